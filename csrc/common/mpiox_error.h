@@ -1,0 +1,43 @@
+/*
+ * mpiox_error.h - result codes shared by every module.
+ *
+ * Every internal function that can fail returns 0 or one of these negative codes, and never aborts, never prints.
+ * The details that a user needs (what, where, what to do) travel in a mpiox_error that the caller owns.
+ */
+#ifndef MPIOX_ERROR_H
+#define MPIOX_ERROR_H
+
+#include <stdint.h>
+
+enum {
+    MPIOX_OK = 0,
+    MPIOX_E_NOMEM = -1,       /* memory or shared memory is exhausted */
+    MPIOX_E_ARG = -2,         /* an argument or a hint value is out of range */
+    MPIOX_E_IO = -3,          /* a file-system call failed: see sys_errno */
+    MPIOX_E_MPI = -4,         /* an MPI call failed: see mpi_code */
+    MPIOX_E_UNSUPPORTED = -5, /* legal, but not taken over: the caller passes the call to PMPI */
+    MPIOX_E_CORRUPT = -6,     /* serialized input does not describe what it claims */
+    MPIOX_E_FULL = -7         /* a fixed-size table or buffer given by the caller is too small */
+};
+
+/* What failed and where. Plain data: it is copied through shared memory and over MPI, so it holds no pointers. */
+typedef struct mpiox_error {
+    int32_t code;      /* MPIOX_OK or MPIOX_E_* */
+    int32_t sys_errno; /* errno of the failed system call, or 0 */
+    int32_t mpi_code;  /* MPI error code, or MPI_SUCCESS */
+    int32_t rank;      /* rank in the file's communicator that saw it, or -1 */
+    int64_t offset;    /* file offset in bytes of the failed request, or -1 */
+    int64_t length;    /* length in bytes of the failed request, or -1 */
+    char what[48];     /* the operation, e.g. "pwrite" */
+} mpiox_error;
+
+/* A short English name for a MPIOX_E_* code; never NULL. */
+const char *mpiox_error_name(int code);
+
+/* Fill *error (may be NULL) and return `code`, so that callers can write `return mpiox_error_set(...)`. */
+int mpiox_error_set(mpiox_error *error, int code, int sys_errno, int64_t offset, int64_t length, const char *what);
+
+/* Write one line "rank R: WHAT failed at offset O, length L: strerror (errno N); ADVICE" into text; returns text. */
+char *mpiox_error_text(const mpiox_error *error, const char *path, char *text, int64_t text_bytes);
+
+#endif

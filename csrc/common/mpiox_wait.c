@@ -1,0 +1,83 @@
+/* mpiox_wait.c - see mpiox_wait.h. The futex is a shared (not process-private) one: words live in memory segments that
+ * several processes map at different addresses. */
+#include "mpiox_wait.h"
+
+#include <linux/futex.h>
+#include <limits.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PAUSES = 64, YIELDS = 16, SLEEP_FIRST_NS = 50 * 1000, SLEEP_MAX_NS = 1000 * 1000 };
+
+double mpiox_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
+}
+
+static void pause_cpu(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("yield");
+#endif
+}
+
+static void sleep_on(mpiox_word *word, uint32_t seen, long nanoseconds) {
+    struct timespec limit = {0, nanoseconds};
+    /* Sequentially consistent on both sides: either the waker sees this sleeper or the kernel sees the new value. */
+    atomic_fetch_add(&word->sleepers, 1);
+    if (atomic_load(&word->value) == seen)
+        syscall(SYS_futex, &word->value, FUTEX_WAIT, seen, &limit, NULL, 0);
+    atomic_fetch_sub(&word->sleepers, 1);
+}
+
+uint32_t mpiox_wait_while(mpiox_word *word, uint32_t old, const mpiox_idle *idle) {
+    long sleep_ns = SLEEP_FIRST_NS;
+    for (int step = 0;; step++) {
+        uint32_t now = mpiox_word_get(word);
+        if (now != old)
+            return now;
+        if (step < PAUSES) {
+            pause_cpu();
+            continue;
+        }
+        if (idle && idle->work && idle->work(idle->context)) {
+            step = 0;
+            sleep_ns = SLEEP_FIRST_NS;
+            continue;
+        }
+        if (step < PAUSES + YIELDS) {
+            sched_yield();
+            continue;
+        }
+        sleep_on(word, old, sleep_ns);
+        if (sleep_ns < SLEEP_MAX_NS)
+            sleep_ns *= 2;
+        if (sleep_ns > SLEEP_MAX_NS)
+            sleep_ns = SLEEP_MAX_NS;
+    }
+}
+
+void mpiox_wait_reach(mpiox_word *word, uint32_t target, const mpiox_idle *idle) {
+    uint32_t now = mpiox_word_get(word);
+    while ((int32_t) (now - target) < 0)
+        now = mpiox_wait_while(word, now, idle);
+}
+
+static void wake(mpiox_word *word) {
+    if (atomic_load(&word->sleepers))
+        syscall(SYS_futex, &word->value, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void mpiox_word_set(mpiox_word *word, uint32_t value) {
+    atomic_store(&word->value, value);
+    wake(word);
+}
+
+void mpiox_word_add(mpiox_word *word) {
+    atomic_fetch_add(&word->value, 1);
+    wake(word);
+}

@@ -1,0 +1,45 @@
+/*
+ * mpiox_wait.h - waiting on a 32-bit word in shared memory.
+ *
+ * Problem.   Ranks may outnumber cores, so spinning starves the rank that is waited for; a rank that sleeps must still
+ *            let the MPI library make progress, because MPI promises it to a caller of a blocking routine.
+ * Algorithm. A few pauses, a few sched_yield(), then futex sleeps of growing length; an idle callback runs between the
+ *            steps (it pokes MPI and does useful work). A waker stores the word and calls mpiox_wake_all().
+ * Promise.   No lost wake-up (the futex compares the word); nobody sleeps longer than 1 ms without running the callback.
+ */
+#ifndef MPIOX_WAIT_H
+#define MPIOX_WAIT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A word that processes wait on, with the number of sleepers, so that a wake costs no system call when nobody sleeps. */
+typedef struct mpiox_word {
+    _Atomic uint32_t value;
+    _Atomic uint32_t sleepers;
+} mpiox_word;
+
+/* Called while waiting; returns true when it did useful work (waiting then starts again from its cheap steps). */
+typedef struct mpiox_idle {
+    bool (*work)(void *context); /* may be NULL */
+    void *context;
+} mpiox_idle;
+
+/* Return the first value seen that differs from `old`. */
+uint32_t mpiox_wait_while(mpiox_word *word, uint32_t old, const mpiox_idle *idle);
+/* Return once the value has reached `target` in wrap-around order ((int32_t)(value - target) >= 0). */
+void mpiox_wait_reach(mpiox_word *word, uint32_t target, const mpiox_idle *idle);
+/* Store with release order and wake every sleeper. */
+void mpiox_word_set(mpiox_word *word, uint32_t value);
+/* Add one and wake every sleeper. */
+void mpiox_word_add(mpiox_word *word);
+
+static inline uint32_t mpiox_word_get(mpiox_word *word) {
+    return atomic_load_explicit(&word->value, memory_order_acquire);
+}
+
+/* Seconds of the monotonic clock. */
+double mpiox_now(void);
+
+#endif

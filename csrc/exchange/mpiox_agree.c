@@ -1,0 +1,297 @@
+/*
+ * mpiox_agree.c - how ranks agree: the node barrier, the summary of a collective, its error.
+ *
+ * Problem.   Before the rounds all ranks need the aggregate access region and must know of each other's errors; after
+ *            them nobody may leave before the outcome is known to all.
+ * Algorithm. A generation-counting barrier in shared memory whose closing rank works on the board while the others
+ *            wait. With one node the last to arrive closes (no wake-up on the way); with several the leader does, since
+ *            it talks to the other leaders: one MPI_Allgather of summaries, reduced in node order everywhere alike.
+ * Guarantee. Every rank returns with the same summary and the same error; a rank with a local error takes part.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpiox_exchange_impl.h"
+
+bool mpiox_agree_poke(void *exchange) {
+    mpiox_exchange *x = exchange;
+    int flag;
+    PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, x->team->comm, &flag, MPI_STATUS_IGNORE);
+    return false;
+}
+
+/* Barrier over the node; `serial` (may be NULL) runs on one rank when all have arrived and before any leaves. */
+static void barrier(mpiox_exchange *x, void (*serial)(void *), void *context) {
+    mpiox_board *board = x->board;
+    mpiox_team *team = x->team;
+    const mpiox_idle idle = {mpiox_agree_poke, x};
+    const bool by_leader = team->n_nodes > 1;
+    const uint32_t next = mpiox_word_get(&board->generation) + 1;
+    if (atomic_fetch_add(&board->arrived, 1) + 1 == (uint32_t) team->node_size) {
+        atomic_store(&board->arrived, 0);
+        if (!by_leader) {
+            if (serial)
+                serial(context);
+            mpiox_word_set(&board->generation, next);
+            return;
+        }
+        mpiox_word_set(&board->gathered, next);
+    }
+    if (by_leader && team->node_rank == 0) {
+        mpiox_wait_reach(&board->gathered, next, &idle);
+        if (serial)
+            serial(context);
+        mpiox_word_set(&board->generation, next);
+    } else {
+        mpiox_wait_reach(&board->generation, next, &idle);
+    }
+}
+
+/* ---- posts ------------------------------------------------------------------------------------------------------- */
+
+static int64_t greatest_common_divisor(int64_t a, int64_t b) {
+    while (b) {
+        int64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a < 0 ? -a : a;
+}
+
+/* Everything about this rank's access that other ranks need. */
+void mpiox_agree_post(mpiox_call *call) {
+    mpiox_exchange *x = call->x;
+    const mpiox_request *request = call->request;
+    mpiox_post *post = &x->posts[x->team->node_rank];
+    post->flags = (request->write ? MPIOX_POST_WRITE : MPIOX_POST_READ) | (x->new_view ? MPIOX_POST_NEW_VIEW : 0);
+    post->error = request->local_error;
+    post->position = request->position;
+    post->length = request->local_error.code == MPIOX_OK ? request->length : 0;
+    post->displacement = x->displacement;
+    post->first = INT64_MAX;
+    post->last = INT64_MIN;
+    post->pieces = post->granule = 0;
+    if (!x->view) {
+        post->flags |= MPIOX_POST_UNUSABLE;
+        post->length = 0;
+    }
+    if (post->length > 0) {
+        const int64_t size = mpiox_access_size(x->view), pieces = mpiox_access_pieces(x->view);
+        post->first = x->displacement + mpiox_access_offset(x->view, post->position);
+        post->last = x->displacement + mpiox_access_offset(x->view, post->position + post->length - 1) + 1;
+        post->pieces = 1;
+        if (!mpiox_access_is_contiguous(x->view)) /* in double: pieces * length may exceed 2^63 */
+            post->pieces = (int64_t) ((double) pieces * (double) post->length / (double) size) + 1;
+        int64_t granule = greatest_common_divisor(post->first, post->last);
+        if (!mpiox_access_is_contiguous(x->view)) {
+            granule = greatest_common_divisor(granule, mpiox_access_granule(x->view));
+            granule = greatest_common_divisor(granule, x->displacement);
+        }
+        post->granule = granule;
+    }
+    call->first = post->first;
+    call->last = post->last;
+    if (x->new_view) {
+        post->view_bytes = 0;
+        if (x->view && mpiox_access_blob_bytes(x->view) <= MPIOX_POST_VIEW_BYTES &&
+            mpiox_access_to_blob(x->view, post->view, MPIOX_POST_VIEW_BYTES) == MPIOX_OK)
+            post->view_bytes = (int32_t) mpiox_access_blob_bytes(x->view);
+    }
+}
+
+/* ---- summary ----------------------------------------------------------------------------------------------------- */
+
+static int by_first(const void *a, const void *b) {
+    const mpiox_interval *p = a, *q = b;
+    return p->first < q->first ? -1 : p->first > q->first;
+}
+
+/* Sort and merge intervals in place, then close the smallest gaps until at most `max` are left; *overlap is set when
+ * two of them shared a byte. Returns their number. */
+static int32_t merge_intervals(mpiox_interval *list, int32_t n, int32_t max, int32_t *overlap) {
+    int32_t kept = 0;
+    qsort(list, (size_t) n, sizeof *list, by_first);
+    for (int32_t i = 0; i < n; i++) {
+        if (kept && list[i].first <= list[kept - 1].last) {
+            if (list[i].first < list[kept - 1].last)
+                *overlap = 1;
+            if (list[i].last > list[kept - 1].last)
+                list[kept - 1].last = list[i].last;
+        } else {
+            list[kept++] = list[i];
+        }
+    }
+    while (kept > max) {
+        int32_t best = 1;
+        for (int32_t i = 2; i < kept; i++)
+            if (list[i].first - list[i - 1].last < list[best].first - list[best - 1].last)
+                best = i;
+        list[best - 1].last = list[best].last;
+        memmove(&list[best], &list[best + 1], sizeof *list * (size_t) (kept - best - 1));
+        kept--;
+    }
+    return kept;
+}
+
+static void add_intervals(mpiox_summary *into, const mpiox_interval *more, int32_t n, int32_t *overlap) {
+    mpiox_interval both[2 * MPIOX_OCCUPIED_MAX];
+    memcpy(both, into->occupied, sizeof *both * (size_t) into->n_occupied);
+    memcpy(both + into->n_occupied, more, sizeof *both * (size_t) n);
+    into->n_occupied = merge_intervals(both, into->n_occupied + n, MPIOX_OCCUPIED_MAX, overlap);
+    memcpy(into->occupied, both, sizeof *both * (size_t) into->n_occupied);
+}
+
+static void summary_clear(mpiox_summary *s) {
+    memset(s, 0, sizeof *s);
+    s->start = INT64_MAX;
+    s->end = INT64_MIN;
+    s->disjoint = 1;
+}
+
+/* *overlap is set when the accesses of the two sides have file ranges that overlap. */
+static void summary_add(mpiox_summary *into, const mpiox_summary *s, int32_t *overlap) {
+    into->start = s->start < into->start ? s->start : into->start;
+    into->end = s->end > into->end ? s->end : into->end;
+    into->bytes += s->bytes;
+    into->pieces += s->pieces;
+    into->granule = greatest_common_divisor(into->granule, s->granule);
+    into->longest = s->longest > into->longest ? s->longest : into->longest;
+    into->flags |= s->flags;
+    into->active += s->active;
+    into->disjoint &= s->disjoint;
+    into->interleaved |= s->interleaved;
+    if (into->error.code == MPIOX_OK)
+        into->error = s->error;
+    add_intervals(into, s->occupied, s->n_occupied, overlap);
+}
+
+/* Does the proof by views hold for every pair of this node's ranks? Bounded: at most 91 ranks' pairs. */
+static int32_t views_disjoint(mpiox_exchange *x) {
+    const int n = x->team->node_size;
+    int32_t proven = n <= 91;
+    mpiox_access **views = calloc((size_t) n, sizeof *views);
+    for (int i = 0; i < n && proven; i++)
+        proven = views && x->posts[i].view_bytes > 0 &&
+                 mpiox_access_from_blob(x->posts[i].view, x->posts[i].view_bytes, &views[i]) == MPIOX_OK;
+    for (int i = 0; i < n && proven; i++)
+        for (int j = i + 1; j < n && proven; j++)
+            proven = mpiox_access_disjoint(views[i], x->posts[i].displacement, views[j], x->posts[j].displacement);
+    for (int i = 0; i < n && views; i++)
+        mpiox_access_free(views[i]);
+    free(views);
+    return proven;
+}
+
+static void summarize_node(mpiox_exchange *x, mpiox_summary *s) {
+    summary_clear(s);
+    for (int i = 0; i < x->team->node_size; i++) {
+        const mpiox_post *post = &x->posts[i];
+        mpiox_summary one;
+        summary_clear(&one);
+        one.flags = post->flags;
+        one.error = post->error;
+        if (post->length > 0) {
+            one.start = post->first;
+            one.end = post->last;
+            one.bytes = one.longest = post->length;
+            one.pieces = post->pieces;
+            one.granule = post->granule;
+            one.active = 1;
+            one.n_occupied = 1;
+            one.occupied[0] = (mpiox_interval) {post->first, post->last};
+        }
+        summary_add(s, &one, &s->interleaved);
+    }
+    if (s->flags & MPIOX_POST_NEW_VIEW)
+        x->board->views_disjoint = -1;
+    if (s->interleaved && (s->flags & MPIOX_POST_WRITE)) {
+        if (x->board->views_disjoint < 0)
+            x->board->views_disjoint = views_disjoint(x);
+        s->disjoint = x->board->views_disjoint;
+    }
+}
+
+/* The closing rank: node summary, all nodes' summaries, a clean board for the rounds. */
+static void close_posts(void *context) {
+    mpiox_exchange *x = context;
+    mpiox_board *board = x->board;
+    mpiox_team *team = x->team;
+    mpiox_summary *s = &board->summary;
+    summarize_node(x, s);
+    if (team->n_nodes > 1) {
+        mpiox_summary *all = malloc(sizeof *all * (size_t) team->n_nodes);
+        int32_t overlap = 0;
+        if (!all || PMPI_Allgather(s, sizeof *s, MPI_BYTE, all, sizeof *s, MPI_BYTE, team->leader_comm) != MPI_SUCCESS)
+            mpiox_error_set(&s->error, all ? MPIOX_E_MPI : MPIOX_E_NOMEM, 0, -1, -1, "agreeing on the access region");
+        else {
+            summary_clear(s);
+            for (int n = 0; n < team->n_nodes; n++)
+                summary_add(s, &all[n], &overlap);
+            s->interleaved |= overlap;
+            if (overlap) /* views are compared inside a node only */
+                s->disjoint = 0;
+        }
+        free(all);
+    }
+    atomic_store(&board->failed, 0);
+    atomic_store(&board->eof, INT64_MAX);
+    mpiox_memory_reset(x);
+}
+
+int mpiox_agree_summary(mpiox_call *call) {
+    barrier(call->x, close_posts, call->x);
+    call->summary = call->x->board->summary;
+    return call->summary.error.code;
+}
+
+/* ---- errors and end ---------------------------------------------------------------------------------------------- */
+
+void mpiox_agree_fail(mpiox_exchange *x, const mpiox_error *error) {
+    uint32_t none = 0;
+    if (atomic_compare_exchange_strong(&x->board->failed, &none, 1)) {
+        x->board->error = *error;
+        x->board->error.rank = x->team->rank;
+        atomic_store(&x->board->failed, 2);
+    }
+}
+
+bool mpiox_agree_failed(mpiox_exchange *x) { return atomic_load_explicit(&x->board->failed, memory_order_relaxed) != 0; }
+
+typedef struct verdict { /* what leaders tell each other at the end */
+    int64_t eof;
+    mpiox_error error;
+} verdict;
+
+static void close_call(void *context) {
+    mpiox_exchange *x = context;
+    mpiox_board *board = x->board;
+    mpiox_team *team = x->team;
+    if (team->n_nodes == 1)
+        return;
+    verdict mine = {atomic_load(&board->eof), {.code = MPIOX_OK}}, *all = malloc(sizeof *all * (size_t) team->n_nodes);
+    if (atomic_load(&board->failed))
+        mine.error = board->error;
+    if (!all || PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, team->leader_comm)) {
+        mpiox_error_set(&mine.error, all ? MPIOX_E_MPI : MPIOX_E_NOMEM, 0, -1, -1, "agreeing on the outcome");
+        mpiox_agree_fail(x, &mine.error);
+    } else {
+        for (int n = 0; n < team->n_nodes; n++) {
+            if (all[n].error.code == MPIOX_OK)
+                continue;
+            board->error = all[n].error; /* the lowest node's error, on every node */
+            atomic_store(&board->failed, 2);
+            break;
+        }
+        for (int n = 0; n < team->n_nodes; n++)
+            if (all[n].eof < atomic_load(&board->eof))
+                atomic_store(&board->eof, all[n].eof);
+    }
+    free(all);
+}
+
+void mpiox_agree_end(mpiox_call *call, mpiox_outcome *outcome) {
+    mpiox_exchange *x = call->x;
+    barrier(x, close_call, x);
+    if (atomic_load(&x->board->failed))
+        outcome->error = x->board->error;
+}

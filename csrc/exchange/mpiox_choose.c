@@ -1,0 +1,136 @@
+/*
+ * mpiox_choose.c - direct or two-phase, and over which file domains.
+ *
+ * Rule. Direct (every rank moves its own pieces, no exchange) wins where an exchange only adds a copy: on a coherent
+ * local file system when the pieces are large, and anywhere when the accesses are so sparse that windows would mostly
+ * hold bytes nobody asked for. On a shared file system large pieces go direct only when ranks do not interleave, so that
+ * no two clients meet in a stripe. A method named by hint always means two-phase. The thresholds were measured with
+ * benchmarks/direct_threshold (docs/performance.md); the decision and its reason appear in the statistics.
+ * Every rank computes the same answer from the summary, the hints and rank 0's layout.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpiox_exchange_impl.h"
+
+enum { DIRECT_PIECE_BYTES = 256 * 1024, SPARSE_FACTOR = 8 };
+
+static int64_t occupied_bytes(const mpiox_summary *s) {
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < s->n_occupied; i++)
+        bytes += s->occupied[i].last - s->occupied[i].first;
+    return bytes;
+}
+
+static bool direct_wins(const mpiox_call *call, const char **reason) {
+    const mpiox_exchange *x = call->x;
+    const mpiox_summary *s = &call->summary;
+    const int64_t piece = s->bytes / (s->pieces > 0 ? s->pieces : 1);
+    if (x->team->size == 1 && s->pieces <= 1) {
+        *reason = "direct: one rank, one piece";
+        return true;
+    }
+    if (occupied_bytes(s) / SPARSE_FACTOR > s->bytes) {
+        *reason = "direct: accesses are sparse";
+        return true;
+    }
+    if (x->layout.coherent && piece >= DIRECT_PIECE_BYTES) {
+        *reason = "direct: large pieces on a local file system";
+        return true;
+    }
+    if (!x->layout.coherent && !s->interleaved && piece >= DIRECT_PIECE_BYTES && piece >= x->layout.stripe_size) {
+        *reason = "direct: large pieces that do not interleave";
+        return true;
+    }
+    *reason = "two-phase: pieces are small or interleave";
+    return false;
+}
+
+bool mpiox_choose_direct(mpiox_call *call) {
+    mpiox_exchange *x = call->x;
+    const char *reason = "two-phase: asked for by hint";
+    bool direct = false;
+    if (x->hints.exchange == MPIOX_EXCHANGE_DIRECT) {
+        reason = "direct: asked for by hint";
+        direct = true;
+    } else if (x->hints.exchange == MPIOX_EXCHANGE_AUTO && !x->forced) {
+        direct = direct_wins(call, &reason);
+    }
+    snprintf(x->stats.reason, sizeof x->stats.reason, "%s", reason);
+    return direct;
+}
+
+static int64_t greatest_common_divisor(int64_t a, int64_t b) {
+    while (b) {
+        int64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a < 0 ? -a : a;
+}
+
+/* Cells of the coverage map must not straddle a piece, a file domain or a window. */
+static int64_t coverage_granule(const mpiox_call *call) {
+    const mpiox_exchange *x = call->x;
+    int64_t granule = greatest_common_divisor(call->summary.granule, x->window_bytes);
+    for (int32_t i = 0; i < call->summary.n_occupied; i++) { /* ends of what is laid out in a buffer */
+        granule = greatest_common_divisor(granule, call->summary.occupied[i].first);
+        granule = greatest_common_divisor(granule, call->summary.occupied[i].last);
+    }
+    for (int a = 0; a < x->n_aggregators; a++)
+        for (int64_t i = 0; i < x->plan->domains[a].n_sets; i++) {
+            const mpiox_stripe_set *set = &x->plan->domains[a].sets[i];
+            granule = greatest_common_divisor(granule, set->offset);
+            granule = greatest_common_divisor(granule, set->length);
+            granule = greatest_common_divisor(granule, set->stride);
+        }
+    return granule > 0 ? granule : 1;
+}
+
+static int grow_scratch(mpiox_exchange *x) {
+    const int64_t need = mpiox_plan_window_extents_max(x->plan, x->window_bytes) + MPIOX_OCCUPIED_MAX;
+    if (need <= x->extents_max)
+        return MPIOX_OK;
+    for (int i = 0; i < 2; i++) {
+        mpiox_extent *larger = realloc(x->extents[i], sizeof *larger * (size_t) need);
+        if (!larger)
+            return MPIOX_E_NOMEM;
+        x->extents[i] = larger;
+    }
+    x->extents_max = need;
+    return MPIOX_OK;
+}
+
+int mpiox_choose_plan(mpiox_call *call) {
+    mpiox_exchange *x = call->x;
+    const mpiox_summary *s = &call->summary;
+    const mpiox_geometry geometry = {s->start, s->end, x->layout.stripe_size, x->layout.servers, x->n_aggregators};
+    const char *why = NULL;
+    const mpiox_partition_method *method =
+        x->forced ? x->forced : mpiox_partition_choose(&geometry, &x->layout, &why);
+    if (!x->plan || x->plan_method != method || memcmp(&x->plan->geometry, &geometry, sizeof geometry) != 0) {
+        mpiox_plan_free(x->plan);
+        x->plan = NULL;
+        int code = mpiox_plan_create(method, &geometry, &x->plan);
+        if (code != MPIOX_OK)
+            return code;
+        x->plan_method = method;
+    }
+    if (grow_scratch(x) != MPIOX_OK)
+        return MPIOX_E_NOMEM;
+    snprintf(x->stats.partition, sizeof x->stats.partition, "%s", method->name);
+    if (why) {
+        const size_t used = strlen(x->stats.reason);
+        snprintf(x->stats.reason + used, sizeof x->stats.reason - used, "; %s", why);
+    }
+    call->rounds = 0;
+    for (int a = 0; a < x->n_aggregators; a++) {
+        const int64_t windows = mpiox_plan_windows(x->plan, a, x->window_bytes);
+        call->rounds = windows > call->rounds ? windows : call->rounds;
+    }
+    const bool full = s->disjoint && s->bytes == s->end - s->start;
+    call->mark = call->write && (!full || x->hints.coverage_map);
+    call->granule = call->mark ? coverage_granule(call) : 1;
+    return MPIOX_OK;
+}

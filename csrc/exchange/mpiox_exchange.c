@@ -1,0 +1,234 @@
+/*
+ * mpiox_exchange.c - an open file's exchange, and the order of the steps of a collective:
+ *
+ *   post -> summary (barrier) -> direct | plan + rounds -> end (barrier)
+ *
+ * Guarantees: every rank takes the same branch at every step; a rank that cannot take part says so in its post and still
+ * walks along; the outcome's error is the same everywhere.
+ */
+#include "mpiox_exchange.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpiox_exchange_impl.h"
+
+enum { DEFAULT_WINDOW_BYTES = 1024 * 1024, DEFAULT_WINDOW_MAX = 16 * 1024 * 1024, WINDOW_UNIT = 512 };
+
+static int open_flags(int amode) {
+    if (amode & MPI_MODE_RDWR)
+        return O_RDWR;
+    return amode & MPI_MODE_WRONLY ? O_WRONLY : O_RDONLY;
+}
+
+/* Size of a collective buffer: the hint, else 1 MiB, else a whole stripe where the file system has stripes. Rounded to
+ * 512 bytes; at least that. */
+static int64_t window_bytes(const mpiox_exchange *x) {
+    int64_t bytes = x->hints.cb_buffer_size;
+    if (bytes <= 0) {
+        bytes = DEFAULT_WINDOW_BYTES;
+        if (!x->layout.coherent && x->layout.stripe_known && x->layout.stripe_size > bytes)
+            bytes = x->layout.stripe_size < DEFAULT_WINDOW_MAX ? x->layout.stripe_size : DEFAULT_WINDOW_MAX;
+    }
+    bytes = bytes / WINDOW_UNIT * WINDOW_UNIT;
+    return bytes > WINDOW_UNIT ? bytes : WINDOW_UNIT;
+}
+
+static int prepare(mpiox_exchange *x, const char *path) {
+    mpiox_error error = {.code = MPIOX_OK};
+    x->path = strdup(path);
+    if (!x->path)
+        return MPIOX_E_NOMEM;
+    int code = mpiox_storage_open(path, open_flags(x->amode), x->team->rank, &x->storage, &error);
+    if (code != MPIOX_OK)
+        return code;
+    mpiox_layout_detect(x->storage->fd, x->hints.striping_unit, x->hints.striping_factor, &x->layout);
+    if (strcmp(x->hints.partition, "auto") != 0)
+        x->forced = mpiox_partition_find(x->hints.partition);
+    return MPIOX_OK;
+}
+
+int mpiox_exchange_open(MPI_Comm comm, const char *path, int amode, const mpiox_hints *hints, mpiox_exchange **out) {
+    *out = NULL;
+    mpiox_exchange *x = calloc(1, sizeof *x);
+    mpiox_team *team = NULL;
+    int ranks_per_node = hints->ranks_per_node;
+    int code = mpiox_team_acquire(comm, ranks_per_node, &team);
+    if (code != MPIOX_OK || !team) { /* MPI itself failed: nothing can be agreed any more */
+        free(x);
+        return MPIOX_E_UNSUPPORTED;
+    }
+    code = x ? MPIOX_OK : MPIOX_E_NOMEM;
+    if (x) {
+        x->team = team;
+        x->amode = amode;
+        x->hints = *hints;
+        code = prepare(x, path);
+    }
+    int worst = code;
+    PMPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MIN, team->comm);
+    if (worst == MPIOX_OK) {
+        PMPI_Bcast(&x->layout, sizeof x->layout, MPI_BYTE, 0, team->comm);
+        x->buffers = hints->buffers >= 2 ? hints->buffers : 2;
+        x->window_bytes = window_bytes(x);
+        code = mpiox_aggregators_choose(x);
+        if (code == MPIOX_OK && team->n_nodes > 1)
+            code = mpiox_messages_create(x);
+        PMPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MIN, team->comm);
+    }
+    if (worst != MPIOX_OK) {
+        if (x)
+            mpiox_exchange_close(x);
+        else
+            mpiox_team_release(team);
+        return MPIOX_E_UNSUPPORTED;
+    }
+    *out = x;
+    return MPIOX_OK;
+}
+
+void mpiox_exchange_close(mpiox_exchange *x) {
+    if (!x)
+        return;
+    mpiox_storage_close(x->storage);
+    mpiox_messages_free(x);
+    mpiox_access_free(x->view);
+    mpiox_plan_free(x->plan);
+    free(x->extents[0]);
+    free(x->extents[1]);
+    free(x->aggregators);
+    free(x->local);
+    free(x->path);
+    mpiox_team_release(x->team);
+    free(x);
+}
+
+void mpiox_exchange_set_view(mpiox_exchange *x, mpiox_access *view, int64_t displacement) {
+    if (view && (mpiox_access_size(view) == 0 || !mpiox_access_is_monotonic(view))) {
+        mpiox_access_free(view);
+        view = NULL;
+    }
+    mpiox_access_free(x->view);
+    x->view = view;
+    x->displacement = displacement;
+    x->new_view = true;
+    x->stats.views_set++;
+}
+
+/* ---- a collective ------------------------------------------------------------------------------------------------ */
+
+static void run_two_phase(mpiox_call *call) {
+    mpiox_exchange *x = call->x;
+    const double begun = mpiox_now();
+    mpiox_error error = {.code = MPIOX_OK};
+    int code = mpiox_choose_plan(call);
+    call->sequence = calloc((size_t) x->n_local + 1, sizeof *call->sequence);
+    if (code == MPIOX_OK && !call->sequence)
+        code = MPIOX_E_NOMEM;
+    if (code != MPIOX_OK) { /* out of memory on this rank: without a plan it cannot walk along */
+        mpiox_error_set(&error, code, 0, call->summary.start, call->summary.end - call->summary.start, "planning");
+        mpiox_agree_fail(x, &error);
+    }
+    x->stats.plan_s += mpiox_now() - begun;
+    if (code == MPIOX_OK) {
+        call->participants = x->team->node_size;
+        if (x->messages) {
+            call->participants += call->write ? 1 : 0;
+            mpiox_messages_begin(call);
+        }
+        if (call->write)
+            mpiox_rounds_write(call);
+        else
+            mpiox_rounds_read(call);
+        x->stats.rounds += call->rounds;
+    }
+    free(call->sequence);
+}
+
+/* Data bytes of this rank below the lowest end of file that anybody saw. */
+static int64_t bytes_before(const mpiox_exchange *x, const mpiox_request *request, int64_t eof) {
+    if (eof == INT64_MAX)
+        return request->length;
+    const int64_t data = mpiox_access_position(x->view, eof - x->displacement) - request->position;
+    return data < 0 ? 0 : data < request->length ? data : request->length;
+}
+
+static void count_call(mpiox_call *call, int64_t bytes, double begun) {
+    mpiox_stats *stats = &call->x->stats;
+    if (call->write) {
+        stats->collective_writes++;
+        stats->bytes_written += bytes;
+    } else {
+        stats->collective_reads++;
+        stats->bytes_read += bytes;
+    }
+    stats->total_s += mpiox_now() - begun;
+}
+
+int mpiox_exchange_access(mpiox_exchange *x, const mpiox_request *request, mpiox_outcome *outcome) {
+    mpiox_call call = {.x = x, .request = request, .write = request->write};
+    const double begun = mpiox_now();
+    *outcome = (mpiox_outcome) {.bytes = 0, .error = {.code = MPIOX_OK}};
+    int code = mpiox_memory_attach(x, &outcome->error);
+    if (code != MPIOX_OK) { /* agreed inside the node; between nodes it ends the collective at the leaders' exchange */
+        x->stats.errors++;
+        return code;
+    }
+    mpiox_agree_post(&call);
+    mpiox_agree_summary(&call);
+    x->new_view = false;
+    x->stats.plan_s += mpiox_now() - begun;
+    if (call.summary.error.code != MPIOX_OK) {
+        outcome->error = call.summary.error;
+        x->stats.errors++;
+        return outcome->error.code;
+    }
+    if (call.summary.flags & MPIOX_POST_UNUSABLE) {
+        x->stats.native_calls++;
+        return MPIOX_E_UNSUPPORTED;
+    }
+    if (call.summary.bytes == 0) {
+        count_call(&call, 0, begun);
+        return MPIOX_OK;
+    }
+    int64_t done = -1;
+    x->stats.pieces += request->length > 0 ? x->posts[x->team->node_rank].pieces : 0;
+    if (mpiox_choose_direct(&call)) {
+        x->stats.direct_calls++;
+        mpiox_direct_run(&call, &done);
+    } else {
+        run_two_phase(&call);
+    }
+    const double ended = mpiox_now();
+    mpiox_agree_end(&call, outcome);
+    x->stats.wait_s += mpiox_now() - ended;
+    if (outcome->error.code == MPIOX_OK)
+        outcome->bytes = done >= 0 ? done : bytes_before(x, request, atomic_load(&x->board->eof));
+    else
+        x->stats.errors++;
+    count_call(&call, outcome->bytes, begun);
+    return outcome->error.code;
+}
+
+/* ---- queries ----------------------------------------------------------------------------------------------------- */
+
+const mpiox_layout *mpiox_exchange_layout(const mpiox_exchange *x) { return &x->layout; }
+
+int mpiox_exchange_aggregators(const mpiox_exchange *x) { return x->n_aggregators; }
+
+int64_t mpiox_exchange_window_bytes(const mpiox_exchange *x) { return x->window_bytes; }
+
+const mpiox_stats *mpiox_exchange_stats(mpiox_exchange *x) {
+    const mpiox_storage_counters *counters = &x->storage->counters;
+    x->stats.write_requests = counters->write_requests;
+    x->stats.write_request_bytes = counters->write_bytes;
+    x->stats.read_requests = counters->read_requests;
+    x->stats.read_request_bytes = counters->read_bytes;
+    for (int i = 0; i < MPIOX_STATS_SIZE_BUCKETS; i++)
+        x->stats.request_size_log2[i] = counters->request_size_log2[i];
+    return &x->stats;
+}
+
+void mpiox_exchange_finalize(void) { mpiox_team_finalize(); }

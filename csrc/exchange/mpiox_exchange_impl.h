@@ -1,0 +1,142 @@
+/*
+ * mpiox_exchange_impl.h - the exchange's own state and the steps of a collective, one file each:
+ *
+ *   mpiox_exchange.c      open, close, view, and the order of the steps
+ *   mpiox_aggregators.c   which ranks are aggregators
+ *   mpiox_memory.c        the node's shared memory: sizes and addresses of board, buffers, boxes
+ *   mpiox_agree.c         barrier, posts -> summary, error agreement
+ *   mpiox_choose.c        direct or two-phase, which method: the measured rule and its reason
+ *   mpiox_direct.c        no exchange: every rank moves its own pieces
+ *   mpiox_rounds.c        two-phase rounds inside a node
+ *   mpiox_messages.c      what rounds send to and receive from other nodes
+ *   mpiox_window_io.c     file-system requests of one window
+ */
+#ifndef MPIOX_EXCHANGE_IMPL_H
+#define MPIOX_EXCHANGE_IMPL_H
+
+#include "mpiox_board.h"
+#include "mpiox_copy.h"
+#include "mpiox_exchange.h"
+#include "mpiox_partition.h"
+#include "mpiox_storage.h"
+#include "mpiox_team.h"
+
+typedef struct mpiox_messages mpiox_messages; /* leaders' state between nodes; NULL with one node */
+
+struct mpiox_exchange {
+    mpiox_team *team;
+    mpiox_storage *storage;
+    mpiox_hints hints;
+    mpiox_layout layout;
+    char *path;
+    int amode;
+    const mpiox_partition_method *forced; /* method asked for by hint; NULL = choose */
+
+    int n_aggregators;
+    int *aggregators;     /* [n_aggregators] ranks */
+    int n_local;          /* aggregators of this node... */
+    int *local;           /* ...their indices, ascending */
+    int64_t window_bytes; /* size of one collective buffer */
+    int buffers;          /* per aggregator */
+
+    mpiox_access *view; /* owned; NULL = not usable */
+    int64_t displacement;
+    bool new_view;
+
+    mpiox_board *board; /* everything from here to boxes lies in team->segment */
+    mpiox_post *posts;  /* [node_size] */
+    mpiox_slot *slots;  /* [n_local * buffers] */
+    char *collective_buffers;
+    unsigned char *maps;
+    mpiox_box *boxes; /* [2 * n_nodes] */
+    char *box_areas;
+    int64_t box_bytes; /* of one area */
+
+    mpiox_plan *plan; /* of the last call; reused while the geometry is the same */
+    const mpiox_partition_method *plan_method;
+    mpiox_extent *extents[2]; /* scratch for one window: [0] while copying, [1] while doing I/O */
+    int64_t extents_max;
+
+    mpiox_messages *messages;
+    mpiox_stats stats;
+};
+
+/* One collective in progress, on this rank. */
+typedef struct mpiox_call {
+    mpiox_exchange *x;
+    const mpiox_request *request;
+    mpiox_summary summary;
+    uint32_t *sequence;  /* [n_local] windows of each local aggregator begun so far in this call */
+    int64_t round;
+    int64_t first, last; /* this rank's file range */
+    bool write;
+    bool mark;       /* coverage is marked and scanned (writes) */
+    int64_t granule; /* of the coverage map */
+    int participants; /* arrivals that complete a window */
+    int64_t rounds;
+} mpiox_call;
+
+/* mpiox_aggregators.c */
+int mpiox_aggregators_choose(mpiox_exchange *x);
+
+/* mpiox_memory.c */
+int mpiox_memory_attach(mpiox_exchange *x, mpiox_error *error); /* collective over the node the first time */
+void mpiox_memory_reset(mpiox_exchange *x); /* one rank, inside a barrier: fresh slots and boxes */
+static inline mpiox_slot *mpiox_slot_of(mpiox_exchange *x, int local, uint32_t sequence) {
+    return &x->slots[(int64_t) local * x->buffers + sequence % (uint32_t) x->buffers];
+}
+static inline int mpiox_slot_local(const mpiox_exchange *x, const mpiox_slot *slot) {
+    return (int) ((slot - x->slots) / x->buffers);
+}
+static inline char *mpiox_slot_buffer(mpiox_exchange *x, const mpiox_slot *slot) {
+    return x->collective_buffers + (slot - x->slots) * x->window_bytes;
+}
+static inline unsigned char *mpiox_slot_map(mpiox_exchange *x, const mpiox_slot *slot) {
+    return x->maps + (slot - x->slots) * x->window_bytes;
+}
+
+/* mpiox_agree.c */
+void mpiox_agree_post(mpiox_call *call);    /* write this rank's post */
+int mpiox_agree_summary(mpiox_call *call);  /* barrier; fills call->summary; MPIOX_E_MPI when leaders cannot talk */
+void mpiox_agree_fail(mpiox_exchange *x, const mpiox_error *error); /* first error of the rounds on this node wins */
+bool mpiox_agree_failed(mpiox_exchange *x);
+void mpiox_agree_end(mpiox_call *call, mpiox_outcome *outcome); /* barrier; agreed error and end of file */
+bool mpiox_agree_poke(void *exchange); /* idle work: lets MPI make progress; always false */
+
+/* mpiox_choose.c */
+bool mpiox_choose_direct(mpiox_call *call);
+int mpiox_choose_plan(mpiox_call *call); /* fills x->plan, extents, call->rounds */
+
+/* mpiox_direct.c */
+void mpiox_direct_run(mpiox_call *call, int64_t *done);
+
+/* mpiox_rounds.c */
+void mpiox_rounds_write(mpiox_call *call);
+void mpiox_rounds_read(mpiox_call *call);
+/* One participant is done with the use of the slot that window number `sequence` of a local aggregator took. */
+void mpiox_rounds_arrive(mpiox_call *call, mpiox_slot *slot);
+/* Wait until the slot may be filled (write) or copied out (read) for this sequence number. */
+void mpiox_rounds_await(mpiox_call *call, mpiox_slot *slot, uint32_t sequence, int64_t window);
+/* Extents of a window that some rank accesses, into list; returns their number (0: nobody needs the window). They lie
+ * one behind the other in the collective buffer. */
+int64_t mpiox_rounds_extents(const mpiox_call *call, int aggregator, int64_t window, mpiox_extent *list);
+/* Stream bytes [*from, *to) of this view access that lie in the extent; false when there are none. */
+bool mpiox_rounds_overlap(const mpiox_access *view, int64_t displacement, int64_t position, int64_t length,
+                          mpiox_extent extent, int64_t *from, int64_t *to);
+bool mpiox_rounds_idle(void *call); /* idle work: I/O that this rank may do, and MPI progress */
+
+/* mpiox_window_io.c */
+void mpiox_window_write(mpiox_call *call, mpiox_slot *slot); /* write what the slot's buffer holds */
+void mpiox_window_read(mpiox_call *call, mpiox_slot *slot);  /* fill the slot's buffer, set its eof */
+
+/* mpiox_messages.c: what a round sends to and receives from other nodes (several nodes only) */
+int64_t mpiox_messages_area_bytes(const mpiox_exchange *x); /* local */
+int mpiox_messages_create(mpiox_exchange *x);               /* local */
+void mpiox_messages_free(mpiox_exchange *x);                /* NULL-safe */
+/* After the summary, before the rounds: leaders learn every rank's view and range (collective over the leaders). */
+void mpiox_messages_begin(mpiox_call *call);
+/* Read: true on the leader, which keeps the slot until it has served the other nodes from it. */
+bool mpiox_messages_hold(const mpiox_call *call);
+void mpiox_messages_round(mpiox_call *call); /* after this rank's part of the local windows of call->round */
+
+#endif

@@ -1,0 +1,58 @@
+/*
+ * mpiox_memory.c - sizes and addresses in the node's shared memory (layout: mpiox_board.h).
+ *
+ * Boxes (messages between nodes) are sized for the worst case, every local rank filling every window of every other
+ * node; only pages that are really used take memory, because the segment is not reserved.
+ */
+#include <stdlib.h>
+
+#include "mpiox_exchange_impl.h"
+
+static int64_t round_up(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+int mpiox_memory_attach(mpiox_exchange *x, mpiox_error *error) {
+    enum { PAGE = 4096 };
+    mpiox_team *team = x->team;
+    if (x->board)
+        return MPIOX_OK;
+    const int64_t slots = (int64_t) x->n_local * x->buffers;
+    const int64_t at_posts = round_up(sizeof(mpiox_board), MPIOX_LINE);
+    const int64_t at_slots = round_up(at_posts + (int64_t) sizeof(mpiox_post) * team->node_size, MPIOX_LINE);
+    const int64_t at_boxes = round_up(at_slots + (int64_t) sizeof(mpiox_slot) * slots, MPIOX_LINE);
+    const int64_t n_boxes = team->n_nodes > 1 ? 2 * (int64_t) team->n_nodes : 0;
+    const int64_t at_buffers = round_up(at_boxes + (int64_t) sizeof(mpiox_box) * n_boxes, PAGE);
+    const int64_t at_maps = round_up(at_buffers + slots * x->window_bytes, PAGE);
+    const int64_t at_areas = round_up(at_maps + slots * x->window_bytes, PAGE);
+    const int64_t area = n_boxes ? mpiox_messages_area_bytes(x) : 0;
+    int code = mpiox_team_segment(team, at_areas + n_boxes * area, error);
+    if (code != MPIOX_OK)
+        return code;
+    char *base = team->segment.base;
+    x->board = (mpiox_board *) base;
+    x->posts = (mpiox_post *) (base + at_posts);
+    x->slots = (mpiox_slot *) (base + at_slots);
+    x->boxes = (mpiox_box *) (base + at_boxes);
+    x->collective_buffers = base + at_buffers;
+    x->maps = (unsigned char *) base + at_maps;
+    x->box_areas = base + at_areas;
+    x->box_bytes = area;
+    return MPIOX_OK;
+}
+
+void mpiox_memory_reset(mpiox_exchange *x) {
+    for (int64_t i = 0; i < (int64_t) x->n_local * x->buffers; i++) {
+        mpiox_slot *slot = &x->slots[i];
+        atomic_store(&slot->phase.value, 0);
+        atomic_store(&slot->arrived, 0);
+        atomic_store(&slot->claimed, 0);
+        atomic_store(&slot->window, -1);
+        atomic_store(&slot->eof, INT64_MAX);
+    }
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&x->board->packed[i].value, 0);
+        atomic_store(&x->board->shipped[i].value, 0);
+    }
+    if (x->team->n_nodes > 1)
+        for (int i = 0; i < 2 * x->team->n_nodes; i++)
+            atomic_store(&x->boxes[i].used, 0);
+}

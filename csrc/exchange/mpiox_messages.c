@@ -1,0 +1,563 @@
+/*
+ * mpiox_messages.c - the second level of the exchange: between nodes.
+ *
+ * Problem.   Pieces whose aggregator lies on another node must travel there with few, large messages.
+ * Algorithm. Write: every rank packs its pieces for node d into the node's outgoing box for d (a shared-memory area; an
+ *            atomic cursor hands out room), the leader sends the box as one message per node pair and round, and the
+ *            receiving leader places the pieces in the collective buffers. Read: the aggregators' leader gathers the
+ *            pieces of each other node from the loaded buffers, sends one message, and the receiving node's ranks copy
+ *            their entries out of the box. An entry says (rank, aggregator, stream position, length): the receiver knows
+ *            that rank's view, so that no offset-length list is sent. Views travel only after they were changed; per
+ *            call a rank's position, length and range. Boxes are double: round r+1 is packed while r is on its way.
+ * Who sends. Node s sends to node d in a round if and only if a window of d (write) or s (read) in that round meets the
+ *            file range of the other node's ranks. Both sides compute it, so nobody waits for a message that never comes.
+ * Source.    Two-level aggregation: Kang, Lee, Lee, Agrawal, Choudhary, Liao, "Improving all-to-many personalized
+ *            communication in two-phase I/O", SC20.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpiox_exchange_impl.h"
+
+typedef struct entry { /* followed by `length` bytes of data, padded to 8 */
+    int32_t rank, aggregator;
+    int64_t position, length;
+} entry;
+
+typedef struct rank_access { /* what leaders know of a rank in this call */
+    int64_t position, length, first, last, displacement;
+} rank_access;
+
+struct mpiox_messages {
+    rank_access *ranks;   /* [size], by rank */
+    mpiox_access **views; /* [size], by rank; NULL = unusable */
+    mpiox_interval *nodes; /* [n_nodes] file range of a node's ranks */
+    char **outgoing;      /* [n_nodes] read: messages under way */
+    int64_t *room;        /* [n_nodes] bytes allocated in outgoing */
+    char *incoming;       /* write: one received message */
+    int64_t incoming_room;
+    MPI_Request *requests; /* [n_nodes] */
+};
+
+static int64_t padded(int64_t length) { return (length + 7) & ~(int64_t) 7; }
+
+static int most_aggregators(const mpiox_exchange *x) {
+    int most = 0;
+    for (int n = 0; n < x->team->n_nodes; n++) {
+        int here = 0;
+        for (int a = 0; a < x->n_aggregators; a++)
+            here += x->team->node_of[x->aggregators[a]] == n;
+        most = here > most ? here : most;
+    }
+    return most;
+}
+
+static int largest_node(const mpiox_team *team) {
+    int most = 0;
+    for (int n = 0; n < team->n_nodes; n++) {
+        const int here = team->node_start[n + 1] - team->node_start[n];
+        most = here > most ? here : most;
+    }
+    return most;
+}
+
+/* Worst case of one message: every rank of a node accesses every byte of every window of another node. A window has at
+ * most one extent per 512 bytes plus the occupied intervals, since stripes are not smaller. */
+int64_t mpiox_messages_area_bytes(const mpiox_exchange *x) {
+    const int64_t extents = x->window_bytes / 512 + 2 * MPIOX_OCCUPIED_MAX + 2;
+    const int64_t window = x->window_bytes + extents * (int64_t) (sizeof(entry) + 8);
+    return largest_node(x->team) * (int64_t) most_aggregators(x) * window;
+}
+
+int mpiox_messages_create(mpiox_exchange *x) {
+    const size_t size = (size_t) x->team->size, nodes = (size_t) x->team->n_nodes;
+    mpiox_messages *m = calloc(1, sizeof *m);
+    if (!m)
+        return MPIOX_E_NOMEM;
+    x->messages = m;
+    m->ranks = calloc(size, sizeof *m->ranks);
+    m->views = calloc(size, sizeof *m->views);
+    m->nodes = calloc(nodes, sizeof *m->nodes);
+    m->outgoing = calloc(nodes, sizeof *m->outgoing);
+    m->room = calloc(nodes, sizeof *m->room);
+    m->requests = calloc(nodes, sizeof *m->requests);
+    return m->ranks && m->views && m->nodes && m->outgoing && m->room && m->requests ? MPIOX_OK : MPIOX_E_NOMEM;
+}
+
+void mpiox_messages_free(mpiox_exchange *x) {
+    mpiox_messages *m = x->messages;
+    if (!m)
+        return;
+    for (int r = 0; m->views && r < x->team->size; r++)
+        mpiox_access_free(m->views[r]);
+    for (int n = 0; m->outgoing && n < x->team->n_nodes; n++)
+        free(m->outgoing[n]);
+    free(m->ranks);
+    free(m->views);
+    free(m->nodes);
+    free(m->outgoing);
+    free(m->room);
+    free(m->incoming);
+    free(m->requests);
+    free(m);
+    x->messages = NULL;
+}
+
+static void fail(mpiox_exchange *x, int code, int64_t bytes, const char *what) {
+    mpiox_error error = {.code = MPIOX_OK};
+    mpiox_error_set(&error, code, 0, -1, bytes, what);
+    mpiox_agree_fail(x, &error);
+}
+
+/* ---- before the rounds ------------------------------------------------------------------------------------------- */
+
+/* counts[] and displs[] of a gather over nodes of one item per rank, in node order. */
+static void node_counts(const mpiox_team *team, int item_bytes, int *counts, int *displs) {
+    for (int n = 0; n < team->n_nodes; n++) {
+        counts[n] = (team->node_start[n + 1] - team->node_start[n]) * item_bytes;
+        displs[n] = team->node_start[n] * item_bytes;
+    }
+}
+
+/* Leaders: everyone's range and position of this call, from the posts in shared memory. */
+static int gather_ranges(mpiox_exchange *x) {
+    mpiox_messages *m = x->messages;
+    mpiox_team *team = x->team;
+    rank_access *by_node = calloc((size_t) team->size, sizeof *by_node);
+    int *counts = calloc(2 * (size_t) team->n_nodes, sizeof *counts);
+    int code = by_node && counts ? MPIOX_OK : MPIOX_E_NOMEM;
+    for (int i = 0; code == MPIOX_OK && i < team->node_size; i++) {
+        const mpiox_post *post = &x->posts[i];
+        by_node[team->node_start[team->node] + i] =
+            (rank_access) {post->position, post->length, post->first, post->last, post->displacement};
+    }
+    if (code == MPIOX_OK) {
+        node_counts(team, (int) sizeof *by_node, counts, counts + team->n_nodes);
+        if (PMPI_Allgatherv(MPI_IN_PLACE, 0, MPI_BYTE, by_node, counts, counts + team->n_nodes, MPI_BYTE,
+                            team->leader_comm) != MPI_SUCCESS)
+            code = MPIOX_E_MPI;
+    }
+    for (int i = 0; code == MPIOX_OK && i < team->size; i++)
+        m->ranks[team->node_ranks[i]] = by_node[i];
+    for (int n = 0; code == MPIOX_OK && n < team->n_nodes; n++) {
+        m->nodes[n] = (mpiox_interval) {INT64_MAX, INT64_MIN};
+        for (int i = team->node_start[n]; i < team->node_start[n + 1]; i++) {
+            if (by_node[i].length == 0)
+                continue;
+            m->nodes[n].first = by_node[i].first < m->nodes[n].first ? by_node[i].first : m->nodes[n].first;
+            m->nodes[n].last = by_node[i].last > m->nodes[n].last ? by_node[i].last : m->nodes[n].last;
+        }
+    }
+    free(by_node);
+    free(counts);
+    return code;
+}
+
+/* One step of spreading the views: every rank's blob to its leader. Leaders get the blobs of the node back to back. */
+static char *gather_node_views(mpiox_exchange *x, int *sizes, int64_t *total) {
+    mpiox_team *team = x->team;
+    const int mine = x->view ? (int) mpiox_access_blob_bytes(x->view) : 0;
+    int *displs = calloc((size_t) team->node_size, sizeof *displs);
+    char *blob = malloc((size_t) mine + 8), *all = NULL;
+    *total = 0;
+    if (mine)
+        mpiox_access_to_blob(x->view, blob, mine);
+    PMPI_Gather(&mine, 1, MPI_INT, sizes, 1, MPI_INT, 0, team->node_comm);
+    if (team->node_rank == 0) {
+        for (int i = 0; i < team->node_size; i++) {
+            displs[i] = (int) *total;
+            *total += sizes[i];
+        }
+        all = malloc((size_t) *total + 8);
+    }
+    PMPI_Gatherv(blob, mine, MPI_BYTE, all, sizes, displs, MPI_BYTE, 0, team->node_comm);
+    free(displs);
+    free(blob);
+    return all;
+}
+
+/* Leaders: all nodes' blobs; rebuild every rank's description. */
+static int spread_views(mpiox_exchange *x, const char *node_blobs, const int *node_sizes, int64_t node_total) {
+    mpiox_messages *m = x->messages;
+    mpiox_team *team = x->team;
+    int *sizes = calloc((size_t) team->size, sizeof *sizes), *counts = calloc(2 * (size_t) team->n_nodes, sizeof *counts);
+    int *displs = counts + team->n_nodes;
+    int64_t total = 0;
+    node_counts(team, 1, counts, displs);
+    PMPI_Allgatherv(node_sizes, team->node_size, MPI_INT, sizes, counts, displs, MPI_INT, team->leader_comm);
+    for (int n = 0; n < team->n_nodes; n++) {
+        displs[n] = (int) total;
+        counts[n] = 0;
+        for (int i = team->node_start[n]; i < team->node_start[n + 1]; i++)
+            counts[n] += sizes[i];
+        total += counts[n];
+    }
+    char *all = malloc((size_t) total + 8);
+    int code = all ? MPIOX_OK : MPIOX_E_NOMEM;
+    if (code == MPIOX_OK && PMPI_Allgatherv(node_blobs, (int) node_total, MPI_BYTE, all, counts, displs, MPI_BYTE,
+                                            team->leader_comm) != MPI_SUCCESS)
+        code = MPIOX_E_MPI;
+    int64_t at = 0;
+    for (int i = 0; code == MPIOX_OK && i < team->size; at += sizes[i++]) {
+        mpiox_access **view = &m->views[team->node_ranks[i]];
+        mpiox_access_free(*view);
+        *view = NULL;
+        if (sizes[i]) /* blob sizes are multiples of 8, so every blob is aligned */
+            code = mpiox_access_from_blob(all + at, sizes[i], view);
+    }
+    free(all);
+    free(sizes);
+    free(counts);
+    return code;
+}
+
+void mpiox_messages_begin(mpiox_call *call) {
+    mpiox_exchange *x = call->x;
+    int code = MPIOX_OK;
+    if (call->summary.flags & MPIOX_POST_NEW_VIEW) {
+        int64_t total;
+        int *sizes = calloc((size_t) x->team->node_size, sizeof *sizes);
+        char *blobs = gather_node_views(x, sizes, &total);
+        if (x->team->node_rank == 0)
+            code = spread_views(x, blobs, sizes, total);
+        free(blobs);
+        free(sizes);
+    }
+    if (x->team->node_rank == 0) {
+        const int ranges = gather_ranges(x);
+        code = code == MPIOX_OK ? ranges : code;
+    }
+    if (code != MPIOX_OK)
+        fail(x, code, -1, "gathering the views of other nodes");
+}
+
+/* ---- who sends --------------------------------------------------------------------------------------------------- */
+
+/* Does a window of the round on node `owner` meet the ranges of node `other`? Leaders only. */
+static bool meets(mpiox_call *call, int owner, int other) {
+    mpiox_exchange *x = call->x;
+    const mpiox_interval range = x->messages->nodes[other];
+    for (int a = 0; a < x->n_aggregators; a++) {
+        if (x->team->node_of[x->aggregators[a]] != owner)
+            continue;
+        const int64_t n = mpiox_rounds_extents(call, a, call->round, x->extents[0]);
+        for (int64_t i = 0; i < n; i++)
+            if (x->extents[0][i].offset < range.last && x->extents[0][i].offset + x->extents[0][i].length > range.first)
+                return true;
+    }
+    return false;
+}
+
+static mpiox_box *box_of(mpiox_exchange *x, int64_t round, int node, char **area) {
+    const int64_t index = (round & 1) * x->team->n_nodes + node;
+    *area = x->box_areas + index * x->box_bytes;
+    return &x->boxes[index];
+}
+
+static int tag_of(int64_t round) { return 1 + (int) (round & 0x3fff); }
+
+/* ---- write ------------------------------------------------------------------------------------------------------- */
+
+static void pack_extent(mpiox_call *call, int aggregator, mpiox_extent extent, mpiox_box *box, char *area) {
+    mpiox_exchange *x = call->x;
+    const mpiox_request *request = call->request;
+    int64_t from, to;
+    if (extent.offset >= call->last || extent.offset + extent.length <= call->first ||
+        !mpiox_rounds_overlap(x->view, x->displacement, request->position, request->length, extent, &from, &to))
+        return;
+    const int64_t room = (int64_t) sizeof(entry) + padded(to - from), at = atomic_fetch_add(&box->used, room);
+    if (at + room > x->box_bytes) { /* cannot happen: areas are sized for the worst case */
+        fail(x, MPIOX_E_FULL, room, "packing for another node");
+        return;
+    }
+    const entry head = {x->team->rank, aggregator, from, to - from};
+    memcpy(area + at, &head, sizeof head);
+    const mpiox_side target = {area + at + sizeof head, NULL, 0, 0};
+    const mpiox_side source = {request->buffer, request->memory, 0, from - request->position};
+    mpiox_copy(&target, &source, to - from);
+}
+
+static void pack(mpiox_call *call) {
+    mpiox_exchange *x = call->x;
+    for (int a = 0; a < x->n_aggregators && call->first < call->last; a++) {
+        const int node = x->team->node_of[x->aggregators[a]];
+        if (node == x->team->node)
+            continue;
+        char *area;
+        mpiox_box *box = box_of(x, call->round, node, &area);
+        const int64_t n = mpiox_rounds_extents(call, a, call->round, x->extents[0]);
+        for (int64_t i = 0; i < n; i++)
+            pack_extent(call, a, x->extents[0][i], box, area);
+    }
+}
+
+/* The slot that window call->round of local aggregator `local` was given by work_window(), or NULL. */
+static mpiox_slot *slot_in_round(mpiox_call *call, int local) {
+    mpiox_exchange *x = call->x;
+    if (mpiox_rounds_extents(call, x->local[local], call->round, x->extents[0]) == 0)
+        return NULL;
+    return mpiox_slot_of(x, local, call->sequence[local] - 1);
+}
+
+static int local_index(const mpiox_exchange *x, int aggregator) {
+    for (int i = 0; i < x->n_local; i++)
+        if (x->local[i] == aggregator)
+            return i;
+    return -1;
+}
+
+/* Place one entry: it lies inside one extent of the window, because it was cut there when it was packed. */
+static void place(mpiox_call *call, const entry *head, const char *data) {
+    mpiox_exchange *x = call->x;
+    mpiox_messages *m = x->messages;
+    const int local = local_index(x, head->aggregator);
+    mpiox_slot *slot = local < 0 ? NULL : slot_in_round(call, local);
+    const mpiox_access *view = m->views[head->rank];
+    if (!slot || !view) {
+        fail(x, MPIOX_E_CORRUPT, head->length, "placing data from another node");
+        return;
+    }
+    const int64_t displacement = m->ranks[head->rank].displacement;
+    const int64_t first = displacement + mpiox_access_offset(view, head->position);
+    const int64_t n = mpiox_rounds_extents(call, head->aggregator, call->round, x->extents[0]);
+    for (int64_t i = 0, at = 0; i < n; at += x->extents[0][i++].length) {
+        const mpiox_extent extent = x->extents[0][i];
+        if (first < extent.offset || first >= extent.offset + extent.length)
+            continue;
+        const mpiox_side file = {mpiox_slot_buffer(x, slot) + at, view, displacement - extent.offset, head->position};
+        const mpiox_side source = {(void *) data, NULL, 0, 0};
+        mpiox_copy(&file, &source, head->length);
+        if (call->mark)
+            mpiox_copy_mark(mpiox_slot_map(x, slot) + at / call->granule, 0, call->granule, &file, head->length);
+        return;
+    }
+}
+
+static void place_message(mpiox_call *call, const char *message, int64_t bytes) {
+    for (int64_t at = 0; at + (int64_t) sizeof(entry) <= bytes;) {
+        entry head;
+        memcpy(&head, message + at, sizeof head);
+        place(call, &head, message + at + sizeof head);
+        at += (int64_t) sizeof head + padded(head.length);
+    }
+}
+
+/* Receive the message of `source` for this round into *buffer (grown as needed) or into a fixed area. Polls, so that
+ * this rank's share of the I/O goes on. Returns its bytes, 0 after a failure. */
+static int64_t receive(mpiox_call *call, int source, char **buffer, int64_t *room, bool fixed) {
+    mpiox_exchange *x = call->x;
+    MPI_Message message;
+    MPI_Status status;
+    int there = 0, bytes = 0;
+    while (!there) {
+        if (PMPI_Improbe(source, tag_of(call->round), x->team->leader_comm, &there, &message, &status) != MPI_SUCCESS) {
+            fail(x, MPIOX_E_MPI, -1, "receiving from another node");
+            return 0;
+        }
+        if (!there)
+            mpiox_rounds_idle(call);
+    }
+    PMPI_Get_count(&status, MPI_BYTE, &bytes);
+    if (bytes > *room && !fixed) {
+        char *larger = realloc(*buffer, (size_t) bytes);
+        if (larger) {
+            *buffer = larger;
+            *room = bytes;
+        }
+    }
+    if (bytes > *room) {
+        static char sink; /* the message must be taken off the wire: truncation is an error of the receive only */
+        PMPI_Mrecv(&sink, 0, MPI_BYTE, &message, &status);
+        fail(x, fixed ? MPIOX_E_FULL : MPIOX_E_NOMEM, bytes, "receiving from another node");
+        return 0;
+    }
+    PMPI_Mrecv(*buffer, bytes, MPI_BYTE, &message, &status);
+    return bytes;
+}
+
+static void send_to(mpiox_call *call, int node, const char *bytes, int64_t length) {
+    mpiox_exchange *x = call->x;
+    if (length > INT32_MAX) {
+        fail(x, MPIOX_E_FULL, length, "sending to another node (reduce cb_buffer_size)");
+        length = 0;
+    }
+    if (PMPI_Isend(bytes, (int) length, MPI_BYTE, node, tag_of(call->round), x->team->leader_comm,
+                   &x->messages->requests[node]) != MPI_SUCCESS)
+        fail(x, MPIOX_E_MPI, length, "sending to another node");
+    x->stats.messages++;
+    x->stats.message_bytes += length;
+}
+
+static void leader_write(mpiox_call *call) {
+    mpiox_exchange *x = call->x;
+    mpiox_messages *m = x->messages;
+    mpiox_team *team = x->team;
+    char *area;
+    for (int node = 0; node < team->n_nodes; node++) {
+        m->requests[node] = MPI_REQUEST_NULL;
+        if (node == team->node || !meets(call, node, team->node))
+            continue;
+        mpiox_box *box = box_of(x, call->round, node, &area);
+        const int64_t used = atomic_load(&box->used);
+        send_to(call, node, area, used < x->box_bytes ? used : 0);
+    }
+    for (int node = 0; node < team->n_nodes; node++)
+        if (node != team->node && meets(call, team->node, node)) {
+            const int64_t bytes = receive(call, node, &m->incoming, &m->incoming_room, false);
+            place_message(call, m->incoming, bytes);
+        }
+    for (int local = 0; local < x->n_local; local++) {
+        mpiox_slot *slot = slot_in_round(call, local);
+        if (slot)
+            mpiox_rounds_arrive(call, slot);
+    }
+    PMPI_Waitall(team->n_nodes, m->requests, MPI_STATUSES_IGNORE);
+    for (int node = 0; node < team->n_nodes; node++)
+        atomic_store(&box_of(x, call->round, node, &area)->used, 0);
+}
+
+/* ---- read -------------------------------------------------------------------------------------------------------- */
+
+bool mpiox_messages_hold(const mpiox_call *call) {
+    return !call->write && call->x->messages && call->x->team->node_rank == 0;
+}
+
+static bool append(mpiox_messages *m, int node, int64_t *used, const entry *head, const mpiox_side *file) {
+    const int64_t need = *used + (int64_t) sizeof *head + padded(head->length);
+    if (need > m->room[node]) {
+        const int64_t room = need + need / 2 + 4096;
+        char *larger = realloc(m->outgoing[node], (size_t) room);
+        if (!larger)
+            return false;
+        m->outgoing[node] = larger;
+        m->room[node] = room;
+    }
+    memcpy(m->outgoing[node] + *used, head, sizeof *head);
+    const mpiox_side target = {m->outgoing[node] + *used + sizeof *head, NULL, 0, 0};
+    mpiox_copy(&target, file, head->length);
+    *used = need;
+    return true;
+}
+
+/* Append what one rank of another node wants of one loaded window. */
+static bool gather_rank(mpiox_call *call, int rank, int local, mpiox_slot *slot, int64_t n, int64_t *used) {
+    mpiox_exchange *x = call->x;
+    mpiox_messages *m = x->messages;
+    const rank_access *want = &m->ranks[rank];
+    const int64_t eof = atomic_load(&slot->eof);
+    for (int64_t i = 0, at = 0; i < n && want->length > 0 && m->views[rank]; at += x->extents[0][i++].length) {
+        mpiox_extent extent = x->extents[0][i];
+        int64_t from, to;
+        if (extent.offset >= eof)
+            break;
+        if (extent.offset + extent.length > eof)
+            extent.length = eof - extent.offset;
+        if (!mpiox_rounds_overlap(m->views[rank], want->displacement, want->position, want->length, extent, &from, &to))
+            continue;
+        const entry head = {rank, x->local[local], from, to - from};
+        const mpiox_side file = {mpiox_slot_buffer(x, slot) + at, m->views[rank], want->displacement - extent.offset,
+                                 from};
+        if (!append(m, x->team->node_of[rank], used, &head, &file))
+            return false;
+    }
+    return true;
+}
+
+static void gather_node(mpiox_call *call, int node) {
+    mpiox_exchange *x = call->x;
+    mpiox_team *team = x->team;
+    int64_t used = 0;
+    bool good = true;
+    for (int local = 0; local < x->n_local && good; local++) {
+        mpiox_slot *slot = slot_in_round(call, local); /* leaves the window's extents in extents[0] */
+        if (!slot)
+            continue;
+        const int64_t n = mpiox_rounds_extents(call, x->local[local], call->round, x->extents[0]);
+        for (int i = team->node_start[node]; i < team->node_start[node + 1] && good; i++)
+            good = gather_rank(call, team->node_ranks[i], local, slot, n, &used);
+    }
+    if (!good)
+        fail(x, MPIOX_E_NOMEM, used, "gathering data for another node");
+    send_to(call, node, x->messages->outgoing[node], good ? used : 0);
+}
+
+static void leader_read(mpiox_call *call) {
+    mpiox_exchange *x = call->x;
+    mpiox_messages *m = x->messages;
+    mpiox_team *team = x->team;
+    const int parity = (int) (call->round & 1);
+    const mpiox_idle idle = {mpiox_rounds_idle, call};
+    for (int node = 0; node < team->n_nodes; node++) {
+        m->requests[node] = MPI_REQUEST_NULL;
+        if (node != team->node && meets(call, team->node, node))
+            gather_node(call, node);
+    }
+    for (int local = 0; local < x->n_local; local++) {
+        mpiox_slot *slot = slot_in_round(call, local);
+        if (slot)
+            mpiox_rounds_arrive(call, slot);
+    }
+    /* The boxes of this parity are free when all ranks have copied out of them two rounds ago. */
+    mpiox_wait_reach(&x->board->packed[parity], (uint32_t) (call->round / 2) * (uint32_t) team->node_size, &idle);
+    for (int node = 0; node < team->n_nodes; node++) {
+        char *area;
+        mpiox_box *box = box_of(x, call->round, node, &area);
+        int64_t room = x->box_bytes;
+        atomic_store(&box->used, 0);
+        if (node != team->node && meets(call, node, team->node))
+            atomic_store(&box->used, receive(call, node, &area, &room, true));
+    }
+    mpiox_word_set(&x->board->shipped[parity], (uint32_t) (call->round / 2) + 1);
+    PMPI_Waitall(team->n_nodes, m->requests, MPI_STATUSES_IGNORE);
+}
+
+/* Copy this rank's entries out of the boxes of the round. */
+static void unpack(mpiox_call *call) {
+    mpiox_exchange *x = call->x;
+    const mpiox_request *request = call->request;
+    for (int node = 0; node < x->team->n_nodes; node++) {
+        char *area;
+        const int64_t used = atomic_load(&box_of(x, call->round, node, &area)->used);
+        for (int64_t at = 0; at + (int64_t) sizeof(entry) <= used;) {
+            entry head;
+            memcpy(&head, area + at, sizeof head);
+            if (head.rank == x->team->rank) {
+                const mpiox_side source = {area + at + sizeof head, NULL, 0, 0};
+                const mpiox_side memory = {request->buffer, request->memory, 0, head.position - request->position};
+                mpiox_copy(&memory, &source, head.length);
+            }
+            at += (int64_t) sizeof head + padded(head.length);
+        }
+    }
+}
+
+/* ---- a round ----------------------------------------------------------------------------------------------------- */
+
+void mpiox_messages_round(mpiox_call *call) {
+    mpiox_exchange *x = call->x;
+    mpiox_board *board = x->board;
+    const mpiox_idle idle = {mpiox_rounds_idle, call};
+    const int parity = (int) (call->round & 1);
+    const uint32_t turn = (uint32_t) (call->round / 2);
+    const bool leader = x->team->node_rank == 0;
+    const double begun = mpiox_now();
+    if (call->write) {
+        mpiox_wait_reach(&board->shipped[parity], turn, &idle);
+        if (!mpiox_agree_failed(x))
+            pack(call);
+        mpiox_word_add(&board->packed[parity]);
+        if (leader) {
+            mpiox_wait_reach(&board->packed[parity], (turn + 1) * (uint32_t) x->team->node_size, &idle);
+            leader_write(call);
+            mpiox_word_set(&board->shipped[parity], turn + 1);
+        }
+    } else {
+        if (leader)
+            leader_read(call);
+        mpiox_wait_reach(&board->shipped[parity], turn + 1, &idle);
+        if (!mpiox_agree_failed(x))
+            unpack(call);
+        mpiox_word_add(&board->packed[parity]);
+    }
+    x->stats.exchange_s += mpiox_now() - begun;
+}

@@ -1,0 +1,219 @@
+/* mpiox_team.c - see mpiox_team.h. */
+#include "mpiox_team.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static mpiox_team *teams; /* every team of this process */
+static uint32_t made;     /* teams made by this process, for ids */
+
+static bool same_group(MPI_Comm comm, const mpiox_team *team, int ranks_per_node) {
+    int result = MPI_UNEQUAL;
+    if (team->ranks_per_node != ranks_per_node)
+        return false;
+    PMPI_Comm_compare(comm, team->comm, &result);
+    return result == MPI_CONGRUENT || result == MPI_IDENT;
+}
+
+/* Rank 0's choice: the id of a free team of this group (now reserved), or a new id with *fresh set. */
+static uint64_t pick(MPI_Comm comm, int ranks_per_node, int *fresh) {
+    uint64_t id = 0;
+    pthread_mutex_lock(&lock);
+    for (mpiox_team *t = teams; t && !id; t = t->next)
+        if (!t->in_use && same_group(comm, t, ranks_per_node)) {
+            t->in_use = true;
+            id = t->id;
+        }
+    *fresh = id == 0;
+    if (*fresh)
+        id = ((uint64_t) (uint32_t) getpid() << 32) | ++made;
+    pthread_mutex_unlock(&lock);
+    return id;
+}
+
+static mpiox_team *find(MPI_Comm comm, uint64_t id, int ranks_per_node) {
+    mpiox_team *found = NULL;
+    pthread_mutex_lock(&lock);
+    for (mpiox_team *t = teams; t && !found; t = t->next)
+        if (t->id == id && same_group(comm, t, ranks_per_node)) {
+            t->in_use = true;
+            found = t;
+        }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+static void destroy(mpiox_team *team) {
+    if (!team)
+        return;
+    mpiox_segment_free(&team->segment);
+    if (team->leader_comm != MPI_COMM_NULL)
+        PMPI_Comm_free(&team->leader_comm);
+    if (team->node_comm != MPI_COMM_NULL)
+        PMPI_Comm_free(&team->node_comm);
+    if (team->comm != MPI_COMM_NULL)
+        PMPI_Comm_free(&team->comm);
+    free(team->node_of);
+    free(team->local_of);
+    free(team->node_start);
+    free(team->node_ranks);
+    free(team->node_name);
+    free(team);
+}
+
+/* Split comm by node, then each node by the pretended size. */
+static int split_nodes(mpiox_team *team) {
+    MPI_Comm real = MPI_COMM_NULL;
+    if (PMPI_Comm_split_type(team->comm, MPI_COMM_TYPE_SHARED, team->rank, MPI_INFO_NULL, &real) != MPI_SUCCESS)
+        return MPIOX_E_MPI;
+    if (team->ranks_per_node > 0) {
+        int within;
+        PMPI_Comm_rank(real, &within);
+        int rc = PMPI_Comm_split(real, within / team->ranks_per_node, within, &team->node_comm);
+        PMPI_Comm_free(&real);
+        if (rc != MPI_SUCCESS)
+            return MPIOX_E_MPI;
+    } else {
+        team->node_comm = real;
+    }
+    PMPI_Comm_rank(team->node_comm, &team->node_rank);
+    PMPI_Comm_size(team->node_comm, &team->node_size);
+    int color = team->node_rank == 0 ? 0 : MPI_UNDEFINED;
+    return PMPI_Comm_split(team->comm, color, team->rank, &team->leader_comm) == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
+}
+
+/* node_of, local_of, node_start, node_ranks from everyone's (leader's rank, rank in node). */
+static int map_ranks(mpiox_team *team) {
+    int mine[2] = {team->rank, team->node_rank};
+    int *all = malloc(sizeof(int) * 2 * (size_t) team->size);
+    team->node_of = malloc(sizeof(int) * (size_t) team->size);
+    team->local_of = malloc(sizeof(int) * (size_t) team->size);
+    team->node_ranks = malloc(sizeof(int) * (size_t) team->size);
+    team->node_start = calloc((size_t) team->size + 2, sizeof(int));
+    if (!all || !team->node_of || !team->local_of || !team->node_ranks || !team->node_start) {
+        free(all);
+        return MPIOX_E_NOMEM;
+    }
+    PMPI_Bcast(&mine[0], 1, MPI_INT, 0, team->node_comm); /* the leader's rank names the node */
+    if (PMPI_Allgather(mine, 2, MPI_INT, all, 2, MPI_INT, team->comm) != MPI_SUCCESS) {
+        free(all);
+        return MPIOX_E_MPI;
+    }
+    for (int r = 0; r < team->size; r++) { /* leaders have the lowest rank of their node, so they come first */
+        if (all[2 * r] == r)
+            team->node_of[r] = team->n_nodes++;
+        else
+            team->node_of[r] = team->node_of[all[2 * r]];
+        team->local_of[r] = all[2 * r + 1];
+        team->node_start[team->node_of[r] + 1]++;
+    }
+    for (int n = 0; n < team->n_nodes; n++)
+        team->node_start[n + 1] += team->node_start[n];
+    for (int r = 0; r < team->size; r++)
+        team->node_ranks[team->node_start[team->node_of[r]] + team->local_of[r]] = r;
+    team->node = team->node_of[team->rank];
+    free(all);
+    return MPIOX_OK;
+}
+
+static int make(MPI_Comm comm, uint64_t id, int ranks_per_node, mpiox_team **out) {
+    char name[MPI_MAX_PROCESSOR_NAME + 1] = "";
+    int length = 0;
+    mpiox_team *team = calloc(1, sizeof *team);
+    if (!team)
+        return MPIOX_E_NOMEM;
+    team->comm = team->node_comm = team->leader_comm = MPI_COMM_NULL;
+    team->segment.fd = -1;
+    team->id = id;
+    team->in_use = true;
+    team->ranks_per_node = ranks_per_node;
+    int rank;
+    PMPI_Comm_rank(comm, &rank);
+    /* A split, not a dup: a dup would run the program's attribute callbacks. */
+    int code = PMPI_Comm_split(comm, 0, rank, &team->comm) == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
+    if (code == MPIOX_OK) {
+        PMPI_Comm_set_errhandler(team->comm, MPI_ERRORS_RETURN);
+        PMPI_Comm_rank(team->comm, &team->rank);
+        PMPI_Comm_size(team->comm, &team->size);
+        code = split_nodes(team);
+    }
+    if (code == MPIOX_OK)
+        code = map_ranks(team);
+    PMPI_Get_processor_name(name, &length);
+    team->node_name = strdup(name);
+    if (code != MPIOX_OK) {
+        destroy(team);
+        return code;
+    }
+    pthread_mutex_lock(&lock);
+    team->next = teams;
+    teams = team;
+    pthread_mutex_unlock(&lock);
+    *out = team;
+    return MPIOX_OK;
+}
+
+int mpiox_team_acquire(MPI_Comm comm, int ranks_per_node, mpiox_team **out) {
+    struct { uint64_t id; int fresh; int ranks_per_node; } choice = {0, 1, ranks_per_node};
+    int rank;
+    PMPI_Comm_rank(comm, &rank);
+    if (rank == 0)
+        choice.id = pick(comm, ranks_per_node, &choice.fresh);
+    if (PMPI_Bcast(&choice, sizeof choice, MPI_BYTE, 0, comm) != MPI_SUCCESS)
+        return MPIOX_E_MPI;
+    *out = choice.fresh ? NULL : find(comm, choice.id, choice.ranks_per_node);
+    if (*out)
+        return MPIOX_OK;
+    return make(comm, choice.id, choice.ranks_per_node, out);
+}
+
+void mpiox_team_release(mpiox_team *team) {
+    if (!team)
+        return;
+    pthread_mutex_lock(&lock);
+    team->in_use = false;
+    pthread_mutex_unlock(&lock);
+}
+
+int mpiox_team_segment(mpiox_team *team, int64_t bytes, mpiox_error *error) {
+    struct { char name[MPIOX_SEGMENT_NAME]; int64_t bytes; int32_t code; } offer;
+    if (team->segment.base && team->segment.bytes >= bytes) /* the same on every rank of the node */
+        return MPIOX_OK;
+    mpiox_segment_free(&team->segment);
+    memset(&offer, 0, sizeof offer);
+    if (team->node_rank == 0) {
+        offer.code = mpiox_segment_create(bytes, offer.name, &team->segment, error);
+        offer.bytes = bytes;
+    }
+    if (PMPI_Bcast(&offer, sizeof offer, MPI_BYTE, 0, team->node_comm) != MPI_SUCCESS)
+        return mpiox_error_set(error, MPIOX_E_MPI, 0, -1, bytes, "announcing shared memory");
+    int code = offer.code;
+    if (code == MPIOX_OK && team->node_rank != 0)
+        code = mpiox_segment_attach(offer.name, offer.bytes, &team->segment, error);
+    int worst = code;
+    PMPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MIN, team->node_comm);
+    if (team->node_rank == 0 && offer.code == MPIOX_OK)
+        mpiox_segment_seal(&team->segment, offer.name);
+    if (worst != MPIOX_OK) {
+        mpiox_segment_free(&team->segment);
+        if (code == MPIOX_OK)
+            mpiox_error_set(error, worst, 0, -1, bytes, "shared memory on this node");
+    }
+    return worst;
+}
+
+void mpiox_team_finalize(void) {
+    pthread_mutex_lock(&lock);
+    mpiox_team *list = teams;
+    teams = NULL;
+    pthread_mutex_unlock(&lock);
+    while (list) {
+        mpiox_team *next = list->next;
+        destroy(list);
+        list = next;
+    }
+}
+

@@ -1,0 +1,47 @@
+/*
+ * mpiox_team.h - the ranks that share a file, by node, with the shared memory of each node.
+ *
+ * A team is made for a group of ranks once and then reused: opening a second file on the same group costs one small
+ * broadcast. Rank 0 picks the team, so that all ranks pick the same one even when several threads open files.
+ * MPIOX_RANKS_PER_NODE (hint mpiox_ranks_per_node) splits a node into pretended ones for tests.
+ */
+#ifndef MPIOX_TEAM_H
+#define MPIOX_TEAM_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mpiox_error.h"
+#include "mpiox_segment.h"
+
+typedef struct mpiox_team {
+    MPI_Comm comm;        /* duplicate that only this library uses */
+    MPI_Comm node_comm;   /* the ranks of this node, in rank order */
+    MPI_Comm leader_comm; /* rank 0 of every node, in node order; MPI_COMM_NULL on other ranks */
+    int rank, size;
+    int node, n_nodes;
+    int node_rank, node_size;
+    int *node_of;    /* [size] node of a rank */
+    int *local_of;   /* [size] rank within its node */
+    int *node_start; /* [n_nodes + 1] into node_ranks */
+    int *node_ranks; /* [size] ranks, grouped by node, ascending */
+    char *node_name; /* processor name of this node */
+    int ranks_per_node; /* the hint it was made for */
+    mpiox_segment segment; /* collective buffers; empty until mpiox_team_segment() */
+    uint64_t id;
+    bool in_use;
+    struct mpiox_team *next;
+} mpiox_team;
+
+/* Collective over comm, blocking. MPIOX_E_NOMEM / MPIOX_E_MPI (not agreed: the caller agrees). */
+int mpiox_team_acquire(MPI_Comm comm, int ranks_per_node, mpiox_team **out);
+/* Collective by order (each rank releases once every rank is done with the team); local in cost. */
+void mpiox_team_release(mpiox_team *team);
+/* Collective over the node: make team->segment at least `bytes` bytes, zero-filled when it is new (a larger one replaces
+ * a smaller one). All ranks of the node get the same answer. */
+int mpiox_team_segment(mpiox_team *team, int64_t bytes, mpiox_error *error);
+/* Free every team that is not in use. Before PMPI_Finalize. */
+void mpiox_team_finalize(void);
+
+#endif

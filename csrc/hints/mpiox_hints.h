@@ -1,0 +1,89 @@
+/*
+ * mpiox_hints.h - every hint: its name, type, default, meaning, and where the value in force came from.
+ *
+ * One registry (mpiox_hints_spec) is read by MPI_File_open, MPI_File_get_info, `mpiio-ext hints` and docs/hints.md.
+ * Sources, weakest first: built-in default (MPIOX_STATS and MPIOX_RANKS_PER_NODE set two of them), site file
+ * (MPIOX_SITE_FILE, default /etc/mpiio_ext.conf), the program's MPI_Info, MPIOX_HINTS_FILE, MPIOX_HINTS. Unknown names
+ * and bad values are ignored, as MPI says, AND reported once per process with the nearest valid name.
+ *
+ * romio_cb_write / romio_cb_read = disable mean what they mean to ROMIO: collectives of that direction are carried out
+ * as independent accesses, by the MPI library; this library then takes no part in them.
+ */
+#ifndef MPIOX_HINTS_H
+#define MPIOX_HINTS_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mpiox_error.h"
+
+typedef enum mpiox_hint_source {
+    MPIOX_HINT_DEFAULT = 0, MPIOX_HINT_SITE, MPIOX_HINT_INFO, MPIOX_HINT_FILE, MPIOX_HINT_ENV, MPIOX_HINT_CALL
+} mpiox_hint_source;
+
+typedef enum mpiox_switch { MPIOX_OFF = 0, MPIOX_ON = 1, MPIOX_AUTO = 2 } mpiox_switch; /* disable enable automatic */
+
+typedef enum mpiox_exchange_mode { MPIOX_EXCHANGE_AUTO = 0, MPIOX_EXCHANGE_TWO_PHASE, MPIOX_EXCHANGE_DIRECT } mpiox_exchange_mode;
+
+typedef enum mpiox_io_rank { MPIOX_IO_ANY = 0, MPIOX_IO_OWNER } mpiox_io_rank;
+
+/* Values in force for one open file. Plain data. */
+typedef struct mpiox_hints {
+    bool enabled;                 /* mpiox_enable: false = every call of this file goes to PMPI */
+    char partition[24];           /* mpiox_partition: auto or a method's name */
+    bool stripe_size_io;          /* mpiox_stripe_size_io: one stripe per file-system request at most */
+    mpiox_exchange_mode exchange; /* mpiox_exchange: auto, two_phase, direct (no exchange) */
+    mpiox_io_rank io_rank;        /* mpiox_io_rank: any rank of the aggregator's node, or owner only */
+    int32_t buffers;              /* mpiox_buffers: collective buffers per aggregator, 2.. */
+    int32_t ranks_per_node;       /* mpiox_ranks_per_node: pretend nodes of n ranks; 0 = the real ones */
+    bool coverage_map;            /* mpiox_coverage_map: always mark what is written instead of proving it (tests) */
+    int32_t stats;                /* mpiox_stats: 0 off, 1 print at close (MPIOX_STATS sets the default) */
+    int64_t cb_buffer_size;       /* bytes per collective buffer; 0 = default of this library */
+    int32_t cb_nodes;             /* number of aggregators; 0 = automatic */
+    char cb_config_list[256];     /* ROMIO syntax; "" = automatic */
+    mpiox_switch cb_write, cb_read; /* romio_cb_write, romio_cb_read: off = native independent of exchange */
+    int64_t striping_unit;        /* bytes; 0 = ask the file system */
+    int32_t striping_factor;      /* 0 = ask the file system */
+    uint8_t source[32];           /* mpiox_hint_source by registry index */
+} mpiox_hints;
+
+typedef struct mpiox_hint_spec {
+    const char *name;
+    const char *type;          /* "boolean", "integer", "bytes", "choice", "text" */
+    const char *values;        /* for people: "auto | even | ..." or "1 .. 2147483647" */
+    const char *default_value; /* as text */
+    const char *description;   /* one line */
+    int (*parse)(const char *text, mpiox_hints *hints);                        /* 0 or MPIOX_E_ARG */
+    void (*format)(const mpiox_hints *hints, char *text, int64_t text_bytes);  /* value in force as text */
+} mpiox_hint_spec;
+
+int mpiox_hints_count(void);
+const mpiox_hint_spec *mpiox_hints_spec(int index); /* NULL when out of range */
+int mpiox_hints_find(const char *name);             /* registry index, or -1 */
+const char *mpiox_hints_source_name(int source);    /* "default", "site file"...; never NULL */
+void mpiox_hints_defaults(mpiox_hints *out);        /* built-in values, nothing from the environment */
+
+/* Called once per reported problem; NULL = silent. */
+typedef void (*mpiox_hints_report)(const char *message, void *context);
+
+/* Check one name and value as a source other than MPI_Info would (there, foreign names are other people's business and
+ * only mpiox_* is ours). 0, or MPIOX_E_ARG and one line with the nearest valid name or the allowed values in message
+ * (may be NULL). A hint of an MPI library that we only pass on is accepted unchecked. */
+int mpiox_hints_check(const char *name, const char *value, char *message, int64_t message_bytes);
+
+/* Local; all ranks get the same result from the same environment, files and info. */
+int mpiox_hints_resolve(const char *path, MPI_Info info, mpiox_hints *out, mpiox_hints_report report, void *context);
+
+/* What every source but MPI_Info says about path, as text (free it) that one rank can send to the others; NULL when
+ * memory is exhausted. mpiox_hints_apply() lays it over an info object: names of the site file where the program is
+ * silent, the others always, sizes written out in bytes. Our own mpiox_* names are left out. *out is a new object. */
+char *mpiox_hints_collect(const char *path);
+int mpiox_hints_apply(const char *collected, MPI_Info info, MPI_Info *out);
+/* Both steps: a new MPI_Info for PMPI_File_open. */
+int mpiox_hints_merge_info(const char *path, MPI_Info info, MPI_Info *out);
+/* Add the values in force to an info object (what MPI_File_get_info returns). Names of the standard and of ROMIO that
+ * nobody set keep the MPI library's own value. */
+int mpiox_hints_to_info(const mpiox_hints *hints, MPI_Info info);
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * mpiox_hints_text.h - hints as text: the grammars of MPIOX_HINTS and of hints files. Internal to csrc/hints.
+ *
+ * MPIOX_HINTS:   text  = rule *( "," rule )
+ *                rule  = [ glob ":" ] hint *( ":" hint )      without a glob: every file
+ *                hint  = name "=" value
+ *                name  = letter *( letter | digit | "_" )
+ * A ':' inside a value ends it only where a hint (name "=") follows; a ',' inside a value ends it only where a rule
+ * (a glob without ',', ':', '=' then ':' and a hint, or a hint itself) follows. So cb_config_list=*:* and
+ * cb_config_list=a:2,b:1 need no quotes. Where that is not what is meant, a value or glob is put between double quotes,
+ * or a backslash makes the next character an ordinary one. Blanks around globs, names and values do not count.
+ *
+ * Files:         [glob]             rules for matching files from here to the next section; before any: every file
+ *                name = value       the value may stand in double quotes
+ *                # or ; comment     whole lines, or after blanks
+ *
+ * A glob is matched (fnmatch) against the path as the program gave it and against its last component.
+ */
+#ifndef MPIOX_HINTS_TEXT_H
+#define MPIOX_HINTS_TEXT_H
+
+#include <stdint.h>
+
+#include "mpiox_hints.h"
+
+/* Called for each hint whose glob matches, in order (later ones win). where: "MPIOX_HINTS" or "FILE:LINE". */
+typedef void (*mpiox_hints_visit)(const char *name, const char *value, const char *where, void *context);
+
+/* path NULL: every rule matches (checking). Ill-formed parts are reported and skipped. */
+void mpiox_hints_scan_text(const char *text, const char *path, mpiox_hints_visit visit, mpiox_hints_report report,
+                           void *context);
+/* must_exist: a file that cannot be read is reported. */
+void mpiox_hints_scan_file(const char *file, int must_exist, const char *path, mpiox_hints_visit visit,
+                           mpiox_hints_report report, void *context);
+
+/* "64k", "1MiB", "4096"; powers of 1024. 0 or MPIOX_E_ARG. */
+int mpiox_hints_parse_bytes(const char *text, int64_t *bytes);
+
+/* Nearest hint name by edit distance, ours or an MPI library's; NULL when none is near. */
+const char *mpiox_hints_nearest(const char *name);
+/* Is it a hint of ROMIO, Open MPI or the standard that is only passed on? Its size in bytes may have a suffix. */
+int mpiox_hints_is_foreign(const char *name, int *is_bytes);
+
+#endif

@@ -1,0 +1,14 @@
+/*
+ * mpiox_file_path.h - file names as ROMIO and OMPIO take them: an optional file-system prefix, then a path.
+ */
+#ifndef MPIOX_FILE_PATH_H
+#define MPIOX_FILE_PATH_H
+
+#include <stdbool.h>
+
+/* The path behind a known prefix ("ufs:", "lustre:"...), or the name itself. Points into filename. */
+const char *mpiox_file_path(const char *filename);
+/* False when the prefix names a file system that is not reached through POSIX calls. */
+bool mpiox_file_path_is_posix(const char *filename);
+
+#endif

@@ -1,0 +1,24 @@
+/*
+ * mpiox_fortran_convert.h - conversions between Fortran and C arguments, used by the generated entry points (Open MPI only).
+ *
+ * Special addresses: MPI_BOTTOM and MPI_STATUS_IGNORE are common blocks of Open MPI's Fortran bindings (the mpi_f08
+ * module binds to the same symbols), recognised by address. Logicals: .false. is 0 for every compiler that Open MPI
+ * supports; .true. is stored as 1, which every one of them reads as true.
+ */
+#ifndef MPIOX_FORTRAN_CONVERT_H
+#define MPIOX_FORTRAN_CONVERT_H
+
+#include <mpi.h>
+#include <stdbool.h>
+
+/* A C string (free it) without the trailing blanks of the Fortran one; NULL when memory is exhausted. */
+char *mpiox_fortran_string(const char *text, int length);
+/* Copy a C string into a Fortran one of `length` characters, padded with blanks, cut when too long. */
+void mpiox_fortran_pad(const char *text, char *target, int length);
+bool mpiox_fortran_status_ignored(const MPI_Fint *status);
+/* The C address for a Fortran choice buffer. */
+void *mpiox_fortran_buffer(void *buffer);
+/* Store the result where ierror (optional in mpi_f08, then NULL) points. */
+void mpiox_fortran_result(MPI_Fint *ierror, int result);
+
+#endif

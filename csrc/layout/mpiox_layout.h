@@ -1,0 +1,56 @@
+/*
+ * mpiox_layout.h - how the file system lays a file out: stripe size, servers, lock protocol.
+ *
+ * Sources, strongest first: hints (striping_unit, striping_factor), the file's own layout (Lustre: the lustre.lov
+ * extended attribute, plain and composite), the file system's block size. Works on a path or descriptor; no MPI.
+ */
+#ifndef MPIOX_LAYOUT_H
+#define MPIOX_LAYOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mpiox_error.h"
+
+#define MPIOX_LAYOUT_DEFAULT_STRIPE_SIZE (INT64_C(1) << 20) /* bytes, where nothing better is known */
+#define MPIOX_LAYOUT_MAX_STRIPE_SIZE (INT64_C(1) << 62)     /* larger hint values are ignored */
+
+typedef enum mpiox_fs { /* file-system families that are treated differently */
+    MPIOX_FS_UNKNOWN = 0, MPIOX_FS_TMPFS, MPIOX_FS_EXT, MPIOX_FS_XFS, MPIOX_FS_BTRFS, MPIOX_FS_LUSTRE, MPIOX_FS_GPFS,
+    MPIOX_FS_NFS, MPIOX_FS_FUSE, MPIOX_FS_PANFS, MPIOX_FS_PVFS, MPIOX_FS_OVERLAY, MPIOX_FS_ZFS, MPIOX_FS_F2FS,
+    MPIOX_FS_CEPH, MPIOX_FS_BEEGFS, MPIOX_FS_SMB
+} mpiox_fs;
+
+typedef enum mpiox_lock_protocol {
+    MPIOX_LOCK_LOCAL = 0,     /* one kernel: no lock traffic (tmpfs, ext4, xfs...) */
+    MPIOX_LOCK_SERVER,        /* extent locks granted by each server (Lustre) */
+    MPIOX_LOCK_TOKEN,         /* byte-range tokens from a distributed manager (GPFS) */
+    MPIOX_LOCK_NONE           /* no extent locks on behalf of a write: PVFS, NFS and the like (close-to-open at most) */
+} mpiox_lock_protocol;
+
+typedef struct mpiox_layout {
+    mpiox_fs fs;
+    mpiox_lock_protocol lock;
+    int64_t stripe_size; /* bytes, > 0 */
+    int32_t servers;     /* I/O servers the file is striped over, >= 1 */
+    bool stripe_known;   /* false: stripe_size is only the default for this file system */
+    bool coherent;       /* all processes of all nodes that can see the file see one page cache (a local fs) */
+} mpiox_layout;
+
+/* Inspect an open descriptor. striping_unit/striping_factor: hint values, or <= 0 when not given.
+ * Never fails: what cannot be learnt keeps its default (stripe_size 1 MiB or the preferred block size if that is
+ * larger, servers 1). Blocking system calls; errno is kept. */
+void mpiox_layout_detect(int fd, int64_t striping_unit, int32_t striping_factor, mpiox_layout *out);
+
+/* Family, lock protocol and coherence from a statfs(2) f_type; sets stripe_size and servers to their defaults. Pure. */
+void mpiox_layout_from_magic(uint64_t f_type, mpiox_layout *out);
+
+/* Parse a lustre.lov value (v1, v3, composite). MPIOX_E_CORRUPT when it is not one. Fuzzed. Of a composite layout the
+ * component that covers the largest extent counts; stale, foreign and metadata-server components are passed over. */
+int mpiox_layout_parse_lov(const void *value, int64_t value_bytes, int64_t *stripe_size, int32_t *servers);
+
+const char *mpiox_layout_fs_name(mpiox_fs fs);                   /* "tmpfs", "lustre"...; never NULL */
+const char *mpiox_layout_lock_name(mpiox_lock_protocol lock);    /* "local", "server", "token", "none"; never NULL */
+int mpiox_layout_lock_find(const char *name, mpiox_lock_protocol *out); /* 0 or MPIOX_E_ARG */
+
+#endif

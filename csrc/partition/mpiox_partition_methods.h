@@ -1,0 +1,18 @@
+/*
+ * mpiox_partition_methods.h - the methods, one per C file. Private to csrc/partition: others go by the registry.
+ */
+#ifndef MPIOX_PARTITION_METHODS_H
+#define MPIOX_PARTITION_METHODS_H
+
+#include "mpiox_partition.h"
+
+extern const mpiox_partition_method mpiox_partition_even;
+extern const mpiox_partition_method mpiox_partition_aligned;
+extern const mpiox_partition_method mpiox_partition_static_cyclic;
+extern const mpiox_partition_method mpiox_partition_group_cyclic;
+extern const mpiox_partition_method mpiox_partition_transpose;
+
+/* Number of aggregators that group_cyclic uses: a multiple or a factor of servers, at most `aggregators`. */
+int32_t mpiox_partition_group_cyclic_adjust(int32_t servers, int32_t aggregators);
+
+#endif

@@ -1,0 +1,61 @@
+/*
+ * mpiox_stats.h - what the library did: counters per file and rank, summed at close, and totals per process.
+ *
+ * One X-macro list is the only place that names the counters: C struct, text, JSON and the Python dataclass follow it.
+ * Updated only by the rank that owns the file handle (no atomics). Times in seconds, sizes in bytes.
+ */
+#ifndef MPIOX_STATS_H
+#define MPIOX_STATS_H
+
+#include <stdint.h>
+
+/* X(name, unit, meaning) */
+#define MPIOX_STATS_COUNTERS(X) \
+    X(collective_writes, "calls", "collective writes carried out by this library") \
+    X(collective_reads, "calls", "collective reads carried out by this library") \
+    X(native_calls, "calls", "data-access calls of this file handed to the MPI library") \
+    X(direct_calls, "calls", "collectives that went straight to the file without exchange") \
+    X(bytes_written, "bytes", "data bytes of this rank written by collectives") \
+    X(bytes_read, "bytes", "data bytes of this rank read by collectives") \
+    X(pieces, "pieces", "contiguous file pieces those bytes consist of") \
+    X(rounds, "rounds", "two-phase rounds (windows of the busiest aggregator)") \
+    X(windows_full, "windows", "windows written by one request because every byte was covered") \
+    X(windows_holes, "windows", "windows with holes, of which only the covered extents were written") \
+    X(messages, "messages", "messages sent between nodes") \
+    X(message_bytes, "bytes", "bytes sent between nodes") \
+    X(write_requests, "requests", "file-system write requests") \
+    X(write_request_bytes, "bytes", "bytes of file-system write requests") \
+    X(read_requests, "requests", "file-system read requests") \
+    X(read_request_bytes, "bytes", "bytes of file-system read requests") \
+    X(views_set, "calls", "file views set") \
+    X(errors, "errors", "collectives that ended with an error")
+
+/* X(name, meaning), seconds */
+#define MPIOX_STATS_TIMES(X) \
+    X(plan_s, "agreeing on the region and planning file domains") \
+    X(exchange_s, "copying pieces and sending messages") \
+    X(io_s, "file-system requests") \
+    X(wait_s, "waiting for other ranks") \
+    X(total_s, "inside collectives, start to end")
+
+#define MPIOX_STATS_SIZE_BUCKETS 48
+
+typedef struct mpiox_stats {
+#define X(name, unit, meaning) int64_t name;
+    MPIOX_STATS_COUNTERS(X)
+#undef X
+#define X(name, meaning) double name;
+    MPIOX_STATS_TIMES(X)
+#undef X
+    int64_t request_size_log2[MPIOX_STATS_SIZE_BUCKETS]; /* requests of [2^k, 2^(k+1)) bytes */
+    char partition[24];  /* method of the last collective */
+    char reason[128];    /* why that method and that path */
+} mpiox_stats;
+
+void mpiox_stats_add(mpiox_stats *into, const mpiox_stats *from); /* sums; texts of `from` win when set */
+/* One JSON object (no newline) into text; returns the length it needs, as snprintf. */
+int64_t mpiox_stats_json(const mpiox_stats *stats, const char *path, int ranks, char *text, int64_t text_bytes);
+/* A table for people, several lines. */
+int64_t mpiox_stats_table(const mpiox_stats *stats, const char *path, int ranks, char *text, int64_t text_bytes);
+
+#endif

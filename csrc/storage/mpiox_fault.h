@@ -1,0 +1,34 @@
+/*
+ * mpiox_fault.h - making file-system calls fail on purpose: a back end that wraps another one.
+ *
+ * The environment variable MPIOX_FAULT holds rules separated by ';', each a list of KEY=VALUE separated by ',':
+ *
+ *   op=read|write|open|close|any  calls that the rule is about; "any" is read and write             (default any)
+ *   rank=N                        only on this rank of the file's communicator                      (default all)
+ *   path=GLOB                     only files whose path matches, as fnmatch(3)                      (default all)
+ *   after=N                       let N matching calls of a handle pass first                       (default 0)
+ *   times=N                       then act on N calls, and no more    (default: for ever; 1 for EINTR and EAGAIN)
+ *   errno=NAME                    the call fails with this error: ENOSPC, EIO, ... or a number; or
+ *   short=BYTES                   the call moves at most this many bytes; 0: end of file / nothing written; or
+ *   delay_ms=N                    the call sleeps first, then is carried out (may stand beside errno or short)
+ *
+ * Example: MPIOX_FAULT="op=write,rank=1,after=3,errno=ENOSPC;op=read,short=100"
+ * The first rule that acts on a call decides; every rule that matches counts the call. A rule that cannot be understood
+ * is reported once on standard error and makes every open fail with MPIOX_E_ARG: a test that asks for a fault must not
+ * pass because of a typing error.
+ */
+#ifndef MPIOX_FAULT_H
+#define MPIOX_FAULT_H
+
+#include "mpiox_storage.h"
+
+/* Open path through the rules. 0 or MPIOX_E_IO, MPIOX_E_ARG (bad rule), MPIOX_E_NOMEM. */
+int mpiox_fault_open(const char *rules, const char *path, int flags, int rank, mpiox_storage **out,
+                     mpiox_error *error);
+
+/* Put the rules in front of any open handle, which is taken over (closed with the new one) when 0 is returned. `path`
+ * only matters for path= rules. 0, MPIOX_E_ARG (message_bytes of `message`, may be NULL, say why) or MPIOX_E_NOMEM. */
+int mpiox_fault_wrap(mpiox_storage *inner, const char *rules, const char *path, int rank, mpiox_storage **out,
+                     char *message, int64_t message_bytes);
+
+#endif
