@@ -112,4 +112,16 @@ int64_t mpiox_cursor_next(mpiox_cursor *cursor, int64_t max_bytes, mpiox_run *ru
  * 1000 steps). False means "not proven". Both monotonic. */
 bool mpiox_access_disjoint(const mpiox_access *a, int64_t origin_a, const mpiox_access *b, int64_t origin_b);
 
+/* A part of an endless tiling: stream bytes position .. position + length - 1. */
+typedef struct mpiox_range {
+    const mpiox_access *access; /* borrowed, monotonic */
+    int64_t origin;
+    int64_t position;
+    int64_t length; /* INT64_MAX: endless */
+} mpiox_range;
+
+/* As above for parts. What is disjoint within the tiles that are touched is often not so endlessly, for example vectors
+ * without padding (extent (n - 1) * stride + block), whose tiles run into each other's. */
+bool mpiox_access_disjoint_ranges(const mpiox_range *a, const mpiox_range *b);
+
 #endif

@@ -1,0 +1,29 @@
+/*
+ * mpiox_access_array.h - descriptions of parts of arrays, as nested loops in file order. Pure: no MPI.
+ */
+#ifndef MPIOX_ACCESS_ARRAY_H
+#define MPIOX_ACCESS_ARRAY_H
+
+#include "mpiox_access.h"
+
+typedef enum mpiox_distribution { MPIOX_DISTRIBUTE_NONE, MPIOX_DISTRIBUTE_BLOCK, MPIOX_DISTRIBUTE_CYCLIC } mpiox_distribution;
+
+/* One dimension of a distributed array. block_items 0: the default (BLOCK: size / processes rounded up; CYCLIC: 1). */
+typedef struct mpiox_dimension {
+    int64_t size; /* items of the whole array */
+    mpiox_distribution distribution;
+    int64_t block_items;
+    int64_t processes;
+    int64_t coordinate; /* of this process, 0 .. processes - 1 */
+} mpiox_dimension;
+
+/* Items starts[d] .. starts[d] + subsizes[d] - 1 of each dimension of an array of `element`; dimension 0 varies fastest
+ * when fastest_first, else slowest. The extent is that of the whole array. MPIOX_E_ARG for a part outside the array. */
+int mpiox_access_subarray(int ndims, const int64_t *sizes, const int64_t *subsizes, const int64_t *starts,
+                          bool fastest_first, const mpiox_access *element, mpiox_access **out);
+
+/* One process's items of a distributed array. */
+int mpiox_access_darray(int ndims, const mpiox_dimension *dimensions, bool fastest_first, const mpiox_access *element,
+                        mpiox_access **out);
+
+#endif
