@@ -61,11 +61,13 @@ typedef struct mpiox_extent {
 } mpiox_extent;
 
 /* A method: one C file, one line in mpiox_partition_registry.c (see mpiox_plan_build.h for what plan() may use).
+ * adjust(): how many of the aggregators it uses, whatever the region; NULL = all of them.
  * plan(): pure; adds the sets of every aggregator's domain (region not empty); 0 or MPIOX_E_NOMEM.
  * owner(): the aggregator whose domain holds the byte at `offset`, start <= offset < end; must agree with plan(). */
 struct mpiox_partition_method {
     const char *name;        /* as in the hint mpiox_partition */
     const char *description; /* one line, for --help and docs */
+    int32_t (*adjust)(const mpiox_geometry *geometry);
     int (*plan)(const mpiox_geometry *geometry, mpiox_plan *plan);
     int32_t (*owner)(const mpiox_plan *plan, int64_t offset);
 };

@@ -12,7 +12,4 @@ extern const mpiox_partition_method mpiox_partition_static_cyclic;
 extern const mpiox_partition_method mpiox_partition_group_cyclic;
 extern const mpiox_partition_method mpiox_partition_transpose;
 
-/* Number of aggregators that group_cyclic uses: a multiple or a factor of servers, at most `aggregators`. */
-int32_t mpiox_partition_group_cyclic_adjust(int32_t servers, int32_t aggregators);
-
 #endif

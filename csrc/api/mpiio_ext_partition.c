@@ -1,0 +1,128 @@
+/*
+ * mpiio_ext_partition.c - the planners for callers outside the library: plain numbers in, arrays of numbers out.
+ *
+ * A mpiio_ext_plan is a mpiox_plan under a public name; stripe sets and extents are structs of int64_t without padding,
+ * so arrays of them are arrays of rows of four and two numbers.
+ */
+#include <string.h>
+
+#include "mpiio_ext.h"
+#include "mpiox_layout.h"
+#include "mpiox_partition.h"
+
+_Static_assert(sizeof(mpiox_stripe_set) == 4 * sizeof(int64_t), "a row of four numbers");
+_Static_assert(sizeof(mpiox_extent) == 2 * sizeof(int64_t), "a row of two numbers");
+
+static const mpiox_plan *plan_of(const mpiio_ext_plan *plan)
+{
+    return (const mpiox_plan *)plan;
+}
+
+static const mpiox_domain *domain_of(const mpiio_ext_plan *plan, int32_t aggregator)
+{
+    const mpiox_plan *p = plan_of(plan);
+    return aggregator >= 0 && aggregator < p->geometry.aggregators ? &p->domains[aggregator] : NULL;
+}
+
+int mpiio_ext_partition_count(void)
+{
+    return mpiox_partition_count();
+}
+
+const char *mpiio_ext_partition_name(int index)
+{
+    const mpiox_partition_method *method = mpiox_partition_get(index);
+    return method != NULL ? method->name : NULL;
+}
+
+const char *mpiio_ext_partition_description(int index)
+{
+    const mpiox_partition_method *method = mpiox_partition_get(index);
+    return method != NULL ? method->description : NULL;
+}
+
+const char *mpiio_ext_partition_choose(const char *lock, int coherent, int64_t start, int64_t end, int64_t stripe_size,
+                                       int32_t servers, int32_t aggregators, const char **reason)
+{
+    mpiox_geometry geometry = {.start = start, .end = end, .stripe_size = stripe_size, .servers = servers,
+                               .aggregators = aggregators};
+    mpiox_layout layout = {.stripe_size = stripe_size, .servers = servers, .coherent = coherent != 0};
+    if (!mpiox_geometry_is_valid(&geometry) || mpiox_layout_lock_find(lock, &layout.lock) != MPIOX_OK)
+        return NULL;
+    return mpiox_partition_choose(&geometry, &layout, reason)->name;
+}
+
+int mpiio_ext_plan_create(const char *method, int64_t start, int64_t end, int64_t stripe_size, int32_t servers,
+                          int32_t aggregators, mpiio_ext_plan **plan)
+{
+    mpiox_geometry geometry = {.start = start, .end = end, .stripe_size = stripe_size, .servers = servers,
+                               .aggregators = aggregators};
+    mpiox_plan *created;
+    int rc = mpiox_plan_create(mpiox_partition_find(method), &geometry, &created);
+    *plan = (mpiio_ext_plan *)created;
+    return rc;
+}
+
+void mpiio_ext_plan_free(mpiio_ext_plan *plan)
+{
+    mpiox_plan_free((mpiox_plan *)plan);
+}
+
+int32_t mpiio_ext_plan_aggregators_used(const mpiio_ext_plan *plan)
+{
+    return plan_of(plan)->aggregators_used;
+}
+
+int64_t mpiio_ext_plan_sets(const mpiio_ext_plan *plan, int32_t aggregator, int64_t *sets, int64_t max_sets)
+{
+    const mpiox_domain *domain = domain_of(plan, aggregator);
+    if (domain == NULL)
+        return MPIOX_E_ARG;
+    int64_t n = domain->n_sets < max_sets ? domain->n_sets : max_sets;
+    if (n > 0)
+        memcpy(sets, domain->sets, (size_t)n * sizeof *domain->sets);
+    return domain->n_sets;
+}
+
+void mpiio_ext_plan_owners(const mpiio_ext_plan *plan, const int64_t *offsets, int64_t n, int32_t *owners)
+{
+    for (int64_t i = 0; i < n; i++)
+        owners[i] = mpiox_plan_owner(plan_of(plan), offsets[i]);
+}
+
+int64_t mpiio_ext_plan_extents(const mpiio_ext_plan *plan, int32_t aggregator, int64_t *extents, int64_t max_extents)
+{
+    const mpiox_domain *domain = domain_of(plan, aggregator);
+    const mpiox_geometry *geometry = &plan_of(plan)->geometry;
+    int64_t total = 0;
+    if (domain == NULL)
+        return MPIOX_E_ARG;
+    for (int64_t i = 0; i < domain->n_sets; i++) {
+        const mpiox_stripe_set *set = &domain->sets[i];
+        for (int64_t k = 0; k < set->count && total + k < max_extents; k++) {
+            int64_t from = set->offset + k * set->stride, to = from + set->length;
+            from = from < geometry->start ? geometry->start : from;
+            to = to > geometry->end ? geometry->end : to;
+            extents[2 * (total + k)] = from;
+            extents[2 * (total + k) + 1] = to - from;
+        }
+        total += set->count;
+    }
+    return total;
+}
+
+int64_t mpiio_ext_plan_window_count(const mpiio_ext_plan *plan, int32_t aggregator, int64_t window_bytes)
+{
+    return mpiox_plan_windows(plan_of(plan), aggregator, window_bytes);
+}
+
+int64_t mpiio_ext_plan_window_extents_max(const mpiio_ext_plan *plan, int64_t window_bytes)
+{
+    return mpiox_plan_window_extents_max(plan_of(plan), window_bytes);
+}
+
+int64_t mpiio_ext_plan_window(const mpiio_ext_plan *plan, int32_t aggregator, int64_t window_bytes, int64_t index,
+                              int64_t *extents, int64_t max_extents)
+{
+    return mpiox_plan_window(plan_of(plan), aggregator, window_bytes, index, (mpiox_extent *)extents, max_extents);
+}

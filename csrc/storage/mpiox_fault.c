@@ -1,0 +1,155 @@
+/*
+ * mpiox_fault.c - the back end that fails on purpose (rules: mpiox_fault.h).
+ *
+ * It stands between the transfer loops of mpiox_storage.c and a real back end, so what is tested is the code that
+ * production runs: a short transfer really moves its first bytes, a failed call moves none.
+ */
+#include "mpiox_fault.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "mpiox_fault_rules.h"
+#include "mpiox_storage_internal.h"
+
+typedef struct fault_state {
+    mpiox_storage *inner; /* owned */
+    mpiox_fault_rules rules;
+} fault_state;
+
+static void sleep_ms(int64_t ms)
+{
+    struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    while (ms > 0 && nanosleep(&left, &left) != 0 && errno == EINTR)
+        continue;
+}
+
+/* Carry out a call on the inner back end, at most `limit` bytes of it when limit >= 0. */
+static int64_t forward(fault_state *state, bool write, const struct iovec *iov, int iov_count, int64_t offset,
+                       int64_t limit)
+{
+    const mpiox_storage_backend *backend = state->inner->backend;
+    struct iovec part;
+    if (limit == 0)
+        return 0;
+    if (limit > 0) { /* the first vector alone is short enough a transfer */
+        part = iov[0];
+        part.iov_len = part.iov_len > (uint64_t)limit ? (size_t)limit : part.iov_len;
+        iov = &part;
+        iov_count = 1;
+    }
+    return write ? backend->write_some(state->inner, iov, iov_count, offset)
+                 : backend->read_some(state->inner, iov, iov_count, offset);
+}
+
+static int64_t fault_some(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset)
+{
+    fault_state *state = storage->state;
+    mpiox_fault_action action = mpiox_fault_rules_apply(&state->rules, write ? MPIOX_FAULT_WRITE : MPIOX_FAULT_READ);
+    sleep_ms(action.delay_ms);
+    if (action.sys_errno != 0)
+        return -action.sys_errno;
+    return forward(state, write, iov, iov_count, offset, action.short_bytes);
+}
+
+static int64_t fault_write_some(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset)
+{
+    return fault_some(storage, true, iov, iov_count, offset);
+}
+
+static int64_t fault_read_some(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset)
+{
+    return fault_some(storage, false, iov, iov_count, offset);
+}
+
+/* The inner handle is closed whatever the rules say: a test of an error must not leak. */
+static int fault_close(mpiox_storage *storage)
+{
+    fault_state *state = storage->state;
+    mpiox_fault_action action = mpiox_fault_rules_apply(&state->rules, MPIOX_FAULT_CLOSE);
+    sleep_ms(action.delay_ms);
+    int rc = mpiox_storage_close(state->inner) == MPIOX_OK ? 0 : -errno;
+    free(state);
+    return action.sys_errno != 0 ? -action.sys_errno : rc;
+}
+
+static const mpiox_storage_backend fault_backend = {
+    .name = "fault",
+    .write_some = fault_write_some,
+    .read_some = fault_read_some,
+    .close = fault_close,
+};
+
+/* A handle whose inner one is still to be set; rules selected for path and rank. */
+static int create(const char *rules, const char *path, int rank, mpiox_storage **out, char *message,
+                  int64_t message_bytes)
+{
+    *out = NULL;
+    mpiox_storage *storage = calloc(1, sizeof *storage);
+    fault_state *state = calloc(1, sizeof *state);
+    int rc = storage == NULL || state == NULL ? MPIOX_E_NOMEM
+                                              : mpiox_fault_rules_parse(rules, &state->rules, message, message_bytes);
+    if (rc != MPIOX_OK) {
+        free(storage);
+        free(state);
+        return rc;
+    }
+    mpiox_fault_rules_select(&state->rules, path, rank);
+    *storage = (mpiox_storage){.backend = &fault_backend, .fd = -1, .state = state};
+    *out = storage;
+    return MPIOX_OK;
+}
+
+static void discard(mpiox_storage *storage)
+{
+    free(storage->state);
+    free(storage);
+}
+
+static void adopt(mpiox_storage *storage, mpiox_storage *inner)
+{
+    ((fault_state *)storage->state)->inner = inner;
+    storage->fd = inner->fd;
+}
+
+int mpiox_fault_wrap(mpiox_storage *inner, const char *rules, const char *path, int rank, mpiox_storage **out,
+                     char *message, int64_t message_bytes)
+{
+    char own[256];
+    bool given = message != NULL && message_bytes > 0;
+    int rc = create(rules, path, rank, out, given ? message : own, given ? message_bytes : (int64_t)sizeof own);
+    if (rc == MPIOX_OK)
+        adopt(*out, inner);
+    return rc;
+}
+
+int mpiox_fault_open(const char *rules, const char *path, int flags, int rank, mpiox_storage **out,
+                     mpiox_error *error)
+{
+    static atomic_flag reported = ATOMIC_FLAG_INIT;
+    char message[256];
+    mpiox_storage *storage, *inner;
+    int rc = create(rules, path, rank, &storage, message, sizeof message);
+    *out = NULL;
+    if (rc == MPIOX_E_ARG) {
+        if (!atomic_flag_test_and_set(&reported))
+            fprintf(stderr, "mpiio_ext: MPIOX_FAULT=\"%s\": %s\n", rules, message);
+        return mpiox_error_set(error, MPIOX_E_ARG, EINVAL, -1, -1, "MPIOX_FAULT");
+    }
+    if (rc != MPIOX_OK)
+        return mpiox_error_set(error, rc, ENOMEM, -1, -1, "open");
+    mpiox_fault_action action = mpiox_fault_rules_apply(&((fault_state *)storage->state)->rules, MPIOX_FAULT_OPEN);
+    sleep_ms(action.delay_ms);
+    rc = action.sys_errno != 0 ? mpiox_error_set(error, MPIOX_E_IO, action.sys_errno, -1, -1, "open")
+                               : mpiox_storage_open_posix(path, flags, &inner, error);
+    if (rc != MPIOX_OK) {
+        discard(storage);
+        return rc;
+    }
+    adopt(storage, inner);
+    *out = storage;
+    return MPIOX_OK;
+}

@@ -1,0 +1,174 @@
+/*
+ * mpiox_storage.c - whole transfers made of single system calls, whatever the back end.
+ *
+ * Problem.    A system call may move fewer bytes than asked for, be interrupted, take at most IOV_MAX vectors and at
+ *             most MAX_RW_COUNT bytes. Callers want "all of it or an error that says what is missing".
+ * Algorithm.  A position (vector, bytes of it already done) walks over the caller's vectors, which are never copied or
+ *             changed: a vector that is partly done, or larger than one call may be, is finished by calls of its own;
+ *             otherwise as many whole vectors go into one call as its limits allow.
+ * Guarantee.  Bytes are moved in order, so after an error everything before error->offset has arrived. A write that
+ *             moves nothing without saying why would loop for ever: it is reported as ENOSPC, as most tools do.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "mpiox_fault.h"
+#include "mpiox_storage_internal.h"
+
+typedef int64_t (*some_function)(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset);
+
+typedef struct position {
+    const struct iovec *iov;
+    int count;     /* vectors left */
+    size_t skip;   /* bytes of the first one already done */
+    int64_t left;  /* bytes left in all */
+    int64_t offset;
+} position;
+
+static void skip_empty(position *at)
+{
+    while (at->count > 0 && at->skip == at->iov->iov_len) {
+        at->iov++;
+        at->count--;
+        at->skip = 0;
+    }
+}
+
+static void advance(position *at, int64_t bytes)
+{
+    at->left -= bytes;
+    at->offset += bytes;
+    while (bytes > 0) {
+        size_t rest = at->iov->iov_len - at->skip;
+        size_t step = (uint64_t)bytes < rest ? (size_t)bytes : rest;
+        at->skip += step;
+        bytes -= (int64_t)step;
+        skip_empty(at);
+    }
+}
+
+/* One call: the rest of a vector that is cut, or whole vectors. Returns what the back end returned. */
+static int64_t transfer_once(mpiox_storage *storage, some_function some, const position *at)
+{
+    size_t first = at->iov->iov_len - at->skip;
+    if (at->skip > 0 || first > (size_t)MPIOX_STORAGE_CALL_BYTES) {
+        size_t bytes = first < (size_t)MPIOX_STORAGE_CALL_BYTES ? first : (size_t)MPIOX_STORAGE_CALL_BYTES;
+        struct iovec part = {.iov_base = (char *)at->iov->iov_base + at->skip, .iov_len = bytes};
+        return some(storage, &part, 1, at->offset);
+    }
+    int n = 1;
+    size_t bytes = first;
+    while (n < at->count && n < MPIOX_STORAGE_CALL_VECTORS &&
+           at->iov[n].iov_len <= (size_t)MPIOX_STORAGE_CALL_BYTES - bytes)
+        bytes += at->iov[n++].iov_len;
+    return some(storage, at->iov, n, at->offset);
+}
+
+static void count_request(mpiox_storage *storage, bool write, int64_t bytes)
+{
+    mpiox_storage_counters *counters = &storage->counters;
+    if (write) {
+        counters->write_requests++;
+        counters->write_bytes += bytes;
+    } else {
+        counters->read_requests++;
+        counters->read_bytes += bytes;
+    }
+    int bucket = bytes > 0 ? 63 - __builtin_clzll((unsigned long long)bytes) : 0;
+    counters->request_size_log2[bucket < 47 ? bucket : 47]++;
+}
+
+/* Total bytes of the vectors, or -1 when they are not a legal request at this offset. */
+static int64_t request_bytes(const struct iovec *iov, int iov_count, int64_t offset)
+{
+    int64_t total = 0;
+    if (iov_count < 0 || offset < 0)
+        return -1;
+    for (int i = 0; i < iov_count; i++) {
+        if (iov[i].iov_len > (uint64_t)(INT64_MAX - offset - total))
+            return -1;
+        total += (int64_t)iov[i].iov_len;
+    }
+    return total;
+}
+
+/* Moves bytes until all are done, the file ends (reads), or the back end fails. */
+static int transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset,
+                    int64_t *done, mpiox_error *error)
+{
+    const char *what = write ? "write" : "read";
+    some_function some = write ? storage->backend->write_some : storage->backend->read_some;
+    int64_t total = request_bytes(iov, iov_count, offset);
+    *done = 0;
+    if (total < 0)
+        return mpiox_error_set(error, MPIOX_E_ARG, EINVAL, offset, -1, what);
+    position at = {.iov = iov, .count = iov_count, .left = total, .offset = offset};
+    skip_empty(&at);
+    while (at.left > 0) {
+        int64_t moved = transfer_once(storage, some, &at);
+        if (moved == -EINTR)
+            continue;
+        if (moved == 0 && write)
+            moved = -ENOSPC;
+        count_request(storage, write, moved > 0 ? moved : 0);
+        if (moved < 0)
+            return mpiox_error_set(error, MPIOX_E_IO, (int)-moved, at.offset, at.left, what);
+        if (moved == 0)
+            return MPIOX_OK; /* end of file */
+        advance(&at, moved);
+        *done += moved;
+    }
+    return MPIOX_OK;
+}
+
+int mpiox_storage_write(mpiox_storage *storage, const void *buffer, int64_t length, int64_t offset, mpiox_error *error)
+{
+    if (length < 0)
+        return mpiox_error_set(error, MPIOX_E_ARG, EINVAL, offset, length, "write");
+    struct iovec iov = {.iov_base = (void *)buffer, .iov_len = (size_t)length}; /* only read from */
+    return mpiox_storage_writev(storage, &iov, 1, offset, error);
+}
+
+int mpiox_storage_writev(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset,
+                         mpiox_error *error)
+{
+    int64_t done;
+    return transfer(storage, true, iov, iov_count, offset, &done, error);
+}
+
+int mpiox_storage_read(mpiox_storage *storage, void *buffer, int64_t length, int64_t offset, int64_t *done,
+                       mpiox_error *error)
+{
+    *done = 0;
+    if (length < 0)
+        return mpiox_error_set(error, MPIOX_E_ARG, EINVAL, offset, length, "read");
+    struct iovec iov = {.iov_base = buffer, .iov_len = (size_t)length};
+    return transfer(storage, false, &iov, 1, offset, done, error);
+}
+
+int mpiox_storage_readv(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset, int64_t *done,
+                        mpiox_error *error)
+{
+    return transfer(storage, false, iov, iov_count, offset, done, error);
+}
+
+int mpiox_storage_open(const char *path, int flags, int rank, mpiox_storage **out, mpiox_error *error)
+{
+    *out = NULL;
+    const char *rules = getenv("MPIOX_FAULT");
+    if (rules != NULL && rules[0] != '\0')
+        return mpiox_fault_open(rules, path, flags, rank, out, error);
+    return mpiox_storage_open_posix(path, flags, out, error);
+}
+
+int mpiox_storage_close(mpiox_storage *storage)
+{
+    if (storage == NULL)
+        return MPIOX_OK;
+    int rc = storage->backend->close(storage);
+    free(storage);
+    if (rc == 0)
+        return MPIOX_OK;
+    errno = -rc;
+    return MPIOX_E_IO;
+}

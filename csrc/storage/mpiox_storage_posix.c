@@ -1,0 +1,59 @@
+/*
+ * mpiox_storage_posix.c - the back end that everybody uses: pread, pwrite and their vector forms on one descriptor.
+ *
+ * Offsets are explicit, so the descriptor's file position is never used and threads of other handles cannot disturb it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "mpiox_storage_internal.h"
+
+_Static_assert(sizeof(off_t) == 8, "file offsets have 64 bits");
+
+static int64_t posix_write_some(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset)
+{
+    ssize_t moved = iov_count == 1 ? pwrite(storage->fd, iov->iov_base, iov->iov_len, offset)
+                                   : pwritev(storage->fd, iov, iov_count, offset);
+    return moved < 0 ? -errno : moved;
+}
+
+static int64_t posix_read_some(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset)
+{
+    ssize_t moved = iov_count == 1 ? pread(storage->fd, iov->iov_base, iov->iov_len, offset)
+                                   : preadv(storage->fd, iov, iov_count, offset);
+    return moved < 0 ? -errno : moved;
+}
+
+static int posix_close(mpiox_storage *storage)
+{
+    /* Linux releases the descriptor even when close() is interrupted: trying again could close somebody else's. */
+    return close(storage->fd) == 0 || errno == EINTR ? 0 : -errno;
+}
+
+static const mpiox_storage_backend posix_backend = {
+    .name = "posix",
+    .write_some = posix_write_some,
+    .read_some = posix_read_some,
+    .close = posix_close,
+};
+
+int mpiox_storage_open_posix(const char *path, int flags, mpiox_storage **out, mpiox_error *error)
+{
+    *out = NULL;
+    mpiox_storage *storage = calloc(1, sizeof *storage);
+    if (storage == NULL)
+        return mpiox_error_set(error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "open");
+    do
+        storage->fd = open(path, (flags & ~(O_CREAT | O_EXCL | O_TRUNC)) | O_CLOEXEC);
+    while (storage->fd < 0 && errno == EINTR);
+    if (storage->fd < 0) {
+        int saved = errno;
+        free(storage);
+        return mpiox_error_set(error, MPIOX_E_IO, saved, -1, -1, "open");
+    }
+    storage->backend = &posix_backend;
+    *out = storage;
+    return MPIOX_OK;
+}

@@ -1,0 +1,39 @@
+"""File-domain partitioning: who owns which stripes of a collective's access region.
+
+``plan(geometry, method)`` runs the planner that the library itself uses in collective I/O and shows its result as NumPy
+arrays. Nothing here needs MPI or touches a file. See docs/partitioning.md for the methods and their origin.
+
+``python -m mpiio_ext.partitioning --help`` draws file domains.
+"""
+
+from __future__ import annotations
+
+from mpiio_ext.partitioning._plan import (
+    EXTENT_DTYPE,
+    MAX_OFFSET_BYTES,
+    MAX_PARTIES,
+    SET_DTYPE,
+    Choice,
+    Geometry,
+    Method,
+    Plan,
+    StripeSet,
+    choose,
+    methods,
+    plan,
+)
+
+__all__ = [
+    "EXTENT_DTYPE",
+    "MAX_OFFSET_BYTES",
+    "MAX_PARTIES",
+    "SET_DTYPE",
+    "Choice",
+    "Geometry",
+    "Method",
+    "Plan",
+    "StripeSet",
+    "choose",
+    "methods",
+    "plan",
+]

@@ -1,0 +1,164 @@
+"""``python -m mpiio_ext.partitioning``: show how a method cuts a file region, as a picture, as text, or as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mpiio_ext.errors import ArgumentError, FileSystemError
+from mpiio_ext.partitioning._draw import TERMINAL_COLOURS, _aggregator_bytes, draw_figure, draw_text
+from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, MAX_PARTIES, Choice, Geometry, Plan, choose, methods, plan
+
+__all__ = ["main"]
+
+_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
+
+
+class Size(click.ParamType[int]):
+    """A number of bytes: 65536, 64k, 64KiB, 1M..."""
+
+    name = "bytes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the bytes that the text says."""
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"(\d+)([kmgtp]?)(i?b)?", str(value).strip().lower())
+        if match is None:
+            self.fail(f"{value!r} is not a size: write bytes, or a number with k, M, G, T, P", param, ctx)
+        size = int(match[1]) * _UNITS[match[2]]
+        if size > MAX_OFFSET_BYTES:
+            self.fail(f"{value} is more than 2^62 bytes", param, ctx)
+        return size
+
+
+_METHODS = [m.name for m in methods()]
+_PARTIES = click.IntRange(1, MAX_PARTIES)
+
+
+def _region(stripes: int | None, start: int, end: int | None, stripe_size: int) -> tuple[int, int]:
+    """Return the half-open region that the options name, or raise a usage error."""
+    if (stripes is None) == (end is None):
+        raise click.UsageError("give the region as either --stripes or --end (both may go with --start)")
+    if end is None:
+        assert stripes is not None
+        end = start + stripes * stripe_size
+        if end > MAX_OFFSET_BYTES:
+            raise click.UsageError(f"{stripes} stripes of {stripe_size} bytes end beyond 2^62 bytes")
+    if end < start:
+        raise click.UsageError(f"the region ends at {end} before it starts at {start}")
+    return start, end
+
+
+def _as_json(plans: list[Plan], choice: Choice | None) -> dict[str, Any]:
+    """Return geometry and plans as plain data; sizes in bytes."""
+    geometry = plans[0].geometry
+    return {
+        "geometry": {
+            "start_bytes": geometry.start_bytes,
+            "end_bytes": geometry.end_bytes,
+            "stripe_size_bytes": geometry.stripe_size_bytes,
+            "servers": geometry.servers,
+            "aggregators": geometry.aggregators,
+        },
+        "auto": None if choice is None else {"method": choice.method, "reason": choice.reason},
+        "plans": [
+            {
+                "method": p.method,
+                "aggregators_used": p.aggregators_used,
+                "sub_regions": [
+                    {"offset_bytes": o, "length_bytes": n} for o, n in p.sub_regions().tolist()
+                ],
+                "domains": [
+                    {
+                        "aggregator": a,
+                        "bytes": int(total),
+                        "sets": [
+                            {"offset_bytes": o, "length_bytes": n, "stride_bytes": d, "count": c}
+                            for o, n, d, c in sets.tolist()
+                        ],
+                    }
+                    for a, (sets, total) in enumerate(zip(p.domains, _aggregator_bytes(p), strict=True))
+                ],
+            }
+            for p in plans
+        ],
+    }  # fmt: skip
+
+
+def _print_text(plans: list[Plan]) -> None:
+    """Print the drawings; coloured on a terminal."""
+    for number, each in enumerate(plans):
+        if number:
+            click.echo()
+        for line, spans in draw_text(each):
+            styled, done = "", 0
+            for start, end, aggregator in spans:
+                colour = TERMINAL_COLOURS[aggregator % len(TERMINAL_COLOURS)]
+                styled += line[done:start] + click.style(line[start:end], fg=colour)
+                done = end
+            click.echo(styled + line[done:])
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.option("--servers", type=_PARTIES, required=True, help="I/O servers of the file (columns of the drawing).")
+@click.option("--aggregators", type=_PARTIES, required=True, help="Processes that carry out the I/O.")
+@click.option("--stripes", type=click.IntRange(0), help="Length of the region in stripes.")
+@click.option("--start", type=Size(), default=0, help="First byte of the region.")
+@click.option("--end", type=Size(), help="One past the last byte of the region, instead of --stripes.")
+@click.option("--stripe-size", type=Size(), default="1M", help="Bytes of a stripe.")
+@click.option(
+    "--method",
+    type=click.Choice([*_METHODS, "auto", "all"]),
+    default="all",
+    help="Partition method; all: side by side.",
+)
+@click.option(
+    "--lock", type=click.Choice(["local", "server", "token", "none"]), default="server",
+    help="Lock protocol of the file system, for --method auto.",
+)  # fmt: skip
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Write a picture (.svg, .png, .pdf).")
+@click.option("--json", "as_json", is_flag=True, help="Write the domains as JSON to standard output.")
+def main(
+    servers: int, aggregators: int, stripes: int | None, start: int, end: int | None, stripe_size: int, method: str,
+    lock: str, plot: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    r"""Show which I/O aggregator owns which stripes of a file region.
+
+    Columns are I/O servers, rows are stripe rows: the file runs from left to right, then down. Sizes are bytes, or
+    numbers with k, M, G, T, P (powers of 1024).
+
+    \b
+    Example:
+      python -m mpiio_ext.partitioning --servers 3 --aggregators 6 --stripes 36 --method group_cyclic --plot out.svg
+    """
+    if stripe_size < 1:
+        raise click.BadParameter("a stripe has at least one byte", param_hint="--stripe-size")
+    region = _region(stripes, start, end, stripe_size)
+    geometry = Geometry(
+        start_bytes=region[0], end_bytes=region[1], stripe_size_bytes=stripe_size, servers=servers,
+        aggregators=aggregators,
+    )  # fmt: skip
+    choice = choose(geometry, lock=lock, coherent=lock == "local") if method == "auto" else None
+    names = _METHODS if method == "all" else [choice.method if choice is not None else method]
+    try:
+        plans = [plan(geometry, name) for name in names]
+        if plot is not None:
+            draw_figure(plans, plot)
+        if as_json:
+            click.echo(json.dumps(_as_json(plans, choice), indent=2))
+            return
+        if choice is not None:
+            click.echo(f"auto takes {choice.method}: {choice.reason}")
+        if plot is None:
+            _print_text(plans)
+        else:
+            click.echo(f"wrote {plot}")
+    except FileSystemError as error:
+        raise click.ClickException(f"cannot write {error.filename}: {error.strerror}") from error
+    except ArgumentError as error:
+        raise click.ClickException(str(error)) from error
