@@ -74,6 +74,8 @@ int mpiox_hints_check(const char *name, const char *value, char *message, int64_
 
 /* Local; all ranks get the same result from the same environment, files and info. */
 int mpiox_hints_resolve(const char *path, MPI_Info info, mpiox_hints *out, mpiox_hints_report report, void *context);
+/* The same, but every problem is reported, seen before or not (for tools that list them). */
+int mpiox_hints_resolve_all(const char *path, MPI_Info info, mpiox_hints *out, mpiox_hints_report report, void *context);
 
 /* What every source but MPI_Info says about path, as text (free it) that one rank can send to the others; NULL when
  * memory is exhausted. mpiox_hints_apply() lays it over an info object: names of the site file where the program is

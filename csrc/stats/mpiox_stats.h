@@ -1,6 +1,7 @@
 /*
  * mpiox_stats.h - what the library did: counters per file and rank, summed at close, and totals per process.
  *
+ * Times are summed over ranks; the table shows them per rank.
  * One X-macro list is the only place that names the counters: C struct, text, JSON and the Python dataclass follow it.
  * Updated only by the rank that owns the file handle (no atomics). Times in seconds, sizes in bytes.
  */
@@ -9,26 +10,27 @@
 
 #include <stdint.h>
 
-/* X(name, unit, meaning) */
+/* X(name, unit, over_ranks, meaning). over_ranks says how the values of several ranks become one: SUM, or MAX for what
+ * all ranks count together (one collective is one call, however many ranks take part). */
 #define MPIOX_STATS_COUNTERS(X) \
-    X(collective_writes, "calls", "collective writes carried out by this library") \
-    X(collective_reads, "calls", "collective reads carried out by this library") \
-    X(native_calls, "calls", "data-access calls of this file handed to the MPI library") \
-    X(direct_calls, "calls", "collectives that went straight to the file without exchange") \
-    X(bytes_written, "bytes", "data bytes of this rank written by collectives") \
-    X(bytes_read, "bytes", "data bytes of this rank read by collectives") \
-    X(pieces, "pieces", "contiguous file pieces those bytes consist of") \
-    X(rounds, "rounds", "two-phase rounds (windows of the busiest aggregator)") \
-    X(windows_full, "windows", "windows written by one request because every byte was covered") \
-    X(windows_holes, "windows", "windows with holes, of which only the covered extents were written") \
-    X(messages, "messages", "messages sent between nodes") \
-    X(message_bytes, "bytes", "bytes sent between nodes") \
-    X(write_requests, "requests", "file-system write requests") \
-    X(write_request_bytes, "bytes", "bytes of file-system write requests") \
-    X(read_requests, "requests", "file-system read requests") \
-    X(read_request_bytes, "bytes", "bytes of file-system read requests") \
-    X(views_set, "calls", "file views set") \
-    X(errors, "errors", "collectives that ended with an error")
+    X(collective_writes, "calls", MAX, "collective writes carried out by this library") \
+    X(collective_reads, "calls", MAX, "collective reads carried out by this library") \
+    X(native_calls, "calls", SUM, "data-access calls of this file handed to the MPI library") \
+    X(direct_calls, "calls", MAX, "collectives that went straight to the file without exchange") \
+    X(bytes_written, "bytes", SUM, "data bytes written by collectives") \
+    X(bytes_read, "bytes", SUM, "data bytes read by collectives") \
+    X(pieces, "pieces", SUM, "contiguous file pieces those bytes consist of") \
+    X(rounds, "rounds", MAX, "two-phase rounds (windows of the busiest aggregator)") \
+    X(windows_full, "windows", SUM, "windows written by one request because every byte was covered") \
+    X(windows_holes, "windows", SUM, "windows with holes, of which only the covered extents were written") \
+    X(messages, "messages", SUM, "messages sent between nodes") \
+    X(message_bytes, "bytes", SUM, "bytes sent between nodes") \
+    X(write_requests, "requests", SUM, "file-system write requests") \
+    X(write_request_bytes, "bytes", SUM, "bytes of file-system write requests") \
+    X(read_requests, "requests", SUM, "file-system read requests") \
+    X(read_request_bytes, "bytes", SUM, "bytes of file-system read requests") \
+    X(views_set, "calls", MAX, "file views set") \
+    X(errors, "errors", MAX, "collectives that ended with an error")
 
 /* X(name, meaning), seconds */
 #define MPIOX_STATS_TIMES(X) \
@@ -41,7 +43,7 @@
 #define MPIOX_STATS_SIZE_BUCKETS 48
 
 typedef struct mpiox_stats {
-#define X(name, unit, meaning) int64_t name;
+#define X(name, unit, over_ranks, meaning) int64_t name;
     MPIOX_STATS_COUNTERS(X)
 #undef X
 #define X(name, meaning) double name;
@@ -53,6 +55,8 @@ typedef struct mpiox_stats {
 } mpiox_stats;
 
 void mpiox_stats_add(mpiox_stats *into, const mpiox_stats *from); /* sums; texts of `from` win when set */
+/* Is counter `index` (order of the list) the maximum over ranks rather than the sum? */
+int mpiox_stats_is_max(int index);
 /* One JSON object (no newline) into text; returns the length it needs, as snprintf. */
 int64_t mpiox_stats_json(const mpiox_stats *stats, const char *path, int ranks, char *text, int64_t text_bytes);
 /* A table for people, several lines. */

@@ -1,0 +1,305 @@
+/*
+ * mpiox_hints.c - from the sources to the values in force.
+ *
+ * Every source yields (name, value) pairs in order of rising strength; a pair overwrites what came before. Sources other
+ * than MPI_Info may only name hints that exist (ours, or an MPI library's that is passed on): a person wrote them, and a
+ * misspelt line that silently does nothing is the commonest reason for "hints have no effect". In MPI_Info only mpiox_*
+ * names are ours to judge.
+ */
+#include "mpiox_hints.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpiox_hints_text.h"
+
+#define PREFIX "mpiox_"
+#define SITE_FILE "/etc/mpiio_ext.conf"
+
+enum { VALUE_BYTES = 1024, LINE_BYTES = 1024 };
+
+typedef struct walk { /* context of one pass over the sources */
+    mpiox_hints *hints;    /* values to overwrite, or NULL */
+    FILE *collected;       /* or NULL */
+    mpiox_hint_source source;
+    bool repeat;           /* report what was reported before, too */
+    mpiox_hints_report report;
+    void *context;
+} walk;
+
+/* ---- reporting --------------------------------------------------------------------------------------------------- */
+
+/* True the first time a message is seen in this process. Remembered by hash: a rare collision hides a message, which is
+ * better than an unbounded list. */
+static bool first_time(const char *message)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static uint64_t seen[256];
+    static int used;
+    uint64_t hash = UINT64_C(1469598103934665603); /* FNV-1a */
+    bool first = true;
+
+    for (; *message != '\0'; message++)
+        hash = (hash ^ (unsigned char)*message) * UINT64_C(1099511628211);
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < used && first; i++)
+        first = seen[i] != hash;
+    if (first && used < (int)(sizeof seen / sizeof seen[0]))
+        seen[used++] = hash;
+    pthread_mutex_unlock(&lock);
+    return first;
+}
+
+static void report_once(const char *message, void *context)
+{
+    walk *pass = context;
+
+    if (pass->report != NULL && (pass->repeat || first_time(message)))
+        pass->report(message, pass->context);
+}
+
+int mpiox_hints_check(const char *name, const char *value, char *message, int64_t message_bytes)
+{
+    mpiox_hints scratch;
+    const char *nearest;
+    int index = mpiox_hints_find(name);
+    char ignored[1];
+
+    if (message == NULL || message_bytes <= 0) {
+        message = ignored;
+        message_bytes = (int64_t)sizeof ignored;
+    }
+    message[0] = '\0';
+    if (index >= 0) {
+        const mpiox_hint_spec *spec = mpiox_hints_spec(index);
+
+        mpiox_hints_defaults(&scratch);
+        if (spec->parse(value, &scratch) == MPIOX_OK)
+            return MPIOX_OK;
+        snprintf(message, (size_t)message_bytes, "hint %s has the bad value \"%.80s\"; allowed: %s", name, value,
+                 spec->values);
+        return MPIOX_E_ARG;
+    }
+    if (mpiox_hints_is_foreign(name, NULL))
+        return MPIOX_OK;
+    nearest = mpiox_hints_nearest(name);
+    if (nearest != NULL)
+        snprintf(message, (size_t)message_bytes, "hint %.80s does not exist; did you mean %s?", name, nearest);
+    else
+        snprintf(message, (size_t)message_bytes, "hint %.80s does not exist", name);
+    return MPIOX_E_ARG;
+}
+
+/* ---- one pair ---------------------------------------------------------------------------------------------------- */
+
+/* The value as an MPI library understands it: numbers without suffixes. */
+static void canonical(const char *name, const char *value, char *text, int64_t text_bytes)
+{
+    mpiox_hints scratch;
+    int64_t bytes;
+    int index = mpiox_hints_find(name), is_bytes = 0;
+
+    snprintf(text, (size_t)text_bytes, "%s", value);
+    if (index >= 0) {
+        mpiox_hints_defaults(&scratch);
+        if (mpiox_hints_spec(index)->parse(value, &scratch) == MPIOX_OK)
+            mpiox_hints_spec(index)->format(&scratch, text, text_bytes);
+    } else if (mpiox_hints_is_foreign(name, &is_bytes) && is_bytes && mpiox_hints_parse_bytes(value, &bytes) == 0) {
+        snprintf(text, (size_t)text_bytes, "%" PRId64, bytes);
+    }
+}
+
+static void visit(const char *name, const char *value, const char *where, void *context)
+{
+    walk *pass = context;
+    char problem[LINE_BYTES], message[2 * LINE_BYTES], text[VALUE_BYTES];
+    int index = mpiox_hints_find(name);
+
+    if (mpiox_hints_check(name, value, problem, (int64_t)sizeof problem) != MPIOX_OK) {
+        snprintf(message, sizeof message, "%s: %s; ignored", where, problem);
+        report_once(message, pass);
+        return;
+    }
+    if (pass->hints != NULL && index >= 0) {
+        mpiox_hints_spec(index)->parse(value, pass->hints);
+        pass->hints->source[index] = (uint8_t)pass->source;
+    }
+    if (pass->collected != NULL && strncmp(name, PREFIX, sizeof PREFIX - 1) != 0 && strchr(value, '\n') == NULL) {
+        canonical(name, value, text, (int64_t)sizeof text);
+        fprintf(pass->collected, "%c%s=%s\n", pass->source == MPIOX_HINT_SITE ? 'w' : 's', name, text);
+    }
+}
+
+/* ---- sources ----------------------------------------------------------------------------------------------------- */
+
+static const char *environment(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+static void scan_site(const char *path, walk *pass)
+{
+    const char *file = environment("MPIOX_SITE_FILE");
+
+    pass->source = MPIOX_HINT_SITE;
+    mpiox_hints_scan_file(file != NULL ? file : SITE_FILE, file != NULL, path, visit, report_once, pass);
+}
+
+static void scan_strong(const char *path, walk *pass)
+{
+    const char *file = environment("MPIOX_HINTS_FILE"), *text = environment("MPIOX_HINTS");
+
+    pass->source = MPIOX_HINT_FILE;
+    if (file != NULL)
+        mpiox_hints_scan_file(file, 1, path, visit, report_once, pass);
+    pass->source = MPIOX_HINT_ENV;
+    if (text != NULL)
+        mpiox_hints_scan_text(text, path, visit, report_once, pass);
+}
+
+/* Two variables that set defaults: statistics are wanted for a whole run, pretended nodes for a whole test. */
+static void scan_default_variables(walk *pass)
+{
+    static const struct {
+        const char *variable, *hint;
+    } defaults[] = {{"MPIOX_STATS", "mpiox_stats"}, {"MPIOX_RANKS_PER_NODE", "mpiox_ranks_per_node"}};
+
+    pass->source = MPIOX_HINT_DEFAULT;
+    for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
+        const char *value = environment(defaults[i].variable);
+
+        if (value != NULL)
+            visit(defaults[i].hint, value, defaults[i].variable, pass);
+    }
+}
+
+static int info_get(MPI_Info info, const char *key, char *value, int *found)
+{
+#if MPI_VERSION >= 4
+    int bytes = VALUE_BYTES;
+
+    return PMPI_Info_get_string(info, key, &bytes, value, found);
+#else
+    return PMPI_Info_get(info, key, VALUE_BYTES - 1, value, found);
+#endif
+}
+
+static void scan_info(MPI_Info info, walk *pass)
+{
+    char key[MPI_MAX_INFO_KEY + 1], value[VALUE_BYTES];
+    int keys = 0, found = 0;
+
+    if (info == MPI_INFO_NULL || PMPI_Info_get_nkeys(info, &keys) != MPI_SUCCESS)
+        return;
+    pass->source = MPIOX_HINT_INFO;
+    for (int i = 0; i < keys; i++) {
+        if (PMPI_Info_get_nthkey(info, i, key) != MPI_SUCCESS)
+            continue;
+        if (mpiox_hints_find(key) < 0 && strncmp(key, PREFIX, sizeof PREFIX - 1) != 0)
+            continue;
+        if (info_get(info, key, value, &found) == MPI_SUCCESS && found)
+            visit(key, value, "MPI_Info", pass);
+    }
+}
+
+static void resolve(const char *path, MPI_Info info, walk *pass)
+{
+    mpiox_hints_defaults(pass->hints);
+    scan_default_variables(pass);
+    scan_site(path, pass);
+    scan_info(info, pass);
+    scan_strong(path, pass);
+}
+
+int mpiox_hints_resolve(const char *path, MPI_Info info, mpiox_hints *out, mpiox_hints_report report, void *context)
+{
+    walk pass = {.hints = out, .report = report, .context = context};
+
+    resolve(path, info, &pass);
+    return MPIOX_OK;
+}
+
+int mpiox_hints_resolve_all(const char *path, MPI_Info info, mpiox_hints *out, mpiox_hints_report report, void *context)
+{
+    walk pass = {.hints = out, .repeat = true, .report = report, .context = context};
+
+    resolve(path, info, &pass);
+    return MPIOX_OK;
+}
+
+/* ---- info objects ------------------------------------------------------------------------------------------------ */
+
+char *mpiox_hints_collect(const char *path)
+{
+    walk pass = {.hints = NULL};
+    char *text = NULL;
+    size_t bytes = 0;
+
+    pass.collected = open_memstream(&text, &bytes);
+    if (pass.collected == NULL)
+        return NULL;
+    scan_site(path, &pass);
+    scan_strong(path, &pass);
+    if (fclose(pass.collected) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+static int apply_line(char *line, MPI_Info info)
+{
+    char *equals = strchr(line, '='), present[VALUE_BYTES];
+    int found = 0;
+
+    if (equals == NULL)
+        return MPI_SUCCESS;
+    *equals = '\0';
+    if (line[0] == 'w' && info_get(info, line + 1, present, &found) == MPI_SUCCESS && found)
+        return MPI_SUCCESS;
+    return equals[1] != '\0' ? PMPI_Info_set(info, line + 1, equals + 1) : MPI_SUCCESS;
+}
+
+int mpiox_hints_apply(const char *collected, MPI_Info info, MPI_Info *out)
+{
+    char *copy = strdup(collected), *rest = NULL;
+    int code;
+
+    if (copy == NULL)
+        return MPIOX_E_NOMEM;
+    code = info == MPI_INFO_NULL ? PMPI_Info_create(out) : PMPI_Info_dup(info, out);
+    for (char *line = strtok_r(copy, "\n", &rest); line != NULL && code == MPI_SUCCESS; line = strtok_r(NULL, "\n", &rest))
+        code = apply_line(line, *out);
+    free(copy);
+    return code == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
+}
+
+int mpiox_hints_merge_info(const char *path, MPI_Info info, MPI_Info *out)
+{
+    char *collected = mpiox_hints_collect(path);
+    int code = collected != NULL ? mpiox_hints_apply(collected, info, out) : MPIOX_E_NOMEM;
+
+    free(collected);
+    return code;
+}
+
+int mpiox_hints_to_info(const mpiox_hints *hints, MPI_Info info)
+{
+    char text[VALUE_BYTES];
+
+    for (int i = 0; i < mpiox_hints_count(); i++) {
+        const mpiox_hint_spec *spec = mpiox_hints_spec(i);
+
+        if (strncmp(spec->name, PREFIX, sizeof PREFIX - 1) != 0 && hints->source[i] == MPIOX_HINT_DEFAULT)
+            continue;
+        spec->format(hints, text, (int64_t)sizeof text);
+        if (text[0] != '\0' && PMPI_Info_set(info, spec->name, text) != MPI_SUCCESS)
+            return MPIOX_E_MPI;
+    }
+    return MPIOX_OK;
+}

@@ -1,0 +1,284 @@
+/*
+ * mpiox_hints_registry.c - the table of hints, with one parser and one formatter per type.
+ *
+ * A new hint is one field of mpiox_hints, one accessor line and one table line here; everything else (sources, reports,
+ * MPI_File_get_info, the command line, the documentation) follows the table.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "mpiox_hints.h"
+#include "mpiox_hints_text.h"
+#include "mpiox_partition.h"
+
+typedef struct choice {
+    const char *word;
+    int value;
+} choice;
+
+static const choice switch_words[] = {
+    {"enable", MPIOX_ON}, {"disable", MPIOX_OFF}, {"automatic", MPIOX_AUTO}, {NULL, 0}};
+static const choice exchange_words[] = {
+    {"auto", MPIOX_EXCHANGE_AUTO}, {"two_phase", MPIOX_EXCHANGE_TWO_PHASE}, {"direct", MPIOX_EXCHANGE_DIRECT}, {NULL, 0}};
+static const choice io_rank_words[] = {{"any", MPIOX_IO_ANY}, {"owner", MPIOX_IO_OWNER}, {NULL, 0}};
+/* The first word of each value is the one that is written. */
+static const choice boolean_words[] = {{"true", 1},   {"false", 0},  {"1", 1},      {"0", 0},       {"yes", 1}, {"no", 0},
+                                       {"on", 1},     {"off", 0},    {"enable", 1}, {"disable", 0}, {NULL, 0}};
+
+/* ---- parsers and formatters, one pair per type ------------------------------------------------------------------- */
+
+static int parse_choice(const char *text, const choice *words, int *value)
+{
+    for (; words->word != NULL; words++) {
+        if (strcasecmp(text, words->word) == 0) {
+            *value = words->value;
+            return MPIOX_OK;
+        }
+    }
+    return MPIOX_E_ARG;
+}
+
+static void format_choice(int value, const choice *words, char *text, int64_t text_bytes)
+{
+    while (words->word != NULL && words->value != value)
+        words++;
+    snprintf(text, (size_t)text_bytes, "%s", words->word != NULL ? words->word : "?");
+}
+
+static int parse_integer(const char *text, int64_t minimum, int64_t maximum, int64_t *value)
+{
+    char *end = NULL;
+    long long number;
+
+    errno = 0;
+    number = strtoll(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || number < minimum || number > maximum)
+        return MPIOX_E_ARG;
+    *value = number;
+    return MPIOX_OK;
+}
+
+int mpiox_hints_parse_bytes(const char *text, int64_t *bytes)
+{
+    static const char suffixes[] = "kmgtp";
+    char *end = NULL;
+    long long number;
+    int shift = 0;
+
+    errno = 0;
+    number = strtoll(text, &end, 10);
+    if (errno != 0 || end == text || number < 0)
+        return MPIOX_E_ARG;
+    if (*end != '\0' && strchr(suffixes, tolower((unsigned char)*end)) != NULL) {
+        shift = 10 * (int)(strchr(suffixes, tolower((unsigned char)*end)) - suffixes + 1);
+        end++;
+        if (strncasecmp(end, "ib", 2) == 0)
+            end += 2;
+        else if (*end == 'b' || *end == 'B')
+            end++;
+    } else if (*end == 'b' || *end == 'B') {
+        end++;
+    }
+    if (*end != '\0' || number > (INT64_MAX >> shift))
+        return MPIOX_E_ARG;
+    *bytes = (int64_t)number << shift;
+    return MPIOX_OK;
+}
+
+#define BOOLEAN(field)                                                                                    \
+    static int parse_##field(const char *text, mpiox_hints *hints)                                        \
+    {                                                                                                     \
+        int value = 0, code = parse_choice(text, boolean_words, &value);                                  \
+        if (code == MPIOX_OK)                                                                             \
+            hints->field = value != 0;                                                                    \
+        return code;                                                                                      \
+    }                                                                                                     \
+    static void format_##field(const mpiox_hints *hints, char *text, int64_t text_bytes)                  \
+    {                                                                                                     \
+        format_choice(hints->field != 0, boolean_words, text, text_bytes);                                \
+    }
+#define CHOICE(field, words)                                                                              \
+    static int parse_##field(const char *text, mpiox_hints *hints)                                        \
+    {                                                                                                     \
+        int value = 0, code = parse_choice(text, words, &value);                                          \
+        if (code == MPIOX_OK)                                                                             \
+            hints->field = value;                                                                         \
+        return code;                                                                                      \
+    }                                                                                                     \
+    static void format_##field(const mpiox_hints *hints, char *text, int64_t text_bytes)                  \
+    {                                                                                                     \
+        format_choice((int)hints->field, words, text, text_bytes);                                        \
+    }
+#define INTEGER(field, minimum, maximum)                                                                  \
+    static int parse_##field(const char *text, mpiox_hints *hints)                                        \
+    {                                                                                                     \
+        int64_t value = 0;                                                                                \
+        int code = parse_integer(text, minimum, maximum, &value);                                         \
+        if (code == MPIOX_OK)                                                                             \
+            hints->field = (int32_t)value;                                                                \
+        return code;                                                                                      \
+    }                                                                                                     \
+    static void format_##field(const mpiox_hints *hints, char *text, int64_t text_bytes)                  \
+    {                                                                                                     \
+        snprintf(text, (size_t)text_bytes, "%" PRId32, hints->field);                                     \
+    }
+#define BYTES(field)                                                                                      \
+    static int parse_##field(const char *text, mpiox_hints *hints)                                        \
+    {                                                                                                     \
+        return mpiox_hints_parse_bytes(text, &hints->field);                                              \
+    }                                                                                                     \
+    static void format_##field(const mpiox_hints *hints, char *text, int64_t text_bytes)                  \
+    {                                                                                                     \
+        snprintf(text, (size_t)text_bytes, "%" PRId64, hints->field);                                     \
+    }
+
+BOOLEAN(enabled)
+BOOLEAN(stripe_size_io)
+CHOICE(exchange, exchange_words)
+CHOICE(io_rank, io_rank_words)
+INTEGER(buffers, 2, 64)
+INTEGER(ranks_per_node, 0, INT32_MAX)
+BOOLEAN(coverage_map)
+BOOLEAN(stats)
+BYTES(cb_buffer_size)
+INTEGER(cb_nodes, 0, INT32_MAX)
+CHOICE(cb_write, switch_words)
+CHOICE(cb_read, switch_words)
+BYTES(striping_unit)
+INTEGER(striping_factor, 0, INT32_MAX)
+
+static int parse_partition(const char *text, mpiox_hints *hints)
+{
+    if (strcmp(text, "auto") != 0 && mpiox_partition_find(text) == NULL)
+        return MPIOX_E_ARG;
+    snprintf(hints->partition, sizeof hints->partition, "%s", text);
+    return MPIOX_OK;
+}
+
+static void format_partition(const mpiox_hints *hints, char *text, int64_t text_bytes)
+{
+    snprintf(text, (size_t)text_bytes, "%s", hints->partition);
+}
+
+static int parse_cb_config_list(const char *text, mpiox_hints *hints)
+{
+    if (strlen(text) >= sizeof hints->cb_config_list)
+        return MPIOX_E_ARG;
+    snprintf(hints->cb_config_list, sizeof hints->cb_config_list, "%s", text);
+    return MPIOX_OK;
+}
+
+static void format_cb_config_list(const mpiox_hints *hints, char *text, int64_t text_bytes)
+{
+    snprintf(text, (size_t)text_bytes, "%s", hints->cb_config_list);
+}
+
+/* ---- the table --------------------------------------------------------------------------------------------------- */
+
+#define FLAG_VALUES "true | false"
+#define COUNT_VALUES "0 .. 2147483647"
+#define BYTES_VALUES "bytes, with k, m, g, t for powers of 1024"
+
+static char partition_values[256]; /* "auto | even | ...", filled from the registry of methods */
+
+static const mpiox_hint_spec specs[] = {
+    {"mpiox_enable", "boolean", FLAG_VALUES, "true",
+     "take over collective data access; false leaves every call to the MPI library", parse_enabled, format_enabled},
+    {"mpiox_partition", "choice", partition_values, "auto",
+     "file-domain method: which aggregator owns which stripes", parse_partition, format_partition},
+    {"mpiox_stripe_size_io", "boolean", FLAG_VALUES, "false",
+     "at most one stripe per file-system request, never across a stripe boundary", parse_stripe_size_io,
+     format_stripe_size_io},
+    {"mpiox_exchange", "choice", "auto | two_phase | direct", "auto",
+     "two_phase collects data in the aggregators' buffers; direct lets every rank access its own pieces", parse_exchange,
+     format_exchange},
+    {"mpiox_io_rank", "choice", "any | owner", "any",
+     "which ranks of a node issue the file-system requests of an aggregator on it", parse_io_rank, format_io_rank},
+    {"mpiox_buffers", "integer", "2 .. 64", "2",
+     "collective buffers per aggregator: one is filled while another is written", parse_buffers, format_buffers},
+    {"mpiox_ranks_per_node", "integer", COUNT_VALUES, "0",
+     "pretend that every n consecutive ranks are a node; 0 means the real nodes", parse_ranks_per_node,
+     format_ranks_per_node},
+    {"mpiox_coverage_map", "boolean", FLAG_VALUES, "false",
+     "mark every byte that is written instead of proving that all are (for tests)", parse_coverage_map,
+     format_coverage_map},
+    {"mpiox_stats", "boolean", FLAG_VALUES, "false", "print the statistics of the file when it is closed", parse_stats,
+     format_stats},
+    {"cb_buffer_size", "bytes", BYTES_VALUES, "0", "size of one collective buffer; 0 lets the library choose",
+     parse_cb_buffer_size, format_cb_buffer_size},
+    {"cb_nodes", "integer", COUNT_VALUES, "0", "number of aggregators; 0 lets the library choose", parse_cb_nodes,
+     format_cb_nodes},
+    {"cb_config_list", "text", "ROMIO's syntax: host:n, ... or *:n or *:*", "",
+     "which processes may be aggregators, per host", parse_cb_config_list, format_cb_config_list},
+    {"romio_cb_write", "choice", "enable | disable | automatic", "automatic",
+     "disable: collective writes are done as independent writes by the MPI library", parse_cb_write, format_cb_write},
+    {"romio_cb_read", "choice", "enable | disable | automatic", "automatic",
+     "disable: collective reads are done as independent reads by the MPI library", parse_cb_read, format_cb_read},
+    {"striping_unit", "bytes", BYTES_VALUES, "0", "stripe size of the file; 0 asks the file system", parse_striping_unit,
+     format_striping_unit},
+    {"striping_factor", "integer", COUNT_VALUES, "0", "I/O servers the file is striped over; 0 asks the file system",
+     parse_striping_factor, format_striping_factor},
+};
+
+enum { SPECS = (int)(sizeof specs / sizeof specs[0]) };
+
+_Static_assert((size_t)SPECS <= sizeof(((mpiox_hints *)0)->source), "mpiox_hints.source is too short");
+
+static void fill_partition_values(void)
+{
+    size_t used = (size_t)snprintf(partition_values, sizeof partition_values, "auto");
+
+    for (int i = 0; i < mpiox_partition_count() && used < sizeof partition_values; i++)
+        used += (size_t)snprintf(partition_values + used, sizeof partition_values - used, " | %s",
+                                 mpiox_partition_get(i)->name);
+}
+
+int mpiox_hints_count(void)
+{
+    return SPECS;
+}
+
+const mpiox_hint_spec *mpiox_hints_spec(int index)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, fill_partition_values);
+    return index >= 0 && index < SPECS ? &specs[index] : NULL;
+}
+
+int mpiox_hints_find(const char *name)
+{
+    for (int i = 0; i < SPECS; i++) {
+        if (strcmp(specs[i].name, name) == 0)
+            return i;
+    }
+    return -1;
+}
+
+void mpiox_hints_defaults(mpiox_hints *out)
+{
+    memset(out, 0, sizeof *out);
+    for (int i = 0; i < SPECS; i++)
+        specs[i].parse(specs[i].default_value, out);
+}
+
+const char *mpiox_hints_source_name(int source)
+{
+    switch (source) {
+    case MPIOX_HINT_DEFAULT: return "default";
+    case MPIOX_HINT_SITE: return "site file";
+    case MPIOX_HINT_INFO: return "MPI_Info";
+    case MPIOX_HINT_FILE: return "MPIOX_HINTS_FILE";
+    case MPIOX_HINT_ENV: return "MPIOX_HINTS";
+    case MPIOX_HINT_CALL: return "call";
+    default: return "unknown";
+    }
+}

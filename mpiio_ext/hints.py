@@ -1,0 +1,289 @@
+"""Hints: their registry, the values in force, and a checked way to write them down.
+
+The registry is the C library's (``csrc/hints``), so a hint exists here exactly when ``MPI_File_open`` knows it. What a
+hint means, and which source wins, is told in ``docs/hints.md``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mpiio_ext._binding import ffi, lib
+from mpiio_ext.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+__all__ = [
+    "HintSpec",
+    "HintValue",
+    "Hints",
+    "check",
+    "in_force",
+    "markdown_table",
+    "of",
+    "problems",
+    "quote",
+    "registry",
+]
+
+_PREFIX = "mpiox_"
+_PLAIN = re.compile(r"[A-Za-z0-9_./+*?%@=-]+")
+_VALUE_BYTES = 1024
+
+
+def _text(pointer: object) -> str:
+    return str(ffi.string(pointer).decode("utf-8", "surrogateescape"))
+
+
+def _bytes(text: str) -> bytes:
+    if "\0" in text:
+        raise ArgumentError(f"a hint must not contain a null character: {text!r}")
+    return text.encode("utf-8", "surrogateescape")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HintSpec:
+    """One hint of the registry.
+
+    Attributes
+    ----------
+    name : name as in an MPI_Info object.
+    type : "boolean", "integer", "bytes", "choice" or "text".
+    values : the allowed values, for people.
+    default : the value when nobody sets the hint, as text.
+    description : what it does, one line.
+    """
+
+    name: str
+    type: str
+    values: str
+    default: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HintValue:
+    """A hint and its value in force.
+
+    Attributes
+    ----------
+    spec : the hint.
+    value : the value in its standard form; sizes in bytes.
+    source : "default", "site file", "MPI_Info", "MPIOX_HINTS_FILE" or "MPIOX_HINTS".
+    """
+
+    spec: HintSpec
+    value: str
+    source: str
+
+
+@functools.cache
+def registry() -> tuple[HintSpec, ...]:
+    """Return every hint that the library knows, in the order of its registry."""
+    return tuple(
+        HintSpec(
+            name=_text(lib.mpiio_ext_hint_name(index)),
+            type=_text(lib.mpiio_ext_hint_type(index)),
+            values=_text(lib.mpiio_ext_hint_values(index)),
+            default=_text(lib.mpiio_ext_hint_default(index)),
+            description=_text(lib.mpiio_ext_hint_description(index)),
+        )
+        for index in range(lib.mpiio_ext_hint_count())
+    )
+
+
+def check(name: str, value: str) -> None:
+    """Check one hint.
+
+    Hints of the MPI libraries that are passed on unread (``romio_ds_write``, ``ind_rd_buffer_size``…) are accepted
+    with any value.
+
+    Raises
+    ------
+    ArgumentError
+        The hint does not exist or the value is not allowed; the message names the nearest hint or the allowed values.
+    """
+    message = ffi.new("char[]", _VALUE_BYTES)
+    if lib.mpiio_ext_hint_check(_bytes(name), _bytes(value), message, _VALUE_BYTES) != 0:
+        raise ArgumentError(_text(message))
+
+
+def _canonical(name: str, value: str) -> str:
+    text = ffi.new("char[]", _VALUE_BYTES)
+    if lib.mpiio_ext_hint_canonical(_bytes(name), _bytes(value), text, _VALUE_BYTES) != 0:
+        return value  # a hint that is only passed on
+    return _text(text)
+
+
+def _values(handle: object) -> tuple[HintValue, ...]:
+    return tuple(
+        HintValue(
+            spec=spec,
+            value=_text(lib.mpiio_ext_hints_value(handle, index)),
+            source=_text(lib.mpiio_ext_hints_source(handle, index)),
+        )
+        for index, spec in enumerate(registry())
+    )
+
+
+def _resolve(path: str | None) -> object:
+    handle = lib.mpiio_ext_hints_resolve(ffi.NULL if path is None else _bytes(path))
+    if handle == ffi.NULL:
+        raise MemoryError("mpiio_ext_hints_resolve")
+    return ffi.gc(handle, lib.mpiio_ext_hints_free)
+
+
+def in_force(path: str = "") -> tuple[HintValue, ...]:
+    """Return what would be in force for a file opened now without an MPI_Info object.
+
+    Parameters
+    ----------
+    path : name by which the program would open the file; patterns of files and variables are matched against it.
+    """
+    return _values(_resolve(path))
+
+
+def problems(path: str | None = None) -> tuple[str, ...]:
+    """Return what is wrong with the hints in files and variables, one line each.
+
+    Parameters
+    ----------
+    path : only patterns that match this name are looked at; None looks at all of them.
+    """
+    return tuple(_text(lib.mpiio_ext_hints_problems(_resolve(path))).splitlines())
+
+
+def of(file: MPI.File) -> tuple[HintValue, ...]:
+    """Return what is in force for an open file.
+
+    Raises
+    ------
+    ArgumentError
+        The file is closed, or was not opened through this library.
+    """
+    from mpi4py import MPI
+
+    handle = lib.mpiio_ext_hints_of(ffi.cast("const void *", MPI._addressof(file)))
+    if handle == ffi.NULL:
+        raise ArgumentError("file: closed, or not opened through mpiio_ext")
+    return _values(ffi.gc(handle, lib.mpiio_ext_hints_free))
+
+
+def quote(text: str) -> str:
+    """Return a pattern or value as the grammar of MPIOX_HINTS takes it literally."""
+    if "\n" in text:
+        raise ArgumentError(f"a hint must not contain a line break: {text!r}")
+    if _PLAIN.fullmatch(text) and "=" not in text:
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def markdown_table() -> str:
+    """Return the registry as the Markdown table of docs/hints.md."""
+    lines = ["| hint | type | values | default | meaning |", "|---|---|---|---|---|"]
+    for spec in registry():
+        values = spec.values.replace("|", "\\|")
+        default = f"`{spec.default}`" if spec.default else ""
+        lines.append(f"| `{spec.name}` | {spec.type} | {values} | {default} | {spec.description} |")
+    return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hints:
+    """A checked set of hints, to be handed to ``MPI.File.Open`` or to an unchanged program.
+
+    Every field is None until it is set, and only what is set is handed on. Fields are the hints of the registry, those
+    with the prefix ``mpiox_`` without it.
+
+    Attributes
+    ----------
+    enable : take over collective data access.
+    partition : file-domain method, "auto" or one of the methods of `mpiio_ext.partitioning`.
+    stripe_size_io : at most one stripe per file-system request.
+    exchange : "auto", "two_phase" or "direct".
+    io_rank : "any" or "owner".
+    buffers : collective buffers per aggregator.
+    ranks_per_node : pretend that every n consecutive ranks are a node.
+    coverage_map : mark every byte that is written (for tests).
+    stats : print the file's statistics at close.
+    cb_buffer_size : bytes, or text with a suffix such as "4M".
+    cb_nodes : number of aggregators.
+    cb_config_list : which processes may be aggregators, in ROMIO's syntax.
+    romio_cb_write, romio_cb_read : "enable", "disable" or "automatic".
+    striping_unit : stripe size in bytes, or text with a suffix.
+    striping_factor : number of I/O servers.
+    others : hints of the MPI library that are passed on, {name: value}.
+
+    Raises
+    ------
+    ArgumentError
+        A value is not allowed, or a name in `others` does not exist.
+
+    Examples
+    --------
+    >>> Hints(partition="group_cyclic", cb_buffer_size="4M").environment("*.h5")
+    '*.h5:mpiox_partition=group_cyclic:cb_buffer_size=4194304'
+    """
+
+    enable: bool | None = None
+    partition: str | None = None
+    stripe_size_io: bool | None = None
+    exchange: str | None = None
+    io_rank: str | None = None
+    buffers: int | None = None
+    ranks_per_node: int | None = None
+    coverage_map: bool | None = None
+    stats: bool | None = None
+    cb_buffer_size: int | str | None = None
+    cb_nodes: int | None = None
+    cb_config_list: str | None = None
+    romio_cb_write: str | None = None
+    romio_cb_read: str | None = None
+    striping_unit: int | str | None = None
+    striping_factor: int | None = None
+    others: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, value in self._pairs().items():
+            check(name, value)
+            quote(value)
+
+    def _pairs(self) -> dict[str, str]:
+        known = {spec.name for spec in registry()}
+        pairs = {}
+        for item in dataclasses.fields(self):
+            value = getattr(self, item.name)
+            if value is None or item.name == "others":
+                continue
+            name = item.name if item.name in known else _PREFIX + item.name
+            pairs[name] = str(value).lower() if isinstance(value, bool) else str(value)
+        return pairs | dict(self.others)
+
+    def items(self) -> dict[str, str]:
+        """Return {hint: value} of what is set, values in their standard form."""
+        return {name: _canonical(name, value) for name, value in self._pairs().items()}
+
+    def info(self) -> MPI.Info:
+        """Return a new MPI.Info object with these hints; the caller frees it. Imports mpi4py."""
+        from mpi4py import MPI
+
+        info = MPI.Info.Create()
+        for name, value in self.items().items():
+            info.Set(name, value)
+        return info
+
+    def environment(self, pattern: str = "*") -> str:
+        """Return these hints as text for the environment variable MPIOX_HINTS.
+
+        Parameters
+        ----------
+        pattern : files for which they hold, matched against the whole name and against its last component.
+        """
+        pairs = [f"{name}={quote(value)}" for name, value in self.items().items()]
+        return ":".join([quote(pattern), *pairs]) if pairs else ""

@@ -1,0 +1,186 @@
+"""Statistics: what the library did for a file, or for all files of this process.
+
+The fields of `FileStats` and `RunStats` are the C list ``MPIOX_STATS_COUNTERS`` and ``MPIOX_STATS_TIMES`` of
+``csrc/stats/mpiox_stats.h``; the two are compared when the first value is read. Numbers are those of the calling rank;
+sums over ranks are printed at close with ``MPIOX_STATS=1``.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mpiio_ext._binding import ffi, lib
+from mpiio_ext.errors import ArgumentError, LoadError
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+__all__ = ["FileStats", "Number", "RunStats", "calls", "numbers", "of", "total"]
+
+_BUCKETS = 48
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """Name, unit and meaning of one number that is kept."""
+
+    name: str
+    unit: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stats:
+    """The numbers of one rank.
+
+    Attributes
+    ----------
+    collective_writes, collective_reads : collectives carried out by this library.
+    native_calls : data-access calls handed to the MPI library.
+    direct_calls : collectives that went straight to the file without exchange.
+    bytes_written, bytes_read : data bytes of this rank's collectives.
+    pieces : contiguous file pieces those bytes consist of.
+    rounds : two-phase rounds.
+    windows_full : windows written by one request because every byte was covered.
+    windows_holes : windows with holes, of which only the covered extents were written.
+    messages, message_bytes : messages between nodes and their size in bytes.
+    write_requests, write_request_bytes : file-system write requests and their size in bytes.
+    read_requests, read_request_bytes : file-system read requests and their size in bytes.
+    views_set : file views set.
+    errors : collectives that ended with an error.
+    plan_s, exchange_s, io_s, wait_s, total_s : seconds of planning, of copying and messages, of file-system requests,
+        of waiting for other ranks, and inside collectives altogether.
+    request_size_log2 : element k counts the file-system requests of 2^k to 2^(k+1)-1 bytes; 48 elements.
+    partition : file-domain method of the last collective.
+    reason : why that method and that path.
+    """
+
+    collective_writes: int
+    collective_reads: int
+    native_calls: int
+    direct_calls: int
+    bytes_written: int
+    bytes_read: int
+    pieces: int
+    rounds: int
+    windows_full: int
+    windows_holes: int
+    messages: int
+    message_bytes: int
+    write_requests: int
+    write_request_bytes: int
+    read_requests: int
+    read_request_bytes: int
+    views_set: int
+    errors: int
+    plan_s: float
+    exchange_s: float
+    io_s: float
+    wait_s: float
+    total_s: float
+    request_size_log2: tuple[int, ...]
+    partition: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileStats(_Stats):
+    """What the library did for one open file on this rank; `_Stats` describes the numbers.
+
+    Attributes
+    ----------
+    path : the file's name as the program opened it.
+    """
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStats(_Stats):
+    """What the library did for all files of this process so far, closed ones and open ones.
+
+    Attributes
+    ----------
+    calls : how often the process called each MPI function that is wrapped, {"MPI_File_open": 3, …}; functions that
+        were never called are left out.
+    """
+
+    calls: dict[str, int]
+
+
+def _text(pointer: object) -> str:
+    return str(ffi.string(pointer).decode("utf-8", "surrogateescape"))
+
+
+@functools.cache
+def numbers() -> tuple[Number, ...]:
+    """Return name, unit and meaning of every counter and time that is kept, in the library's order.
+
+    Raises
+    ------
+    LoadError
+        The library's list is not that of the dataclasses: library and package are not of one version.
+    """
+    count = lib.mpiio_ext_stats_counter_count() + lib.mpiio_ext_stats_time_count()
+    found = tuple(
+        Number(
+            name=_text(lib.mpiio_ext_stats_name(index)),
+            unit=_text(lib.mpiio_ext_stats_unit(index)),
+            meaning=_text(lib.mpiio_ext_stats_meaning(index)),
+        )
+        for index in range(count)
+    )
+    fields = [name for name in _Stats.__dataclass_fields__ if name not in ("request_size_log2", "partition", "reason")]
+    if [number.name for number in found] != fields:
+        raise LoadError("mpiio_ext.stats and libmpiio_ext.so list different numbers: reinstall mpiio_ext")
+    return found
+
+
+def _fields(handle: object) -> dict[str, Any]:
+    counters = lib.mpiio_ext_stats_counter_count()
+    values: dict[str, Any] = {}
+    for index, number in enumerate(numbers()):
+        if index < counters:
+            values[number.name] = int(lib.mpiio_ext_stats_counter(handle, index))
+        else:
+            values[number.name] = float(lib.mpiio_ext_stats_time(handle, index - counters))
+    values["request_size_log2"] = tuple(int(lib.mpiio_ext_stats_requests(handle, power)) for power in range(_BUCKETS))
+    values["partition"] = _text(lib.mpiio_ext_stats_partition(handle))
+    values["reason"] = _text(lib.mpiio_ext_stats_reason(handle))
+    return values
+
+
+def calls() -> dict[str, int]:
+    """Return how often this process called each wrapped MPI function, zeros left out."""
+    counts = {
+        _text(lib.mpiio_ext_call_name(index)): int(lib.mpiio_ext_calls(index))
+        for index in range(lib.mpiio_ext_call_count())
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
+def of(file: MPI.File) -> FileStats:
+    """Return the statistics of an open file on this rank. Local.
+
+    Raises
+    ------
+    ArgumentError
+        The file is closed, or was not opened through this library.
+    """
+    from mpi4py import MPI
+
+    handle = lib.mpiio_ext_stats_of(ffi.cast("const void *", MPI._addressof(file)))
+    if handle == ffi.NULL:
+        raise ArgumentError("file: closed, or not opened through mpiio_ext")
+    handle = ffi.gc(handle, lib.mpiio_ext_stats_free)
+    return FileStats(path=_text(lib.mpiio_ext_stats_path(handle)), **_fields(handle))
+
+
+def total() -> RunStats:
+    """Return the statistics of all files of this process so far. Local; needs no initialised MPI."""
+    handle = lib.mpiio_ext_stats_total()
+    if handle == ffi.NULL:
+        raise MemoryError("mpiio_ext_stats_total")
+    return RunStats(calls=calls(), **_fields(ffi.gc(handle, lib.mpiio_ext_stats_free)))
