@@ -71,9 +71,107 @@ int64_t mpiio_ext_plan_window(const mpiio_ext_plan *plan, int32_t aggregator, in
 
 /* ---- hints ---- */
 
+/* Number of hints; then, of hint `index`, its name, type ("boolean", "integer", "bytes", "choice", "text"), allowed
+ * values for people, default as text and one-line description; NULL when there is none. */
+int mpiio_ext_hint_count(void);
+const char *mpiio_ext_hint_name(int index);
+const char *mpiio_ext_hint_type(int index);
+const char *mpiio_ext_hint_values(int index);
+const char *mpiio_ext_hint_default(int index);
+const char *mpiio_ext_hint_description(int index);
+/* 0 when the hint exists (ours, or one of an MPI library that is passed on) and the value is allowed; else MPIOX_E_ARG
+ * (-2) and one line that names the nearest hint or the allowed values in message. */
+int mpiio_ext_hint_check(const char *name, const char *value, char *message, int64_t message_bytes);
+/* The value of one of our hints in its standard form ("64k" -> "65536") into text. MPIOX_E_ARG when it is not allowed. */
+int mpiio_ext_hint_canonical(const char *name, const char *value, char *text, int64_t text_bytes);
+/* What would be in force for a file of that name opened now without MPI_Info. Values and sources ("default", "site file",
+ * "MPI_Info", "MPIOX_HINTS_FILE", "MPIOX_HINTS") by hint index; problems found in files and variables, one a line.
+ * NULL when memory is exhausted; free with mpiio_ext_hints_free() (NULL-safe). */
+typedef struct mpiio_ext_hints mpiio_ext_hints;
+mpiio_ext_hints *mpiio_ext_hints_resolve(const char *path);
+/* What is in force for an open file, given the address of its MPI_File; NULL when the file is not known. */
+mpiio_ext_hints *mpiio_ext_hints_of(const void *file);
+const char *mpiio_ext_hints_value(const mpiio_ext_hints *hints, int index);
+const char *mpiio_ext_hints_source(const mpiio_ext_hints *hints, int index);
+const char *mpiio_ext_hints_problems(const mpiio_ext_hints *hints);
+void mpiio_ext_hints_free(mpiio_ext_hints *hints);
+
 /* ---- statistics ---- */
 
+/* Numbers that are kept: counters first, then times. Name, unit and meaning of number `index`, or NULL. */
+int mpiio_ext_stats_counter_count(void);
+int mpiio_ext_stats_time_count(void);
+const char *mpiio_ext_stats_name(int index);
+const char *mpiio_ext_stats_unit(int index);
+const char *mpiio_ext_stats_meaning(int index);
+/* A copy of this rank's statistics: of an open file (address of its MPI_File), or of all files of this process so far
+ * (open and closed). NULL when the file is not known or memory is exhausted; free with mpiio_ext_stats_free(). */
+typedef struct mpiio_ext_stats mpiio_ext_stats;
+mpiio_ext_stats *mpiio_ext_stats_of(const void *file);
+mpiio_ext_stats *mpiio_ext_stats_total(void);
+int64_t mpiio_ext_stats_counter(const mpiio_ext_stats *stats, int index); /* index 0 .. counters-1 */
+double mpiio_ext_stats_time(const mpiio_ext_stats *stats, int index);     /* seconds; index 0 .. times-1 */
+/* Requests of [2^power, 2^(power+1)) bytes; 0 for a power out of range. */
+int64_t mpiio_ext_stats_requests(const mpiio_ext_stats *stats, int power);
+const char *mpiio_ext_stats_partition(const mpiio_ext_stats *stats);
+const char *mpiio_ext_stats_reason(const mpiio_ext_stats *stats);
+const char *mpiio_ext_stats_path(const mpiio_ext_stats *stats); /* name of the file; "" for the total */
+void mpiio_ext_stats_free(mpiio_ext_stats *stats);
+/* MPI functions that are wrapped: their number, name of one, and how often this process called it so far. */
+int mpiio_ext_call_count(void);
+const char *mpiio_ext_call_name(int index);
+int64_t mpiio_ext_calls(int index);
+
 /* ---- access descriptions ---- */
+
+/* What a datatype, tiled without end at its extent, means in bytes: immutable, reference counted, free of MPI once made.
+ * The data bytes in type-map order are the stream, numbered by positions from 0 on. See csrc/access/mpiox_access.h. */
+typedef struct mpiio_ext_access mpiio_ext_access;
+
+/* Each returns 0 and a new description in *access (free it), or a negative code: MPIOX_E_ARG (-2) for negative counts
+ * or overflow, MPIOX_E_UNSUPPORTED (-5), MPIOX_E_CORRUPT (-6), MPIOX_E_NOMEM (-1). Parts are borrowed. The first needs
+ * MPI initialised and takes the address of an MPI_Datatype. */
+int mpiio_ext_access_from_datatype(const void *datatype, mpiio_ext_access **access);
+int mpiio_ext_access_from_blob(const void *blob, int64_t blob_bytes, mpiio_ext_access **access);
+int mpiio_ext_access_block(int64_t length, mpiio_ext_access **access);
+int mpiio_ext_access_vector(int64_t count, int64_t stride, const mpiio_ext_access *part, mpiio_ext_access **access);
+int mpiio_ext_access_indexed(int64_t n, const int64_t *counts, const int64_t *displacements,
+                             const mpiio_ext_access *part, mpiio_ext_access **access);
+int mpiio_ext_access_struct(int64_t n, const int64_t *counts, const int64_t *displacements,
+                            const mpiio_ext_access *const *parts, mpiio_ext_access **access);
+int mpiio_ext_access_resized(int64_t lb, int64_t extent, const mpiio_ext_access *part, mpiio_ext_access **access);
+int mpiio_ext_access_subarray(int32_t ndims, const int64_t *sizes, const int64_t *subsizes, const int64_t *starts,
+                              int fortran_order, const mpiio_ext_access *part, mpiio_ext_access **access);
+void mpiio_ext_access_free(mpiio_ext_access *access); /* NULL-safe */
+
+/* Ten numbers: size, lb, extent, true_lb, true_ub, depth, pieces, granule, contiguous (0, 1), monotonic (0, 1). */
+void mpiio_ext_access_summary(const mpiio_ext_access *access, int64_t *numbers);
+/* Offset of a stream position (>= 0); and, for monotonic descriptions, data bytes whose offset is lower. */
+int64_t mpiio_ext_access_offset(const mpiio_ext_access *access, int64_t position);
+int64_t mpiio_ext_access_position(const mpiio_ext_access *access, int64_t offset);
+/* Number of pieces of the stream bytes [lo, hi); the first max_pieces of them are stored (0: arrays may be NULL). */
+int64_t mpiio_ext_access_pieces(const mpiio_ext_access *access, int64_t lo, int64_t hi, int64_t max_pieces,
+                                int64_t *offsets, int64_t *lengths);
+/* Number of strided runs in which a cursor yields [lo, hi): what a copy costs besides its bytes. */
+int64_t mpiio_ext_access_runs(const mpiio_ext_access *access, int64_t lo, int64_t hi);
+/* Copy the stream bytes [lo, hi) out of memory (offset 0 is at `memory`) to `packed`, or back. No checks of bounds. */
+void mpiio_ext_access_pack(const mpiio_ext_access *access, const void *memory, int64_t lo, int64_t hi, void *packed);
+void mpiio_ext_access_unpack(const mpiio_ext_access *access, void *memory, int64_t lo, int64_t hi, const void *packed);
+/* Copy `bytes` of one stream to another, each from a position on. Memories must not overlap. */
+void mpiio_ext_access_copy(const mpiio_ext_access *target, void *target_memory, int64_t target_position,
+                           const mpiio_ext_access *source, const void *source_memory, int64_t source_position,
+                           int64_t bytes);
+/* Set map[(offset - map_start) / granule] = 1 for every byte of [lo, hi). */
+void mpiio_ext_access_mark(const mpiio_ext_access *access, int64_t lo, int64_t hi, int64_t map_start, int64_t granule,
+                           unsigned char *map);
+int64_t mpiio_ext_access_blob_bytes(const mpiio_ext_access *access);
+int mpiio_ext_access_to_blob(const mpiio_ext_access *access, void *blob, int64_t blob_bytes);
+/* 1: equal by structure. */
+int mpiio_ext_access_equal(const mpiio_ext_access *a, const mpiio_ext_access *b);
+/* 1: proven that the stream bytes [position, position + length) of the two, displaced by their origins, share no byte;
+ * length INT64_MAX: endless. 0: not proven. Both monotonic. */
+int mpiio_ext_access_disjoint(const mpiio_ext_access *a, int64_t origin_a, int64_t position_a, int64_t length_a,
+                              const mpiio_ext_access *b, int64_t origin_b, int64_t position_b, int64_t length_b);
 
 /* cffi: end */
 

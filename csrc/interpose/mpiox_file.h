@@ -62,11 +62,11 @@ int mpiox_file_set_atomicity(MPI_File fh, int flag);
 
 /* ---- statistics (mpiox_file_report.c) ---------------------------------------------------------------------------- */
 
-void mpiox_file_stats(const mpiox_file *file, mpiox_stats *out); /* this rank's counters so far */
+void mpiox_file_stats(mpiox_file *file, mpiox_stats *out); /* this rank's counters so far */
 void mpiox_file_report_close(mpiox_file *file);                  /* collective when file->comm is set; adds to the run */
 void mpiox_file_run_stats(mpiox_stats *out);                     /* this process: closed files and open ones */
 void mpiox_file_run_finalize(void); /* collective over MPI_COMM_WORLD when MPIOX_STATS is on */
 /* Visit every open file under the table's lock. */
-void mpiox_file_each(void (*visit)(const mpiox_file *file, void *context), void *context);
+void mpiox_file_each(void (*visit)(mpiox_file *file, void *context), void *context);
 
 #endif

@@ -1,0 +1,143 @@
+/*
+ * mpiox_file_report.c - statistics of a file at its close and of the run at MPI_Finalize.
+ *
+ * A file whose hints ask for it is summed over its ranks (PMPI_Reduce on a duplicate of its communicator) and printed by
+ * its rank 0; the run's totals are summed over MPI_COMM_WORLD. Text goes to stderr, or, with MPIOX_STATS_FILE, one JSON
+ * line per file and one for the run are appended to that file in one write each.
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mpiox_file.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static mpiox_stats run; /* files closed so far, this process */
+
+void mpiox_file_stats(mpiox_file *file, mpiox_stats *out)
+{
+    if (file->exchange != NULL)
+        *out = *mpiox_exchange_stats(file->exchange);
+    else
+        memset(out, 0, sizeof *out);
+    out->native_calls += atomic_load_explicit(&file->native_calls, memory_order_relaxed);
+    out->views_set = file->views_set;
+    if (file->exchange == NULL && out->reason[0] == '\0')
+        snprintf(out->reason, sizeof out->reason, "%s", file->hints.enabled ? "left to the MPI library" : "mpiox_enable=false");
+}
+
+static void add_open_file(mpiox_file *file, void *context)
+{
+    mpiox_stats stats;
+
+    mpiox_file_stats(file, &stats);
+    mpiox_stats_add(context, &stats);
+}
+
+void mpiox_file_run_stats(mpiox_stats *out)
+{
+    pthread_mutex_lock(&lock);
+    *out = run;
+    pthread_mutex_unlock(&lock);
+    mpiox_file_each(add_open_file, out);
+}
+
+/* Sums and maxima over ranks. The struct is a block of int64_t counters, a block of times and a histogram: four
+ * reductions, the maxima being taken from a second one over the counters. */
+static int sum_over_ranks(mpiox_stats *stats, int rank, MPI_Comm comm)
+{
+    enum { COUNTERS = offsetof(mpiox_stats, plan_s) / sizeof(int64_t) };
+    static const size_t times = offsetof(mpiox_stats, plan_s), sizes = offsetof(mpiox_stats, request_size_log2);
+    int64_t maxima[COUNTERS];
+    struct {
+        void *values;
+        int count;
+        MPI_Datatype type;
+        MPI_Op operation;
+    } parts[] = {
+        {maxima, COUNTERS, MPI_INT64_T, MPI_MAX},
+        {stats, COUNTERS, MPI_INT64_T, MPI_SUM},
+        {(char *)stats + times, (int)((sizes - times) / sizeof(double)), MPI_DOUBLE, MPI_SUM},
+        {stats->request_size_log2, MPIOX_STATS_SIZE_BUCKETS, MPI_INT64_T, MPI_SUM},
+    };
+    int code = MPI_SUCCESS;
+
+    memcpy(maxima, stats, sizeof maxima);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        int result = PMPI_Reduce(rank == 0 ? MPI_IN_PLACE : parts[i].values, parts[i].values, parts[i].count,
+                                 parts[i].type, parts[i].operation, 0, comm);
+
+        code = code == MPI_SUCCESS ? result : code;
+    }
+    for (int i = 0; i < COUNTERS; i++) {
+        if (mpiox_stats_is_max(i))
+            memcpy((int64_t *)(void *)stats + i, &maxima[i], sizeof maxima[i]);
+    }
+    return code;
+}
+
+static void append_line(const char *file, const char *text, size_t bytes)
+{
+    int fd = open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+
+    if (fd < 0 || write(fd, text, bytes) != (ssize_t)bytes)
+        fprintf(stderr, "mpiio_ext: cannot append statistics to %s\n", file);
+    if (fd >= 0)
+        close(fd);
+}
+
+static void print(const mpiox_stats *stats, const char *path, int ranks)
+{
+    const char *file = getenv("MPIOX_STATS_FILE");
+    bool as_json = file != NULL && file[0] != '\0';
+    int64_t needed = as_json ? mpiox_stats_json(stats, path, ranks, NULL, 0) : mpiox_stats_table(stats, path, ranks, NULL, 0);
+    char *text = malloc((size_t)needed + 2);
+
+    if (text == NULL)
+        return;
+    if (as_json) {
+        mpiox_stats_json(stats, path, ranks, text, needed + 1);
+        text[needed] = '\n';
+        append_line(file, text, (size_t)needed + 1);
+    } else {
+        mpiox_stats_table(stats, path, ranks, text, needed + 1);
+        fputs(text, stderr);
+    }
+    free(text);
+}
+
+void mpiox_file_report_close(mpiox_file *file)
+{
+    mpiox_stats stats;
+
+    mpiox_file_stats(file, &stats);
+    pthread_mutex_lock(&lock);
+    mpiox_stats_add(&run, &stats);
+    pthread_mutex_unlock(&lock);
+    if (file->comm == MPI_COMM_NULL)
+        return;
+    if (sum_over_ranks(&stats, file->rank, file->comm) == MPI_SUCCESS && file->rank == 0)
+        print(&stats, file->path, file->ranks);
+}
+
+void mpiox_file_run_finalize(void)
+{
+    mpiox_stats stats;
+    mpiox_hints hints;
+    int rank = 0, ranks = 1;
+
+    if (getenv("MPIOX_STATS") == NULL)
+        return;
+    mpiox_hints_resolve("", MPI_INFO_NULL, &hints, NULL, NULL);
+    if (!hints.stats)
+        return;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    mpiox_file_run_stats(&stats);
+    if (sum_over_ranks(&stats, rank, MPI_COMM_WORLD) == MPI_SUCCESS && rank == 0)
+        print(&stats, NULL, ranks);
+}
