@@ -113,6 +113,8 @@ int mpiox_choose_plan(mpiox_call *call) {
         mpiox_plan_free(x->plan);
         x->plan = NULL;
         int code = mpiox_plan_create(method, &geometry, &x->plan);
+        if (code == MPIOX_OK)
+            code = mpiox_plan_prepare(x->plan, x->window_bytes);
         if (code != MPIOX_OK)
             return code;
         x->plan_method = method;

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,32 +120,36 @@ void mpiox_exchange_set_view(mpiox_exchange *x, mpiox_access *view, int64_t disp
 
 /* ---- a collective ------------------------------------------------------------------------------------------------ */
 
+/* Out of memory for a few kilobytes after all ranks have agreed to go: the others wait for this rank's arrivals, which it
+ * cannot compute without a plan. Ending the job with a message is the only end that is not a hang. */
+static void give_up(const mpiox_call *call, int code) {
+    char text[512];
+    mpiox_error error = {.code = MPIOX_OK};
+    mpiox_error_set(&error, code, ENOMEM, call->summary.start, call->summary.end - call->summary.start, "planning file domains");
+    error.rank = call->x->team->rank;
+    fprintf(stderr, "mpiio_ext: %s\n", mpiox_error_text(&error, call->x->path, text, sizeof text));
+    PMPI_Abort(call->x->team->comm, 1);
+}
+
 static void run_two_phase(mpiox_call *call) {
     mpiox_exchange *x = call->x;
     const double begun = mpiox_now();
-    mpiox_error error = {.code = MPIOX_OK};
-    int code = mpiox_choose_plan(call);
-    call->sequence = calloc((size_t) x->n_local + 1, sizeof *call->sequence);
-    if (code == MPIOX_OK && !call->sequence)
-        code = MPIOX_E_NOMEM;
-    if (code != MPIOX_OK) { /* out of memory on this rank: without a plan it cannot walk along */
-        mpiox_error_set(&error, code, 0, call->summary.start, call->summary.end - call->summary.start, "planning");
-        mpiox_agree_fail(x, &error);
-    }
+    const int code = mpiox_choose_plan(call);
+    call->progress = calloc((size_t) x->n_local + 1, sizeof *call->progress);
+    if (code != MPIOX_OK || !call->progress)
+        give_up(call, MPIOX_E_NOMEM);
     x->stats.plan_s += mpiox_now() - begun;
-    if (code == MPIOX_OK) {
-        call->participants = x->team->node_size;
-        if (x->messages) {
-            call->participants += call->write ? 1 : 0;
-            mpiox_messages_begin(call);
-        }
-        if (call->write)
-            mpiox_rounds_write(call);
-        else
-            mpiox_rounds_read(call);
-        x->stats.rounds += call->rounds;
+    call->participants = x->team->node_size;
+    if (x->messages) {
+        call->participants += call->write ? 1 : 0;
+        mpiox_messages_begin(call);
     }
-    free(call->sequence);
+    if (call->write)
+        mpiox_rounds_write(call);
+    else
+        mpiox_rounds_read(call);
+    x->stats.rounds += call->rounds;
+    free(call->progress);
 }
 
 /* Data bytes of this rank below the lowest end of file that anybody saw. */
@@ -172,7 +177,7 @@ int mpiox_exchange_access(mpiox_exchange *x, const mpiox_request *request, mpiox
     const double begun = mpiox_now();
     *outcome = (mpiox_outcome) {.bytes = 0, .error = {.code = MPIOX_OK}};
     int code = mpiox_memory_attach(x, &outcome->error);
-    if (code != MPIOX_OK) { /* agreed inside the node; between nodes it ends the collective at the leaders' exchange */
+    if (code != MPIOX_OK) { /* on every rank */
         x->stats.errors++;
         return code;
     }

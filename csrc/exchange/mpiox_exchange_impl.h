@@ -61,12 +61,18 @@ struct mpiox_exchange {
     mpiox_stats stats;
 };
 
+/* How far this rank has walked one local aggregator's windows. */
+typedef struct mpiox_progress {
+    uint32_t begun; /* windows with data begun so far: the next one's sequence number */
+    int64_t next;   /* the window after the last one looked at */
+} mpiox_progress;
+
 /* One collective in progress, on this rank. */
 typedef struct mpiox_call {
     mpiox_exchange *x;
     const mpiox_request *request;
     mpiox_summary summary;
-    uint32_t *sequence;  /* [n_local] windows of each local aggregator begun so far in this call */
+    mpiox_progress *progress; /* [n_local] */
     int64_t round;
     int64_t first, last; /* this rank's file range */
     bool write;
@@ -80,7 +86,7 @@ typedef struct mpiox_call {
 int mpiox_aggregators_choose(mpiox_exchange *x);
 
 /* mpiox_memory.c */
-int mpiox_memory_attach(mpiox_exchange *x, mpiox_error *error); /* collective over the node the first time */
+int mpiox_memory_attach(mpiox_exchange *x, mpiox_error *error); /* collective over the file the first time; agreed */
 void mpiox_memory_reset(mpiox_exchange *x); /* one rank, inside a barrier: fresh slots and boxes */
 static inline mpiox_slot *mpiox_slot_of(mpiox_exchange *x, int local, uint32_t sequence) {
     return &x->slots[(int64_t) local * x->buffers + sequence % (uint32_t) x->buffers];

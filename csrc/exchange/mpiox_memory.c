@@ -24,7 +24,11 @@ int mpiox_memory_attach(mpiox_exchange *x, mpiox_error *error) {
     const int64_t at_maps = round_up(at_buffers + slots * x->window_bytes, PAGE);
     const int64_t at_areas = round_up(at_maps + slots * x->window_bytes, PAGE);
     const int64_t area = n_boxes ? mpiox_messages_area_bytes(x) : 0;
-    int code = mpiox_team_segment(team, at_areas + n_boxes * area, error);
+    int code = mpiox_team_segment(team, at_areas + n_boxes * area, error), worst = code;
+    if (team->n_nodes > 1 && PMPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MIN, team->comm) != MPI_SUCCESS)
+        worst = MPIOX_E_MPI;
+    if (code == MPIOX_OK && worst != MPIOX_OK)
+        code = mpiox_error_set(error, worst, 0, -1, at_areas + n_boxes * area, "shared memory on another node");
     if (code != MPIOX_OK)
         return code;
     char *base = team->segment.base;

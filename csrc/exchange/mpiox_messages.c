@@ -296,7 +296,7 @@ static mpiox_slot *slot_in_round(mpiox_call *call, int local) {
     mpiox_exchange *x = call->x;
     if (mpiox_rounds_extents(call, x->local[local], call->round, x->extents[0]) == 0)
         return NULL;
-    return mpiox_slot_of(x, local, call->sequence[local] - 1);
+    return mpiox_slot_of(x, local, call->progress[local].begun - 1);
 }
 
 static int local_index(const mpiox_exchange *x, int aggregator) {

@@ -109,15 +109,15 @@ static bool load(mpiox_call *call, mpiox_slot *slot, uint32_t sequence, int64_t 
     return true;
 }
 
-/* Read: load one of the windows that follow the current round, as far as there are free buffers. */
+/* Read: load one of the windows that this rank will come to next, as far as there are free buffers. */
 static bool load_ahead(mpiox_call *call) {
     mpiox_exchange *x = call->x;
     for (int local = 0; local < x->n_local; local++) {
         if (!may_do_io(call, local))
             continue;
-        uint32_t sequence = call->sequence[local];
+        uint32_t sequence = call->progress[local].begun;
         const uint32_t stop = sequence + (uint32_t) x->buffers;
-        for (int64_t window = call->round + 1; window < call->rounds && sequence != stop; window++) {
+        for (int64_t window = call->progress[local].next; window < call->rounds && sequence != stop; window++) {
             if (mpiox_rounds_extents(call, x->local[local], window, x->extents[1]) == 0)
                 continue;
             if (load(call, mpiox_slot_of(x, local, sequence), sequence, window))
@@ -185,9 +185,10 @@ static void move(mpiox_call *call, mpiox_slot *slot, const mpiox_extent *extents
 static void work_window(mpiox_call *call, int local) {
     mpiox_exchange *x = call->x;
     const int64_t n = mpiox_rounds_extents(call, x->local[local], call->round, x->extents[0]);
+    call->progress[local].next = call->round + 1;
     if (n == 0)
         return;
-    const uint32_t sequence = call->sequence[local]++;
+    const uint32_t sequence = call->progress[local].begun++;
     mpiox_slot *slot = mpiox_slot_of(x, local, sequence);
     mpiox_rounds_await(call, slot, sequence, call->round);
     if (call->first < call->last && !mpiox_agree_failed(x))
@@ -218,7 +219,7 @@ void mpiox_rounds_write(mpiox_call *call) {
         return;
     for (int local = 0; local < x->n_local; local++) /* the owner leaves when its windows are written */
         for (uint32_t b = 0; may_do_io(call, local) && b < (uint32_t) x->buffers; b++) {
-            const uint32_t uses = (call->sequence[local] + (uint32_t) x->buffers - 1 - b) / (uint32_t) x->buffers;
+            const uint32_t uses = (call->progress[local].begun + (uint32_t) x->buffers - 1 - b) / (uint32_t) x->buffers;
             mpiox_wait_reach(&mpiox_slot_of(x, local, b)->phase, 2 * uses, &idle);
         }
 }
