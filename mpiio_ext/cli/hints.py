@@ -1,0 +1,58 @@
+"""``mpiio-ext hints``: what there is, what is in force, and where it came from."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+__all__ = ["hints"]
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--path", default="", metavar="FILE", help="Name by which the program opens the file.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--markdown", is_flag=True, help="Print the table of docs/hints.md: every hint and its default.")
+def hints(path: str, as_json: bool, markdown: bool) -> None:
+    """List every hint with its type, default, value in force and the source of that value.
+
+    Sources, weakest first: default, site file, MPI_Info (the program's; unknown here), MPIOX_HINTS_FILE, MPIOX_HINTS.
+    Problems in files and variables are told on standard error and make the exit status 1.
+    """
+    from mpiio_ext import hints as library
+
+    if markdown:
+        click.echo(library.markdown_table(), nl=False)
+        return
+    values = library.in_force(path)
+    if as_json:
+        rows = [
+            {
+                "name": item.spec.name,
+                "type": item.spec.type,
+                "values": item.spec.values,
+                "default": item.spec.default,
+                "value": item.value,
+                "source": item.source,
+                "description": item.spec.description,
+            }
+            for item in values
+        ]
+        click.echo(json.dumps({"path": path, "hints": rows}, indent=2))
+    else:
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(title=f"Hints for {path}" if path else "Hints", title_justify="left")
+        for title in ("hint", "type", "value", "source", "default", "meaning"):
+            table.add_column(title, overflow="fold")
+        for item in values:
+            spec = item.spec
+            style = None if item.source == "default" else "bold"
+            table.add_row(spec.name, spec.type, item.value, item.source, spec.default, spec.description, style=style)
+        Console().print(table, markup=False)
+    found = library.problems(path)
+    for line in found:
+        click.echo(f"mpiio-ext: {line}", err=True)
+    if found:
+        raise SystemExit(1)

@@ -1,0 +1,114 @@
+"""How LD_PRELOAD and MPIOX_* reach the ranks of a program, whichever way it is started.
+
+``mpiexec -n 4 mpiio-ext run -- ./app``: each rank runs ``mpiio-ext``, which sets the variables and becomes ``./app``.
+
+``mpiio-ext run -- mpiexec -n 4 ./app``: the starter must hand the variables on to ranks that may live on other nodes,
+and should not itself run with the library preloaded, which would map an MPI library into it and into every daemon. So
+LD_PRELOAD is not put into the starter's environment but into its options, in front of the user's own:
+
+- Open MPI (mpirun, mpiexec, orterun, prterun): ``-x LD_PRELOAD=… -x MPIOX_…``. When ``OMPI_MCA_mca_base_env_list``
+  is set, Open MPI refuses ``-x``, so the variables are appended to that list instead.
+- MPICH's Hydra (mpiexec, mpirun, mpiexec.hydra): ``-genv LD_PRELOAD …``; it passes the whole environment on by itself.
+- Slurm's srun: ``--export=ALL,LD_PRELOAD=…``; likewise.
+- Anything else is taken for the program itself.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Launch", "plan", "starter_family"]
+
+_OPENMPI = frozenset({"orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi"})
+_HYDRA = frozenset({"mpiexec.hydra", "mpirun.mpich", "mpiexec.mpich"})
+_EITHER = frozenset({"mpirun", "mpiexec"})
+_ENV_LIST = "OMPI_MCA_mca_base_env_list"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """What to execute.
+
+    Attributes
+    ----------
+    arguments : program and arguments.
+    environment : complete environment.
+    """
+
+    arguments: tuple[str, ...]
+    environment: dict[str, str]
+
+
+def starter_family(program: str, default: str) -> str | None:
+    """Return which kind of starter ``program`` is: "openmpi", "hydra", "slurm", or None for anything else.
+
+    Parameters
+    ----------
+    program : first word of the command.
+    default : MPI family of the library, "openmpi" or "mpich"; decides where a name alone does not.
+    """
+    name = Path(program).name
+    if name == "srun":
+        return "slurm"
+    if name in _OPENMPI:
+        return "openmpi"
+    if name in _HYDRA:
+        return "hydra"
+    if name not in _EITHER:
+        return None
+    found = shutil.which(program)
+    real = Path(found).resolve().name if found else name
+    if real in _OPENMPI or "openmpi" in real:
+        return "openmpi"
+    if real in _HYDRA or "hydra" in real or "mpich" in real:
+        return "hydra"
+    return "openmpi" if default == "openmpi" else "hydra"
+
+
+def _preloaded(library: str, environment: Mapping[str, str]) -> str:
+    present = environment.get("LD_PRELOAD", "")
+    others = [word for word in present.replace(":", " ").split() if word != library]
+    return ":".join([library, *others])
+
+
+def plan(
+    command: Sequence[str], *, library: str, settings: Mapping[str, str], family: str, environment: Mapping[str, str]
+) -> Launch:
+    """Work out what to execute for ``mpiio-ext run -- COMMAND``.
+
+    Parameters
+    ----------
+    command : program or starter, with arguments; not empty.
+    library : path of libmpiio_ext.so.
+    settings : MPIOX_* variables to set.
+    family : MPI family of the library, "openmpi" or "mpich".
+    environment : the present environment.
+    """
+    result = {**environment, **settings}
+    preload = _preloaded(library, environment)
+    kind = starter_family(command[0], family)
+    if kind is None:
+        return Launch(arguments=tuple(command), environment=result | {"LD_PRELOAD": preload})
+    starter, *rest = command
+    exported = sorted(name for name in result if name.startswith("MPIOX_"))
+    if kind == "openmpi" and environment.get(_ENV_LIST):
+        result[_ENV_LIST] = ";".join([environment[_ENV_LIST], f"LD_PRELOAD={preload}", *exported])
+        options = []
+    elif kind == "openmpi":
+        options = ["-x", f"LD_PRELOAD={preload}"]
+        for name in exported:
+            options += ["-x", name]
+    elif kind == "hydra":
+        options = ["-genv", "LD_PRELOAD", preload]
+    else:
+        options = [f"--export=ALL,LD_PRELOAD={preload}"]
+    return Launch(arguments=(starter, *options, *rest), environment=result)
+
+
+def execute(launch: Launch) -> None:
+    """Replace this process by the launch. Returns only by raising OSError."""
+    os.execvpe(launch.arguments[0], launch.arguments, launch.environment)

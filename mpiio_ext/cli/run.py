@@ -1,0 +1,130 @@
+"""``mpiio-ext run``: put the extension under an unchanged program."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mpiio_ext.cli.launchers import Launch, execute, plan, starter_family
+
+__all__ = ["run"]
+
+_WITH_GLOB = re.compile(r"(?P<glob>.+?):(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
+_PLAIN = re.compile(r"(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
+_TAKES_VALUE = frozenset({"-H", "--hint", "--hints-file"})
+
+
+class _Run(click.Command):
+    """Lets ``--stats`` stand alone or as ``--stats=FILE`` without swallowing the word that follows it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        index = 0
+        while index < len(args) and args[index].startswith("-") and args[index] != "--":
+            if args[index] == "--stats":
+                args[index] = "--stats="
+            index += 2 if args[index] in _TAKES_VALUE else 1
+        return super().parse_args(ctx, args)
+
+
+def _hint_rules(hints: tuple[str, ...]) -> list[str]:
+    """Turn ``-H [GLOB:]NAME=VALUE`` into rules of MPIOX_HINTS, checked."""
+    from mpiio_ext.errors import ArgumentError
+    from mpiio_ext.hints import check, quote
+
+    rules = []
+    for text in hints:
+        match = _PLAIN.fullmatch(text) or _WITH_GLOB.fullmatch(text)
+        if match is None:
+            raise click.BadParameter(f"{text!r} is not of the form [GLOB:]NAME=VALUE", param_hint="-H")
+        try:
+            check(match["name"], match["value"])
+            rules.append(f"{quote(match.groupdict().get('glob') or '*')}:{match['name']}={quote(match['value'])}")
+        except ArgumentError as error:
+            raise click.BadParameter(str(error), param_hint="-H") from error
+    return rules
+
+
+def _check_file(name: str) -> str:
+    """Return the absolute name of a hints file that is readable and free of problems."""
+    from mpiio_ext.hints import problems
+
+    path = str(Path(name).absolute())
+    os.environ["MPIOX_HINTS_FILE"] = path
+    found = [line for line in problems() if path in line]
+    if found:
+        raise click.BadParameter("\n  ".join(found), param_hint="--hints-file")
+    return path
+
+
+def _settings(hint: tuple[str, ...], hints_file: str | None, stats: str | None) -> dict[str, str]:
+    """Return the MPIOX_* variables that the options ask for."""
+    settings = {}
+    if hint:
+        present = os.environ.get("MPIOX_HINTS", "")
+        settings["MPIOX_HINTS"] = ",".join([*([present] if present else []), *_hint_rules(hint)])
+    if hints_file is not None:
+        settings["MPIOX_HINTS_FILE"] = _check_file(hints_file)
+    if stats is not None:
+        settings["MPIOX_STATS"] = "1"
+        if stats:
+            settings["MPIOX_STATS_FILE"] = str(Path(stats).absolute())
+    return settings
+
+
+def _launch(command: tuple[str, ...], settings: dict[str, str]) -> Launch:
+    import mpiio_ext
+    from mpiio_ext._binding import ffi, lib
+
+    family = ffi.string(lib.mpiio_ext_mpi_family()).decode()
+    kind = starter_family(command[0], family)
+    if (kind, family) in (("openmpi", "mpich"), ("hydra", "openmpi")):
+        names = {"openmpi": "Open MPI", "mpich": "MPICH", "hydra": "MPICH"}
+        raise click.UsageError(
+            f"{command[0]} starts programs of {names[kind or family]}, but this mpiio_ext was built for {names[family]}: "
+            "use the starter of that MPI library, or the mpiio-ext of the other one"
+        )
+    return plan(
+        command, library=str(mpiio_ext.get_library()), settings=settings, family=family, environment=os.environ
+    )
+
+
+@click.command(cls=_Run, context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]})
+@click.option("-H", "--hint", multiple=True, metavar="[GLOB:]NAME=VALUE", help="Set a hint, for matching files only.")
+@click.option("--hints-file", metavar="FILE", help="Take hints from FILE (sections of [GLOB], lines of NAME = VALUE).")
+@click.option("--stats", metavar="[=FILE]", help="Print statistics at close, or append them to FILE as JSON lines.")
+@click.option("--dry-run", is_flag=True, help="Print what would be executed and exit.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...")
+def run(
+    hint: tuple[str, ...], hints_file: str | None, stats: str | None, dry_run: bool, command: tuple[str, ...]
+) -> None:
+    r"""Run PROGRAM, an unchanged MPI program or an MPI starter, with the extension under it.
+
+    Both ways work:
+
+    \b
+      mpirun -n 4 mpiio-ext run -H mpiox_partition=group_cyclic -- ./app
+      mpiio-ext run -H '*.h5:cb_nodes=8' --stats -- mpirun -n 4 ./app
+    """
+    launch = _launch(command, _settings(hint, hints_file, stats))
+    if dry_run:
+        _show(launch)
+        return
+    sys.stdout.flush()
+    try:
+        execute(launch)
+    except OSError as error:
+        click.echo(f"mpiio-ext: cannot execute {command[0]}: {error.strerror}", err=True)
+        raise SystemExit(127 if isinstance(error, FileNotFoundError) else 126) from error
+
+
+def _show(launch: Launch) -> None:
+    import shlex
+
+    names: Any = (name for name in launch.environment if name == "LD_PRELOAD" or name.startswith("MPIOX_"))
+    words = [f"{name}={launch.environment[name]}" for name in sorted(names)]
+    click.echo(shlex.join(["env", *words, *launch.arguments] if words else launch.arguments))
