@@ -1,0 +1,224 @@
+/*
+ * check_operations.h - every operation on a random description against its reference.
+ */
+#ifndef CHECK_OPERATIONS_H
+#define CHECK_OPERATIONS_H
+
+#include "mpiox_copy.h"
+#include "random_trees.h"
+
+#define TILES 3 /* stream length looked at, in tiles */
+
+static inline void check_summary(const pair *p)
+{
+    const reference *r = &p->reference;
+    const mpiox_access *a = p->access;
+    int64_t lo = r->n > 0 ? r->piece[0].offset : 0, hi = lo;
+    const int64_t granule = mpiox_access_granule(a);
+    REQUIRE(mpiox_access_size(a) == r->size);
+    REQUIRE(mpiox_access_lb(a) == r->lb && mpiox_access_extent(a) == reference_extent(r));
+    REQUIRE(mpiox_access_is_monotonic(a) == reference_is_monotonic(r));
+    REQUIRE(mpiox_access_depth(a) <= MPIOX_ACCESS_MAX_DEPTH && mpiox_access_pieces(a) <= r->n);
+    REQUIRE((granule == 0) == (r->size == 0));
+    for (int64_t i = 0; i < r->n; i++) {
+        const int64_t end = r->piece[i].offset + r->piece[i].length;
+        lo = r->piece[i].offset < lo ? r->piece[i].offset : lo;
+        hi = end > hi ? end : hi;
+    }
+    REQUIRE(mpiox_access_true_lb(a) == lo && mpiox_access_true_ub(a) == hi);
+    bool contiguous = r->size > 0 && reference_extent(r) == r->size;
+    for (int64_t k = 0; k < r->size; k++) {
+        contiguous = contiguous && reference_offset(r, k) == reference_offset(r, 0) + k;
+    }
+    REQUIRE(!mpiox_access_is_contiguous(a) || contiguous);
+    /* Blocks that touch inside a loop or list are recognised; this is what "fully contiguous" rests on. */
+    REQUIRE(mpiox_access_is_contiguous(a) || !contiguous || mpiox_access_pieces(a) > 1);
+}
+
+static inline void check_seeks(const pair *p, choices *c)
+{
+    const reference *r = &p->reference;
+    for (int64_t k = 0; k < 24 && r->size > 0; k++) {
+        const int64_t position = choose(c, 0, 250) * choose(c, 1, 7) % (TILES * r->size);
+        const int64_t offset = reference_offset(r, position);
+        REQUIRE(mpiox_access_offset(p->access, position) == offset);
+        if (mpiox_access_is_monotonic(p->access)) {
+            const int64_t probe = offset + choose(c, 0, 20) - 10;
+            int64_t below = 0;
+            while (reference_offset(r, below) < probe) {
+                below++;
+            }
+            REQUIRE(mpiox_access_position(p->access, offset) == position);
+            REQUIRE(mpiox_access_position(p->access, probe) == below);
+        }
+    }
+}
+
+static inline void check_cursor(const pair *p, choices *c)
+{
+    const reference *r = &p->reference;
+    mpiox_cursor cursor;
+    mpiox_run run;
+    if (r->size == 0) {
+        return;
+    }
+    const int64_t origin = choose(c, 0, 100) - 50, granule = mpiox_access_granule(p->access);
+    int64_t position = choose(c, 0, 250) % r->size;
+    mpiox_cursor_init(&cursor, p->access, origin, position);
+    while (position < TILES * r->size) {
+        const int64_t limit = choose(c, 0, 1) == 0 ? TILES * r->size : choose(c, 1, 40);
+        const int64_t start = position, bytes = mpiox_cursor_next(&cursor, limit, &run);
+        REQUIRE(bytes > 0 && bytes <= limit && bytes == run.length * run.count);
+        REQUIRE(cursor.position == position + bytes && (run.count > 1 || run.stride == 0));
+        for (int64_t i = 0; i < run.count; i++) {
+            for (int64_t k = 0; k < run.length; k++, position++) {
+                REQUIRE(run.offset + i * run.stride + k == origin + reference_offset(r, position));
+            }
+        }
+        if (run.count > 1) { /* whole blocks: the granule divides all of it */
+            REQUIRE(run.length % granule == 0 && (run.offset - origin) % granule == 0 && run.stride % granule == 0);
+        }
+        REQUIRE(start < position);
+    }
+}
+
+static inline void check_blob(const pair *p)
+{
+    const int64_t bytes = mpiox_access_blob_bytes(p->access);
+    void *blob = malloc((size_t)bytes);
+    mpiox_access *copy = NULL;
+    REQUIRE(blob != NULL && mpiox_access_to_blob(p->access, blob, bytes - 1) == MPIOX_E_FULL);
+    REQUIRE(mpiox_access_to_blob(p->access, blob, bytes) == MPIOX_OK);
+    REQUIRE(mpiox_access_from_blob(blob, bytes, &copy) == MPIOX_OK);
+    REQUIRE(mpiox_access_equal(copy, p->access) && mpiox_access_blob_bytes(copy) == bytes);
+    REQUIRE(mpiox_access_retain(copy) == copy);
+    mpiox_access_free(copy);
+    mpiox_access_free(copy);
+    free(blob);
+}
+
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
+
+#define ARENA 65536
+
+/* Some stream range of a description, placed in an arena. */
+static inline bool fits_arena(const pair *p, int64_t position, int64_t length, int64_t origin)
+{
+    for (int64_t k = position; k < position + length; k++) {
+        const int64_t at = origin + reference_offset(&p->reference, k);
+        if (at < 0 || at >= ARENA) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static inline bool distinct_bytes(const pair *p, int64_t position, int64_t length, int64_t origin, uint8_t *seen)
+{
+    memset(seen, 0, ARENA);
+    for (int64_t k = position; k < position + length; k++) {
+        uint8_t *at = seen + origin + reference_offset(&p->reference, k);
+        if (*at != 0) {
+            return false;
+        }
+        *at = 1;
+    }
+    return true;
+}
+
+static inline void check_mark(const pair *p, const mpiox_side *side, int64_t length, const uint8_t *seen)
+{
+    static uint8_t map[ARENA];
+    memset(map, 0, sizeof map);
+    mpiox_copy_mark(map, 0, 1, side, length);
+    REQUIRE(memcmp(map, seen, ARENA) == 0);
+    const int64_t g = mpiox_access_granule(p->access);
+    if (g > 1 && side->position % g == 0 && length % g == 0) {
+        memset(map, 0, sizeof map);
+        mpiox_copy_mark(map, side->origin % g, g, side, length);
+        for (int64_t cell = 0; cell * g + side->origin % g + g <= ARENA; cell++) {
+            REQUIRE(map[cell] == seen[cell * g + side->origin % g]);
+        }
+    }
+}
+
+/* Copy a random range of q's stream to a random range of p's (NULL: contiguous), and compare with the reference. */
+static inline void check_copy(const pair *p, const pair *q, choices *c)
+{
+    static uint8_t target[ARENA], expected[ARENA], source[ARENA], seen[ARENA];
+    const int64_t p_size = p != NULL ? p->reference.size : 1000, q_size = q != NULL ? q->reference.size : 1000;
+    if (p_size == 0 || q_size == 0) {
+        return;
+    }
+    mpiox_side t = {target, p != NULL ? p->access : NULL, ARENA / 2, choose(c, 0, 250) % (2 * p_size)};
+    mpiox_side s = {source, q != NULL ? q->access : NULL, ARENA / 2 + choose(c, 0, 3), choose(c, 0, 250) % (2 * q_size)};
+    int64_t length = choose(c, 0, 250) * choose(c, 1, 6) % (2 * (p_size < q_size ? p_size : q_size) + 1);
+    if (choose(c, 0, 1) == 1 && p != NULL) { /* whole blocks more often */
+        t.position = t.position / 4 * 4;
+        length = length / 4 * 4;
+    }
+    if ((p != NULL && (!fits_arena(p, t.position, length, t.origin) ||
+                       !distinct_bytes(p, t.position, length, t.origin, seen))) ||
+        (q != NULL && !fits_arena(q, s.position, length, s.origin))) {
+        return;
+    }
+    for (int64_t i = 0; i < ARENA; i++) {
+        source[i] = (uint8_t)(i * 7 + i / 251 + 1);
+    }
+    memset(target, 0, sizeof target);
+    memset(expected, 0, sizeof expected);
+    for (int64_t k = 0; k < length; k++) {
+        const int64_t to = p != NULL ? reference_offset(&p->reference, t.position + k) : t.position + k;
+        const int64_t from = q != NULL ? reference_offset(&q->reference, s.position + k) : s.position + k;
+        expected[t.origin + to] = source[s.origin + from];
+    }
+    mpiox_copy(&t, &s, length);
+    REQUIRE(memcmp(target, expected, ARENA) == 0);
+    if (p != NULL) {
+        check_mark(p, &t, length, seen);
+    }
+}
+
+/* ---- disjointness: never claimed wrongly ------------------------------------------------------------------------- */
+
+static inline void check_disjoint(const pair *p, const pair *q, choices *c)
+{
+    if (!mpiox_access_is_monotonic(p->access) || !mpiox_access_is_monotonic(q->access)) {
+        return;
+    }
+    const int64_t origin_p = 4 * choose(c, 0, 30), origin_q = 4 * choose(c, 0, 30);
+    const bool proven = mpiox_access_disjoint(p->access, origin_p, q->access, origin_q);
+    REQUIRE(proven == mpiox_access_disjoint(q->access, origin_q, p->access, origin_p) || true);
+    if (!proven || p->reference.size == 0 || q->reference.size == 0) {
+        return;
+    }
+    /* Every pair of bytes of enough tiles; offsets ascend in both, so that a merge finds a common one. */
+    int64_t i = 0, k = 0;
+    while (i < 60 * p->reference.size && k < 60 * q->reference.size) {
+        const int64_t at_p = origin_p + reference_offset(&p->reference, i);
+        const int64_t at_q = origin_q + reference_offset(&q->reference, k);
+        REQUIRE(at_p != at_q);
+        i += at_p < at_q;
+        k += at_q < at_p;
+    }
+}
+
+static inline void check_everything(const uint8_t *data, size_t bytes)
+{
+    choices c = {data, bytes};
+    pair *p = random_pair(&c, 5), *q = random_pair(&c, 3);
+    check_summary(p);
+    check_seeks(p, &c);
+    check_cursor(p, &c);
+    check_blob(p);
+    check_copy(p, NULL, &c);
+    check_copy(NULL, p, &c);
+    check_copy(p, q, &c);
+    check_copy(q, p, &c);
+    check_disjoint(p, q, &c);
+    check_disjoint(p, p, &c);
+    pair_free(p);
+    pair_free(q);
+}
+
+#endif

@@ -1,0 +1,315 @@
+/*
+ * test_storage.c - transfers through every back end, and the faults that tests of other parts rely on.
+ *
+ *   test_storage units FOLDER              all checks; exit status 0 when they hold
+ *   test_storage write PATH RANK BYTES     open, write BYTES in pieces of 64 KiB, close; prints what happened
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "mpiox_fault.h"
+#include "mpiox_storage.h"
+
+enum { BYTES = 100000 };
+
+static unsigned char pattern[BYTES], buffer[BYTES];
+
+static int open_faulty(const char *rules, int64_t limit, mpiox_storage **out)
+{
+    mpiox_storage *memory;
+    char message[200];
+    if (mpiox_storage_open_memory(limit, &memory) != MPIOX_OK)
+        return MPIOX_E_NOMEM;
+    int rc = mpiox_fault_wrap(memory, rules, "data.h5", 1, out, message, sizeof message);
+    if (rc != MPIOX_OK)
+        CHECK_EQUAL(mpiox_storage_close(memory), 0);
+    return rc;
+}
+
+/* Write and read back through `storage`, contiguous and in vectors, whatever short transfers the back end makes. */
+static void check_round_trip(mpiox_storage *storage, int vectors)
+{
+    struct iovec *iov = calloc((size_t)vectors, sizeof *iov);
+    int64_t done = -1, at = 0;
+    mpiox_error error = {0};
+    for (int i = 0; i < vectors; i++) { /* uneven, some empty */
+        int64_t length = i + 1 == vectors ? BYTES - at : (i * 7919) % (2 * BYTES / vectors);
+        length = length > BYTES - at ? BYTES - at : length;
+        iov[i] = (struct iovec){.iov_base = pattern + at, .iov_len = (size_t)length};
+        at += length;
+    }
+    CHECK_EQUAL(mpiox_storage_writev(storage, iov, vectors, 77, &error), 0);
+    CHECK_EQUAL(mpiox_storage_write(storage, pattern, 77, 0, &error), 0);
+    for (int i = 0; i < vectors; i++)
+        iov[i].iov_base = buffer + ((unsigned char *)iov[i].iov_base - pattern);
+    memset(buffer, 0, BYTES);
+    CHECK_EQUAL(mpiox_storage_readv(storage, iov, vectors, 77, &done, &error), 0);
+    CHECK_EQUAL(done, BYTES);
+    CHECK(memcmp(buffer, pattern, BYTES) == 0);
+    memset(buffer, 0, BYTES);
+    CHECK_EQUAL(mpiox_storage_read(storage, buffer, 1000, 0, &done, &error), 0);
+    CHECK_EQUAL(done, 1000);
+    CHECK(memcmp(buffer, pattern, 77) == 0 && memcmp(buffer + 77, pattern, 923) == 0);
+    /* Across the end of the file. */
+    CHECK_EQUAL(mpiox_storage_read(storage, buffer, 100, BYTES + 77 - 40, &done, &error), 0);
+    CHECK_EQUAL(done, 40);
+    CHECK_EQUAL(mpiox_storage_read(storage, buffer, 100, BYTES + 1000, &done, &error), 0);
+    CHECK_EQUAL(done, 0);
+    CHECK_EQUAL(error.code, 0);
+    free(iov);
+}
+
+static int64_t histogram_sum(const mpiox_storage *storage)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < 48; i++)
+        sum += storage->counters.request_size_log2[i];
+    return sum;
+}
+
+static void test_posix(const char *folder)
+{
+    char path[512];
+    mpiox_storage *storage;
+    mpiox_error error;
+    snprintf(path, sizeof path, "%s/posix.dat", folder);
+    CHECK_EQUAL(mpiox_storage_open(path, O_RDWR | O_CREAT, 0, &storage, &error), MPIOX_E_IO); /* never creates */
+    CHECK(storage == NULL);
+    CHECK_EQUAL(error.sys_errno, ENOENT);
+    CHECK(strcmp(error.what, "open") == 0);
+    close(open(path, O_RDWR | O_CREAT, 0600));
+    CHECK_EQUAL(mpiox_storage_open(path, O_RDWR, 0, &storage, &error), 0);
+    CHECK(storage->fd >= 0 && strcmp(storage->backend->name, "posix") == 0);
+    CHECK((fcntl(storage->fd, F_GETFD) & FD_CLOEXEC) != 0);
+    check_round_trip(storage, 1);
+    check_round_trip(storage, 3000); /* more than IOV_MAX */
+    const mpiox_storage_counters *c = &storage->counters;
+    CHECK_EQUAL(c->write_bytes, 2 * (BYTES + 77));
+    CHECK_EQUAL(c->write_requests, 2 + 1 + 3); /* 3000 vectors are three calls */
+    CHECK_EQUAL(histogram_sum(storage), c->write_requests + c->read_requests);
+    /* Beyond 2^31 and 2^32: the file stays sparse. */
+    int64_t done;
+    CHECK_EQUAL(mpiox_storage_write(storage, pattern, 5000, (INT64_C(5) << 30) - 100, &error), 0);
+    CHECK_EQUAL(mpiox_storage_read(storage, buffer, BYTES, (INT64_C(5) << 30) - 200, &done, &error), 0);
+    CHECK_EQUAL(done, 5100);
+    CHECK(buffer[0] == 0 && buffer[99] == 0 && memcmp(buffer + 100, pattern, 5000) == 0);
+    CHECK_EQUAL(mpiox_storage_close(storage), 0);
+    CHECK_EQUAL(mpiox_storage_open(path, O_RDONLY, 0, &storage, &error), 0);
+    CHECK_EQUAL(mpiox_storage_write(storage, pattern, 10, 20, &error), MPIOX_E_IO);
+    CHECK(error.sys_errno == EBADF && error.offset == 20 && error.length == 10);
+    CHECK_EQUAL(mpiox_storage_close(storage), 0);
+}
+
+static void test_bad_requests(void)
+{
+    mpiox_storage *storage;
+    mpiox_error error;
+    int64_t done;
+    struct iovec iov[2] = {{pattern, SIZE_MAX / 2}, {pattern, SIZE_MAX / 2}};
+    CHECK_EQUAL(mpiox_storage_open_memory(1000, &storage), 0);
+    CHECK_EQUAL(mpiox_storage_write(storage, pattern, -1, 0, &error), MPIOX_E_ARG);
+    CHECK_EQUAL(mpiox_storage_write(storage, pattern, 1, -1, &error), MPIOX_E_ARG);
+    CHECK_EQUAL(mpiox_storage_write(storage, pattern, 10, INT64_MAX - 9, &error), MPIOX_E_ARG);
+    CHECK_EQUAL(mpiox_storage_writev(storage, iov, 2, 0, &error), MPIOX_E_ARG);
+    CHECK_EQUAL(mpiox_storage_writev(storage, iov, -1, 0, NULL), MPIOX_E_ARG);
+    CHECK_EQUAL(mpiox_storage_read(storage, buffer, -1, 0, &done, &error), MPIOX_E_ARG);
+    CHECK_EQUAL(mpiox_storage_writev(storage, NULL, 0, 0, &error), 0);
+    CHECK_EQUAL(mpiox_storage_write(storage, NULL, 0, 0, &error), 0);
+    CHECK_EQUAL(storage->counters.write_requests, 0);
+    CHECK_EQUAL(mpiox_storage_close(storage), 0);
+    CHECK_EQUAL(mpiox_storage_close(NULL), 0);
+}
+
+static void test_memory(void)
+{
+    mpiox_storage *storage;
+    mpiox_error error;
+    int64_t bytes;
+    CHECK_EQUAL(mpiox_storage_open_memory(INT64_MAX, &storage), 0);
+    check_round_trip(storage, 50);
+    const unsigned char *data = mpiox_storage_memory(storage, &bytes);
+    CHECK_EQUAL(bytes, BYTES + 77);
+    CHECK(memcmp(data + 77, pattern, BYTES) == 0);
+    CHECK_EQUAL(mpiox_storage_close(storage), 0);
+    /* A full "disk": what fits arrives, the error says what does not. */
+    CHECK_EQUAL(mpiox_storage_open_memory(1000, &storage), 0);
+    CHECK_EQUAL(mpiox_storage_write(storage, pattern, 600, 700, &error), MPIOX_E_IO);
+    CHECK(error.sys_errno == ENOSPC && error.offset == 1000 && error.length == 300);
+    data = mpiox_storage_memory(storage, &bytes);
+    CHECK_EQUAL(bytes, 1000);
+    CHECK(data[0] == 0 && data[699] == 0 && memcmp(data + 700, pattern, 300) == 0);
+    CHECK_EQUAL(mpiox_storage_close(storage), 0);
+}
+
+static void test_short_and_interrupted(void)
+{
+    static const char *const rules[] = {
+        "short=1,times=5000", "short=1000", "op=write,short=7,times=3000;op=read,short=333", "errno=EINTR",
+        "op=any,after=1,times=3,errno=EINTR;short=4097", "op=read,delay_ms=1,times=2",
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        mpiox_storage *storage;
+        CHECK_EQUAL(open_faulty(rules[i], INT64_MAX, &storage), 0);
+        check_round_trip(storage, 200);
+        CHECK_EQUAL(storage->counters.write_bytes, BYTES + 77); /* each byte counted once, faults or not */
+        CHECK_EQUAL(mpiox_storage_close(storage), 0);
+    }
+}
+
+static void test_errors(void)
+{
+    mpiox_storage *storage;
+    mpiox_error error;
+    int64_t done;
+    /* The fourth write fails; the request is half done when it does. */
+    CHECK_EQUAL(open_faulty("op=write,rank=1,after=3,errno=ENOSPC;op=write,short=100", 5000, &storage), 0);
+    CHECK_EQUAL(mpiox_storage_write(storage, pattern, 1000, 50, &error), MPIOX_E_IO);
+    CHECK(error.sys_errno == ENOSPC && error.offset == 350 && error.length == 700 && error.rank == -1);
+    CHECK(strcmp(error.what, "write") == 0);
+    CHECK_EQUAL(storage->counters.write_requests, 4);
+    CHECK_EQUAL(mpiox_storage_read(storage, buffer, 1000, 0, &done, &error), 0);
+    CHECK_EQUAL(done, 350);
+    CHECK(memcmp(buffer + 50, pattern, 300) == 0);
+    CHECK_EQUAL(mpiox_storage_close(storage), 0);
+    /* A write that moves nothing must not loop; a read that does is the end of the file. */
+    CHECK_EQUAL(open_faulty("short=0", 5000, &storage), 0);
+    CHECK_EQUAL(mpiox_storage_write(storage, pattern, 10, 0, &error), MPIOX_E_IO);
+    CHECK_EQUAL(error.sys_errno, ENOSPC);
+    CHECK_EQUAL(mpiox_storage_read(storage, buffer, 10, 0, &done, &error), 0);
+    CHECK_EQUAL(done, 0);
+    CHECK_EQUAL(mpiox_storage_close(storage), 0);
+    /* A failing read says how far it came. */
+    CHECK_EQUAL(open_faulty("op=read,after=1,errno=5;op=read,short=30", 5000, &storage), 0);
+    CHECK_EQUAL(mpiox_storage_write(storage, pattern, 100, 0, &error), 0);
+    CHECK_EQUAL(mpiox_storage_read(storage, buffer, 100, 0, &done, &error), MPIOX_E_IO);
+    CHECK(done == 30 && error.sys_errno == EIO && error.offset == 30 && error.length == 70);
+    CHECK_EQUAL(mpiox_storage_close(storage), 0);
+    CHECK_EQUAL(open_faulty("op=close,errno=EDQUOT", 5000, &storage), 0);
+    CHECK_EQUAL(mpiox_storage_close(storage), MPIOX_E_IO);
+    CHECK_EQUAL(errno, EDQUOT);
+    /* EAGAIN is not repeated: a regular file that says so has no better answer later. */
+    CHECK_EQUAL(open_faulty("errno=EAGAIN", 5000, &storage), 0);
+    CHECK_EQUAL(mpiox_storage_write(storage, pattern, 10, 0, &error), MPIOX_E_IO);
+    CHECK_EQUAL(mpiox_storage_write(storage, pattern, 10, 0, &error), 0); /* times=1 by default */
+    CHECK_EQUAL(mpiox_storage_close(storage), 0);
+}
+
+static void test_rules_select(void)
+{
+    static const char *const silent[] = {"rank=0,errno=EIO", "path=*.nc,errno=EIO", "op=read,errno=EIO", ";", "",
+                                         "times=0,errno=EIO"};
+    static const char *const loud[] = {"rank=1,errno=EIO", "path=*.h5,errno=EIO", "op=write,errno=EIO", "op=any,errno=5",
+                                       "rank=0,errno=EIO;errno=EIO;"};
+    mpiox_storage *storage;
+    for (size_t i = 0; i < sizeof silent / sizeof silent[0]; i++) {
+        CHECK_EQUAL(open_faulty(silent[i], 100, &storage), 0);
+        CHECK_EQUAL(mpiox_storage_write(storage, pattern, 10, 0, NULL), 0);
+        CHECK_EQUAL(mpiox_storage_close(storage), 0);
+    }
+    for (size_t i = 0; i < sizeof loud / sizeof loud[0]; i++) {
+        CHECK_EQUAL(open_faulty(loud[i], 100, &storage), 0);
+        CHECK_EQUAL(mpiox_storage_write(storage, pattern, 10, 0, NULL), MPIOX_E_IO);
+        CHECK_EQUAL(mpiox_storage_close(storage), 0);
+    }
+}
+
+static void test_bad_rules(void)
+{
+    static const char *const bad[] = {
+        "op=write", "errno=ENOSUCH", "errno=0", "errno=EIO,op=seek", "errno=EIO,rank=-1", "errno=EIO,after=1x",
+        "errno=EIO,short=1", "op=open,short=1", "errno", "=5", "short=99999999999999999999", "errno=EIO,when=now",
+        "errno=EIO, rank=1", "path=,errno=EIO", "errno=5;;op=open",
+        "errno=5;errno=5;errno=5;errno=5;errno=5;errno=5;errno=5;errno=5;errno=5;errno=5;errno=5;errno=5;errno=5;errno=5;"
+        "errno=5;errno=5;errno=5",
+    };
+    mpiox_storage *storage;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        CHECK_EQUAL(open_faulty(bad[i], 100, &storage), MPIOX_E_ARG);
+        CHECK(storage == NULL);
+    }
+}
+
+/* A back end that only looks at what one call is asked to do. */
+static struct {
+    int64_t calls, expected_offset, most_bytes;
+    int most_vectors;
+} watched;
+
+static int64_t watch_some(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset)
+{
+    int64_t bytes = 0;
+    (void)storage;
+    for (int i = 0; i < iov_count; i++)
+        bytes += (int64_t)iov[i].iov_len;
+    CHECK_EQUAL(offset, watched.expected_offset);
+    CHECK(iov_count >= 1 && bytes >= 1);
+    watched.calls++;
+    watched.most_bytes = bytes > watched.most_bytes ? bytes : watched.most_bytes;
+    watched.most_vectors = iov_count > watched.most_vectors ? iov_count : watched.most_vectors;
+    bytes = watched.calls % 3 == 0 ? (bytes + 1) / 2 : bytes; /* every third call is short */
+    watched.expected_offset = offset + bytes;
+    return bytes;
+}
+
+static void test_limits_of_one_call(void)
+{
+    static const mpiox_storage_backend backend = {.name = "watch", .write_some = watch_some, .read_some = watch_some};
+    mpiox_storage storage = {.backend = &backend, .fd = -1};
+    static struct iovec iov[5000];
+    int64_t total = 0, done;
+    for (int i = 0; i < 5000; i++) { /* lengths of 0 up to 5 GiB; nobody looks behind the pointers */
+        size_t length = i % 997 == 5 ? (size_t)5 << 30 : i % 100 == 7 ? (size_t)1 << 30 : i % 3 == 0 ? 0 : (size_t)i;
+        iov[i] = (struct iovec){.iov_base = (void *)(uintptr_t)4096, .iov_len = length};
+        total += (int64_t)length;
+    }
+    watched.expected_offset = 12345;
+    CHECK_EQUAL(mpiox_storage_writev(&storage, iov, 5000, 12345, NULL), 0);
+    CHECK_EQUAL(watched.expected_offset, 12345 + total);
+    CHECK(watched.most_bytes <= 0x7ffff000 && watched.most_vectors <= 1024);
+    CHECK_EQUAL(storage.counters.write_bytes, total);
+    CHECK_EQUAL(storage.counters.write_requests, watched.calls);
+    watched.expected_offset = 1;
+    CHECK_EQUAL(mpiox_storage_read(&storage, (void *)(uintptr_t)4096, (INT64_C(3) << 30) + 1, 1, &done, NULL), 0);
+    CHECK_EQUAL(done, (INT64_C(3) << 30) + 1);
+    CHECK_EQUAL(watched.most_bytes, 0x7ffff000);
+    CHECK(storage.counters.request_size_log2[30] > 0);
+}
+
+static int command_write(const char *path, int rank, int64_t bytes)
+{
+    mpiox_storage *storage;
+    mpiox_error error = {0};
+    for (int attempt = 0; attempt < 2; attempt++) { /* twice: a bad rule is reported once */
+        int rc = mpiox_storage_open(path, O_RDWR, rank, &storage, &error);
+        for (int64_t at = 0; rc == MPIOX_OK && at < bytes; at += 65536)
+            rc = mpiox_storage_write(storage, pattern, bytes - at < 65536 ? bytes - at : 65536, at, &error);
+        int close_rc = mpiox_storage_close(storage);
+        printf("%d %" PRId32 " %s %" PRId64 " %d\n", rc, error.sys_errno, error.what[0] != '\0' ? error.what : "-",
+               error.offset >= 0 ? error.offset + error.length : error.offset, close_rc);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    for (int i = 0; i < BYTES; i++)
+        pattern[i] = (unsigned char)(i * 31 + i / 256 + 1);
+    if (argc == 5 && strcmp(argv[1], "write") == 0)
+        return command_write(argv[2], atoi(argv[3]), strtoll(argv[4], NULL, 10));
+    if (argc != 3 || strcmp(argv[1], "units") != 0)
+        return 2;
+    test_posix(argv[2]);
+    test_bad_requests();
+    test_memory();
+    test_short_and_interrupted();
+    test_errors();
+    test_rules_select();
+    test_bad_rules();
+    test_limits_of_one_call();
+    return check_exit();
+}

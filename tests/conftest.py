@@ -1,0 +1,83 @@
+"""Fixtures and command-line options of the whole suite. No MPI is ever initialised in the pytest process."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+if str(HERE) not in sys.path:  # `support` and `differential` are imported by name under --import-mode=importlib
+    sys.path.append(str(HERE))
+
+from support.launch import Launch, library_path, mpi_family, mpi_run, python_run  # noqa: E402
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options that choose slow tiers and the number of random cases."""
+    group = parser.getgroup("mpiio_ext")
+    group.addoption("--run-slow", action="store_true", help="also run the tests marked slow")
+    group.addoption("--cases", type=int, default=None, help="number of random cases of the differential test")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the markers."""
+    config.addinivalue_line("markers", "slow: long; run with --run-slow")
+    config.addinivalue_line("markers", "mpi: launches MPI programs")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip what is slow unless it was asked for, and MPI tests where there is no MPI."""
+    slow = pytest.mark.skip(reason="slow: run with --run-slow")
+    for item in items:
+        if "slow" in item.keywords and not config.getoption("--run-slow"):
+            item.add_marker(slow)
+
+
+@pytest.fixture(scope="session")
+def family() -> str:
+    """Return the MPI family of this environment, "openmpi" or "mpich"."""
+    found = mpi_family()
+    if found is None:
+        pytest.skip("this environment has no working MPI")
+    return found
+
+
+@pytest.fixture(scope="session")
+def extension(family: str) -> str:
+    """Return the path of libmpiio_ext.so; a suite that needs it cannot pass without it."""
+    path = library_path()
+    if path is None:
+        pytest.fail("mpiio_ext cannot be imported in this environment: run `make build` first")
+    return path
+
+
+@pytest.fixture(scope="session")
+def mpi(family: str) -> Callable[..., Launch]:
+    """Return :func:`support.launch.mpi_run`."""
+    return mpi_run
+
+
+@pytest.fixture(scope="session")
+def mpi_python(family: str) -> Callable[..., Launch]:
+    """Return :func:`support.launch.python_run`."""
+    return python_run
+
+
+@pytest.fixture()
+def script(tmp_path: pathlib.Path) -> Iterator[Callable[[str], pathlib.Path]]:
+    """Return a function that writes a Python program into the test's folder and returns its path."""
+    import textwrap
+
+    count = 0
+
+    def write(text: str) -> pathlib.Path:
+        nonlocal count
+        count += 1
+        path = tmp_path / f"program{count}.py"
+        path.write_text(textwrap.dedent(text), encoding="utf-8")
+        return path
+
+    yield write

@@ -1,0 +1,311 @@
+"""Run the differential test: ``python tests/differential/run.py --cases 2000 --seed 1``.
+
+Random programs of MPI-IO calls are made on a file with the library in charge and, as the reference, on another file
+with the MPI library's own code (the hint mpiox_enable=false). A NumPy model of the file is the judge of both: where
+native and model disagree, the case is counted and listed as a deviation of the MPI library. Exit status 1 when the
+library under test differs. See docs/testing.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+
+from differential import generate, shrink, simulate, typetree  # noqa: E402
+from differential.simulate import Case  # noqa: E402
+from support.launch import LaunchError, library_version, mpi_family, python_run  # noqa: E402
+
+WORKER = pathlib.Path(__file__).resolve().parent / "worker.py"
+MANAGED = ("at_all", "all")
+Line = dict[str, Any]
+
+
+@dataclass(slots=True, kw_only=True)
+class Report:
+    """What a run found."""
+
+    cases: int = 0
+    failures: dict[int, list[str]] = field(default_factory=dict)
+    native: dict[int, list[str]] = field(default_factory=dict)
+    passed_through: int = 0
+    features: collections.Counter[str] = field(default_factory=collections.Counter)
+    stats: collections.Counter[str] = field(default_factory=collections.Counter)
+    notes: set[str] = field(default_factory=set)
+    elapsed_s: dict[str, float] = field(default_factory=lambda: collections.defaultdict(float))
+
+
+def work_folder(parent: str | None) -> str:
+    """Return a new folder in memory where there is one (the test is about bytes, not about disks)."""
+    shm = "/dev/shm"
+    return tempfile.mkdtemp(prefix="mpiox_diff_", dir=parent or (shm if os.access(shm, os.W_OK) else None))
+
+
+def launch(
+    cases: list[Case] | None, seeds: list[int] | None, ranks: int, arms: list[str], limit_s: float, parent: str | None
+) -> list[Line]:
+    """Run cases (or the cases of seeds) on ``ranks`` ranks; relaunch after a crash or hang. Returns result lines."""
+    lines: list[Line] = []
+    todo: list[Any] = list(cases if cases is not None else seeds or [])
+    while todo:
+        folder = work_folder(parent)
+        try:
+            job = {"folder": folder, "out": f"{folder}/out", "arms": arms, "limit_s": limit_s}
+            job["cases" if cases is not None else "seeds"] = todo
+            path = pathlib.Path(folder, "job.json")
+            path.write_text(json.dumps(job), encoding="utf-8")
+            done = python_run([str(WORKER), str(path)], ranks, timeout_s=120 + 3 * len(todo) + limit_s, check=False)
+            out = pathlib.Path(folder, "out")
+            found = [json.loads(text) for text in out.read_text("utf-8").splitlines()] if out.exists() else []
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        lines += [line for line in found if "problems" in line]
+        if found and "end" in found[-1] and done.returncode == 0:
+            return lines
+        started = [line for line in found if "start" in line]
+        if not started:
+            raise LaunchError(done.describe())
+        last = started[-1]
+        if "end" in found[-1]:  # everything was done, then the job ended badly: blame the last case
+            lines.append(last | {"problems": [f"exit: {done.describe()}"], "id": last["start"]})
+            return lines
+        state = "hang" if "WATCHDOG" in done.stderr or done.timed_out else "crash"
+        lines.append(last | {"problems": [f"{state}: {done.describe()}"], "id": last["start"]})
+        position = next(
+            i for i, item in enumerate(todo) if (item if isinstance(item, int) else item.get("id", item["seed"])) == last["start"]
+        )
+        todo = todo[position + 1 :]
+    return lines
+
+
+def judge(case: Case, lines: dict[str, Line], report: Report) -> None:
+    """Enter the results of one case in the report."""
+    seed = case["seed"]
+    ours, native = lines.get("ours"), lines.get("native")
+    for line in lines.values():
+        report.notes.update(line.get("notes", []))
+        report.elapsed_s[line["arm"]] += line.get("elapsed_s", 0)
+    if native and native["problems"]:
+        report.native[seed] = native["problems"]
+    if not ours:
+        return
+    stats = ours.get("stats", {})
+    report.stats.update({name: value for name, value in stats.items() if isinstance(value, int)})
+    problems = list(ours["problems"])
+    theirs = set(native["problems"]) if native else set()
+    if problems and theirs and not stats.get("collective_writes", 0) + stats.get("collective_reads", 0):
+        if set(problems) <= theirs | {p for p in problems if p.startswith("past end")}:
+            report.passed_through += 1
+            return
+    problems = [p for p in problems if not (p in theirs and is_passed_through(p, case))]
+    missing = missing_calls(case, stats)
+    if missing and not any(p.startswith(("crash", "hang", "exit")) for p in problems):
+        problems.append(missing)
+    if problems:
+        report.failures[seed] = problems
+
+
+def is_passed_through(problem: str, case: Case) -> bool:
+    """Tell whether a problem that native has too belongs to a call that the library hands to the MPI library."""
+    own = ("at_all", "all", "at_all_split", "all_split")
+    if "(" in problem and ": call " in problem:
+        words = problem.split("(", 1)[1].split(")", 1)[0].split()
+        return len(words) != 2 or words[1] not in own
+    return any(op["op"] in ("size", "preallocate") or op.get("how", "all") not in own for op in case["ops"])
+
+
+def expected_calls(case: Case) -> tuple[int, int]:
+    """Return how many collective writes and reads the library must take over: blocking ones in views it can manage."""
+    usable, counts = True, {"write": 0, "read": 0}
+    for op in case["ops"]:
+        if op["op"] == "view":
+            usable = all(typetree.model(t).size and typetree.model(t).is_file_legal(write=True) for t in op["ftype"])
+        elif op["op"] in counts and op["how"] in MANAGED and usable:
+            if case["hints"].get(f"romio_cb_{op['op']}") != "disable":
+                counts[op["op"]] += 1
+    return counts["write"], counts["read"]
+
+
+def missing_calls(case: Case, stats: dict[str, int]) -> str | None:
+    """Return a complaint when the library did not take over what it must."""
+    writes, reads = expected_calls(case)
+    got = stats.get("collective_writes", 0), stats.get("collective_reads", 0)
+    if got[0] < writes or got[1] < reads:
+        return f"not managed: {got[0]} collective writes and {got[1]} reads were taken over, expected {writes} and {reads}"
+    return None
+
+
+def features(case: Case) -> set[str]:
+    """Return the names of what a case exercises."""
+    found = {f"ranks {case['ranks']}", f"comm {case['comm']}", f"fill {case['fill']}"}
+    found |= {f"strategy {name}" for name in case["strategies"]}
+    found |= {f"{name}={value}" if name.startswith("mpiox") else name for name, value in case["hints"].items()}
+    per_node = int(case["hints"].get("mpiox_ranks_per_node", 0))
+    found.add(f"nodes {-(-case['ranks'] // per_node) if per_node else 1}")
+    found |= {name for name in ("lax", "big") if case[name]}
+    if case["initial"] > 0:
+        found.add("file existed")
+    simulation = simulate.Simulation(case)
+    for index, op in enumerate(case["ops"]):
+        expected = simulation.step(index, op)
+        found.add(f"call {op['op']} {op.get('how', '')}".strip())
+        if op["op"] == "view":
+            found |= {f"file {name}" for tree in op["ftype"] for name in typetree.constructors(tree)}
+            if op["etype"][0] != "named":
+                found.add("etype derived")
+        if expected is not None:
+            found |= {f"memory {name}" for tree in op["mem"] for name in typetree.constructors(tree)}
+            if any(op["bottom"]):
+                found.add("memory MPI_BOTTOM")
+            if any(e.nbytes < e.requested for e in expected):
+                found.add("read past end")
+            if any(e.requested == 0 for e in expected):
+                found.add("zero-length ranks")
+    return found
+
+
+def chunks(seeds: list[int]) -> dict[int, list[list[int]]]:
+    """Group seeds by rank count, in lists short enough for one launch."""
+    groups: dict[int, list[int]] = collections.defaultdict(list)
+    for seed in seeds:
+        groups[generate.ranks_of(seed)].append(seed)
+    return {ranks: [group[i : i + 200] for i in range(0, len(group), 200)] for ranks, group in sorted(groups.items())}
+
+
+def run(
+    seeds: list[int], arms: list[str], *, limit_s: float = 20.0, parent: str | None = None, progress: bool = False,
+    deadline_s: float | None = None, max_failures: int = 50,
+) -> Report:
+    """Run the cases of all seeds. After ``deadline_s`` seconds no new launch is started."""
+    report, started_s = Report(), time.monotonic()
+    for ranks, groups in chunks(seeds).items():
+        for group in groups:
+            if deadline_s is not None and time.monotonic() - started_s > deadline_s:
+                break
+            if len(report.failures) >= max_failures:
+                break
+            by_seed: dict[int, dict[str, Line]] = collections.defaultdict(dict)
+            for line in launch(None, group, ranks, arms, limit_s, parent):
+                by_seed[line["seed"]][line["arm"]] = line
+            for seed, lines in by_seed.items():
+                case = generate.generate(seed)
+                report.cases += 1
+                report.features.update(features(case))
+                judge(case, lines, report)
+            if progress:
+                print(
+                    f"{time.monotonic() - started_s:6.1f} s  {ranks} ranks: {report.cases} cases, "
+                    f"{len(report.failures)} failures, {len(report.native)} native deviations", file=sys.stderr, flush=True,
+                )
+    return report
+
+
+def fails_in(arm: str, limit_s: float, parent: str | None) -> shrink.Fails:
+    """Return the test that shrinking uses: which of these cases still fail in ``arm``."""
+    arms = [arm]
+
+    def fails(cases: list[Case]) -> list[bool]:
+        bad: set[int] = set()
+        for ranks in sorted({case["ranks"] for case in cases}):
+            group = [case for case in cases if case["ranks"] == ranks]
+            by_id = {case["id"]: case for case in group}
+            for line in launch(group, None, ranks, arms, limit_s, parent):
+                found = list(line["problems"])
+                if arm == "ours" and not found and (missing := missing_calls(by_id[line["id"]], line["stats"])):
+                    found.append(missing)
+                if found:
+                    bad.add(line["id"])
+        return [case["id"] in bad for case in cases]
+
+    return fails
+
+
+def kinds(problems: dict[int, list[str]]) -> dict[str, list[int]]:
+    """Return kind of problem -> seeds."""
+    found: dict[str, list[int]] = collections.defaultdict(list)
+    for seed, texts in problems.items():
+        for kind in sorted({text.split(":", 1)[0] for text in texts}):
+            found[kind].append(seed)
+    return found
+
+
+def show(report: Report, arms: list[str], *, verbose: bool) -> None:
+    """Print the report."""
+    print(f"{report.cases} cases on {library_version().splitlines()[0][:60]}")
+    if verbose:
+        print("Cases by feature:")
+        for name, count in sorted(report.features.items()):
+            print(f"  {count:6d}  {name}")
+    if report.stats:
+        print("Statistics of rank 0, summed: " + ", ".join(f"{k} {v}" for k, v in sorted(report.stats.items())))
+    for note in sorted(report.notes)[:20]:
+        print(f"NOTE {note}")
+    print("Time in calls: " + ", ".join(f"{arm} {seconds:.1f} s" for arm, seconds in sorted(report.elapsed_s.items())))
+    if report.native:
+        print(f"Deviations of the MPI library itself from the model: {len(report.native)} cases")
+        for kind, seeds in kinds(report.native).items():
+            print(f"  {kind}: {len(seeds)} cases, seeds {seeds[:12]}")
+    if "ours" in arms:
+        print(f"Passed through to the MPI library and equal to it: {report.passed_through} cases")
+        for seed, problems in sorted(report.failures.items()):
+            print(f"FAILED seed {seed} ({generate.ranks_of(seed)} ranks)")
+            for problem in problems[:6]:
+                print(f"    {problem[:3000]}")
+        print(f"{len(report.failures)} of {report.cases} cases failed")
+
+
+def main() -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--cases", type=int, default=2000, help="number of random cases")
+    parser.add_argument("--seed", type=int, default=1, help="first seed; the cases have the seeds SEED, SEED+1, ...")
+    parser.add_argument("--case", type=int, action="append", help="run the case of this seed only (may be repeated)")
+    parser.add_argument("--file", help="run the case described in this JSON file")
+    parser.add_argument("--native-only", action="store_true", help="check the MPI library's own calls against the model")
+    parser.add_argument("--no-native", action="store_true", help="do not make the reference calls")
+    parser.add_argument("--shrink", action="store_true", help="simplify failing cases (the first three)")
+    parser.add_argument("--limit", type=float, default=20.0, help="seconds after which a case counts as stuck")
+    parser.add_argument("--folder", help="where the files are written (default: memory)")
+    parser.add_argument("--ranks", type=int, help="only cases of this many ranks")
+    parser.add_argument("--features", action="store_true", help="print how many cases used which feature")
+    parser.add_argument("--describe", action="store_true", help="print the cases as JSON instead of running them")
+    options = parser.parse_args()
+    if mpi_family() is None:
+        print("this environment has no working MPI", file=sys.stderr)
+        return 2
+    arms = ["native"] if options.native_only else ["ours"] if options.no_native else ["ours", "native"]
+    if options.file:
+        case = json.loads(pathlib.Path(options.file).read_text("utf-8"))
+        for line in launch([case], None, case["ranks"], arms, options.limit, options.folder):
+            print(json.dumps({k: v for k, v in line.items() if k != "buffer"}, indent=1))
+        return 0
+    seeds = options.case or list(range(options.seed, options.seed + options.cases))
+    if options.ranks:
+        seeds = [seed for seed in seeds if generate.ranks_of(seed) == options.ranks]
+    if options.describe:
+        for seed in seeds:
+            print(json.dumps(generate.generate(seed)))
+        return 0
+    print(f"seeds {seeds[0]} .. {seeds[-1]}, arms {', '.join(arms)}", flush=True)
+    report = run(seeds, arms, limit_s=options.limit, parent=options.folder, progress=True)
+    show(report, arms, verbose=options.features or len(seeds) > 100)
+    failing = report.native if options.native_only else report.failures
+    if options.shrink:
+        for seed in sorted(failing)[:3]:
+            small = shrink.shrink(generate.generate(seed), fails_in(arms[0], options.limit, options.folder))
+            print(f"SHRUNK {seed}: run with --file after saving this line\n{json.dumps(small)}", flush=True)
+    return 1 if report.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

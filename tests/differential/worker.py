@@ -1,0 +1,310 @@
+"""One launch of the differential test: every rank runs the same list of cases, rank 0 compares with the model.
+
+Started by run.py under mpirun as ``worker.py JOB``, where JOB is a JSON file: folder, out (result lines), cases or
+seeds, arms, limit_s. For each case the calls are made on two files: "ours" with the library in charge and "native"
+with the hint mpiox_enable=false, which hands every call to the MPI library. A line of JSON per case and arm is appended
+to the result file before the next one starts, so that a crash or a hang costs one case only.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import pathlib
+import sys
+import threading
+import time
+from typing import Any
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+
+JOB = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8")) if len(sys.argv) > 1 else {}
+if "ours" in JOB.get("arms", []):
+    import mpiio_ext  # before MPI: this is what puts the library under mpi4py
+
+import numpy as np  # noqa: E402
+from mpi4py import MPI  # noqa: E402
+
+from differential import generate, simulate, typetree  # noqa: E402
+from differential.simulate import Case, Op, Track  # noqa: E402
+
+WORLD = MPI.COMM_WORLD
+
+
+class Watchdog:
+    """Ends the whole job when a case takes too long, after saying which one and where every rank stood."""
+
+    def __init__(self, limit_s: float) -> None:
+        self.limit_s = limit_s
+        self.deadline_s = float("inf")
+        self.where = ""
+        threading.Thread(target=self.watch, daemon=True).start()
+
+    def enter(self, where: str, factor: float = 1.0) -> None:
+        """Start the clock for a case or a call."""
+        self.where = where
+        self.deadline_s = time.monotonic() + self.limit_s * factor
+
+    def leave(self) -> None:
+        """Stop the clock."""
+        self.deadline_s = float("inf")
+
+    def watch(self) -> None:
+        """Look at the clock for ever."""
+        while True:
+            time.sleep(0.25)
+            if time.monotonic() > self.deadline_s:
+                sys.stderr.write(f"WATCHDOG rank {WORLD.rank}: {self.where} is stuck\n")
+                faulthandler.dump_traceback()
+                sys.stderr.flush()
+                if WORLD.rank == 0:
+                    time.sleep(1)  # let the other ranks say where they are
+                os._exit(86)
+
+
+class Rank:
+    """One rank's run of one case on one file."""
+
+    def __init__(self, case: Case, comm: MPI.Intracomm, path: str, hints: dict[str, str], watchdog: Watchdog) -> None:
+        self.case, self.comm, self.watchdog = case, comm, watchdog
+        self.track = Track()
+        self.types: dict[str, MPI.Datatype] = {}
+        self.made: list[MPI.Datatype] = []
+        self.notes: list[str] = []
+        info = MPI.Info.Create()
+        for name, value in hints.items():
+            info.Set(name, value)
+        self.file = MPI.File.Open(comm, path, MPI.MODE_RDWR | MPI.MODE_CREATE, info)
+        info.Free()
+
+    def datatype(self, tree: typetree.Tree) -> MPI.Datatype:
+        """Return the committed MPI datatype of a tree and check its bounds against the model."""
+        key = json.dumps(tree)
+        if key not in self.types:
+            made = typetree.build(tree, self.made)
+            if not made.is_predefined:
+                made.Commit()
+            kind = typetree.model(tree)
+            if made.Get_size() != kind.size or (kind.size and made.Get_extent() != (kind.lb, kind.extent)):
+                self.notes.append(f"model differs from MPI: {key} {made.Get_extent()} {(kind.lb, kind.extent)}")
+            self.types[key] = made
+        return self.types[key]
+
+    def run(self) -> list[dict[str, Any]]:
+        """Make all calls; one result per call."""
+        results = []
+        for index, op in enumerate(self.case["ops"]):
+            where = f"seed {self.case['seed']} call {index} {op['op']} {op.get('how', '')}"
+            self.watchdog.where = f"{self.watchdog.where.split(': ')[0]}: {where}"
+            try:
+                results.append(self.step(index, op))
+            except MPI.Exception as error:
+                results.append({"error": f"{where}: {error.Get_error_string()}"})
+        return results
+
+    def step(self, index: int, op: Op) -> dict[str, Any]:
+        """Make one call."""
+        rank, fh = self.comm.rank, self.file
+        kind = op["op"]
+        if kind == "view":
+            self.track.apply(op, rank)
+            fh.Set_view(op["disp"][rank], self.datatype(op["etype"]), self.datatype(op["ftype"][rank]), "native")
+        elif kind == "seek":
+            self.track.apply(op, rank)
+            fh.Seek(op["offset"][rank], MPI.SEEK_SET if op["whence"] == "set" else MPI.SEEK_CUR)
+        elif kind == "sync":
+            fh.Sync()
+            self.comm.Barrier()
+            fh.Sync()
+        elif kind == "size":
+            fh.Set_size(op["bytes"])
+        elif kind == "preallocate":
+            fh.Preallocate(op["bytes"])
+        else:
+            return self.access(index, op, rank)
+        return {}
+
+    def access(self, index: int, op: Op, rank: int) -> dict[str, Any]:
+        """Make one data-access call."""
+        memory = simulate.memory_of(op, rank)
+        target = self.track.access(op, rank, memory)
+        data = simulate.initial_buffer(self.case, index, rank, memory, target if op["op"] == "write" else None)
+        shift = (self.case["seed"] + index) % 8
+        region = np.empty(len(data) + 8, np.uint8)[shift : shift + len(data)]
+        region[:] = data
+        address = region.ctypes.data + memory.origin
+        datatype, count, free = self.datatype(op["mem"][rank]), op["count"][rank], None
+        buffer: Any = MPI.buffer.fromaddress(address, max(memory.hi, 1))
+        if op["bottom"][rank]:
+            free = datatype.Create_hindexed([count], [address]).Commit()
+            buffer, datatype, count = MPI.BOTTOM, free, 1
+        status = MPI.Status()
+        error = None
+        try:
+            self.call(op, rank, [buffer, count, datatype], status)
+        except MPI.Exception as problem:
+            error = problem.Get_error_string()
+        result = {
+            "buffer": region.tobytes(), "nbytes": status.Get_count(MPI.BYTE),
+            "elements": status.Get_elements(self.datatype(op["mem"][rank])),
+            "count": status.Get_count(self.datatype(op["mem"][rank])), "position": self.file.Get_position(),
+        }
+        if error:
+            result["error"] = error
+        if free is not None:
+            free.Free()
+        return result
+
+    def call(self, op: Op, rank: int, message: list[Any], status: MPI.Status) -> None:
+        """Make the MPI call itself."""
+        fh, how = self.file, op["how"]
+        verb = "Write" if op["op"] == "write" else "Read"
+        at = [op["at"][rank]] if "at" in op else []
+        if how.endswith("_split"):
+            stem = f"{verb}_{how.removesuffix('_split')}"
+            getattr(fh, f"{stem}_begin")(*at, message)
+            getattr(fh, f"{stem}_end")(message, status)
+        elif how.startswith("i") and how != "individual":
+            stem = {"iat_all": "at_all", "iall": "all", "iat": "at", "iindividual": ""}[how]
+            name = f"I{verb.lower()}" + (f"_{stem}" if stem else "")
+            getattr(fh, name)(*at, message).Wait(status)
+        else:
+            name = verb + {"at_all": "_at_all", "all": "_all", "at": "_at", "individual": ""}[how]
+            getattr(fh, name)(*at, message, status)
+
+    def close(self) -> None:
+        """Close the file and free the types."""
+        self.file.Close()
+        for made in reversed(self.made):
+            made.Free()
+
+
+def compare(case: Case, results: list[list[dict[str, Any]]], path: str, *, strict: bool) -> list[str]:
+    """Return the differences between what all ranks saw and the model; ``strict`` also at the end of the file."""
+    simulation = simulate.Simulation(case)
+    problems: list[str] = []
+    for index, op in enumerate(case["ops"]):
+        expected = simulation.step(index, op)
+        name = f"call {index} ({op['op']} {op.get('how', '')})"
+        for rank in range(case["ranks"]):
+            got = results[rank][index]
+            if "error" in got:
+                problems.append(f"error: {name} rank {rank}: {got['error']}")
+            elif expected is not None:
+                problems += compare_access(f"{name} rank {rank}", op, expected[rank], got, strict=strict)
+    final = np.fromfile(path, np.uint8)
+    if len(final) != len(simulation.data):
+        problems.append(f"size: file has {len(final)} bytes, expected {len(simulation.data)}")
+    common = min(len(final), len(simulation.data))
+    care = np.ones(common, bool) if strict else simulation.written[:common]
+    wrong = np.flatnonzero((final[:common] != simulation.data[:common]) & care)
+    if len(wrong):
+        problems.append(f"file: {len(wrong)} of {common} bytes differ, the first at {wrong[0]}, the last at {wrong[-1]}")
+    return problems
+
+
+def compare_access(
+    name: str, op: Op, expected: simulate.Expected, got: dict[str, Any], *, strict: bool
+) -> list[str]:
+    """Return the differences of one call on one rank."""
+    problems = []
+    buffer = np.frombuffer(got["buffer"], np.uint8)
+    differs = buffer != expected.buffer
+    wrong = np.flatnonzero(differs & expected.compare & (True if strict else ~expected.gap))
+    if len(wrong):
+        problems.append(f"buffer: {name}: {len(wrong)} bytes differ, the first at {wrong[0]} of {len(buffer)}")
+    past = np.flatnonzero(differs & ~expected.compare)
+    if strict and len(past):
+        problems.append(f"past end: {name}: {len(past)} bytes beyond the end of the file were changed")
+    if got["nbytes"] != expected.nbytes:
+        problems.append(f"status: {name}: {got['nbytes']} bytes, expected {expected.nbytes} of {expected.requested}")
+    else:
+        count = MPI.UNDEFINED if expected.count is None else expected.count
+        if got["count"] != count:
+            problems.append(f"status: {name}: count {got['count']}, expected {count}")
+        if expected.elements is not None and got["elements"] != expected.elements:
+            problems.append(f"status: {name}: elements {got['elements']}, expected {expected.elements}")
+    if got["position"] != expected.position:
+        problems.append(f"position: {name}: {got['position']}, expected {expected.position}")
+    del op
+    return problems
+
+
+def communicator(case: Case, made: dict[tuple[int, str], MPI.Intracomm | None]) -> MPI.Intracomm | None:
+    """Return the communicator of a case: the first ranks of the world, perhaps in another order."""
+    key = (case["ranks"], case["comm"])
+    if key not in made:
+        ranks, rank = case["ranks"], WORLD.rank
+        order = {"world": rank, "reversed": ranks - rank, "rotated": (rank + 1) % max(ranks, 1)}[case["comm"]]
+        comm = WORLD.Split(0 if rank < ranks else MPI.UNDEFINED, order)
+        made[key] = None if comm == MPI.COMM_NULL else comm
+    return made[key]
+
+
+def statistics(fh: MPI.File) -> dict[str, Any]:
+    """Return the library's counters of an open file on this rank."""
+    found = mpiio_ext.stats(fh)
+    return {name: getattr(found, name) for name in ("collective_writes", "collective_reads", "native_calls", "direct_calls", "rounds", "messages")}
+
+
+def run_arm(case: Case, arm: str, comm: MPI.Intracomm, watchdog: Watchdog) -> dict[str, Any] | None:
+    """Run one case on one file; the result line on rank 0."""
+    path = os.path.join(JOB["folder"], f"{arm}.dat")
+    if comm.rank == 0:
+        pathlib.Path(path).unlink(missing_ok=True)
+        if case["initial"] >= 0:
+            simulate.initial_file(case).tofile(path)
+    comm.Barrier()
+    if arm == "ours":
+        hints = dict(case["hints"])
+    else:
+        hints = {"mpiox_enable": "false"} if "ours" in JOB["arms"] else {}
+    started_s = time.perf_counter()
+    run = Rank(case, comm, path, hints, watchdog)
+    results = run.run()
+    stats = statistics(run.file) if arm == "ours" else {}
+    run.close()
+    elapsed_s = time.perf_counter() - started_s
+    everybody = comm.gather((results, run.notes, stats))
+    if everybody is None:
+        return None
+    problems = compare(case, [r for r, _, _ in everybody], path, strict=arm == "ours")
+    return {
+        "seed": case["seed"], "arm": arm, "problems": problems, "notes": sorted({n for _, ns, _ in everybody for n in ns}),
+        "stats": everybody[0][2], "elapsed_s": elapsed_s, "id": case.get("id", case["seed"]),
+    }
+
+
+def main() -> None:
+    """Run the job."""
+    faulthandler.enable()
+    watchdog = Watchdog(JOB["limit_s"])
+    cases = JOB.get("cases")
+    seeds = JOB.get("seeds") or []
+    made: dict[tuple[int, str], MPI.Intracomm | None] = {}
+    out = open(JOB["out"], "a", encoding="utf-8") if WORLD.rank == 0 else None
+    for index in range(len(cases) if cases else len(seeds)):
+        case = WORLD.bcast((cases[index] if cases else generate.generate(seeds[index])) if WORLD.rank == 0 else None)
+        comm = communicator(case, made)
+        for arm in JOB["arms"]:
+            if arm in case.get("skip", ()):
+                continue
+            if out:
+                out.write(json.dumps({"start": case.get("id", case["seed"]), "seed": case["seed"], "arm": arm}) + "\n")
+                out.flush()
+            watchdog.enter(f"{arm}")
+            line = run_arm(case, arm, comm, watchdog) if comm is not None else None
+            watchdog.leave()
+            if comm is not None:
+                line = comm.bcast(line, root=0)  # rank 0 of the world is in every communicator, perhaps not as rank 0
+            if out and line:
+                out.write(json.dumps(line) + "\n")
+                out.flush()
+    if out:
+        out.write(json.dumps({"end": True}) + "\n")
+        out.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,239 @@
+"""The bench as a user runs it: small runs at several numbers of ranks, its messages and its exit statuses."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from mpiio_ext.bench import workloads
+from mpiio_ext.bench.strategies import METHODS
+
+pytestmark = pytest.mark.mpi
+
+BENCH = ["-m", "mpiio_ext.bench"]
+WORKLOADS = set(workloads.REGISTRY)
+
+
+@pytest.fixture
+def bench(extension, mpi_python, tmp_path):
+    """Run the bench in a folder of its own; returns the launch and the results, None when there are none."""
+
+    def run(ranks, *arguments, program=BENCH, check=True, timeout_s=120):
+        files = tmp_path / "files"
+        files.mkdir(exist_ok=True)
+        output = tmp_path / "results"
+        given = [] if "--path" in arguments else ["--path", files]
+        given += [] if "--output" in arguments else ["--output", output]
+        launch = mpi_python([*program, *given, *arguments], ranks, timeout_s=timeout_s, check=check, cwd=tmp_path)
+        path = output / "results.json"
+        return launch, json.loads(path.read_text()) if path.exists() else None
+
+    run.files = tmp_path / "files"
+    run.output = tmp_path / "results"
+    return run
+
+
+def said_by_bench(launch):
+    return [line for line in (launch.stdout + launch.stderr).splitlines() if "mpiio_ext.bench:" in line]
+
+
+def assert_one_clear_line(launch, status, *words):
+    assert not launch.timed_out, launch.describe()
+    assert launch.returncode != 0, launch.describe()
+    lines = said_by_bench(launch)
+    assert len(lines) == 1, launch.describe()
+    for word in words:
+        assert word in lines[0], launch.describe()
+    assert "Traceback" not in launch.stderr, launch.describe()
+    assert "Usage:" not in launch.stdout + launch.stderr, launch.describe()
+    if "Exit code:" in launch.stderr:
+        assert f"Exit code:    {status}" in launch.stderr, launch.describe()
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5])
+def test_every_workload_under_every_method(bench, ranks):
+    methods = ["native", "native_tuned", "auto", "direct", *METHODS, "aligned+stripe_size_io"]
+    launch, results = bench(ranks, "--size", "300KiB", "--block", "4KiB,56", "-i", "mpiio", "-r", "1", "--no-plot",
+                            "-m", ",".join(methods), "--stripe-size", "16KiB", "--stripe-count", "2")
+    runs = results["runs"]
+    assert {run["workload"] for run in runs} == WORKLOADS
+    assert [run["strategy"] for run in runs if run["variant"] == "btio" and run["operation"] == "read"] == methods
+    assert len(runs) == 2 * len(methods) * (len(WORKLOADS) + 1)
+    for run in runs:
+        assert run["ranks"] == (ranks if run["workload"] != "btio" else {1: 1, 2: 1, 3: 1, 4: 4, 5: 4}[ranks])
+        if run["strategy"].startswith("native"):
+            assert run["collectives_taken_over"] == 0
+            assert run["native_calls"] > 0
+        else:
+            calls = run["ranks"] * (5 if run["workload"] == "btio" else 1)
+            assert run["collectives_taken_over"] == calls, (run["variant"], run["strategy"], run["operation"])
+        if run["strategy"] in METHODS:
+            assert run["partition"] == run["strategy"], run
+            assert run["rounds"] > 0, run
+            assert run["requests"] > 0, run
+            assert run["requests_source"] == "extension", run
+    if ranks in (2, 3, 5):
+        assert "take part" in launch.stdout
+    assert results["failure"] is None
+    assert not list(bench.files.iterdir()), "bench files are left behind"
+
+
+@pytest.mark.hdf5
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5])
+def test_hdf5_variants(bench, ranks):
+    launch, results = bench(ranks, "--size", "300KiB", "-w", "block3d,btio", "-r", "1", "-m",
+                            "native,auto,group_cyclic")
+    absent = [item for item in results["absent"] if "HDF5" in item["what"]]
+    if absent:
+        assert "h5py" in absent[0]["reason"]
+        assert "not run: HDF5 variants" in launch.stdout
+        pytest.skip(absent[0]["reason"])
+    runs = [run for run in results["runs"] if run["interface"] == "hdf5"]
+    assert len(runs) == 12
+    for run in runs:
+        if run["strategy"] != "native":
+            assert run["collectives_taken_over"] > 0, run
+    assert results["environment"]["versions"]["h5py"]
+
+
+def test_results_say_everything(bench):
+    launch, results = bench(2, "--size", "200KiB", "-w", "contiguous", "-m", "native,even", "-r", "2", "-i", "mpiio")
+    environment = results["environment"]
+    for name in ("mpi_library", "hosts", "kernel", "cpus_usable_count", "file_system_type", "git_revision", "variables",
+                 "command_line", "versions"):
+        assert name in environment
+    assert environment["ranks"] == 2
+    assert "mpiio_ext.bench" in environment["command_line"]
+    assert results["configuration"]["strategies"]["native"] == {"mpiox_enable": "false"}
+    assert [row["repetitions"] for row in results["summary"]] == [2] * 4
+    assert pq.read_table(bench.output / "runs.parquet").num_rows == len(results["runs"]) == 8
+    orders = [(run["repetition"], run["strategy"]) for run in results["runs"] if run["operation"] == "write"]
+    assert orders == [(0, "native"), (0, "even"), (1, "even"), (1, "native")], "the order rotates"
+    assert (bench.output / "ratios.svg").exists()
+    assert "× native" in launch.stdout
+    assert "\x1b" not in launch.stdout + launch.stderr, "no colours and no progress without a terminal"
+
+
+def test_native_size_is_marked(bench):
+    launch, results = bench(2, "--size", "1MiB", "--native-size", "300KiB", "-w", "interleaved", "-b", "64", "-r", "1",
+                            "-m", "native,even")
+    by_strategy = {run["strategy"]: run for run in results["runs"]}
+    assert by_strategy["native"]["scaled"]
+    assert by_strategy["native"]["file_bytes"] < by_strategy["even"]["file_bytes"] == 1 << 20
+    assert not by_strategy["even"]["scaled"]
+    assert "native*" in launch.stdout
+
+
+def test_slow_native_is_run_smaller(bench):
+    _, results = bench(2, "--size", "4MiB", "--native-limit", "0.000001", "-w", "interleaved", "-b", "64", "-r", "1",
+                       "-m", "native,even")
+    sizes = {run["strategy"]: run["file_bytes"] for run in results["runs"]}
+    assert sizes["native"] < sizes["even"]
+
+
+def test_budget_ends_the_repetitions(bench):
+    launch, results = bench(2, "--size", "100KiB", "--budget", "0.001", "-w", "contiguous", "-m", "native,even")
+    assert {run["repetition"] for run in results["runs"]} == {0}
+    assert "not run: 2 of 3 repetitions" in launch.stdout
+
+
+def test_default_output_folder(extension, mpi_python, tmp_path):
+    mpi_python([*BENCH, "--quick", "--size", "100KiB", "-w", "contiguous", "-r", "1"], 2, cwd=tmp_path)
+    (folder,) = (tmp_path / "bench-results").iterdir()
+    assert {path.name for path in folder.iterdir()} >= {"results.json", "runs.parquet", "summary.parquet", "ratios.png"}
+
+
+# ---- errors ----
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["--size", "huge"], ["--size", "not a size"]),
+    (["-w", "nothing"], ["--workload", "unknown name"]),
+    (["-m", "evn"], ["--method", "did you mean 'even'"]),
+    (["--bad-option"], ["No such option"]),
+    (["--path", "/nonexistent/folder"], ["/nonexistent/folder", "no such folder"]),
+    (["--path", "/proc"], ["/proc", "cannot write there"]),
+    (["--path", "/dev/null"], ["/dev/null", "not a folder"]),
+    (["--output", "/proc/results"], ["--output", "cannot write there"]),
+    (["--size", "4000TiB", "-w", "contiguous"], ["MB needed", "MB free"]),
+    (["--size", "10B"], ["--size", "too few"]),
+    (["-w", "random", "-i", "hdf5", "--size", "1MiB"], ["mpiio_ext.bench: "]),
+])
+def test_wrong_argument_or_path(bench, arguments, words):
+    launch, _ = bench(4, *arguments, check=False, timeout_s=60)
+    assert_one_clear_line(launch, 2, *words)
+
+
+def test_help_is_printed_once(extension, mpi_python, tmp_path):
+    launch = mpi_python([*BENCH, "--help"], 3, cwd=tmp_path)
+    assert launch.stdout.count("Usage:") == 1
+    assert "--native-limit" in launch.stdout
+
+
+SPOILED = """
+import mpiio_ext
+import sys
+from mpi4py import MPI
+from mpiio_ext.bench import __main__
+from mpiio_ext.bench.interfaces.mpiio import MpiIoSession
+
+kind = {kind!r}
+close, transfer = MpiIoSession.close, MpiIoSession.transfer
+
+def spoil_file(session):
+    close(session)
+    if session.target.writing and "{strategy}" in str(session.target.hints) and MPI.COMM_WORLD.rank == 0:
+        with open(session.target.path, "r+b") as file:
+            file.seek(1234)
+            file.write(b"\\0")
+
+def spoil_memory(session):
+    transfer(session)
+    if not session.target.writing and MPI.COMM_WORLD.rank == 1:
+        session.target.buffer[10] ^= 2
+
+def fail_on_one_rank(session):
+    transfer(session)
+    if MPI.COMM_WORLD.rank == 2:
+        raise OSError(28, "No space left on device")
+
+if kind == "file":
+    MpiIoSession.close = spoil_file
+elif kind == "memory":
+    MpiIoSession.transfer = spoil_memory
+elif kind == "error":
+    MpiIoSession.transfer = fail_on_one_rank
+__main__.main(sys.argv[1:])
+"""
+
+
+def test_wrong_file_is_named(bench, script):
+    program = script(SPOILED.format(kind="file", strategy="cb_nodes"))
+    launch, results = bench(3, "--size", "300KiB", "-w", "contiguous", "-m", "native,native_tuned", "-r", "1",
+                            program=[program], check=False)
+    assert_one_clear_line(launch, 3, "contiguous-mpiio.dat", "byte 1234:", "expected 0x", "found 0x00",
+                          "strategy native_tuned")
+    assert {run["strategy"] for run in results["runs"]} == {"native"}, "what was measured before is kept"
+    assert "wrong data" in results["failure"]
+    assert list(bench.files.glob("*/contiguous-mpiio.dat")), "the wrong file is left for inspection"
+
+
+def test_wrong_read_is_named(bench, script):
+    program = script(SPOILED.format(kind="memory", strategy=""))
+    launch, _ = bench(3, "--size", "300KiB", "-w", "contiguous", "-m", "native", "-r", "1", program=[program],
+                      check=False)
+    # rank 1 of 3 reads the segment of rank 2
+    assert_one_clear_line(launch, 3, "wrong data read", f"byte {2 * (300 * 1024 // 24) * 8 + 10}:", "found by rank 1")
+
+
+@pytest.mark.parametrize("ranks", [3, 5])
+def test_error_of_one_rank_ends_all(bench, script, ranks):
+    program = script(SPOILED.format(kind="error", strategy=""))
+    workload = "contiguous" if ranks == 3 else "btio"
+    launch, results = bench(ranks, "--size", "300KiB", "-w", workload, "-m", "native", "-r", "1",
+                            program=[program], check=False)
+    assert_one_clear_line(launch, 1, "No space left on device", "rank 2, 1 of")
+    assert results["runs"] == []
+    assert not list(bench.files.iterdir()), "bench files are left behind"

@@ -1,0 +1,93 @@
+"""Compile modules of csrc that need no MPI, apart from the library, so that what it does not export can be tested.
+
+Programs run under the address and undefined-behaviour sanitizers: reading one byte too far fails the test.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CSRC = ROOT / "csrc"
+MODULES = ("common", "access", "layout", "partition", "storage")
+FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g", "-O1")
+SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
+
+
+@cache
+def _scratch() -> pathlib.Path:
+    folder = tempfile.TemporaryDirectory(prefix="mpiio_ext_c_")
+    _keep.append(folder)
+    return pathlib.Path(folder.name)
+
+
+_keep: list[tempfile.TemporaryDirectory[str]] = []  # deleted when the process ends
+
+
+def compiler() -> str:
+    """Return a C compiler, or skip the test."""
+    name = os.environ.get("CC", "cc")
+    if shutil.which(name) is None:
+        pytest.skip(f"no C compiler ({name})")
+    return name
+
+
+def sources(*modules: str) -> list[str]:
+    """Return the C files of modules, and of common what needs no MPI."""
+    found = [str(CSRC / "common" / "mpiox_error.c")]
+    for module in modules:
+        found += sorted(str(p) for p in (CSRC / module).glob("*.c"))
+    return found
+
+
+def includes() -> list[str]:
+    return [f"-I{CSRC / module}" for module in MODULES]
+
+
+def compile_c(command: Sequence[str], output: str) -> pathlib.Path:
+    """Run a compile command; its messages are the failure's."""
+    path = _scratch() / output
+    done = subprocess.run([*command, "-o", str(path)], capture_output=True, text=True, timeout=300)
+    if done.returncode != 0:
+        pytest.fail(f"{' '.join(command)}\n{done.stderr}")
+    return path
+
+
+@cache
+def program(source: str, *modules: str) -> pathlib.Path:
+    """Compile tests/c/SOURCE with modules of csrc under address and undefined-behaviour sanitizers."""
+    files = [str(ROOT / "tests" / "c" / source), *sources(*modules)]
+    command = [compiler(), *FLAGS, *SANITIZE, *includes(), f"-I{ROOT / 'tests' / 'c'}", *files]
+    return compile_c(command, pathlib.Path(source).stem)
+
+
+@cache
+def shared(*modules: str) -> pathlib.Path:
+    """Compile modules of csrc into a shared object, under the undefined-behaviour sanitizer."""
+    command = [compiler(), *FLAGS, "-fsanitize=undefined", "-fno-sanitize-recover=all", "-fPIC", "-shared"]
+    return compile_c([*command, *includes(), *sources(*modules)], f"lib{'_'.join(modules)}.so")
+
+
+def run(
+    path: pathlib.Path, *arguments: str, timeout: int = 120, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a compiled program."""
+    clean = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "MPIOX_FAULT")}
+    return subprocess.run(
+        [str(path), *arguments], capture_output=True, text=True, timeout=timeout, env=clean | environment
+    )
+
+
+def check(path: pathlib.Path, *arguments: str, timeout: int = 120, **environment: str) -> str:
+    """Run a compiled program that must succeed; return what it printed."""
+    done = run(path, *arguments, timeout=timeout, **environment)
+    assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout

@@ -1,0 +1,247 @@
+"""Run Python scripts, modules and C programs under mpirun, each under a timeout that leaves no process behind.
+
+MPI is never initialised in the calling process: the family of the running virtual environment is learnt from the
+environment variable ``MPI`` or, failing that, from a child process. Every process of a launch carries a marker in its
+environment, so that a launch which is out of time is ended as a whole even where the starter put its children into
+sessions and process groups of their own.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+MARKER = "MPIOX_TEST_LAUNCH"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TAIL_BYTES = 6000
+#: Set when a developer's shell forces hints on every program: tests must see the defaults unless they set them.
+SCRUBBED = ("MPIOX_HINTS", "MPIOX_HINTS_FILE", "MPIOX_SITE_FILE", "MPIOX_STATS", "MPIOX_FAULT", "MPIOX_RANKS_PER_NODE",
+            "LD_PRELOAD")
+
+
+class LaunchError(AssertionError):
+    """A launch ended with a non-zero status or ran out of time; the message holds the end of its output."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """What one launch did.
+
+    Attributes
+    ----------
+    command : the complete command line.
+    returncode : exit status; negative for a signal.
+    stdout, stderr : complete output, decoded with replacement.
+    timed_out : whether the launch was ended because its time was up.
+    elapsed_s : wall-clock seconds.
+    """
+
+    command: tuple[str, ...]
+    returncode: int
+    stdout: str
+    stderr: str
+    timed_out: bool
+    elapsed_s: float
+
+    def describe(self) -> str:
+        """Return the command, the status and the end of both outputs, bounded in length."""
+        state = "timed out" if self.timed_out else f"exit status {self.returncode}"
+        return (
+            f"{' '.join(self.command)}\n{state} after {self.elapsed_s:.1f} s\n"
+            f"--- stdout (end) ---\n{self.stdout[-TAIL_BYTES:]}\n--- stderr (end) ---\n{self.stderr[-TAIL_BYTES:]}"
+        )
+
+
+@functools.cache
+def library_version() -> str:
+    """Return the MPI library's version text as a child process sees it, or "" when there is no working MPI."""
+    probe = "from mpi4py import MPI; print(MPI.Get_library_version())"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", probe], env=base_environment(), capture_output=True, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip("\0\n ") if done.returncode == 0 else ""
+
+
+@functools.cache
+def mpi_family() -> str | None:
+    """Return "openmpi" or "mpich" for the running virtual environment, None when it has no working MPI."""
+    text = library_version()
+    for needle, family in (("Open MPI", "openmpi"), ("MPICH", "mpich")):
+        if needle in text:
+            return family
+    return None
+
+
+def starter() -> str | None:
+    """Return the path of mpiexec or mpirun that belongs to the MPI library of this environment."""
+    own = pathlib.Path(sys.prefix) / "bin" / "mpiexec"
+    if own.exists():
+        return str(own)
+    return shutil.which("mpirun.openmpi" if mpi_family() == "openmpi" else "mpiexec.mpich") or shutil.which("mpirun")
+
+
+def base_environment() -> dict[str, str]:
+    """Return the environment of every launch: this one, without the library's settings, made fit for any machine."""
+    environment = {name: value for name, value in os.environ.items() if name not in SCRUBBED}
+    environment |= {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+        "OMPI_MCA_btl_base_warn_component_unused": "0",
+        "PYTHONFAULTHANDLER": "1",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    return environment
+
+
+def library_path() -> str | None:
+    """Return the path of libmpiio_ext.so of the installed package, None when it is not installed."""
+    code = "import mpiio_ext; print(mpiio_ext.get_library())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=base_environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def preload_environment() -> dict[str, str]:
+    """Return the variables that put libmpiio_ext.so under an unchanged program."""
+    path = library_path()
+    if path is None:
+        raise LaunchError("mpiio_ext is not installed in this environment")
+    return {"LD_PRELOAD": path}
+
+
+def mpi_run(
+    program: Sequence[str | os.PathLike[str]],
+    ranks: int,
+    *,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float = 60.0,
+    cwd: str | os.PathLike[str] | None = None,
+    preload: bool = False,
+    check: bool = True,
+) -> Launch:
+    """Run ``program`` (an executable with arguments) on ``ranks`` ranks.
+
+    Parameters
+    ----------
+    program : command line; use :func:`python_run` for scripts and modules.
+    ranks : number of processes.
+    env : variables laid over :func:`base_environment`; they reach every rank.
+    timeout_s : after this many seconds the whole launch is killed and ``timed_out`` set.
+    cwd : working folder of all ranks.
+    preload : put the library under the program by LD_PRELOAD.
+    check : raise :class:`LaunchError` unless the launch ended by itself with status 0.
+    """
+    mpiexec = starter()
+    if mpiexec is None:
+        raise LaunchError("no mpiexec found for this environment")
+    settings = dict(env or {})
+    if preload:
+        settings |= preload_environment()
+    command = [mpiexec, "-n", str(ranks)]
+    if "LD_PRELOAD" in settings:  # the starter itself is not an MPI program: only the ranks get it
+        command += ["env", f"LD_PRELOAD={settings.pop('LD_PRELOAD')}"]
+    command += [os.fspath(word) for word in program]
+    return run_bounded(command, env=base_environment() | settings, timeout_s=timeout_s, cwd=cwd, check=check)
+
+
+def python_run(
+    arguments: Sequence[str | os.PathLike[str]],
+    ranks: int,
+    *,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float = 60.0,
+    cwd: str | os.PathLike[str] | None = None,
+    preload: bool = False,
+    check: bool = True,
+) -> Launch:
+    """Run this environment's Python with ``arguments`` (a script's path, or "-m", "module", …) on ``ranks`` ranks."""
+    program: list[str | os.PathLike[str]] = [sys.executable, *arguments]
+    return mpi_run(program, ranks, env=env, timeout_s=timeout_s, cwd=cwd, preload=preload, check=check)
+
+
+def run_bounded(
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    timeout_s: float,
+    cwd: str | os.PathLike[str] | None = None,
+    check: bool = True,
+) -> Launch:
+    """Run any command; nothing it started is alive when this returns."""
+    marker = uuid.uuid4().hex
+    started_s = time.monotonic()
+    timed_out = False
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen(
+            command, env={**env, MARKER: marker}, cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+            start_new_session=True,
+        )
+        try:
+            process.wait(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+        finally:
+            end_marked(marker, process)
+        texts = []
+        for stream in (out, err):
+            stream.seek(0)
+            texts.append(stream.read().decode(errors="replace"))
+    launch = Launch(
+        command=tuple(command), returncode=process.returncode, stdout=texts[0], stderr=texts[1], timed_out=timed_out,
+        elapsed_s=time.monotonic() - started_s,
+    )
+    if check and (timed_out or launch.returncode != 0):
+        raise LaunchError(launch.describe())
+    return launch
+
+
+def marked_processes(marker: str) -> list[int]:
+    """Return the ids of all living processes that were started with ``marker`` in their environment."""
+    needle = f"{MARKER}={marker}".encode()
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if needle in (entry / "environ").read_bytes():
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+    return found
+
+
+def end_marked(marker: str, process: subprocess.Popen[bytes]) -> None:
+    """End the starter politely, then everything that carries the marker for certain."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(timeout=3)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    for _ in range(50):
+        left = marked_processes(marker)
+        if not left:
+            break
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        time.sleep(0.02)
+    process.wait(timeout=10)

@@ -1,0 +1,348 @@
+"""Patterns, shapes and workloads of the bench against brute force, without MPI."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpiio_ext.bench import workloads
+from mpiio_ext.bench.pattern import POISON, fill_pieces, fill_range, salt_of_run
+from mpiio_ext.bench.shapes import DOUBLE, Block, Contiguous, Darray, Element, Indexed, Sequence, Vector, coalesce
+from mpiio_ext.bench.workloads import Sizes
+from mpiio_ext.bench.workloads.base import balanced_grid, bytes_text
+from mpiio_ext.bench.workloads.btio import BTIO
+
+RANKS = range(1, 10)
+SMALL = Sizes(file_bytes=40 * 1000, blocks_bytes=(64, 7, 24), piece_bytes=256, ghost=2, steps=2, transfer_bytes=1000)
+
+
+def byte_at(offset: int) -> int:
+    """The pattern's formula in plain Python integers."""
+    word = offset // 8 * 0x9E3779B97F4A7C15 % 2**64
+    word ^= word >> 29
+    word = word * 0xBF58476D1CE4E5B9 % 2**64
+    word ^= word >> 32
+    return (word >> (8 * (offset % 8)) & 0xFF) | 1
+
+
+def expand(offsets, lengths):
+    """Every byte offset of the pieces, in order."""
+    return np.concatenate([np.arange(o, o + n) for o, n in zip(offsets, lengths, strict=True)] or [np.zeros(0, int)])
+
+
+def small_variants(ranks):
+    return workloads.create(tuple(workloads.REGISTRY), SMALL, ranks)
+
+
+# ---- pattern ----
+
+
+@pytest.mark.parametrize("offset", [0, 1, 7, 8, 12345, 2**31 - 3, 2**40 + 5])
+def test_range_follows_the_formula(offset):
+    out = np.zeros(50, np.uint8)
+    fill_range(out, offset)
+    assert out.tolist() == [byte_at(offset + i) for i in range(50)]
+
+
+def test_long_range_has_no_seam():
+    whole = np.zeros(1_000_003, np.uint8)
+    fill_range(whole, 5)
+    for begin in (0, 262_139, 262_140, 524_288, 999_990):
+        part = np.zeros(13, np.uint8)
+        fill_range(part, 5 + begin)
+        assert (whole[begin : begin + 13] == part).all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 900), st.integers(1, 9000)), min_size=1, max_size=40), st.sampled_from([1, 8]))
+@settings(deadline=None, max_examples=60)
+def test_pieces_are_ranges_one_after_the_other(gaps_and_lengths, unit):
+    offsets, lengths, position = [], [], 0
+    for gap, length in gaps_and_lengths:
+        position += gap * unit
+        offsets.append(position)
+        lengths.append(length * unit)
+        position += length * unit
+    out = np.zeros(sum(lengths), np.uint8)
+    fill_pieces(out, np.array(offsets), np.array(lengths))
+    done = 0
+    for offset, length in zip(offsets, lengths, strict=True):
+        expected = np.zeros(length, np.uint8)
+        fill_range(expected, offset)
+        assert (out[done : done + length] == expected).all()
+        done += length
+
+
+def test_many_short_pieces_cross_the_batches():
+    offsets = np.arange(0, 40_000 * 24, 24)
+    lengths = np.full(offsets.size, 8)
+    lengths[[100, 20_000]] = 24
+    out = np.zeros(int(lengths.sum()), np.uint8)
+    fill_pieces(out, offsets, lengths)
+    expected = np.zeros(40_000 * 24, np.uint8)
+    fill_range(expected, 0)
+    assert (out == expected[expand(offsets, lengths)]).all()
+
+
+def test_written_bytes_are_never_zero_nor_poison():
+    out = np.zeros(100_000, np.uint8)
+    fill_range(out, 3)
+    for run in range(300):
+        salted = out[:5000] ^ salt_of_run(run)
+        assert salted.all()
+        assert not (salted == (POISON ^ salt_of_run(run))).any()
+        assert salt_of_run(run) != salt_of_run(run + 1)
+
+
+# ---- shapes ----
+
+
+def reference_block(block):
+    unit = block.element.size_bytes
+    index = np.arange(math.prod(block.sizes) * unit).reshape(*block.sizes, unit)
+    window = tuple(slice(s, s + n) for s, n in zip(block.starts, block.subsizes, strict=True))
+    return index[window].reshape(-1)
+
+
+@st.composite
+def blocks(draw):
+    dimensions = draw(st.integers(1, 4))
+    sizes = tuple(draw(st.integers(1, 5)) for _ in range(dimensions))
+    starts = tuple(draw(st.integers(0, size - 1)) for size in sizes)
+    counts = tuple(draw(st.integers(1, size - start)) for size, start in zip(sizes, starts, strict=True))
+    element = draw(st.sampled_from([Element(), DOUBLE, Element(basic_bytes=8, count=5)]))
+    return Block(element=element, sizes=sizes, subsizes=counts, starts=starts)
+
+
+@given(blocks())
+@settings(deadline=None)
+def test_block_enumerates_and_scatters_as_numpy_slices(block):
+    expected = reference_block(block)
+    assert (expand(*block.pieces()) == expected).all()
+    assert block.size_bytes == expected.size
+    packed = np.random.default_rng(1).integers(0, 256, block.size_bytes).astype(np.uint8)
+    memory, by_pieces = np.zeros((2, block.extent_bytes), np.uint8)
+    block.scatter(memory, packed)
+    by_pieces[expected] = packed
+    assert (memory == by_pieces).all()
+
+
+def test_vector_indexed_sequence():
+    vector = Vector(element=DOUBLE, count=3, block=2, stride=5)
+    assert expand(*vector.pieces()).tolist() == [40 * i + j for i in range(3) for j in range(16)]
+    assert (vector.size_bytes, vector.extent_bytes) == (48, 120)
+    indexed = Indexed(offsets_bytes=np.array([3, 4, 9]), lengths_bytes=np.array([1, 2, 4]), whole_bytes=20)
+    assert [x.tolist() for x in indexed.pieces()] == [[3, 9], [3, 4]]
+    both = Sequence(parts=(indexed, Contiguous(element=DOUBLE, count=1)))
+    assert expand(*both.pieces()).tolist() == [3, 4, 5, 9, 10, 11, 12, *range(8)]
+    memory = np.zeros(20, np.uint8)
+    indexed.scatter(memory, np.arange(1, 8, dtype=np.uint8))
+    assert memory.tolist() == [0, 0, 0, 1, 2, 3, 0, 0, 0, 4, 5, 6, 7, *[0] * 7]
+
+
+def test_coalesce_keeps_order_and_drops_empty():
+    offsets, lengths = coalesce(np.array([8, 10, 0, 4, 99]), np.array([2, 2, 4, 1, 0]))
+    assert (offsets.tolist(), lengths.tolist()) == ([8, 0], [4, 5])
+
+
+@pytest.mark.parametrize("size, parts", list(itertools.product(range(1, 9), range(1, 6))))
+def test_darray_is_the_standards_block_distribution(size, parts):
+    owner = [i // math.ceil(size / parts) for i in range(size)]
+    for rank in range(parts):
+        part = Darray(element=Element(), sizes=(size,), grid=(parts,), rank=rank)
+        assert expand(*part.pieces()).tolist() == [i for i in range(size) if owner[i] == rank]
+
+
+@pytest.mark.parametrize("ranks", range(1, 65))
+def test_balanced_grid(ranks):
+    for dimensions in (1, 2, 3):
+        grid = balanced_grid(ranks, dimensions)
+        assert math.prod(grid) == ranks
+        assert list(grid) == sorted(grid, reverse=True)
+        every = itertools.product(*[[d for d in range(1, ranks + 1) if ranks % d == 0]] * dimensions)
+        best = min(max(g) - min(g) for g in every if math.prod(g) == ranks)
+        assert grid[0] - grid[-1] == best
+
+
+# ---- workloads: each owner formula again, naively ----
+
+
+def owners(workload):
+    """Rank that writes each byte of the file, -1 for nobody, from the workload's documented layout."""
+    out = np.full(workload.extent_bytes, -1)
+    ranks = workload.ranks
+    match workload.name:
+        case "contiguous":
+            return np.arange(out.size) // (out.size // ranks)
+        case "interleaved":
+            return np.arange(out.size) // workload.block_bytes % ranks
+        case "block3d":
+            n, grid = workload.edge, balanced_grid(ranks, 3)
+            coordinate = [np.arange(n) // math.ceil(n / parts) for parts in grid]
+            z, y, x = np.meshgrid(*coordinate, indexing="ij")
+            return np.repeat(((z * grid[1] + y) * grid[2] + x).reshape(-1), 8)
+        case "tiles2d":
+            rows, columns = balanced_grid(ranks, 2)
+            g, (height, width) = workload.ghost, workload.tile
+            field = np.full((rows * height + 2 * g, columns * width + 2 * g), -1)
+            for y, x in np.ndindex(rows * height, columns * width):
+                field[y + g, x + g] = y // height * columns + x // width
+            return np.repeat(field.reshape(-1), 8)
+        case "btio":
+            return np.tile(np.repeat(bt_owner(workload.grid, math.isqrt(ranks)).reshape(-1), 40), workload.steps)
+        case "random":
+            assert workload.mask(0, out.size) is not None
+            return None
+    raise AssertionError(workload.name)
+
+
+def bt_owner(n, p):
+    """Owner of each grid point, following make_set.f of NAS BT: cell by cell, with its 1-based coordinates."""
+    owner = np.full((n, n, n), -1)
+    size, excess = divmod(n, p)
+
+    def span(coordinate):  # 1-based, as there
+        if coordinate <= excess:
+            low = (coordinate - 1) * (size + 1)
+            return slice(low, low + size + 1)
+        low = excess * (size + 1) + (coordinate - excess - 1) * size
+        return slice(low, low + size)
+
+    for node in range(p * p):
+        x, y, z = node % p, node // p, 0
+        for _ in range(p):
+            assert (owner[span(z + 1), span(y + 1), span(x + 1)] == -1).all()
+            owner[span(z + 1), span(y + 1), span(x + 1)] = node
+            x, y, z = (x + 1) % p, (y - 1 + p) % p, z + 1
+    return owner
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_ranks_cover_each_byte_once_and_nothing_else(ranks):
+    for workload in small_variants(ranks):
+        written = np.zeros(workload.extent_bytes, int)
+        by_plan = np.full(workload.extent_bytes, -1)
+        calls = set()
+        for rank in range(workload.ranks):
+            plan = workload.write_plan(rank)
+            calls.add(len(plan.calls))
+            for call in plan.calls:
+                every = expand(*plan.file_pieces(call))
+                assert every.size == call.memory.size_bytes
+                written[every] += 1
+                by_plan[every] = rank
+        assert len(calls) == 1, f"{workload.key}: ranks with different numbers of collective calls"
+        mask = workload.mask(0, workload.extent_bytes)
+        expected = np.ones(written.size, bool) if mask is None else mask
+        assert (written == expected).all(), workload.key
+        naive = owners(workload)
+        if naive is not None:
+            assert (by_plan == naive).all(), workload.key
+        assert workload.written_end_bytes == np.flatnonzero(written)[-1] + 1
+
+
+@pytest.mark.parametrize("ranks", [1, 3, 4])
+def test_mask_of_a_range_is_a_part_of_the_whole(ranks):
+    for workload in small_variants(ranks):
+        whole = workload.mask(0, workload.extent_bytes)
+        if whole is None:
+            continue
+        for begin, end in ((0, 1), (1, 2), (13, 4001), (workload.extent_bytes - 5, workload.extent_bytes)):
+            assert (workload.mask(begin, end) == whole[begin:end]).all(), (workload.key, begin, end)
+
+
+def test_random_has_gaps_and_every_alignment():
+    (workload,) = workloads.create(("random",), Sizes(file_bytes=1 << 20), 4)
+    assert 0.2 < workload.mask(0, 1 << 20).mean() < 0.6
+    offsets, _ = workload.write_plan(2).file.pieces()
+    assert set(offsets % 8) == set(range(8))
+    (again,) = workloads.create(("random",), Sizes(file_bytes=1 << 20), 4)
+    (other,) = workloads.create(("random",), Sizes(file_bytes=1 << 20, seed=2), 4)
+    assert (again.write_plan(0).file.pieces()[0] == workload.write_plan(0).file.pieces()[0]).all()
+    assert other.write_plan(0).file.pieces()[0][:5].tolist() != workload.write_plan(0).file.pieces()[0][:5].tolist()
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4, 6])
+def test_tiles_read_their_ghost_cells_from_the_neighbours(ranks):
+    (workload,) = workloads.create(("tiles2d",), SMALL, ranks)
+    rows, columns = balanced_grid(ranks, 2)
+    g, (height, width) = workload.ghost, workload.tile
+    pitch = columns * width + 2 * g
+    for rank in range(ranks):
+        y0, x0 = rank // columns * height, rank % columns * width
+        expected = [
+            ((y + g) * pitch + x + g) * 8 + b
+            for y in range(max(0, y0 - g), min(rows * height, y0 + height + g))
+            for x in range(max(0, x0 - g), min(columns * width, x0 + width + g))
+            for b in range(8)
+        ]
+        plan = workload.read_plan(rank)
+        assert expand(*plan.file_pieces(plan.calls[0])).tolist() == expected
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_image_holds_the_byte_of_its_file_offset_or_poison(ranks):
+    for workload in small_variants(ranks):
+        for rank in {0, workload.ranks - 1}:
+            for plan in (workload.write_plan(rank), workload.read_plan(rank), workload.read_plan(rank).packed()):
+                image = plan.image()
+                assert image.size == plan.buffer_bytes
+                assert (image != POISON).sum() == plan.data_bytes
+                for index in np.random.default_rng(rank).integers(0, max(image.size, 1), min(image.size, 60)):
+                    offset = plan.locate(int(index))
+                    assert image[index] == (POISON if offset is None else byte_at(offset)), workload.key
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_dataset_parts_are_the_same_bytes_in_the_same_order(ranks):
+    for workload in small_variants(ranks):
+        if workload.array_shape is None:
+            continue
+        assert math.prod(workload.array_shape) * 8 == workload.extent_bytes
+        for rank in range(workload.ranks):
+            plan = workload.write_plan(rank)
+            for call, slabs in zip(plan.calls, workload.array_slabs(rank), strict=True):
+                of_slabs = [
+                    reference_block(Block(element=DOUBLE, sizes=workload.array_shape, subsizes=count, starts=start))
+                    for start, count in slabs
+                ]
+                in_dataset = np.concatenate([*of_slabs, np.zeros(0, int)])
+                assert (in_dataset == expand(*plan.file_pieces(call))).all(), workload.key
+                # HDF5 transfers a union of slabs in row-major order, whatever the order in which they were selected.
+                assert (np.diff(in_dataset) > 0).all(), workload.key
+
+
+@pytest.mark.parametrize("ranks, taking_part", [(1, 1), (2, 1), (3, 1), (4, 4), (5, 4), (8, 4), (9, 9)])
+def test_btio_takes_the_largest_square(ranks, taking_part):
+    (workload,) = BTIO.create(SMALL, ranks)
+    assert workload.ranks == taking_part
+    assert (workload.note != "") == (ranks != taking_part)
+
+
+def test_zero_size_ranks_take_part_with_nothing():
+    (workload,) = workloads.create(("block3d",), Sizes(file_bytes=5**3 * 8), 4 * 4 * 4)
+    empty = [rank for rank in range(64) if workload.write_plan(rank).data_bytes == 0]
+    assert empty, "5 elements over 4 processes in blocks of 2 leave the last one nothing"
+    assert all(len(workload.write_plan(rank).calls) == 1 for rank in empty)
+
+
+@pytest.mark.parametrize("name", list(workloads.REGISTRY))
+def test_too_small_a_file_is_an_argument_error(name):
+    with pytest.raises(ValueError, match=name):
+        workloads.create((name,), Sizes(file_bytes=3, steps=4), 4)
+
+
+@pytest.mark.parametrize("name", list(workloads.REGISTRY))
+@pytest.mark.parametrize("size", [1 << 20, 10_000_019, 64 << 20])
+def test_files_are_no_larger_than_asked_for_and_not_much_smaller(name, size):
+    for workload in workloads.create((name,), Sizes(file_bytes=size), 4):
+        assert 0.8 * size < workload.extent_bytes <= size
+
+
+@pytest.mark.parametrize("count, text", [(8, "8 B"), (1000, "1000 B"), (65536, "64 KiB"), (3 << 20, "3 MiB")])
+def test_bytes_text(count, text):
+    assert bytes_text(count) == text

@@ -1,0 +1,342 @@
+"""Verification, options, strategies, results and picture of the bench, without MPI."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import click
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+from mpiio_ext.bench import workloads
+from mpiio_ext.bench.environment import file_system_of
+from mpiio_ext.bench.options import PRESETS, Options, command
+from mpiio_ext.bench.pattern import fill_range
+from mpiio_ext.bench.plot import plot_ratios
+from mpiio_ext.bench.results import Absent, Row, Summary, summarize, with_ratios, write_results
+from mpiio_ext.bench.runner import Runner, _with_counters
+from mpiio_ext.bench.strategies import DEFAULT, METHODS, parse_strategy
+from mpiio_ext.bench.table import print_table
+from mpiio_ext.bench.verify import check_buffer, check_file
+from mpiio_ext.bench.workloads import Sizes
+
+SALT = 6
+SIZES = Sizes(file_bytes=3_000_000, blocks_bytes=(4096,))
+
+
+def parse(*arguments: str) -> Options:
+    options = command.main(args=list(arguments), standalone_mode=False)
+    assert isinstance(options, Options)
+    return options
+
+
+# ---- verification ----
+
+
+def make_file(path: Path, name: str, start: int = 0):
+    (workload,) = workloads.create((name,), SIZES, 4)
+    content = np.zeros(workload.extent_bytes, np.uint8)
+    fill_range(content, 0)
+    content ^= SALT
+    mask = workload.mask(0, content.size)
+    if mask is not None:
+        content[~mask] = 0
+    content = content[: workload.written_end_bytes]
+    path.write_bytes(b"h" * start + content.tobytes())
+    return workload, mask
+
+
+def check(path, workload, *, start=0, raw=True, salt=SALT):
+    found = [
+        check_file(path, workload, salt=salt, start_bytes=start, raw=raw, rank=rank, ranks=3) for rank in range(3)
+    ]
+    return min((f for f in found if f is not None), key=lambda f: f.offset_bytes, default=None)
+
+
+@pytest.mark.parametrize("name", list(workloads.REGISTRY))
+def test_right_file_passes_and_each_kind_of_fault_is_found(tmp_path, name):
+    path = tmp_path / "f"
+    workload, mask = make_file(path, name)
+    good = bytearray(path.read_bytes())
+    assert check(path, workload) is None
+
+    stale = check(path, workload, salt=SALT + 2)
+    assert stale is not None
+
+    for offset in (0 if mask is None else int(np.flatnonzero(mask)[0]), 1_048_577, len(good) - 1):
+        bad = bytearray(good)
+        bad[offset] ^= 0x10
+        path.write_bytes(bad)
+        mismatch = check(path, workload)
+        assert mismatch is not None
+        assert mismatch.offset_bytes == offset
+        assert mismatch.expected.startswith(f"0x{good[offset]:02x}")
+        assert mismatch.found == f"0x{bad[offset]:02x}"
+
+    path.write_bytes(good[:-1])
+    assert check(path, workload).offset_bytes == len(good) - 1
+    assert check(path, workload, raw=False).found == "end of file"
+    path.write_bytes(good + b"\0")
+    assert f"a file of {len(good) + 1} bytes" in str(check(path, workload))
+    if mask is not None:
+        gap = int(np.flatnonzero(~mask[: len(good)])[-1])
+        bad = bytearray(good)
+        bad[gap] = 1
+        path.write_bytes(bad)
+        mismatch = check(path, workload)
+        assert (mismatch.offset_bytes, mismatch.expected) == (gap, "0x00 (no rank writes this byte)")
+
+
+def test_swapped_blocks_are_found(tmp_path):
+    path = tmp_path / "f"
+    workload, _ = make_file(path, "interleaved")
+    content = bytearray(path.read_bytes())
+    content[4096:8192], content[8192:12288] = content[8192:12288], content[4096:8192]
+    path.write_bytes(content)
+    assert 4096 <= check(path, workload).offset_bytes < 4200
+
+
+def test_dataset_inside_a_file(tmp_path):
+    path = tmp_path / "f"
+    workload, _ = make_file(path, "block3d", start=2048)
+    assert check(path, workload, start=2048, raw=False) is None
+    content = bytearray(path.read_bytes())
+    content[2048 + 77] ^= 2
+    path.write_bytes(content)
+    assert check(path, workload, start=2048, raw=False).offset_bytes == 2048 + 77
+
+
+@pytest.mark.parametrize("name", ["tiles2d", "btio", "random"])
+def test_buffer_is_compared_with_its_surroundings(name):
+    (workload,) = workloads.create((name,), SIZES, 4)
+    plan = workload.read_plan(1)
+    image = plan.image()
+    buffer = image ^ np.uint8(SALT)
+    assert check_buffer(buffer, image, plan, salt=SALT, start_bytes=0) is None
+    inside = next(i for i in range(buffer.size // 2, buffer.size) if plan.locate(i) is not None)
+    buffer[inside] ^= 4
+    mismatch = check_buffer(buffer, image, plan, salt=SALT, start_bytes=512)
+    assert mismatch.offset_bytes == 512 + plan.locate(inside)
+    buffer[inside] ^= 4
+    outside = next((i for i in range(buffer.size) if plan.locate(i) is None), None)
+    if outside is not None:
+        buffer[outside] ^= 4
+        assert f"memory byte {outside}," in str(check_buffer(buffer, image, plan, salt=SALT, start_bytes=0))
+
+
+# ---- strategies and options ----
+
+
+def test_strategies_have_the_hints_of_their_names():
+    assert dict(parse_strategy("native").hints) == {"mpiox_enable": "false"}
+    assert parse_strategy("native_tuned").hints_for(6)["cb_nodes"] == "6"
+    for method in METHODS:
+        hints = dict(parse_strategy(method).hints)
+        assert (hints["mpiox_partition"], hints["mpiox_exchange"]) == (method, "two_phase")
+    modified = parse_strategy("aligned+stripe_size_io+cb_nodes=2")
+    assert dict(modified.hints)["mpiox_stripe_size_io"] == "true"
+    assert dict(modified.hints)["cb_nodes"] == "2"
+    assert not modified.native
+
+
+@pytest.mark.parametrize("text, message", [
+    ("group_cylic", "did you mean 'group_cyclic'"), ("even+", "bad modifier"), ("even+fast", "bad modifier"),
+    ("native+stripe_size_io", "bad modifier"), ("zzz", "one of native"),
+])
+def test_bad_strategies(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse_strategy(text)
+
+
+def test_defaults():
+    options = parse()
+    assert options.sizes == Sizes()
+    assert options.workloads == tuple(workloads.REGISTRY)
+    assert tuple(s.name for s in options.strategies) == DEFAULT
+    assert not options.strategies_given
+    assert options.budget_s > 0
+
+
+def test_quick_yields_to_what_is_given():
+    options = parse("--quick", "--size", "1MiB", "-r", "5")
+    assert options.sizes.file_bytes == 1 << 20
+    assert options.repetitions == 5
+    assert options.budget_s == 0
+    assert ",".join(s.name for s in options.strategies) == PRESETS["quick"]["method"]
+    assert not options.strategies_given
+
+
+def test_options_reach_the_sizes():
+    options = parse("-b", "8,64,4KiB", "-w", "interleaved,btio", "-m", "native,even", "-H", "cb_nodes=2",
+                    "--stripe-size", "1MiB", "--stripe-count", "3", "--steps", "7", "--ghost", "0")
+    assert options.sizes.blocks_bytes == (8, 64, 4096)
+    assert (options.sizes.steps, options.sizes.ghost) == (7, 0)
+    assert options.workloads == ("interleaved", "btio")
+    assert options.strategies_given
+    assert options.hints == {"cb_nodes": "2", "striping_unit": "1048576", "striping_factor": "3"}
+
+
+@pytest.mark.parametrize("text, size", [("4096", 4096), ("64KiB", 65536), ("64k", 65536), ("1.5GiB", 3 << 29),
+                                        ("2MB", 2_000_000), ("512B", 512)])
+def test_sizes(text, size):
+    assert parse("--size", text).sizes.file_bytes == size
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--size", "many"], "is not a size"), (["--size", "0"], "at least one byte"), (["--size", "-4"], "is not a size"),
+    (["--block", "64,0"], "at least one byte"), (["--block", ""], "empty"), (["-w", "blok3d"], "mean 'block3d'"),
+    (["-i", "netcdf9"], "one of mpiio"), (["-m", "evn"], "did you mean 'even'"), (["-r", "0"], "repetitions"),
+    (["--hint", "cb_nodes"], "name=value"), (["--nonsense"], "No such option"), (["stray"], "unexpected extra"),
+    (["--piece", "1"], "at least 4"),
+])
+def test_wrong_arguments_are_one_clear_line(arguments, message):
+    with pytest.raises(click.ClickException) as caught:
+        parse(*arguments)
+    assert message in caught.value.format_message()
+
+
+def test_help_names_every_option_workload_and_method(capsys):
+    assert command.main(args=["--help"], standalone_mode=False) == 0
+    text = capsys.readouterr().out
+    for word in [*workloads.REGISTRY, *METHODS, "--path", "--size", "--output", "--native-limit", "Exit status"]:
+        assert word in text
+
+
+# ---- results ----
+
+
+def row(strategy: str, operation: str, repetition: int, bandwidth: float, **more) -> Row:
+    return Row(
+        workload="interleaved", variant="interleaved_64", label="interleaved blocks of 64 B", interface="mpiio",
+        strategy=strategy, operation=operation, repetition=repetition, order=repetition, ranks=4, scaled=False,
+        file_bytes=1000, data_bytes=1000, open_s=0.1, view_s=0.0, data_s=0.001 / bandwidth * 1e3, close_s=0.1,
+        bandwidth_mb_per_s=bandwidth, bandwidth_total_mb_per_s=bandwidth / 2, **more,
+    )
+
+
+def rows() -> list[Row]:
+    out = []
+    for repetition, (native, even) in enumerate([(100, 150), (50, 100), (200, 220)]):
+        for operation, factor in (("write", 1), ("read", 2)):
+            out.append(row("native", operation, repetition, native * factor))
+            out.append(row("even", operation, repetition, even * factor * factor, rounds=3, requests=7,
+                           requests_source="extension", collectives_taken_over=4, native_calls=0))
+    return with_ratios(out)
+
+
+def test_ratio_is_formed_inside_the_repetition_and_then_the_median():
+    summaries = {(s.strategy, s.operation): s for s in summarize(rows())}
+    even = summaries["even", "write"]
+    assert (even.ratio_to_native, even.ratio_to_native_min, even.ratio_to_native_max) == (1.5, 1.1, 2.0)
+    assert (even.bandwidth_median_mb_per_s, even.bandwidth_min_mb_per_s, even.bandwidth_max_mb_per_s) == (150, 100, 220)
+    assert summaries["even", "read"].ratio_to_native == 3.0
+    assert summaries["native", "read"].ratio_to_native == 1.0
+    assert even.repetitions == 3
+    assert even.taken_over is True
+    assert summaries["native", "write"].taken_over is None
+
+
+def test_no_ratio_without_native():
+    summaries = summarize(with_ratios([row("even", "write", 0, 5.0)]))
+    assert summaries[0].ratio_to_native is None
+
+
+def test_files_hold_the_same_rows_and_say_where_they_come_from(tmp_path):
+    paths = write_results(
+        tmp_path, environment={"hosts": ["a"]}, configuration={"repetitions": 3}, rows=rows(),
+        absent=[Absent(what="HDF5", reason="none")], failure=None,
+    )
+    assert [path.name for path in paths] == ["results.json", "runs.parquet", "summary.parquet"]
+    document = json.loads(paths[0].read_text())
+    assert document["schema_version"] == 1
+    assert document["absent"] == [{"what": "HDF5", "reason": "none"}]
+    for path, key in ((paths[1], "runs"), (paths[2], "summary")):
+        table = pq.read_table(path)
+        assert table.to_pylist() == document[key]
+        assert json.loads(table.schema.metadata[b"mpiio_ext.bench.environment"]) == {"hosts": ["a"]}
+
+
+def test_empty_results_still_have_their_schema(tmp_path):
+    paths = write_results(tmp_path, environment={}, configuration={}, rows=[], absent=[], failure="no space")
+    assert pq.read_table(paths[1]).num_rows == 0
+    assert "bandwidth_mb_per_s" in pq.read_table(paths[1]).column_names
+    assert json.loads(paths[0].read_text())["failure"] == "no space"
+
+
+def test_every_measured_column_carries_its_unit():
+    pure = {"rounds", "requests", "messages", "ranks", "repetition", "repetitions", "order", "collectives_taken_over",
+            "native_calls", "ratio_to_native", "ratio_to_native_min", "ratio_to_native_max"}
+    for kind in (Row, Summary):
+        for name, annotation in kind.__annotations__.items():
+            if annotation.split(" | ")[0] in ("int", "float") and name not in pure:
+                assert name.endswith(("_s", "_bytes", "_mb_per_s")), name
+
+
+def test_table_shows_marks_and_notes():
+    made = [row("native", "write", 0, 10.0, requests=12, requests_source="kernel"),
+            row("even", "write", 0, 20.0, collectives_taken_over=0, native_calls=4)]
+    made[0] = Row(**{**{n: getattr(made[0], n) for n in Row.__slots__}, "scaled": True})
+    text = io.StringIO()
+    print_table(Console(file=text, width=132), summarize(with_ratios(made)))
+    out = text.getvalue()
+    for word in ("interleaved blocks of 64 B [MPI-IO]", "native*", "even!", "~12", "2.00", "smaller file", "passed"):
+        assert word in out
+
+
+def test_picture_only_when_there_is_something_to_compare(tmp_path):
+    assert plot_ratios(summarize(with_ratios([row("native", "write", 0, 1.0)])), tmp_path) == []
+    paths = plot_ratios(summarize(rows()), tmp_path)
+    assert [path.name for path in paths] == ["ratios.svg", "ratios.png"]
+    assert paths[0].read_text().lstrip().startswith("<?xml")
+    assert paths[1].read_bytes().startswith(b"\x89PNG")
+
+
+# ---- runner's arithmetic ----
+
+
+@pytest.mark.parametrize("trials, size, seconds", [
+    ([(100, 1.0)], 400, 4.0), ([(100, 1.0), (200, 2.0)], 400, 4.0), ([(100, 1.0), (200, 4.0)], 400, 16.0),
+    ([(100, 4.0), (200, 1.0)], 400, 2.0), ([(100, 1.0), (200, 1000.0)], 400, 1000 * 2**2.5),
+])
+def test_native_time_is_extrapolated_by_its_growth(trials, size, seconds):
+    assert Runner._predict(trials, size) == pytest.approx(seconds)
+
+
+def counters(**values):
+    names = ("collective_writes", "collective_reads", "native_calls", "rounds", "write_requests", "read_requests",
+             "write_request_bytes", "read_request_bytes", "messages", "message_bytes", "plan_s", "exchange_s", "io_s",
+             "wait_s")
+    return {**dict.fromkeys(names, 0), "partition": "even", "reason": "asked for", **values}
+
+
+def kernel(requests):
+    return SimpleNamespace(write_requests=requests, write_bytes=100 * requests, read_requests=0, read_bytes=0)
+
+
+def test_counters_come_from_the_extension_where_it_worked():
+    base = row("even", "write", 0, 1.0)
+    made = _with_counters(
+        base,
+        [counters(collective_writes=1, rounds=5, write_requests=3, write_request_bytes=30, io_s=0.5),
+         counters(collective_writes=1, rounds=4, write_requests=2, write_request_bytes=20, io_s=0.7)],
+        [[kernel(0), kernel(9)], [kernel(0), kernel(9)]],
+    )
+    assert (made.collectives_taken_over, made.rounds, made.requests, made.request_bytes) == (2, 5, 5, 50)
+    assert (made.requests_source, made.io_s, made.partition) == ("extension", 0.7, "even")
+
+
+def test_counters_come_from_the_kernel_where_it_did_not():
+    base = row("native", "write", 0, 1.0)
+    for counted in ([None, None], [counters(native_calls=1), counters(native_calls=1)]):
+        made = _with_counters(base, counted, [[kernel(1), kernel(9)], [kernel(2), kernel(4)]])
+        assert (made.requests, made.request_bytes, made.requests_source, made.rounds) == (10, 1000, "kernel", None)
+    assert _with_counters(base, [None], [[None, None]]).requests is None
+
+
+def test_file_system_of_proc():
+    assert file_system_of(Path("/proc/self"))[0] == "proc"

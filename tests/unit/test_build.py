@@ -1,0 +1,196 @@
+"""The build: generated sources, structure of the sources, what an installation offers to C programs."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import mpiio_ext
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def load(path: Path) -> ModuleType:
+    """Import a script of the repository that belongs to no package."""
+    spec = importlib.util.spec_from_file_location(f"_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def build() -> ModuleType:
+    return load(ROOT / "build.py")
+
+
+@pytest.fixture(scope="module")
+def check() -> ModuleType:
+    return load(ROOT / ".ci" / "check_sources.py")
+
+
+# ---- generated sources ----------------------------------------------------------------------------------------------
+
+
+def test_generated_files_are_what_build_py_writes(build: ModuleType) -> None:
+    drifted = [build.drift(path, text) for path, text in build.outputs().items()]
+    assert "".join(drifted) == ""
+
+
+def test_every_file_of_generated_is_generated(build: ModuleType) -> None:
+    there = {path.relative_to(ROOT) for path in (ROOT / "csrc" / "generated").iterdir() if path.suffix in {".c", ".h"}}
+    assert there == {path for path in build.outputs() if path.parent.name == "generated"}
+
+
+def test_check_reports_a_drift(
+    build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path, text in build.outputs().items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    for path in (build.HEADER, build.INTERPOSE):
+        if (ROOT / path).exists():
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copytree((ROOT / path).parent, (tmp_path / path).parent, dirs_exist_ok=True)
+    monkeypatch.setattr(build, "ROOT", tmp_path)
+    assert build.main(["--check"]) == 0
+
+    # cffi's own support header is no drift, a declaration is.
+    binding = tmp_path / build.BINDING
+    binding.write_text("/* another release of cffi */\n" + binding.read_text())
+    assert build.main(["--check"]) == 0
+    header = tmp_path / build.HEADER
+    header.write_text(header.read_text().replace("/* cffi: end */", "int mpiio_ext_new(void);\n/* cffi: end */"))
+    capsys.readouterr()
+    assert build.main(["--check"]) == 1
+    assert "mpiio_ext_new" in capsys.readouterr().out
+
+
+def test_binding_has_every_declared_function(build: ModuleType) -> None:
+    from mpiio_ext import _binding
+
+    text = re.sub(r"/\*.*?\*/", "", build.declarations(), flags=re.DOTALL)
+    declared = set(re.findall(r"\b(mpiio_ext_\w+)\s*\(", text))
+    assert declared
+    assert declared <= set(dir(_binding.lib))
+
+
+# ---- structure of the sources ---------------------------------------------------------------------------------------
+
+
+def test_structure_of_the_sources(check: ModuleType) -> None:
+    assert check.problems() == []
+
+
+def test_checks_find_what_they_look_for(check: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "ROOT", tmp_path)
+    csrc = tmp_path / "csrc"
+    for folder in ("common", "access", "stray"):
+        (csrc / folder).mkdir(parents=True)
+    (csrc / "access" / "a.h").write_text("")
+    (csrc / "common" / "b.c").write_text('#include "a.h"\n\nint b(void)\n{\n    return MPI_Barrier(0);\n}\n')
+    (csrc / "stray" / "c.c").write_text("\n")
+    rules = {"common": frozenset[str](), "access": frozenset({"common"})}
+    assert list(check.include_problems(csrc, rules)) == [
+        "csrc/common/b.c:1: common must not include access (csrc/README.md)",
+        "csrc/stray: has no row in csrc/README.md",
+    ]
+    assert list(check.mpi_call_problems(csrc)) == ["csrc/common/b.c:5: calls MPI_Barrier; only PMPI_* may be called"]
+    assert list(check.rule_problems(rules)) == []
+    cyclic = {"common": frozenset({"access"}), "access": frozenset({"common", "nothing"})}
+    assert len(list(check.rule_problems(cyclic))) == 2
+
+    long_c = "static int f(void)\n{\n" + "    g();\n" * 100 + "}\n"
+    assert list(check.length_problems(tmp_path / "x.c", long_c)) == ["x.c:2: function f of 102 lines (at most 100)"]
+    long_py = "def f():\n" + "    g()\n" * 100
+    assert list(check.length_problems(tmp_path / "x.py", long_py)) == ["x.py:1: function f of 101 lines (at most 100)"]
+    assert list(check.length_problems(tmp_path / "x.c", "\n" * 801)) == ["x.c:1: file of 801 lines (at most 800)"]
+    bare = "import delegates\nfrom partitioning.x import y\nfrom . import analytics\nimport mpiio_ext.pioneer\n"
+    assert [line.split(":")[1] for line in check.import_problems(tmp_path / "x.py", bare)] == ["1", "2"]
+
+
+def test_only_the_public_symbols_leave_the_library() -> None:
+    listing = subprocess.run(
+        ["nm", "-D", "--defined-only", mpiio_ext.get_library()], check=True, capture_output=True, text=True, timeout=60
+    ).stdout
+    symbols = {line.split()[-1] for line in listing.splitlines()}
+    assert {"MPI_File_open", "mpiio_ext_version"} <= symbols
+    public = re.compile(r"(MPI_|mpi_|ompi_\w+_f$|mpiio_ext_)")
+    assert sorted(name for name in symbols if not public.match(name)) == []
+
+
+# ---- what an installation offers ------------------------------------------------------------------------------------
+
+PROGRAM = r"""
+#include <mpiio_ext.h>
+#include <stdio.h>
+
+int main(void)
+{
+    printf("%s %s %d\n", mpiio_ext_version(), mpiio_ext_mpi_family(), mpiio_ext_interposed());
+    return 0;
+}
+"""
+
+
+def pkg_config(*arguments: str, folder: Path) -> list[str]:
+    done = subprocess.run(
+        ["pkg-config", *arguments, "mpiio_ext"],
+        env={**os.environ, "PKG_CONFIG_PATH": str(folder)},
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return done.stdout.split()
+
+
+def compiler() -> str:
+    """Return the MPI compiler wrapper of this environment."""
+    own = Path(sys.prefix) / "bin" / "mpicc"
+    return str(own) if own.exists() else "mpicc"
+
+
+@pytest.mark.parametrize("moved", [False, True], ids=["installed", "moved"])
+def test_c_program_links_by_pkg_config(tmp_path: Path, moved: bool) -> None:
+    library = mpiio_ext.get_library()
+    folder = library.parent / "pkgconfig"
+    if moved:  # relocatable: a copy of the tree serves as well
+        shutil.copytree(library.parent, tmp_path / "elsewhere" / "lib")
+        shutil.copytree(mpiio_ext.get_include(), tmp_path / "elsewhere" / "include")
+        folder = tmp_path / "elsewhere" / "lib" / "pkgconfig"
+    assert pkg_config("--modversion", folder=folder) == [mpiio_ext.__version__]
+    flags = pkg_config("--cflags", "--libs", folder=folder)
+    assert any(Path(flag[2:]).resolve() == folder.parent for flag in flags if flag.startswith("-L"))
+    source = tmp_path / "program.c"
+    source.write_text(PROGRAM)
+    subprocess.run([compiler(), str(source), "-o", str(tmp_path / "program"), *flags], check=True, timeout=120)
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    done = subprocess.run(
+        [tmp_path / "program"], env=environment, check=True, capture_output=True, text=True, timeout=60
+    )
+    version, family, interposed = done.stdout.split()
+    assert version == mpiio_ext.__version__
+    assert family in {"openmpi", "mpich"}
+    assert interposed == "1"  # found before the MPI library by link order
+
+
+def test_get_include_and_get_library() -> None:
+    assert (mpiio_ext.get_include() / "mpiio_ext.h").read_text() == (ROOT / "csrc/include/mpiio_ext.h").read_text()
+    assert mpiio_ext.get_library().is_file()
+
+
+def test_library_and_package_agree() -> None:
+    from mpiio_ext._binding import ffi, lib
+
+    assert ffi.string(lib.mpiio_ext_version()).decode() == mpiio_ext.__version__
+    assert ffi.string(lib.mpiio_ext_error_name(-1)).decode() == "out of memory"
+    assert ffi.string(lib.mpiio_ext_error_name(-999)).decode() == "unknown error"

@@ -1,0 +1,107 @@
+"""Loading the library: `import mpiio_ext` early, late, under LD_PRELOAD, from the repository root and elsewhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mpiio_ext
+
+ROOT = Path(__file__).resolve().parents[2]
+MAPPED = ("partitioning", "delegates", "pioneer", "analytics")
+
+
+def run(code: str, *, cwd: Path = ROOT, preload: bool = False) -> subprocess.CompletedProcess[str]:
+    """Run Python code in a fresh process without an MPI launcher."""
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    if preload:
+        environment["LD_PRELOAD"] = str(mpiio_ext.get_library())
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_import_interposes_without_initialising_mpi() -> None:
+    done = run(
+        "import sys, mpiio_ext, ctypes\n"
+        "flag = ctypes.c_int(-1)\n"
+        "ctypes.CDLL(None).PMPI_Initialized(ctypes.byref(flag))\n"
+        "print(mpiio_ext.interposed(), flag.value, 'mpi4py.MPI' in sys.modules)"
+    )
+    assert (done.stdout.split(), done.stderr) == (["True", "0", "False"], "")
+
+
+def test_import_before_mpi4py() -> None:
+    done = run("import mpiio_ext\nfrom mpi4py import MPI\nprint(mpiio_ext.interposed())")
+    assert (done.returncode, done.stdout.strip()) == (0, "True"), done.stderr
+
+
+def test_import_after_mpi4py_says_what_to_do() -> None:
+    done = run(
+        "from mpi4py import MPI\n"
+        "try:\n"
+        "    import mpiio_ext\n"
+        "except ImportError as error:\n"
+        "    print([c.__name__ for c in type(error).__mro__])\n"
+        "    print(error)\n"
+    )
+    assert done.returncode == 0, done.stderr
+    bases, message = done.stdout.strip().split("\n")
+    assert "'MpiioExtError'" in bases
+    assert "mpi4py.MPI" in message
+    assert "import mpiio_ext" in message
+    assert f"LD_PRELOAD={mpiio_ext.get_library()}" in message
+
+
+def test_import_after_mpi4py_under_preload() -> None:
+    done = run("from mpi4py import MPI\nimport mpiio_ext\nprint(mpiio_ext.interposed())", preload=True)
+    assert (done.returncode, done.stdout.strip()) == (0, "True"), done.stderr
+
+
+def test_import_after_another_user_of_mpi() -> None:
+    done = run(
+        "import ctypes, mpiio_ext._load as load_module\n"  # runs mpiio_ext/__init__ and so loads early
+        "print(load_module._loaded_mpi() is not None)"
+    )
+    assert done.stdout.strip() == "True", done.stderr
+    done = run(
+        "import ctypes\n"
+        "for name in ('libmpi.so.40', 'libmpi.so.12'):\n"
+        "    try: ctypes.CDLL(name)\n"
+        "    except OSError: pass\n"
+        "    else: break\n"
+        "else: raise SystemExit('not found')\n"
+        "import mpiio_ext\n"
+    )
+    if done.stderr.strip() == "not found":
+        pytest.skip("the MPI library is not on the linker's path, so that only its users can load it")
+    assert "too late" in done.stderr
+
+
+@pytest.mark.parametrize("folder", ["root", "elsewhere"])
+def test_subpackages_are_found(folder: str, tmp_path: Path) -> None:
+    cwd = ROOT if folder == "root" else tmp_path
+    names = [f"mpiio_ext.{name}" for name in MAPPED]
+    done = run(
+        f"import importlib\nfor name in {names}:\n    print(importlib.import_module(name).__file__)", cwd=cwd
+    )
+    assert done.returncode == 0, done.stderr
+    assert all(Path(path).parent.name == name for path, name in zip(done.stdout.split(), MAPPED, strict=True))
+
+
+def test_subpackages_do_not_leak_into_the_top_level(tmp_path: Path) -> None:
+    done = run(f"import importlib.util as u\nprint([n for n in {MAPPED} if u.find_spec(n)])", cwd=tmp_path)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_errors_are_standard_errors_too() -> None:
+    assert issubclass(mpiio_ext.LoadError, ImportError)
+    assert issubclass(mpiio_ext.ArgumentError, ValueError)
+    assert issubclass(mpiio_ext.FileSystemError, OSError)
+    for name in ("LoadError", "ArgumentError", "FileSystemError"):
+        assert issubclass(getattr(mpiio_ext, name), mpiio_ext.MpiioExtError)

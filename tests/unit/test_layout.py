@@ -1,0 +1,291 @@
+"""What the library learns of a file's layout: file-system table, hints, Lustre's extended attribute."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support import cbuild
+
+CORRUPT = -6
+V1, V3, COMPOSITE, FOREIGN = 0x0BD10BD0, 0x0BD30BD0, 0x0BD60BD0, 0x0BD70BD0
+RAID0, MDT, OVERSTRIPED, RELEASED = 0x001, 0x100, 0x200, 0x80000000
+INIT, STALE, EXTENSION, PARITY = 0x10, 0x01, 0x40, 0x80
+EOF = 2**64 - 1
+MIB = 2**20
+
+
+class Layout(ctypes.Structure):
+    """struct mpiox_layout."""
+
+    _fields_ = (
+        ("fs", ctypes.c_int),
+        ("lock", ctypes.c_int),
+        ("stripe_size", ctypes.c_int64),
+        ("servers", ctypes.c_int32),
+        ("stripe_known", ctypes.c_bool),
+        ("coherent", ctypes.c_bool),
+    )
+
+
+@pytest.fixture(scope="module")
+def lib() -> ctypes.CDLL:
+    lib = ctypes.CDLL(str(cbuild.shared("layout")))
+    lib.mpiox_layout_fs_name.restype = ctypes.c_char_p
+    lib.mpiox_layout_lock_name.restype = ctypes.c_char_p
+    lib.mpiox_layout_from_magic.argtypes = (ctypes.c_uint64, ctypes.POINTER(Layout))
+    lib.mpiox_layout_detect.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int32, ctypes.POINTER(Layout))
+    return lib
+
+
+def plain(stripe_size: int, count: int, *, magic: int = V1, pattern: int = RAID0, objects: int | None = None) -> bytes:
+    """Return a plain layout; `objects` object records (default: as many as the count says)."""
+    head = struct.pack("<II16sIHH", magic, pattern, b"\xaa" * 16, stripe_size, count, 0)
+    if magic == V3:
+        head += b"pool".ljust(16, b"\0")
+    return head + b"\x55" * 24 * (count if objects is None else objects)
+
+
+def composite(*entries: tuple[int, int, int, bytes], size: int | None = None, count: int | None = None) -> bytes:
+    """Return a composite layout of (flags, extent start, extent end, plain layout)."""
+    at = 32 + 48 * len(entries)
+    table, blobs = b"", b""
+    for number, (flags, start, end, blob) in enumerate(entries, start=1):
+        table += struct.pack("<IIQQIIIQI", number, flags, start, end, at + len(blobs), len(blob), 0, 0, 0)
+        blobs += blob
+    total = at + len(blobs) if size is None else size
+    head = struct.pack("<IIIHHH6xQ", COMPOSITE, total, 1, 0, len(entries) if count is None else count, 0, 0)
+    return head + table + blobs
+
+
+PFL = composite(
+    (INIT, 0, MIB, plain(MIB, 1)),
+    (INIT, MIB, 256 * MIB, plain(MIB, 4, magic=V3)),
+    (0, 256 * MIB, EOF, plain(4 * MIB, 16, objects=0)),
+)
+GOOD = {
+    "v1": (plain(MIB, 4), (MIB, 4)),
+    "v3": (plain(65536, 3, magic=V3), (65536, 3)),
+    "one byte too much": (plain(MIB, 4) + b"\0", (MIB, 4)),
+    "released: no objects": (plain(MIB, 8, pattern=RAID0 | RELEASED, objects=0), (MIB, 8)),
+    "template: no objects": (plain(MIB, 8, objects=0), (MIB, 8)),
+    "overstriped": (plain(MIB, 32, pattern=RAID0 | OVERSTRIPED), (MIB, 32)),
+    "largest stripe": (plain(2**32 - 65536, 1), (2**32 - 65536, 1)),
+    "progressive": (PFL, (4 * MIB, 16)),
+    "one component": (composite((INIT, 0, EOF, plain(2 * MIB, 2))), (2 * MIB, 2)),
+    "data on the metadata server first": (
+        composite((INIT, 0, MIB, plain(MIB, 0, pattern=MDT)), (INIT, MIB, EOF, plain(MIB, 5))),
+        (MIB, 5),
+    ),
+    "stale mirror passed over": (
+        composite((STALE | INIT, 0, EOF, plain(MIB, 9)), (INIT, 0, EOF, plain(2 * MIB, 3))),
+        (2 * MIB, 3),
+    ),
+    "first of two mirrors": (composite((INIT, 0, EOF, plain(MIB, 9)), (INIT, 0, EOF, plain(2 * MIB, 3))), (MIB, 9)),
+    "foreign mirror": (
+        composite((INIT, 0, EOF, struct.pack("<I", FOREIGN) * 12), (INIT, 0, EOF, plain(MIB, 2))),
+        (MIB, 2),
+    ),
+    "extension reserve": (
+        composite((INIT, 0, MIB, plain(MIB, 2)), (EXTENSION, MIB, EOF, plain(64 * MIB, 2, objects=0))),
+        (MIB, 2),
+    ),
+    "parity": (composite((INIT, 0, EOF, plain(MIB, 8)), (INIT | PARITY, 0, EOF, plain(MIB, 2))), (MIB, 8)),
+    "template without numbers": (
+        composite((INIT, 0, MIB, plain(MIB, 2)), (0, MIB, EOF, plain(MIB, 0xFFFF, objects=0))),
+        (MIB, 2),
+    ),
+}
+BAD = {
+    "empty": b"",
+    "three bytes": b"\xd0\x0b\xd1",
+    "another magic": plain(MIB, 4, magic=0x0BD10BD1),
+    "foreign": plain(MIB, 4, magic=FOREIGN),
+    "v1 cut in its head": plain(MIB, 4)[:31],
+    "v3 cut in its pool": plain(MIB, 0, magic=V3)[:47],
+    "objects cut": plain(MIB, 4)[:-1],
+    "objects missing but one byte": plain(MIB, 4, objects=0) + b"\0",
+    "no stripe size": plain(0, 4),
+    "no stripes": plain(MIB, 0),
+    "all servers": plain(MIB, 0xFFFF, objects=0),
+    "on the metadata server": plain(MIB, 1, pattern=MDT),
+    "unknown pattern": plain(MIB, 1, pattern=RAID0 | 0x4),
+    "big-endian": struct.pack(">II16sIHH", V1, RAID0, b"", MIB, 1, 0) + bytes(24),
+    "composite cut": PFL[:31],
+    "composite table cut": PFL[: 32 + 48],
+    "composite size too large": composite((INIT, 0, EOF, plain(MIB, 2)), size=10**6),
+    "composite size too small": composite((INIT, 0, EOF, plain(MIB, 2)), size=31),
+    "composite without entries": composite(),
+    "composite with too many entries": composite((INIT, 0, EOF, plain(MIB, 2)), count=9),
+    "component that ends before it starts": composite((INIT, 5, 4, plain(MIB, 2))),
+    "only a stale component": composite((STALE, 0, EOF, plain(MIB, 2))),
+    "component outside": PFL[: 32 + 24] + struct.pack("<I", len(PFL) + 1) + PFL[32 + 28 :],
+    "component size wraps": PFL[: 32 + 28] + struct.pack("<I", 2**32 - 1) + PFL[32 + 32 :],
+    "component points at the table itself": composite((INIT, 0, EOF, PFL[:32])),
+}
+
+
+def parse(lib: ctypes.CDLL, value: bytes) -> tuple[int, int] | int:
+    stripe_size, servers = ctypes.c_int64(-1), ctypes.c_int32(-1)
+    rc = lib.mpiox_layout_parse_lov(value, ctypes.c_int64(len(value)), ctypes.byref(stripe_size), ctypes.byref(servers))
+    if rc == 0:
+        return stripe_size.value, servers.value
+    assert (stripe_size.value, servers.value) == (-1, -1)
+    return int(rc)
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_lov_values(lib: ctypes.CDLL, name: str) -> None:
+    value, expected = GOOD[name]
+    assert parse(lib, value) == expected
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_lov_refuses(lib: ctypes.CDLL, name: str) -> None:
+    assert parse(lib, BAD[name]) == CORRUPT
+
+
+def test_lov_every_truncation_is_answered(lib: ctypes.CDLL) -> None:
+    """Of the composite layout nothing may be missing; a plain one may end after its head."""
+    assert {parse(lib, PFL[:n]) for n in range(len(PFL))} == {CORRUPT}
+    value = plain(MIB, 4)
+    assert [n for n in range(len(value)) if parse(lib, value[:n]) != CORRUPT] == [32]
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.sampled_from([v for v, _ in GOOD.values()]), st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255))))
+def test_lov_damaged_values_never_yield_nonsense(value: bytes, damage: list[tuple[int, int]]) -> None:
+    damaged = bytearray(value)
+    for place, byte in damage:
+        damaged[place % len(damaged)] = byte
+    result = parse(ctypes.CDLL(str(cbuild.shared("layout"))), bytes(damaged))
+    assert result == CORRUPT or (isinstance(result, tuple) and 1 <= result[0] < 2**32 and 1 <= result[1] < 0xFFFF)
+
+
+def test_lov_fuzzed(tmp_path: pathlib.Path) -> None:
+    """libFuzzer with address and undefined-behaviour sanitizers, from every value above, a fixed number of runs."""
+    if shutil.which("clang") is None:
+        pytest.skip("no clang: libFuzzer is not available")
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for number, value in enumerate([v for v, _ in GOOD.values()] + list(BAD.values())):
+        (corpus / f"{number:03}").write_bytes(value)
+    harness = cbuild.ROOT / "tests" / "c" / "layout" / "fuzz_layout_lov.c"
+    parser = cbuild.CSRC / "layout" / "mpiox_layout_lov.c"
+    binary = tmp_path / "fuzz"
+    command = ["clang", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
+    command += ["-D_GNU_SOURCE", *cbuild.includes(), str(harness), str(parser), "-o", str(binary)]
+    built = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    if built.returncode != 0 and "libclang_rt.fuzzer" in built.stderr:
+        pytest.skip("clang without libFuzzer")
+    assert built.returncode == 0, built.stderr
+    done = subprocess.run(
+        [str(binary), "-runs=200000", "-seed=1", "-max_len=4096", f"-artifact_prefix={tmp_path}/", str(corpus)],
+        capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert "Done 200000 runs" in done.stderr
+
+
+# ---- file systems ----------------------------------------------------------------------------------------------------
+
+LOCAL, SERVER, TOKEN, NONE = "local", "server", "token", "none"
+
+
+@pytest.mark.parametrize(
+    ("magic", "name", "lock", "coherent"),
+    [
+        (0x01021994, "tmpfs", LOCAL, True),
+        (0xEF53, "ext", LOCAL, True),
+        (0x58465342, "xfs", LOCAL, True),
+        (0x9123683E, "btrfs", LOCAL, True),
+        (0x794C7630, "overlay", LOCAL, True),
+        (0x2FC12FC1, "zfs", LOCAL, True),
+        (0x0BD00BD0, "lustre", SERVER, False),
+        (0x47504653, "gpfs", TOKEN, False),
+        (0x6969, "nfs", NONE, False),
+        (0x65735546, "fuse", NONE, False),
+        (0x20030528, "pvfs", NONE, False),
+        (0xFF534D42, "smb", NONE, False),
+        (0xFFFFFFFF9123683E, "btrfs", LOCAL, True),  # sign-extended
+        (0x12345678, "unknown", NONE, False),
+    ],
+)
+def test_file_system_table(lib: ctypes.CDLL, magic: int, name: str, lock: str, coherent: bool) -> None:
+    layout = Layout()
+    lib.mpiox_layout_from_magic(magic, layout)
+    assert lib.mpiox_layout_fs_name(layout.fs).decode() == name
+    assert lib.mpiox_layout_lock_name(layout.lock).decode() == lock
+    assert (layout.coherent, layout.stripe_known) == (coherent, False)
+    assert (layout.stripe_size, layout.servers) == (MIB, 1)
+
+
+def test_names_and_back(lib: ctypes.CDLL) -> None:
+    for number in range(4):
+        found = ctypes.c_int(-1)
+        assert lib.mpiox_layout_lock_find(lib.mpiox_layout_lock_name(number), ctypes.byref(found)) == 0
+        assert found.value == number
+    assert lib.mpiox_layout_lock_find(b"spin", ctypes.byref(ctypes.c_int())) == -2
+    assert lib.mpiox_layout_lock_find(None, ctypes.byref(ctypes.c_int())) == -2
+    assert lib.mpiox_layout_lock_name(99) == b"unknown"
+    assert lib.mpiox_layout_fs_name(99) == b"unknown"
+
+
+def detect(lib: ctypes.CDLL, path: pathlib.Path, unit: int = 0, factor: int = 0) -> Layout:
+    layout = Layout()
+    with path.open("w+b") as file:
+        lib.mpiox_layout_detect(file.fileno(), unit, factor, layout)
+    return layout
+
+
+def test_detect_agrees_with_stat(lib: ctypes.CDLL, tmp_path: pathlib.Path) -> None:
+    layout = detect(lib, tmp_path / "file")
+    stat = shutil.which("stat")
+    assert stat is not None
+    magic = subprocess.run([stat, "-f", "-c", "%t", str(tmp_path)], capture_output=True, text=True, check=True).stdout
+    expected = Layout()
+    lib.mpiox_layout_from_magic(int(magic, 16), expected)
+    assert (layout.fs, layout.lock, layout.coherent) == (expected.fs, expected.lock, expected.coherent)
+    assert layout.stripe_size >= max(MIB, os.stat(tmp_path).st_blksize)
+
+
+def test_detect_tmpfs(lib: ctypes.CDLL) -> None:
+    path = pathlib.Path("/dev/shm") / f"mpiio_ext_test_{os.getpid()}"
+    if not path.parent.is_dir():
+        pytest.skip("no /dev/shm")
+    try:
+        layout = detect(lib, path)
+    finally:
+        path.unlink(missing_ok=True)
+    assert lib.mpiox_layout_fs_name(layout.fs) == b"tmpfs"
+    assert layout.coherent
+    assert not layout.stripe_known
+
+
+def test_hints_win(lib: ctypes.CDLL, tmp_path: pathlib.Path) -> None:
+    layout = detect(lib, tmp_path / "file", unit=12345, factor=7)
+    assert (layout.stripe_size, layout.servers, layout.stripe_known) == (12345, 7, True)
+    layout = detect(lib, tmp_path / "file", unit=-1, factor=-1)
+    assert (layout.stripe_size >= MIB, layout.servers, layout.stripe_known) == (True, 1, False)
+    layout = detect(lib, tmp_path / "file", unit=2**62 + 1)
+    assert layout.stripe_size < 2**62
+
+
+def test_bad_descriptor_gives_defaults(lib: ctypes.CDLL) -> None:
+    layout = Layout()
+    lib.mpiox_layout_detect(-1, 0, 0, layout)
+    assert (layout.stripe_size, layout.servers, layout.coherent) == (MIB, 1, False)
+    assert lib.mpiox_layout_lock_name(layout.lock) == b"none"
+
+
+def test_detect_on_file_systems_that_are_not_at_hand() -> None:
+    """Lustre, GPFS and a failing fstatfs, played by the test program."""
+    cbuild.check(cbuild.program("layout/test_detect.c", "layout"))

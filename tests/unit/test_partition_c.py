@@ -1,0 +1,14 @@
+"""The planners in C under address and undefined-behaviour sanitizers."""
+
+from __future__ import annotations
+
+import os
+
+from support import cbuild
+
+
+def test_plans_under_sanitizers() -> None:
+    out = cbuild.check(
+        cbuild.program("partition/test_plan.c", "partition"), os.environ.get("MPIOX_TEST_SEED", "20081115"), timeout=300
+    )
+    assert out.splitlines()[-1].endswith(" 0 failures")
