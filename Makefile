@@ -1,0 +1,55 @@
+# make help          what there is
+# make bench         measure collective MPI-IO under the MPI library's own way and under each method
+# make test          the tests
+#
+# MPI=openmpi (Debian's, default) or MPI=mpich (the PyPI wheel). Each target sets everything up by itself: .ci/setup.
+
+MPI ?= openmpi
+RANKS ?= 4
+BENCH_ARGS ?=
+PYTEST_ARGS ?=
+TEST_TIMEOUT_S ?= 900
+
+BIN := $(CURDIR)/build/$(MPI)/venv/bin
+
+export MPI
+export PATH := $(BIN):$(PATH)
+# Containers and small machines: root may launch, and more ranks than cores may run.
+export OMPI_ALLOW_RUN_AS_ROOT := 1
+export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
+export OMPI_MCA_rmaps_base_oversubscribe := 1
+
+.PHONY: help bench test test-all test-every lint build clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@echo 'Usage: make [MPI=openmpi|mpich] TARGET'
+	@echo
+	@sed -n 's/^\([a-z-]*\):[^#]*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@echo
+	@echo 'Variables: MPI=$(MPI)   RANKS=$(RANKS) and BENCH_ARGS="--help" (bench)   PYTEST_ARGS="-k NAME" (tests)'
+
+bench: build ## mpirun -n RANKS python -m mpiio_ext.bench BENCH_ARGS
+	$(BIN)/mpirun -n $(RANKS) $(BIN)/python -m mpiio_ext.bench $(BENCH_ARGS)
+
+test: build ## the fast tests, 15 minutes at most
+	timeout --foreground --kill-after=30 $(TEST_TIMEOUT_S) $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-all: ## every test, under both MPIs
+	$(MAKE) MPI=openmpi test-every
+	$(MAKE) MPI=mpich test-every
+
+test-every: build ## every test, under one MPI
+	$(BIN)/python -m pytest --run-slow $(PYTEST_ARGS)
+
+lint: build ## ruff, mypy --strict, generated files, structure of the sources
+	$(BIN)/python -m ruff check .
+	.ci/typecheck
+	$(BIN)/python build.py --check
+	$(BIN)/python .ci/check_sources.py
+
+build: ## set up build/MPI and compile
+	@.ci/setup $(MPI)
+
+clean: ## remove build/ (wheels built from source stay in the cache)
+	rm -rf build

@@ -1,0 +1,108 @@
+"""Put libmpiio_ext.so where the dynamic linker finds its MPI_File_* functions before those of the MPI library.
+
+An extension module such as mpi4py.MPI, or the HDF5 library under h5py, is bound to MPI_File_* when it is loaded. The
+linker searches the global scope first: the program, what LD_PRELOAD names, and what was opened with RTLD_GLOBAL, in
+that order. So opening the library with RTLD_GLOBAL before any MPI library is in the process is enough to be found
+first, without LD_PRELOAD; afterwards it is too late, because the symbols are bound already. Loading does not
+initialise MPI and needs no MPI launch.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+from mpiio_ext.errors import LoadError
+
+__all__ = ["get_include", "get_library", "interposed", "load"]
+
+#: An MPI library of either family, by the name under which the linker knows it.
+_MPI_SONAMES = ("libmpi.so.40", "libmpi.so.12")
+
+_RTLD_NOLOAD = 0x4  # <dlfcn.h> of Linux; the os module has it only where the platform's headers define it
+
+
+def _folder() -> Path:
+    """Return the folder into which the compiled part of the package was installed.
+
+    In an editable installation it is not the folder of this file, so the import system is asked.
+    """
+    spec = importlib.util.find_spec("mpiio_ext._binding")
+    if spec is None or spec.origin is None:
+        raise LoadError(
+            "the compiled part of mpiio_ext (mpiio_ext._binding) is not installed for this Python: run `make build` in "
+            "the source tree and use the Python of build/openmpi/venv or build/mpich/venv, or `pip install` the package"
+        )
+    return Path(spec.origin).parent
+
+
+def get_library() -> Path:
+    """Return the path of libmpiio_ext.so, for LD_PRELOAD or the link line of a program."""
+    return _folder() / "lib" / "libmpiio_ext.so"
+
+
+def get_include() -> Path:
+    """Return the folder that holds mpiio_ext.h, for the compiler's -I."""
+    return _folder() / "include"
+
+
+def interposed() -> bool:
+    """Return whether this process resolves MPI_File_* to libmpiio_ext.so."""
+    process = ctypes.CDLL(None)
+    try:
+        function = process.mpiio_ext_interposed
+    except AttributeError:
+        return False
+    return bool(function())
+
+
+def _is_global() -> bool:
+    """Return whether libmpiio_ext.so is in the global scope already (LD_PRELOAD, link order, an earlier load)."""
+    return hasattr(ctypes.CDLL(None), "mpiio_ext_version")
+
+
+def _loaded_mpi() -> str | None:
+    """Return the name of an MPI library that is in the process already, or None."""
+    for name in _MPI_SONAMES:
+        try:
+            ctypes.CDLL(name, mode=_RTLD_NOLOAD | os.RTLD_LAZY)
+        except OSError:
+            continue
+        return name
+    return None
+
+
+def _too_late(mpi: str) -> LoadError:
+    culprits = [name for name in ("mpi4py.MPI", "h5py", "netCDF4", "petsc4py") if name in sys.modules]
+    cause = f"after {' and '.join(culprits)}" if culprits else f"after {mpi} was loaded"
+    return LoadError(
+        f"mpiio_ext is imported {cause}, too late to be put under MPI_File_* in this process. Either write "
+        "`import mpiio_ext` before the first import of mpi4py.MPI, h5py or netCDF4, or start the program with "
+        f"`mpiio-ext run -- PROGRAM` or LD_PRELOAD={get_library()}"
+    )
+
+
+def load() -> None:
+    """Load libmpiio_ext.so into the global scope; do nothing when it is there already.
+
+    Raises
+    ------
+    LoadError
+        The library is not built, cannot be loaded, or an MPI library was loaded before it, so that MPI_File_* would
+        not reach it.
+    """
+    if _is_global():
+        if "mpi4py.MPI" in sys.modules and not interposed():
+            raise _too_late("an MPI library")
+        return
+    mpi = _loaded_mpi()
+    if mpi is not None:
+        raise _too_late(mpi)
+    library = get_library()
+    try:
+        ctypes.CDLL(str(library), mode=os.RTLD_LAZY | os.RTLD_GLOBAL)
+    except OSError as error:
+        raise LoadError(f"cannot load {library}: {error}") from error

@@ -1,0 +1,102 @@
+"""Where the numbers come from: machine, file system, libraries, revision, command line."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+__all__ = ["describe", "file_system_of"]
+
+#: Variables that change what MPI libraries or the extension do; no others are recorded.
+_VARIABLE_PREFIXES = ("MPIOX_", "OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "MPIR_CVAR_", "MPICH_", "ROMIO_", "HDF5_")
+
+
+def file_system_of(path: Path) -> tuple[str, str]:
+    """Return (type, mount point) of the file system that holds `path`, from /proc/self/mountinfo."""
+    path = path.resolve()
+    best = ("unknown", "")
+    try:
+        lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    except OSError:
+        return best
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        mount = before.split()[4].replace("\\040", " ")
+        if path.is_relative_to(mount) and len(mount) >= len(best[1]):
+            best = (after.split()[0], mount)
+    return best
+
+
+def _git_revision() -> str | None:
+    """Return the revision of the source tree that this package runs from, or None when it is no git checkout."""
+    try:
+        result = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return result.stdout.strip() or None if result.returncode == 0 else None
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _cpu_model() -> str | None:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return None
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
+
+
+def describe(comm: Any, path: Path, interface_versions: dict[str, str]) -> dict[str, Any]:
+    """Return the environment as a JSON-compatible dictionary; collective over `comm`, equal on every rank."""
+    from mpi4py import MPI
+
+    hosts = comm.allgather(MPI.Get_processor_name())
+    kind, mount = file_system_of(path)
+    space = os.statvfs(path)
+    record = {
+        "started": datetime.datetime.now(datetime.timezone.utc).astimezone().isoformat(timespec="seconds"),
+        "command_line": shlex.join([Path(sys.executable).name, *sys.orig_argv[1:]]),
+        "ranks": comm.size,
+        "hosts": sorted(set(hosts)),
+        "ranks_per_host": max(hosts.count(host) for host in set(hosts)),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "machine": platform.machine(),
+        "cpu_model": _cpu_model(),
+        "cpus_online_count": os.cpu_count(),
+        "cpus_usable_count": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "path": str(path),
+        "file_system_type": kind,
+        "file_system_mount": mount,
+        "file_system_free_bytes": space.f_bavail * space.f_frsize,
+        "mpi_library": MPI.Get_library_version().replace("\0", "").strip().splitlines()[0].strip(),
+        "mpi_standard": ".".join(str(part) for part in MPI.Get_version()),
+        "git_revision": _git_revision(),
+        "versions": {
+            "python": platform.python_version(),
+            **{name: _version(name) for name in ("mpiio_ext", "mpi4py", "numpy", "pyarrow")},
+            **interface_versions,
+        },
+        "variables": {n: v for n, v in sorted(os.environ.items()) if n.startswith(_VARIABLE_PREFIXES)},
+    }
+    result: dict[str, Any] = comm.bcast(record)
+    return result

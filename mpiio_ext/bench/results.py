@@ -1,0 +1,258 @@
+"""Rows of results, their schema, medians over repetitions, and the files that hold them.
+
+One `Row` is one operation (write or read) of one run. Column names carry their units: ``_s`` seconds, ``_bytes``,
+``_mb_per_s`` 10⁶ bytes per second; others are counts or pure ratios. `Summary` has one row per operation, workload,
+interface and strategy, over the repetitions. JSON and Parquet hold the same columns.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+__all__ = ["SCHEMA_VERSION", "Absent", "Row", "Summary", "summarize", "with_ratios", "write_results"]
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Absent:
+    """Something that was not run, and why."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One operation of one run.
+
+    Attributes
+    ----------
+    workload, variant, label : name of the workload, of this variant of it, and the latter for people
+    interface, strategy : names
+    operation : "write" or "read"
+    repetition : from 0
+    order : how many runs came before this one
+    ranks : that took part
+    scaled : the native path ran on a smaller file than the others, because the full one would have taken too long
+    file_bytes : extent of the file's data
+    data_bytes : transferred by all ranks together
+    open_s, view_s, data_s, close_s : longest time of a rank in each phase; view_s is the file view, or the dataset
+    bandwidth_mb_per_s : data_bytes / (view_s + data_s)
+    bandwidth_total_mb_per_s : data_bytes / (open_s + view_s + data_s + close_s)
+    ratio_to_native : bandwidth over that of "native" in the same repetition; None when that was not run
+    collectives_taken_over, native_calls : data-access calls carried out by the extension, and handed to the MPI
+        library, summed over the ranks; None without the extension
+    rounds : two-phase rounds of the busiest aggregator; None without the extension
+    requests, request_bytes : file-system requests of all ranks
+    requests_source : "extension" (exact) or "kernel" (every system call that reads or writes), "" when unknown
+    messages, message_bytes : between nodes, all ranks
+    plan_s, exchange_s, io_s, wait_s : time of the extension's phases, longest rank
+    partition, reason : the method that the extension used, and why
+    """
+
+    workload: str
+    variant: str
+    label: str
+    interface: str
+    strategy: str
+    operation: str
+    repetition: int
+    order: int
+    ranks: int
+    scaled: bool
+    file_bytes: int
+    data_bytes: int
+    open_s: float
+    view_s: float
+    data_s: float
+    close_s: float
+    bandwidth_mb_per_s: float
+    bandwidth_total_mb_per_s: float
+    ratio_to_native: float | None = None
+    collectives_taken_over: int | None = None
+    native_calls: int | None = None
+    rounds: int | None = None
+    requests: int | None = None
+    request_bytes: int | None = None
+    requests_source: str = ""
+    messages: int | None = None
+    message_bytes: int | None = None
+    plan_s: float | None = None
+    exchange_s: float | None = None
+    io_s: float | None = None
+    wait_s: float | None = None
+    partition: str = ""
+    reason: str = ""
+
+    @property
+    def group(self) -> tuple[str, str, str, str]:
+        """What the repetitions have in common."""
+        return self.variant, self.interface, self.strategy, self.operation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """One operation of one workload, interface and strategy, over all repetitions.
+
+    Attributes
+    ----------
+    ratio_to_native : median over the repetitions of the ratio within the repetition
+    others : as in `Row`; "median", "min" and "max" over the repetitions; counts are medians
+    """
+
+    workload: str
+    variant: str
+    label: str
+    interface: str
+    strategy: str
+    operation: str
+    repetitions: int
+    ranks: int
+    scaled: bool
+    file_bytes: int
+    data_bytes: int
+    bandwidth_median_mb_per_s: float
+    bandwidth_min_mb_per_s: float
+    bandwidth_max_mb_per_s: float
+    bandwidth_total_median_mb_per_s: float
+    data_access_median_s: float
+    open_close_median_s: float
+    ratio_to_native: float | None
+    ratio_to_native_min: float | None
+    ratio_to_native_max: float | None
+    rounds: int | None
+    requests: int | None
+    request_bytes: int | None
+    requests_source: str
+    taken_over: bool | None
+    partition: str
+    reason: str
+
+
+def with_ratios(rows: Iterable[Row], reference: str = "native") -> list[Row]:
+    """Return the rows with `ratio_to_native` set from the reference strategy of the same repetition."""
+    rows = list(rows)
+    base = {
+        (row.variant, row.interface, row.operation, row.repetition): row.bandwidth_mb_per_s
+        for row in rows
+        if row.strategy == reference
+    }
+    out = []
+    for row in rows:
+        native = base.get((row.variant, row.interface, row.operation, row.repetition))
+        out.append(replace(row, ratio_to_native=row.bandwidth_mb_per_s / native if native else None))
+    return out
+
+
+def _median_count(values: Sequence[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return int(statistics.median_low(known)) if known else None
+
+
+def _summary(rows: list[Row]) -> Summary:
+    first = rows[0]
+    bandwidths = [row.bandwidth_mb_per_s for row in rows]
+    ratios = [row.ratio_to_native for row in rows if row.ratio_to_native is not None]
+    taken = [row.collectives_taken_over for row in rows]
+    return Summary(
+        workload=first.workload,
+        variant=first.variant,
+        label=first.label,
+        interface=first.interface,
+        strategy=first.strategy,
+        operation=first.operation,
+        repetitions=len(rows),
+        ranks=first.ranks,
+        scaled=first.scaled,
+        file_bytes=first.file_bytes,
+        data_bytes=first.data_bytes,
+        bandwidth_median_mb_per_s=statistics.median(bandwidths),
+        bandwidth_min_mb_per_s=min(bandwidths),
+        bandwidth_max_mb_per_s=max(bandwidths),
+        bandwidth_total_median_mb_per_s=statistics.median(row.bandwidth_total_mb_per_s for row in rows),
+        data_access_median_s=statistics.median(row.view_s + row.data_s for row in rows),
+        open_close_median_s=statistics.median(row.open_s + row.close_s for row in rows),
+        ratio_to_native=statistics.median(ratios) if ratios else None,
+        ratio_to_native_min=min(ratios) if ratios else None,
+        ratio_to_native_max=max(ratios) if ratios else None,
+        rounds=_median_count([row.rounds for row in rows]),
+        requests=_median_count([row.requests for row in rows]),
+        request_bytes=_median_count([row.request_bytes for row in rows]),
+        requests_source=first.requests_source,
+        taken_over=None if taken[0] is None else all(taken),
+        partition=rows[-1].partition,
+        reason=rows[-1].reason,
+    )
+
+
+def summarize(rows: Iterable[Row]) -> list[Summary]:
+    """Return one summary per group of repetitions, in the order in which the groups first appear."""
+    groups: dict[tuple[str, str, str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row.group, []).append(row)
+    return [_summary(group) for group in groups.values()]
+
+
+_ARROW_TYPES = {"str": "string", "int": "int64", "float": "float64", "bool": "bool"}
+
+
+def _arrow_table(kind: type[Row] | type[Summary], rows: Sequence[Row | Summary], metadata: dict[str, str]) -> Any:
+    import pyarrow as pa
+
+    schema = pa.schema(
+        [
+            pa.field(
+                field.name,
+                pa.type_for_alias(_ARROW_TYPES[str(field.type).split(" | ")[0]]),
+                nullable="None" in str(field.type),
+            )
+            for field in fields(kind)
+        ],
+        metadata=metadata,
+    )
+    return pa.Table.from_pylist([asdict(row) for row in rows], schema=schema)
+
+
+def write_results(
+    folder: Path,
+    *,
+    environment: dict[str, Any],
+    configuration: dict[str, Any],
+    rows: Sequence[Row],
+    absent: Sequence[Absent],
+    failure: str | None,
+) -> list[Path]:
+    """Write results.json, runs.parquet and summary.parquet and return their paths.
+
+    The Parquet files carry environment and configuration as JSON text in the schema's metadata, under
+    ``mpiio_ext.bench.environment`` and ``mpiio_ext.bench.configuration``.
+    """
+    import pyarrow.parquet as pq
+
+    summaries = summarize(rows)
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "environment": environment,
+        "configuration": configuration,
+        "failure": failure,
+        "absent": [asdict(item) for item in absent],
+        "summary": [asdict(row) for row in summaries],
+        "runs": [asdict(row) for row in rows],
+    }
+    json_path = folder / "results.json"
+    json_path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    metadata = {
+        "mpiio_ext.bench.schema_version": str(SCHEMA_VERSION),
+        "mpiio_ext.bench.environment": json.dumps(environment),
+        "mpiio_ext.bench.configuration": json.dumps(configuration),
+    }
+    runs_path, summary_path = folder / "runs.parquet", folder / "summary.parquet"
+    pq.write_table(_arrow_table(Row, rows, metadata), runs_path)
+    pq.write_table(_arrow_table(Summary, summaries, metadata), summary_path)
+    return [json_path, runs_path, summary_path]

@@ -1,0 +1,73 @@
+"""Ranks that do the same thing: timing a phase over all of them, and agreeing on its errors before anybody goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mpiio_ext.bench.errors import BenchError
+
+__all__ = ["agree", "timed", "wait_quietly"]
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join((str(error) or type(error).__name__).split())
+
+
+def agree(comm: Any, error: Exception | None, doing: str) -> None:
+    """Raise on every rank of `comm` when one has an error; collective.
+
+    Raises
+    ------
+    BenchError
+        Names what was being done, the lowest rank with an error and its message. The error's own type is kept for
+        errors of the bench.
+    """
+    failed = np.array([error is not None], np.int32)
+    total = np.zeros(1, np.int32)
+    comm.Allreduce(failed, total)
+    if not total[0]:
+        return
+    found = comm.allgather(None if error is None else (type(error), _one_line(error)))
+    rank, (kind, message) = next((rank, item) for rank, item in enumerate(found) if item is not None)
+    if issubclass(kind, BenchError):
+        raise kind(message)
+    raise BenchError(f"{doing}: {message} (rank {rank}, {int(total[0])} of {comm.size} ranks failed)")
+
+
+def timed(comm: Any, phase: Callable[[], None], doing: str) -> float:
+    """Run `phase` on every rank at once and return the longest time of a rank in seconds; collective.
+
+    Raises
+    ------
+    BenchError
+        The phase failed on some rank; raised on all.
+    """
+    from mpi4py import MPI
+
+    error: Exception | None = None
+    comm.Barrier()
+    start = time.perf_counter()
+    try:
+        phase()
+    except Exception as caught:
+        error = caught
+    mine = np.array([time.perf_counter() - start])
+    longest = np.zeros(1)
+    comm.Allreduce(mine, longest, op=MPI.MAX)
+    agree(comm, error, doing)
+    return float(longest[0])
+
+
+def wait_quietly(comm: Any, failed: bool) -> bool:
+    """Wait for every rank of `comm`, sleeping rather than spinning, and return whether one has failed; collective."""
+    from mpi4py import MPI
+
+    mine, any_failed = np.array([failed], np.int32), np.zeros(1, np.int32)
+    request = comm.Iallreduce(mine, any_failed, op=MPI.MAX)
+    while not request.Test():
+        time.sleep(0.001)
+    return bool(any_failed[0])

@@ -1,0 +1,56 @@
+"""Is there a terminal at the other end? Asked of the MPI launcher, because it stands between a rank and the terminal.
+
+Open MPI gives ranks a pseudo-terminal as standard output even when mpirun writes to a file, and MPICH gives them a pipe
+even when mpiexec writes to a terminal; so the launcher's own descriptor is looked at where it runs on the same host.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+__all__ = ["launch_rank", "terminal_width"]
+
+_LAUNCHERS = {"mpirun", "mpiexec", "orterun", "prterun", "mpiexec.hydra"}
+_RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
+
+
+def launch_rank() -> int:
+    """Return the rank that the launcher gave this process, without MPI; 0 when there is no launcher."""
+    for name in _RANK_VARIABLES:
+        value = os.environ.get(name, "")
+        if value.isdigit():
+            return int(value)
+    return 0
+
+
+def _launcher() -> int | None:
+    """Return the process id of the launcher above this process on this host, or None."""
+    process = os.getppid()
+    while process > 1:
+        try:
+            text = Path(f"/proc/{process}/stat").read_text()
+        except OSError:
+            return None
+        name = text[text.index("(") + 1 : text.rindex(")")]
+        if name in _LAUNCHERS:
+            return process
+        process = int(text[text.rindex(")") + 2 :].split()[1])
+    return None
+
+
+def terminal_width(descriptor: int) -> int | None:
+    """Return the columns of the terminal behind standard output (1) or error (2), or None when there is none."""
+    launcher = _launcher()
+    try:
+        if launcher is None:
+            return os.get_terminal_size(descriptor).columns or None
+        copy = os.open(f"/proc/{launcher}/fd/{descriptor}", os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        return os.get_terminal_size(copy).columns or None
+    except OSError:
+        return None
+    finally:
+        os.close(copy)

@@ -1,0 +1,21 @@
+"""The errors of mpiio_ext: one root, and subclasses that are also the standard error a caller would expect."""
+
+from __future__ import annotations
+
+__all__ = ["ArgumentError", "FileSystemError", "LoadError", "MpiioExtError"]
+
+
+class MpiioExtError(Exception):
+    """Root of every error that mpiio_ext raises on purpose."""
+
+
+class LoadError(MpiioExtError, ImportError):
+    """The library cannot be loaded, or is loaded too late to be put under the MPI library's file functions."""
+
+
+class ArgumentError(MpiioExtError, ValueError):
+    """An argument or a hint value is out of range; the message names the argument and the valid values."""
+
+
+class FileSystemError(MpiioExtError, OSError):
+    """A file-system call failed; carries `errno` and `filename` as OSError does."""
