@@ -31,18 +31,17 @@ static int create_file(char name[MPIOX_SEGMENT_NAME]) {
     return -1;
 }
 
-int mpiox_segment_create(int64_t bytes, char name[MPIOX_SEGMENT_NAME], mpiox_segment *out, mpiox_error *error) {
-    *out = (mpiox_segment) {.fd = -1};
+static int create_memfd(char name[MPIOX_SEGMENT_NAME]) {
     int fd = memfd_create("mpiox", MFD_CLOEXEC);
-    if (fd >= 0) {
+    if (fd >= 0)
         snprintf(name, MPIOX_SEGMENT_NAME, "/proc/%ld/fd/%d", (long) getpid(), fd);
-        if (access(name, R_OK | W_OK) != 0) {
-            close(fd);
-            fd = -1;
-        }
-    }
-    if (fd < 0)
-        fd = create_file(name);
+    return fd;
+}
+
+int mpiox_segment_create(mpiox_segment_kind kind, int64_t bytes, char name[MPIOX_SEGMENT_NAME], mpiox_segment *out,
+                         mpiox_error *error) {
+    *out = (mpiox_segment) {.fd = -1};
+    int fd = kind == MPIOX_SEGMENT_MEMFD ? create_memfd(name) : create_file(name);
     if (fd < 0)
         return mpiox_error_set(error, MPIOX_E_NOMEM, errno, -1, bytes, "creating shared memory");
     if (ftruncate(fd, bytes) != 0) {

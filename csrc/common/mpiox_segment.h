@@ -21,8 +21,10 @@ typedef struct mpiox_segment {
 
 enum { MPIOX_SEGMENT_NAME = 256 };
 
+typedef enum mpiox_segment_kind { MPIOX_SEGMENT_MEMFD, MPIOX_SEGMENT_FILE, MPIOX_SEGMENT_KINDS } mpiox_segment_kind;
+
 /* Creator: zero-filled memory of `bytes` bytes; `name` receives what the others need to attach. */
-int mpiox_segment_create(int64_t bytes, char name[MPIOX_SEGMENT_NAME], mpiox_segment *out, mpiox_error *error);
+int mpiox_segment_create(mpiox_segment_kind kind, int64_t bytes, char name[MPIOX_SEGMENT_NAME], mpiox_segment *out, mpiox_error *error);
 int mpiox_segment_attach(const char *name, int64_t bytes, mpiox_segment *out, mpiox_error *error);
 /* Creator, after everyone has attached: drops the descriptor and any file name. */
 void mpiox_segment_seal(mpiox_segment *segment, const char *name);

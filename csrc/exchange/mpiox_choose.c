@@ -14,7 +14,7 @@
 
 #include "mpiox_exchange_impl.h"
 
-enum { DIRECT_PIECE_BYTES = 256 * 1024, SPARSE_FACTOR = 8 };
+enum { DIRECT_PIECE_BYTES = 256 * 1024, SPARSE_FACTOR = 8, SPARSE_SPACING_BYTES = 4096 };
 
 static int64_t occupied_bytes(const mpiox_summary *s) {
     int64_t bytes = 0;
@@ -26,12 +26,12 @@ static int64_t occupied_bytes(const mpiox_summary *s) {
 static bool direct_wins(const mpiox_call *call, const char **reason) {
     const mpiox_exchange *x = call->x;
     const mpiox_summary *s = &call->summary;
-    const int64_t piece = s->bytes / (s->pieces > 0 ? s->pieces : 1);
+    const int64_t pieces = s->pieces > 0 ? s->pieces : 1, piece = s->bytes / pieces, occupied = occupied_bytes(s);
     if (x->team->size == 1 && s->pieces <= 1) {
         *reason = "direct: one rank, one piece";
         return true;
     }
-    if (occupied_bytes(s) / SPARSE_FACTOR > s->bytes) {
+    if (occupied / SPARSE_FACTOR > s->bytes && occupied / pieces > SPARSE_SPACING_BYTES) {
         *reason = "direct: accesses are sparse";
         return true;
     }

@@ -176,24 +176,25 @@ int mpiox_exchange_access(mpiox_exchange *x, const mpiox_request *request, mpiox
     mpiox_call call = {.x = x, .request = request, .write = request->write};
     const double begun = mpiox_now();
     *outcome = (mpiox_outcome) {.bytes = 0, .error = {.code = MPIOX_OK}};
-    int code = mpiox_memory_attach(x, &outcome->error);
-    if (code != MPIOX_OK) { /* on every rank */
-        x->stats.errors++;
-        return code;
+    mpiox_error memory_error = {.code = MPIOX_OK};
+    if (x->native_only || mpiox_memory_attach(x, &memory_error) != MPIOX_OK) { /* on every rank */
+        x->native_only = true;
+        snprintf(x->stats.reason, sizeof x->stats.reason, "native: no shared memory");
+        return MPIOX_E_UNSUPPORTED;
     }
     mpiox_agree_post(&call);
     mpiox_agree_summary(&call);
     x->new_view = false;
+    if (call.summary.flags & MPIOX_POST_NEW_VIEW)
+        x->views_spread = false;
     x->stats.plan_s += mpiox_now() - begun;
     if (call.summary.error.code != MPIOX_OK) {
         outcome->error = call.summary.error;
         x->stats.errors++;
         return outcome->error.code;
     }
-    if (call.summary.flags & MPIOX_POST_UNUSABLE) {
-        x->stats.native_calls++;
+    if (call.summary.flags & MPIOX_POST_UNUSABLE)
         return MPIOX_E_UNSUPPORTED;
-    }
     if (call.summary.bytes == 0) {
         count_call(&call, 0, begun);
         return MPIOX_OK;

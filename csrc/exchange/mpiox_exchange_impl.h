@@ -41,7 +41,9 @@ struct mpiox_exchange {
 
     mpiox_access *view; /* owned; NULL = not usable */
     int64_t displacement;
-    bool new_view;
+    bool new_view;     /* set since the last collective */
+    bool views_spread; /* the leaders know the present views of all ranks; the same on every rank */
+    bool native_only;  /* no shared memory is to be had; the same on every rank */
 
     mpiox_board *board; /* everything from here to boxes lies in team->segment */
     mpiox_post *posts;  /* [node_size] */

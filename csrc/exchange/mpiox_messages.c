@@ -14,6 +14,7 @@
  * Source.    Two-level aggregation: Kang, Lee, Lee, Agrawal, Choudhary, Liao, "Improving all-to-many personalized
  *            communication in two-phase I/O", SC20.
  */
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -214,7 +215,8 @@ static int spread_views(mpiox_exchange *x, const char *node_blobs, const int *no
 void mpiox_messages_begin(mpiox_call *call) {
     mpiox_exchange *x = call->x;
     int code = MPIOX_OK;
-    if (call->summary.flags & MPIOX_POST_NEW_VIEW) {
+    if (!x->views_spread) {
+        x->views_spread = true;
         int64_t total;
         int *sizes = calloc((size_t) x->team->node_size, sizeof *sizes);
         char *blobs = gather_node_views(x, sizes, &total);
@@ -354,8 +356,8 @@ static int64_t receive(mpiox_call *call, int source, char **buffer, int64_t *roo
             fail(x, MPIOX_E_MPI, -1, "receiving from another node");
             return 0;
         }
-        if (!there)
-            mpiox_rounds_idle(call);
+        if (!there && !mpiox_rounds_idle(call))
+            sched_yield(); /* ranks may outnumber cores, and the sender may be one of this machine's */
     }
     PMPI_Get_count(&status, MPI_BYTE, &bytes);
     if (bytes > *room && !fixed) {

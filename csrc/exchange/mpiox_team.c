@@ -178,31 +178,39 @@ void mpiox_team_release(mpiox_team *team) {
     pthread_mutex_unlock(&lock);
 }
 
+/* One attempt; the same answer on all ranks of the node. */
+static int try_segment(mpiox_team *team, mpiox_segment_kind kind, int64_t bytes, mpiox_error *error) {
+    struct { char name[MPIOX_SEGMENT_NAME]; int32_t code; } offer;
+    memset(&offer, 0, sizeof offer);
+    if (team->node_rank == 0)
+        offer.code = mpiox_segment_create(kind, bytes, offer.name, &team->segment, error);
+    if (PMPI_Bcast(&offer, sizeof offer, MPI_BYTE, 0, team->node_comm) != MPI_SUCCESS)
+        return mpiox_error_set(error, MPIOX_E_MPI, 0, -1, bytes, "announcing shared memory");
+    int code = offer.code, worst;
+    if (code == MPIOX_OK && team->node_rank != 0)
+        code = mpiox_segment_attach(offer.name, bytes, &team->segment, error);
+    worst = code;
+    if (PMPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MIN, team->node_comm) != MPI_SUCCESS)
+        worst = MPIOX_E_MPI;
+    if (team->node_rank == 0 && offer.code == MPIOX_OK)
+        mpiox_segment_seal(&team->segment, offer.name);
+    if (worst == MPIOX_OK)
+        return MPIOX_OK;
+    mpiox_segment_free(&team->segment);
+    return code == MPIOX_OK ? mpiox_error_set(error, worst, 0, -1, bytes, "shared memory on this node") : worst;
+}
+
 int mpiox_team_segment(mpiox_team *team, int64_t bytes, mpiox_error *error) {
-    struct { char name[MPIOX_SEGMENT_NAME]; int64_t bytes; int32_t code; } offer;
+    int code = MPIOX_OK;
     if (team->segment.base && team->segment.bytes >= bytes) /* the same on every rank of the node */
         return MPIOX_OK;
     mpiox_segment_free(&team->segment);
-    memset(&offer, 0, sizeof offer);
-    if (team->node_rank == 0) {
-        offer.code = mpiox_segment_create(bytes, offer.name, &team->segment, error);
-        offer.bytes = bytes;
-    }
-    if (PMPI_Bcast(&offer, sizeof offer, MPI_BYTE, 0, team->node_comm) != MPI_SUCCESS)
-        return mpiox_error_set(error, MPIOX_E_MPI, 0, -1, bytes, "announcing shared memory");
-    int code = offer.code;
-    if (code == MPIOX_OK && team->node_rank != 0)
-        code = mpiox_segment_attach(offer.name, offer.bytes, &team->segment, error);
-    int worst = code;
-    PMPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MIN, team->node_comm);
-    if (team->node_rank == 0 && offer.code == MPIOX_OK)
-        mpiox_segment_seal(&team->segment, offer.name);
-    if (worst != MPIOX_OK) {
-        mpiox_segment_free(&team->segment);
+    for (int kind = 0; kind < MPIOX_SEGMENT_KINDS; kind++) {
+        code = try_segment(team, kind, bytes, error);
         if (code == MPIOX_OK)
-            mpiox_error_set(error, worst, 0, -1, bytes, "shared memory on this node");
+            break;
     }
-    return worst;
+    return code;
 }
 
 void mpiox_team_finalize(void) {
@@ -216,4 +224,3 @@ void mpiox_team_finalize(void) {
         list = next;
     }
 }
-
