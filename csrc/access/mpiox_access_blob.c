@@ -31,11 +31,11 @@ static bool pool_has(const mpiox_access *access, int64_t start, int64_t words)
 
 static int import_struct(importer *in, const mpiox_node *node, int64_t index, int depth, mpiox_tree **out)
 {
-    const int64_t *children = mpiox_access_pool(in->access) + node->pool;
     if (node->count < 2 || node->count > in->access->node_count ||
         !pool_has(in->access, node->pool, 2 * node->count + 1)) {
         return MPIOX_E_CORRUPT;
     }
+    const int64_t *children = mpiox_access_pool(in->access) + node->pool;
     mpiox_tree **members = calloc((size_t)node->count, sizeof *members);
     if (members == NULL) {
         return MPIOX_E_NOMEM;

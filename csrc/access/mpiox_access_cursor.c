@@ -189,7 +189,7 @@ int64_t mpiox_cursor_next(mpiox_cursor *cursor, int64_t max_bytes, mpiox_run *ru
     int64_t blocks, bytes;
     if (access->tile_node == MPIOX_NO_CHILD) {
         bytes = next_of_tiling(s, access, max_bytes, run);
-        cursor->position += bytes;
+        cursor->position = mpiox_wrap_add(cursor->position, bytes);
         return bytes;
     }
     mpiox_cursor_level *leaf = s->level + s->levels - 1;
@@ -205,7 +205,7 @@ int64_t mpiox_cursor_next(mpiox_cursor *cursor, int64_t max_bytes, mpiox_run *ru
                         node->count - leaf->index, max_bytes, &s->inside, &blocks, run);
     }
     leaf->index += blocks;
-    cursor->position += bytes;
+    cursor->position = mpiox_wrap_add(cursor->position, bytes);
     if (leaf->index == node->count) {
         mpiox_cursor_next_leaf(cursor);
     }

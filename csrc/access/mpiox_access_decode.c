@@ -297,7 +297,8 @@ static int decode_derived(mpiox_contents *c, mpiox_access **out)
     return code;
 }
 
-/* Take over the library's bounds; refuse a description that disagrees with the library on size or data bounds. */
+/* Take over the library's bounds; refuse a description of another size, or of data outside the library's true bounds
+ * (which may be wider: MPICH counts members without data). Open MPI 4.1 misstates them for some negative strides. */
 static int settle_bounds(MPI_Datatype datatype, mpiox_access **access)
 {
     MPI_Count size, lb, extent, true_lb, true_extent;
@@ -307,8 +308,8 @@ static int settle_bounds(MPI_Datatype datatype, mpiox_access **access)
         return MPIOX_E_MPI;
     }
     if (size != mpiox_access_size(*access) ||
-        (size > 0 && (true_lb != mpiox_access_true_lb(*access) ||
-                      true_lb + true_extent != mpiox_access_true_ub(*access)))) {
+        (size > 0 && (true_lb > mpiox_access_true_lb(*access) ||
+                      true_lb + true_extent < mpiox_access_true_ub(*access)))) {
         return MPIOX_E_UNSUPPORTED;
     }
     if (lb != mpiox_access_lb(*access) || extent != mpiox_access_extent(*access)) {

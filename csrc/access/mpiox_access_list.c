@@ -194,14 +194,34 @@ static int make_constant(mpiox_tree *list, bool *done, mpiox_tree **out)
     return MPIOX_OK;
 }
 
+/* Items that are one block each: the child is a block, and single or seamless in every item. */
+static bool items_are_blocks(const mpiox_tree *list)
+{
+    if (list->child == NULL || list->child->kind != MPIOX_NODE_BLOCK) {
+        return false;
+    }
+    for (int64_t i = 0; i < list->count && list->stride != list->child->size; i++) {
+        const int64_t bytes = item_bytes(list, i);
+        if (bytes != 0 && bytes != list->child->size) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Everything after the list node exists and owns its parts. */
 static int normalise(mpiox_tree *list, mpiox_tree **out)
 {
     bool done = false;
     int code = MPIOX_OK;
-    if (list->borrows ? !items_are_canonical(list) : false) {
-        code = MPIOX_E_CORRUPT;
-    } else if (!list->borrows && list->prefix != NULL) {
+    if (list->borrows) {
+        code = items_are_canonical(list) && !items_are_blocks(list) ? MPIOX_OK : MPIOX_E_CORRUPT;
+    } else {
+        if (items_are_blocks(list)) {
+            mpiox_tree_free(list->child);
+            list->child = NULL;
+            list->stride = 0;
+        }
         compact_items(list);
     }
     if (code == MPIOX_OK && list->count == 0) {

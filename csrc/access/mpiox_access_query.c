@@ -46,8 +46,8 @@ int64_t mpiox_access_offset(const mpiox_access *access, int64_t position)
     }
     const mpiox_node *nodes = mpiox_access_nodes(access);
     const int64_t *pool = mpiox_access_pool(access);
-    int64_t at = mpiox_wrap_madd(access->first, position / access->tile_size, access->tile_extent);
-    int64_t rest = position % access->tile_size;
+    const int64_t tile = mpiox_wrap_madd(access->first, position / access->tile_size, access->tile_extent);
+    int64_t at = 0, rest = position % access->tile_size; /* `at` is relative to the tile, hence in range */
     int32_t index = access->tile_node;
     while (index != MPIOX_NO_CHILD) {
         const mpiox_node *node = nodes + index;
@@ -74,7 +74,7 @@ int64_t mpiox_access_offset(const mpiox_access *access, int64_t position)
             }
         }
     }
-    return mpiox_wrap_add(at, rest);
+    return mpiox_wrap_add(tile, at + rest);
 }
 
 /* ---- offset -> position ------------------------------------------------------------------------------------------ */

@@ -4,8 +4,9 @@
  * Problem.    Every byte of a collective passes here, often in pieces of 8 bytes.
  * Algorithm.  A contiguous side becomes a pointer. With one contiguous side every strided run of the other is handed to
  *             a kernel for its block length; lists of blocks get a loop of their own that prefetches ahead. With two
- *             strided sides, two runs are matched: equal blocks go to a strided-to-strided kernel, otherwise the longer
- *             block is the contiguous side for as many shorter blocks as fit in it.
+ *            strided sides, two runs are matched: equal blocks go to a strided-to-strided kernel, otherwise the longer
+ *             block is the contiguous side for as many shorter blocks as fit in it. Lists of small blocks on one of two
+ *             such sides go through a small buffer instead, by the two loops above.
  * Guarantees. O(1) per run besides the bytes; no allocation; sides do not overlap.
  */
 #include "mpiox_copy.h"
@@ -14,6 +15,8 @@
 #include "mpiox_copy_kernels.h"
 #include "mpiox_cursor_impl.h"
 
+#define BOUNCE_BYTES 4096
+#define SMALL_PIECE 512   /* bytes on average; from here on a second copy costs more than matching */
 #define PREFETCH_AHEAD 12 /* list items; covers the latency of memory at about 10 ns an item */
 
 /* ---- equal blocks ------------------------------------------------------------------------------------------------ */
@@ -187,20 +190,17 @@ static void copy_list(char *list, char *flat, const list_batch *batch, bool to_l
     }
 }
 
-static void copy_to_side(const mpiox_side *target, const char *flat, int64_t length)
+static void scatter_stream(mpiox_cursor *cursor, char *base, const char *flat, int64_t length)
 {
-    mpiox_cursor cursor;
     mpiox_run run;
     list_batch batch;
-    char *base = target->base;
-    mpiox_cursor_init(&cursor, target->access, target->origin, target->position);
     while (length > 0) {
         int64_t bytes;
-        if (take_list_batch(&cursor, length, &batch)) {
+        if (take_list_batch(cursor, length, &batch)) {
             copy_list(base, (char *)(uintptr_t)flat, &batch, true);
             bytes = batch.bytes;
         } else {
-            bytes = mpiox_cursor_next(&cursor, length, &run);
+            bytes = mpiox_cursor_next(cursor, length, &run);
             scatter(at_address(base, run.offset), run.stride, flat, run.length, run.count);
         }
         flat += bytes;
@@ -208,20 +208,17 @@ static void copy_to_side(const mpiox_side *target, const char *flat, int64_t len
     }
 }
 
-static void copy_from_side(char *flat, const mpiox_side *source, int64_t length)
+static void gather_stream(char *flat, mpiox_cursor *cursor, char *base, int64_t length)
 {
-    mpiox_cursor cursor;
     mpiox_run run;
     list_batch batch;
-    char *base = source->base;
-    mpiox_cursor_init(&cursor, source->access, source->origin, source->position);
     while (length > 0) {
         int64_t bytes;
-        if (take_list_batch(&cursor, length, &batch)) {
+        if (take_list_batch(cursor, length, &batch)) {
             copy_list(base, flat, &batch, false);
             bytes = batch.bytes;
         } else {
-            bytes = mpiox_cursor_next(&cursor, length, &run);
+            bytes = mpiox_cursor_next(cursor, length, &run);
             gather(flat, at_address(base, run.offset), run.stride, run.length, run.count);
         }
         flat += bytes;
@@ -229,7 +226,7 @@ static void copy_from_side(char *flat, const mpiox_side *source, int64_t length)
     }
 }
 
-/* ---- two strided sides ------------------------------------------------------------------------------------------- */
+/* ---- two sides that are not contiguous ------------------------------------------------------------------------------------------- */
 
 /* What is left of a run: `blocks` whole blocks from `at` on, or (inside > 0) the rest of the first one. */
 typedef struct walker {
@@ -308,12 +305,38 @@ static int64_t copy_common(walker *t, walker *s)
     return bytes;
 }
 
+/* A list of small blocks under the cursor: its own loop is several times faster than matching block by block. */
+static bool is_at_small_list(const mpiox_cursor *cursor)
+{
+    const mpiox_access *access = cursor->access;
+    const mpiox_cursor_state *s = (const mpiox_cursor_state *)(const void *)cursor->state;
+    return s->levels > 0 &&
+           mpiox_access_nodes(access)[s->level[s->levels - 1].node].kind == MPIOX_NODE_LIST &&
+           access->size / access->pieces < SMALL_PIECE;
+}
+
+/* Through a buffer that stays in the first-level cache. */
+static void copy_bounced(mpiox_cursor *t, char *target, mpiox_cursor *s, char *source, int64_t length)
+{
+    char buffer[BOUNCE_BYTES];
+    while (length > 0) {
+        const int64_t bytes = length < BOUNCE_BYTES ? length : BOUNCE_BYTES;
+        gather_stream(buffer, s, source, bytes);
+        scatter_stream(t, target, buffer, bytes);
+        length -= bytes;
+    }
+}
+
 static void copy_between(const mpiox_side *target, const mpiox_side *source, int64_t length)
 {
     walker t = {.blocks = 0}, s = {.blocks = 0};
     int64_t t_fetched = 0, s_fetched = 0, done = 0;
     mpiox_cursor_init(&t.cursor, target->access, target->origin, target->position);
     mpiox_cursor_init(&s.cursor, source->access, source->origin, source->position);
+    if (is_at_small_list(&t.cursor) || is_at_small_list(&s.cursor)) {
+        copy_bounced(&t.cursor, target->base, &s.cursor, source->base, length);
+        return;
+    }
     while (done < length) {
         t_fetched = t.cursor.position - target->position;
         s_fetched = s.cursor.position - source->position;
@@ -328,14 +351,17 @@ void mpiox_copy(const mpiox_side *target, const mpiox_side *source, int64_t leng
     if (length <= 0) {
         return;
     }
+    mpiox_cursor cursor;
     char *flat_target = flat_start(target);
     const char *flat_source = flat_start(source);
     if (flat_target != NULL && flat_source != NULL) {
         memcpy(flat_target, flat_source, (size_t)length);
     } else if (flat_target != NULL) {
-        copy_from_side(flat_target, source, length);
+        mpiox_cursor_init(&cursor, source->access, source->origin, source->position);
+        gather_stream(flat_target, &cursor, source->base, length);
     } else if (flat_source != NULL) {
-        copy_to_side(target, flat_source, length);
+        mpiox_cursor_init(&cursor, target->access, target->origin, target->position);
+        scatter_stream(&cursor, target->base, flat_source, length);
     } else {
         copy_between(target, source, length);
     }
