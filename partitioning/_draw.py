@@ -1,7 +1,8 @@
 """Pictures of file domains: the matrix of servers and stripe rows, as a figure and as text.
 
-Source of the form: seeds/004, Figure 2. Columns are I/O servers, rows are stripe rows (row r holds stripes r * S to
-r * S + S - 1), so the file runs from left to right and then down, and one column is what one server sees.
+The form is that of Figure 2 of the SDCI project's page (see docs/partitioning.md). Columns are I/O servers, rows are
+stripe rows (row r holds stripes r * S to r * S + S - 1), so the file runs from left to right and then down, and one
+column is what one server sees.
 """
 
 from __future__ import annotations
@@ -112,6 +113,8 @@ def draw_figure(plans: Sequence[Plan], path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    if not path.suffix:
+        raise ArgumentError(f"cannot draw {path}: give the file a suffix, as .svg, .png or .pdf")
     cells = [_cells(plan) for plan in plans]
     rows = max((c[-1].row - c[0].row + 1 for c in cells if c), default=1)
     columns = max(plan.geometry.servers for plan in plans)
@@ -140,8 +143,7 @@ def _draw_panel(axis: Axes, plan: Plan, cells: list[_Cell], cell_width: float, c
     axis.set_title(_title(plan), fontweight="bold", pad=28)
     axis.set_xlim(-0.08, servers + 0.08)
     axis.set_ylim(bottom + 0.15, top - 0.15)
-    for cell in cells:
-        _draw_cell(axis, cell, cell_width, cell_height)
+    _draw_cells(axis, cells, cell_width, cell_height)
     _mark_changes(axis, plan)
     _mark_sub_regions(axis, plan)
     shown = np.arange(servers)[:: max(1, round(0.35 / cell_width))]
@@ -163,31 +165,46 @@ def _draw_panel(axis: Axes, plan: Plan, cells: list[_Cell], cell_width: float, c
     axis.set_xlabel(_facts(plan), fontsize=8)
 
 
-def _draw_cell(axis: Axes, cell: _Cell, cell_width: float, cell_height: float) -> None:
-    """Draw one stripe: grey, then its owners' parts from left to right, then labels where they fit."""
+def _draw_cells(axis: Axes, cells: list[_Cell], cell_width: float, cell_height: float) -> None:
+    """Draw the stripes: grey, then the owners' parts from left to right, then labels where they fit.
+
+    Parts of one look go into one collection: thousands of single patches would take minutes.
+    """
+    from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle
 
     width = 1 - 2 * _INSET
-    left, low = cell.server + _INSET, cell.row + _INSET
-    axis.add_patch(Rectangle((left, low), width, width, facecolor=_OUTSIDE, edgecolor="none"))
     size = min(9.0, 30.0 * cell_height, 14.0 * cell_width)
-    for start, end, aggregator in cell.parts:
-        axis.add_patch(
-            Rectangle(
-                (left + start * width, low), (end - start) * width, width,
-                facecolor=COLOURS[aggregator % len(COLOURS)], edgecolor=_INK, linewidth=0.5 if size > 3 else 0,
-                hatch=HATCHES[aggregator // len(COLOURS) % len(HATCHES)],
-            )
-        )  # fmt: skip
-        label = f"P{aggregator}"
-        if size >= 4 and (end - start) * cell_width * 72 > 0.62 * size * len(label):
-            box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
-            axis.text(
-                left + (start + end) / 2 * width, cell.row + 0.5, label, ha="center", va="center", fontsize=size,
-                color=_INK, bbox=box,
-            )  # fmt: skip
-    if cell_width >= 0.5 and cell_height >= 0.3:
-        axis.text(left + 0.03, low + 0.03, str(cell.stripe), ha="left", va="top", fontsize=5, color=_INK)
+    looks: dict[tuple[str, str], list[Rectangle]] = {}
+    outside = []
+    for cell in cells:
+        left, low = cell.server + _INSET, cell.row + _INSET
+        if sum(end - start for start, end, _ in cell.parts) < 1:
+            outside.append(Rectangle((left, low), width, width))
+        for start, end, aggregator in cell.parts:
+            look = (COLOURS[aggregator % len(COLOURS)], HATCHES[aggregator // len(COLOURS) % len(HATCHES)])
+            part = Rectangle((left + start * width, low), (end - start) * width, width)
+            looks.setdefault(look, []).append(part)
+            label = f"P{aggregator}"
+            if size >= 4 and (end - start) * cell_width * 72 > 0.62 * size * len(label):
+                _label(axis, left + (start + end) / 2 * width, cell.row + 0.5, label, size)
+        if cell_width >= 0.5 and cell_height >= 0.3:
+            text = axis.text(left + 0.03, low + 0.03, str(cell.stripe), ha="left", va="top", fontsize=5, color=_INK)
+            text.set_in_layout(False)
+    line = 0.5 if size > 3 else 0
+    drawn = [PatchCollection(outside, facecolor=_OUTSIDE, edgecolor="none")]
+    for (colour, hatch), parts in looks.items():
+        drawn.append(PatchCollection(parts, facecolor=colour, edgecolor=_INK, linewidth=line, hatch=hatch or None))
+    for collection in drawn:
+        collection.set_in_layout(False)  # the axes' limits say all; measuring every patch takes seconds
+        axis.add_collection(collection, autolim=False)
+
+
+def _label(axis: Axes, x: float, y: float, label: str, size: float) -> None:
+    """Write an aggregator's name on a light ground, so that it can be read on every colour and hatch."""
+    box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
+    text = axis.text(x, y, label, ha="center", va="center", fontsize=size, color=_INK, bbox=box)
+    text.set_in_layout(False)
 
 
 def _mark_changes(axis: Axes, plan: Plan) -> None:

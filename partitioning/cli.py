@@ -127,7 +127,7 @@ def main(
     servers: int, aggregators: int, stripes: int | None, start: int, end: int | None, stripe_size: int, method: str,
     lock: str, plot: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
-    r"""Show which I/O aggregator owns which stripes of a file region.
+    """Show which I/O aggregator owns which stripes of a file region.
 
     Columns are I/O servers, rows are stripe rows: the file runs from left to right, then down. Sizes are bytes, or
     numbers with k, M, G, T, P (powers of 1024).
@@ -135,7 +135,7 @@ def main(
     \b
     Example:
       python -m mpiio_ext.partitioning --servers 3 --aggregators 6 --stripes 36 --method group_cyclic --plot out.svg
-    """
+    """  # noqa: D301 (click's mark for a paragraph that is not to be wrapped)
     if stripe_size < 1:
         raise click.BadParameter("a stripe has at least one byte", param_hint="--stripe-size")
     region = _region(stripes, start, end, stripe_size)

@@ -3,7 +3,9 @@
  *
  * No MPI, no I/O: geometry in, file domains out. A domain is a list of strided stripe sets, so that a plan's size
  * depends on the number of aggregators and servers, never on the number of stripes.
- * Source: seeds/004, text and Figure 2; Liao and Choudhary, SC08 (file-domain partitioning by locking protocol).
+ * Source: [SDCI] Northwestern University and Argonne National Laboratory, "NSF SDCI: Scalable I/O Optimizations for
+ * Peta-scale Systems", text and Figure 2; [SC08] Liao and Choudhary, "Dynamically adapting file domain partitioning
+ * methods for collective I/O based on underlying parallel file system locking protocols".
  *
  * With stripe index s (absolute in the file, s = offset / stripe_size), S servers (server of s = s mod S),
  * A aggregators, N stripes touched by the region:

@@ -1,5 +1,5 @@
 /*
- * mpiox_partition_aligned.c - contiguous parts whose boundaries are stripe boundaries (seeds/004, Figure 2a).
+ * mpiox_partition_aligned.c - contiguous parts whose boundaries are stripe boundaries ([SDCI], Figure 2a).
  *
  * Each inner boundary of the even cut moves to the nearest stripe boundary (half a stripe moves up), so no stripe, lock
  * or cached page is shared by two aggregators. Boundaries that meet leave an aggregator with an empty domain: that is

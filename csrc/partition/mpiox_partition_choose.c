@@ -1,8 +1,8 @@
 /*
  * mpiox_partition_choose.c - the method that `auto` takes, from the lock protocol and the geometry.
  *
- * Problem.    The best method depends on who grants locks and on how aggregators and servers match (seeds/004; Liao and
- *             Choudhary, SC08): there is no method that is best everywhere.
+ * Problem.    The best method depends on who grants locks and on how aggregators and servers match ([SDCI], [SC08] in
+ *             mpiox_partition.h): there is no method that is best everywhere.
  * Rules.      One kernel: no lock traffic; whole blocks for each aggregator unless that would leave some idle.
  *             Tokens (GPFS): contiguous whole blocks, so that a byte-range token is acquired once.
  *             No client locks (NFS, PVFS): whole blocks, since caches of two nodes must not share a page.

@@ -2,7 +2,7 @@
  * mpiox_partition_even.c - the region in equal contiguous parts, as ROMIO's generic driver cuts it.
  *
  * Knows nothing of stripes: balanced to the byte, but two aggregators may share a stripe, and with it a lock, at every
- * boundary. Source: seeds/004; Thakur, Gropp, Lusk, "Data sieving and collective I/O in ROMIO", 1999.
+ * boundary. Source: [SDCI]; Thakur, Gropp, Lusk, "Data sieving and collective I/O in ROMIO", 1999.
  */
 #include "mpiox_partition_methods.h"
 #include "mpiox_plan_build.h"

@@ -1,5 +1,5 @@
 /*
- * mpiox_partition_group_cyclic.c - cyclic inside groups of as many aggregators as servers (seeds/004, Figure 2c).
+ * mpiox_partition_group_cyclic.c - cyclic inside groups of as many aggregators as servers ([SDCI], Figure 2c).
  *
  * A >= S: A is lowered to a multiple of S; the region's stripes are cut into A/S contiguous sub-regions (sizes differ
  * by one stripe at most, the larger first), one for each group; inside its sub-region aggregator k of a group owns the

@@ -1,5 +1,5 @@
 /*
- * mpiox_partition_static_cyclic.c - stripe s of the file always belongs to aggregator s mod A (seeds/004, Figure 2b).
+ * mpiox_partition_static_cyclic.c - stripe s of the file always belongs to aggregator s mod A ([SDCI], Figure 2b).
  *
  * The owner does not depend on the region, so locks, caches and connections last from one collective to the next. With
  * A a multiple of the number of servers S an aggregator talks to one server only; with A a factor of S a server hears

@@ -1,5 +1,5 @@
 /*
- * mpiox_partition_transpose.c - stripes dealt out column by column of the server matrix (seeds/004, Figure 2d).
+ * mpiox_partition_transpose.c - stripes dealt out column by column of the server matrix ([SDCI], Figure 2d).
  *
  * The region's stripes form a matrix: one column for each server, one row for every S stripes of the file (row s / S,
  * absolute). The file system fills it row by row; this method cuts it column by column into A chunks whose sizes differ
