@@ -71,6 +71,8 @@ def mpi_call_problems(csrc: Path) -> Iterator[str]:
         text = re.sub(
             r"/\*.*?\*/", lambda m: "\n" * m.group().count("\n"), source.read_text(encoding="utf-8"), flags=re.S
         )
+        if re.search(r"^int main\(", text, re.MULTILINE):
+            continue  # a program, not part of the library
         for number, line in enumerate(text.splitlines(), 1):
             match = call.match(re.sub(r'"(\\.|[^"\\])*"', '""', line))
             if match and not types.match(match.group(1)):

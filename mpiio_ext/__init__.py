@@ -10,14 +10,24 @@ Subpackages: `mpiio_ext.partitioning` (file domains), `mpiio_ext.delegates` (I/O
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from mpiio_ext._load import get_include, get_library, interposed, load
 from mpiio_ext.errors import ArgumentError, FileSystemError, LoadError, MpiioExtError
 
+if TYPE_CHECKING:
+    from mpiio_ext.hints import Hints
+    from mpiio_ext.stats import FileStats, RunStats
+
 __all__ = [
     "ArgumentError",
+    "FileStats",
     "FileSystemError",
+    "Hints",
     "LoadError",
     "MpiioExtError",
+    "RunStats",
     "__version__",
     "get_include",
     "get_library",
@@ -26,5 +36,17 @@ __all__ = [
 
 # The one place that states the version: pyproject.toml and CMakeLists.txt read it from here.
 __version__ = "0.1.0"
+
+#: Imported when first used, so that `import mpiio_ext` stays quick on every rank.
+_LAZY = {"FileStats": "mpiio_ext.stats", "Hints": "mpiio_ext.hints", "RunStats": "mpiio_ext.stats"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
 
 load()
