@@ -40,6 +40,7 @@ class Row:
     order : how many runs came before this one
     ranks : that took part
     scaled : the native path ran on a smaller file than the others, because the full one would have taken too long
+    gaps_written : the file had other than zero where no rank wrote, which only native strategies are allowed
     file_bytes : extent of the file's data
     data_bytes : transferred by all ranks together
     open_s, view_s, data_s, close_s : longest time of a rank in each phase; view_s is the file view, or the dataset
@@ -89,6 +90,7 @@ class Row:
     wait_s: float | None = None
     partition: str = ""
     reason: str = ""
+    gaps_written: bool = False
 
     @property
     def group(self) -> tuple[str, str, str, str]:
@@ -133,6 +135,7 @@ class Summary:
     taken_over: bool | None
     partition: str
     reason: str
+    gaps_written: bool
 
 
 def with_ratios(rows: Iterable[Row], reference: str = "native") -> list[Row]:
@@ -188,6 +191,7 @@ def _summary(rows: list[Row]) -> Summary:
         taken_over=None if taken[0] is None else all(taken),
         partition=rows[-1].partition,
         reason=rows[-1].reason,
+        gaps_written=any(row.gaps_written for row in rows),
     )
 
 

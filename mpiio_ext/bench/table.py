@@ -38,7 +38,7 @@ def _ratio(row: Summary | None) -> Text:
 
 
 def _strategy(row: Summary) -> str:
-    marks = "*" if row.scaled else ""
+    marks = ("*" if row.scaled else "") + ("°" if row.gaps_written else "")
     if row.taken_over is False and not row.strategy.startswith("native"):
         marks += "!"
     return row.strategy + marks
@@ -80,6 +80,8 @@ def print_table(console: Console, summaries: Sequence[Summary]) -> None:
         notes.append("~ system calls that read or write, counted by the kernel.")
     if any(row.scaled for row in summaries):
         notes.append("* ran on a smaller file, by --native-limit or --native-size; bandwidths are compared.")
+    if any(row.gaps_written for row in summaries):
+        notes.append("° wrote bytes that no rank wrote (MPI leaves them undefined in a new file); its data is right.")
     if any(row.taken_over is False and not row.strategy.startswith("native") for row in summaries):
         notes.append("! the extension passed these calls on to the MPI library.")
     console.print("\n" + "\n".join(notes), highlight=False)

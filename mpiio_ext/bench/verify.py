@@ -14,7 +14,7 @@ import numpy as np
 from mpiio_ext.bench.pattern import Bytes, fill_range
 from mpiio_ext.bench.workloads.base import Plan, Workload
 
-__all__ = ["Mismatch", "check_buffer", "check_file"]
+__all__ = ["FileFaults", "Mismatch", "check_buffer", "check_file"]
 
 _CHUNK_BYTES = 1 << 20
 
@@ -37,32 +37,46 @@ class Mismatch:
         return f"at byte {self.offset_bytes}: expected {self.expected}, found {self.found}"
 
 
-def _chunk_mismatch(content: Bytes, workload: Workload, begin: int, end: int, salt: int) -> Mismatch | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFaults:
+    """The first wrong byte among those that ranks write, and the first that is not zero among the others."""
+
+    data: Mismatch | None = None
+    gap: Mismatch | None = None
+
+
+def _chunk_faults(content: Bytes, workload: Workload, begin: int, end: int, start_bytes: int, salt: int) -> FileFaults:
     """Compare `content`, the bytes of the workload's range [begin, end), shorter when the file ends before."""
+    origin = start_bytes + begin
     expected = np.empty(end - begin, np.uint8)
     fill_range(expected, begin)
     expected ^= np.uint8(salt)
+    data, gap = None, None
     mask = workload.mask(begin, end)
     if mask is not None:
         expected[~mask] = 0
-    wrong = np.flatnonzero(content != expected[: content.size])
-    if wrong.size:
-        i = int(wrong[0])
-        unwritten = " (no rank writes this byte)" if mask is not None and not mask[i] else ""
-        return Mismatch(
-            offset_bytes=begin + i, expected=f"0x{expected[i]:02x}{unwritten}", found=f"0x{content[i]:02x}"
-        )
+    differs = content != expected[: content.size]
+    if differs.any():
+        in_data = np.flatnonzero(differs if mask is None else differs & mask[: content.size])
+        in_gap = np.flatnonzero(differs & ~mask[: content.size]) if mask is not None else in_data[:0]
+        if in_data.size:
+            i = int(in_data[0])
+            data = Mismatch(offset_bytes=origin + i, expected=f"0x{expected[i]:02x}", found=f"0x{content[i]:02x}")
+        if in_gap.size:
+            i = int(in_gap[0])
+            wanted = "0x00 (no rank writes this byte)"
+            gap = Mismatch(offset_bytes=origin + i, expected=wanted, found=f"0x{content[i]:02x}")
     missing = np.flatnonzero(expected[content.size :])
-    if missing.size:
+    if missing.size and data is None:
         i = content.size + int(missing[0])
-        return Mismatch(offset_bytes=begin + i, expected=f"0x{expected[i]:02x}", found="end of file")
-    return None
+        data = Mismatch(offset_bytes=origin + i, expected=f"0x{expected[i]:02x}", found="end of file")
+    return FileFaults(data=data, gap=gap)
 
 
 def check_file(
     path: Path, workload: Workload, *, salt: int, start_bytes: int, raw: bool, rank: int, ranks: int
-) -> Mismatch | None:
-    """Compare this rank's chunks of the file with the formula and return the first wrong byte.
+) -> FileFaults:
+    """Compare this rank's chunks of the file with the formula and return the first wrong bytes.
 
     Parameters
     ----------
@@ -83,24 +97,24 @@ def check_file(
         The file cannot be read.
     """
     extent = workload.extent_bytes
+    data, gap = None, None
     with path.open("rb") as file:
         for begin in range(rank * _CHUNK_BYTES, extent, ranks * _CHUNK_BYTES):
             end = min(begin + _CHUNK_BYTES, extent)
             file.seek(start_bytes + begin)
             content = np.frombuffer(file.read(end - begin), np.uint8)
-            mismatch = _chunk_mismatch(content, workload, begin, end, salt)
-            if mismatch is not None:
-                return Mismatch(
-                    offset_bytes=start_bytes + mismatch.offset_bytes, expected=mismatch.expected, found=mismatch.found
-                )
+            faults = _chunk_faults(content, workload, begin, end, start_bytes, salt)
+            data, gap = data or faults.data, gap or faults.gap
+            if data is not None:
+                break
     size = path.stat().st_size
-    if raw and size != workload.written_end_bytes:
-        return Mismatch(
+    if raw and data is None and size != workload.written_end_bytes:
+        data = Mismatch(
             offset_bytes=min(size, workload.written_end_bytes),
             expected=f"a file of {workload.written_end_bytes} bytes",
             found=f"a file of {size} bytes",
         )
-    return None
+    return FileFaults(data=data, gap=gap)
 
 
 def check_buffer(buffer: Bytes, image: Bytes, plan: Plan, *, salt: int, start_bytes: int) -> Mismatch | None:
