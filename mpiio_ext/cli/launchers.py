@@ -6,10 +6,11 @@
 and should not itself run with the library preloaded, which would map an MPI library into it and into every daemon. So
 LD_PRELOAD is not put into the starter's environment but into its options, in front of the user's own:
 
-- Open MPI (mpirun, mpiexec, orterun, prterun): ``-x LD_PRELOAD=… -x MPIOX_…``. When ``OMPI_MCA_mca_base_env_list``
-  is set, Open MPI refuses ``-x``, so the variables are appended to that list instead.
+- Open MPI (mpirun, mpiexec, orterun, prterun): ``-x LD_PRELOAD=… -x MPIOX_…``, repeated behind every ``:`` of a
+  command line of several programs, because ``-x`` holds for one of them. When ``OMPI_MCA_mca_base_env_list`` is set,
+  Open MPI refuses ``-x``, so the variables are appended to that list instead.
 - MPICH's Hydra (mpiexec, mpirun, mpiexec.hydra): ``-genv LD_PRELOAD …``; it passes the whole environment on by itself.
-- Slurm's srun: ``--export=ALL,LD_PRELOAD=…``; likewise.
+- Slurm's srun: ``--export=ALL,LD_PRELOAD=…``, repeated like ``-x``; it passes the environment on by itself.
 - Anything else is taken for the program itself.
 """
 
@@ -95,18 +96,19 @@ def plan(
         return Launch(arguments=tuple(command), environment=result | {"LD_PRELOAD": preload})
     starter, *rest = command
     exported = sorted(name for name in result if name.startswith("MPIOX_"))
-    if kind == "openmpi" and environment.get(_ENV_LIST):
-        result[_ENV_LIST] = ";".join([environment[_ENV_LIST], f"LD_PRELOAD={preload}", *exported])
-        options = []
-    elif kind == "openmpi":
-        options = ["-x", f"LD_PRELOAD={preload}"]
-        for name in exported:
-            options += ["-x", name]
-    elif kind == "hydra":
-        options = ["-genv", "LD_PRELOAD", preload]
-    else:
+    if kind == "hydra":
+        return Launch(arguments=(starter, "-genv", "LD_PRELOAD", preload, *rest), environment=result)
+    options: list[str] = []
+    if kind == "slurm":
         options = [f"--export=ALL,LD_PRELOAD={preload}"]
-    return Launch(arguments=(starter, *options, *rest), environment=result)
+    elif environment.get(_ENV_LIST):
+        result[_ENV_LIST] = ";".join([environment[_ENV_LIST], f"LD_PRELOAD={preload}", *exported])
+    else:
+        options = [word for name in [f"LD_PRELOAD={preload}", *exported] for word in ("-x", name)]
+    arguments = [starter, *options]
+    for word in rest:
+        arguments += [word, *options] if word == ":" else [word]
+    return Launch(arguments=tuple(arguments), environment=result)
 
 
 def execute(launch: Launch) -> None:

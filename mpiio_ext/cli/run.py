@@ -85,7 +85,7 @@ def _launch(command: tuple[str, ...], settings: dict[str, str]) -> Launch:
     if (kind, family) in (("openmpi", "mpich"), ("hydra", "openmpi")):
         names = {"openmpi": "Open MPI", "mpich": "MPICH", "hydra": "MPICH"}
         raise click.UsageError(
-            f"{command[0]} starts programs of {names[kind or family]}, but this mpiio_ext was built for {names[family]}: "
+            f"{command[0]} starts programs of {names[kind or family]}, but this mpiio_ext is for {names[family]}: "
             "use the starter of that MPI library, or the mpiio-ext of the other one"
         )
     return plan(
