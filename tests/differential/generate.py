@@ -46,13 +46,13 @@ def leaf(rng: random.Random) -> Tree:
     return ["named", rng.choice(PLAIN)]
 
 
-def settled(rng: random.Random, tree: Tree) -> Tree:
-    """Wrap an explicit resize around a tree whose bounds MPI libraries compute differently."""
+def settled(tree: Tree, fallback: Tree) -> Tree:
+    """Wrap an explicit resize around a tree whose bounds MPI libraries compute differently; never an empty type."""
     kind = model(tree)
+    if not kind.size:
+        return fallback
     if not kind.ambiguous:
         return tree
-    if not kind.size:
-        return list(BYTE)
     return ["resized", int(kind.offsets.min()), max(1, int(kind.offsets.max()) + 1 - int(kind.offsets.min())), tree]
 
 
@@ -107,7 +107,7 @@ def file_tree(rng: random.Random, etype: Tree, depth: int) -> Tree:
     for _ in range(20):
         tree = file_node(rng, etype, depth)
         if tree[0] != "resized":
-            tree = settled(rng, tree)
+            tree = settled(tree, etype)
         kind = model(tree)
         if fits(tree) and not kind.ambiguous and kind.is_file_legal(write=True):
             return tree
@@ -160,7 +160,7 @@ def memory_tree(rng: random.Random, depth: int) -> Tree:
     if depth == 0:
         return leaf(rng)
     for _ in range(10):
-        tree = settled(rng, memory_node(rng, depth))
+        tree = settled(memory_node(rng, depth), BYTE)
         if fits(tree) and not model(tree).ambiguous:
             return tree
     return leaf(rng)
@@ -220,7 +220,7 @@ def etype_tree(rng: random.Random) -> Tree:
         rng, (["contiguous", rng.randrange(2, 5), base], 3), (["resized", 0, step + rng.randrange(3) * step, base], 1),
         (["vector", 2, 1, 2, base], 1), (["struct", [1, 2], [0, 2 * step], [base, base]], 1),
     )
-    return settled(rng, tree)
+    return settled(tree, base)
 
 
 # ---- views -----------------------------------------------------------------------------------------------------------
@@ -326,15 +326,15 @@ def view_backward(rng: random.Random, ranks: int, etype: Tree) -> tuple[list[int
     displacements, types = view_free(rng, ranks, etype)
     for rank in range(ranks):
         if rng.random() < 0.7:
-            unit, t = model(etype).extent, etype
+            unit = model(etype).extent
             at = sorted(rng.randrange(6) * unit for _ in range(5))
-            types[rank] = settled(rng, ["hindexed", [1] * 5, at, t])
+            types[rank] = settled(["hindexed", [1] * 5, at, etype], etype)
     return displacements, types
 
 
 STRATEGIES: dict[str, tuple[Callable[[random.Random, int, Tree], tuple[list[int], list[Tree]]], float]] = {
     "tile": (view_tile, 4), "cells": (view_cells, 2.5), "grid": (view_grid, 2.5), "regions": (view_regions, 1.5),
-    "same": (view_same, 1.5), "free": (view_free, 1.5), "backward": (view_backward, 0.3),
+    "same": (view_same, 1.5), "free": (view_free, 1.5), "backward": (view_backward, 1.5),
 }
 
 
@@ -379,8 +379,9 @@ def access_op(rng: random.Random, ranks: int, kind: str, fill: str, view: Op | N
         )
         if big and rng.random() < 0.7:
             tree, count = list(BYTE), max(1, limit // etype.size) * etype.size
-        if rng.random() < quiet:
-            tree, count = weighted(rng, ((tree, 0), 3), ((["contiguous", 0, ["named", "INT"]], 3), 1))
+        if rng.random() < quiet:  # OMPIO divides by the size of an empty type: not where the call goes to it
+            empty = 1 if how in simulate.COLLECTIVE else 0
+            tree, count = weighted(rng, ((tree, 0), 3), ((["contiguous", 0, ["named", "INT"]], 3), empty))
         op["mem"].append(tree)
         op["count"].append(count)
         op["bottom"].append(rng.random() < 0.12)
@@ -410,7 +411,8 @@ def draw_ops(rng: random.Random, case: Case, strategies: list[str]) -> list[Op]:
     view: Op | None = None
     for _ in range(weighted(rng, (1, 6), (2, 2), (3, 1))):
         if rng.random() < 0.9:
-            name = weighted(rng, *((name, weight) for name, (_, weight) in STRATEGIES.items()))
+            names = [n for n in STRATEGIES if case["readonly"] or n != "backward"]  # erroneous in a file open for writing
+            name = weighted(rng, *((n, STRATEGIES[n][1]) for n in names))
             etype = etype_tree(rng)
             displacements, types = STRATEGIES[name][0](rng, ranks, etype)
             view = {"op": "view", "disp": displacements, "etype": etype, "ftype": types}
@@ -421,11 +423,9 @@ def draw_ops(rng: random.Random, case: Case, strategies: list[str]) -> list[Op]:
                 ops.append(
                     {"op": "seek", "offset": [rng.randrange(50) for _ in range(ranks)], "whence": rng.choice(["set", "cur"])}
                 )
-            kind = rng.choice(["write", "write", "read"])
-            if strategies and strategies[-1] == "backward":
-                kind = "read"
+            kind = "read" if case["readonly"] else rng.choice(["write", "write", "read"])
             ops.append(access_op(rng, ranks, kind, case["fill"], view, case["big"]))
-        if rng.random() < 0.06:
+        if rng.random() < 0.06 and not case["readonly"]:
             size = rng.randrange(20_000)
             ops += [{"op": "sync"}, weighted(rng, ({"op": "size", "bytes": size}, 3), ({"op": "preallocate", "bytes": size}, 1))]
             ops.append({"op": "sync"})
@@ -494,6 +494,9 @@ def generate(seed: int) -> Case:
         "fill": weighted(rng, ("offset", 1), ("random", 1)), "lax": rng.random() < 0.3, "big": rng.random() < 0.03,
         "initial": weighted(rng, (-1, 3), (0, 1), (rng.randrange(1, 9000), 4)),
     }
+    case["readonly"] = rng.random() < 0.12
+    if case["readonly"]:
+        case["initial"] = rng.randrange(1, 9000)
     for _ in range(30):
         strategies: list[str] = []
         case["ops"] = draw_ops(rng, case, strategies)

@@ -152,7 +152,7 @@ def features(case: Case) -> set[str]:
     found |= {f"{name}={value}" if name.startswith("mpiox") else name for name, value in case["hints"].items()}
     per_node = int(case["hints"].get("mpiox_ranks_per_node", 0))
     found.add(f"nodes {-(-case['ranks'] // per_node) if per_node else 1}")
-    found |= {name for name in ("lax", "big") if case[name]}
+    found |= {name for name in ("lax", "big", "readonly") if case[name]}
     if case["initial"] > 0:
         found.add("file existed")
     simulation = simulate.Simulation(case)
@@ -260,7 +260,7 @@ def show(report: Report, arms: list[str], *, verbose: bool) -> None:
         for seed, problems in sorted(report.failures.items()):
             print(f"FAILED seed {seed} ({generate.ranks_of(seed)} ranks)")
             for problem in problems[:6]:
-                print(f"    {problem[:3000]}")
+                print(f"    {problem if len(problem) < 300 else problem[:100] + ' [...] ' + problem[-1500:]}")
         print(f"{len(report.failures)} of {report.cases} cases failed")
 
 

@@ -194,6 +194,8 @@ class Simulation:
         if kind == "preallocate":
             self.grow(op["bytes"])
             return None
+        if kind == "write" and self.case["readonly"]:
+            raise Illegal("write to a file open for reading")
         memories = [memory_of(op, rank) for rank in range(self.ranks)]
         targets = [self.tracks[rank].access(op, rank, memories[rank]) for rank in range(self.ranks)]
         self.check_order(op, targets)
@@ -202,7 +204,8 @@ class Simulation:
     def check_view(self, track: Track) -> None:
         """Refuse an illegal view."""
         kind = track.view.filetype
-        if track.view.etype.size == 0 or not kind.is_file_legal(write=False) or track.pointer < 0:
+        write = not self.case["readonly"]
+        if track.view.etype.size == 0 or not kind.is_file_legal(write=write) or track.pointer < 0:
             raise Illegal("illegal view")
 
     def check_order(self, op: Op, targets: list[Offsets]) -> None:

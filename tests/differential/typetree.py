@@ -254,6 +254,13 @@ def constructors(tree: Tree) -> set[str]:
     return {kind}.union(*(constructors(child) for child in children))
 
 
+def leaves(tree: Tree) -> set[str]:
+    """Return the predefined types in a tree, as text."""
+    if tree[0] in ("named", "f90_real", "f90_integer"):
+        return {json.dumps(tree)}
+    return set().union(*(leaves(child) for child in (tree[3] if tree[0] == "struct" else [tree[-1]])))
+
+
 def build(tree: Tree, made: list[MPI.Datatype]) -> MPI.Datatype:
     """Make the MPI datatype of a tree; everything to be freed is appended to ``made``. The result is not committed."""
     from mpi4py import MPI

@@ -21,7 +21,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 
 JOB = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8")) if len(sys.argv) > 1 else {}
 if "ours" in JOB.get("arms", []):
-    import mpiio_ext  # before MPI: this is what puts the library under mpi4py
+    import mpiio_ext.stats  # before MPI: this is what puts the library under mpi4py
 
 import numpy as np  # noqa: E402
 from mpi4py import MPI  # noqa: E402
@@ -30,6 +30,7 @@ from differential import generate, simulate, typetree  # noqa: E402
 from differential.simulate import Case, Op, Track  # noqa: E402
 
 WORLD = MPI.COMM_WORLD
+FAMILY = "openmpi" if "Open MPI" in MPI.Get_library_version() else "mpich"
 
 
 class Watchdog:
@@ -75,7 +76,7 @@ class Rank:
         info = MPI.Info.Create()
         for name, value in hints.items():
             info.Set(name, value)
-        self.file = MPI.File.Open(comm, path, MPI.MODE_RDWR | MPI.MODE_CREATE, info)
+        self.file = MPI.File.Open(comm, path, MPI.MODE_RDONLY if case["readonly"] else MPI.MODE_RDWR | MPI.MODE_CREATE, info)
         info.Free()
 
     def datatype(self, tree: typetree.Tree) -> MPI.Datatype:
@@ -147,7 +148,7 @@ class Rank:
             error = problem.Get_error_string()
         result = {
             "buffer": region.tobytes(), "nbytes": status.Get_count(MPI.BYTE),
-            "elements": status.Get_elements(self.datatype(op["mem"][rank])),
+            "elements": status.Get_elements(self.datatype(op["mem"][rank])) if countable(op["mem"][rank]) else None,
             "count": status.Get_count(self.datatype(op["mem"][rank])), "position": self.file.Get_position(),
         }
         if error:
@@ -180,6 +181,13 @@ class Rank:
             made.Free()
 
 
+def countable(tree: typetree.Tree) -> bool:
+    """Tell whether MPI_Get_elements can be asked: MPICH 5.0 aborts on mixed and empty types, pairs count as 1 or 2."""
+    if not typetree.model(tree).size or "pair" in typetree.constructors(tree):
+        return False
+    return FAMILY == "openmpi" or len(typetree.leaves(tree)) == 1
+
+
 def compare(case: Case, results: list[list[dict[str, Any]]], path: str, *, strict: bool) -> list[str]:
     """Return the differences between what all ranks saw and the model; ``strict`` also at the end of the file."""
     simulation = simulate.Simulation(case)
@@ -192,21 +200,23 @@ def compare(case: Case, results: list[list[dict[str, Any]]], path: str, *, stric
             if "error" in got:
                 problems.append(f"error: {name} rank {rank}: {got['error']}")
             elif expected is not None:
-                problems += compare_access(f"{name} rank {rank}", op, expected[rank], got, strict=strict)
+                own = strict and op["how"] in simulate.COLLECTIVE
+                if strict and not own and expected[rank].nbytes < expected[rank].requested:
+                    continue  # handed to the MPI library, whose ways at the end of the file are its own business
+                problems += compare_access(f"{name} rank {rank}", expected[rank], got, strict=own)
     final = np.fromfile(path, np.uint8)
     if len(final) != len(simulation.data):
         problems.append(f"size: file has {len(final)} bytes, expected {len(simulation.data)}")
     common = min(len(final), len(simulation.data))
-    care = np.ones(common, bool) if strict else simulation.written[:common]
+    foreign = any(op["op"] == "write" and op["how"] not in simulate.COLLECTIVE for op in case["ops"])
+    care = np.ones(common, bool) if strict and not foreign else simulation.written[:common]
     wrong = np.flatnonzero((final[:common] != simulation.data[:common]) & care)
     if len(wrong):
         problems.append(f"file: {len(wrong)} of {common} bytes differ, the first at {wrong[0]}, the last at {wrong[-1]}")
     return problems
 
 
-def compare_access(
-    name: str, op: Op, expected: simulate.Expected, got: dict[str, Any], *, strict: bool
-) -> list[str]:
+def compare_access(name: str, expected: simulate.Expected, got: dict[str, Any], *, strict: bool) -> list[str]:
     """Return the differences of one call on one rank."""
     problems = []
     buffer = np.frombuffer(got["buffer"], np.uint8)
@@ -223,11 +233,10 @@ def compare_access(
         count = MPI.UNDEFINED if expected.count is None else expected.count
         if got["count"] != count:
             problems.append(f"status: {name}: count {got['count']}, expected {count}")
-        if expected.elements is not None and got["elements"] != expected.elements:
+        if expected.elements is not None and got["elements"] is not None and got["elements"] != expected.elements:
             problems.append(f"status: {name}: elements {got['elements']}, expected {expected.elements}")
     if got["position"] != expected.position:
         problems.append(f"position: {name}: {got['position']}, expected {expected.position}")
-    del op
     return problems
 
 
@@ -244,8 +253,9 @@ def communicator(case: Case, made: dict[tuple[int, str], MPI.Intracomm | None]) 
 
 def statistics(fh: MPI.File) -> dict[str, Any]:
     """Return the library's counters of an open file on this rank."""
-    found = mpiio_ext.stats(fh)
-    return {name: getattr(found, name) for name in ("collective_writes", "collective_reads", "native_calls", "direct_calls", "rounds", "messages")}
+    found = mpiio_ext.stats.of(fh)
+    names = ("collective_writes", "collective_reads", "native_calls", "direct_calls", "rounds", "messages", "windows_holes")
+    return {name: getattr(found, name) for name in names}
 
 
 def run_arm(case: Case, arm: str, comm: MPI.Intracomm, watchdog: Watchdog) -> dict[str, Any] | None:

@@ -45,10 +45,21 @@ static MPI_Datatype predefined(void)
 {
     const MPI_Datatype types[] = {MPI_BYTE,      MPI_CHAR,     MPI_SHORT,      MPI_INT,      MPI_DOUBLE,
                                   MPI_LONG,      MPI_FLOAT,    MPI_SHORT_INT,  MPI_LONG_INT, MPI_DOUBLE_INT,
-                                  MPI_FLOAT_INT, MPI_2INT,     MPI_LONG_DOUBLE, MPI_LONG_DOUBLE_INT,
-                                  MPI_C_DOUBLE_COMPLEX, MPI_INT64_T, MPI_OFFSET, MPI_AINT};
+                                  MPI_FLOAT_INT, MPI_2INT,     MPI_INT64_T,    MPI_OFFSET,   MPI_AINT,
+                                  MPI_C_DOUBLE_COMPLEX,
+#ifdef OPEN_MPI /* MPICH moves long doubles as numbers, without the padding */
+                                  MPI_LONG_DOUBLE, MPI_LONG_DOUBLE_INT
+#endif
+    };
     return types[choose(0, (int)(sizeof types / sizeof types[0]) - 1)];
 }
+
+/* Open MPI states wrong true bounds for some types with negative strides; those are left to it. */
+#ifdef OPEN_MPI
+#define REFUSALS 1
+#else
+#define REFUSALS 0
+#endif
 
 #if MPI_VERSION >= 4
 #define LARGE (choose(0, 1) == 1)
@@ -92,7 +103,7 @@ static MPI_Datatype make_indexed(MPI_Datatype child, bool in_bytes, bool one_len
 {
     int counts[MAX_ITEMS], displacements[MAX_ITEMS];
     MPI_Aint bytes[MAX_ITEMS], lb, extent;
-    MPI_Datatype type;
+    MPI_Datatype type = MPI_DATATYPE_NULL;
     const int n = choose(0, MAX_ITEMS), length = choose(0, 3);
     MPI_Type_get_extent(child, &lb, &extent);
     items(n, counts, displacements, bytes, extent);
@@ -130,6 +141,14 @@ static MPI_Datatype make_struct(int depth, bool large)
     items(n, counts, displacements, bytes, 8 * choose(1, 4));
     for (int i = 0; i < n; i++) {
         children[i] = random_type(depth - 1);
+        /* A struct with a member without data is packed wrongly by Open MPI 4.1 and crashes MPICH 5.0. */
+        int size;
+        MPI_Type_size(children[i], &size);
+        counts[i] += counts[i] == 0;
+        if (size == 0) {
+            MPI_Type_free(&children[i]);
+            MPI_Type_dup(MPI_INT, &children[i]);
+        }
     }
 #if MPI_VERSION >= 4
     if (large) {
@@ -155,7 +174,7 @@ static MPI_Datatype make_struct(int depth, bool large)
 static MPI_Datatype make_subarray(MPI_Datatype child, bool large)
 {
     int sizes[3], subsizes[3], starts[3];
-    MPI_Datatype type;
+    MPI_Datatype type = MPI_DATATYPE_NULL;
     const int ndims = choose(1, 3), order = choose(0, 1) == 0 ? MPI_ORDER_C : MPI_ORDER_FORTRAN;
     for (int d = 0; d < ndims; d++) {
         sizes[d] = choose(1, 5);
@@ -182,7 +201,7 @@ static MPI_Datatype make_subarray(MPI_Datatype child, bool large)
 static MPI_Datatype make_darray(MPI_Datatype child, bool large)
 {
     int gsizes[3], distribs[3], dargs[3], psizes[3], size = 1;
-    MPI_Datatype type;
+    MPI_Datatype type = MPI_DATATYPE_NULL;
     const int ndims = choose(1, 3), order = choose(0, 1) == 0 ? MPI_ORDER_C : MPI_ORDER_FORTRAN;
     for (int d = 0; d < ndims; d++) {
         const int kind = choose(0, 2);
@@ -215,7 +234,7 @@ static MPI_Datatype make_darray(MPI_Datatype child, bool large)
 
 static MPI_Datatype make_resized(MPI_Datatype child, bool large)
 {
-    MPI_Datatype type;
+    MPI_Datatype type = MPI_DATATYPE_NULL;
     MPI_Aint lb, extent;
     MPI_Type_get_extent(child, &lb, &extent);
     lb += choose(0, 1) == 0 ? 0 : 4 * choose(-3, 3);
@@ -233,7 +252,7 @@ static MPI_Datatype make_resized(MPI_Datatype child, bool large)
 
 static MPI_Datatype make_contiguous(MPI_Datatype child, bool large)
 {
-    MPI_Datatype type;
+    MPI_Datatype type = MPI_DATATYPE_NULL;
 #if MPI_VERSION >= 4
     if (large) {
         MPI_Type_contiguous_c(choose(0, 4), child, &type);
@@ -295,6 +314,9 @@ static MPI_Datatype random_type(int depth)
     case 10: type = make_resized(child, large); break;
     default: type = make_contiguous(child, large); break;
     }
+    if (type == MPI_DATATYPE_NULL) { /* refused by the library: Open MPI makes no darray of types without data */
+        MPI_Type_dup(child, &type);
+    }
     MPI_Type_free(&child);
     return type;
 }
@@ -328,13 +350,14 @@ static void check_cache(MPI_Datatype type, mpiox_access *access)
 static void show(MPI_Datatype type, int indent)
 {
     mpiox_contents c;
-    MPI_Count size, lb, extent;
+    MPI_Count size, lb, extent, true_lb, true_extent;
     REQUIRE(mpiox_contents_get(type, &c) == MPIOX_OK);
     MPI_Type_size_x(type, &size);
     MPI_Type_get_extent_x(type, &lb, &extent);
-    fprintf(stderr, "%*scombiner %d size %lld lb %lld extent %lld:", indent, "", c.combiner, (long long)size,
-            (long long)lb, (long long)extent);
-    for (int64_t i = 0; i < c.n_integers; i++) {
+    MPI_Type_get_true_extent_x(type, &true_lb, &true_extent);
+    fprintf(stderr, "%*scombiner %d size %lld lb %lld extent %lld true lb %lld extent %lld:", indent, "", c.combiner,
+            (long long)size, (long long)lb, (long long)extent, (long long)true_lb, (long long)true_extent);
+    for (int64_t i = 0; c.integers != NULL && i < c.n_integers; i++) {
         fprintf(stderr, " %d", c.integers[i]);
     }
     for (int64_t i = 0; i < c.n_addresses; i++) {
@@ -362,11 +385,15 @@ static void check_bytes(MPI_Datatype type, mpiox_access *access)
     }
     memset(packed, 0, sizeof packed);
     memset(ours, 0, sizeof ours);
+    if (getenv("MPIOX_SHOW") != NULL) { /* before MPI crashes */
+        fprintf(stderr, "case seed %ld\n", case_seed);
+        show(type, 0);
+    }
     MPI_Pack(origin, TILES, type, packed, (int)sizeof packed, &position, MPI_COMM_SELF);
     REQUIRE(position == bytes);
     const mpiox_side at_memory = {origin, access, 0, 0}, at_ours = {ours, NULL, 0, 0};
     mpiox_copy(&at_ours, &at_memory, bytes);
-    if (memcmp(packed, ours, sizeof packed) != 0 && getenv("SHOW") != NULL) {
+    if (memcmp(packed, ours, sizeof packed) != 0) {
         show(type, 0);
     }
     REQUIRE(memcmp(packed, ours, sizeof packed) == 0);
@@ -422,8 +449,9 @@ static void check_predefined(void)
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     const long cases = argc > 1 ? atol(argv[1]) : 2000, seed = argc > 2 ? atol(argv[2]) : 1;
-    long checked = 0, kinds = 0;
+    long checked = 0, refused = 0, kinds = 0;
     check_predefined();
     for (case_seed = seed; case_seed < seed + cases; case_seed++) {
         mpiox_access *access = NULL;
@@ -432,18 +460,28 @@ int main(int argc, char **argv)
         MPI_Type_commit(&type);
         if (small_enough(type)) {
             count_combiner(type);
-            REQUIRE(mpiox_access_from_datatype(type, &access) == MPIOX_OK);
-            check_cache(type, access);
-            check_bytes(type, access);
-            mpiox_access_free(access);
-            checked++;
+            const int code = mpiox_access_from_datatype(type, &access);
+            if (code == MPIOX_OK) {
+                check_cache(type, access);
+                check_bytes(type, access);
+                mpiox_access_free(access);
+                checked++;
+            } else if (REFUSALS) {
+                REQUIRE(code == MPIOX_E_UNSUPPORTED);
+                refused++;
+            } else {
+                fprintf(stderr, "code %d\n", code);
+                show(type, 0);
+                REQUIRE(code == MPIOX_OK);
+            }
         }
         MPI_Type_free(&type);
     }
     for (int i = 0; i < 64; i++) {
         kinds += used[i] > 0;
     }
-    printf("%ld datatypes checked, %ld combiners\n", checked, kinds);
+    printf("%ld datatypes checked, %ld refused, %ld combiners\n", checked, refused, kinds);
+    REQUIRE(refused * 50 <= checked);
     mpiox_access_mpi_finalize();
     MPI_Finalize();
     return 0;

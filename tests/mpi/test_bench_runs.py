@@ -186,8 +186,8 @@ def spoil_file(session):
     close(session)
     if session.target.writing and "{strategy}" in str(session.target.hints) and MPI.COMM_WORLD.rank == 0:
         with open(session.target.path, "r+b") as file:
-            file.seek(1234)
-            file.write(b"\\0")
+            file.seek({offset})
+            file.write({byte!r})
 
 def spoil_memory(session):
     transfer(session)
@@ -209,8 +209,12 @@ __main__.main(sys.argv[1:])
 """
 
 
+def spoiled(kind, *, strategy="", offset=1234, byte=b"\0"):
+    return SPOILED.format(kind=kind, strategy=strategy, offset=offset, byte=byte)
+
+
 def test_wrong_file_is_named(bench, script):
-    program = script(SPOILED.format(kind="file", strategy="cb_nodes"))
+    program = script(spoiled("file", strategy="cb_nodes"))
     launch, results = bench(3, "--size", "300KiB", "-w", "contiguous", "-m", "native,native_tuned", "-r", "1",
                             program=[program], check=False)
     assert_one_clear_line(launch, 3, "contiguous-mpiio.dat", "byte 1234:", "expected 0x", "found 0x00",
@@ -220,8 +224,18 @@ def test_wrong_file_is_named(bench, script):
     assert list(bench.files.glob("*/contiguous-mpiio.dat")), "the wrong file is left for inspection"
 
 
+def test_bytes_that_nobody_writes_are_forgiven_only_to_native(bench, script):
+    arguments = ("--size", "300KiB", "-w", "tiles2d", "-r", "1")
+    program = script(spoiled("file", strategy="mpiox_enable", offset=0, byte=b"x"))
+    launch, results = bench(2, *arguments, "-m", "native", program=[program])
+    assert all(run["gaps_written"] for run in results["runs"])
+    assert "native°" in launch.stdout
+    launch, _ = bench(2, *arguments, "-m", "even", program=[program], check=False)
+    assert_one_clear_line(launch, 3, "byte 0:", "0x00 (no rank writes this byte)", "found 0x78", "strategy even")
+
+
 def test_wrong_read_is_named(bench, script):
-    program = script(SPOILED.format(kind="memory", strategy=""))
+    program = script(spoiled("memory"))
     launch, _ = bench(3, "--size", "300KiB", "-w", "contiguous", "-m", "native", "-r", "1", program=[program],
                       check=False)
     # rank 1 of 3 reads the segment of rank 2
@@ -230,7 +244,7 @@ def test_wrong_read_is_named(bench, script):
 
 @pytest.mark.parametrize("ranks", [3, 5])
 def test_error_of_one_rank_ends_all(bench, script, ranks):
-    program = script(SPOILED.format(kind="error", strategy=""))
+    program = script(spoiled("error"))
     workload = "contiguous" if ranks == 3 else "btio"
     launch, results = bench(ranks, "--size", "300KiB", "-w", workload, "-m", "native", "-r", "1",
                             program=[program], check=False)

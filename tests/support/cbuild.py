@@ -72,7 +72,10 @@ def program(source: str, *modules: str) -> pathlib.Path:
 @cache
 def shared(*modules: str) -> pathlib.Path:
     """Compile modules of csrc into a shared object, under the undefined-behaviour sanitizer."""
-    command = [compiler(), *FLAGS, "-fsanitize=undefined", "-fno-sanitize-recover=all", "-fPIC", "-shared"]
+    sanitize = ["-fsanitize=undefined", "-fno-sanitize-recover=all"]
+    if "clang" in subprocess.run([compiler(), "--version"], capture_output=True, text=True, timeout=60).stdout:
+        sanitize = ["-fsanitize=undefined", "-fsanitize-trap=undefined"]  # its run-time library is for programs only
+    command = [compiler(), *FLAGS, *sanitize, "-fPIC", "-shared"]
     return compile_c([*command, *includes(), *sources(*modules)], f"lib{'_'.join(modules)}.so")
 
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from mpiio_ext.bench import workloads
 from mpiio_ext.bench.environment import file_system_of
 from mpiio_ext.bench.options import PRESETS, Options, command
-from mpiio_ext.bench.pattern import fill_range
+from mpiio_ext.bench.pattern import POISON, fill_range
 from mpiio_ext.bench.plot import plot_ratios
 from mpiio_ext.bench.results import Absent, Row, Summary, summarize, with_ratios, write_results
 from mpiio_ext.bench.runner import Runner, _with_counters
@@ -52,10 +52,13 @@ def make_file(path: Path, name: str, start: int = 0):
 
 
 def check(path, workload, *, start=0, raw=True, salt=SALT):
-    found = [
+    every = [
         check_file(path, workload, salt=salt, start_bytes=start, raw=raw, rank=rank, ranks=3) for rank in range(3)
     ]
-    return min((f for f in found if f is not None), key=lambda f: f.offset_bytes, default=None)
+    return tuple(
+        min((f for f in found if f is not None), key=lambda f: f.offset_bytes, default=None)
+        for found in ([f.data for f in every], [f.gap for f in every])
+    )
 
 
 @pytest.mark.parametrize("name", list(workloads.REGISTRY))
@@ -63,32 +66,36 @@ def test_right_file_passes_and_each_kind_of_fault_is_found(tmp_path, name):
     path = tmp_path / "f"
     workload, mask = make_file(path, name)
     good = bytearray(path.read_bytes())
-    assert check(path, workload) is None
+    assert check(path, workload) == (None, None)
 
-    stale = check(path, workload, salt=SALT + 2)
+    stale, gap = check(path, workload, salt=SALT + 2)
     assert stale is not None
+    assert gap is None
 
     for offset in (0 if mask is None else int(np.flatnonzero(mask)[0]), 1_048_577, len(good) - 1):
         bad = bytearray(good)
         bad[offset] ^= 0x10
         path.write_bytes(bad)
-        mismatch = check(path, workload)
-        assert mismatch is not None
+        mismatch, other = check(path, workload)
+        if mask is not None and not mask[offset]:
+            mismatch, other = other, mismatch
+        assert other is None
         assert mismatch.offset_bytes == offset
         assert mismatch.expected.startswith(f"0x{good[offset]:02x}")
         assert mismatch.found == f"0x{bad[offset]:02x}"
 
     path.write_bytes(good[:-1])
-    assert check(path, workload).offset_bytes == len(good) - 1
-    assert check(path, workload, raw=False).found == "end of file"
+    assert check(path, workload)[0].offset_bytes == len(good) - 1
+    assert check(path, workload, raw=False)[0].found == "end of file"
     path.write_bytes(good + b"\0")
-    assert f"a file of {len(good) + 1} bytes" in str(check(path, workload))
+    assert f"a file of {len(good) + 1} bytes" in str(check(path, workload)[0])
     if mask is not None:
         gap = int(np.flatnonzero(~mask[: len(good)])[-1])
         bad = bytearray(good)
         bad[gap] = 1
         path.write_bytes(bad)
-        mismatch = check(path, workload)
+        wrong, mismatch = check(path, workload)
+        assert wrong is None
         assert (mismatch.offset_bytes, mismatch.expected) == (gap, "0x00 (no rank writes this byte)")
 
 
@@ -98,17 +105,17 @@ def test_swapped_blocks_are_found(tmp_path):
     content = bytearray(path.read_bytes())
     content[4096:8192], content[8192:12288] = content[8192:12288], content[4096:8192]
     path.write_bytes(content)
-    assert 4096 <= check(path, workload).offset_bytes < 4200
+    assert 4096 <= check(path, workload)[0].offset_bytes < 4200
 
 
 def test_dataset_inside_a_file(tmp_path):
     path = tmp_path / "f"
     workload, _ = make_file(path, "block3d", start=2048)
-    assert check(path, workload, start=2048, raw=False) is None
+    assert check(path, workload, start=2048, raw=False) == (None, None)
     content = bytearray(path.read_bytes())
     content[2048 + 77] ^= 2
     path.write_bytes(content)
-    assert check(path, workload, start=2048, raw=False).offset_bytes == 2048 + 77
+    assert check(path, workload, start=2048, raw=False)[0].offset_bytes == 2048 + 77
 
 
 @pytest.mark.parametrize("name", ["tiles2d", "btio", "random"])
@@ -117,14 +124,16 @@ def test_buffer_is_compared_with_its_surroundings(name):
     plan = workload.read_plan(1)
     image = plan.image()
     buffer = image ^ np.uint8(SALT)
+    assert buffer.size == plan.buffer_bytes
     assert check_buffer(buffer, image, plan, salt=SALT, start_bytes=0) is None
-    inside = next(i for i in range(buffer.size // 2, buffer.size) if plan.locate(i) is not None)
+    holes = np.flatnonzero(image == POISON)
+    inside = int(np.flatnonzero(image != POISON)[-5])
     buffer[inside] ^= 4
     mismatch = check_buffer(buffer, image, plan, salt=SALT, start_bytes=512)
     assert mismatch.offset_bytes == 512 + plan.locate(inside)
     buffer[inside] ^= 4
-    outside = next((i for i in range(buffer.size) if plan.locate(i) is None), None)
-    if outside is not None:
+    for outside in holes[:1]:
+        assert plan.locate(int(outside)) is None
         buffer[outside] ^= 4
         assert f"memory byte {outside}," in str(check_buffer(buffer, image, plan, salt=SALT, start_bytes=0))
 

@@ -125,6 +125,8 @@ BAD = {
     "composite size too small": composite((INIT, 0, EOF, plain(MIB, 2)), size=31),
     "composite without entries": composite(),
     "composite with too many entries": composite((INIT, 0, EOF, plain(MIB, 2)), count=9),
+    # The second entry would be the first one's layout, read as an entry that is passed over.
+    "composite whose table runs into its layouts": composite((INIT, 0, EOF, plain(16, 2, objects=0)), count=2),
     "component that ends before it starts": composite((INIT, 5, 4, plain(MIB, 2))),
     "only a stale component": composite((STALE, 0, EOF, plain(MIB, 2))),
     "component outside": PFL[: 32 + 24] + struct.pack("<I", len(PFL) + 1) + PFL[32 + 28 :],

@@ -139,6 +139,7 @@ def test_tiny_regions_are_drawn(tmp_path: pathlib.Path, region: list[str]) -> No
         (["--stripes", "99999999999999"], "beyond 2^62 bytes"),
         (["--plot", "/no/such/folder/out.svg"], "cannot write /no/such/folder/out.svg: No such file or directory"),
         (["--plot", "out.xyz"], "cannot draw out.xyz"),
+        (["--plot", "out"], "cannot draw out: give the file a suffix"),
     ],
 )
 def test_errors_are_one_clear_line(

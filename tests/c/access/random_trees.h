@@ -141,7 +141,7 @@ static inline bool random_resized(choices *c, pair *p, const pair *child)
 /* Displacements that are often regular, often ascending. */
 static inline void random_items(choices *c, int64_t n, int64_t *counts, int64_t *at, const reference *child)
 {
-    const int64_t style = choose(c, 0, 3), step = random_stride(c, child), one = choose(c, 0, 3);
+    const int64_t style = choose(c, 0, 4), step = random_stride(c, child), one = choose(c, 0, 3);
     int64_t end = 4 * choose(c, 0, 8) - 8;
     for (int64_t i = 0; i < n; i++) {
         counts[i] = style == 0 ? one : choose(c, 0, 3);
@@ -150,6 +150,9 @@ static inline void random_items(choices *c, int64_t n, int64_t *counts, int64_t 
             end += step;
         } else if (style == 2) {
             end += counts[i] * (child->ub - child->lb) + 4 * choose(c, 0, 3);
+        } else if (style == 3) { /* often touching, in spite of the child's extent */
+            counts[i] = choose(c, 0, 5) > 0;
+            end += counts[i] * child->size + 4 * (choose(c, 0, 3) == 0);
         } else {
             end = 4 * choose(c, 0, 60) - 80;
         }

@@ -27,7 +27,8 @@ static mpiox_geometry random_geometry(void)
     int64_t size = INT64_C(1) << random_below(63);
     mpiox_geometry g = {.stripe_size = 1 + random_below(size), .servers = (int32_t)(1 + random_below(40)),
                         .aggregators = (int32_t)(1 + random_below(60))};
-    int64_t reach = g.stripe_size < MPIOX_PARTITION_MAX_OFFSET / 1000 ? g.stripe_size * 1000 : MPIOX_PARTITION_MAX_OFFSET;
+    const int64_t limit = MPIOX_PARTITION_MAX_OFFSET;
+    int64_t reach = g.stripe_size < limit / 1000 ? g.stripe_size * 1000 : limit;
     g.end = random_below(4) == 0 ? MPIOX_PARTITION_MAX_OFFSET - random_below(3) : random_below(reach + 1);
     g.start = g.end - random_below((g.end < reach ? g.end : reach) + 1);
     return g;

@@ -203,8 +203,8 @@ static void test_rules_select(void)
 {
     static const char *const silent[] = {"rank=0,errno=EIO", "path=*.nc,errno=EIO", "op=read,errno=EIO", ";", "",
                                          "times=0,errno=EIO"};
-    static const char *const loud[] = {"rank=1,errno=EIO", "path=*.h5,errno=EIO", "op=write,errno=EIO", "op=any,errno=5",
-                                       "rank=0,errno=EIO;errno=EIO;"};
+    static const char *const loud[] = {"rank=1,errno=EIO", "path=*.h5,errno=EIO", "op=write,errno=EIO",
+                                       "op=any,errno=5", "rank=0,errno=EIO;errno=EIO;"};
     mpiox_storage *storage;
     for (size_t i = 0; i < sizeof silent / sizeof silent[0]; i++) {
         CHECK_EQUAL(open_faulty(silent[i], 100, &storage), 0);
@@ -224,14 +224,19 @@ static void test_bad_rules(void)
         "op=write", "errno=ENOSUCH", "errno=0", "errno=EIO,op=seek", "errno=EIO,rank=-1", "errno=EIO,after=1x",
         "errno=EIO,short=1", "op=open,short=1", "errno", "=5", "short=99999999999999999999", "errno=EIO,when=now",
         "errno=EIO, rank=1", "path=,errno=EIO", "errno=5;;op=open",
-        "errno=5;errno=5;errno=5;errno=5;errno=5;errno=5;errno=5;errno=5;errno=5;errno=5;errno=5;errno=5;errno=5;errno=5;"
-        "errno=5;errno=5;errno=5",
     };
     mpiox_storage *storage;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         CHECK_EQUAL(open_faulty(bad[i], 100, &storage), MPIOX_E_ARG);
         CHECK(storage == NULL);
     }
+    char many[17 * 8 + 1] = "";
+    for (int i = 0; i < 17; i++) { /* there is room for 16 */
+        CHECK_EQUAL(open_faulty(many, 100, &storage), 0);
+        CHECK_EQUAL(mpiox_storage_close(storage), 0);
+        strcat(many, "errno=5;");
+    }
+    CHECK_EQUAL(open_faulty(many, 100, &storage), MPIOX_E_ARG);
 }
 
 /* A back end that only looks at what one call is asked to do. */
