@@ -11,7 +11,7 @@
  *           position, "offset" always an address relative to the caller's origin. All are int64_t bytes.
  * Promise.  Start-up of every operation is O(depth) (plus a binary search per list), stepping is O(1) per strided run,
  *           memory is O(description), never O(pieces). No operation after construction calls MPI or allocates.
- * Source.   seeds/004 needs only "offset-length pairs"; the tree follows the idea of dataloops (Ross, Miller, Gropp:
+ * Source.   The tree follows the idea of dataloops (Ross, Miller, Gropp:
  *           "Implementing fast and reusable datatype processing", EuroPVM/MPI 2003).
  */
 #ifndef MPIOX_ACCESS_H

@@ -4,7 +4,7 @@
  * Problem.    Every byte of a collective passes here, often in pieces of 8 bytes.
  * Algorithm.  A contiguous side becomes a pointer. With one contiguous side every strided run of the other is handed to
  *             a kernel for its block length; lists of blocks get a loop of their own that prefetches ahead. With two
- *            strided sides, two runs are matched: equal blocks go to a strided-to-strided kernel, otherwise the longer
+ *             strided sides, two runs are matched: equal blocks go to a strided-to-strided kernel, otherwise the longer
  *             block is the contiguous side for as many shorter blocks as fit in it. Lists of small blocks on one of two
  *             such sides go through a small buffer instead, by the two loops above.
  * Guarantees. O(1) per run besides the bytes; no allocation; sides do not overlap.

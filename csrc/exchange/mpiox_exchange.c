@@ -18,10 +18,15 @@
 
 enum { DEFAULT_WINDOW_BYTES = 1024 * 1024, DEFAULT_WINDOW_MAX = 16 * 1024 * 1024, WINDOW_UNIT = 512 };
 
-static int open_flags(int amode) {
-    if (amode & MPI_MODE_RDWR)
-        return O_RDWR;
-    return amode & MPI_MODE_WRONLY ? O_WRONLY : O_RDONLY;
+/* A file that the program only writes is opened for both where permissions allow: a mapping needs it (window I/O). */
+static int open_storage(mpiox_exchange *x, const char *path) {
+    mpiox_error error = {.code = MPIOX_OK};
+    if (x->amode & MPI_MODE_RDONLY)
+        return mpiox_storage_open(path, O_RDONLY, x->team->rank, &x->storage, &error);
+    int code = mpiox_storage_open(path, O_RDWR, x->team->rank, &x->storage, &error);
+    if (code != MPIOX_OK && (x->amode & MPI_MODE_WRONLY))
+        code = mpiox_storage_open(path, O_WRONLY, x->team->rank, &x->storage, &error);
+    return code;
 }
 
 /* Size of a collective buffer: the hint, else 1 MiB, else a whole stripe where the file system has stripes. Rounded to
@@ -38,11 +43,10 @@ static int64_t window_bytes(const mpiox_exchange *x) {
 }
 
 static int prepare(mpiox_exchange *x, const char *path) {
-    mpiox_error error = {.code = MPIOX_OK};
     x->path = strdup(path);
     if (!x->path)
         return MPIOX_E_NOMEM;
-    int code = mpiox_storage_open(path, open_flags(x->amode), x->team->rank, &x->storage, &error);
+    int code = open_storage(x, path);
     if (code != MPIOX_OK)
         return code;
     mpiox_layout_detect(x->storage->fd, x->hints.striping_unit, x->hints.striping_factor, &x->layout);

@@ -10,7 +10,7 @@
  *            the slot. With mpiox_io_rank=owner only the aggregator itself does the I/O.
  * Guarantee. Slots pass through their phases (mpiox_board.h) in one order that every rank computes alike, so there is no
  *            cycle of waits; after an error the walk goes on without moving data.
- * Source.    Two-phase I/O over file domains: seeds/004. One copy per byte through shared memory: docs/architecture.md.
+ * Source.    Two-phase I/O over file domains: Liao and Choudhary, SC08. One copy per byte through shared memory: docs/architecture.md.
  */
 #include <stdlib.h>
 

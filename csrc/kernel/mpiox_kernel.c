@@ -9,7 +9,8 @@
  *
  * One JSON line per repetition on rank 0: seconds of write and read (the slowest rank, data access only), seconds of
  * open plus close, errors found, and the largest growth of a rank's resident memory in bytes.
- * Patterns: contiguous, inter (blocks of --block bytes dealt to ranks in turn), blocks3d (3-D block decomposition of
+ * Patterns: contiguous, inter (blocks of --block bytes dealt to ranks in turn), gaps (as inter, with one turn more that
+ * nobody takes: holes of --block bytes), blocks3d (3-D block decomposition of
  * doubles), random (pieces of --block bytes dealt to ranks by a random permutation).
  */
 #include <fcntl.h>
@@ -55,10 +56,13 @@ static void check(int code, const char *what) {
 
 /* ---- patterns ---------------------------------------------------------------------------------------------------- */
 
+/* Blocks dealt in turn; with gaps, one more turn that nobody takes. */
+static int turns(const options *o) { return size + (strcmp(o->pattern, "gaps") == 0); }
+
 static void make_interleaved(const options *o, pattern *p) {
     MPI_Datatype block;
     MPI_Type_contiguous((int) o->block, MPI_BYTE, &block);
-    MPI_Type_create_resized(block, 0, (MPI_Aint) o->block * size, &p->filetype);
+    MPI_Type_create_resized(block, 0, (MPI_Aint) o->block * turns(o), &p->filetype);
     MPI_Type_free(&block);
     p->displacement = (MPI_Offset) o->block * rank;
     p->bytes = o->bytes / size / o->block * o->block;
@@ -111,14 +115,14 @@ static void make_pattern(const options *o, pattern *p) {
     if (strcmp(o->pattern, "contiguous") == 0 || o->raw) {
         p->bytes = o->bytes / size;
         p->displacement = (MPI_Offset) p->bytes * rank;
-    } else if (strcmp(o->pattern, "inter") == 0)
+    } else if (strcmp(o->pattern, "inter") == 0 || strcmp(o->pattern, "gaps") == 0)
         make_interleaved(o, p);
     else if (strcmp(o->pattern, "blocks3d") == 0)
         make_blocks3d(o, p);
     else if (strcmp(o->pattern, "random") == 0)
         make_random(o, p);
     else
-        fail("unknown pattern (contiguous, inter, blocks3d, random)");
+        fail("unknown pattern (contiguous, inter, gaps, blocks3d, random)");
     if (p->filetype != MPI_DATATYPE_NULL)
         MPI_Type_commit(&p->filetype);
 }
@@ -131,9 +135,9 @@ static unsigned char value_at(int64_t offset) { return (unsigned char) (mix((uin
 static void each_piece(const options *o, const pattern *p, void (*visit)(void *, int64_t, int64_t, int64_t), void *context) {
     if (p->filetype == MPI_DATATYPE_NULL) {
         visit(context, p->displacement, 0, p->bytes);
-    } else if (strcmp(o->pattern, "inter") == 0) {
+    } else if (strcmp(o->pattern, "inter") == 0 || strcmp(o->pattern, "gaps") == 0) {
         for (int64_t i = 0; i < p->bytes / o->block; i++)
-            visit(context, p->displacement + i * o->block * size, i * o->block, o->block);
+            visit(context, p->displacement + i * o->block * turns(o), i * o->block, o->block);
     } else if (strcmp(o->pattern, "random") == 0) {
         int64_t n = 0;
         for (int64_t i = 0; i < o->bytes / o->block; i++)

@@ -64,7 +64,7 @@ static int64_t transfer_once(mpiox_storage *storage, some_function some, const p
     return some(storage, at->iov, n, at->offset);
 }
 
-static void count_request(mpiox_storage *storage, bool write, int64_t bytes)
+void mpiox_storage_count(mpiox_storage *storage, bool write, int64_t bytes)
 {
     mpiox_storage_counters *counters = &storage->counters;
     if (write) {
@@ -110,7 +110,7 @@ static int transfer(mpiox_storage *storage, bool write, const struct iovec *iov,
             continue;
         if (moved == 0 && write)
             moved = -ENOSPC;
-        count_request(storage, write, moved > 0 ? moved : 0);
+        mpiox_storage_count(storage, write, moved > 0 ? moved : 0);
         if (moved < 0)
             return mpiox_error_set(error, MPIOX_E_IO, (int)-moved, at.offset, at.left, what);
         if (moved == 0)

@@ -59,4 +59,18 @@ int mpiox_storage_read(mpiox_storage *storage, void *buffer, int64_t length, int
 int mpiox_storage_readv(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset, int64_t *done,
                         mpiox_error *error);
 
+/* A shared mapping of part of the file, for storing many small runs. data points at the first byte asked for. */
+typedef struct mpiox_storage_mapping {
+    void *data;
+    void *base;
+    int64_t bytes; /* of the whole mapping from base on */
+} mpiox_storage_mapping;
+
+/* Map `length` bytes from `offset`, all inside the file's present size and with their space reserved. MPIOX_E_UNSUPPORTED
+ * when this handle, file system or free space does not allow it: the caller then writes by requests. Only for file systems
+ * whose page cache is coherent with read and write. */
+int mpiox_storage_map(mpiox_storage *storage, int64_t offset, int64_t length, mpiox_storage_mapping *out);
+/* `written`: bytes stored, for the counters (one request). */
+void mpiox_storage_unmap(mpiox_storage *storage, mpiox_storage_mapping *mapping, int64_t written);
+
 #endif

@@ -9,6 +9,9 @@
 #define MPIOX_STORAGE_CALL_BYTES INT64_C(0x7ffff000) /* most that Linux moves in one call (MAX_RW_COUNT) */
 #define MPIOX_STORAGE_CALL_VECTORS 1024              /* IOV_MAX of Linux (UIO_MAXIOV) */
 
+/* Add one request of `bytes` bytes to the counters. */
+void mpiox_storage_count(mpiox_storage *storage, bool write, int64_t bytes);
+
 /* An open posix handle, without MPIOX_FAULT. */
 int mpiox_storage_open_posix(const char *path, int flags, mpiox_storage **out, mpiox_error *error);
 

@@ -1,0 +1,42 @@
+/*
+ * mpiox_storage_map.c - updating many small runs of a file through its page cache.
+ *
+ * Problem.    A window with thousands of small holes needs thousands of pwrite calls, or a read-modify-write that also
+ *             rewrites bytes nobody wrote.
+ * Algorithm.  Map the range shared and let the caller store exactly the bytes that were written.
+ * Guarantees. Only on file systems whose page cache is the file (tmpfs, ext, XFS) and only inside the file's present size,
+ *             which the caller has extended by a pwrite. The space is reserved beforehand, so that a full disk is an
+ *             answer here and not a signal later; then the caller writes by requests and gets the honest error.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mpiox_storage_internal.h"
+
+int mpiox_storage_map(mpiox_storage *storage, int64_t offset, int64_t length, mpiox_storage_mapping *out)
+{
+    struct stat status;
+    const int64_t page = sysconf(_SC_PAGESIZE), start = offset / page * page;
+    if (strcmp(storage->backend->name, "posix") != 0 || (fcntl(storage->fd, F_GETFL) & O_ACCMODE) != O_RDWR)
+        return MPIOX_E_UNSUPPORTED;
+    if (fallocate(storage->fd, FALLOC_FL_KEEP_SIZE, start, offset + length - start) != 0)
+        return MPIOX_E_UNSUPPORTED;
+    if (fstat(storage->fd, &status) != 0 || status.st_size < offset + length)
+        return MPIOX_E_UNSUPPORTED;
+    out->bytes = offset + length - start;
+    out->base = mmap(NULL, (size_t)out->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, storage->fd, start);
+    if (out->base == MAP_FAILED)
+        return MPIOX_E_UNSUPPORTED;
+    out->data = (char *)out->base + (offset - start);
+    return MPIOX_OK;
+}
+
+void mpiox_storage_unmap(mpiox_storage *storage, mpiox_storage_mapping *mapping, int64_t written)
+{
+    munmap(mapping->base, (size_t)mapping->bytes);
+    mpiox_storage_count(storage, true, written);
+}
