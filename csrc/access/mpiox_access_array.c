@@ -1,9 +1,9 @@
 /*
  * mpiox_access_array.c - subarrays and distributed arrays.
  *
- * Both are built from the fastest dimension outwards: the part of dimension d is one loop (subarray, block) or a loop of
- * whole blocks and a last partial one (cyclic) over the description of all faster dimensions, whose step is the size in
- * bytes of a whole slab. No element is ever enumerated, and file order is kept. Distribution follows MPI-4.1, 5.1.4:
+ * Both are built from the fastest dimension outwards: the part of dimension d is one loop (subarray, block) or a loop
+ * of whole blocks and a last partial one (cyclic) over the description of all faster dimensions, whose step is the size
+ * in bytes of a whole slab. No element is ever enumerated, and file order is kept. Distribution follows MPI-4.1, 5.1.4:
  * BLOCK(b) is CYCLIC(b) of which only the first cycle exists.
  */
 #include "mpiox_access_array.h"
@@ -82,7 +82,8 @@ static int divide_dimension(const mpiox_dimension *d, share *s)
     if (s->block == 0) {
         s->block = d->distribution == MPIOX_DISTRIBUTE_CYCLIC ? 1 : (d->size + d->processes - 1) / d->processes;
     }
-    if (!mpiox_mul(s->block, d->processes, &s->period) || (d->distribution == MPIOX_DISTRIBUTE_BLOCK && s->period < d->size)) {
+    if (!mpiox_mul(s->block, d->processes, &s->period) ||
+        (d->distribution == MPIOX_DISTRIBUTE_BLOCK && s->period < d->size)) {
         return MPIOX_E_ARG;
     }
     s->start = s->block * d->coordinate;

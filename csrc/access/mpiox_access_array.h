@@ -6,7 +6,11 @@
 
 #include "mpiox_access.h"
 
-typedef enum mpiox_distribution { MPIOX_DISTRIBUTE_NONE, MPIOX_DISTRIBUTE_BLOCK, MPIOX_DISTRIBUTE_CYCLIC } mpiox_distribution;
+typedef enum mpiox_distribution {
+    MPIOX_DISTRIBUTE_NONE,
+    MPIOX_DISTRIBUTE_BLOCK,
+    MPIOX_DISTRIBUTE_CYCLIC
+} mpiox_distribution;
 
 /* One dimension of a distributed array. block_items 0: the default (BLOCK: size / processes rounded up; CYCLIC: 1). */
 typedef struct mpiox_dimension {

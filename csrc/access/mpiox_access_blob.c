@@ -2,12 +2,12 @@
  * mpiox_access_blob.c - between trees, descriptions and bytes.
  *
  * Problem.    Descriptions travel to other processes. What arrives must not be able to crash or hang us.
- * Algorithm.  A description is its own serialized form (indices, no pointers). To validate one, import it as a tree with
- *             range checks on indices and counts only, let the normalising constructors recompute and check every derived
- *             number, export the tree, and demand that the result equals the input bit by bit. One code path therefore
- *             both defines and enforces all invariants.
- * Guarantees. Nodes are visited once, children come after parents, depth is bounded: no recursion runs away. Memory is a
- *             small multiple of the input's size.
+ * Algorithm.  A description is its own serialized form (indices, no pointers). To validate one, import it as a tree
+ *             with range checks on indices and counts only, let the normalising constructors recompute and check every
+ *             derived number, export the tree, and demand that the result equals the input bit by bit. One code path
+ *             therefore both defines and enforces all invariants.
+ * Guarantees. Nodes are visited once, children come after parents, depth is bounded: no recursion runs away. Memory is
+ *             a small multiple of the input's size.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,8 @@
 #include "mpiox_access.h"
 
 /* The arguments of the type's constructor. They are read in the order of the constructor's argument list: small counts
- * come from `integers`, addresses from `addresses`; of a type made by a large-count constructor both are in `counts`. */
+ * come from `integers`, addresses from `addresses`; of a type made by a large-count constructor both are in `counts`.
+ * */
 typedef struct mpiox_contents {
     int combiner;
     int64_t n_integers, n_addresses, n_counts, n_types;

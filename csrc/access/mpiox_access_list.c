@@ -3,8 +3,8 @@
  *
  * Problem.    Indexed types come with millions of items, often irregular, often regular after all.
  * Algorithm.  One pass drops empty items and merges items that continue the one before. What is then evenly spaced and
- *             of one length becomes a loop; items of one length need no prefix sums (8 bytes an item, seek by division);
- *             everything else keeps displacement and prefix sum (16 bytes an item, seek by binary search).
+ *             of one length becomes a loop; items of one length need no prefix sums (8 bytes an item, seek by
+ *             division); everything else keeps displacement and prefix sum (16 bytes an item, seek by binary search).
  * Guarantees. Stream order is kept; arrays that are borrowed are only checked, never changed.
  */
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * mpiox_access_mpi.c - the access description of a datatype, cached on the datatype.
  *
  * A user's datatype is decoded once (mpiox_access_decode.c); the description hangs on the handle as an attribute, is
- * shared with duplicates and dropped when MPI frees the type. The key is created at the first need. Predefined types are
- * so quick to describe that nothing is attached to them.
+ * shared with duplicates and dropped when MPI frees the type. The key is created at the first need. Predefined types
+ * are so quick to describe that nothing is attached to them.
  */
 #include "mpiox_access_mpi.h"
 

@@ -226,7 +226,7 @@ static void gather_stream(char *flat, mpiox_cursor *cursor, char *base, int64_t 
     }
 }
 
-/* ---- two sides that are not contiguous ------------------------------------------------------------------------------------------- */
+/* ---- two sides that are not contiguous --------------------------------------------------------------------------- */
 
 /* What is left of a run: `blocks` whole blocks from `at` on, or (inside > 0) the rest of the first one. */
 typedef struct walker {
