@@ -95,7 +95,7 @@ const char *mpiox_hints_nearest(const char *name)
     for (int i = 0; i < mpiox_hints_count() + FOREIGN; i++) {
         const char *other =
             i < mpiox_hints_count() ? mpiox_hints_spec(i)->name : foreign_hints[i - mpiox_hints_count()].name;
-        int apart = smaller(distance(name, other), distance(prefixed, other) + 1);
+        int apart = smaller(distance(name, other), distance(prefixed, other));
 
         if (apart <= limit) {
             limit = apart - 1;

@@ -123,7 +123,7 @@ void mpiox_hints_scan_text(const char *text, const char *path, mpiox_hints_visit
     const char *p = skip_blanks(text);
     bool starts_rule = true;
 
-    while (*p != '\0') {
+    while (*p != '\0' || !starts_rule) {
         const char *start = p, *after = hint_at(p);
 
         if (after == NULL && starts_rule) {
@@ -152,7 +152,7 @@ void mpiox_hints_scan_text(const char *text, const char *path, mpiox_hints_visit
         }
         if (matches(glob, path))
             visit(name, value, "MPIOX_HINTS", context);
-        starts_rule = *p == ',';
+        starts_rule = *p != ':'; /* after a ',' or at the end */
         p = *p != '\0' ? skip_blanks(p + 1) : p;
     }
 }
