@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "mpiox_access_mpi.h"
+#include "mpiox_datatype.h"
 #include "mpiox_file.h"
 #include "mpiox_file_error.h"
 
@@ -50,7 +51,7 @@ static void describe_memory(const mpiox_file_call *call, mpiox_request *request,
     }
     size = mpiox_access_size(*memory);
     if (size > 0 && call->count > INT64_MAX / size) {
-        mpi_problem(&request->local_error, MPI_ERR_COUNT, "count times datatype size");
+        mpi_problem(&request->local_error, MPI_ERR_COUNT, "count times datatype size is too large");
         return;
     }
     request->length = size * (int64_t)call->count;
@@ -60,7 +61,7 @@ static void describe_memory(const mpiox_file_call *call, mpiox_request *request,
         request->buffer = (void *)((uintptr_t)call->buffer + (uintptr_t)mpiox_access_true_lb(*memory));
         request->memory = NULL;
         if (request->buffer == NULL && request->length > 0)
-            mpi_problem(&request->local_error, MPI_ERR_BUFFER, "buffer");
+            mpi_problem(&request->local_error, MPI_ERR_BUFFER, "no buffer");
     }
 }
 
@@ -79,16 +80,16 @@ static void find_position(mpiox_file *file, const mpiox_file_call *call, mpiox_r
         }
     }
     if (offset < 0 || offset > INT64_MAX / file->etype_bytes) {
-        mpi_problem(&request->local_error, MPI_ERR_ARG, "offset");
+        mpi_problem(&request->local_error, MPI_ERR_ARG, "bad offset");
         return;
     }
     request->position = offset * file->etype_bytes;
     if (request->length > INT64_MAX - request->position) {
-        mpi_problem(&request->local_error, MPI_ERR_ARG, "offset plus count");
+        mpi_problem(&request->local_error, MPI_ERR_ARG, "offset plus count is too large");
         return;
     }
     if (WHOLE_ETYPES && request->length % file->etype_bytes != 0) {
-        mpi_problem(&request->local_error, MPI_ERR_IO, "access that is no whole number of etypes");
+        mpi_problem(&request->local_error, MPI_ERR_IO, "not a whole number of etypes");
         return;
     }
     if (!call->explicit_offset)
@@ -102,11 +103,13 @@ static void prepare(mpiox_file *file, const mpiox_file_call *call, mpiox_request
     request->write = call->write;
     *etypes = -1;
     if (file->split.active)
-        mpi_problem(&request->local_error, ERR_SPLIT, "collective access during a split collective");
+        mpi_problem(&request->local_error, ERR_SPLIT, "a split collective is under way");
     else if (call->count < 0)
-        mpi_problem(&request->local_error, MPI_ERR_COUNT, "count");
+        mpi_problem(&request->local_error, MPI_ERR_COUNT, "bad count");
     else if (call->datatype == MPI_DATATYPE_NULL)
-        mpi_problem(&request->local_error, MPI_ERR_TYPE, "datatype");
+        mpi_problem(&request->local_error, MPI_ERR_TYPE, "no datatype");
+    else if (!mpiox_datatype_is_committed(call->datatype))
+        mpi_problem(&request->local_error, MPI_ERR_TYPE, "datatype is not committed");
     else if (!file->has_view) /* every rank then hands the call to PMPI */
         mpiox_error_set(&request->local_error, MPIOX_E_UNSUPPORTED, 0, -1, -1, "view");
     else
@@ -190,7 +193,7 @@ bool mpiox_file_access_end(MPI_File fh, bool write, bool at, MPI_Status *status,
     if (file == NULL || !file->split.active)
         return false; /* begun by the MPI library, or never begun: it knows */
     if (file->split.write != write || file->split.at != at) {
-        mpi_problem(&error, ERR_SPLIT, "end of a split collective that is not under way");
+        mpi_problem(&error, ERR_SPLIT, "this split collective was not begun");
         error.rank = file->rank;
         *result = mpiox_file_error_raise(fh, file->path, &error);
         return true;

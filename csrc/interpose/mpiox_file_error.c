@@ -79,11 +79,14 @@ static int code_of_class(int error_class)
 
 int mpiox_file_error_raise(MPI_File handle, const char *path, const mpiox_error *error)
 {
-    char class_text[MPI_MAX_ERROR_STRING] = "", detail[MPI_MAX_ERROR_STRING], text[2 * MPI_MAX_ERROR_STRING + 2];
+    char class_text[MPI_MAX_ERROR_STRING] = "", detail[1024], text[sizeof detail + MPI_MAX_ERROR_STRING + 2];
     int error_class = mpiox_file_error_class(error), length = 0, code;
 
     PMPI_Error_string(error_class, class_text, &length);
-    mpiox_error_text(error, path, detail, (int64_t)sizeof detail);
+    if (error->sys_errno == 0 && error->mpi_code != MPI_SUCCESS) /* a bad call rather than a failed one */
+        snprintf(detail, sizeof detail, "rank %d: %s (%.300s)", (int)error->rank, error->what, path);
+    else
+        mpiox_error_text(error, path, detail, (int64_t)sizeof detail);
     snprintf(text, sizeof text, "%s: %s", class_text, detail);
     text[MPI_MAX_ERROR_STRING - 1] = '\0';
     pthread_mutex_lock(&lock);
