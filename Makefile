@@ -33,7 +33,7 @@ bench: build ## mpirun -n RANKS python -m mpiio_ext.bench BENCH_ARGS
 	$(BIN)/mpirun -n $(RANKS) $(BIN)/python -m mpiio_ext.bench $(BENCH_ARGS)
 
 test: build ## the fast tests, 15 minutes at most
-	timeout --foreground --kill-after=30 $(TEST_TIMEOUT_S) $(BIN)/python -m pytest $(PYTEST_ARGS)
+	timeout --foreground --signal=INT --kill-after=30 $(TEST_TIMEOUT_S) $(BIN)/python -m pytest $(PYTEST_ARGS)
 
 test-all: ## every test, under both MPIs
 	$(MAKE) MPI=openmpi test-every
