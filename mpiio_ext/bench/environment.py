@@ -82,7 +82,7 @@ def describe(comm: Any, path: Path, interface_versions: dict[str, str]) -> dict[
         "machine": platform.machine(),
         "cpu_model": _cpu_model(),
         "cpus_online_count": os.cpu_count(),
-        "cpus_usable_count": len(os.sched_getaffinity(0)),
+        "cpus_of_rank_0_count": len(os.sched_getaffinity(0)),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "path": str(path),
         "file_system_type": kind,

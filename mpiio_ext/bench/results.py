@@ -47,6 +47,7 @@ class Row:
     bandwidth_mb_per_s : data_bytes / (view_s + data_s)
     bandwidth_total_mb_per_s : data_bytes / (open_s + view_s + data_s + close_s)
     ratio_to_native : bandwidth over that of "native" in the same repetition; None when that was not run
+    ratio_to_best_native : the same over the faster of "native" and "native_tuned"; None when neither was run
     collectives_taken_over, native_calls : data-access calls carried out by the extension, and handed to the MPI
         library, summed over the ranks; None without the extension
     rounds : two-phase rounds of the busiest aggregator; None without the extension
@@ -76,6 +77,7 @@ class Row:
     bandwidth_mb_per_s: float
     bandwidth_total_mb_per_s: float
     ratio_to_native: float | None = None
+    ratio_to_best_native: float | None = None
     collectives_taken_over: int | None = None
     native_calls: int | None = None
     rounds: int | None = None
@@ -104,7 +106,7 @@ class Summary:
 
     Attributes
     ----------
-    ratio_to_native : median over the repetitions of the ratio within the repetition
+    ratio_to_native, ratio_to_best_native : median over the repetitions of the ratio within the repetition
     others : as in `Row`; "median", "min" and "max" over the repetitions; counts are medians
     """
 
@@ -128,6 +130,7 @@ class Summary:
     ratio_to_native: float | None
     ratio_to_native_min: float | None
     ratio_to_native_max: float | None
+    ratio_to_best_native: float | None
     rounds: int | None
     requests: int | None
     request_bytes: int | None
@@ -138,18 +141,25 @@ class Summary:
     gaps_written: bool
 
 
-def with_ratios(rows: Iterable[Row], reference: str = "native") -> list[Row]:
-    """Return the rows with `ratio_to_native` set from the reference strategy of the same repetition."""
+def with_ratios(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows with their ratios set from the native strategies of the same repetition."""
     rows = list(rows)
-    base = {
-        (row.variant, row.interface, row.operation, row.repetition): row.bandwidth_mb_per_s
-        for row in rows
-        if row.strategy == reference
-    }
+    natives: dict[tuple[str, str, str, int], dict[str, float]] = {}
+    for row in rows:
+        if row.strategy in ("native", "native_tuned"):
+            place = (row.variant, row.interface, row.operation, row.repetition)
+            natives.setdefault(place, {})[row.strategy] = row.bandwidth_mb_per_s
     out = []
     for row in rows:
-        native = base.get((row.variant, row.interface, row.operation, row.repetition))
-        out.append(replace(row, ratio_to_native=row.bandwidth_mb_per_s / native if native else None))
+        there = natives.get((row.variant, row.interface, row.operation, row.repetition), {})
+        native, best = there.get("native"), max(there.values(), default=None)
+        out.append(
+            replace(
+                row,
+                ratio_to_native=row.bandwidth_mb_per_s / native if native else None,
+                ratio_to_best_native=row.bandwidth_mb_per_s / best if best else None,
+            )
+        )
     return out
 
 
@@ -162,6 +172,7 @@ def _summary(rows: list[Row]) -> Summary:
     first = rows[0]
     bandwidths = [row.bandwidth_mb_per_s for row in rows]
     ratios = [row.ratio_to_native for row in rows if row.ratio_to_native is not None]
+    best = [row.ratio_to_best_native for row in rows if row.ratio_to_best_native is not None]
     taken = [row.collectives_taken_over for row in rows]
     return Summary(
         workload=first.workload,
@@ -184,6 +195,7 @@ def _summary(rows: list[Row]) -> Summary:
         ratio_to_native=statistics.median(ratios) if ratios else None,
         ratio_to_native_min=min(ratios) if ratios else None,
         ratio_to_native_max=max(ratios) if ratios else None,
+        ratio_to_best_native=statistics.median(best) if best else None,
         rounds=_median_count([row.rounds for row in rows]),
         requests=_median_count([row.requests for row in rows]),
         request_bytes=_median_count([row.request_bytes for row in rows]),

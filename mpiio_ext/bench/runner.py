@@ -264,6 +264,7 @@ class Runner:
         self._judge(team, mismatch, path, strategy, "read")
         if not self.keep_files:
             self._remove(team, path)
+        self._check_native(team, strategy, (write, read))
         return [
             replace(row, strategy=strategy.name, repetition=repetition, order=self._order, gaps_written=gaps_written)
             for row in (write, read)
@@ -335,6 +336,17 @@ class Runner:
         return facts
 
     # ---- checks ----
+
+    @staticmethod
+    def _check_native(team: Any, strategy: Strategy, rows: tuple[Row, ...]) -> None:
+        """Raise when the extension worked under a native strategy; hints stronger than MPI_Info's bring that about."""
+        error: BenchError | None = None
+        if strategy.native and any(row.collectives_taken_over for row in rows):
+            error = BenchError(
+                f"the extension was active under '{strategy.name}': MPIOX_HINTS or MPIOX_HINTS_FILE overrides "
+                "mpiox_enable=false"
+            )
+        agree(team, error, "running")
 
     def _verify_file(
         self, team: Any, path: Path, case: Case, salt: int, start_bytes: int, strategy: Strategy

@@ -92,7 +92,7 @@ def print_heading(console: Console, environment: dict[str, Any], notes: Sequence
     hosts = environment["hosts"]
     where = hosts[0] if len(hosts) == 1 else f"{len(hosts)} hosts"
     console.print(
-        f"{environment['ranks']} ranks on {where}, {environment['cpus_usable_count']} processors; "
+        f"{environment['ranks']} ranks on {where}, {environment['cpus_online_count']} processors; "
         f"{environment['mpi_library']}\nfiles in {environment['path']} ({environment['file_system_type']})",
         highlight=False,
     )
