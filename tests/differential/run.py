@@ -27,7 +27,6 @@ from differential.simulate import Case  # noqa: E402
 from support.launch import LaunchError, library_version, mpi_family, python_run  # noqa: E402
 
 WORKER = pathlib.Path(__file__).resolve().parent / "worker.py"
-MANAGED = ("at_all", "all")
 Line = dict[str, Any]
 
 
@@ -88,6 +87,15 @@ def launch(
     return lines
 
 
+def native_kinds(case: Case, limit_s: float = 8.0) -> set[str]:
+    """Run a case that hung or crashed with nothing but the MPI library; return the kinds of its problems."""
+    return {
+        problem.split(":", 1)[0]
+        for line in launch([case], None, case["ranks"], ["native"], limit_s, None)
+        for problem in line["problems"]
+    }
+
+
 def judge(case: Case, lines: dict[str, Line], report: Report) -> None:
     """Enter the results of one case in the report."""
     seed = case["seed"]
@@ -102,12 +110,14 @@ def judge(case: Case, lines: dict[str, Line], report: Report) -> None:
     stats = ours.get("stats", {})
     report.stats.update({name: value for name, value in stats.items() if isinstance(value, int)})
     problems = list(ours["problems"])
-    theirs = set(native["problems"]) if native else set()
-    if problems and theirs and not stats.get("collective_writes", 0) + stats.get("collective_reads", 0):
-        if set(problems) <= theirs | {p for p in problems if p.startswith("past end")}:
-            report.passed_through += 1
-            return
-    problems = [p for p in problems if not (p in theirs and is_passed_through(p, case))]
+    theirs = {p.split(":", 1)[0] for p in native["problems"]} if native else set()
+    if any(p.startswith(("crash", "hang")) for p in problems) and is_passed_through(problems[0], case) and not native:
+        theirs = native_kinds(case)
+    kept = [p for p in problems if not (p.split(":", 1)[0] in theirs and is_passed_through(p, case))]
+    if problems and not kept:
+        report.passed_through += 1
+        return
+    problems = kept
     missing = missing_calls(case, stats)
     if missing and not any(p.startswith(("crash", "hang", "exit")) for p in problems):
         problems.append(missing)
@@ -116,24 +126,19 @@ def judge(case: Case, lines: dict[str, Line], report: Report) -> None:
 
 
 def is_passed_through(problem: str, case: Case) -> bool:
-    """Tell whether a problem that native has too belongs to a call that the library hands to the MPI library."""
-    own = ("at_all", "all", "at_all_split", "all_split")
-    if "(" in problem and ": call " in problem:
-        words = problem.split("(", 1)[1].split(")", 1)[0].split()
-        return len(words) != 2 or words[1] not in own
-    return any(op["op"] in ("size", "preallocate") or op.get("how", "all") not in own for op in case["ops"])
+    """Tell whether a problem that native has too may come from a call that the library hands to the MPI library."""
+    managed = simulate.managed_calls(case)
+    moves = [op["op"] not in ("view", "seek", "sync") for op in case["ops"]]
+    last = len(managed)
+    if ": call " in problem:
+        last = int(problem.split(": call ", 1)[1].split()[0]) + 1
+    return any(not own and mover for own, mover in zip(managed[:last], moves[:last], strict=True))
 
 
 def expected_calls(case: Case) -> tuple[int, int]:
-    """Return how many collective writes and reads the library must take over: blocking ones in views it can manage."""
-    usable, counts = True, {"write": 0, "read": 0}
-    for op in case["ops"]:
-        if op["op"] == "view":
-            usable = all(typetree.model(t).size and typetree.model(t).is_file_legal(write=True) for t in op["ftype"])
-        elif op["op"] in counts and op["how"] in MANAGED and usable:
-            if case["hints"].get(f"romio_cb_{op['op']}") != "disable":
-                counts[op["op"]] += 1
-    return counts["write"], counts["read"]
+    """Return how many collective writes and reads the library must have taken over."""
+    taken = [op["op"] for op, own in zip(case["ops"], simulate.managed_calls(case), strict=True) if own]
+    return taken.count("write"), taken.count("read")
 
 
 def missing_calls(case: Case, stats: dict[str, int]) -> str | None:

@@ -281,3 +281,15 @@ def check(case: Case) -> str | None:
     except Illegal as error:
         return str(error)
     return None
+
+
+def managed_calls(case: Case) -> list[bool]:
+    """Return for every call whether the library takes it over: a collective, not switched off, in a view it can manage."""
+    usable, result = True, []
+    for op in case["ops"]:
+        if op["op"] == "view":
+            kinds = [model(tree) for tree in op["ftype"]]
+            usable = all(kind.size and kind.is_file_legal(write=True) for kind in kinds)
+        on = case["hints"].get(f"romio_cb_{op['op']}") != "disable"
+        result.append(op["op"] in ("read", "write") and op["how"] in COLLECTIVE and usable and on)
+    return result

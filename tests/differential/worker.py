@@ -160,6 +160,8 @@ class Rank:
     def call(self, op: Op, rank: int, message: list[Any], status: MPI.Status) -> None:
         """Make the MPI call itself."""
         fh, how = self.file, op["how"]
+        if FAMILY == "openmpi":  # OMPIO 4.1 hangs in nonblocking reads that meet the end of the file and divides by zero
+            how = {"iat_all": "at_all", "iall": "all", "iat": "at", "iindividual": "individual"}.get(how, how)
         verb = "Write" if op["op"] == "write" else "Read"
         at = [op["at"][rank]] if "at" in op else []
         if how.endswith("_split"):
@@ -185,13 +187,19 @@ def countable(tree: typetree.Tree) -> bool:
     """Tell whether MPI_Get_elements can be asked: MPICH 5.0 aborts on mixed and empty types, pairs count as 1 or 2."""
     if not typetree.model(tree).size or "pair" in typetree.constructors(tree):
         return False
-    return FAMILY == "openmpi" or len(typetree.leaves(tree)) == 1
+    simple = {"named", "contiguous", "vector", "hvector", "indexed", "hindexed"}
+    return FAMILY == "openmpi" or (len(typetree.leaves(tree)) == 1 and typetree.constructors(tree) <= simple)
 
 
 def compare(case: Case, results: list[list[dict[str, Any]]], path: str, *, strict: bool) -> list[str]:
     """Return the differences between what all ranks saw and the model; ``strict`` also at the end of the file."""
     simulation = simulate.Simulation(case)
     problems: list[str] = []
+    managed = simulate.managed_calls(case)
+    foreign = any(  # the MPI library may leave anything in gaps
+        op["op"] == "preallocate" or (op["op"] == "write" and not own)
+        for op, own in zip(case["ops"], managed, strict=True)
+    )
     for index, op in enumerate(case["ops"]):
         expected = simulation.step(index, op)
         name = f"call {index} ({op['op']} {op.get('how', '')})"
@@ -200,15 +208,14 @@ def compare(case: Case, results: list[list[dict[str, Any]]], path: str, *, stric
             if "error" in got:
                 problems.append(f"error: {name} rank {rank}: {got['error']}")
             elif expected is not None:
-                own = strict and op["how"] in simulate.COLLECTIVE
+                own = strict and managed[index]
                 if strict and not own and expected[rank].nbytes < expected[rank].requested:
                     continue  # handed to the MPI library, whose ways at the end of the file are its own business
-                problems += compare_access(f"{name} rank {rank}", expected[rank], got, strict=own)
+                problems += compare_access(f"{name} rank {rank}", expected[rank], got, strict=own, gaps=strict and not foreign)
     final = np.fromfile(path, np.uint8)
     if len(final) != len(simulation.data):
         problems.append(f"size: file has {len(final)} bytes, expected {len(simulation.data)}")
     common = min(len(final), len(simulation.data))
-    foreign = any(op["op"] == "write" and op["how"] not in simulate.COLLECTIVE for op in case["ops"])
     care = np.ones(common, bool) if strict and not foreign else simulation.written[:common]
     wrong = np.flatnonzero((final[:common] != simulation.data[:common]) & care)
     if len(wrong):
@@ -216,12 +223,14 @@ def compare(case: Case, results: list[list[dict[str, Any]]], path: str, *, stric
     return problems
 
 
-def compare_access(name: str, expected: simulate.Expected, got: dict[str, Any], *, strict: bool) -> list[str]:
-    """Return the differences of one call on one rank."""
+def compare_access(
+    name: str, expected: simulate.Expected, got: dict[str, Any], *, strict: bool, gaps: bool
+) -> list[str]:
+    """Return the differences of one call on one rank; ``gaps``: bytes that nobody ever wrote must read as zero."""
     problems = []
     buffer = np.frombuffer(got["buffer"], np.uint8)
     differs = buffer != expected.buffer
-    wrong = np.flatnonzero(differs & expected.compare & (True if strict else ~expected.gap))
+    wrong = np.flatnonzero(differs & expected.compare & (gaps | ~expected.gap))
     if len(wrong):
         problems.append(f"buffer: {name}: {len(wrong)} bytes differ, the first at {wrong[0]} of {len(buffer)}")
     past = np.flatnonzero(differs & ~expected.compare)

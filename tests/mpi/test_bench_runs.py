@@ -101,7 +101,7 @@ def test_hdf5_variants(bench, ranks):
 def test_results_say_everything(bench):
     launch, results = bench(2, "--size", "200KiB", "-w", "contiguous", "-m", "native,even", "-r", "2", "-i", "mpiio")
     environment = results["environment"]
-    for name in ("mpi_library", "hosts", "kernel", "cpus_usable_count", "file_system_type", "git_revision", "variables",
+    for name in ("mpi_library", "hosts", "kernel", "cpus_online_count", "file_system_type", "git_revision", "variables",
                  "command_line", "versions"):
         assert name in environment
     assert environment["ranks"] == 2
@@ -232,6 +232,12 @@ def test_bytes_that_nobody_writes_are_forgiven_only_to_native(bench, script):
     assert "native°" in launch.stdout
     launch, _ = bench(2, *arguments, "-m", "even", program=[program], check=False)
     assert_one_clear_line(launch, 3, "byte 0:", "0x00 (no rank writes this byte)", "found 0x78", "strategy even")
+
+
+def test_native_must_be_native(extension, mpi_python, tmp_path):
+    launch = mpi_python([*BENCH, "--path", tmp_path, "--output", tmp_path / "o", "--size", "100KiB", "-w", "contiguous",
+                         "-m", "native", "-r", "1"], 2, env={"MPIOX_HINTS": "*:mpiox_enable=true"}, check=False)
+    assert_one_clear_line(launch, 1, "the extension was active under 'native'", "MPIOX_HINTS")
 
 
 def test_wrong_read_is_named(bench, script):

@@ -250,6 +250,14 @@ def test_ratio_is_formed_inside_the_repetition_and_then_the_median():
     assert summaries["native", "write"].taken_over is None
 
 
+def test_best_native_is_the_faster_of_the_two():
+    made = [row("native", "write", 0, 10.0), row("native_tuned", "write", 0, 20.0), row("even", "write", 0, 30.0)]
+    by_strategy = {s.strategy: s for s in summarize(with_ratios(made))}
+    assert by_strategy["even"].ratio_to_native == 3.0
+    assert by_strategy["even"].ratio_to_best_native == 1.5
+    assert by_strategy["native"].ratio_to_best_native == 0.5
+
+
 def test_no_ratio_without_native():
     summaries = summarize(with_ratios([row("even", "write", 0, 5.0)]))
     assert summaries[0].ratio_to_native is None
@@ -279,7 +287,7 @@ def test_empty_results_still_have_their_schema(tmp_path):
 
 def test_every_measured_column_carries_its_unit():
     pure = {"rounds", "requests", "messages", "ranks", "repetition", "repetitions", "order", "collectives_taken_over",
-            "native_calls", "ratio_to_native", "ratio_to_native_min", "ratio_to_native_max"}
+            "native_calls", "ratio_to_native", "ratio_to_best_native", "ratio_to_native_min", "ratio_to_native_max"}
     for kind in (Row, Summary):
         for name, annotation in kind.__annotations__.items():
             if annotation.split(" | ")[0] in ("int", "float") and name not in pure:

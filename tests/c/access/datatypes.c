@@ -1,7 +1,7 @@
 /*
- * access_datatypes.c - random MPI datatypes: what we decode against what MPI_Pack and MPI_Unpack do.
+ * datatypes.c - random MPI datatypes: what we decode against what MPI_Pack and MPI_Unpack do.
  *
- * access_datatypes [cases [seed]]. Every constructor of the MPI library is used, in its small and, where there is one,
+ * datatypes [cases [seed]]. Every constructor of the MPI library is used, in its small and, where there is one,
  * its large-count form. Prints how often each combiner occurred; aborts with a line at the first difference.
  */
 #include <mpi.h>

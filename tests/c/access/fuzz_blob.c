@@ -97,3 +97,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     free(blob);
     return 0;
 }
+
+#include "fuzz_main.h"

@@ -19,10 +19,13 @@
 #define MAX_PIECES 600
 #define MAX_CHILDREN 5
 
+static uint64_t case_seed; /* of the case at work, for the message; 0 under libFuzzer */
+
 #define REQUIRE(condition)                                                                                             \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
-            fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition);                              \
+            fprintf(stderr, "%s:%d: case seed %llu: %s does not hold\n", __FILE__, __LINE__,                           \
+                    (unsigned long long)case_seed, #condition);                                                        \
             abort();                                                                                                   \
         }                                                                                                              \
     } while (0)
@@ -166,8 +169,8 @@ static inline bool random_indexed(choices *c, pair *p, const pair *child)
     random_items(c, n, counts, at, &child->reference);
     REQUIRE(mpiox_access_indexed(n, counts, at, child->access, &p->access) == MPIOX_OK);
     for (int64_t i = 0; i < n; i++) {
-        if (!reference_place(&p->reference, &child->reference, counts[i], p == NULL ? 0 : child->reference.ub - child->reference.lb,
-                             at[i])) {
+        const int64_t extent = child->reference.ub - child->reference.lb;
+        if (!reference_place(&p->reference, &child->reference, counts[i], extent, at[i])) {
             return false;
         }
     }

@@ -1,0 +1,169 @@
+"""The command mpiio-ext: what it would execute, what it refuses, what it lists. Launches are in tests/mpi."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+from mpiio_ext.cli import main
+from mpiio_ext.cli.launchers import plan, starter_family
+
+LIBRARY = "/lib/libmpiio_ext.so"
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    for name in ("MPIOX_HINTS", "MPIOX_HINTS_FILE", "MPIOX_STATS", "MPIOX_STATS_FILE", "LD_PRELOAD"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MPIOX_SITE_FILE", str(tmp_path / "site"))
+    (tmp_path / "site").write_text("", encoding="utf-8")
+
+
+def dry(*arguments: str) -> str:
+    result = CliRunner().invoke(main, ["run", "--dry-run", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def refused(*arguments: str) -> str:
+    result = CliRunner().invoke(main, ["run", *arguments])
+    assert result.exit_code == 2
+    return result.output
+
+
+# ---- starters -------------------------------------------------------------------------------------------------------
+
+
+def launch(*command: str, family: str = "openmpi", environment: dict[str, str] | None = None) -> tuple[list[str], dict[str, str]]:
+    found = plan(
+        command, library=LIBRARY, settings={"MPIOX_HINTS": "*:cb_nodes=1"}, family=family, environment=environment or {}
+    )
+    return list(found.arguments), found.environment
+
+
+def test_program_itself() -> None:
+    arguments, environment = launch("./app", "-x", environment={"LD_PRELOAD": "/lib/other.so", "HOME": "/"})
+    assert arguments == ["./app", "-x"]
+    assert environment == {"HOME": "/", "LD_PRELOAD": f"{LIBRARY}:/lib/other.so", "MPIOX_HINTS": "*:cb_nodes=1"}
+
+
+def test_preloaded_once() -> None:
+    _, environment = launch("./app", environment={"LD_PRELOAD": f"/lib/other.so {LIBRARY}"})
+    assert environment["LD_PRELOAD"] == f"{LIBRARY}:/lib/other.so"
+
+
+def test_open_mpi() -> None:
+    arguments, environment = launch("orterun", "-n", "2", "./app", environment={"MPIOX_SITE_FILE": "/s"})
+    options = ["-x", f"LD_PRELOAD={LIBRARY}", "-x", "MPIOX_HINTS", "-x", "MPIOX_SITE_FILE"]
+    assert arguments == ["orterun", *options, "-n", "2", "./app"]
+    assert "LD_PRELOAD" not in environment
+    assert environment["MPIOX_HINTS"] == "*:cb_nodes=1"
+
+
+def test_open_mpi_with_two_programs() -> None:
+    arguments, _ = launch("orterun", "-n", "1", "a", ":", "-n", "1", "b")
+    options = ["-x", f"LD_PRELOAD={LIBRARY}", "-x", "MPIOX_HINTS"]
+    assert arguments == ["orterun", *options, "-n", "1", "a", ":", *options, "-n", "1", "b"]
+
+
+def test_open_mpi_with_a_list_of_variables() -> None:
+    arguments, environment = launch("orterun", "./app", environment={"OMPI_MCA_mca_base_env_list": "A=1"})
+    assert arguments == ["orterun", "./app"]
+    assert environment["OMPI_MCA_mca_base_env_list"] == f"A=1;LD_PRELOAD={LIBRARY};MPIOX_HINTS"
+
+
+def test_hydra_and_slurm() -> None:
+    assert launch("mpiexec.hydra", "./app", family="mpich")[0] == [
+        "mpiexec.hydra", "-genv", "LD_PRELOAD", LIBRARY, "./app",
+    ]
+    assert launch("srun", "-n", "2", "./app")[0] == ["srun", f"--export=ALL,LD_PRELOAD={LIBRARY}", "-n", "2", "./app"]
+
+
+@pytest.mark.parametrize(
+    ("program", "default", "expected"),
+    [("/opt/mpi/bin/orterun", "mpich", "openmpi"), ("mpirun.openmpi", "mpich", "openmpi"), ("prterun", "mpich", "openmpi"),
+     ("mpiexec.hydra", "openmpi", "hydra"), ("/nowhere/mpirun", "mpich", "hydra"), ("/nowhere/mpiexec", "openmpi", "openmpi"),
+     ("./app", "openmpi", None), ("srun", "openmpi", "slurm")],
+)
+def test_kinds_of_starters(program: str, default: str, expected: str | None) -> None:
+    assert starter_family(program, default) == expected
+
+
+# ---- run ------------------------------------------------------------------------------------------------------------
+
+
+def test_hints_become_rules() -> None:
+    text = dry("-H", "cb_nodes=4", "-H", "*.h5:cb_config_list=*:*", "--", "./app", "--stats")
+    assert "'MPIOX_HINTS=*:cb_nodes=4,*.h5:cb_config_list=\"*:*\"'" in text
+    assert text.rstrip().endswith("./app --stats")
+    assert "MPIOX_STATS" not in text
+
+
+def test_hints_are_added_to_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MPIOX_HINTS", "*:cb_nodes=1")
+    assert "'MPIOX_HINTS=*:cb_nodes=1,*:cb_nodes=2'" in dry("-H", "cb_nodes=2", "./app")
+
+
+def test_stats_with_and_without_a_file(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = dry("--stats", "./app")
+    assert "MPIOX_STATS=1" in text
+    assert "MPIOX_STATS_FILE" not in text
+    assert text.rstrip().endswith("./app")
+    assert f"MPIOX_STATS_FILE={tmp_path / 's.jsonl'}" in dry("--stats=s.jsonl", "--", "./app")
+
+
+def test_refuses_what_does_not_exist(tmp_path: pathlib.Path) -> None:
+    assert "cb_nods does not exist; did you mean cb_nodes?" in refused("-H", "cb_nods=4", "./app")
+    assert "bad value" in refused("-H", "*.h5:cb_nodes=four", "./app")
+    assert "not of the form" in refused("-H", "cb_nodes", "./app")
+    file = tmp_path / "hints"
+    file.write_text("cb_nods = 4\n", encoding="utf-8")
+    assert "hints:1: hint cb_nods does not exist" in refused("--hints-file", str(file), "./app").replace("\n", "")
+    assert "cannot be read" in refused("--hints-file", str(tmp_path / "none"), "./app")
+    assert "Missing argument" in refused("-H", "cb_nodes=4")
+
+
+def test_program_that_does_not_exist() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mpiio_ext", "run", "--", "./no-such-program"], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 127
+    assert done.stderr == "mpiio-ext: cannot execute ./no-such-program: No such file or directory\n"
+
+
+def test_run_imports_little() -> None:
+    """Every rank of `mpirun mpiio-ext run` pays for what the command imports."""
+    program = (
+        "import sys\nfrom mpiio_ext.cli import main\n"
+        "main(['run', '-H', 'cb_nodes=4', '--dry-run', './app'], standalone_mode=False)\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert not {"numpy", "mpi4py", "mpi4py.MPI", "rich", "pyarrow", "matplotlib"} & set(done.stdout.split())
+
+
+# ---- hints ----------------------------------------------------------------------------------------------------------
+
+
+def test_hints_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MPIOX_HINTS", "*.h5:cb_nodes=4")
+    result = CliRunner().invoke(main, ["hints", "--path", "a.h5", "--json"])
+    assert result.exit_code == 0
+    rows = {row["name"]: row for row in json.loads(result.output)["hints"]}
+    assert (rows["cb_nodes"]["value"], rows["cb_nodes"]["source"]) == ("4", "MPIOX_HINTS")
+    assert rows["mpiox_enable"]["source"] == "default"
+    assert len(rows) >= 16
+
+
+def test_hints_table_and_problems(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MPIOX_HINTS", "*:cb_nods=4")
+    result = CliRunner().invoke(main, ["hints"], env={"COLUMNS": "200"})
+    assert result.exit_code == 1
+    assert "did you mean cb_nodes?" in result.output
+    for name in ("mpiox_partition", "cb_nodes", "striping_unit"):
+        assert name in result.output
