@@ -1,9 +1,9 @@
 /*
  * copy_kernels.c - how fast the copy kernels move the data of described accesses.
  *
- * copy_kernels [MiB [seconds]]: data per copy (default 1, which stays in the caches) and time per line. Each line is one
- * access pattern: gather (strided to contiguous), scatter (contiguous to strided) and both sides strided, in GB/s of
- * data moved (10^9 bytes; each byte counts once), the best copy of each. No MPI.
+ * copy_kernels [MiB [seconds]]: data per copy (default 1, which stays in the caches) and time per line. Each line is
+ * one access pattern: gather (strided to contiguous), scatter (contiguous to strided) and both sides strided, in GB/s
+ * of data moved (10^9 bytes; each byte counts once), the best copy of each. No MPI.
  */
 #include <stdio.h>
 #include <stdlib.h>
