@@ -88,7 +88,7 @@ typedef struct mpiox_board {
     _Alignas(MPIOX_LINE) _Atomic uint32_t failed;  /* 0, 1 = being written, 2 = error is valid */
     mpiox_error error;                             /* first error of the rounds */
     _Atomic int64_t eof;                           /* reads: lowest end of file seen */
-    int32_t views_disjoint;                        /* of the node's ranks: -1 not tried, 0 not proven, 1 proven */
+    int32_t views_disjoint;                        /* whole views of the node's ranks: -1 not tried, 0 not proven, 1 proven */
     mpiox_summary summary;
 } mpiox_board;
 

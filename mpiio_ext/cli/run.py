@@ -88,9 +88,7 @@ def _launch(command: tuple[str, ...], settings: dict[str, str]) -> Launch:
             f"{command[0]} starts programs of {names[kind or family]}, but this mpiio_ext is for {names[family]}: "
             "use the starter of that MPI library, or the mpiio-ext of the other one"
         )
-    return plan(
-        command, library=str(mpiio_ext.get_library()), settings=settings, family=family, environment=os.environ
-    )
+    return plan(command, library=str(mpiio_ext.get_library()), settings=settings, family=family, environment=os.environ)
 
 
 @click.command(cls=_Run, context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]})

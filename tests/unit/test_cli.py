@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from click.testing import CliRunner
+
 from mpiio_ext.cli import main
 from mpiio_ext.cli.launchers import plan, starter_family
 
@@ -38,7 +39,9 @@ def refused(*arguments: str) -> str:
 # ---- starters -------------------------------------------------------------------------------------------------------
 
 
-def launch(*command: str, family: str = "openmpi", environment: dict[str, str] | None = None) -> tuple[list[str], dict[str, str]]:
+def launch(
+    *command: str, family: str = "openmpi", environment: dict[str, str] | None = None
+) -> tuple[list[str], dict[str, str]]:
     found = plan(
         command, library=LIBRARY, settings={"MPIOX_HINTS": "*:cb_nodes=1"}, family=family, environment=environment or {}
     )
@@ -78,16 +81,27 @@ def test_open_mpi_with_a_list_of_variables() -> None:
 
 def test_hydra_and_slurm() -> None:
     assert launch("mpiexec.hydra", "./app", family="mpich")[0] == [
-        "mpiexec.hydra", "-genv", "LD_PRELOAD", LIBRARY, "./app",
+        "mpiexec.hydra",
+        "-genv",
+        "LD_PRELOAD",
+        LIBRARY,
+        "./app",
     ]
     assert launch("srun", "-n", "2", "./app")[0] == ["srun", f"--export=ALL,LD_PRELOAD={LIBRARY}", "-n", "2", "./app"]
 
 
 @pytest.mark.parametrize(
     ("program", "default", "expected"),
-    [("/opt/mpi/bin/orterun", "mpich", "openmpi"), ("mpirun.openmpi", "mpich", "openmpi"), ("prterun", "mpich", "openmpi"),
-     ("mpiexec.hydra", "openmpi", "hydra"), ("/nowhere/mpirun", "mpich", "hydra"), ("/nowhere/mpiexec", "openmpi", "openmpi"),
-     ("./app", "openmpi", None), ("srun", "openmpi", "slurm")],
+    [
+        ("/opt/mpi/bin/orterun", "mpich", "openmpi"),
+        ("mpirun.openmpi", "mpich", "openmpi"),
+        ("prterun", "mpich", "openmpi"),
+        ("mpiexec.hydra", "openmpi", "hydra"),
+        ("/nowhere/mpirun", "mpich", "hydra"),
+        ("/nowhere/mpiexec", "openmpi", "openmpi"),
+        ("./app", "openmpi", None),
+        ("srun", "openmpi", "slurm"),
+    ],
 )
 def test_kinds_of_starters(program: str, default: str, expected: str | None) -> None:
     assert starter_family(program, default) == expected
@@ -130,7 +144,10 @@ def test_refuses_what_does_not_exist(tmp_path: pathlib.Path) -> None:
 
 def test_program_that_does_not_exist() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "mpiio_ext", "run", "--", "./no-such-program"], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "mpiio_ext", "run", "--", "./no-such-program"],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert done.returncode == 127
     assert done.stderr == "mpiio-ext: cannot execute ./no-such-program: No such file or directory\n"

@@ -9,6 +9,7 @@ import string
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from mpiio_ext import hints
 from mpiio_ext.errors import ArgumentError, MpiioExtError
 from mpiio_ext.hints import Hints
@@ -63,7 +64,9 @@ def test_partition_follows_the_registry_of_methods() -> None:
 
 def test_documentation_has_the_registry() -> None:
     text = (ROOT / "docs" / "hints.md").read_text(encoding="utf-8")
-    assert hints.markdown_table() in text, "docs/hints.md is out of date: paste the output of `mpiio-ext hints --markdown`"
+    assert hints.markdown_table() in text, (
+        "docs/hints.md is out of date: paste the output of `mpiio-ext hints --markdown`"
+    )
 
 
 def test_dataclass_has_every_hint() -> None:
@@ -76,8 +79,19 @@ def test_dataclass_has_every_hint() -> None:
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("0", 0), ("4096", 4096), ("64k", 65536), ("64K", 65536), ("1M", 1 << 20), ("1MiB", 1 << 20), ("1mb", 1 << 20),
-     ("3G", 3 << 30), ("2t", 2 << 40), ("100b", 100), ("8191P", 8191 << 50)],
+    [
+        ("0", 0),
+        ("4096", 4096),
+        ("64k", 65536),
+        ("64K", 65536),
+        ("1M", 1 << 20),
+        ("1MiB", 1 << 20),
+        ("1mb", 1 << 20),
+        ("3G", 3 << 30),
+        ("2t", 2 << 40),
+        ("100b", 100),
+        ("8191P", 8191 << 50),
+    ],
 )
 def test_sizes(monkeypatch: pytest.MonkeyPatch, text: str, size: int) -> None:
     monkeypatch.setenv("MPIOX_HINTS", f"cb_buffer_size={text}")
@@ -116,9 +130,16 @@ def test_allowed_values(name: str, good: list[str], bad: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "right"),
-    [("cb_nods", "cb_nodes"), ("cb_ndoes", "cb_nodes"), ("partition", "mpiox_partition"),
-     ("mpiox_partion", "mpiox_partition"), ("mpiox_stripesize_io", "mpiox_stripe_size_io"),
-     ("stripping_unit", "striping_unit"), ("romio_ds_wirte", "romio_ds_write"), ("partion", "mpiox_partition")],
+    [
+        ("cb_nods", "cb_nodes"),
+        ("cb_ndoes", "cb_nodes"),
+        ("partition", "mpiox_partition"),
+        ("mpiox_partion", "mpiox_partition"),
+        ("mpiox_stripesize_io", "mpiox_stripe_size_io"),
+        ("stripping_unit", "striping_unit"),
+        ("romio_ds_wirte", "romio_ds_write"),
+        ("partion", "mpiox_partition"),
+    ],
 )
 def test_nearest_name(wrong: str, right: str) -> None:
     with pytest.raises(ArgumentError, match=f"{wrong} does not exist; did you mean {right}\\?"):
@@ -145,8 +166,11 @@ def test_hints_of_the_mpi_library_pass() -> None:
     [
         ("cb_nodes=8", "x", {"cb_nodes": "8"}),
         ("cb_nodes=8:striping_unit=1M", "x", {"cb_nodes": "8", "striping_unit": "1048576"}),
-        ("*.h5:mpiox_partition=even:cb_nodes=8,*:striping_unit=1M", "a.h5",
-         {"mpiox_partition": "even", "cb_nodes": "8", "striping_unit": "1048576"}),
+        (
+            "*.h5:mpiox_partition=even:cb_nodes=8,*:striping_unit=1M",
+            "a.h5",
+            {"mpiox_partition": "even", "cb_nodes": "8", "striping_unit": "1048576"},
+        ),
         ("*.h5:mpiox_partition=even:cb_nodes=8,*:striping_unit=1M", "a.nc", {"striping_unit": "1048576"}),
         ("*:cb_nodes=1,*.h5:cb_nodes=2", "/scratch/run/a.h5", {"cb_nodes": "2"}),
         ("*.h5:cb_nodes=2,*:cb_nodes=1", "/scratch/run/a.h5", {"cb_nodes": "1"}),
@@ -206,7 +230,9 @@ def test_good_parts_around_a_bad_one_hold(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @given(
-    pattern=st.text(string.ascii_letters + string.digits + "._:,=\\\" ", min_size=1).filter(lambda text: text.strip() == text),
+    pattern=st.text(string.ascii_letters + string.digits + '._:,=\\" ', min_size=1).filter(
+        lambda text: text.strip() == text
+    ),
     value=st.text(string.ascii_letters + string.digits + '.*:,=\\" #;[]', min_size=1, max_size=100),
 )
 def test_quoting_is_undone_by_the_parser(pattern: str, value: str) -> None:
@@ -287,7 +313,9 @@ def test_precedence(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> 
     found = in_force()
     assert (found["mpiox_buffers"], found["striping_factor"], found["cb_nodes"]) == ("3", "2", "3")
     assert sources() == {
-        "mpiox_buffers": "site file", "striping_factor": "MPIOX_HINTS_FILE", "cb_nodes": "MPIOX_HINTS",
+        "mpiox_buffers": "site file",
+        "striping_factor": "MPIOX_HINTS_FILE",
+        "cb_nodes": "MPIOX_HINTS",
     }
 
 
@@ -308,9 +336,14 @@ def test_variables_that_set_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_items_and_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = Hints(partition="even", stats=True, cb_buffer_size="4M", cb_config_list="*:*", others={"romio_ds_write": "x"})
+    wanted = Hints(
+        partition="even", stats=True, cb_buffer_size="4M", cb_config_list="*:*", others={"romio_ds_write": "x"}
+    )
     assert wanted.items() == {
-        "mpiox_partition": "even", "mpiox_stats": "true", "cb_buffer_size": "4194304", "cb_config_list": "*:*",
+        "mpiox_partition": "even",
+        "mpiox_stats": "true",
+        "cb_buffer_size": "4194304",
+        "cb_config_list": "*:*",
         "romio_ds_write": "x",
     }
     monkeypatch.setenv("MPIOX_HINTS", wanted.environment("*.h5"))

@@ -7,6 +7,7 @@ import pathlib
 import re
 
 import pytest
+
 from mpiio_ext import stats
 from mpiio_ext.errors import LoadError
 
