@@ -1,10 +1,10 @@
 /*
  * mpiox_hints.c - from the sources to the values in force.
  *
- * Every source yields (name, value) pairs in order of rising strength; a pair overwrites what came before. Sources other
- * than MPI_Info may only name hints that exist (ours, or an MPI library's that is passed on): a person wrote them, and a
- * misspelt line that silently does nothing is the commonest reason for "hints have no effect". In MPI_Info only mpiox_*
- * names are ours to judge.
+ * Every source yields (name, value) pairs in order of rising strength; a pair overwrites what came before. Sources
+ * other than MPI_Info may only name hints that exist (ours, or an MPI library's that is passed on): a person wrote
+ * them, and a misspelt line that silently does nothing is the commonest reason for "hints have no effect". In MPI_Info
+ * only mpiox_* names are ours to judge.
  */
 #include "mpiox_hints.h"
 
@@ -224,7 +224,8 @@ int mpiox_hints_resolve(const char *path, MPI_Info info, mpiox_hints *out, mpiox
     return MPIOX_OK;
 }
 
-int mpiox_hints_resolve_all(const char *path, MPI_Info info, mpiox_hints *out, mpiox_hints_report report, void *context)
+int mpiox_hints_resolve_all(const char *path, MPI_Info info, mpiox_hints *out, mpiox_hints_report report,
+                            void *context)
 {
     walk pass = {.hints = out, .repeat = true, .report = report, .context = context};
 
@@ -273,9 +274,13 @@ int mpiox_hints_apply(const char *collected, MPI_Info info, MPI_Info *out)
     if (copy == NULL)
         return MPIOX_E_NOMEM;
     code = info == MPI_INFO_NULL ? PMPI_Info_create(out) : PMPI_Info_dup(info, out);
-    for (char *line = strtok_r(copy, "\n", &rest); line != NULL && code == MPI_SUCCESS; line = strtok_r(NULL, "\n", &rest))
+    if (code != MPI_SUCCESS)
+        *out = MPI_INFO_NULL;
+    for (char *line = copy; code == MPI_SUCCESS && (line = strtok_r(line, "\n", &rest)) != NULL; line = NULL)
         code = apply_line(line, *out);
     free(copy);
+    if (code != MPI_SUCCESS && *out != MPI_INFO_NULL)
+        PMPI_Info_free(out);
     return code == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
 }
 

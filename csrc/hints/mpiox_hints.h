@@ -24,7 +24,9 @@ typedef enum mpiox_hint_source {
 
 typedef enum mpiox_switch { MPIOX_OFF = 0, MPIOX_ON = 1, MPIOX_AUTO = 2 } mpiox_switch; /* disable enable automatic */
 
-typedef enum mpiox_exchange_mode { MPIOX_EXCHANGE_AUTO = 0, MPIOX_EXCHANGE_TWO_PHASE, MPIOX_EXCHANGE_DIRECT } mpiox_exchange_mode;
+typedef enum mpiox_exchange_mode {
+    MPIOX_EXCHANGE_AUTO = 0, MPIOX_EXCHANGE_TWO_PHASE, MPIOX_EXCHANGE_DIRECT
+} mpiox_exchange_mode;
 
 typedef enum mpiox_io_rank { MPIOX_IO_ANY = 0, MPIOX_IO_OWNER } mpiox_io_rank;
 
@@ -75,7 +77,8 @@ int mpiox_hints_check(const char *name, const char *value, char *message, int64_
 /* Local; all ranks get the same result from the same environment, files and info. */
 int mpiox_hints_resolve(const char *path, MPI_Info info, mpiox_hints *out, mpiox_hints_report report, void *context);
 /* The same, but every problem is reported, seen before or not (for tools that list them). */
-int mpiox_hints_resolve_all(const char *path, MPI_Info info, mpiox_hints *out, mpiox_hints_report report, void *context);
+int mpiox_hints_resolve_all(const char *path, MPI_Info info, mpiox_hints *out, mpiox_hints_report report,
+                            void *context);
 
 /* What every source but MPI_Info says about path, as text (free it) that one rank can send to the others; NULL when
  * memory is exhausted. mpiox_hints_apply() lays it over an info object: names of the site file where the program is

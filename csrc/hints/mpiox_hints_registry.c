@@ -27,11 +27,14 @@ typedef struct choice {
 static const choice switch_words[] = {
     {"enable", MPIOX_ON}, {"disable", MPIOX_OFF}, {"automatic", MPIOX_AUTO}, {NULL, 0}};
 static const choice exchange_words[] = {
-    {"auto", MPIOX_EXCHANGE_AUTO}, {"two_phase", MPIOX_EXCHANGE_TWO_PHASE}, {"direct", MPIOX_EXCHANGE_DIRECT}, {NULL, 0}};
+    {"auto", MPIOX_EXCHANGE_AUTO},
+    {"two_phase", MPIOX_EXCHANGE_TWO_PHASE},
+    {"direct", MPIOX_EXCHANGE_DIRECT},
+    {NULL, 0}};
 static const choice io_rank_words[] = {{"any", MPIOX_IO_ANY}, {"owner", MPIOX_IO_OWNER}, {NULL, 0}};
 /* The first word of each value is the one that is written. */
-static const choice boolean_words[] = {{"true", 1},   {"false", 0},  {"1", 1},      {"0", 0},       {"yes", 1}, {"no", 0},
-                                       {"on", 1},     {"off", 0},    {"enable", 1}, {"disable", 0}, {NULL, 0}};
+static const choice boolean_words[] = {{"true", 1}, {"false", 0}, {"1", 1},      {"0", 0},       {"yes", 1}, {"no", 0},
+                                       {"on", 1},   {"off", 0},   {"enable", 1}, {"disable", 0}, {NULL, 0}};
 
 /* ---- parsers and formatters, one pair per type ------------------------------------------------------------------- */
 
@@ -198,8 +201,8 @@ static const mpiox_hint_spec specs[] = {
      "at most one stripe per file-system request, never across a stripe boundary", parse_stripe_size_io,
      format_stripe_size_io},
     {"mpiox_exchange", "choice", "auto | two_phase | direct", "auto",
-     "two_phase collects data in the aggregators' buffers; direct lets every rank access its own pieces", parse_exchange,
-     format_exchange},
+     "two_phase collects data in the aggregators' buffers; direct lets every rank access its own pieces",
+     parse_exchange, format_exchange},
     {"mpiox_io_rank", "choice", "any | owner", "any",
      "which ranks of a node issue the file-system requests of an aggregator on it", parse_io_rank, format_io_rank},
     {"mpiox_buffers", "integer", "2 .. 64", "2",
@@ -222,8 +225,8 @@ static const mpiox_hint_spec specs[] = {
      "disable: collective writes are done as independent writes by the MPI library", parse_cb_write, format_cb_write},
     {"romio_cb_read", "choice", "enable | disable | automatic", "automatic",
      "disable: collective reads are done as independent reads by the MPI library", parse_cb_read, format_cb_read},
-    {"striping_unit", "bytes", BYTES_VALUES, "0", "stripe size of the file; 0 asks the file system", parse_striping_unit,
-     format_striping_unit},
+    {"striping_unit", "bytes", BYTES_VALUES, "0", "stripe size of the file; 0 asks the file system",
+     parse_striping_unit, format_striping_unit},
     {"striping_factor", "integer", COUNT_VALUES, "0", "I/O servers the file is striped over; 0 asks the file system",
      parse_striping_factor, format_striping_factor},
 };

@@ -234,8 +234,8 @@ void mpiox_hints_scan_file(const char *file, int must_exist, const char *path, m
             continue;
         snprintf(where, sizeof where, "%.480s:%d", file, number);
         if (text[0] == '[' || !assignment(text, &name, &value)) {
-            snprintf(message, sizeof message, "%s: expected \"[glob]\" or \"name = value\", found \"%.60s\"; line ignored",
-                     where, text);
+            snprintf(message, sizeof message,
+                     "%s: expected \"[glob]\" or \"name = value\", found \"%.60s\"; line ignored", where, text);
             if (report != NULL)
                 report(message, context);
         } else if (matches(glob, path)) {
