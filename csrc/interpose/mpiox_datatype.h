@@ -1,7 +1,7 @@
 /*
- * mpiox_datatype.h - is a datatype committed? MPI has no such query, but every MPI library refuses to communicate with a
- * type that is not, so one is asked to send an element of it to nobody (no memory is touched), on a communicator whose
- * errors are returned.
+ * mpiox_datatype.h - is a datatype committed? MPI has no such query, but every MPI library refuses to communicate with
+ * a type that is not, so one is asked to send an element of it to nobody (no memory is touched), on a communicator
+ * whose errors are returned.
  */
 #ifndef MPIOX_DATATYPE_H
 #define MPIOX_DATATYPE_H

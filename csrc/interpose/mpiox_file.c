@@ -1,8 +1,8 @@
 /*
  * mpiox_file.c - open, close, views, hints and atomicity of managed files.
  *
- * Rule of every function here: the MPI library does its own call first and reports its own errors; then we follow, and
- * where following is collective, every rank takes part whatever its MPI library said, so that no rank waits for another.
+ * Rule of every function here: the MPI library does its own call first and reports its own errors; then we follow.
+ * Where following is collective, the ranks first agree that all of them will, so that no rank waits for another.
  */
 #include "mpiox_file.h"
 
@@ -48,7 +48,9 @@ static bool agree_on_hints(mpiox_file *file, MPI_Comm comm, MPI_Info info, MPI_I
     } else {
         fine = collected != NULL;
     }
-    fine = fine && mpiox_hints_apply(collected, info, merged) == MPIOX_OK;
+    /* Local, hence no reason to stay behind: without it this rank's MPI library works with the program's own info. */
+    if (fine && mpiox_hints_apply(collected, info, merged) != MPIOX_OK)
+        *merged = MPI_INFO_NULL;
     free(collected);
     return fine;
 }
@@ -57,7 +59,8 @@ static bool agree_on_hints(mpiox_file *file, MPI_Comm comm, MPI_Info info, MPI_I
 
 /* Describe the view and hand it to the exchange. What cannot be described (no view of ours, or a data representation
  * that asks for conversion) becomes "no view": the ranks find out together at the next collective. */
-static void follow_view(mpiox_file *file, MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype, bool native)
+static void follow_view(mpiox_file *file, MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype,
+                        bool native)
 {
     MPI_Count etype_bytes = 0;
     mpiox_access *view = NULL;

@@ -2,9 +2,9 @@
  * mpiox_file.h - what we know about each open MPI file, keyed by its handle.
  *
  * The file is really opened by PMPI_File_open, so every call that is not taken over works on the same handle: shared
- * pointers, atomic mode, other data representations, error handlers. Beside it an exchange is opened (our own path to the
- * file's bytes). Hints are resolved on rank 0 of the communicator and broadcast, so that they agree on all ranks and one
- * process reads the hints files.
+ * pointers, atomic mode, other data representations, error handlers. Beside it an exchange is opened (our own path to
+ * the file's bytes). Hints are resolved on rank 0 of the communicator and broadcast, so that they agree on all ranks
+ * and one process reads the hints files.
  *
  * Threads: the table is guarded by a lock; an entry is used by whoever may use the MPI handle, except for the counters
  * of native calls, which independent accesses of several threads may raise at once.
@@ -51,7 +51,7 @@ void mpiox_file_insert(mpiox_file *file);
 mpiox_file *mpiox_file_remove(MPI_File handle);    /* NULL when it is not there */
 void mpiox_file_note_native(MPI_File handle);      /* count a data access that goes to PMPI */
 
-/* ---- the "handled" functions of mpi_file_functions.txt (mpiox_file.c): as their MPI namesakes --------------------- */
+/* ---- the "handled" functions of mpi_file_functions.txt (mpiox_file.c): as their MPI namesakes -------------------- */
 
 int mpiox_file_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh);
 int mpiox_file_close(MPI_File *fh);
@@ -63,7 +63,7 @@ int mpiox_file_set_atomicity(MPI_File fh, int flag);
 /* ---- statistics (mpiox_file_report.c) ---------------------------------------------------------------------------- */
 
 void mpiox_file_stats(mpiox_file *file, mpiox_stats *out); /* this rank's counters so far */
-void mpiox_file_report_close(mpiox_file *file);                  /* collective when file->comm is set; adds to the run */
+void mpiox_file_report_close(mpiox_file *file);            /* collective when file->comm is set; adds to the run */
 void mpiox_file_run_stats(mpiox_stats *out);                     /* this process: closed files and open ones */
 void mpiox_file_run_finalize(void); /* collective over MPI_COMM_WORLD when MPIOX_STATS is on */
 /* Visit every open file under the table's lock. */

@@ -3,8 +3,9 @@
  *
  * Error classes follow the MPI library the program runs on (tried with Open MPI 4.1 and MPICH 5): bad counts, types and
  * buffers have their own classes, a second split collective is MPI_ERR_OTHER to Open MPI and MPI_ERR_IO to MPICH, and a
- * transfer that is no whole number of etypes is MPI_ERR_IO to MPICH and allowed by Open MPI. The individual file pointer
- * moves by what was asked for, also where a read met the end of the file: both libraries do so, as MPI defines it.
+ * transfer that is no whole number of etypes is MPI_ERR_IO to MPICH and allowed by Open MPI. The individual file
+ * pointer moves by what was asked for, also where a read met the end of the file, as MPI defines it (both libraries do so,
+ * but MPICH on a single rank stops at the end of the file).
  */
 #include "mpiox_file_access.h"
 
@@ -46,7 +47,8 @@ static void describe_memory(const mpiox_file_call *call, mpiox_request *request,
     int code = mpiox_access_from_datatype(call->datatype, memory);
 
     if (code != MPIOX_OK) { /* agreed on in the exchange: then every rank hands the call to PMPI */
-        mpiox_error_set(&request->local_error, code == MPIOX_E_NOMEM ? code : MPIOX_E_UNSUPPORTED, 0, -1, -1, "datatype");
+        code = code == MPIOX_E_NOMEM ? code : MPIOX_E_UNSUPPORTED;
+        mpiox_error_set(&request->local_error, code, 0, -1, -1, "datatype");
         return;
     }
     size = mpiox_access_size(*memory);

@@ -11,9 +11,9 @@ static const struct {
     const char *prefix;
     bool posix;
 } prefixes[] = {
-    {"ufs:", true},    {"nfs:", true},      {"xfs:", true},     {"lustre:", true},    {"gpfs:", true},   {"panfs:", true},
-    {"quobyte:", true}, {"ime:", false},    {"pvfs:", false},   {"pvfs2:", false},    {"daos:", false},  {"testfs:", false},
-    {"gridftp:", false}, {"gsiftp:", false}, {"ftp:", false},
+    {"ufs:", true},    {"nfs:", true},     {"xfs:", true},      {"lustre:", true},  {"gpfs:", true},
+    {"panfs:", true},  {"quobyte:", true}, {"ime:", false},     {"pvfs:", false},   {"pvfs2:", false},
+    {"daos:", false},  {"testfs:", false}, {"gridftp:", false}, {"gsiftp:", false}, {"ftp:", false},
 };
 
 static int find(const char *filename)

@@ -1,9 +1,9 @@
 /*
  * mpiox_file_report.c - statistics of a file at its close and of the run at MPI_Finalize.
  *
- * A file whose hints ask for it is summed over its ranks (PMPI_Reduce on a duplicate of its communicator) and printed by
- * its rank 0; the run's totals are summed over MPI_COMM_WORLD. Text goes to stderr, or, with MPIOX_STATS_FILE, one JSON
- * line per file and one for the run are appended to that file in one write each.
+ * A file whose hints ask for it is summed over its ranks (PMPI_Reduce on a duplicate of its communicator) and printed
+ * by its rank 0; the run's totals are summed over MPI_COMM_WORLD. Text goes to stderr, or, with MPIOX_STATS_FILE, one
+ * JSON line per file and one for the run are appended to that file in one write each.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -27,7 +27,8 @@ void mpiox_file_stats(mpiox_file *file, mpiox_stats *out)
     out->native_calls += atomic_load_explicit(&file->native_calls, memory_order_relaxed);
     out->views_set = file->views_set;
     if (file->exchange == NULL && out->reason[0] == '\0')
-        snprintf(out->reason, sizeof out->reason, "%s", file->hints.enabled ? "left to the MPI library" : "mpiox_enable=false");
+        snprintf(out->reason, sizeof out->reason, "%s",
+                 file->hints.enabled ? "left to the MPI library" : "mpiox_enable=false");
 }
 
 static void add_open_file(mpiox_file *file, void *context)
@@ -94,7 +95,8 @@ static void print(const mpiox_stats *stats, const char *path, int ranks)
 {
     const char *file = getenv("MPIOX_STATS_FILE");
     bool as_json = file != NULL && file[0] != '\0';
-    int64_t needed = as_json ? mpiox_stats_json(stats, path, ranks, NULL, 0) : mpiox_stats_table(stats, path, ranks, NULL, 0);
+    int64_t needed =
+        as_json ? mpiox_stats_json(stats, path, ranks, NULL, 0) : mpiox_stats_table(stats, path, ranks, NULL, 0);
     char *text = malloc((size_t)needed + 2);
 
     if (text == NULL)

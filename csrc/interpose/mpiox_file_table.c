@@ -1,7 +1,8 @@
 /*
  * mpiox_file_table.c - handle to entry: a small chained hash table behind a reader-writer lock.
  *
- * The key is the handle's bytes: nothing is assumed about what an MPI_File is, only that equal handles have equal bytes.
+ * The key is the handle's bytes: nothing is assumed about what an MPI_File is, only that equal handles have equal
+ * bytes.
  */
 #include <pthread.h>
 #include <string.h>

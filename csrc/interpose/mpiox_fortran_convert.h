@@ -1,5 +1,6 @@
 /*
- * mpiox_fortran_convert.h - conversions between Fortran and C arguments, used by the generated entry points (Open MPI only).
+ * mpiox_fortran_convert.h - conversions between Fortran and C arguments, used by the generated entry points (Open MPI
+ * only).
  *
  * Special addresses: MPI_BOTTOM and MPI_STATUS_IGNORE are common blocks of Open MPI's Fortran bindings (the mpi_f08
  * module binds to the same symbols), recognised by address. Logicals: .false. is 0 for every compiler that Open MPI
