@@ -24,7 +24,9 @@ int mpiox_memory_attach(mpiox_exchange *x, mpiox_error *error) {
     const int64_t at_maps = round_up(at_buffers + slots * x->window_bytes, PAGE);
     const int64_t at_areas = round_up(at_maps + slots * x->window_bytes, PAGE);
     const int64_t area = n_boxes ? mpiox_messages_area_bytes(x) : 0;
-    int code = mpiox_team_segment(team, at_areas + n_boxes * area, error), worst = code;
+    /* Sizes follow from the number of buffers and the size of one; equal totals of different layouts are told apart. */
+    const uint64_t layout = (uint64_t) x->window_bytes << 24 | (uint64_t) slots;
+    int code = mpiox_team_segment(team, at_areas + n_boxes * area, layout, error), worst = code;
     if (team->n_nodes > 1 && PMPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MIN, team->comm) != MPI_SUCCESS)
         worst = MPIOX_E_MPI;
     if (code == MPIOX_OK && worst != MPIOX_OK)

@@ -200,10 +200,11 @@ static int try_segment(mpiox_team *team, mpiox_segment_kind kind, int64_t bytes,
     return code == MPIOX_OK ? mpiox_error_set(error, worst, 0, -1, bytes, "shared memory on this node") : worst;
 }
 
-int mpiox_team_segment(mpiox_team *team, int64_t bytes, mpiox_error *error) {
+int mpiox_team_segment(mpiox_team *team, int64_t bytes, uint64_t layout, mpiox_error *error) {
     int code = MPIOX_OK;
-    if (team->segment.base && team->segment.bytes >= bytes) /* the same on every rank of the node */
+    if (team->segment.base && team->segment.bytes == bytes && team->segment_layout == layout) /* alike on the node */
         return MPIOX_OK;
+    team->segment_layout = layout;
     mpiox_segment_free(&team->segment);
     for (int kind = 0; kind < MPIOX_SEGMENT_KINDS; kind++) {
         code = try_segment(team, kind, bytes, error);

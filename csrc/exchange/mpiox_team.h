@@ -29,6 +29,7 @@ typedef struct mpiox_team {
     char *node_name; /* processor name of this node */
     int ranks_per_node; /* the hint it was made for */
     mpiox_segment segment; /* collective buffers; empty until mpiox_team_segment() */
+    uint64_t segment_layout; /* what the segment was laid out for */
     uint64_t id;
     bool in_use;
     struct mpiox_team *next;
@@ -38,9 +39,11 @@ typedef struct mpiox_team {
 int mpiox_team_acquire(MPI_Comm comm, int ranks_per_node, mpiox_team **out);
 /* Collective by order (each rank releases once every rank is done with the team); local in cost. */
 void mpiox_team_release(mpiox_team *team);
-/* Collective over the node: make team->segment at least `bytes` bytes, zero-filled when it is new (a larger one replaces
- * a smaller one). All ranks of the node get the same answer. */
-int mpiox_team_segment(mpiox_team *team, int64_t bytes, mpiox_error *error);
+/* Collective over the node: make team->segment `bytes` bytes laid out as `layout` says (any number that differs when the
+ * layout does). The present segment stays, with what is in it, if it was made for the same layout; otherwise a new,
+ * zero-filled one takes its place, so that no byte of an old layout is read as something else. All ranks of the node get
+ * the same answer. */
+int mpiox_team_segment(mpiox_team *team, int64_t bytes, uint64_t layout, mpiox_error *error);
 /* Free every team that is not in use. Before PMPI_Finalize. */
 void mpiox_team_finalize(void);
 
