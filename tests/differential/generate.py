@@ -493,7 +493,7 @@ def generate(seed: int) -> Case:
     case: Case = {
         "seed": seed, "ranks": ranks, "comm": weighted(rng, ("world", 6), ("reversed", 1), ("rotated", 1)),
         "fill": weighted(rng, ("offset", 1), ("random", 1)), "lax": rng.random() < 0.3, "big": rng.random() < 0.03,
-        "initial": weighted(rng, (-1, 3), (0, 1), (rng.randrange(1, 9000), 4)),
+        "initial": weighted(rng, (-1, 2), (0, 0.5), (rng.randrange(1, 9000), 3), (rng.randrange(20_000, 130_000), 3)),
     }
     case["readonly"] = rng.random() < 0.12
     if case["readonly"]:

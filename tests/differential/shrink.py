@@ -68,7 +68,7 @@ def candidates(case: Case) -> Iterator[Case]:
         yield case | {"hints": {k: v for k, v in case["hints"].items() if k != name}}
     if case["comm"] != "world":
         yield case | {"comm": "world"}
-    if case["initial"] > 0:
+    if case["initial"] > 0 and not case["readonly"]:
         yield case | {"initial": -1}
     for index, op in enumerate(case["ops"]):
         for change in op_candidates(op, case["ranks"]):

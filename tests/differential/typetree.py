@@ -127,6 +127,7 @@ def _copies(child: Model, displacements: Offsets) -> Model:
 
 def _place(groups: list[tuple[Model, Offsets]]) -> Model:
     """Place copies of several children, each at its displacements, in order."""
+    idle_markers = any(child.sticky or not child.size for child, at in groups if not len(at))  # MPICH counts them
     groups = [(child, at) for child, at in groups if len(at)]
     if not groups:
         return Model(offsets=np.empty(0, np.int64), parts=np.empty(0, np.int64), lb=0, ub=0, align=1, ambiguous=False)
@@ -138,6 +139,7 @@ def _place(groups: list[tuple[Model, Offsets]]) -> Model:
     ub = max(int(at.max()) + child.ub for child, at in bounded)
     align = max(child.align for child, _ in groups)
     ambiguous = any(child.ambiguous or child.size == 0 for child, _ in groups) or (any(sticky) and not all(sticky))
+    ambiguous = ambiguous or idle_markers
     if not any(sticky) and (ub - lb) % align:
         ambiguous = True  # Open MPI pads every type, MPICH only structs of different types
     return Model(offsets=offsets, parts=parts, lb=lb, ub=ub, align=align, sticky=any(sticky), ambiguous=ambiguous)

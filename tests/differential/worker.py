@@ -267,6 +267,19 @@ def statistics(fh: MPI.File) -> dict[str, Any]:
     return {name: getattr(found, name) for name in names}
 
 
+def poison(case: Case, comm: MPI.Intracomm) -> None:
+    """Fill the collective buffers that the case will use with a pattern: a hole written by mistake then shows."""
+    info = MPI.Info.Create()
+    for name, value in case["hints"].items():
+        info.Set(name, value)
+    path = os.path.join(JOB["folder"], "poison")
+    fh = MPI.File.Open(comm, path, MPI.MODE_RDWR | MPI.MODE_CREATE | MPI.MODE_DELETE_ON_CLOSE, info)
+    block = np.full(1 << 15, 0xA5, np.uint8)
+    fh.Write_at_all(comm.rank * len(block), block)
+    fh.Close()
+    info.Free()
+
+
 def run_arm(case: Case, arm: str, comm: MPI.Intracomm, watchdog: Watchdog) -> dict[str, Any] | None:
     """Run one case on one file; the result line on rank 0."""
     path = os.path.join(JOB["folder"], f"{arm}.dat")
@@ -275,10 +288,11 @@ def run_arm(case: Case, arm: str, comm: MPI.Intracomm, watchdog: Watchdog) -> di
         if case["initial"] >= 0:
             simulate.initial_file(case).tofile(path)
     comm.Barrier()
+    hints = dict(case["hints"]) if arm == "ours" or JOB.get("hinted") else {}
+    if arm == "native" and "ours" in JOB["arms"]:
+        hints["mpiox_enable"] = "false"
     if arm == "ours":
-        hints = dict(case["hints"])
-    else:
-        hints = {"mpiox_enable": "false"} if "ours" in JOB["arms"] else {}
+        poison(case, comm)
     started_s = time.perf_counter()
     run = Rank(case, comm, path, hints, watchdog)
     results = run.run()

@@ -158,7 +158,7 @@ def test_hints_of_the_mpi_library_pass() -> None:
     hints.check("ind_rd_buffer_size", "4M")
 
 
-# ---- the grammar of MPIOX_HINTS ---------------------------------------------------------------------------------------
+# ---- the grammar of MPIOX_HINTS --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
