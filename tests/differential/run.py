@@ -13,6 +13,7 @@ import collections
 import json
 import os
 import pathlib
+import random
 import shutil
 import sys
 import tempfile
@@ -182,39 +183,44 @@ def features(case: Case) -> set[str]:
     return found
 
 
-def chunks(seeds: list[int]) -> dict[int, list[list[int]]]:
+def chunks(seeds: list[int], most: int) -> dict[int, list[list[int]]]:
     """Group seeds by rank count, in lists short enough for one launch."""
     groups: dict[int, list[int]] = collections.defaultdict(list)
     for seed in seeds:
         groups[generate.ranks_of(seed)].append(seed)
-    return {ranks: [group[i : i + 200] for i in range(0, len(group), 200)] for ranks, group in sorted(groups.items())}
+    return {ranks: [group[i : i + most] for i in range(0, len(group), most)] for ranks, group in sorted(groups.items())}
 
 
 def run(
     seeds: list[int], arms: list[str], *, limit_s: float = 20.0, parent: str | None = None, progress: bool = False,
-    deadline_s: float | None = None, max_failures: int = 50,
+    deadline_s: float | None = None, max_failures: int = 50, shuffle: bool = False,
 ) -> Report:
-    """Run the cases of all seeds. After ``deadline_s`` seconds no new launch is started."""
+    """Run the cases of all seeds. After ``deadline_s`` seconds no new launch is started.
+
+    ``shuffle`` runs short launches of all rank counts in turn, so that a run that is cut short has seen them all.
+    """
     report, started_s = Report(), time.monotonic()
-    for ranks, groups in chunks(seeds).items():
-        for group in groups:
-            if deadline_s is not None and time.monotonic() - started_s > deadline_s:
-                break
-            if len(report.failures) >= max_failures:
-                break
-            by_seed: dict[int, dict[str, Line]] = collections.defaultdict(dict)
-            for line in launch(None, group, ranks, arms, limit_s, parent):
-                by_seed[line["seed"]][line["arm"]] = line
-            for seed, lines in by_seed.items():
-                case = generate.generate(seed)
-                report.cases += 1
-                report.features.update(features(case))
-                judge(case, lines, report)
-            if progress:
-                print(
-                    f"{time.monotonic() - started_s:6.1f} s  {ranks} ranks: {report.cases} cases, "
-                    f"{len(report.failures)} failures, {len(report.native)} native deviations", file=sys.stderr, flush=True,
-                )
+    plan = [(ranks, group) for ranks, groups in chunks(seeds, 25 if shuffle else 200).items() for group in groups]
+    if shuffle:
+        random.Random(seeds[0]).shuffle(plan)
+    for ranks, group in plan:
+        if deadline_s is not None and time.monotonic() - started_s > deadline_s:
+            break
+        if len(report.failures) >= max_failures:
+            break
+        by_seed: dict[int, dict[str, Line]] = collections.defaultdict(dict)
+        for line in launch(None, group, ranks, arms, limit_s, parent):
+            by_seed[line["seed"]][line["arm"]] = line
+        for seed, lines in by_seed.items():
+            case = generate.generate(seed)
+            report.cases += 1
+            report.features.update(features(case))
+            judge(case, lines, report)
+        if progress:
+            print(
+                f"{time.monotonic() - started_s:6.1f} s  {ranks} ranks: {report.cases} cases, "
+                f"{len(report.failures)} failures, {len(report.native)} native deviations", file=sys.stderr, flush=True,
+            )
     return report
 
 
@@ -278,7 +284,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=2000, help="number of random cases")
     parser.add_argument("--seed", type=int, default=1, help="first seed; the cases have the seeds SEED, SEED+1, ...")
     parser.add_argument("--case", type=int, action="append", help="run the case of this seed only (may be repeated)")
-    parser.add_argument("--file", help="run the case described in this JSON file")
+    parser.add_argument("--file", help="run the cases described in this file, one JSON line each, in one launch")
     parser.add_argument("--native-only", action="store_true", help="check the MPI library's own calls against the model")
     parser.add_argument("--no-native", action="store_true", help="do not make the reference calls")
     parser.add_argument("--shrink", action="store_true", help="simplify failing cases (the first three)")
@@ -293,10 +299,12 @@ def main() -> int:
         return 2
     arms = ["native"] if options.native_only else ["ours"] if options.no_native else ["ours", "native"]
     if options.file:
-        case = json.loads(pathlib.Path(options.file).read_text("utf-8"))
-        for line in launch([case], None, case["ranks"], arms, options.limit, options.folder):
-            print(json.dumps({k: v for k, v in line.items() if k != "buffer"}, indent=1))
-        return 0
+        listed = [json.loads(text) for text in pathlib.Path(options.file).read_text("utf-8").splitlines() if text.strip()]
+        bad = False
+        for line in launch(listed, None, max(case["ranks"] for case in listed), arms, options.limit, options.folder):
+            print(json.dumps(line, indent=1))
+            bad = bad or (line["arm"] == "ours" and bool(line["problems"]))
+        return int(bad)
     seeds = options.case or list(range(options.seed, options.seed + options.cases))
     if options.ranks:
         seeds = [seed for seed in seeds if generate.ranks_of(seed) == options.ranks]

@@ -30,6 +30,7 @@ from differential import generate, simulate, typetree  # noqa: E402
 from differential.simulate import Case, Op, Track  # noqa: E402
 
 WORLD = MPI.COMM_WORLD
+POISON = 0xA5
 FAMILY = "openmpi" if "Open MPI" in MPI.Get_library_version() else "mpich"
 
 
@@ -219,7 +220,12 @@ def compare(case: Case, results: list[list[dict[str, Any]]], path: str, *, stric
     care = np.ones(common, bool) if strict and not foreign else simulation.written[:common]
     wrong = np.flatnonzero((final[:common] != simulation.data[:common]) & care)
     if len(wrong):
-        problems.append(f"file: {len(wrong)} of {common} bytes differ, the first at {wrong[0]}, the last at {wrong[-1]}")
+        first = wrong[:8]
+        problems.append(
+            f"file: {len(wrong)} of {common} bytes differ, the first at {wrong[0]}, the last at {wrong[-1]}; there are "
+            f"{final[first].tobytes().hex(' ')} for {simulation.data[first].tobytes().hex(' ')}, "
+            f"{int((final[wrong] == POISON).sum())} are {POISON:02x} as stale buffers"
+        )
     return problems
 
 
@@ -232,7 +238,11 @@ def compare_access(
     differs = buffer != expected.buffer
     wrong = np.flatnonzero(differs & expected.compare & (gaps | ~expected.gap))
     if len(wrong):
-        problems.append(f"buffer: {name}: {len(wrong)} bytes differ, the first at {wrong[0]} of {len(buffer)}")
+        first = wrong[:8]
+        problems.append(
+            f"buffer: {name}: {len(wrong)} bytes differ, the first at {wrong[0]} of {len(buffer)}; there are "
+            f"{buffer[first].tobytes().hex(' ')} for {expected.buffer[first].tobytes().hex(' ')}"
+        )
     past = np.flatnonzero(differs & ~expected.compare)
     if strict and len(past):
         problems.append(f"past end: {name}: {len(past)} bytes beyond the end of the file were changed")
@@ -274,7 +284,7 @@ def poison(case: Case, comm: MPI.Intracomm) -> None:
         info.Set(name, value)
     path = os.path.join(JOB["folder"], "poison")
     fh = MPI.File.Open(comm, path, MPI.MODE_RDWR | MPI.MODE_CREATE | MPI.MODE_DELETE_ON_CLOSE, info)
-    block = np.full(1 << 15, 0xA5, np.uint8)
+    block = np.full(1 << 15, POISON, np.uint8)
     fh.Write_at_all(comm.rank * len(block), block)
     fh.Close()
     info.Free()

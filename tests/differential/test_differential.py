@@ -1,0 +1,77 @@
+"""Random programs of MPI-IO calls: the library against the NumPy model, the MPI library beside it. See run.py."""
+
+from __future__ import annotations
+
+import pathlib
+import time
+
+import pytest
+
+from differential import generate, run, simulate
+
+#: Seconds after which the bounded tier starts no new launch.
+BUDGET_S = 150.0
+
+
+def complain(report: run.Report) -> str:
+    """Return the failing seeds and how to see them again."""
+    lines = [f"seed {seed}: {problems[:3]}" for seed, problems in sorted(report.failures.items())[:10]]
+    again = " ".join(f"--case {seed}" for seed in sorted(report.failures)[:10])
+    return "\n".join([*lines, f"again: python tests/differential/run.py {again}"])
+
+
+def check(report: run.Report, least: int) -> None:
+    """Fail unless enough cases ran, through the library, without a difference."""
+    print(f"{report.cases} cases, deviations of the MPI library itself: {len(report.native)}; {dict(report.stats)}")
+    assert report.cases >= least
+    assert report.stats["collective_writes"] > 0
+    assert report.stats["collective_reads"] > 0
+    assert not report.failures, complain(report)
+
+
+@pytest.mark.mpi
+def test_bounded(extension: str, pytestconfig: pytest.Config, tmp_path: pathlib.Path) -> None:
+    """A few hundred cases without the reference calls, which cost most of the time."""
+    cases = pytestconfig.getoption("--cases") or 400
+    started_s = time.monotonic()
+    report = run.run(list(range(1, cases + 1)), ["ours"], deadline_s=BUDGET_S, shuffle=True)
+    print(f"{time.monotonic() - started_s:.0f} s")
+    check(report, 50)
+
+
+@pytest.mark.mpi
+def test_beside_native(extension: str) -> None:
+    """Some cases beside the MPI library's own calls."""
+    report = run.run(list(range(10_001, 10_061)), ["ours", "native"], limit_s=20, deadline_s=60, shuffle=True)
+    check(report, 5)
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+@pytest.mark.parametrize("cases", [2_000, 20_000])
+def test_long(extension: str, cases: int) -> None:
+    """The full tiers."""
+    check(run.run(list(range(1, cases + 1)), ["ours", "native"], progress=True), cases)
+
+
+def test_the_same_seed_gives_the_same_case() -> None:
+    """Seeds are enough to reproduce a failure, on any machine."""
+    for seed in range(40):
+        assert generate.generate(seed) == generate.generate(seed)
+
+
+def test_cases_are_legal_and_cover_everything() -> None:
+    """Every case is a legal program, and no constructor, call or method is left out."""
+    found: set[str] = set()
+    for seed in range(300):
+        case = generate.generate(seed)
+        assert simulate.check(case) is None, seed
+        found |= run.features(case)
+    kinds = "contiguous vector hvector indexed hindexed indexed_block hindexed_block struct subarray darray resized dup"
+    wanted = {f"{side} {kind}" for side in ("file", "memory") for kind in kinds.split()} | {"memory pair", "memory f90_real"}
+    wanted |= {f"call {op} {how}" for op in ("read", "write") for how in simulate.COLLECTIVE}
+    wanted |= {f"mpiox_partition={method}" for method in generate.METHODS}
+    wanted |= {f"mpiox_exchange={mode}" for mode in ("two_phase", "direct", "auto")}
+    wanted |= {f"ranks {n}" for n in range(1, 9)} | {f"nodes {n}" for n in range(1, 5)}
+    wanted |= {"memory MPI_BOTTOM", "read past end", "zero-length ranks", "file existed", "etype derived"}
+    assert wanted <= found, wanted - found
