@@ -247,10 +247,12 @@ static void repeat(const options *o, const pattern *p, unsigned char *buffer, in
     double open_close = 0, read_open_close = 0;
     if (rank == 0)
         unlink(o->file);
+    MPI_Barrier(MPI_COMM_WORLD); /* nobody opens the old file */
     each_piece(o, p, fill_piece, buffer);
     const int64_t before = resident_peak();
     const double write_s = o->raw ? access_raw(o, p, buffer, true) : access_mpi(o, p, buffer, true, &open_close);
     memset(buffer, 0, (size_t) p->bytes);
+    MPI_Barrier(MPI_COMM_WORLD);
     const double read_s = o->raw ? access_raw(o, p, buffer, false) : access_mpi(o, p, buffer, false, &read_open_close);
     int64_t mine[2] = {0, resident_peak() - before}, wrong, growth, total;
     comparison c = {buffer, 0};

@@ -48,7 +48,12 @@ def _parse(arguments: list[str]) -> Options:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
-    options = _parse(sys.argv[1:] if arguments is None else arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["compare"]:  # launches MPI programs and is none itself
+        from mpiio_ext.bench.compare import command as compare
+
+        compare.main(args=arguments[1:], prog_name="python -m mpiio_ext.bench compare")
+    options = _parse(arguments)
     from mpi4py import MPI
 
     try:

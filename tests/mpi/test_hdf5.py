@@ -1,0 +1,109 @@
+"""Parallel HDF5 through h5py: the library is under it, and what it writes is what the MPI library alone writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from support.launch import base_environment, mpi_run, python_run
+
+pytestmark = pytest.mark.mpi
+
+PROGRAM = pathlib.Path(__file__).resolve().parent / "hdf5_program.py"
+CHECK = """
+import sys
+sys.path.insert(0, sys.argv[2])
+import h5py, numpy as np
+import hdf5_program as program
+with h5py.File(sys.argv[1], "r") as file:
+    whole = program.formula(0, program.SHAPE[0])
+    assert np.array_equal(file["contiguous"][...], whole)
+    assert np.array_equal(file["chunked"][...], whole)
+    whole[:, ::2, :] = 0
+    assert np.array_equal(file["strided"][...], whole)
+print("equal")
+"""
+
+
+@pytest.fixture(scope="module")
+def parallel_h5py(family: str) -> None:
+    """Skip unless h5py of this environment was built for MPI."""
+    code = "import h5py; print(h5py.get_config().mpi)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=base_environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+    if done.stdout.strip() != "True":
+        pytest.skip("h5py of this environment has no MPI support")
+
+
+def run(folder: pathlib.Path, ranks: int, env: dict[str, str]) -> tuple[pathlib.Path, list[dict[str, Any]]]:
+    """Write and read a file in a folder; return its path and what every rank saw."""
+    folder.mkdir()
+    path = folder / "data.h5"
+    python_run([PROGRAM, path, folder], ranks, env=env, timeout_s=120)
+    return path, [json.loads((folder / f"{rank}.json").read_text("utf-8")) for rank in range(ranks)]
+
+
+def check_with_serial_hdf5(path: pathlib.Path) -> None:
+    """Open the file in a fresh process without MPI-IO and compare it with the formula."""
+    done = subprocess.run(
+        [sys.executable, "-c", CHECK, str(path), str(PROGRAM.parent)], env=base_environment() | {"NATIVE": "1"},
+        capture_output=True, text=True, timeout=60, check=False,
+    )
+    assert done.stdout.strip() == "equal", done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5])
+def test_datasets(tmp_path: pathlib.Path, extension: str, parallel_h5py: None, ranks: int) -> None:
+    """Contiguous, chunked and strided datasets; statistics prove that the calls went through the library."""
+    path, seen = run(tmp_path / "ours", ranks, {})
+    for result in seen:
+        assert result["equal"]
+        assert result["errors"] == 0
+        assert result["collective_writes"] >= 3
+        assert result["collective_reads"] >= 3
+        assert result["opens"] >= 2
+    data = 24 * 18 * 10
+    assert sum(result["bytes_written"] for result in seen) >= data * 8 * 2 + data // 2 * 4
+    check_with_serial_hdf5(path)
+    reference, _ = run(tmp_path / "native", ranks, {"NATIVE": "1"})
+    if shutil.which("h5diff"):
+        done = subprocess.run(
+            ["h5diff", str(path), str(reference)], env=base_environment(), capture_output=True, text=True, timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("method", ["even", "aligned", "static_cyclic", "group_cyclic", "transpose"])
+def test_methods(tmp_path: pathlib.Path, extension: str, parallel_h5py: None, method: str) -> None:
+    """The same with each method, small stripes, two pretended nodes."""
+    hints = (
+        f"*.h5:mpiox_partition={method}:mpiox_exchange=two_phase:striping_unit=512:striping_factor=3:cb_buffer_size=1024:"
+        "cb_nodes=3:mpiox_ranks_per_node=2"
+    )
+    path, seen = run(tmp_path / "ours", 4, {"MPIOX_HINTS": hints})
+    assert all(result["equal"] and result["collective_writes"] >= 3 for result in seen)
+    check_with_serial_hdf5(path)
+
+
+def test_preloaded(tmp_path: pathlib.Path, extension: str, parallel_h5py: None) -> None:
+    """An unchanged program under LD_PRELOAD."""
+    statistics = tmp_path / "stats.jsonl"
+    path = tmp_path / "data.h5"
+    mpi_run(
+        [sys.executable, PROGRAM, path, tmp_path], 3, preload=True, timeout_s=120,
+        env={"NATIVE": "1", "MPIOX_STATS": "1", "MPIOX_STATS_FILE": os.fspath(statistics)},
+    )
+    check_with_serial_hdf5(path)
+    lines = [json.loads(line) for line in statistics.read_text("utf-8").splitlines()]
+    ours = [line for line in lines if str(line.get("path", "")).endswith("data.h5")]
+    assert sum(line["collective_writes"] for line in ours) >= 9, lines
+    assert sum(line["collective_reads"] for line in ours) >= 9, lines
