@@ -49,12 +49,16 @@ static bool direct_wins(const mpiox_call *call, const char **reason) {
 
 bool mpiox_choose_direct(mpiox_call *call) {
     mpiox_exchange *x = call->x;
-    const char *reason = "two-phase: asked for by hint";
+    const char *reason;
     bool direct = false;
     if (x->hints.exchange == MPIOX_EXCHANGE_DIRECT) {
         reason = "direct: asked for by hint";
         direct = true;
-    } else if (x->hints.exchange == MPIOX_EXCHANGE_AUTO && !x->forced) {
+    } else if (x->hints.exchange == MPIOX_EXCHANGE_TWO_PHASE) {
+        reason = "two-phase: asked for by hint";
+    } else if (x->forced) {
+        reason = "two-phase: a method is named by hint";
+    } else {
         direct = direct_wins(call, &reason);
     }
     snprintf(x->stats.reason, sizeof x->stats.reason, "%s", reason);

@@ -55,6 +55,20 @@ static int prepare(mpiox_exchange *x, const char *path) {
     return MPIOX_OK;
 }
 
+static void discard(mpiox_exchange *x) {
+    mpiox_storage_close(x->storage);
+    mpiox_messages_free(x);
+    mpiox_access_free(x->view);
+    mpiox_plan_free(x->plan);
+    free(x->extents[0]);
+    free(x->extents[1]);
+    free(x->aggregators);
+    free(x->local);
+    free(x->path);
+    mpiox_team_release(x->team);
+    free(x);
+}
+
 int mpiox_exchange_open(MPI_Comm comm, const char *path, int amode, const mpiox_hints *hints, mpiox_exchange **out) {
     *out = NULL;
     mpiox_exchange *x = calloc(1, sizeof *x);
@@ -85,7 +99,7 @@ int mpiox_exchange_open(MPI_Comm comm, const char *path, int amode, const mpiox_
     }
     if (worst != MPIOX_OK) {
         if (x)
-            mpiox_exchange_close(x);
+            discard(x);
         else
             mpiox_team_release(team);
         return MPIOX_E_UNSUPPORTED;
@@ -94,20 +108,32 @@ int mpiox_exchange_open(MPI_Comm comm, const char *path, int amode, const mpiox_
     return MPIOX_OK;
 }
 
-void mpiox_exchange_close(mpiox_exchange *x) {
+/* Every rank gets the error of the lowest rank that has one. */
+static int agree_error(mpiox_exchange *x, mpiox_error *error) {
+    int mine = error->code != MPIOX_OK ? x->team->rank : x->team->size, lowest = mine;
+    error->rank = x->team->rank;
+    if (PMPI_Allreduce(&mine, &lowest, 1, MPI_INT, MPI_MIN, x->team->comm) == MPI_SUCCESS && lowest < x->team->size)
+        PMPI_Bcast(error, sizeof *error, MPI_BYTE, lowest, x->team->comm);
+    return error->code;
+}
+
+int mpiox_exchange_sync(mpiox_exchange *x, mpiox_error *error) {
+    *error = (mpiox_error) {.code = MPIOX_OK};
+    mpiox_storage_sync(x->storage, error);
+    return agree_error(x, error);
+}
+
+int mpiox_exchange_close(mpiox_exchange *x, mpiox_error *error) {
+    *error = (mpiox_error) {.code = MPIOX_OK};
     if (!x)
-        return;
-    mpiox_storage_close(x->storage);
-    mpiox_messages_free(x);
-    mpiox_access_free(x->view);
-    mpiox_plan_free(x->plan);
-    free(x->extents[0]);
-    free(x->extents[1]);
-    free(x->aggregators);
-    free(x->local);
-    free(x->path);
-    mpiox_team_release(x->team);
-    free(x);
+        return MPIOX_OK;
+    if (mpiox_storage_close(x->storage) != MPIOX_OK)
+        mpiox_error_set(error, MPIOX_E_IO, errno, -1, -1, "close");
+    x->storage = NULL;
+    if (!x->layout.coherent) /* a local file system has nothing to report at close */
+        agree_error(x, error);
+    discard(x);
+    return error->code;
 }
 
 void mpiox_exchange_set_view(mpiox_exchange *x, mpiox_access *view, int64_t displacement) {

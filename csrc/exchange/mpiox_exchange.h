@@ -23,7 +23,11 @@ typedef struct mpiox_exchange mpiox_exchange;
  * cached duplicate of the same group is taken). amode: MPI_MODE_*. Agreed by all ranks: either every rank gets an
  * exchange, or every rank gets MPIOX_E_UNSUPPORTED (the file stays native) and *out == NULL. */
 int mpiox_exchange_open(MPI_Comm comm, const char *path, int amode, const mpiox_hints *hints, mpiox_exchange **out);
-void mpiox_exchange_close(mpiox_exchange *exchange); /* NULL-safe */
+/* Free it in any case. Errors that the file system reports at close are agreed by all ranks: the same *error everywhere.
+ * NULL-safe; 0 or MPIOX_E_IO. */
+int mpiox_exchange_close(mpiox_exchange *exchange, mpiox_error *error);
+/* Bring what this library wrote to stable storage; the same *error on all ranks. 0 or MPIOX_E_IO. */
+int mpiox_exchange_sync(mpiox_exchange *exchange, mpiox_error *error);
 
 /* New view on this rank: file byte of stream position p = displacement + offset(view, p). The reference is taken over.
  * Local, but every rank calls it (ranks may pass different views). NULL, or a view that is empty or not monotonic, makes

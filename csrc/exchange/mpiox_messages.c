@@ -193,7 +193,7 @@ static int spread_views(mpiox_exchange *x, const char *node_blobs, const int *no
             counts[n] += sizes[i];
         total += counts[n];
     }
-    char *all = malloc((size_t) total + 8);
+    char *all = total <= INT32_MAX ? malloc((size_t) total + 8) : NULL; /* counts of MPI_Allgatherv are ints */
     int code = all ? MPIOX_OK : MPIOX_E_NOMEM;
     if (code == MPIOX_OK && PMPI_Allgatherv(node_blobs, (int) node_total, MPI_BYTE, all, counts, displs, MPI_BYTE,
                                             team->leader_comm) != MPI_SUCCESS)

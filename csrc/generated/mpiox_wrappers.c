@@ -383,7 +383,7 @@ int mpiox_wrap_File_sync(MPI_File fh);
 HIDDEN int mpiox_wrap_File_sync(MPI_File fh)
 {
     COUNT(FILE_SYNC);
-    return PMPI_File_sync(fh);
+    return mpiox_file_sync(fh);
 }
 
 EXPORT int MPI_File_sync(MPI_File fh)

@@ -12,6 +12,7 @@
 #include <strings.h>
 
 #include "mpiox_access_mpi.h"
+#include "mpiox_file_error.h"
 #include "mpiox_file_path.h"
 
 /* ---- hints ------------------------------------------------------------------------------------------------------- */
@@ -174,18 +175,34 @@ int mpiox_file_open(MPI_Comm comm, const char *filename, int amode, MPI_Info inf
     return result;
 }
 
+/* Our own descriptor first, so that everything this library wrote is in the file before the MPI library's sync. */
+int mpiox_file_sync(MPI_File fh)
+{
+    mpiox_file *file = mpiox_file_find(fh);
+    mpiox_error error;
+    bool failed = file != NULL && file->exchange != NULL && mpiox_exchange_sync(file->exchange, &error) != MPIOX_OK;
+    int result = PMPI_File_sync(fh);
+
+    return failed && result == MPI_SUCCESS ? mpiox_file_error_raise(fh, file->path, &error) : result;
+}
+
 int mpiox_file_close(MPI_File *fh)
 {
     mpiox_file *file = fh != NULL ? mpiox_file_remove(*fh) : NULL;
+    int result, deferred = MPI_SUCCESS;
 
     if (file != NULL) {
+        mpiox_error error;
+
         mpiox_file_report_close(file);
-        mpiox_exchange_close(file->exchange);
+        if (mpiox_exchange_close(file->exchange, &error) != MPIOX_OK)
+            deferred = mpiox_file_error_raise(file->handle, file->path, &error);
         if (file->comm != MPI_COMM_NULL)
             PMPI_Comm_free(&file->comm);
         discard(file);
     }
-    return PMPI_File_close(fh);
+    result = PMPI_File_close(fh);
+    return result != MPI_SUCCESS ? result : deferred;
 }
 
 int mpiox_file_get_info(MPI_File fh, MPI_Info *info_used)

@@ -55,6 +55,7 @@ void mpiox_file_note_native(MPI_File handle);      /* count a data access that g
 
 int mpiox_file_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh);
 int mpiox_file_close(MPI_File *fh);
+int mpiox_file_sync(MPI_File fh);
 int mpiox_file_get_info(MPI_File fh, MPI_Info *info_used);
 int mpiox_file_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, const char *datarep,
                         MPI_Info info);

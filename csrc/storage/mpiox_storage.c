@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "mpiox_fault.h"
 #include "mpiox_storage_internal.h"
@@ -159,6 +160,13 @@ int mpiox_storage_open(const char *path, int flags, int rank, mpiox_storage **ou
     if (rules != NULL && rules[0] != '\0')
         return mpiox_fault_open(rules, path, flags, rank, out, error);
     return mpiox_storage_open_posix(path, flags, out, error);
+}
+
+int mpiox_storage_sync(mpiox_storage *storage, mpiox_error *error)
+{
+    if (storage->fd < 0 || fsync(storage->fd) == 0)
+        return MPIOX_OK;
+    return mpiox_error_set(error, MPIOX_E_IO, errno, -1, -1, "fsync");
 }
 
 int mpiox_storage_close(mpiox_storage *storage)

@@ -53,6 +53,8 @@ int mpiox_storage_close(mpiox_storage *storage);
 int mpiox_storage_write(mpiox_storage *storage, const void *buffer, int64_t length, int64_t offset, mpiox_error *error);
 int mpiox_storage_writev(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset,
                          mpiox_error *error);
+/* Bring what this handle wrote to stable storage (fsync). Blocking; 0 or MPIOX_E_IO. Nothing to do without a descriptor. */
+int mpiox_storage_sync(mpiox_storage *storage, mpiox_error *error);
 /* *done = bytes read: less than length only at end of file. */
 int mpiox_storage_read(mpiox_storage *storage, void *buffer, int64_t length, int64_t offset, int64_t *done,
                        mpiox_error *error);

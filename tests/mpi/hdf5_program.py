@@ -47,7 +47,7 @@ def write(path: str, comm: MPI.Intracomm) -> None:
         with chunked.collective:  # another decomposition: columns, the fastest dimension
             chunked[:, :, columns] = formula(0, SHAPE[0])[:, :, columns]
         with strided.collective:  # hyperslabs with a stride: rows rank, rank + size, ...
-            strided[rank::size, 1::2, :] = formula(0, SHAPE[0])[rank::size, 1::2, :]
+            strided[rank::size, 1::2, :] = formula(0, SHAPE[0])[rank::size, 1::2, :].astype("i4")
 
 
 def fetch(dataset: h5py.Dataset, selection: tuple[slice, ...]) -> np.ndarray:

@@ -108,9 +108,14 @@ def test_open_and_mode_errors_are_the_native_ones(program: Any, extension: str) 
     ours, _ = program(OPENING)
     native, _ = program(OPENING, native=True)
     for rank, (mine, theirs) in enumerate(zip(ours, native, strict=True)):
-        assert {name: what[0] for name, what in mine.items()} == {name: what[0] for name, what in theirs.items()}, rank
-    for name in ("missing folder", "missing file", "write to read-only", "read from write-only"):
+        for name, what in theirs.items():
+            # OMPIO only fails on the rank that does the I/O: failing on the others too is right as well
+            better = what[0] == "ok" and mine[name][0] in ("ERR_READ_ONLY", "ERR_ACCESS")
+            assert mine[name][0] == what[0] or better, (rank, name)
+    for name in ("missing folder", "missing file"):
         assert all(mine[name][0] != "ok" for mine in ours), name
+    for name in ("write to read-only", "read from write-only"):
+        assert any(mine[name][0] != "ok" for mine in ours), name
     assert all(mine["read after it"][0] == "ok" and mine["write after it"][0] == "ok" for mine in ours)
 
 
