@@ -35,8 +35,6 @@ static bool is_ours(const mpiox_file *file, bool write)
 {
     if (file == NULL || file->exchange == NULL || file->atomic)
         return false;
-    if (file->amode & (write ? MPI_MODE_RDONLY : MPI_MODE_WRONLY))
-        return false; /* the MPI library reports it */
     return (write ? file->hints.cb_write : file->hints.cb_read) != MPIOX_OFF;
 }
 
@@ -157,10 +155,28 @@ static bool carry_out(mpiox_file *file, const mpiox_file_call *call, MPI_Status 
     return true;
 }
 
+/* The access mode forbids the call. It is the same on all ranks, so that no exchange is needed for all to fail alike;
+ * the MPI libraries themselves do not always tell every rank (OMPIO tells the aggregators only). */
+static bool refused(mpiox_file *file, const mpiox_file_call *call, MPI_Status *status, int *result)
+{
+    mpiox_error error;
+
+    if (!is_ours(file, call->write) || !(file->amode & (call->write ? MPI_MODE_RDONLY : MPI_MODE_WRONLY)))
+        return false;
+    mpi_problem(&error, call->write ? MPI_ERR_READ_ONLY : MPI_ERR_ACCESS,
+                call->write ? "write to a file opened with MPI_MODE_RDONLY" : "read of a file opened with MPI_MODE_WRONLY");
+    error.rank = file->rank;
+    fill_status(status, 0);
+    *result = mpiox_file_error_raise(file->handle, file->path, &error);
+    return true;
+}
+
 bool mpiox_file_access(MPI_File fh, const mpiox_file_call *call, MPI_Status *status, int *result)
 {
     mpiox_file *file = mpiox_file_find(fh);
 
+    if (refused(file, call, status, result))
+        return true;
     if (is_ours(file, call->write) && carry_out(file, call, status, result))
         return true;
     if (file != NULL)
@@ -173,7 +189,9 @@ bool mpiox_file_access_begin(MPI_File fh, const mpiox_file_call *call, int *resu
     mpiox_file *file = mpiox_file_find(fh);
     mpiox_split split = {.active = true, .write = call->write, .at = call->explicit_offset};
 
-    if (file != NULL && is_ours(file, call->write)) {
+    if (refused(file, call, MPI_STATUS_IGNORE, result))
+        return true;
+    if (is_ours(file, call->write)) {
         bool again = file->split.active;
 
         if (carry_out(file, call, &split.status, result)) {
