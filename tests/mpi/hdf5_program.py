@@ -38,7 +38,7 @@ def write(path: str, comm: MPI.Intracomm) -> None:
     with h5py.File(path, "w", driver="mpio", comm=comm) as file:
         contiguous = file.create_dataset("contiguous", SHAPE, "f8")
         chunked = file.create_dataset("chunked", SHAPE, "f8", chunks=(5, 7, 4))
-        strided = file.create_dataset("strided", SHAPE, "i4")
+        strided = file.create_dataset("strided", SHAPE, "i4", fillvalue=-1)
         file.attrs["ranks"] = 0
         mine = part(rank, size, SHAPE[0])
         columns = part(rank, size, SHAPE[2])
@@ -69,7 +69,7 @@ def read(path: str, comm: MPI.Intracomm) -> bool:
         third = fetch(file["strided"], np.s_[:, rows, :])
     whole = formula(0, SHAPE[0])
     expected = whole.copy()
-    expected[:, ::2, :] = 0
+    expected[:, ::2, :] = -1
     same = np.array_equal(first, whole[:, rows, :]) and np.array_equal(second, whole[rank::size])
     return bool(same and np.array_equal(third, expected[:, rows, :]))
 

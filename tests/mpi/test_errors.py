@@ -109,13 +109,11 @@ def test_open_and_mode_errors_are_the_native_ones(program: Any, extension: str) 
     native, _ = program(OPENING, native=True)
     for rank, (mine, theirs) in enumerate(zip(ours, native, strict=True)):
         for name, what in theirs.items():
-            # OMPIO only fails on the rank that does the I/O: failing on the others too is right as well
+            # OMPIO says "ok" on some or all ranks when a collective writes to a file open for reading
             better = what[0] == "ok" and mine[name][0] in ("ERR_READ_ONLY", "ERR_ACCESS")
             assert mine[name][0] == what[0] or better, (rank, name)
-    for name in ("missing folder", "missing file"):
-        assert all(mine[name][0] != "ok" for mine in ours), name
-    for name in ("write to read-only", "read from write-only"):
-        assert any(mine[name][0] != "ok" for mine in ours), name
+    for name in ("missing folder", "missing file", "write to read-only", "read from write-only"):
+        assert all(mine[name][0] != "ok" for mine in ours), (name, [mine[name] for mine in ours])
     assert all(mine["read after it"][0] == "ok" and mine["write after it"][0] == "ok" for mine in ours)
 
 
