@@ -63,9 +63,9 @@ static int largest_node(const mpiox_team *team) {
 }
 
 /* Worst case of one message: every rank of a node accesses every byte of every window of another node. A window has at
- * most one extent per 512 bytes plus the occupied intervals, since stripes are not smaller. */
+ * most one extent per stripe plus the occupied intervals. */
 int64_t mpiox_messages_area_bytes(const mpiox_exchange *x) {
-    const int64_t extents = x->window_bytes / 512 + 2 * MPIOX_OCCUPIED_MAX + 2;
+    const int64_t extents = x->window_bytes / x->layout.stripe_size + 2 * MPIOX_OCCUPIED_MAX + 2;
     const int64_t window = x->window_bytes + extents * (int64_t) (sizeof(entry) + 8);
     return largest_node(x->team) * (int64_t) most_aggregators(x) * window;
 }
