@@ -25,7 +25,7 @@ static int allowed(const char *list, const char *name, int ranks) {
             if (colon[1] == '*')
                 return ranks;
             const int max = atoi(colon + 1);
-            return max < ranks ? max : ranks;
+            return max < 0 ? 0 : max < ranks ? max : ranks;
         }
         entry += length + (entry[length] == ',');
     }

@@ -8,6 +8,7 @@
  *            it talks to the other leaders: one MPI_Allgather of summaries, reduced in node order everywhere alike.
  * Guarantee. Every rank returns with the same summary and the same error; a rank with a local error takes part.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,13 +50,18 @@ static void barrier(mpiox_exchange *x, void (*serial)(void *), void *context) {
 
 /* ---- posts ------------------------------------------------------------------------------------------------------- */
 
-static int64_t greatest_common_divisor(int64_t a, int64_t b) {
-    while (b) {
-        int64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a < 0 ? -a : a;
+/* File range of this rank's access; false when it reaches beyond what planners handle (2^62 bytes). Checked by tiles,
+ * before anything is computed that could overflow. */
+static bool file_range(const mpiox_exchange *x, const mpiox_request *request, mpiox_post *post) {
+    const int64_t size = mpiox_access_size(x->view), tiles = (request->position + request->length - 1) / size + 1;
+    int64_t reach;
+    if (__builtin_mul_overflow(tiles, mpiox_access_extent(x->view), &reach) ||
+        __builtin_add_overflow(reach, mpiox_access_true_ub(x->view), &reach) ||
+        __builtin_add_overflow(reach, x->displacement, &reach) || reach > MPIOX_PARTITION_MAX_OFFSET)
+        return false;
+    post->first = x->displacement + mpiox_access_offset(x->view, request->position);
+    post->last = x->displacement + mpiox_access_offset(x->view, request->position + request->length - 1) + 1;
+    return true;
 }
 
 /* Everything about this rank's access that other ranks need. */
@@ -75,17 +81,21 @@ void mpiox_agree_post(mpiox_call *call) {
         post->flags |= MPIOX_POST_UNUSABLE;
         post->length = 0;
     }
+    if (post->length > 0 && !file_range(x, request, post)) {
+        mpiox_error_set(&post->error, MPIOX_E_ARG, EFBIG, request->position, request->length,
+                        "access beyond 2^62 bytes");
+        post->error.rank = x->team->rank;
+        post->length = 0;
+    }
     if (post->length > 0) {
         const int64_t size = mpiox_access_size(x->view), pieces = mpiox_access_pieces(x->view);
-        post->first = x->displacement + mpiox_access_offset(x->view, post->position);
-        post->last = x->displacement + mpiox_access_offset(x->view, post->position + post->length - 1) + 1;
         post->pieces = 1;
         if (!mpiox_access_is_contiguous(x->view)) /* in double: pieces * length may exceed 2^63 */
             post->pieces = (int64_t) ((double) pieces * (double) post->length / (double) size) + 1;
-        int64_t granule = greatest_common_divisor(post->first, post->last);
+        int64_t granule = mpiox_common_divisor(post->first, post->last);
         if (!mpiox_access_is_contiguous(x->view)) {
-            granule = greatest_common_divisor(granule, mpiox_access_granule(x->view));
-            granule = greatest_common_divisor(granule, x->displacement);
+            granule = mpiox_common_divisor(granule, mpiox_access_granule(x->view));
+            granule = mpiox_common_divisor(granule, x->displacement);
         }
         post->granule = granule;
     }
@@ -154,7 +164,7 @@ static void summary_add(mpiox_summary *into, const mpiox_summary *s, int32_t *ov
     into->end = s->end > into->end ? s->end : into->end;
     into->bytes += s->bytes;
     into->pieces += s->pieces;
-    into->granule = greatest_common_divisor(into->granule, s->granule);
+    into->granule = mpiox_common_divisor(into->granule, s->granule);
     into->longest = s->longest > into->longest ? s->longest : into->longest;
     into->flags |= s->flags;
     into->active += s->active;

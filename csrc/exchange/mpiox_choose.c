@@ -3,9 +3,10 @@
  *
  * Rule. Direct (every rank moves its own pieces, no exchange) wins where an exchange only adds a copy: on a coherent
  * local file system when the pieces are large, and anywhere when the accesses are so sparse that windows would mostly
- * hold bytes nobody asked for. On a shared file system large pieces go direct only when ranks do not interleave, so that
- * no two clients meet in a stripe. A method named by hint always means two-phase. The thresholds were measured with
- * benchmarks/direct_threshold (docs/performance.md); the decision and its reason appear in the statistics.
+ * hold bytes nobody asked for. On a file system that is shared by several nodes large pieces go direct only when ranks do
+ * not interleave, so that clients meet in a stripe at the ends of their ranges at most (its locks keep that right; without
+ * locks such files stay native, see mpiox_exchange_open). A method named by hint always means two-phase. The thresholds:
+ * docs/performance.md; the decision and its reason appear in the statistics.
  * Every rank computes the same answer from the summary, the hints and rank 0's layout.
  */
 #include <stdio.h>
@@ -31,7 +32,7 @@ static bool direct_wins(const mpiox_call *call, const char **reason) {
         *reason = "direct: one rank, one piece";
         return true;
     }
-    if (occupied / SPARSE_FACTOR > s->bytes && occupied / pieces > SPARSE_SPACING_BYTES) {
+    if ((x->layout.coherent || x->team->n_nodes == 1) && occupied / SPARSE_FACTOR > s->bytes && occupied / pieces > SPARSE_SPACING_BYTES) {
         *reason = "direct: accesses are sparse";
         return true;
     }
@@ -65,29 +66,20 @@ bool mpiox_choose_direct(mpiox_call *call) {
     return direct;
 }
 
-static int64_t greatest_common_divisor(int64_t a, int64_t b) {
-    while (b) {
-        int64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a < 0 ? -a : a;
-}
-
 /* Cells of the coverage map must not straddle a piece, a file domain or a window. */
 static int64_t coverage_granule(const mpiox_call *call) {
     const mpiox_exchange *x = call->x;
-    int64_t granule = greatest_common_divisor(call->summary.granule, x->window_bytes);
+    int64_t granule = mpiox_common_divisor(call->summary.granule, x->window_bytes);
     for (int32_t i = 0; i < call->summary.n_occupied; i++) { /* ends of what is laid out in a buffer */
-        granule = greatest_common_divisor(granule, call->summary.occupied[i].first);
-        granule = greatest_common_divisor(granule, call->summary.occupied[i].last);
+        granule = mpiox_common_divisor(granule, call->summary.occupied[i].first);
+        granule = mpiox_common_divisor(granule, call->summary.occupied[i].last);
     }
     for (int a = 0; a < x->n_aggregators; a++)
         for (int64_t i = 0; i < x->plan->domains[a].n_sets; i++) {
             const mpiox_stripe_set *set = &x->plan->domains[a].sets[i];
-            granule = greatest_common_divisor(granule, set->offset);
-            granule = greatest_common_divisor(granule, set->length);
-            granule = greatest_common_divisor(granule, set->stride);
+            granule = mpiox_common_divisor(granule, set->offset);
+            granule = mpiox_common_divisor(granule, set->length);
+            granule = mpiox_common_divisor(granule, set->stride);
         }
     return granule > 0 ? granule : 1;
 }

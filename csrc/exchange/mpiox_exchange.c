@@ -16,7 +16,13 @@
 
 #include "mpiox_exchange_impl.h"
 
-enum { DEFAULT_WINDOW_BYTES = 1024 * 1024, DEFAULT_WINDOW_MAX = 16 * 1024 * 1024, WINDOW_UNIT = 512 };
+enum {
+    DEFAULT_WINDOW_BYTES = 1024 * 1024,
+    DEFAULT_WINDOW_MAX = 16 * 1024 * 1024,
+    WINDOW_UNIT = 512,
+    WINDOW_MAX = 1024 * 1024 * 1024,
+    SERVERS_MAX = 1 << 16
+};
 
 /* A file that the program only writes is opened for both where permissions allow: a mapping needs it (window I/O). */
 static int open_storage(mpiox_exchange *x, const char *path) {
@@ -38,8 +44,36 @@ static int64_t window_bytes(const mpiox_exchange *x) {
         if (!x->layout.coherent && x->layout.stripe_known && x->layout.stripe_size > bytes)
             bytes = x->layout.stripe_size < DEFAULT_WINDOW_MAX ? x->layout.stripe_size : DEFAULT_WINDOW_MAX;
     }
-    bytes = bytes / WINDOW_UNIT * WINDOW_UNIT;
+    bytes = bytes < WINDOW_MAX ? bytes / WINDOW_UNIT * WINDOW_UNIT : WINDOW_MAX;
     return bytes > WINDOW_UNIT ? bytes : WINDOW_UNIT;
+}
+
+/* A message between nodes holds a window of every aggregator of a node for every rank of the other: it must not exceed
+ * what MPI can send at once. */
+static void fit_messages(mpiox_exchange *x) {
+    while (mpiox_messages_area_bytes(x) > INT32_MAX && x->window_bytes > WINDOW_UNIT)
+        x->window_bytes = x->window_bytes / 2 / WINDOW_UNIT * WINDOW_UNIT;
+}
+
+/* What cannot be taken over on the file system that holds the file: several nodes that write one file through page caches
+ * that nothing keeps coherent (NFS, FUSE, SMB...). ROMIO locks there, and so it shall. */
+static bool safe_across_nodes(const mpiox_exchange *x) {
+    return x->team->n_nodes == 1 || x->layout.coherent || x->layout.lock != MPIOX_LOCK_NONE;
+}
+
+/* After rank 0's layout has been spread: who the aggregators are, and how large their buffers. */
+static int set_up(mpiox_exchange *x) {
+    if (!safe_across_nodes(x))
+        return MPIOX_E_UNSUPPORTED;
+    if (x->layout.servers > SERVERS_MAX) /* a hint's typing error: a plan may have as many sets as there are servers */
+        x->layout.servers = SERVERS_MAX;
+    x->buffers = x->hints.buffers >= 2 ? x->hints.buffers : 2;
+    x->window_bytes = window_bytes(x);
+    int code = mpiox_aggregators_choose(x);
+    if (code != MPIOX_OK || x->team->n_nodes == 1)
+        return code;
+    fit_messages(x);
+    return mpiox_messages_create(x);
 }
 
 static int prepare(mpiox_exchange *x, const char *path) {
@@ -75,7 +109,7 @@ int mpiox_exchange_open(MPI_Comm comm, const char *path, int amode, const mpiox_
     mpiox_team *team = NULL;
     int ranks_per_node = hints->ranks_per_node;
     int code = mpiox_team_acquire(comm, ranks_per_node, &team);
-    if (code != MPIOX_OK || !team) { /* MPI itself failed: nothing can be agreed any more */
+    if (code != MPIOX_OK) { /* on every rank */
         free(x);
         return MPIOX_E_UNSUPPORTED;
     }
@@ -90,11 +124,7 @@ int mpiox_exchange_open(MPI_Comm comm, const char *path, int amode, const mpiox_
     PMPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MIN, team->comm);
     if (worst == MPIOX_OK) {
         PMPI_Bcast(&x->layout, sizeof x->layout, MPI_BYTE, 0, team->comm);
-        x->buffers = hints->buffers >= 2 ? hints->buffers : 2;
-        x->window_bytes = window_bytes(x);
-        code = mpiox_aggregators_choose(x);
-        if (code == MPIOX_OK && team->n_nodes > 1)
-            code = mpiox_messages_create(x);
+        code = set_up(x);
         PMPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MIN, team->comm);
     }
     if (worst != MPIOX_OK) {
@@ -151,11 +181,12 @@ void mpiox_exchange_set_view(mpiox_exchange *x, mpiox_access *view, int64_t disp
 /* ---- a collective ------------------------------------------------------------------------------------------------ */
 
 /* Out of memory for a few kilobytes after all ranks have agreed to go: the others wait for this rank's arrivals, which it
- * cannot compute without a plan. Ending the job with a message is the only end that is not a hang. */
+ * cannot compute without a plan. Ending the job with a message is the only end that is not a hang. (A geometry that no
+ * planner takes was refused before: by file_range() of mpiox_agree.c, the registry of hints, and set_up().) */
 static void give_up(const mpiox_call *call, int code) {
     char text[512];
     mpiox_error error = {.code = MPIOX_OK};
-    mpiox_error_set(&error, code, ENOMEM, call->summary.start, call->summary.end - call->summary.start, "planning file domains");
+    mpiox_error_set(&error, code, code == MPIOX_E_NOMEM ? ENOMEM : EINVAL, call->summary.start, call->summary.end - call->summary.start, "planning file domains");
     error.rank = call->x->team->rank;
     fprintf(stderr, "mpiio_ext: %s\n", mpiox_error_text(&error, call->x->path, text, sizeof text));
     PMPI_Abort(call->x->team->comm, 1);
@@ -167,7 +198,7 @@ static void run_two_phase(mpiox_call *call) {
     const int code = mpiox_choose_plan(call);
     call->progress = calloc((size_t) x->n_local + 1, sizeof *call->progress);
     if (code != MPIOX_OK || !call->progress)
-        give_up(call, MPIOX_E_NOMEM);
+        give_up(call, code != MPIOX_OK ? code : MPIOX_E_NOMEM);
     x->stats.plan_s += mpiox_now() - begun;
     call->participants = x->team->node_size;
     if (x->messages) {
@@ -242,8 +273,10 @@ int mpiox_exchange_access(mpiox_exchange *x, const mpiox_request *request, mpiox
     x->stats.wait_s += mpiox_now() - ended;
     if (outcome->error.code == MPIOX_OK)
         outcome->bytes = done >= 0 ? done : bytes_before(x, request, atomic_load(&x->board->eof));
-    else
+    else {
         x->stats.errors++;
+        x->views_spread = false; /* it may have been the views that did not get through */
+    }
     count_call(&call, outcome->bytes, begun);
     return outcome->error.code;
 }

@@ -84,6 +84,16 @@ typedef struct mpiox_call {
     int64_t rounds;
 } mpiox_call;
 
+/* Greatest common divisor, >= 0; 0 divides nothing and leaves the other as it is. */
+static inline int64_t mpiox_common_divisor(int64_t a, int64_t b) {
+    while (b) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a < 0 ? -a : a;
+}
+
 /* mpiox_aggregators.c */
 int mpiox_aggregators_choose(mpiox_exchange *x);
 

@@ -9,12 +9,15 @@
  *            their entries out of the box. An entry says (rank, aggregator, stream position, length): the receiver knows
  *            that rank's view, so that no offset-length list is sent. Views travel only after they were changed; per
  *            call a rank's position, length and range. Boxes are double: round r+1 is packed while r is on its way.
+ * Errors.    A node that has failed goes on sending: its ranks' data is as good as before, and the others write only what
+ *            they were sent. If a message cannot be put together, the message says so and the receiver stops writing.
  * Who sends. Node s sends to node d in a round if and only if a window of d (write) or s (read) in that round meets the
  *            file range of the other node's ranks. Both sides compute it, so nobody waits for a message that never comes.
  * Source.    Two-level aggregation: Kang, Lee, Lee, Agrawal, Choudhary, Liao, "Improving all-to-many personalized
  *            communication in two-phase I/O", SC20.
  */
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +27,9 @@ typedef struct entry { /* followed by `length` bytes of data, padded to 8 */
     int32_t rank, aggregator;
     int64_t position, length;
 } entry;
+
+/* The only entry of a message whose sender could not put it together: the receiver must not use the round's data. */
+static const entry failed_entry = {.rank = -1};
 
 typedef struct rank_access { /* what leaders know of a rank in this call */
     int64_t position, length, first, last, displacement;
@@ -35,9 +41,14 @@ struct mpiox_messages {
     mpiox_interval *nodes; /* [n_nodes] file range of a node's ranks */
     char **outgoing;      /* [n_nodes] read: messages under way */
     int64_t *room;        /* [n_nodes] bytes allocated in outgoing */
-    char *incoming;       /* write: one received message */
-    int64_t incoming_room;
+    char *incoming;        /* write: one received message; as large as a box, of which only used pages take memory */
     MPI_Request *requests; /* [n_nodes] */
+    rank_access *by_node;  /* [size] scratch, ranks in node order */
+    int *sizes;            /* [size] scratch */
+    int *counts;           /* [2 * n_nodes] scratch */
+    mpiox_interval *windows; /* [n_aggregators] from first to last byte of every window of the round */
+    int64_t *buffer_offsets; /* [offsets_max] where extents[0] of the window being placed lie in the buffer */
+    int64_t offsets_max;
 };
 
 static int64_t padded(int64_t length) { return (length + 7) & ~(int64_t) 7; }
@@ -82,7 +93,15 @@ int mpiox_messages_create(mpiox_exchange *x) {
     m->outgoing = calloc(nodes, sizeof *m->outgoing);
     m->room = calloc(nodes, sizeof *m->room);
     m->requests = calloc(nodes, sizeof *m->requests);
-    return m->ranks && m->views && m->nodes && m->outgoing && m->room && m->requests ? MPIOX_OK : MPIOX_E_NOMEM;
+    m->by_node = calloc(size, sizeof *m->by_node);
+    m->sizes = calloc(size, sizeof *m->sizes);
+    m->counts = calloc(2 * nodes, sizeof *m->counts);
+    m->windows = calloc((size_t) x->n_aggregators, sizeof *m->windows);
+    m->incoming = x->team->node_rank == 0 ? malloc((size_t) mpiox_messages_area_bytes(x)) : NULL;
+    return m->ranks && m->views && m->nodes && m->outgoing && m->room && m->requests && m->by_node && m->sizes &&
+                   m->counts && m->windows && (m->incoming || x->team->node_rank != 0)
+               ? MPIOX_OK
+               : MPIOX_E_NOMEM;
 }
 
 void mpiox_messages_free(mpiox_exchange *x) {
@@ -100,6 +119,11 @@ void mpiox_messages_free(mpiox_exchange *x) {
     free(m->room);
     free(m->incoming);
     free(m->requests);
+    free(m->by_node);
+    free(m->sizes);
+    free(m->counts);
+    free(m->windows);
+    free(m->buffer_offsets);
     free(m);
     x->messages = NULL;
 }
@@ -124,81 +148,85 @@ static void node_counts(const mpiox_team *team, int item_bytes, int *counts, int
 static int gather_ranges(mpiox_exchange *x) {
     mpiox_messages *m = x->messages;
     mpiox_team *team = x->team;
-    rank_access *by_node = calloc((size_t) team->size, sizeof *by_node);
-    int *counts = calloc(2 * (size_t) team->n_nodes, sizeof *counts);
-    int code = by_node && counts ? MPIOX_OK : MPIOX_E_NOMEM;
-    for (int i = 0; code == MPIOX_OK && i < team->node_size; i++) {
+    for (int i = 0; i < team->node_size; i++) {
         const mpiox_post *post = &x->posts[i];
-        by_node[team->node_start[team->node] + i] =
+        m->by_node[team->node_start[team->node] + i] =
             (rank_access) {post->position, post->length, post->first, post->last, post->displacement};
     }
-    if (code == MPIOX_OK) {
-        node_counts(team, (int) sizeof *by_node, counts, counts + team->n_nodes);
-        if (PMPI_Allgatherv(MPI_IN_PLACE, 0, MPI_BYTE, by_node, counts, counts + team->n_nodes, MPI_BYTE,
-                            team->leader_comm) != MPI_SUCCESS)
-            code = MPIOX_E_MPI;
-    }
-    for (int i = 0; code == MPIOX_OK && i < team->size; i++)
-        m->ranks[team->node_ranks[i]] = by_node[i];
-    for (int n = 0; code == MPIOX_OK && n < team->n_nodes; n++) {
+    node_counts(team, (int) sizeof *m->by_node, m->counts, m->counts + team->n_nodes);
+    if (PMPI_Allgatherv(MPI_IN_PLACE, 0, MPI_BYTE, m->by_node, m->counts, m->counts + team->n_nodes, MPI_BYTE,
+                        team->leader_comm) != MPI_SUCCESS)
+        return MPIOX_E_MPI;
+    for (int i = 0; i < team->size; i++)
+        m->ranks[team->node_ranks[i]] = m->by_node[i];
+    for (int n = 0; n < team->n_nodes; n++) {
         m->nodes[n] = (mpiox_interval) {INT64_MAX, INT64_MIN};
         for (int i = team->node_start[n]; i < team->node_start[n + 1]; i++) {
-            if (by_node[i].length == 0)
+            if (m->by_node[i].length == 0)
                 continue;
-            m->nodes[n].first = by_node[i].first < m->nodes[n].first ? by_node[i].first : m->nodes[n].first;
-            m->nodes[n].last = by_node[i].last > m->nodes[n].last ? by_node[i].last : m->nodes[n].last;
+            m->nodes[n].first = m->by_node[i].first < m->nodes[n].first ? m->by_node[i].first : m->nodes[n].first;
+            m->nodes[n].last = m->by_node[i].last > m->nodes[n].last ? m->by_node[i].last : m->nodes[n].last;
         }
     }
-    free(by_node);
-    free(counts);
-    return code;
+    return MPIOX_OK;
 }
 
-/* One step of spreading the views: every rank's blob to its leader. Leaders get the blobs of the node back to back. */
-static char *gather_node_views(mpiox_exchange *x, int *sizes, int64_t *total) {
+/* Every rank's serialized view to its leader, back to back; the leader gets them and *total, others NULL. Sizes stay in
+ * m->sizes[0 .. node_size - 1] at the leader. Without memory at the leader nothing is gathered and *total is -1. */
+static char *gather_node_views(mpiox_exchange *x, int64_t *total) {
     mpiox_team *team = x->team;
-    const int mine = x->view ? (int) mpiox_access_blob_bytes(x->view) : 0;
-    int *displs = calloc((size_t) team->node_size, sizeof *displs);
+    const int64_t bytes = x->view ? mpiox_access_blob_bytes(x->view) : 0;
+    int mine = bytes <= INT32_MAX ? (int) bytes : 0, *sizes = x->messages->sizes, *displs = NULL, go = 1;
     char *blob = malloc((size_t) mine + 8), *all = NULL;
     *total = 0;
-    if (mine)
-        mpiox_access_to_blob(x->view, blob, mine);
+    if (!blob || !mine || mpiox_access_to_blob(x->view, blob, mine) != MPIOX_OK)
+        mine = 0; /* the receivers miss this view and say so */
     PMPI_Gather(&mine, 1, MPI_INT, sizes, 1, MPI_INT, 0, team->node_comm);
     if (team->node_rank == 0) {
-        for (int i = 0; i < team->node_size; i++) {
-            displs[i] = (int) *total;
-            *total += sizes[i];
-        }
-        all = malloc((size_t) *total + 8);
+        displs = calloc((size_t) team->node_size, sizeof *displs);
+        for (int i = 0; i < team->node_size; *total += sizes[i++])
+            if (displs)
+                displs[i] = (int) *total;
+        all = displs && *total <= INT32_MAX ? malloc((size_t) *total + 8) : NULL;
+        go = all != NULL;
     }
-    PMPI_Gatherv(blob, mine, MPI_BYTE, all, sizes, displs, MPI_BYTE, 0, team->node_comm);
+    PMPI_Bcast(&go, 1, MPI_INT, 0, team->node_comm);
+    if (go)
+        PMPI_Gatherv(blob, mine, MPI_BYTE, all, sizes, displs, MPI_BYTE, 0, team->node_comm);
+    else
+        *total = -1;
     free(displs);
     free(blob);
     return all;
 }
 
-/* Leaders: all nodes' blobs; rebuild every rank's description. */
-static int spread_views(mpiox_exchange *x, const char *node_blobs, const int *node_sizes, int64_t node_total) {
+/* Leaders: spread the blobs of all nodes and rebuild every rank's description. node_total < 0: this leader has none. */
+static int spread_views(mpiox_exchange *x, const char *node_blobs, int64_t node_total) {
     mpiox_messages *m = x->messages;
     mpiox_team *team = x->team;
-    int *sizes = calloc((size_t) team->size, sizeof *sizes), *counts = calloc(2 * (size_t) team->n_nodes, sizeof *counts);
-    int *displs = counts + team->n_nodes;
-    int64_t total = 0;
-    node_counts(team, 1, counts, displs);
-    PMPI_Allgatherv(node_sizes, team->node_size, MPI_INT, sizes, counts, displs, MPI_INT, team->leader_comm);
+    int *sizes = malloc(sizeof *sizes * (size_t) team->size), *displs = m->counts + team->n_nodes;
+    int64_t total = 0, at = 0;
+    int fine = sizes != NULL && node_total >= 0, all_fine = fine;
+    PMPI_Allreduce(&fine, &all_fine, 1, MPI_INT, MPI_MIN, team->leader_comm);
+    if (!all_fine) {
+        free(sizes);
+        return MPIOX_E_NOMEM;
+    }
+    node_counts(team, 1, m->counts, displs);
+    PMPI_Allgatherv(m->sizes, team->node_size, MPI_INT, sizes, m->counts, displs, MPI_INT, team->leader_comm);
     for (int n = 0; n < team->n_nodes; n++) {
         displs[n] = (int) total;
-        counts[n] = 0;
-        for (int i = team->node_start[n]; i < team->node_start[n + 1]; i++)
-            counts[n] += sizes[i];
-        total += counts[n];
+        m->counts[n] = 0;
+        for (int i = team->node_start[n]; i < team->node_start[n + 1]; total += sizes[i++])
+            m->counts[n] += sizes[i];
     }
     char *all = total <= INT32_MAX ? malloc((size_t) total + 8) : NULL; /* counts of MPI_Allgatherv are ints */
-    int code = all ? MPIOX_OK : MPIOX_E_NOMEM;
-    if (code == MPIOX_OK && PMPI_Allgatherv(node_blobs, (int) node_total, MPI_BYTE, all, counts, displs, MPI_BYTE,
-                                            team->leader_comm) != MPI_SUCCESS)
+    fine = all != NULL;
+    PMPI_Allreduce(&fine, &all_fine, 1, MPI_INT, MPI_MIN, team->leader_comm);
+    int code = all_fine ? MPIOX_OK : MPIOX_E_NOMEM;
+    if (all_fine && PMPI_Allgatherv(node_blobs, (int) node_total, MPI_BYTE, all, m->counts, displs, MPI_BYTE,
+                                    team->leader_comm) != MPI_SUCCESS)
         code = MPIOX_E_MPI;
-    int64_t at = 0;
     for (int i = 0; code == MPIOX_OK && i < team->size; at += sizes[i++]) {
         mpiox_access **view = &m->views[team->node_ranks[i]];
         mpiox_access_free(*view);
@@ -208,7 +236,6 @@ static int spread_views(mpiox_exchange *x, const char *node_blobs, const int *no
     }
     free(all);
     free(sizes);
-    free(counts);
     return code;
 }
 
@@ -216,14 +243,12 @@ void mpiox_messages_begin(mpiox_call *call) {
     mpiox_exchange *x = call->x;
     int code = MPIOX_OK;
     if (!x->views_spread) {
-        x->views_spread = true;
         int64_t total;
-        int *sizes = calloc((size_t) x->team->node_size, sizeof *sizes);
-        char *blobs = gather_node_views(x, sizes, &total);
+        char *blobs = gather_node_views(x, &total);
         if (x->team->node_rank == 0)
-            code = spread_views(x, blobs, sizes, total);
+            code = spread_views(x, blobs, total);
         free(blobs);
-        free(sizes);
+        x->views_spread = true; /* taken back when the collective fails */
     }
     if (x->team->node_rank == 0) {
         const int ranges = gather_ranges(x);
@@ -235,18 +260,26 @@ void mpiox_messages_begin(mpiox_call *call) {
 
 /* ---- who sends --------------------------------------------------------------------------------------------------- */
 
-/* Does a window of the round on node `owner` meet the ranges of node `other`? Leaders only. */
-static bool meets(mpiox_call *call, int owner, int other) {
+/* Once a round, leaders: the spans of all windows, so that deciding who sends costs O(aggregators) in all. */
+static void span_windows(mpiox_call *call) {
     mpiox_exchange *x = call->x;
-    const mpiox_interval range = x->messages->nodes[other];
     for (int a = 0; a < x->n_aggregators; a++) {
-        if (x->team->node_of[x->aggregators[a]] != owner)
-            continue;
+        const mpiox_extent *list = x->extents[0];
         const int64_t n = mpiox_rounds_extents(call, a, call->round, x->extents[0]);
-        for (int64_t i = 0; i < n; i++)
-            if (x->extents[0][i].offset < range.last && x->extents[0][i].offset + x->extents[0][i].length > range.first)
-                return true;
+        x->messages->windows[a] = (mpiox_interval) {INT64_MAX, INT64_MIN};
+        if (n > 0)
+            x->messages->windows[a] = (mpiox_interval) {list[0].offset, list[n - 1].offset + list[n - 1].length};
     }
+}
+
+/* Does a window of the round on node `owner` meet the range of node `other`? Leaders only. */
+static bool meets(const mpiox_call *call, int owner, int other) {
+    const mpiox_exchange *x = call->x;
+    const mpiox_interval range = x->messages->nodes[other];
+    for (int a = 0; a < x->n_aggregators; a++)
+        if (x->team->node_of[x->aggregators[a]] == owner && x->messages->windows[a].first < range.last &&
+            x->messages->windows[a].last > range.first)
+            return true;
     return false;
 }
 
@@ -308,45 +341,88 @@ static int local_index(const mpiox_exchange *x, int aggregator) {
     return -1;
 }
 
-/* Place one entry: it lies inside one extent of the window, because it was cut there when it was packed. */
-static void place(mpiox_call *call, const entry *head, const char *data) {
+/* The window that entries are being placed into; its extents are in x->extents[0]. */
+typedef struct placement {
+    int aggregator; /* -1: none yet */
+    mpiox_slot *slot;
+    int64_t n;
+} placement;
+
+static bool begin_placement(mpiox_call *call, placement *to, int aggregator) {
     mpiox_exchange *x = call->x;
     mpiox_messages *m = x->messages;
-    const int local = local_index(x, head->aggregator);
-    mpiox_slot *slot = local < 0 ? NULL : slot_in_round(call, local);
-    const mpiox_access *view = m->views[head->rank];
-    if (!slot || !view) {
-        fail(x, MPIOX_E_CORRUPT, head->length, "placing data from another node");
-        return;
+    const int local = local_index(x, aggregator);
+    to->aggregator = aggregator;
+    to->slot = local < 0 ? NULL : slot_in_round(call, local);
+    if (!to->slot)
+        return false;
+    to->n = mpiox_rounds_extents(call, aggregator, call->round, x->extents[0]);
+    if (to->n > m->offsets_max) {
+        int64_t *larger = realloc(m->buffer_offsets, sizeof *larger * (size_t) to->n);
+        if (!larger)
+            return false;
+        m->buffer_offsets = larger;
+        m->offsets_max = to->n;
     }
+    for (int64_t i = 0, at = 0; i < to->n; at += x->extents[0][i++].length)
+        m->buffer_offsets[i] = at;
+    return true;
+}
+
+/* Place one entry: it lies inside one extent of the window, because it was cut there when it was packed. */
+static bool place(mpiox_call *call, placement *to, const entry *head, const char *data) {
+    mpiox_exchange *x = call->x;
+    mpiox_messages *m = x->messages;
+    if (head->rank < 0 || head->rank >= x->team->size || !m->views[head->rank] ||
+        (head->aggregator != to->aggregator && !begin_placement(call, to, head->aggregator)) || !to->slot)
+        return false;
+    const mpiox_access *view = m->views[head->rank];
     const int64_t displacement = m->ranks[head->rank].displacement;
     const int64_t first = displacement + mpiox_access_offset(view, head->position);
-    const int64_t n = mpiox_rounds_extents(call, head->aggregator, call->round, x->extents[0]);
-    for (int64_t i = 0, at = 0; i < n; at += x->extents[0][i++].length) {
-        const mpiox_extent extent = x->extents[0][i];
-        if (first < extent.offset || first >= extent.offset + extent.length)
-            continue;
-        const mpiox_side file = {mpiox_slot_buffer(x, slot) + at, view, displacement - extent.offset, head->position};
-        const mpiox_side source = {(void *) data, NULL, 0, 0};
-        mpiox_copy(&file, &source, head->length);
-        if (call->mark)
-            mpiox_copy_mark(mpiox_slot_map(x, slot) + at / call->granule, 0, call->granule, &file, head->length);
-        return;
+    int64_t low = 0, high = to->n;
+    while (high - low > 1) { /* the extent that holds `first` */
+        const int64_t middle = low + (high - low) / 2;
+        if (x->extents[0][middle].offset <= first)
+            low = middle;
+        else
+            high = middle;
     }
+    const mpiox_extent extent = x->extents[0][low];
+    const int64_t at = m->buffer_offsets[low];
+    if (first < extent.offset || first >= extent.offset + extent.length)
+        return false;
+    const mpiox_side file = {mpiox_slot_buffer(x, to->slot) + at, view, displacement - extent.offset, head->position};
+    const mpiox_side source = {(void *) data, NULL, 0, 0};
+    mpiox_copy(&file, &source, head->length);
+    if (call->mark)
+        mpiox_copy_mark(mpiox_slot_map(x, to->slot) + at / call->granule, 0, call->granule, &file, head->length);
+    return true;
 }
 
 static void place_message(mpiox_call *call, const char *message, int64_t bytes) {
+    placement to = {.aggregator = -1};
     for (int64_t at = 0; at + (int64_t) sizeof(entry) <= bytes;) {
         entry head;
         memcpy(&head, message + at, sizeof head);
-        place(call, &head, message + at + sizeof head);
+        if (!place(call, &to, &head, message + at + sizeof head)) {
+            fail(call->x, MPIOX_E_CORRUPT, head.length, "placing data from another node");
+            return;
+        }
         at += (int64_t) sizeof head + padded(head.length);
     }
 }
 
-/* Receive the message of `source` for this round into *buffer (grown as needed) or into a fixed area. Polls, so that
- * this rank's share of the I/O goes on. Returns its bytes, 0 after a failure. */
-static int64_t receive(mpiox_call *call, int source, char **buffer, int64_t *room, bool fixed) {
+/* A message that does not fit the area made for the largest possible one: the nodes do not run the same program, and no
+ * later word of the other side could be trusted. Ending the job is the only end that is neither a hang nor wrong data. */
+static void protocol_error(mpiox_exchange *x, int source, int64_t bytes) {
+    fprintf(stderr, "mpiio_ext: rank %d: %s: a message of %lld bytes from node %d does not fit; do all ranks run the same "
+            "version of libmpiio_ext.so with the same hints?\n", x->team->rank, x->path, (long long) bytes, source);
+    PMPI_Abort(x->team->comm, 1);
+}
+
+/* Receive the message of `source` for this round into `buffer` of box_bytes bytes. Polls, so that this rank's share of
+ * the I/O goes on. Returns its bytes, 0 after a failure. */
+static int64_t receive(mpiox_call *call, int source, char *buffer) {
     mpiox_exchange *x = call->x;
     MPI_Message message;
     MPI_Status status;
@@ -360,28 +436,22 @@ static int64_t receive(mpiox_call *call, int source, char **buffer, int64_t *roo
             sched_yield(); /* ranks may outnumber cores, and the sender may be one of this machine's */
     }
     PMPI_Get_count(&status, MPI_BYTE, &bytes);
-    if (bytes > *room && !fixed) {
-        char *larger = realloc(*buffer, (size_t) bytes);
-        if (larger) {
-            *buffer = larger;
-            *room = bytes;
-        }
-    }
-    if (bytes > *room) {
-        static char sink; /* the message must be taken off the wire: truncation is an error of the receive only */
-        PMPI_Mrecv(&sink, 0, MPI_BYTE, &message, &status);
-        fail(x, fixed ? MPIOX_E_FULL : MPIOX_E_NOMEM, bytes, "receiving from another node");
+    if (bytes > x->box_bytes)
+        protocol_error(x, source, bytes);
+    PMPI_Mrecv(buffer, bytes, MPI_BYTE, &message, &status);
+    if (bytes == (int) sizeof failed_entry && ((const entry *) (const void *) buffer)->rank < 0) {
+        fail(x, MPIOX_E_IO, -1, "collecting data on another node");
         return 0;
     }
-    PMPI_Mrecv(*buffer, bytes, MPI_BYTE, &message, &status);
     return bytes;
 }
 
-static void send_to(mpiox_call *call, int node, const char *bytes, int64_t length) {
+/* Send `length` bytes, or word that there is nothing to be used when this node could not put the message together. */
+static void send_to(mpiox_call *call, int node, const char *bytes, int64_t length, bool complete) {
     mpiox_exchange *x = call->x;
-    if (length > INT32_MAX) {
-        fail(x, MPIOX_E_FULL, length, "sending to another node (reduce cb_buffer_size)");
-        length = 0;
+    if (!complete || length > INT32_MAX) {
+        bytes = (const char *) &failed_entry;
+        length = sizeof failed_entry;
     }
     if (PMPI_Isend(bytes, (int) length, MPI_BYTE, node, tag_of(call->round), x->team->leader_comm,
                    &x->messages->requests[node]) != MPI_SUCCESS)
@@ -401,11 +471,11 @@ static void leader_write(mpiox_call *call) {
             continue;
         mpiox_box *box = box_of(x, call->round, node, &area);
         const int64_t used = atomic_load(&box->used);
-        send_to(call, node, area, used < x->box_bytes ? used : 0);
+        send_to(call, node, area, used, used <= x->box_bytes);
     }
     for (int node = 0; node < team->n_nodes; node++)
         if (node != team->node && meets(call, team->node, node)) {
-            const int64_t bytes = receive(call, node, &m->incoming, &m->incoming_room, false);
+            const int64_t bytes = receive(call, node, m->incoming);
             place_message(call, m->incoming, bytes);
         }
     for (int local = 0; local < x->n_local; local++) {
@@ -480,7 +550,7 @@ static void gather_node(mpiox_call *call, int node) {
     }
     if (!good)
         fail(x, MPIOX_E_NOMEM, used, "gathering data for another node");
-    send_to(call, node, x->messages->outgoing[node], good ? used : 0);
+    send_to(call, node, x->messages->outgoing[node], used, good);
 }
 
 static void leader_read(mpiox_call *call) {
@@ -504,10 +574,9 @@ static void leader_read(mpiox_call *call) {
     for (int node = 0; node < team->n_nodes; node++) {
         char *area;
         mpiox_box *box = box_of(x, call->round, node, &area);
-        int64_t room = x->box_bytes;
         atomic_store(&box->used, 0);
         if (node != team->node && meets(call, node, team->node))
-            atomic_store(&box->used, receive(call, node, &area, &room, true));
+            atomic_store(&box->used, receive(call, node, area));
     }
     mpiox_word_set(&x->board->shipped[parity], (uint32_t) (call->round / 2) + 1);
     PMPI_Waitall(team->n_nodes, m->requests, MPI_STATUSES_IGNORE);
@@ -543,10 +612,11 @@ void mpiox_messages_round(mpiox_call *call) {
     const uint32_t turn = (uint32_t) (call->round / 2);
     const bool leader = x->team->node_rank == 0;
     const double begun = mpiox_now();
+    if (leader)
+        span_windows(call);
     if (call->write) {
         mpiox_wait_reach(&board->shipped[parity], turn, &idle);
-        if (!mpiox_agree_failed(x))
-            pack(call);
+        pack(call); /* after an error too: other nodes go on writing, and must not write windows with holes */
         mpiox_word_add(&board->packed[parity]);
         if (leader) {
             mpiox_wait_reach(&board->packed[parity], (turn + 1) * (uint32_t) x->team->node_size, &idle);

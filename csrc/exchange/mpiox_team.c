@@ -46,16 +46,19 @@ static mpiox_team *find(MPI_Comm comm, uint64_t id, int ranks_per_node) {
     return found;
 }
 
+static void free_comm(MPI_Comm *comm) {
+    if (*comm != MPI_COMM_NULL && *comm != MPI_COMM_SELF)
+        PMPI_Comm_free(comm);
+}
+
 static void destroy(mpiox_team *team) {
     if (!team)
         return;
     mpiox_segment_free(&team->segment);
-    if (team->leader_comm != MPI_COMM_NULL)
-        PMPI_Comm_free(&team->leader_comm);
-    if (team->node_comm != MPI_COMM_NULL)
-        PMPI_Comm_free(&team->node_comm);
-    if (team->comm != MPI_COMM_NULL)
-        PMPI_Comm_free(&team->comm);
+    free_comm(&team->leader_comm);
+    if (team->node_comm != team->comm)
+        free_comm(&team->node_comm);
+    free_comm(&team->comm);
     free(team->node_of);
     free(team->local_of);
     free(team->node_start);
@@ -64,44 +67,60 @@ static void destroy(mpiox_team *team) {
     free(team);
 }
 
-/* Split comm by node, then each node by the pretended size. */
-static int split_nodes(mpiox_team *team) {
+/* The communicator of this rank's node: the real one, or the pretended part of it. */
+static int split_node(mpiox_team *team) {
     MPI_Comm real = MPI_COMM_NULL;
     if (PMPI_Comm_split_type(team->comm, MPI_COMM_TYPE_SHARED, team->rank, MPI_INFO_NULL, &real) != MPI_SUCCESS)
         return MPIOX_E_MPI;
-    if (team->ranks_per_node > 0) {
-        int within;
-        PMPI_Comm_rank(real, &within);
-        int rc = PMPI_Comm_split(real, within / team->ranks_per_node, within, &team->node_comm);
-        PMPI_Comm_free(&real);
-        if (rc != MPI_SUCCESS)
-            return MPIOX_E_MPI;
-    } else {
+    if (team->ranks_per_node <= 0) {
         team->node_comm = real;
+        return MPIOX_OK;
+    }
+    int within;
+    PMPI_Comm_rank(real, &within);
+    int rc = PMPI_Comm_split(real, within / team->ranks_per_node, within, &team->node_comm);
+    PMPI_Comm_free(&real);
+    return rc == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
+}
+
+/* Communicators are scarce (MPICH has 2048 of a context), so a team keeps as few as it needs: none of its own with one
+ * rank, one with one node, three with several. */
+static int split_nodes(mpiox_team *team) {
+    if (team->size == 1) {
+        team->node_comm = team->comm;
+    } else {
+        int code = split_node(team);
+        if (code != MPIOX_OK)
+            return code;
     }
     PMPI_Comm_rank(team->node_comm, &team->node_rank);
     PMPI_Comm_size(team->node_comm, &team->node_size);
+    if (team->node_size == team->size) { /* one node: on all ranks or on none */
+        if (team->node_comm != team->comm)
+            PMPI_Comm_free(&team->node_comm);
+        team->node_comm = team->comm;
+        return MPIOX_OK;
+    }
     int color = team->node_rank == 0 ? 0 : MPI_UNDEFINED;
     return PMPI_Comm_split(team->comm, color, team->rank, &team->leader_comm) == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
 }
 
-/* node_of, local_of, node_start, node_ranks from everyone's (leader's rank, rank in node). */
-static int map_ranks(mpiox_team *team) {
+static bool allocate(mpiox_team *team, int **all) {
+    const size_t size = (size_t) team->size;
+    *all = malloc(sizeof(int) * 2 * size);
+    team->node_of = malloc(sizeof(int) * size);
+    team->local_of = malloc(sizeof(int) * size);
+    team->node_ranks = malloc(sizeof(int) * size);
+    team->node_start = calloc(size + 2, sizeof(int));
+    return *all && team->node_of && team->local_of && team->node_ranks && team->node_start;
+}
+
+/* node_of, local_of, node_start, node_ranks from everyone's (leader's rank, rank in node); `all` is scratch. */
+static int map_ranks(mpiox_team *team, int *all) {
     int mine[2] = {team->rank, team->node_rank};
-    int *all = malloc(sizeof(int) * 2 * (size_t) team->size);
-    team->node_of = malloc(sizeof(int) * (size_t) team->size);
-    team->local_of = malloc(sizeof(int) * (size_t) team->size);
-    team->node_ranks = malloc(sizeof(int) * (size_t) team->size);
-    team->node_start = calloc((size_t) team->size + 2, sizeof(int));
-    if (!all || !team->node_of || !team->local_of || !team->node_ranks || !team->node_start) {
-        free(all);
-        return MPIOX_E_NOMEM;
-    }
     PMPI_Bcast(&mine[0], 1, MPI_INT, 0, team->node_comm); /* the leader's rank names the node */
-    if (PMPI_Allgather(mine, 2, MPI_INT, all, 2, MPI_INT, team->comm) != MPI_SUCCESS) {
-        free(all);
+    if (PMPI_Allgather(mine, 2, MPI_INT, all, 2, MPI_INT, team->comm) != MPI_SUCCESS)
         return MPIOX_E_MPI;
-    }
     for (int r = 0; r < team->size; r++) { /* leaders have the lowest rank of their node, so they come first */
         if (all[2 * r] == r)
             team->node_of[r] = team->n_nodes++;
@@ -115,39 +134,65 @@ static int map_ranks(mpiox_team *team) {
     for (int r = 0; r < team->size; r++)
         team->node_ranks[team->node_start[team->node_of[r]] + team->local_of[r]] = r;
     team->node = team->node_of[team->rank];
-    free(all);
+    return MPIOX_OK;
+}
+
+/* The lowest code of all ranks; comm returns its errors. */
+static int agree(MPI_Comm comm, int code) {
+    int worst = code;
+    return PMPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS ? worst : MPIOX_E_MPI;
+}
+
+/* The team's own communicator. A split, not a dup: a dup would run the program's attribute callbacks. Its failure must
+ * come back as a code whatever error handler the program has set. */
+static int own_comm(MPI_Comm comm, mpiox_team *team) {
+    MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+    PMPI_Comm_rank(comm, &team->rank);
+    PMPI_Comm_size(comm, &team->size);
+    if (team->size == 1) {
+        team->comm = MPI_COMM_SELF;
+        return MPIOX_OK;
+    }
+    PMPI_Comm_get_errhandler(comm, &handler);
+    PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    int rc = PMPI_Comm_split(comm, 0, team->rank, &team->comm);
+    PMPI_Comm_set_errhandler(comm, handler);
+    if (handler != MPI_ERRORS_ARE_FATAL && handler != MPI_ERRORS_RETURN)
+        PMPI_Errhandler_free(&handler);
+    if (rc != MPI_SUCCESS)
+        return MPIOX_E_MPI;
+    PMPI_Comm_set_errhandler(team->comm, MPI_ERRORS_RETURN);
     return MPIOX_OK;
 }
 
 static int make(MPI_Comm comm, uint64_t id, int ranks_per_node, mpiox_team **out) {
     char name[MPI_MAX_PROCESSOR_NAME + 1] = "";
-    int length = 0;
+    int length = 0, *all = NULL;
     mpiox_team *team = calloc(1, sizeof *team);
-    if (!team)
-        return MPIOX_E_NOMEM;
-    team->comm = team->node_comm = team->leader_comm = MPI_COMM_NULL;
+    int code = agree(comm, team ? MPIOX_OK : MPIOX_E_NOMEM);
+    if (code != MPIOX_OK || !team) {
+        free(team);
+        return code;
+    }
+    *team = (mpiox_team) {.comm = MPI_COMM_NULL, .node_comm = MPI_COMM_NULL, .leader_comm = MPI_COMM_NULL};
     team->segment.fd = -1;
     team->id = id;
     team->in_use = true;
     team->ranks_per_node = ranks_per_node;
-    int rank;
-    PMPI_Comm_rank(comm, &rank);
-    /* A split, not a dup: a dup would run the program's attribute callbacks. */
-    int code = PMPI_Comm_split(comm, 0, rank, &team->comm) == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
-    if (code == MPIOX_OK) {
-        PMPI_Comm_set_errhandler(team->comm, MPI_ERRORS_RETURN);
-        PMPI_Comm_rank(team->comm, &team->rank);
-        PMPI_Comm_size(team->comm, &team->size);
-        code = split_nodes(team);
-    }
+    code = agree(comm, own_comm(comm, team));
     if (code == MPIOX_OK)
-        code = map_ranks(team);
-    PMPI_Get_processor_name(name, &length);
-    team->node_name = strdup(name);
+        code = agree(comm, split_nodes(team));
+    if (code == MPIOX_OK)
+        code = agree(comm, allocate(team, &all) ? MPIOX_OK : MPIOX_E_NOMEM);
+    if (code == MPIOX_OK)
+        code = agree(comm, map_ranks(team, all));
+    free(all);
     if (code != MPIOX_OK) {
         destroy(team);
         return code;
     }
+    PMPI_Get_processor_name(name, &length);
+    team->node_name = strdup(name); /* NULL matches no name in cb_config_list but '*' */
     pthread_mutex_lock(&lock);
     team->next = teams;
     teams = team;

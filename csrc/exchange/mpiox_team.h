@@ -16,9 +16,9 @@
 #include "mpiox_segment.h"
 
 typedef struct mpiox_team {
-    MPI_Comm comm;        /* duplicate that only this library uses */
-    MPI_Comm node_comm;   /* the ranks of this node, in rank order */
-    MPI_Comm leader_comm; /* rank 0 of every node, in node order; MPI_COMM_NULL on other ranks */
+    MPI_Comm comm;        /* only this library uses it; MPI_COMM_SELF when there is one rank */
+    MPI_Comm node_comm;   /* the ranks of this node, in rank order; comm itself when there is one node */
+    MPI_Comm leader_comm; /* rank 0 of every node, in node order; MPI_COMM_NULL on other ranks and with one node */
     int rank, size;
     int node, n_nodes;
     int node_rank, node_size;
@@ -35,7 +35,7 @@ typedef struct mpiox_team {
     struct mpiox_team *next;
 } mpiox_team;
 
-/* Collective over comm, blocking. MPIOX_E_NOMEM / MPIOX_E_MPI (not agreed: the caller agrees). */
+/* Collective over comm, blocking. MPIOX_E_NOMEM / MPIOX_E_MPI (no communicator left, say), the same on all ranks. */
 int mpiox_team_acquire(MPI_Comm comm, int ranks_per_node, mpiox_team **out);
 /* Collective by order (each rank releases once every rank is done with the team); local in cost. */
 void mpiox_team_release(mpiox_team *team);
