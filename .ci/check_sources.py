@@ -80,18 +80,19 @@ def mpi_call_problems(csrc: Path) -> Iterator[str]:
 
 
 def c_function_lengths(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield (name, first line, lines) of every function of a C file whose braces stand in column 0."""
+    """Yield (name, first line, lines) of every function of a C file; its last brace stands alone in column 0."""
     lines = text.splitlines()
     start = 0
     for number, line in enumerate(lines, 1):
-        if line == "{":
+        if not start and line.endswith("{"):
             start = number
-        elif line == "}" and start:
-            head = start - 2
+        elif start and line.startswith("}"):
+            head = start - 1
             while head > 0 and lines[head - 1].strip() and not lines[head - 1].rstrip().endswith((";", "}", "*/")):
                 head -= 1
-            match = re.search(r"(\w+)\s*\(", " ".join(lines[head : start - 1]))
-            yield (match.group(1) if match else "?"), start, number - start + 1
+            match = re.search(r"(\w+)\s*\(", " ".join(lines[head:start]))
+            if match and line == "}":
+                yield match.group(1), start, number - start + 1
             start = 0
 
 

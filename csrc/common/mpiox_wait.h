@@ -4,7 +4,7 @@
  * Problem.   Ranks may outnumber cores, so spinning starves the rank that is waited for; a rank that sleeps must still
  *            let the MPI library make progress, because MPI promises it to a caller of a blocking routine.
  * Algorithm. A few pauses, a few sched_yield(), then futex sleeps of growing length; an idle callback runs between the
- *            steps (it pokes MPI and does useful work). A waker stores the word and calls mpiox_wake_all().
+ *            steps (it pokes MPI and does useful work). A waker uses mpiox_word_set() or mpiox_word_add().
  * Promise.   No lost wake-up (the futex compares the word); nobody sleeps longer than 1 ms without running the callback.
  */
 #ifndef MPIOX_WAIT_H

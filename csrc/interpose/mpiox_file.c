@@ -144,6 +144,23 @@ static void attach(mpiox_file *file, MPI_Comm comm, const char *filename)
         follow_view(file, 0, MPI_BYTE, MPI_BYTE, true); /* MPI's initial view */
 }
 
+/* The MPI library's error with the file and errno added, where they can be found out. Its class stays. */
+static int explain_open(const mpiox_file *file, int result)
+{
+    mpiox_error error;
+    int sys_errno;
+
+    if (result == MPI_SUCCESS || !mpiox_file_path_is_posix(file->path))
+        return result;
+    sys_errno = mpiox_file_path_errno(file->path, !(file->amode & MPI_MODE_RDONLY), (file->amode & MPI_MODE_CREATE) != 0);
+    if (sys_errno == 0)
+        return result;
+    mpiox_error_set(&error, MPIOX_E_IO, sys_errno, -1, -1, "open");
+    error.mpi_code = result;
+    error.rank = file->rank;
+    return mpiox_file_error_code(file->path, &error);
+}
+
 int mpiox_file_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh)
 {
     MPI_Info merged = MPI_INFO_NULL;
@@ -166,6 +183,7 @@ int mpiox_file_open(MPI_Comm comm, const char *filename, int amode, MPI_Info inf
     if (merged != MPI_INFO_NULL)
         PMPI_Info_free(&merged);
     if (!all_true(comm, result == MPI_SUCCESS)) {
+        result = explain_open(file, result);
         discard(file);
         return result;
     }
@@ -205,12 +223,27 @@ int mpiox_file_close(MPI_File *fh)
     return result != MPI_SUCCESS ? result : deferred;
 }
 
+static void set_number(MPI_Info info, const char *name, int64_t value)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    PMPI_Info_set(info, name, text);
+}
+
 int mpiox_file_get_info(MPI_File fh, MPI_Info *info_used)
 {
     mpiox_file *file = mpiox_file_find(fh);
     int result = PMPI_File_get_info(fh, info_used);
 
-    if (file != NULL && result == MPI_SUCCESS && *info_used != MPI_INFO_NULL)
-        mpiox_hints_to_info(&file->hints, *info_used);
+    if (file == NULL || result != MPI_SUCCESS || *info_used == MPI_INFO_NULL)
+        return result;
+    mpiox_hints_to_info(&file->hints, *info_used);
+    if (file->exchange != NULL) { /* what the library's own choices came to */
+        set_number(*info_used, "cb_nodes", mpiox_exchange_aggregators(file->exchange));
+        set_number(*info_used, "cb_buffer_size", mpiox_exchange_window_bytes(file->exchange));
+        set_number(*info_used, "striping_unit", mpiox_exchange_layout(file->exchange)->stripe_size);
+        set_number(*info_used, "striping_factor", mpiox_exchange_layout(file->exchange)->servers);
+    }
     return result;
 }

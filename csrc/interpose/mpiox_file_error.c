@@ -77,7 +77,7 @@ static int code_of_class(int error_class)
     return entry->codes[entry->next];
 }
 
-int mpiox_file_error_raise(MPI_File handle, const char *path, const mpiox_error *error)
+int mpiox_file_error_code(const char *path, const mpiox_error *error)
 {
     char class_text[MPI_MAX_ERROR_STRING] = "", detail[1024], text[sizeof detail + MPI_MAX_ERROR_STRING + 2];
     int error_class = mpiox_file_error_class(error), length = 0, code;
@@ -94,6 +94,13 @@ int mpiox_file_error_raise(MPI_File handle, const char *path, const mpiox_error 
     if (code != error_class)
         PMPI_Add_error_string(code, text);
     pthread_mutex_unlock(&lock);
+    return code;
+}
+
+int mpiox_file_error_raise(MPI_File handle, const char *path, const mpiox_error *error)
+{
+    int code = mpiox_file_error_code(path, error);
+
     PMPI_File_call_errhandler(handle, code);
     return code;
 }

@@ -15,6 +15,8 @@
 
 /* Error class of the failure. */
 int mpiox_file_error_class(const mpiox_error *error);
+/* A code with the failure's class and a text of its own. */
+int mpiox_file_error_code(const char *path, const mpiox_error *error);
 /* Make the code, call the file's error handler with it, return it. */
 int mpiox_file_error_raise(MPI_File handle, const char *path, const mpiox_error *error);
 

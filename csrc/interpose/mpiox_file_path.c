@@ -3,9 +3,14 @@
  */
 #include "mpiox_file_path.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 static const struct {
     const char *prefix;
@@ -37,4 +42,23 @@ bool mpiox_file_path_is_posix(const char *filename)
     int index = find(filename);
 
     return index < 0 || prefixes[index].posix;
+}
+
+int mpiox_file_path_errno(const char *path, bool write, bool create)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    int fd = open(path, (write ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+
+    if (fd >= 0) {
+        close(fd);
+        return 0;
+    }
+    if (errno != ENOENT || !create)
+        return errno;
+    if (slash != NULL && slash - path >= (long)sizeof folder)
+        return ENAMETOOLONG;
+    snprintf(folder, sizeof folder, "%.*s", slash == NULL ? 1 : slash == path ? 1 : (int)(slash - path),
+             slash == NULL ? "." : path);
+    return access(folder, W_OK | X_OK) == 0 ? 0 : errno;
 }

@@ -11,4 +11,7 @@ const char *mpiox_file_path(const char *filename);
 /* False when the prefix names a file system that is not reached through POSIX calls. */
 bool mpiox_file_path_is_posix(const char *filename);
 
+/* Why a file cannot be opened, as errno; 0 when it can be or no reason is found. For messages only. Blocking. */
+int mpiox_file_path_errno(const char *path, bool write, bool create);
+
 #endif

@@ -19,7 +19,7 @@
     X(direct_calls, "calls", MAX, "collectives that went straight to the file without exchange") \
     X(bytes_written, "bytes", SUM, "data bytes written by collectives") \
     X(bytes_read, "bytes", SUM, "data bytes read by collectives") \
-    X(pieces, "pieces", SUM, "contiguous file pieces those bytes consist of") \
+    X(pieces, "pieces", SUM, "contiguous file pieces those bytes consist of, estimated from the view") \
     X(rounds, "rounds", MAX, "two-phase rounds (windows of the busiest aggregator)") \
     X(windows_full, "windows", SUM, "windows written by one request because every byte was covered") \
     X(windows_holes, "windows", SUM, "windows with holes, of which only the covered extents were written") \

@@ -1,8 +1,8 @@
 """``python -m mpiio_ext.bench compare``: this library against every MPI-IO at hand and against the file system's limit.
 
 Not an MPI program: it launches the same micro-kernel under each peer, one launch per pattern, peer and round, peers
-interleaved, so that a slow minute of the machine hits all of them. Figures are medians over all repetitions. A peer too slow
-for the full size is measured on a smaller file and marked.
+interleaved, so that a slow minute of the machine hits all of them. Figures are medians over all repetitions. A peer too
+slow for the full size is measured on a smaller file and marked.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def _launch(peer: Peer, pattern: str, *, ranks: int, file_bytes: int, repeats: i
             limit_s: float) -> list[dict[str, Any]] | str:
     """Run the kernel once; its records, or why there are none."""
     arguments = [*PATTERNS[pattern][0], "--bytes", str(file_bytes), "--repeats", str(repeats), "--file", str(file)]
-    process = subprocess.Popen(peer.command(ranks, arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               env=peer.variables(), start_new_session=True)
+    process = subprocess.Popen(peer.command(ranks, arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True, env=peer.variables(), start_new_session=True)
     try:
         output, errors = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
@@ -239,7 +239,8 @@ def _plot(results: Sequence[dict[str, Any]], peers: Sequence[Peer], path: Path) 
     mpl.use("agg")
     from matplotlib import pyplot as plt
 
-    colours = ("#999999", "#BBBBBB", "#E69F00", "#F0E442", "#CC79A7", "#56B4E9", "#0072B2", "#009E73", "#000000", "#D55E00")
+    colours = ("#999999", "#BBBBBB", "#E69F00", "#F0E442", "#CC79A7", "#56B4E9", "#0072B2", "#009E73", "#000000",
+               "#D55E00")
     figure, all_axes = plt.subplots(2, 1, figsize=(10, 7), sharex=True)
     for axes, operation in zip(all_axes, ("write", "read"), strict=True):
         rows = [result for result in results if result["op"] == operation]
@@ -316,7 +317,8 @@ def run_compare(options: Options, *, json_path: Path | None, plot_path: Path | N
 @click.option("--json", "json_path", type=click.Path(path_type=Path, dir_okay=False), help="Write the results here.")
 @click.option("--plot", "plot_path", type=click.Path(path_type=Path, dir_okay=False), help="Draw them (.svg or .png).")
 def command(*, quick: bool, ranks: int, file_bytes: int | None, rounds: int | None, repeats: int,
-            patterns: tuple[str, ...], path: Path, limit_s: float, json_path: Path | None, plot_path: Path | None) -> None:
+            patterns: tuple[str, ...], path: Path, limit_s: float, json_path: Path | None,
+            plot_path: Path | None) -> None:
     """Parse the options and run; ends the process with one line on an error."""
     try:
         folder = tempfile.mkdtemp(prefix="mpiio-compare-", dir=path)

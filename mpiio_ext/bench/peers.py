@@ -1,8 +1,8 @@
 """Who is compared: every MPI installation at hand, each with its own MPI-IO and with this library under it.
 
-A peer is a launcher, a kernel program, and an environment. The kernel (``csrc/kernel/mpiox_kernel.c``) is the same source
-for all; it knows nothing of this library, which is put under it by LD_PRELOAD. Installations are the running Python's and,
-in a source checkout, those under ``build/*/venv``.
+A peer is a launcher, a kernel program, and an environment. The kernel (``csrc/kernel/mpiox_kernel.c``) is the same
+source for all; it knows nothing of this library, which is put under it by LD_PRELOAD. Installations are the running
+Python's and, in a source checkout, those under ``build/*/venv``.
 """
 
 from __future__ import annotations
@@ -150,7 +150,8 @@ def peers_of(installation: Installation, ranks: int) -> list[Peer]:
     ompio = {"OMPI_MCA_io": "ompio"}
     peers = [
         Peer(name="ompio", title="Open MPI OMPIO", installation=installation, environment=ompio),
-        Peer(name="ompio_tuned", title="Open MPI OMPIO tuned", installation=installation, environment=ompio, hints=tuned),
+        Peer(name="ompio_tuned", title="Open MPI OMPIO tuned", installation=installation, environment=ompio,
+             hints=tuned),
     ]
     if installation.romio:
         romio = {"OMPI_MCA_io": installation.romio}

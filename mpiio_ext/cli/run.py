@@ -100,14 +100,14 @@ def _launch(command: tuple[str, ...], settings: dict[str, str]) -> Launch:
 def run(
     hint: tuple[str, ...], hints_file: str | None, stats: str | None, dry_run: bool, command: tuple[str, ...]
 ) -> None:
-    r"""Run PROGRAM, an unchanged MPI program or an MPI starter, with the extension under it.
+    """Run PROGRAM, an unchanged MPI program or an MPI starter, with the extension under it.
 
     Both ways work:
 
     \b
       mpirun -n 4 mpiio-ext run -H mpiox_partition=group_cyclic -- ./app
       mpiio-ext run -H '*.h5:cb_nodes=8' --stats -- mpirun -n 4 ./app
-    """
+    """  # noqa: D301  (click wants the backspace character itself)
     launch = _launch(command, _settings(hint, hints_file, stats))
     if dry_run:
         _show(launch)
