@@ -286,7 +286,7 @@ def run_compare(options: Options, *, json_path: Path | None, plot_path: Path | N
         raise BenchError("no MPI installation with this library was found: run `make build` first")
     peers = [peer for installation in installations for peer in peers_of(installation, options.ranks)]
     peers.append(Peer(name="raw", title="raw pwrite/pread", installation=installations[0], raw=True))
-    console.print("peers: " + "; ".join(f"{i.family}: {i.version}" for i in installations), highlight=False)
+    console.print("peers of: " + ", ".join(i.version for i in installations), highlight=False)
     columns = (TextColumn("{task.completed}/{task.total}"), BarColumn(), TimeElapsedColumn(),
                TextColumn("{task.description}"))
     with Progress(*columns, console=progress_console, transient=True, disable=not sys.stderr.isatty()) as bar:

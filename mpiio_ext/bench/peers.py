@@ -45,7 +45,7 @@ class Installation:
     Attributes
     ----------
     family : "openmpi" or "mpich"
-    version : first line of the launcher's --version
+    version : name and version number, from the launcher's --version
     mpiexec, kernel, library : paths
     romio : name of Open MPI's ROMIO component, "" when there is none
     """
@@ -110,15 +110,18 @@ def _ask(python: Path) -> Installation | None:
     if launcher is None or not Path(found["kernel"]).exists():
         return None
     version = subprocess.run([launcher, "--version"], capture_output=True, text=True, timeout=60, check=False)
-    lines = [line.strip() for line in version.stdout.splitlines() if "ersion" in line or "Open MPI" in line]
+    number = re.search(r"\d+\.\d+(\.\d+)?\S*", version.stdout)
+    name = {"openmpi": "Open MPI", "mpich": "MPICH"}.get(found["family"], found["family"])
     romio = ""
     info = shutil.which("ompi_info")
     if found["family"] == "openmpi" and info is not None:
         listing = subprocess.run([info], capture_output=True, text=True, timeout=60, check=False, env=environment)
         match = re.search(r"MCA io: (romio\d+)", listing.stdout)
         romio = match.group(1) if match else ""
-    return Installation(family=found["family"], version=lines[0] if lines else found["family"], mpiexec=Path(launcher),
-                        kernel=Path(found["kernel"]), library=Path(found["library"]), romio=romio)
+    return Installation(
+        family=found["family"], version=f"{name} {number.group() if number else '(unknown version)'}",
+        mpiexec=Path(launcher), kernel=Path(found["kernel"]), library=Path(found["library"]), romio=romio,
+    )
 
 
 def find_installations(pythons: Iterable[Path] = ()) -> list[Installation]:

@@ -1,7 +1,7 @@
 """From a seed to a case: a legal random program of MPI-IO calls for 1 to 8 ranks. Pure Python, no MPI.
 
-The same seed gives the same case on every machine. What is drawn is checked by simulate.check() and drawn again when
-it is not a legal program (for example because two ranks' views collide), so that every case that is run means something.
+The same seed gives the same case on every machine. Calls that would make the program illegal (for example because two
+ranks' views collide) are dropped, so that every case that is run means something.
 """
 
 from __future__ import annotations
@@ -119,8 +119,18 @@ def file_node(rng: random.Random, etype: Tree, depth: int) -> Tree:
     child = file_tree(rng, etype, rng.randrange(depth))
     step, unit = model(child).extent, model(etype).extent
     kind = weighted(
-        rng, ("contiguous", 1), ("vector", 2), ("hvector", 2), ("indexed", 1.5), ("hindexed", 1.5), ("indexed_block", 1),
-        ("hindexed_block", 1), ("struct", 1.5), ("grid", 2.5), ("resized", 2), ("dup", 0.3),
+        rng,
+        ("contiguous", 1),
+        ("vector", 2),
+        ("hvector", 2),
+        ("indexed", 1.5),
+        ("hindexed", 1.5),
+        ("indexed_block", 1),
+        ("hindexed_block", 1),
+        ("struct", 1.5),
+        ("grid", 2.5),
+        ("resized", 2),
+        ("dup", 0.3),
     )
     lengths = block_lengths(rng)
     if kind == "contiguous":
@@ -171,8 +181,18 @@ def memory_node(rng: random.Random, depth: int) -> Tree:
     child = memory_tree(rng, rng.randrange(depth))
     step = model(child).extent
     kind = weighted(
-        rng, ("contiguous", 1), ("vector", 2), ("hvector", 2), ("indexed", 1.5), ("hindexed", 1.5), ("indexed_block", 1),
-        ("hindexed_block", 1), ("struct", 2), ("grid", 1.5), ("resized", 2), ("dup", 0.3),
+        rng,
+        ("contiguous", 1),
+        ("vector", 2),
+        ("hvector", 2),
+        ("indexed", 1.5),
+        ("hindexed", 1.5),
+        ("indexed_block", 1),
+        ("hindexed_block", 1),
+        ("struct", 2),
+        ("grid", 1.5),
+        ("resized", 2),
+        ("dup", 0.3),
     )
     lengths = block_lengths(rng)
     far = max(12, sum(lengths) * 2)
@@ -181,7 +201,13 @@ def memory_node(rng: random.Random, depth: int) -> Tree:
     if kind in ("vector", "hvector"):
         length = rng.randrange(1, 5)
         stride = (length + rng.randrange(-1, 4)) * rng.choice([1, 1, -1])
-        return [kind, rng.randrange(1, 9), length, stride if kind == "vector" else stride * step + rng.choice([0, 0, 1, 5]), child]
+        return [
+            kind,
+            rng.randrange(1, 9),
+            length,
+            stride if kind == "vector" else stride * step + rng.choice([0, 0, 1, 5]),
+            child,
+        ]
     unit = 1 if kind in ("indexed", "indexed_block") else max(1, step) if rng.random() < 0.7 else 1
     if rng.random() < 0.5:
         places = [rng.randrange(-far, far) * unit for _ in lengths]
@@ -205,7 +231,9 @@ def memory_node(rng: random.Random, depth: int) -> Tree:
     if kind == "resized":
         data = model(child)
         natural = int(data.offsets.max() - data.offsets.min()) + 1
-        extent = weighted(rng, (natural + rng.randrange(20), 4), (natural, 2), (max(1, natural // 2), 1), (1, 0.5), (8, 1))
+        extent = weighted(
+            rng, (natural + rng.randrange(20), 4), (natural, 2), (max(1, natural // 2), 1), (1, 0.5), (8, 1)
+        )
         return [kind, rng.randrange(-20, 20), extent, child]
     return [kind, child]
 
@@ -217,8 +245,11 @@ def etype_tree(rng: random.Random) -> Tree:
     base = leaf(rng)
     step = model(base).extent
     tree = weighted(
-        rng, (["contiguous", rng.randrange(2, 5), base], 3), (["resized", 0, step + rng.randrange(3) * step, base], 1),
-        (["vector", 2, 1, 2, base], 1), (["struct", [1, 2], [0, 2 * step], [base, base]], 1),
+        rng,
+        (["contiguous", rng.randrange(2, 5), base], 3),
+        (["resized", 0, step + rng.randrange(3) * step, base], 1),
+        (["vector", 2, 1, 2, base], 1),
+        (["struct", [1, 2], [0, 2 * step], [base, base]], 1),
     )
     return settled(tree, base)
 
@@ -265,7 +296,9 @@ def view_cells(rng: random.Random, ranks: int, etype: Tree) -> tuple[list[int], 
         if rng.random() < 0.5:
             types.append(["resized", 0, (cells + ranks) * unit, ["indexed_block", 1, mine, etype]])
         else:
-            types.append(["resized", 0, (cells + ranks) * unit, ["hindexed", [1] * len(mine), [i * unit for i in mine], etype]])
+            types.append(
+                ["resized", 0, (cells + ranks) * unit, ["hindexed", [1] * len(mine), [i * unit for i in mine], etype]]
+            )
     return [weighted(rng, (0, 2), (rng.randrange(300), 1))] * ranks, types
 
 
@@ -333,8 +366,13 @@ def view_backward(rng: random.Random, ranks: int, etype: Tree) -> tuple[list[int
 
 
 STRATEGIES: dict[str, tuple[Callable[[random.Random, int, Tree], tuple[list[int], list[Tree]]], float]] = {
-    "tile": (view_tile, 4), "cells": (view_cells, 2.5), "grid": (view_grid, 2.5), "regions": (view_regions, 1.5),
-    "same": (view_same, 1.5), "free": (view_free, 1.5), "backward": (view_backward, 1.5),
+    "tile": (view_tile, 4),
+    "cells": (view_cells, 2.5),
+    "grid": (view_grid, 2.5),
+    "regions": (view_regions, 1.5),
+    "same": (view_same, 1.5),
+    "free": (view_free, 1.5),
+    "backward": (view_backward, 1.5),
 }
 
 
@@ -362,8 +400,17 @@ def draw_memory(rng: random.Random, unit: int, limit: int, *, distinct: bool) ->
 def access_op(rng: random.Random, ranks: int, kind: str, fill: str, view: Op | None, big: bool) -> Op:
     """Draw one data-access call."""
     how = weighted(
-        rng, ("at_all", 8), ("all", 8), ("at_all_split", 1.5), ("all_split", 1.5), ("at", 0.7), ("individual", 0.7),
-        ("iat_all", 0.3), ("iall", 0.3), ("iat", 0.2), ("iindividual", 0.2),
+        rng,
+        ("at_all", 8),
+        ("all", 8),
+        ("at_all_split", 1.5),
+        ("all_split", 1.5),
+        ("at", 0.7),
+        ("individual", 0.7),
+        ("iat_all", 0.3),
+        ("iall", 0.3),
+        ("iat", 0.2),
+        ("iindividual", 0.2),
     )
     etype = model(view["etype"]) if view else model(BYTE)
     op: Op = {"op": kind, "how": how, "mem": [], "count": [], "bottom": []}
@@ -374,9 +421,7 @@ def access_op(rng: random.Random, ranks: int, kind: str, fill: str, view: Op | N
             filetype = model(view["ftype"][rank])
             tiles = max(1, (1_000_000 if big else 120_000) // max(1, filetype.extent))
             limit = min(limit, tiles * filetype.size)
-        tree, count = draw_memory(
-            rng, etype.size, max(limit, etype.size), distinct=kind == "read" or fill == "offset"
-        )
+        tree, count = draw_memory(rng, etype.size, max(limit, etype.size), distinct=kind == "read" or fill == "offset")
         # what goes to the MPI library anyway gets plain memory: its handling of types is not what is tested here
         if how not in simulate.COLLECTIVE or (big and rng.random() < 0.7):
             tree, count = list(BYTE), max(1, limit // etype.size) * etype.size
@@ -412,7 +457,9 @@ def draw_ops(rng: random.Random, case: Case, strategies: list[str]) -> list[Op]:
     view: Op | None = None
     for _ in range(weighted(rng, (1, 6), (2, 2), (3, 1))):
         if rng.random() < 0.9:
-            names = [n for n in STRATEGIES if case["readonly"] or n != "backward"]  # erroneous in a file open for writing
+            names = [
+                n for n in STRATEGIES if case["readonly"] or n != "backward"
+            ]  # erroneous in a file open for writing
             name = weighted(rng, *((n, STRATEGIES[n][1]) for n in names))
             etype = etype_tree(rng)
             displacements, types = STRATEGIES[name][0](rng, ranks, etype)
@@ -422,13 +469,20 @@ def draw_ops(rng: random.Random, case: Case, strategies: list[str]) -> list[Op]:
         for _ in range(weighted(rng, (1, 3), (2, 4), (3, 2), (5, 1))):
             if rng.random() < 0.1:
                 ops.append(
-                    {"op": "seek", "offset": [rng.randrange(50) for _ in range(ranks)], "whence": rng.choice(["set", "cur"])}
+                    {
+                        "op": "seek",
+                        "offset": [rng.randrange(50) for _ in range(ranks)],
+                        "whence": rng.choice(["set", "cur"]),
+                    }
                 )
             kind = "read" if case["readonly"] else rng.choice(["write", "write", "read"])
             ops.append(access_op(rng, ranks, kind, case["fill"], view, case["big"]))
         if rng.random() < 0.06 and not case["readonly"]:
             size = rng.randrange(20_000)
-            ops += [{"op": "sync"}, weighted(rng, ({"op": "size", "bytes": size}, 3), ({"op": "preallocate", "bytes": size}, 1))]
+            ops += [
+                {"op": "sync"},
+                weighted(rng, ({"op": "size", "bytes": size}, 3), ({"op": "preallocate", "bytes": size}, 1)),
+            ]
             ops.append({"op": "sync"})
     return ops
 
@@ -451,9 +505,12 @@ def legal_ops(case: Case) -> None:
     case["ops"] = kept
 
 
-def draw_hints(rng: random.Random, ranks: int, span: int) -> dict[str, str]:
-    """Draw the hints of a case; buffer and stripe are never so small that a case takes thousands of rounds."""
-    least = max(1, span // 400)
+def draw_hints(rng: random.Random, ranks: int, span: int, *, patient: bool) -> dict[str, str]:
+    """Draw the hints of a case; buffer and stripe are never so small that a case takes thousands of rounds.
+
+    ``patient``: the case has nonblocking collectives, for which ROMIO needs seconds with tiny buffers.
+    """
+    least = max(1, span // 400, 512 if patient else 1)
     hints = {"mpiox_partition": rng.choice(METHODS)}
 
     def maybe(name: str, chance: float, *values: object) -> None:
@@ -491,8 +548,12 @@ def generate(seed: int) -> Case:
     rng = random.Random(f"case {seed}")
     ranks = ranks_of(seed)
     case: Case = {
-        "seed": seed, "ranks": ranks, "comm": weighted(rng, ("world", 6), ("reversed", 1), ("rotated", 1)),
-        "fill": weighted(rng, ("offset", 1), ("random", 1)), "lax": rng.random() < 0.3, "big": rng.random() < 0.03,
+        "seed": seed,
+        "ranks": ranks,
+        "comm": weighted(rng, ("world", 6), ("reversed", 1), ("rotated", 1)),
+        "fill": weighted(rng, ("offset", 1), ("random", 1)),
+        "lax": rng.random() < 0.3,
+        "big": rng.random() < 0.03,
         "initial": weighted(rng, (-1, 2), (0, 0.5), (rng.randrange(1, 9000), 3), (rng.randrange(20_000, 130_000), 3)),
     }
     case["readonly"] = rng.random() < 0.12
@@ -502,8 +563,13 @@ def generate(seed: int) -> Case:
         strategies: list[str] = []
         case["ops"] = draw_ops(rng, case, strategies)
         legal_ops(case)
-        if any(op["op"] in ("read", "write") and op["how"] in simulate.COLLECTIVE and any(op["count"]) for op in case["ops"]):
+        if any(
+            op["op"] in ("read", "write") and op["how"] in simulate.COLLECTIVE and any(op["count"])
+            for op in case["ops"]
+        ):
             break
     case["strategies"] = strategies
-    case["hints"] = draw_hints(rng, ranks, data_bytes(case))
+    case["hints"] = draw_hints(
+        rng, ranks, data_bytes(case), patient=any(op.get("how") in simulate.NONBLOCKING for op in case["ops"])
+    )
     return case

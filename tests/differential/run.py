@@ -23,9 +23,9 @@ from typing import Any
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 
-from differential import generate, shrink, simulate, typetree  # noqa: E402
-from differential.simulate import Case  # noqa: E402
-from support.launch import LaunchError, library_version, mpi_family, python_run  # noqa: E402
+from differential import generate, shrink, simulate, typetree
+from differential.simulate import Case
+from support.launch import LaunchError, library_version, mpi_family, python_run
 
 WORKER = pathlib.Path(__file__).resolve().parent / "worker.py"
 Line = dict[str, Any]
@@ -53,8 +53,14 @@ def work_folder(parent: str | None) -> str:
 
 
 def launch(
-    cases: list[Case] | None, seeds: list[int] | None, ranks: int, arms: list[str], limit_s: float, parent: str | None,
-    *, hinted: bool = False,
+    cases: list[Case] | None,
+    seeds: list[int] | None,
+    ranks: int,
+    arms: list[str],
+    limit_s: float,
+    parent: str | None,
+    *,
+    hinted: bool = False,
 ) -> list[Line]:
     """Run cases (or the cases of seeds) on ``ranks`` ranks; relaunch after a crash or hang. Returns result lines."""
     lines: list[Line] = []
@@ -84,14 +90,16 @@ def launch(
         state = "hang" if "WATCHDOG" in done.stderr or done.timed_out else "crash"
         lines.append(last | {"problems": [f"{state}: {done.describe()}"], "id": last["start"]})
         position = next(
-            i for i, item in enumerate(todo) if (item if isinstance(item, int) else item.get("id", item["seed"])) == last["start"]
+            i
+            for i, item in enumerate(todo)
+            if (item if isinstance(item, int) else item.get("id", item["seed"])) == last["start"]
         )
         todo = todo[position + 1 :]
     return lines
 
 
 def native_kinds(case: Case, limit_s: float = 8.0) -> set[str]:
-    """Run a case that hung or crashed with nothing but the MPI library and the same hints; return its kinds of problems."""
+    """Run a case with nothing but the MPI library and the same hints; return the kinds of its problems."""
     return {
         problem.split(":", 1)[0]
         for line in launch([case], None, case["ranks"], ["native"], limit_s, None, hinted=True)
@@ -116,11 +124,11 @@ def judge(case: Case, lines: dict[str, Line], report: Report) -> None:
     report.stats.update({name: value for name, value in stats.items() if isinstance(value, int)})
     problems = list(ours["problems"])
     theirs = {p.split(":", 1)[0] for p in native["problems"]} if native else set()
-    if native is None and any(is_passed_through(p, case) or p.startswith(FATAL) for p in problems):
+    if native is None and any(may_be_native(p, case) for p in problems):
         theirs = native_kinds(case)
-    kept = [
-        p for p in problems if not (p.split(":", 1)[0] in theirs and (is_passed_through(p, case) or p.startswith(FATAL)))
-    ]
+    if theirs & set(FATAL):  # nobody can tell how native would have ended
+        theirs |= {p.split(":", 1)[0] for p in problems}
+    kept = [p for p in problems if not (p.split(":", 1)[0] in theirs and may_be_native(p, case))]
     if problems and not kept:
         report.passed_through += 1
         return
@@ -132,14 +140,27 @@ def judge(case: Case, lines: dict[str, Line], report: Report) -> None:
         report.failures[seed] = problems
 
 
-def is_passed_through(problem: str, case: Case) -> bool:
-    """Tell whether a problem that native has too may come from a call that the library hands to the MPI library."""
-    managed = simulate.managed_calls(case)
-    moves = [op["op"] not in ("view", "seek", "sync") for op in case["ops"]]
-    last = len(managed)
-    if ": call " in problem:
+def may_be_native(problem: str, case: Case) -> bool:
+    """Tell whether a problem may come from what the library hands to the MPI library; it does if native has it too.
+
+    Views and sizes are set on the MPI library's handle as well, so it can refuse or end any case; what comes after a
+    call that it carried out (wrongly) is its doing as well.
+    """
+    if problem.startswith("error: contiguous"):
+        return False
+    if problem.startswith(FATAL):
+        return True
+    foreign = [
+        op["op"] != "seek" and not own for op, own in zip(case["ops"], simulate.managed_calls(case), strict=True)
+    ]
+    views = [op["op"] in ("view", "sync") for op in case["ops"]]
+    if ": call " not in problem:
+        last = len(foreign)
+    else:
         last = int(problem.split(": call ", 1)[1].split()[0]) + 1
-    return any(not own and mover for own, mover in zip(managed[:last], moves[:last], strict=True))
+        if problem.startswith("error") and foreign[last - 1]:
+            return True
+    return any(f and not v for f, v in zip(foreign[:last], views[:last], strict=True))
 
 
 def expected_calls(case: Case) -> tuple[int, int]:
@@ -153,7 +174,9 @@ def missing_calls(case: Case, stats: dict[str, int]) -> str | None:
     writes, reads = expected_calls(case)
     got = stats.get("collective_writes", 0), stats.get("collective_reads", 0)
     if got[0] < writes or got[1] < reads:
-        return f"not managed: {got[0]} collective writes and {got[1]} reads were taken over, expected {writes} and {reads}"
+        return (
+            f"not managed: {got[0]} collective writes and {got[1]} reads were taken over, expected {writes} and {reads}"
+        )
     return None
 
 
@@ -195,8 +218,15 @@ def chunks(seeds: list[int], most: int) -> dict[int, list[list[int]]]:
 
 
 def run(
-    seeds: list[int], arms: list[str], *, limit_s: float = 20.0, parent: str | None = None, progress: bool = False,
-    deadline_s: float | None = None, max_failures: int = 50, shuffle: bool = False,
+    seeds: list[int],
+    arms: list[str],
+    *,
+    limit_s: float = 20.0,
+    parent: str | None = None,
+    progress: bool = False,
+    deadline_s: float | None = None,
+    max_failures: int = 50,
+    shuffle: bool = False,
 ) -> Report:
     """Run the cases of all seeds. After ``deadline_s`` seconds no new launch is started.
 
@@ -222,7 +252,9 @@ def run(
         if progress:
             print(
                 f"{time.monotonic() - started_s:6.1f} s  {ranks} ranks: {report.cases} cases, "
-                f"{len(report.failures)} failures, {len(report.native)} native deviations", file=sys.stderr, flush=True,
+                f"{len(report.failures)} failures, {len(report.native)} native deviations",
+                file=sys.stderr,
+                flush=True,
             )
     return report
 
@@ -288,7 +320,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="first seed; the cases have the seeds SEED, SEED+1, ...")
     parser.add_argument("--case", type=int, action="append", help="run the case of this seed only (may be repeated)")
     parser.add_argument("--file", help="run the cases described in this file, one JSON line each, in one launch")
-    parser.add_argument("--native-only", action="store_true", help="check the MPI library's own calls against the model")
+    parser.add_argument(
+        "--native-only", action="store_true", help="check the MPI library's own calls against the model"
+    )
     parser.add_argument("--no-native", action="store_true", help="do not make the reference calls")
     parser.add_argument("--shrink", action="store_true", help="simplify failing cases (the first three)")
     parser.add_argument("--limit", type=float, default=20.0, help="seconds after which a case counts as stuck")
@@ -302,7 +336,9 @@ def main() -> int:
         return 2
     arms = ["native"] if options.native_only else ["ours"] if options.no_native else ["ours", "native"]
     if options.file:
-        listed = [json.loads(text) for text in pathlib.Path(options.file).read_text("utf-8").splitlines() if text.strip()]
+        listed = [
+            json.loads(text) for text in pathlib.Path(options.file).read_text("utf-8").splitlines() if text.strip()
+        ]
         bad = False
         for line in launch(listed, None, max(case["ranks"] for case in listed), arms, options.limit, options.folder):
             print(json.dumps(line, indent=1))

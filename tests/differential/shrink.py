@@ -33,7 +33,7 @@ def without_rank(case: Case, rank: int) -> Case:
 
 
 def simpler_trees(tree: Tree, leaf: Tree | None) -> Iterator[Tree]:
-    """Yield simpler trees: children, or the same constructor over simpler children; ``leaf`` must stay at the bottom."""
+    """Yield simpler trees: children, or the same constructor over simpler ones; ``leaf`` stays at the bottom."""
     if tree == leaf or tree[0] in ("named", "f90_real", "f90_integer"):
         return
     if tree[0] == "struct":

@@ -93,7 +93,8 @@ def file_bytes(seed: int, index: int, offsets: Offsets) -> Bytes:
     x = offsets.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64((seed * 1000003 + index) & (2**63 - 1))
     x ^= x >> np.uint64(29)
     x *= np.uint64(0xBF58476D1CE4E5B9)
-    return np.asarray((x >> np.uint64(48)).astype(np.uint8))
+    values: Bytes = (x >> np.uint64(48)).astype(np.uint8)
+    return values
 
 
 def initial_buffer(case: Case, index: int, rank: int, memory: Memory, target: Offsets | None) -> Bytes:
@@ -106,7 +107,9 @@ def initial_buffer(case: Case, index: int, rank: int, memory: Memory, target: Of
 
 def initial_file(case: Case) -> Bytes:
     """Return the bytes that the file holds before it is opened."""
-    return np.random.default_rng([case["seed"], 99]).integers(0, 256, max(case["initial"], 0), dtype=np.uint8)
+    generator = np.random.default_rng([case["seed"], 99])
+    values: Bytes = generator.integers(0, 256, max(case["initial"], 0), dtype=np.uint8)
+    return values
 
 
 class Track:  # not a dataclass: it is copied by copy.copy() and its view is only ever replaced
@@ -120,9 +123,7 @@ class Track:  # not a dataclass: it is copied by copy.copy() and its view is onl
     def apply(self, op: Op, rank: int) -> None:
         """Follow a call that moves no data."""
         if op["op"] == "view":
-            self.view = View(
-                displacement=op["disp"][rank], etype=model(op["etype"]), filetype=model(op["ftype"][rank])
-            )
+            self.view = View(displacement=op["disp"][rank], etype=model(op["etype"]), filetype=model(op["ftype"][rank]))
             self.pointer = 0
         elif op["op"] == "seek":
             self.pointer = op["offset"][rank] + (self.pointer if op["whence"] == "cur" else 0)
@@ -152,12 +153,17 @@ class Simulation:
         self.data = initial_file(case)
         self.written = np.ones(len(self.data), bool)  # False in gaps that nobody wrote: zero by us, undefined by MPI
         self.tracks = [Track() for _ in range(self.ranks)]
-        self.writer = np.full(0, -1, np.int16)  # rank that wrote a byte since the last sync, -1 none, -2 several
+        # rank that wrote (read) a byte since the last sync, -1 none, -2 several
+        self.writer = np.full(0, -1, np.int16)
+        self.reader = np.full(0, -1, np.int16)
+        self.synced_bytes = len(self.data)  # size of the file at the last sync
+        self.met_end = False  # a read since the last sync went past the end
 
     def copy(self) -> Simulation:
         """Return an independent copy of the present state."""
         twin = copy.copy(self)
-        twin.data, twin.written, twin.writer = self.data.copy(), self.written.copy(), self.writer.copy()
+        twin.data, twin.written = self.data.copy(), self.written.copy()
+        twin.writer, twin.reader = self.writer.copy(), self.reader.copy()
         twin.tracks = [copy.copy(track) for track in self.tracks]
         return twin
 
@@ -184,12 +190,14 @@ class Simulation:
             return None
         if kind == "sync":
             self.writer = np.full(0, -1, np.int16)
+            self.reader = np.full(0, -1, np.int16)
+            self.synced_bytes, self.met_end = len(self.data), False
             return None
         if kind == "size":
             self.grow(op["bytes"])
             self.data = self.data[: op["bytes"]].copy()
             self.written = self.written[: op["bytes"]].copy()
-            self.writer = self.writer[: op["bytes"]]
+            self.writer, self.reader = self.writer[: op["bytes"]], self.reader[: op["bytes"]]
             return None
         if kind == "preallocate":
             self.grow(op["bytes"])
@@ -214,15 +222,24 @@ class Simulation:
         if top > MAX_FILE_BYTES:
             raise Illegal("file too large for the model")
         if top > len(self.writer):
-            self.writer = np.concatenate([self.writer, np.full(top - len(self.writer), -1, np.int16)])
+            more = np.full(top - len(self.writer), -1, np.int16)
+            self.writer, self.reader = np.concatenate([self.writer, more]), np.concatenate([self.reader, more])
         lax = self.case["lax"] and op["how"] in COLLECTIVE
         for rank, target in enumerate(targets):
-            if not lax and len(target) and not np.isin(self.writer[target], (-1, rank)).all():
+            others = [self.writer, self.reader] if op["op"] == "write" else [self.writer]
+            if not lax and not all(np.isin(seen[target], (-1, rank)).all() for seen in others):
                 raise Illegal("conflict without sync")
-        if op["op"] == "write":
-            for rank, target in enumerate(targets):
-                before = self.writer[target]
-                self.writer[target] = np.where((before == -1) | (before == rank), rank, -2)
+        if op["op"] == "write":  # a size that changes while somebody reads at the end is a conflict, too
+            if top > len(self.data) and self.met_end and not lax:
+                raise Illegal("file grows after a read past its end without sync")
+        else:
+            if top > self.synced_bytes and len(self.data) > self.synced_bytes and not lax:
+                raise Illegal("read past the end of the file at the last sync")
+            self.met_end = self.met_end or top > len(self.data)
+        noted = self.writer if op["op"] == "write" else self.reader
+        for rank, target in enumerate(targets):
+            before = noted[target]
+            noted[target] = np.where((before == -1) | (before == rank), rank, -2)
 
     def write(self, index: int, op: Op, memories: list[Memory], targets: list[Offsets]) -> list[Expected]:
         """Apply a write by all ranks."""
@@ -241,8 +258,8 @@ class Simulation:
                 self.grow(int(target.max()) + 1)
                 self.data[target] = buffer[memory.origin + memory.offsets]
                 self.written[target] = True
-            every, none = np.ones(len(buffer), bool), np.zeros(len(buffer), bool)
-            result.append(self.expect(memory, rank, buffer, every, none, len(target)))
+            care, none = np.ones(len(buffer), bool), np.zeros(len(buffer), bool)
+            result.append(self.expect(memory, rank, buffer, care, none, len(target)))
         return result
 
     def read(self, index: int, op: Op, memories: list[Memory], targets: list[Offsets]) -> list[Expected]:
@@ -262,15 +279,19 @@ class Simulation:
             result.append(self.expect(memory, rank, buffer, compare, gap, done))
         return result
 
-    def expect(
-        self, memory: Memory, rank: int, buffer: Bytes, compare: Mask, gap: Mask, done: int
-    ) -> Expected:
+    def expect(self, memory: Memory, rank: int, buffer: Bytes, compare: Mask, gap: Mask, done: int) -> Expected:
         """Put the expected results of one rank together."""
         size = memory.type.size
         count = 0 if size == 0 else done // size if done % size == 0 else None
         return Expected(
-            buffer=buffer, compare=compare, gap=gap, nbytes=done, requested=len(memory.offsets), count=count,
-            elements=memory.type.elements(done), position=self.tracks[rank].pointer,
+            buffer=buffer,
+            compare=compare,
+            gap=gap,
+            nbytes=done,
+            requested=len(memory.offsets),
+            count=count,
+            elements=memory.type.elements(done),
+            position=self.tracks[rank].pointer,
         )
 
 
@@ -284,7 +305,7 @@ def check(case: Case) -> str | None:
 
 
 def managed_calls(case: Case) -> list[bool]:
-    """Return for every call whether the library takes it over: a collective, not switched off, in a view it can manage."""
+    """Return for every call whether the library takes it over: a collective, switched on, in a view it can manage."""
     usable, result = True, []
     for op in case["ops"]:
         if op["op"] == "view":

@@ -68,7 +68,10 @@ def test_cases_are_legal_and_cover_everything() -> None:
         assert simulate.check(case) is None, seed
         found |= run.features(case)
     kinds = "contiguous vector hvector indexed hindexed indexed_block hindexed_block struct subarray darray resized dup"
-    wanted = {f"{side} {kind}" for side in ("file", "memory") for kind in kinds.split()} | {"memory pair", "memory f90_real"}
+    wanted = {f"{side} {kind}" for side in ("file", "memory") for kind in kinds.split()} | {
+        "memory pair",
+        "memory f90_real",
+    }
     wanted |= {f"call {op} {how}" for op in ("read", "write") for how in simulate.COLLECTIVE}
     wanted |= {f"mpiox_partition={method}" for method in generate.METHODS}
     wanted |= {f"mpiox_exchange={mode}" for mode in ("two_phase", "direct", "auto")}

@@ -162,8 +162,13 @@ def _grid(child: Model, sizes: list[int], chosen: list[list[int]], order: str) -
     inner = _copies(child, at)
     whole = int(np.prod(sizes, dtype=np.int64)) * child.extent
     return Model(
-        offsets=inner.offsets, parts=inner.parts, lb=0, ub=whole, align=child.align,
-        sticky=True, ambiguous=child.ambiguous or inner.size == 0,
+        offsets=inner.offsets,
+        parts=inner.parts,
+        lb=0,
+        ub=whole,
+        align=child.align,
+        sticky=True,
+        ambiguous=child.ambiguous or inner.size == 0,
     )
 
 
@@ -187,9 +192,7 @@ def _darray(tree: Tree) -> Model:
         place.append(rest // below)
         rest %= below
     assert size == int(np.prod(grid, dtype=np.int64))
-    chosen = [
-        darray_indices(sizes[d], distributions[d], arguments[d], grid[d], place[d]) for d in range(len(sizes))
-    ]
+    chosen = [darray_indices(sizes[d], distributions[d], arguments[d], grid[d], place[d]) for d in range(len(sizes))]
     return _grid(child, list(sizes), chosen, order)
 
 
@@ -231,7 +234,11 @@ def _model_of(text: str) -> Model:
         unit = step if kind == "vector" else 1
         result = _copies(child, _blocks(child, [length] * n, [i * stride * unit for i in range(n)]))
         # Open MPI 4.1 takes a stride of -1 byte for "no stride given"
-        return replace(result, ambiguous=True, parts=result.parts[:0], offsets=result.offsets[:0]) if stride * unit == -1 else result
+        return (
+            replace(result, ambiguous=True, parts=result.parts[:0], offsets=result.offsets[:0])
+            if stride * unit == -1
+            else result
+        )
     if kind in ("indexed", "hindexed"):
         return _copies(child, _blocks(child, tree[1], [d * (step if kind == "indexed" else 1) for d in tree[2]]))
     if kind in ("indexed_block", "hindexed_block"):

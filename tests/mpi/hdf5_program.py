@@ -84,8 +84,10 @@ def main() -> None:
     if written is not None:
         both = mpiio_ext.stats.total()
         result |= {
-            "collective_writes": written.collective_writes, "bytes_written": written.bytes_written,
-            "collective_reads": both.collective_reads - written.collective_reads, "errors": both.errors,
+            "collective_writes": written.collective_writes,
+            "bytes_written": written.bytes_written,
+            "collective_reads": both.collective_reads - written.collective_reads,
+            "errors": both.errors,
             "opens": mpiio_ext.stats.calls().get("MPI_File_open", 0),
         }
     pathlib.Path(sys.argv[2], f"{comm.rank}.json").write_text(json.dumps(result), encoding="utf-8")

@@ -118,7 +118,9 @@ def memory(path: str) -> dict[str, object]:
     whole[:block] = 0
     whole[3 * GIB : 3 * GIB + block] = 0
     fh.Read_at_all(RANK * 2 * block, [area, 1, kind])
-    same = np.array_equal(whole[:block], data[:block]) and np.array_equal(whole[3 * GIB : 3 * GIB + block], data[block:])
+    same = np.array_equal(whole[:block], data[:block]) and np.array_equal(
+        whole[3 * GIB : 3 * GIB + block], data[block:]
+    )
     result: dict[str, object] = {"equal": bool(same), "taken": mpiio_ext.stats.of(fh).collective_writes == 1}
     fh.Close()
     COMM.Barrier()
@@ -129,10 +131,12 @@ def memory(path: str) -> dict[str, object]:
 
 
 def volume(path: str) -> dict[str, object]:
-    """One call that really moves more than 2^31 bytes on a rank: 65,537 pieces of 32 KiB, every other one of a block."""
+    """One call that really moves more than 2^31 bytes on a rank: 65,537 pieces of 32 KiB, ranks in turns."""
     count, block = 65_537, 32_768
     fh = open_file(path, cb_buffer_size=1 << 20)
-    fh.Set_view(RANK * block, MPI.BYTE, MPI.BYTE.Create_vector(1, block, block).Create_resized(0, SIZE * block).Commit())
+    fh.Set_view(
+        RANK * block, MPI.BYTE, MPI.BYTE.Create_vector(1, block, block).Create_resized(0, SIZE * block).Commit()
+    )
     data = np.empty((count, block), np.uint8)
     data[:] = (np.arange(block, dtype=np.int64) % 251).astype("u1")
     data[:, 0] = np.arange(count) % 256
@@ -140,7 +144,10 @@ def volume(path: str) -> dict[str, object]:
     kind = MPI.BYTE.Create_contiguous(block).Commit()
     status = MPI.Status()
     fh.Write_at_all(0, [data, count, kind], status)
-    result: dict[str, object] = {"written": status.Get_count(kind) == count, "size": fh.Get_size() == SIZE * count * block}
+    result: dict[str, object] = {
+        "written": status.Get_count(kind) == count,
+        "size": fh.Get_size() == SIZE * count * block,
+    }
     result["taken"] = mpiio_ext.stats.of(fh).collective_writes == 1
     copy = data[::4096].copy()
     data[:] = 0
@@ -162,6 +169,13 @@ def counts(path: str) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    CASES = {"offsets": offsets, "vector": vector, "subarray": subarray, "memory": memory, "volume": volume, "counts": counts}
+    CASES = {
+        "offsets": offsets,
+        "vector": vector,
+        "subarray": subarray,
+        "memory": memory,
+        "volume": volume,
+        "counts": counts,
+    }
     found = CASES[sys.argv[3]](sys.argv[1])
     pathlib.Path(sys.argv[2], f"{RANK}.json").write_text(json.dumps(found), encoding="utf-8")

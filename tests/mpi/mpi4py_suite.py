@@ -6,6 +6,7 @@ rank is written into FOLDER: outcome by test name and, with --stats, what libmpi
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -34,16 +35,18 @@ def main() -> None:
     program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
     stats = "--stats" in sys.argv
     for name, outcome in {
-        "addSuccess": "ok", "addFailure": "failure", "addError": "error", "addSkip": "skipped",
-        "addExpectedFailure": "ok", "addUnexpectedSuccess": "failure",
+        "addSuccess": "ok",
+        "addFailure": "failure",
+        "addError": "error",
+        "addSkip": "skipped",
+        "addExpectedFailure": "ok",
+        "addUnexpectedSuccess": "failure",
     }.items():
         note(name, outcome)
     sys.path.insert(0, os.path.dirname(program))
     sys.argv = [program, "-q", "-i", "test_io", "-i", "test_file"]
-    try:
+    with contextlib.suppress(SystemExit):
         runpy.run_path(program, run_name="__main__")
-    except SystemExit:
-        pass
     from mpi4py import MPI
 
     result: dict[str, Any] = {"outcomes": OUTCOMES}
@@ -52,7 +55,8 @@ def main() -> None:
 
         total = mpiio_ext.stats.total()
         result["stats"] = {
-            name: getattr(total, name) for name in ("collective_writes", "collective_reads", "direct_calls", "native_calls")
+            name: getattr(total, name)
+            for name in ("collective_writes", "collective_reads", "direct_calls", "native_calls")
         }
         result["interposed"] = mpiio_ext.interposed()
         result["partition"] = total.partition

@@ -54,8 +54,12 @@ def run(folder: pathlib.Path, ranks: int, env: dict[str, str]) -> tuple[pathlib.
 def check_with_serial_hdf5(path: pathlib.Path) -> None:
     """Open the file in a fresh process without MPI-IO and compare it with the formula."""
     done = subprocess.run(
-        [sys.executable, "-c", CHECK, str(path), str(PROGRAM.parent)], env=base_environment() | {"NATIVE": "1"},
-        capture_output=True, text=True, timeout=60, check=False,
+        [sys.executable, "-c", CHECK, str(path), str(PROGRAM.parent)],
+        env=base_environment() | {"NATIVE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.stdout.strip() == "equal", done.stderr[-3000:]
 
@@ -76,7 +80,11 @@ def test_datasets(tmp_path: pathlib.Path, extension: str, parallel_h5py: None, r
     reference, _ = run(tmp_path / "native", ranks, {"NATIVE": "1"})
     if shutil.which("h5diff"):
         done = subprocess.run(
-            ["h5diff", str(path), str(reference)], env=base_environment(), capture_output=True, text=True, timeout=60,
+            ["h5diff", str(path), str(reference)],
+            env=base_environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
@@ -99,7 +107,10 @@ def test_preloaded(tmp_path: pathlib.Path, extension: str, parallel_h5py: None) 
     statistics = tmp_path / "stats.jsonl"
     path = tmp_path / "data.h5"
     mpi_run(
-        [sys.executable, PROGRAM, path, tmp_path], 3, preload=True, timeout_s=120,
+        [sys.executable, PROGRAM, path, tmp_path],
+        3,
+        preload=True,
+        timeout_s=120,
         env={"NATIVE": "1", "MPIOX_STATS": "1", "MPIOX_STATS_FILE": os.fspath(statistics)},
     )
     check_with_serial_hdf5(path)

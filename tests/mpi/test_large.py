@@ -38,7 +38,9 @@ def test_beyond_two_gib(tmp_path: pathlib.Path, extension: str, case: str, hints
 @pytest.mark.parametrize("method", ["even", "aligned", "static_cyclic", "group_cyclic", "transpose"])
 def test_methods_on_far_pieces(tmp_path: pathlib.Path, extension: str, method: str) -> None:
     """Few pieces in a region of several GiB: the rounds must skip what nobody touches, with every method."""
-    for rank, seen in enumerate(run(tmp_path, "vector", 3, f"*:mpiox_partition={method}:striping_unit=1m:striping_factor=4")):
+    for rank, seen in enumerate(
+        run(tmp_path, "vector", 3, f"*:mpiox_partition={method}:striping_unit=1m:striping_factor=4")
+    ):
         assert all(seen.values()), (rank, seen)
 
 

@@ -90,7 +90,10 @@ def test_default(program: pathlib.Path, extension: str, memory_folder: pathlib.P
 @pytest.mark.parametrize("method", METHODS)
 def test_each_method(program: pathlib.Path, extension: str, memory_folder: pathlib.Path, method: str) -> None:
     """Every method, with exchange forced, two aggregators and buffers that are smaller than some requests."""
-    hints = f"*:mpiox_partition={method}:mpiox_exchange=two_phase:cb_nodes=2:striping_unit=64:striping_factor=2:cb_buffer_size=256"
+    hints = (
+        f"*:mpiox_partition={method}:mpiox_exchange=two_phase:cb_nodes=2:striping_unit=64:striping_factor=2:"
+        "cb_buffer_size=256"
+    )
     results = check(program, 2, memory_folder, hints)
     assert all(result["stats"]["direct_calls"] == 0 for result in results)
 
@@ -102,5 +105,8 @@ def test_each_method_at_other_sizes(
     program: pathlib.Path, extension: str, memory_folder: pathlib.Path, method: str, ranks: int
 ) -> None:
     """The same at 1 and 4 ranks on two pretended nodes, one stripe per request."""
-    hints = f"*:mpiox_partition={method}:mpiox_exchange=two_phase:mpiox_stripe_size_io=true:mpiox_ranks_per_node=2:striping_unit=64"
+    hints = (
+        f"*:mpiox_partition={method}:mpiox_exchange=two_phase:mpiox_stripe_size_io=true:mpiox_ranks_per_node=2:"
+        "striping_unit=64"
+    )
     check(program, ranks, memory_folder, hints)

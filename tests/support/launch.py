@@ -25,8 +25,15 @@ MARKER = "MPIOX_TEST_LAUNCH"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TAIL_BYTES = 6000
 #: Set when a developer's shell forces hints on every program: tests must see the defaults unless they set them.
-SCRUBBED = ("MPIOX_HINTS", "MPIOX_HINTS_FILE", "MPIOX_SITE_FILE", "MPIOX_STATS", "MPIOX_FAULT", "MPIOX_RANKS_PER_NODE",
-            "LD_PRELOAD")
+SCRUBBED = (
+    "MPIOX_HINTS",
+    "MPIOX_HINTS_FILE",
+    "MPIOX_SITE_FILE",
+    "MPIOX_STATS",
+    "MPIOX_FAULT",
+    "MPIOX_RANKS_PER_NODE",
+    "LD_PRELOAD",
+)
 
 
 class LaunchError(AssertionError):
@@ -68,7 +75,12 @@ def library_version() -> str:
     probe = "from mpi4py import MPI; print(MPI.Get_library_version())"
     try:
         done = subprocess.run(
-            [sys.executable, "-c", probe], env=base_environment(), capture_output=True, text=True, timeout=60, check=False
+            [sys.executable, "-c", probe],
+            env=base_environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
@@ -190,7 +202,12 @@ def run_bounded(
     timed_out = False
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(
-            command, env={**env, MARKER: marker}, cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+            command,
+            env={**env, MARKER: marker},
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
             start_new_session=True,
         )
         try:
@@ -204,7 +221,11 @@ def run_bounded(
             stream.seek(0)
             texts.append(stream.read().decode(errors="replace"))
     launch = Launch(
-        command=tuple(command), returncode=process.returncode, stdout=texts[0], stderr=texts[1], timed_out=timed_out,
+        command=tuple(command),
+        returncode=process.returncode,
+        stdout=texts[0],
+        stderr=texts[1],
+        timed_out=timed_out,
         elapsed_s=time.monotonic() - started_s,
     )
     if check and (timed_out or launch.returncode != 0):

@@ -1,0 +1,167 @@
+"""What the exchange must do at its limits: errors of one node, absurd hints, far offsets, many open files."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from support.launch import python_run
+
+pytestmark = pytest.mark.mpi
+
+# Every rank writes blocks of its own letter, interleaved; then the file may hold these letters and what was there before.
+FAILED_NODE = """
+import pathlib, sys
+import mpiio_ext
+import numpy as np
+from mpi4py import MPI
+comm, folder = MPI.COMM_WORLD, pathlib.Path(sys.argv[1])
+mine, before, path = np.full(1 << 22, ord("A") + comm.rank, np.uint8), 64 << 20, folder / "target"
+
+def write(name, letters):
+    fh = MPI.File.Open(comm, str(folder / name), MPI.MODE_CREATE | MPI.MODE_RDWR)
+    fh.Set_view(comm.rank * 65536, MPI.BYTE, MPI.BYTE.Create_resized(0, 1).Create_vector(1, 65536, 1).Create_resized(
+        0, comm.size * 65536).Commit())
+    try:
+        fh.Write_all(letters)
+        return 0
+    except MPI.Exception as error:
+        return error.Get_error_class()
+    finally:
+        fh.Close()
+
+assert write("secret", np.full(1 << 22, ord("S"), np.uint8)) == 0  # fills the collective buffers of every node
+classes = comm.allgather(write("target", mine))
+assert classes == [MPI.ERR_IO] * comm.size, classes
+if comm.rank == 0:
+    content = np.fromfile(path, np.uint8)
+    owner = ord("A") + (np.arange(len(content)) // 65536) % comm.size
+    wrong = np.count_nonzero((content != owner) & (content != 0))
+    assert wrong == 0, f"{wrong} bytes that nobody wrote"
+    assert np.count_nonzero(content) > 0  # the nodes that had not failed went on
+    print("verified")
+"""
+
+
+@pytest.mark.parametrize("nodes_of", [1, 2])
+def test_a_failed_node_leaves_no_foreign_bytes(tmp_path: pathlib.Path, nodes_of: int) -> None:
+    """An error on one node must not make another write parts of its buffer that it was not sent."""
+    script = tmp_path / "program.py"
+    script.write_text(FAILED_NODE, encoding="utf-8")
+    environment = {
+        "MPIOX_RANKS_PER_NODE": str(nodes_of),
+        "MPIOX_FAULT": "op=write,rank=0,path=*target,after=1,errno=EIO",
+        "MPIOX_HINTS": "*:cb_buffer_size=256k:mpiox_partition=static_cyclic:mpiox_exchange=two_phase",
+    }
+    launch = python_run([script, str(tmp_path)], 4, env=environment, timeout_s=90)
+    assert launch.returncode == 0, launch
+    assert "verified" in launch.stdout
+
+
+ROUND_TRIP = """
+import sys
+import mpiio_ext
+import numpy as np
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+data = np.arange(30000, dtype=np.int32) * comm.size + comm.rank
+fh = MPI.File.Open(comm, sys.argv[1], MPI.MODE_CREATE | MPI.MODE_RDWR)
+fh.Set_view(4 * comm.rank, MPI.INT, MPI.INT.Create_resized(0, 4 * comm.size).Commit())
+fh.Write_all(data)
+back = np.zeros_like(data)
+fh.Seek(0)
+fh.Read_all(back)
+assert np.array_equal(back, data)
+assert mpiio_ext.stats.of(fh).collective_writes == 1
+fh.Close()
+if comm.rank == 0:
+    assert np.array_equal(np.fromfile(sys.argv[1], np.int32), np.arange(30000 * comm.size, dtype=np.int32))
+    print("verified")
+"""
+
+
+@pytest.mark.parametrize("ranks_per_node", [0, 2])
+@pytest.mark.parametrize(
+    "hints",
+    [
+        "cb_config_list=*:-1",
+        "cb_buffer_size=4611686018427387904",
+        "cb_buffer_size=1",
+        "striping_factor=2000000000:mpiox_partition=group_cyclic:cb_nodes=4",
+        "striping_unit=7:striping_factor=3:mpiox_partition=transpose",
+        "striping_unit=1:mpiox_partition=static_cyclic:cb_buffer_size=4k",
+        "cb_nodes=2147483647:mpiox_buffers=64:mpiox_partition=transpose",
+    ],
+)
+def test_absurd_hints_cost_speed_at_most(tmp_path: pathlib.Path, hints: str, ranks_per_node: int) -> None:
+    """No value that the registry admits may end in wrong data, an abort or a hang."""
+    script = tmp_path / "program.py"
+    script.write_text(ROUND_TRIP, encoding="utf-8")
+    environment = {"MPIOX_HINTS": "*:mpiox_exchange=two_phase:" + hints, "MPIOX_RANKS_PER_NODE": str(ranks_per_node)}
+    launch = python_run([script, str(tmp_path / "file")], 3, env=environment, timeout_s=90)
+    assert launch.returncode == 0, launch
+    assert "verified" in launch.stdout
+
+
+FAR = """
+import sys
+import mpiio_ext
+import numpy as np
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+fh = MPI.File.Open(comm, sys.argv[1], MPI.MODE_CREATE | MPI.MODE_RDWR)
+failed = 0
+for displacement, offset in ((0, 9223372036854775000), (1 << 62, 1 << 62), ((1 << 62) + 5, 0)):
+    fh.Set_view(displacement)
+    try:
+        fh.Write_at_all(offset if comm.rank == 0 else 0, np.ones(8, np.uint8))
+    except MPI.Exception:
+        failed += 1
+assert comm.allgather(failed) == [3] * comm.size
+fh.Set_view(0)
+fh.Write_at_all(8 * comm.rank, np.full(8, 7, np.uint8))
+fh.Close()
+if comm.rank == 0:
+    assert open(sys.argv[1], "rb").read(8 * comm.size) == bytes([7]) * 8 * comm.size
+    print("verified")
+"""
+
+
+def test_offsets_beyond_reach_fail_on_every_rank(tmp_path: pathlib.Path) -> None:
+    """One rank's offset near 2^63 is an error of all, and the file works on."""
+    script = tmp_path / "program.py"
+    script.write_text(FAR, encoding="utf-8")
+    launch = python_run([script, str(tmp_path / "file")], 3, timeout_s=60)
+    assert launch.returncode == 0, launch
+    assert "verified" in launch.stdout
+
+
+MANY = """
+import sys
+import mpiio_ext
+import numpy as np
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+for comm, count in ((MPI.COMM_SELF, 300), (world, 100)):
+    name = f"{sys.argv[1]}.{world.rank if comm == MPI.COMM_SELF else 'shared'}"
+    files = [MPI.File.Open(comm, f"{name}.{i}", MPI.MODE_CREATE | MPI.MODE_RDWR) for i in range(count)]
+    for i, fh in enumerate(files):
+        fh.Write_at_all(comm.rank * 4, np.full(1, i, np.int32))
+    for fh in files:
+        assert mpiio_ext.stats.of(fh).collective_writes == 1
+        fh.Close()
+    assert np.fromfile(f"{name}.{count - 1}", np.int32).tolist() == [count - 1] * comm.size
+world.Barrier()
+if world.rank == 0:
+    print("verified")
+"""
+
+
+def test_many_open_files(tmp_path: pathlib.Path) -> None:
+    """Hundreds of open files on one communicator are managed; communicators of MPICH would not suffice for three each."""
+    script = tmp_path / "program.py"
+    script.write_text(MANY, encoding="utf-8")
+    launch = python_run([script, str(tmp_path / "file")], 2, timeout_s=120)
+    assert launch.returncode == 0, launch
+    assert "verified" in launch.stdout
