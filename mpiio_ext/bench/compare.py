@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -254,7 +255,7 @@ def _plot(results: Sequence[dict[str, Any]], peers: Sequence[Peer], path: Path) 
         axes.set_ylabel(f"{operation}, MB/s")
         axes.grid(axis="y", linewidth=0.4, alpha=0.6)
         axes.set_axisbelow(True)
-        axes.set_xticks(range(len(rows)), [PATTERNS[row["pattern"]][1].replace(" ", "\n", 1) for row in rows])
+        axes.set_xticks(range(len(rows)), [textwrap.fill(PATTERNS[row["pattern"]][1], 12) for row in rows])
     all_axes[0].legend(ncols=4, fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.32))
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)

@@ -10,7 +10,7 @@ from support.launch import python_run
 
 pytestmark = pytest.mark.mpi
 
-# Every rank writes blocks of its own letter, interleaved; then the file may hold these letters and what was there before.
+# Every rank writes blocks of its own letter in turn; then the file may hold these letters and what was there before.
 FAILED_NODE = """
 import pathlib, sys
 import mpiio_ext
@@ -159,7 +159,7 @@ if world.rank == 0:
 
 
 def test_many_open_files(tmp_path: pathlib.Path) -> None:
-    """Hundreds of open files on one communicator are managed; communicators of MPICH would not suffice for three each."""
+    """Hundreds of open files on one communicator are managed; MPICH has not three communicators for each."""
     script = tmp_path / "program.py"
     script.write_text(MANY, encoding="utf-8")
     launch = python_run([script, str(tmp_path / "file")], 2, timeout_s=120)
