@@ -11,7 +11,7 @@
 
 #include "mpiox_exchange_impl.h"
 
-enum { MAPPED_RUNS = 16, MAPPED_RUN_BYTES = 2048 }; /* at least so many runs, so short on average, are mapped */
+enum { MAPPED_RUNS = 16, MAPPED_RUN_BYTES = 1024 }; /* at least so many runs, so short on average, are mapped */
 
 /* Bytes from `offset` to the end of the request that may start there: all of `length`, or up to the stripe's end. */
 static int64_t request_bytes(const mpiox_exchange *x, int64_t offset, int64_t length) {
