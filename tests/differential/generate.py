@@ -572,8 +572,8 @@ def generate(seed: int) -> Case:
     case["hints"] = draw_hints(
         rng, ranks, data_bytes(case), patient=any(op.get("how") in simulate.NONBLOCKING for op in case["ops"])
     )
-    # Consecutive writes are ordered by the library's own collectives only: OMPIO may carry out a rank's first write, which
-    # another rank does for it, after its second.
+    # Consecutive writes are ordered by the library's own collectives only: OMPIO may carry out a rank's first write,
+    # which another rank does for it, after its second.
     if sum(op["op"] == "write" for op in case["ops"]) > 1:
         for name in ("romio_cb_write", "romio_cb_read"):
             if case["hints"].get(name) == "disable":

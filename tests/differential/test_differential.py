@@ -26,6 +26,7 @@ def check(report: run.Report, least: int) -> None:
     assert report.cases >= least
     assert report.stats["collective_writes"] > 0
     assert report.stats["collective_reads"] > 0
+    assert report.unjudged * 50 <= report.cases, report.notes
     assert not report.failures, complain(report)
 
 

@@ -125,7 +125,7 @@ def _copies(child: Model, displacements: Offsets) -> Model:
     return _place([(child, displacements)])
 
 
-def _place(groups: list[tuple[Model, Offsets]]) -> Model:
+def _place(groups: list[tuple[Model, Offsets]], *, struct: bool = False) -> Model:
     """Place copies of several children, each at its displacements, in order."""
     idle_markers = any(child.sticky or not child.size for child, at in groups if not len(at))  # MPICH counts them
     groups = [(child, at) for child, at in groups if len(at)]
@@ -140,8 +140,8 @@ def _place(groups: list[tuple[Model, Offsets]]) -> Model:
     align = max(child.align for child, _ in groups)
     ambiguous = any(child.ambiguous or child.size == 0 for child, _ in groups) or (any(sticky) and not all(sticky))
     ambiguous = ambiguous or idle_markers
-    if not any(sticky) and (ub - lb) % align:
-        ambiguous = True  # Open MPI pads every type, MPICH only structs of different types
+    if (struct or not any(sticky)) and (ub - lb) % align:
+        ambiguous = True  # Open MPI pads what has no explicit bounds, MPICH structs of different types
     return Model(offsets=offsets, parts=parts, lb=lb, ub=ub, align=align, sticky=any(sticky), ambiguous=ambiguous)
 
 
@@ -222,7 +222,7 @@ def _model_of(text: str) -> Model:
         for n, d, child_tree in zip(*tree[1:4], strict=True):
             child = model(child_tree)
             members.append((child, _blocks(child, [n], [d])))
-        return _place(members)
+        return _place(members, struct=True)
     child = model(tree[-1])
     step = child.extent
     if kind == "dup":
