@@ -10,7 +10,7 @@ import pytest
 from differential import generate, run, simulate
 
 #: Seconds after which the bounded tier starts no new launch.
-BUDGET_S = 150.0
+BUDGET_S = 110.0
 
 
 def complain(report: run.Report) -> str:
@@ -43,7 +43,7 @@ def test_bounded(extension: str, pytestconfig: pytest.Config, tmp_path: pathlib.
 @pytest.mark.mpi
 def test_beside_native(extension: str) -> None:
     """Some cases beside the MPI library's own calls."""
-    report = run.run(list(range(10_001, 10_061)), ["ours", "native"], limit_s=20, deadline_s=60, shuffle=True)
+    report = run.run(list(range(10_001, 10_061)), ["ours", "native"], limit_s=20, deadline_s=45, shuffle=True)
     check(report, 5)
 
 
