@@ -101,7 +101,7 @@ def registry() -> tuple[HintSpec, ...]:
 def check(name: str, value: str) -> None:
     """Check one hint.
 
-    Hints of the MPI libraries that are passed on unread (``romio_ds_write``, ``ind_rd_buffer_size``…) are accepted
+    Hints of the MPI libraries that are passed on unread (``romio_no_indep_rw``, ``cb_block_size``…) are accepted
     with any value.
 
     Raises
@@ -212,10 +212,15 @@ class Hints:
     ranks_per_node : pretend that every n consecutive ranks are a node.
     coverage_map : mark every byte that is written (for tests).
     stats : print the file's statistics at close.
+    storage : "auto", "posix" or "io_uring".
+    io_uring_depth : requests in flight at most.
+    direct_read, direct_write : whole blocks go past the page cache.
     cb_buffer_size : bytes, or text with a suffix such as "4M".
     cb_nodes : number of aggregators.
     cb_config_list : which processes may be aggregators, in ROMIO's syntax.
     romio_cb_write, romio_cb_read : "enable", "disable" or "automatic".
+    romio_ds_write, romio_ds_read : data sieving of independent access: "enable", "disable" or "automatic".
+    ind_wr_buffer_size, ind_rd_buffer_size : range of one step of an independent access, bytes or text with a suffix.
     striping_unit : stripe size in bytes, or text with a suffix.
     striping_factor : number of I/O servers.
     others : hints of the MPI library that are passed on, {name: value}.
@@ -240,11 +245,19 @@ class Hints:
     ranks_per_node: int | None = None
     coverage_map: bool | None = None
     stats: bool | None = None
+    storage: str | None = None
+    io_uring_depth: int | None = None
+    direct_read: bool | None = None
+    direct_write: bool | None = None
     cb_buffer_size: int | str | None = None
     cb_nodes: int | None = None
     cb_config_list: str | None = None
     romio_cb_write: str | None = None
     romio_cb_read: str | None = None
+    romio_ds_write: str | None = None
+    romio_ds_read: str | None = None
+    ind_wr_buffer_size: int | str | None = None
+    ind_rd_buffer_size: int | str | None = None
     striping_unit: int | str | None = None
     striping_factor: int | None = None
     others: Mapping[str, str] = field(default_factory=dict)

@@ -48,10 +48,17 @@ class _Stats:
     messages, message_bytes : messages between nodes and their size in bytes.
     write_requests, write_request_bytes : file-system write requests and their size in bytes.
     read_requests, read_request_bytes : file-system read requests and their size in bytes.
+    independent_writes, independent_reads : accesses of one rank alone, those of direct collectives included.
+    independent_bytes_written, independent_bytes_read : data bytes of those.
+    chunks_whole, chunks_sieved, chunks_mapped, chunks_listed : parts of such accesses by the way they were moved: one
+        request without holes, data sieving, through a mapping of the file, one request per piece.
+    locks : file ranges locked for atomic mode.
+    nonblocking_calls : nonblocking accesses carried out by this library.
     views_set : file views set.
     errors : collectives that ended with an error.
     plan_s, exchange_s, io_s, wait_s, total_s : seconds of planning, of copying and messages, of file-system requests,
         of waiting for other ranks, and inside collectives altogether.
+    independent_s : seconds inside accesses of one rank alone.
     request_size_log2 : element k counts the file-system requests of 2^k to 2^(k+1)-1 bytes; 48 elements.
     partition : file-domain method of the last collective.
     reason : why that method and that path.
@@ -73,6 +80,16 @@ class _Stats:
     write_request_bytes: int
     read_requests: int
     read_request_bytes: int
+    independent_writes: int
+    independent_reads: int
+    independent_bytes_written: int
+    independent_bytes_read: int
+    chunks_whole: int
+    chunks_sieved: int
+    chunks_mapped: int
+    chunks_listed: int
+    locks: int
+    nonblocking_calls: int
     views_set: int
     errors: int
     plan_s: float
@@ -80,6 +97,7 @@ class _Stats:
     io_s: float
     wait_s: float
     total_s: float
+    independent_s: float
     request_size_log2: tuple[int, ...]
     partition: str
     reason: str

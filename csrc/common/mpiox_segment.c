@@ -52,10 +52,13 @@ int mpiox_segment_create(mpiox_segment_kind kind, int64_t bytes, char name[MPIOX
         return code;
     }
     int code = map(fd, bytes, out, error);
-    if (code != MPIOX_OK)
-        close(fd);
-    else
+    if (code == MPIOX_OK) {
         out->fd = fd;
+        return code;
+    }
+    close(fd);
+    if (strncmp(name, "/proc/", 6) != 0)
+        unlink(name);
     return code;
 }
 

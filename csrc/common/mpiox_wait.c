@@ -61,6 +61,18 @@ uint32_t mpiox_wait_while(mpiox_word *word, uint32_t old, const mpiox_idle *idle
     }
 }
 
+void mpiox_wait_patiently(mpiox_patience *patience) {
+    static const double yielding_s = 200e-6;
+    const struct timespec nap = {0, 20 * 1000};
+    const double now = mpiox_now();
+    if (patience->since == 0)
+        patience->since = now;
+    if (now - patience->since < yielding_s)
+        sched_yield();
+    else
+        nanosleep(&nap, NULL);
+}
+
 void mpiox_wait_reach(mpiox_word *word, uint32_t target, const mpiox_idle *idle) {
     uint32_t now = mpiox_word_get(word);
     while ((int32_t) (now - target) < 0)

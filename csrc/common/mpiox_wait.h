@@ -39,6 +39,13 @@ static inline uint32_t mpiox_word_get(mpiox_word *word) {
     return atomic_load_explicit(&word->value, memory_order_acquire);
 }
 
+/* One step of waiting for something that only polling shows: gives the core away, after a while by short sleeps. Start
+ * from {0}. */
+typedef struct mpiox_patience {
+    double since; /* seconds; 0: not waiting yet */
+} mpiox_patience;
+void mpiox_wait_patiently(mpiox_patience *patience);
+
 /* Seconds of the monotonic clock. */
 double mpiox_now(void);
 

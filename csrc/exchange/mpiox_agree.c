@@ -17,8 +17,27 @@
 bool mpiox_agree_poke(void *exchange) {
     mpiox_exchange *x = exchange;
     int flag;
+    if (x->in_background && !x->threads) /* the program's thread lets MPI make progress */
+        return false;
     PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, x->team->comm, &flag, MPI_STATUS_IGNORE);
     return false;
+}
+
+void mpiox_agree_finish(int n, MPI_Request *requests, bool (*work)(void *), void *context) {
+    mpiox_patience patience = {0};
+    int done = 0;
+    while (PMPI_Testall(n, requests, &done, MPI_STATUSES_IGNORE) == MPI_SUCCESS && !done)
+        if (!work || !work(context))
+            mpiox_wait_patiently(&patience);
+}
+
+/* MPI_Allgather of `bytes` bytes a rank. */
+static bool gather(const void *mine, size_t bytes, void *all, MPI_Comm comm) {
+    MPI_Request request;
+    if (PMPI_Iallgather(mine, (int) bytes, MPI_BYTE, all, (int) bytes, MPI_BYTE, comm, &request) != MPI_SUCCESS)
+        return false;
+    mpiox_agree_finish(1, &request, NULL, NULL);
+    return true;
 }
 
 /* Barrier over the node; `serial` (may be NULL) runs on one rank when all have arrived and before any leaves. */
@@ -48,21 +67,27 @@ static void barrier(mpiox_exchange *x, void (*serial)(void *), void *context) {
     }
 }
 
-/* ---- posts ------------------------------------------------------------------------------------------------------- */
-
-/* File range of this rank's access; false when it reaches beyond what planners handle (2^62 bytes). Checked by tiles,
- * before anything is computed that could overflow. */
-static bool file_range(const mpiox_exchange *x, const mpiox_request *request, mpiox_post *post) {
-    const int64_t size = mpiox_access_size(x->view), tiles = (request->position + request->length - 1) / size + 1;
-    int64_t reach;
-    if (__builtin_mul_overflow(tiles, mpiox_access_extent(x->view), &reach) ||
-        __builtin_add_overflow(reach, mpiox_access_true_ub(x->view), &reach) ||
-        __builtin_add_overflow(reach, x->displacement, &reach) || reach > MPIOX_PARTITION_MAX_OFFSET)
-        return false;
-    post->first = x->displacement + mpiox_access_offset(x->view, request->position);
-    post->last = x->displacement + mpiox_access_offset(x->view, request->position + request->length - 1) + 1;
-    return true;
+static void close_vote(void *context) {
+    mpiox_board *board = ((mpiox_exchange *) context)->board;
+    board->verdict = atomic_load(&board->against) == 0;
+    atomic_store(&board->against, 0);
 }
+
+bool mpiox_agree_all(mpiox_exchange *x, bool mine) {
+    bool all = mine;
+    if (x->team->size == 1)
+        return mine;
+    if (x->team->n_nodes > 1 || !x->board) {
+        PMPI_Allreduce(&mine, &all, 1, MPI_C_BOOL, MPI_LAND, x->team->comm);
+        return all;
+    }
+    if (!mine)
+        atomic_fetch_add(&x->board->against, 1);
+    barrier(x, close_vote, x);
+    return x->board->verdict != 0;
+}
+
+/* ---- posts ------------------------------------------------------------------------------------------------------- */
 
 /* Everything about this rank's access that other ranks need. */
 void mpiox_agree_post(mpiox_call *call) {
@@ -77,11 +102,21 @@ void mpiox_agree_post(mpiox_call *call) {
     post->first = INT64_MAX;
     post->last = INT64_MIN;
     post->pieces = post->granule = 0;
-    if (!x->view) {
+    if (x->empty_view) {
+        post->flags |= MPIOX_POST_EMPTY;
+        if (post->length > 0)
+            mpiox_error_set(&post->error, MPIOX_E_ARG, 0, -1, request->length, "access through a view without data");
+        post->length = 0;
+    } else if (!x->view) {
         post->flags |= MPIOX_POST_UNUSABLE;
         post->length = 0;
     }
-    if (post->length > 0 && !file_range(x, request, post)) {
+    if (post->length > 0 && mpiox_view_across(x, request))
+        post->flags |= MPIOX_POST_ACROSS; /* ranges and pieces below are then those of tiles that lie apart: estimates */
+    if (post->length > 0 && !mpiox_independent_range(x->view, x->displacement, request->position, request->length,
+                                                     &post->first, &post->last)) {
+        post->first = INT64_MAX;
+        post->last = INT64_MIN;
         mpiox_error_set(&post->error, MPIOX_E_ARG, EFBIG, request->position, request->length,
                         "access beyond 2^62 bytes");
         post->error.rank = x->team->rank;
@@ -175,11 +210,12 @@ static void summary_add(mpiox_summary *into, const mpiox_summary *s, int32_t *ov
     add_intervals(into, s->occupied, s->n_occupied, overlap);
 }
 
-/* Descriptions of the node's ranks from their posts; false when a rank's is too large for a post. */
+/* Descriptions of the node's ranks from their posts, NULL for views without data; false when one is too large for a post. */
 static bool views_of_posts(mpiox_exchange *x, mpiox_access **views) {
     for (int i = 0; i < x->team->node_size; i++)
-        if (x->posts[i].view_bytes == 0 ||
-            mpiox_access_from_blob(x->posts[i].view, x->posts[i].view_bytes, &views[i]) != MPIOX_OK)
+        if (!(x->posts[i].flags & MPIOX_POST_EMPTY) &&
+            (x->posts[i].view_bytes == 0 ||
+             mpiox_access_from_blob(x->posts[i].view, x->posts[i].view_bytes, &views[i]) != MPIOX_OK))
             return false;
     return true;
 }
@@ -187,6 +223,8 @@ static bool views_of_posts(mpiox_exchange *x, mpiox_access **views) {
 /* Does a pair of ranks share a byte, as far as can be proven: whole views, or only what this call accesses of them? */
 static bool pair_disjoint(const mpiox_post *p, const mpiox_access *a, const mpiox_post *q, const mpiox_access *b,
                           bool whole) {
+    if (!a || !b)
+        return true;
     if (whole)
         return mpiox_access_disjoint(a, p->displacement, b, q->displacement);
     if (p->length == 0 || q->length == 0 || p->last <= q->first || q->last <= p->first)
@@ -261,7 +299,7 @@ static void close_posts(void *context) {
     if (team->n_nodes > 1) {
         mpiox_summary *all = malloc(sizeof *all * (size_t) team->n_nodes);
         int32_t overlap = 0;
-        if (!all || PMPI_Allgather(s, sizeof *s, MPI_BYTE, all, sizeof *s, MPI_BYTE, team->leader_comm) != MPI_SUCCESS)
+        if (!all || !gather(s, sizeof *s, all, team->leader_comm))
             mpiox_error_set(&s->error, all ? MPIOX_E_MPI : MPIOX_E_NOMEM, 0, -1, -1, "agreeing on the access region");
         else {
             summary_clear(s);
@@ -311,7 +349,7 @@ static void close_call(void *context) {
     verdict mine = {atomic_load(&board->eof), {.code = MPIOX_OK}}, *all = malloc(sizeof *all * (size_t) team->n_nodes);
     if (atomic_load(&board->failed))
         mine.error = board->error;
-    if (!all || PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, team->leader_comm)) {
+    if (!all || !gather(&mine, sizeof mine, all, team->leader_comm)) {
         mpiox_error_set(&mine.error, all ? MPIOX_E_MPI : MPIOX_E_NOMEM, 0, -1, -1, "agreeing on the outcome");
         mpiox_agree_fail(x, &mine.error);
     } else {

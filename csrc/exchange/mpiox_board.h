@@ -28,7 +28,9 @@ enum { /* flags of a post and of a summary; all are "true if any rank says so" *
     MPIOX_POST_UNUSABLE = 1,   /* this rank's view or memory cannot be handled here */
     MPIOX_POST_WRITE = 2,
     MPIOX_POST_READ = 4,
-    MPIOX_POST_NEW_VIEW = 8    /* the view changed since the last collective */
+    MPIOX_POST_NEW_VIEW = 8,   /* the view changed since the last collective */
+    MPIOX_POST_EMPTY = 16,     /* this rank's view holds no data */
+    MPIOX_POST_ACROSS = 32     /* this rank's access crosses overlapping tiles of its view */
 };
 
 /* What one rank brings to a collective. */
@@ -87,6 +89,9 @@ typedef struct mpiox_board {
     _Alignas(MPIOX_LINE) mpiox_word shipped[2];    /* messages: rounds whose boxes may be used again */
     _Alignas(MPIOX_LINE) _Atomic uint32_t failed;  /* 0, 1 = being written, 2 = error is valid */
     mpiox_error error;                             /* first error of the rounds */
+    _Alignas(MPIOX_LINE) _Atomic int64_t shared_pointer[2]; /* shared file pointer, etypes (mpiox_shared_pointer.c) */
+    _Atomic uint32_t against;                      /* votes of mpiox_agree_all() in progress */
+    uint32_t verdict;                              /* of the last one */
     _Atomic int64_t eof;                           /* reads: lowest end of file seen */
     int32_t views_disjoint;                        /* whole views of the node's ranks: -1 not tried, 0 not proven, 1 proven */
     mpiox_summary summary;

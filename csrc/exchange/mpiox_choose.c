@@ -52,7 +52,16 @@ bool mpiox_choose_direct(mpiox_call *call) {
     mpiox_exchange *x = call->x;
     const char *reason;
     bool direct = false;
-    if (x->hints.exchange == MPIOX_EXCHANGE_DIRECT) {
+    if (call->summary.flags & MPIOX_POST_ACROSS) {
+        reason = "direct: an access crosses overlapping tiles of its view";
+        direct = true;
+    } else if (x->atomic) {
+        reason = "direct: atomic mode locks every rank's range";
+        direct = true;
+    } else if ((call->write ? x->hints.cb_write : x->hints.cb_read) == MPIOX_OFF) {
+        reason = "direct: collective buffering is disabled by hint";
+        direct = true;
+    } else if (x->hints.exchange == MPIOX_EXCHANGE_DIRECT) {
         reason = "direct: asked for by hint";
         direct = true;
     } else if (x->hints.exchange == MPIOX_EXCHANGE_TWO_PHASE) {

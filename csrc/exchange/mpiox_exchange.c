@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 
 #include "mpiox_exchange_impl.h"
 
@@ -27,11 +29,16 @@ enum {
 /* A file that the program only writes is opened for both where permissions allow: a mapping needs it (window I/O). */
 static int open_storage(mpiox_exchange *x, const char *path) {
     mpiox_error error = {.code = MPIOX_OK};
+    const mpiox_storage_options options = {.kind = (mpiox_storage_kind) x->hints.storage,
+                                           .io_uring_depth = x->hints.io_uring_depth,
+                                           .direct_read = x->hints.direct_read, .direct_write = x->hints.direct_write};
+    _Static_assert((int) MPIOX_BACKEND_AUTO == MPIOX_STORAGE_AUTO && (int) MPIOX_BACKEND_POSIX == MPIOX_STORAGE_POSIX &&
+                   (int) MPIOX_BACKEND_IO_URING == MPIOX_STORAGE_IO_URING, "the hint's values are the back ends'");
     if (x->amode & MPI_MODE_RDONLY)
-        return mpiox_storage_open(path, O_RDONLY, x->team->rank, &x->storage, &error);
-    int code = mpiox_storage_open(path, O_RDWR, x->team->rank, &x->storage, &error);
+        return mpiox_storage_open(path, O_RDONLY, x->team->rank, &options, &x->storage, &error);
+    int code = mpiox_storage_open(path, O_RDWR, x->team->rank, &options, &x->storage, &error);
     if (code != MPIOX_OK && (x->amode & MPI_MODE_WRONLY))
-        code = mpiox_storage_open(path, O_WRONLY, x->team->rank, &x->storage, &error);
+        code = mpiox_storage_open(path, O_WRONLY, x->team->rank, &options, &x->storage, &error);
     return code;
 }
 
@@ -76,14 +83,17 @@ static int set_up(mpiox_exchange *x) {
     return mpiox_messages_create(x);
 }
 
+/* This rank's own path to the file. Rank 0 also asks for the layout. */
 static int prepare(mpiox_exchange *x, const char *path) {
-    x->path = strdup(path);
+    x->path = path ? strdup(path) : NULL;
     if (!x->path)
         return MPIOX_E_NOMEM;
     int code = open_storage(x, path);
     if (code != MPIOX_OK)
         return code;
-    mpiox_layout_detect(x->storage->fd, x->hints.striping_unit, x->hints.striping_factor, &x->layout);
+    x->real_path = x->team->n_nodes > 1 ? realpath(path, NULL) : NULL; /* the program may change its folder */
+    if (x->team->rank == 0)
+        mpiox_layout_detect(x->storage->fd, x->hints.striping_unit, x->hints.striping_factor, &x->layout);
     if (strcmp(x->hints.partition, "auto") != 0)
         x->forced = mpiox_partition_find(x->hints.partition);
     return MPIOX_OK;
@@ -91,6 +101,7 @@ static int prepare(mpiox_exchange *x, const char *path) {
 
 static void discard(mpiox_exchange *x) {
     mpiox_storage_close(x->storage);
+    mpiox_shared_pointer_free(x);
     mpiox_messages_free(x);
     mpiox_access_free(x->view);
     mpiox_plan_free(x->plan);
@@ -99,35 +110,84 @@ static void discard(mpiox_exchange *x) {
     free(x->aggregators);
     free(x->local);
     free(x->path);
+    free(x->real_path);
     mpiox_team_release(x->team);
+    pthread_mutex_destroy(&x->threads_lock);
     free(x);
 }
 
-int mpiox_exchange_open(MPI_Comm comm, const char *path, int amode, const mpiox_hints *hints, mpiox_exchange **out) {
+mpiox_exchange_offer mpiox_exchange_offer_team(MPI_Comm comm, const mpiox_hints *hints) {
+    mpiox_exchange_offer offer = {.ranks_per_node = hints->ranks_per_node};
+    offer.team = mpiox_team_offer(comm, hints->ranks_per_node, &offer.fresh);
+    if (getrandom(&offer.nonce, sizeof offer.nonce, GRND_NONBLOCK) != (ssize_t) sizeof offer.nonce)
+        offer.nonce = offer.team ^ (uint64_t) (1e9 * mpiox_now());
+    return offer;
+}
+
+/* Everything that needs no other rank but rank 0's layout. x may be NULL (no memory): the rank still walks along. */
+static int open_here(mpiox_exchange *x, mpiox_team *team, const char *path, bool opened) {
+    mpiox_layout layout = {.stripe_size = 0};
+    int code = !x ? MPIOX_E_NOMEM : opened ? prepare(x, path) : MPIOX_E_IO;
+    if (x && code == MPIOX_OK && team->rank == 0)
+        layout = x->layout;
+    if (PMPI_Bcast(&layout, sizeof layout, MPI_BYTE, 0, team->comm) != MPI_SUCCESS)
+        return MPIOX_E_MPI;
+    if (code != MPIOX_OK || !x)
+        return code;
+    if (layout.stripe_size <= 0) /* rank 0 could not */
+        return MPIOX_E_UNSUPPORTED;
+    x->layout = layout;
+    code = mpiox_access_block(1, &x->view); /* MPI's initial view: bytes */
+    return code == MPIOX_OK ? set_up(x) : code;
+}
+
+/* The shared file pointer of a file that is opened to be appended to stands at its end. */
+static int start_at_end(mpiox_exchange *x, mpiox_error *error) {
+    struct stat status;
+    if (!(x->amode & MPI_MODE_APPEND) || !mpiox_exchange_background(x))
+        return MPIOX_OK;
+    if (x->team->rank == 0 && fstat(x->storage->fd, &status) == 0)
+        mpiox_exchange_shared_set(x, status.st_size, error);
+    return mpiox_agree_all(x, error->code == MPIOX_OK) ? MPIOX_OK : MPIOX_E_UNSUPPORTED;
+}
+
+int mpiox_exchange_open(MPI_Comm comm, const mpiox_exchange_offer *offer, const char *path, int amode,
+                        const mpiox_hints *hints, bool opened, bool *all_opened, mpiox_exchange **out) {
     *out = NULL;
+    *all_opened = false;
     mpiox_exchange *x = calloc(1, sizeof *x);
     mpiox_team *team = NULL;
-    int ranks_per_node = hints->ranks_per_node;
-    int code = mpiox_team_acquire(comm, ranks_per_node, &team);
-    if (code != MPIOX_OK) { /* on every rank */
-        free(x);
-        return MPIOX_E_UNSUPPORTED;
+    int level = MPI_THREAD_SINGLE;
+    if (mpiox_team_join(comm, offer->team, offer->fresh != 0, offer->ranks_per_node, &team) != MPIOX_OK) {
+        free(x); /* on every rank */
+        return PMPI_Allreduce(&opened, all_opened, 1, MPI_C_BOOL, MPI_LAND, comm) == MPI_SUCCESS ? MPIOX_E_UNSUPPORTED
+                                                                                             : MPIOX_E_MPI;
     }
-    code = x ? MPIOX_OK : MPIOX_E_NOMEM;
     if (x) {
+        pthread_mutex_init(&x->threads_lock, NULL);
         x->team = team;
         x->amode = amode;
         x->hints = *hints;
-        code = prepare(x, path);
+        x->new_view = true; /* what is known of the last file's views on this team is not to be believed */
     }
-    int worst = code;
-    PMPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MIN, team->comm);
-    if (worst == MPIOX_OK) {
-        PMPI_Bcast(&x->layout, sizeof x->layout, MPI_BYTE, 0, team->comm);
-        code = set_up(x);
-        PMPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MIN, team->comm);
+    PMPI_Query_thread(&level);
+    if (x)
+        mpiox_shared_pointer_clear_next(x);
+    int mine[3] = {open_here(x, team, path, opened), opened, level == MPI_THREAD_MULTIPLE}, worst[3] = {MPIOX_E_MPI, 0, 0};
+    PMPI_Allreduce(mine, worst, 3, MPI_INT, MPI_MIN, team->comm);
+    *all_opened = worst[1] != 0;
+    mpiox_error error = {.code = MPIOX_OK};
+    team->turn++;
+    if (worst[0] == MPIOX_OK && x) {
+        x->threads = worst[2] != 0;
+        x->nonce = offer->nonce;
+        /* A nonblocking collective must find the memory ready, because it cannot set it up in the background. */
+        if (mpiox_exchange_background(x) && mpiox_memory_attach(x, &error) != MPIOX_OK)
+            worst[0] = MPIOX_E_UNSUPPORTED; /* on every rank */
+        else
+            worst[0] = start_at_end(x, &error);
     }
-    if (worst != MPIOX_OK) {
+    if (worst[0] != MPIOX_OK || !x) {
         if (x)
             discard(x);
         else
@@ -160,22 +220,11 @@ int mpiox_exchange_close(mpiox_exchange *x, mpiox_error *error) {
     if (mpiox_storage_close(x->storage) != MPIOX_OK)
         mpiox_error_set(error, MPIOX_E_IO, errno, -1, -1, "close");
     x->storage = NULL;
-    if (!x->layout.coherent) /* a local file system has nothing to report at close */
+    /* A local file system has nothing to report at close; with several nodes nobody may still use the shared pointer. */
+    if (!x->layout.coherent || x->team->n_nodes > 1)
         agree_error(x, error);
     discard(x);
     return error->code;
-}
-
-void mpiox_exchange_set_view(mpiox_exchange *x, mpiox_access *view, int64_t displacement) {
-    if (view && (mpiox_access_size(view) == 0 || !mpiox_access_is_monotonic(view))) {
-        mpiox_access_free(view);
-        view = NULL;
-    }
-    mpiox_access_free(x->view);
-    x->view = view;
-    x->displacement = displacement;
-    x->new_view = true;
-    x->stats.views_set++;
 }
 
 /* ---- a collective ------------------------------------------------------------------------------------------------ */
@@ -195,16 +244,18 @@ static void give_up(const mpiox_call *call, int code) {
 static void run_two_phase(mpiox_call *call) {
     mpiox_exchange *x = call->x;
     const double begun = mpiox_now();
+    if (x->messages) {
+        mpiox_messages_begin(call);
+        call->summary.disjoint |= x->views_disjoint;
+    }
     const int code = mpiox_choose_plan(call);
     call->progress = calloc((size_t) x->n_local + 1, sizeof *call->progress);
     if (code != MPIOX_OK || !call->progress)
         give_up(call, code != MPIOX_OK ? code : MPIOX_E_NOMEM);
     x->stats.plan_s += mpiox_now() - begun;
     call->participants = x->team->node_size;
-    if (x->messages) {
-        call->participants += call->write ? 1 : 0;
-        mpiox_messages_begin(call);
-    }
+    if (x->messages && call->write)
+        call->participants++; /* the leader arrives for the other nodes too */
     if (call->write)
         mpiox_rounds_write(call);
     else
@@ -215,7 +266,7 @@ static void run_two_phase(mpiox_call *call) {
 
 /* Data bytes of this rank below the lowest end of file that anybody saw. */
 static int64_t bytes_before(const mpiox_exchange *x, const mpiox_request *request, int64_t eof) {
-    if (eof == INT64_MAX)
+    if (eof == INT64_MAX || request->length == 0)
         return request->length;
     const int64_t data = mpiox_access_position(x->view, eof - x->displacement) - request->position;
     return data < 0 ? 0 : data < request->length ? data : request->length;
@@ -234,7 +285,8 @@ static void count_call(mpiox_call *call, int64_t bytes, double begun) {
 }
 
 int mpiox_exchange_access(mpiox_exchange *x, const mpiox_request *request, mpiox_outcome *outcome) {
-    mpiox_call call = {.x = x, .request = request, .write = request->write};
+    const mpiox_request shifted = mpiox_view_shift(x, request);
+    mpiox_call call = {.x = x, .request = &shifted, .original = request, .write = request->write};
     const double begun = mpiox_now();
     *outcome = (mpiox_outcome) {.bytes = 0, .error = {.code = MPIOX_OK}};
     mpiox_error memory_error = {.code = MPIOX_OK};
@@ -272,7 +324,7 @@ int mpiox_exchange_access(mpiox_exchange *x, const mpiox_request *request, mpiox
     mpiox_agree_end(&call, outcome);
     x->stats.wait_s += mpiox_now() - ended;
     if (outcome->error.code == MPIOX_OK)
-        outcome->bytes = done >= 0 ? done : bytes_before(x, request, atomic_load(&x->board->eof));
+        outcome->bytes = done >= 0 ? done : bytes_before(x, &shifted, atomic_load(&x->board->eof));
     else {
         x->stats.errors++;
         x->views_spread = false; /* it may have been the views that did not get through */
@@ -280,6 +332,38 @@ int mpiox_exchange_access(mpiox_exchange *x, const mpiox_request *request, mpiox
     count_call(&call, outcome->bytes, begun);
     return outcome->error.code;
 }
+
+int mpiox_exchange_independent(mpiox_exchange *x, const mpiox_request *request, mpiox_outcome *outcome) {
+    const mpiox_independent_file file = mpiox_exchange_file(x);
+    *outcome = (mpiox_outcome) {.bytes = 0, .error = {.code = MPIOX_OK}};
+    if (request->length == 0)
+        return MPIOX_OK;
+    if (x->empty_view)
+        mpiox_error_set(&outcome->error, MPIOX_E_ARG, 0, -1, request->length, "access through a view without data");
+    else
+        mpiox_independent_access(&file, request, &outcome->bytes, &outcome->error);
+    outcome->error.rank = x->team->rank;
+    return outcome->error.code;
+}
+
+bool mpiox_exchange_background(const mpiox_exchange *x) { return x->team->n_nodes == 1 || x->threads; }
+
+int mpiox_exchange_access_background(mpiox_exchange *x, const mpiox_request *request, mpiox_outcome *outcome) {
+    x->in_background = true;
+    const int code = mpiox_exchange_access(x, request, outcome);
+    x->in_background = false;
+    if (code == MPIOX_E_UNSUPPORTED && outcome->error.code == MPIOX_OK) { /* too late to hand the call to PMPI */
+        mpiox_error_set(&outcome->error, code, 0, -1, -1, "nonblocking collective with a view or memory type nested too deeply");
+        outcome->error.rank = x->team->rank;
+    }
+    return code;
+}
+
+bool mpiox_exchange_all(mpiox_exchange *x, bool mine) { return mpiox_agree_all(x, mine); }
+
+MPI_Comm mpiox_exchange_comm(const mpiox_exchange *x) { return x->team->comm; }
+
+void mpiox_exchange_set_atomicity(mpiox_exchange *x, bool atomic) { x->atomic = atomic; }
 
 /* ---- queries ----------------------------------------------------------------------------------------------------- */
 
@@ -289,8 +373,24 @@ int mpiox_exchange_aggregators(const mpiox_exchange *x) { return x->n_aggregator
 
 int64_t mpiox_exchange_window_bytes(const mpiox_exchange *x) { return x->window_bytes; }
 
+static void add_independent(mpiox_exchange *x) {
+    mpiox_independent_counters *counters = &x->independent;
+    mpiox_stats *stats = &x->stats;
+    stats->independent_writes = atomic_load(&counters->writes);
+    stats->independent_reads = atomic_load(&counters->reads);
+    stats->independent_bytes_written = atomic_load(&counters->bytes_written);
+    stats->independent_bytes_read = atomic_load(&counters->bytes_read);
+    stats->chunks_whole = atomic_load(&counters->whole);
+    stats->chunks_sieved = atomic_load(&counters->sieved);
+    stats->chunks_mapped = atomic_load(&counters->mapped);
+    stats->chunks_listed = atomic_load(&counters->listed);
+    stats->locks = atomic_load(&counters->locks);
+    stats->independent_s = 1e-9 * (double) atomic_load(&counters->nanoseconds);
+}
+
 const mpiox_stats *mpiox_exchange_stats(mpiox_exchange *x) {
     const mpiox_storage_counters *counters = &x->storage->counters;
+    add_independent(x);
     x->stats.write_requests = counters->write_requests;
     x->stats.write_request_bytes = counters->write_bytes;
     x->stats.read_requests = counters->read_requests;

@@ -14,34 +14,53 @@
 
 #include "mpiox_access.h"
 #include "mpiox_hints.h"
+#include "mpiox_independent.h"
 #include "mpiox_layout.h"
 #include "mpiox_stats.h"
 
 typedef struct mpiox_exchange mpiox_exchange;
 
-/* Open our own path to a file that PMPI_File_open has just opened on comm (an intracommunicator; it is duplicated or a
- * cached duplicate of the same group is taken). amode: MPI_MODE_*. Agreed by all ranks: either every rank gets an
- * exchange, or every rank gets MPIOX_E_UNSUPPORTED (the file stays native) and *out == NULL. */
-int mpiox_exchange_open(MPI_Comm comm, const char *path, int amode, const mpiox_hints *hints, mpiox_exchange **out);
+/* Which communicators and shared memory a file will use: rank 0's choice, which the caller spreads before the open. */
+typedef struct mpiox_exchange_offer {
+    uint64_t team;
+    uint64_t nonce; /* makes the name of a hidden file this opening's own */
+    int32_t fresh, ranks_per_node;
+} mpiox_exchange_offer;
+
+/* Rank 0 only, local. Every offer must be followed by mpiox_exchange_open() on all ranks. */
+mpiox_exchange_offer mpiox_exchange_offer_team(MPI_Comm comm, const mpiox_hints *hints);
+/* Open our own path to a file that PMPI_File_open has just opened, or failed to open (opened == false), on comm (an
+ * intracommunicator). amode: MPI_MODE_*; path NULL: no memory for it. Agreed by all ranks: either every rank gets an
+ * exchange, or every rank gets MPIOX_E_UNSUPPORTED (the file stays native) and *out == NULL. *all_opened: opened is true
+ * on every rank. */
+int mpiox_exchange_open(MPI_Comm comm, const mpiox_exchange_offer *offer, const char *path, int amode,
+                        const mpiox_hints *hints, bool opened, bool *all_opened, mpiox_exchange **out);
 /* Free it in any case. Errors that the file system reports at close are agreed by all ranks: the same *error everywhere.
  * NULL-safe; 0 or MPIOX_E_IO. */
 int mpiox_exchange_close(mpiox_exchange *exchange, mpiox_error *error);
 /* Bring what this library wrote to stable storage; the same *error on all ranks. 0 or MPIOX_E_IO. */
 int mpiox_exchange_sync(mpiox_exchange *exchange, mpiox_error *error);
 
+/* A new view is coming: can this library do everything with it? `usable` on every rank, agreed (collective, blocking);
+ * false at once where mpiox_exchange_background() is false. The shared file pointer starts at 0. */
+bool mpiox_exchange_agree_view(mpiox_exchange *exchange, bool usable);
+/* After mpiox_exchange_agree_view(): the view stays as it was after all, on every rank. Local. */
+void mpiox_exchange_keep_view(mpiox_exchange *exchange);
 /* New view on this rank: file byte of stream position p = displacement + offset(view, p). The reference is taken over.
- * Local, but every rank calls it (ranks may pass different views). NULL, or a view that is empty or not monotonic, makes
- * the file's collectives return MPIOX_E_UNSUPPORTED until the next view. */
+ * Local, but every rank calls it (ranks may pass different views). NULL, or a view that is not taken, makes the file's
+ * collectives return MPIOX_E_UNSUPPORTED until the next view. */
 void mpiox_exchange_set_view(mpiox_exchange *exchange, mpiox_access *view, int64_t displacement);
+bool mpiox_exchange_takes_view(const mpiox_access *view); /* local; without data, or monotonic */
+/* Local, of a view that is taken: the file byte of a stream position (-1: beyond 2^62), and the data bytes of the view
+ * that lie before a file byte. */
+int64_t mpiox_exchange_byte_offset(const mpiox_exchange *exchange, int64_t position);
+int64_t mpiox_exchange_data_before(const mpiox_exchange *exchange, int64_t byte);
 
-typedef struct mpiox_request {
-    bool write;
-    int64_t position;           /* stream position in the view, bytes */
-    int64_t length;             /* data bytes of this rank, >= 0 */
-    void *buffer;               /* origin of the memory description; not modified by writes */
-    const mpiox_access *memory; /* borrowed, tiled from `buffer` on; NULL = contiguous */
-    mpiox_error local_error;    /* code != 0: this rank takes part with nothing and everybody gets this error */
-} mpiox_request;
+/* The shared file pointer, in etypes. Where mpiox_exchange_agree_view() returned true; local, any rank at any time. 0 or
+ * MPIOX_E_IO. */
+int mpiox_exchange_shared_add(mpiox_exchange *exchange, int64_t etypes, int64_t *old, mpiox_error *error);
+int mpiox_exchange_shared_set(mpiox_exchange *exchange, int64_t etypes, mpiox_error *error);
+bool mpiox_exchange_all(mpiox_exchange *exchange, bool mine); /* collective: true if every rank says so */
 
 typedef struct mpiox_outcome {
     int64_t bytes;     /* data bytes of this rank that were transferred (less than length at end of file) */
@@ -51,6 +70,20 @@ typedef struct mpiox_outcome {
 /* Collective data access. Returns outcome->error.code. MPIOX_E_UNSUPPORTED (agreed by all ranks, nothing done): the
  * caller hands the call to PMPI. */
 int mpiox_exchange_access(mpiox_exchange *exchange, const mpiox_request *request, mpiox_outcome *outcome);
+
+/* Data access of this rank alone, through its view. Local; several threads may be inside at once, also while a
+ * collective of another thread is under way. Returns outcome->error.code. */
+int mpiox_exchange_independent(mpiox_exchange *exchange, const mpiox_request *request, mpiox_outcome *outcome);
+bool mpiox_exchange_view_usable(const mpiox_exchange *exchange); /* local; false: this rank's accesses are not for us */
+/* MPI's atomic mode: every access goes straight to the file, under a lock on its range. Local, all ranks call it. */
+void mpiox_exchange_set_atomicity(mpiox_exchange *exchange, bool atomic);
+
+/* The same collective from a thread of ours while the program goes on: between the calls of all ranks nothing else may
+ * be under way on this exchange. Only where mpiox_exchange_background() says so (the same on all ranks): with one node no
+ * MPI call is needed, with several the MPI library must support threads. */
+int mpiox_exchange_access_background(mpiox_exchange *exchange, const mpiox_request *request, mpiox_outcome *outcome);
+bool mpiox_exchange_background(const mpiox_exchange *exchange);
+MPI_Comm mpiox_exchange_comm(const mpiox_exchange *exchange); /* of the file's group; for collectives of the caller's thread */
 
 const mpiox_layout *mpiox_exchange_layout(const mpiox_exchange *exchange); /* local */
 const mpiox_stats *mpiox_exchange_stats(mpiox_exchange *exchange); /* local; this rank's counters so far */

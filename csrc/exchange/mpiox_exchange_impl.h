@@ -2,11 +2,13 @@
  * mpiox_exchange_impl.h - the exchange's own state and the steps of a collective, one file each:
  *
  *   mpiox_exchange.c      open, close, view, and the order of the steps
+ *   mpiox_view.c          the view, and positions in it
  *   mpiox_aggregators.c   which ranks are aggregators
  *   mpiox_memory.c        the node's shared memory: sizes and addresses of board, buffers, boxes
  *   mpiox_agree.c         barrier, posts -> summary, error agreement
  *   mpiox_choose.c        direct or two-phase, which method: the measured rule and its reason
  *   mpiox_direct.c        no exchange: every rank moves its own pieces
+ *   mpiox_shared_pointer.c the shared file pointer
  *   mpiox_rounds.c        two-phase rounds inside a node
  *   mpiox_messages.c      what rounds send to and receive from other nodes
  *   mpiox_window_io.c     file-system requests of one window
@@ -28,7 +30,7 @@ struct mpiox_exchange {
     mpiox_storage *storage;
     mpiox_hints hints;
     mpiox_layout layout;
-    char *path;
+    char *path, *real_path; /* as given; absolute (several nodes only, may be NULL) */
     int amode;
     const mpiox_partition_method *forced; /* method asked for by hint; NULL = choose */
 
@@ -39,10 +41,21 @@ struct mpiox_exchange {
     int64_t window_bytes; /* size of one collective buffer */
     int buffers;          /* per aggregator */
 
-    mpiox_access *view; /* owned; NULL = not usable */
-    int64_t displacement;
+    mpiox_access *view; /* owned; NULL = not usable, or without data */
+    bool empty_view;    /* without data: this rank takes part with nothing */
+    bool atomic;        /* MPI's atomic mode; the same on every rank */
+    mpiox_independent_counters independent;
+    pthread_mutex_t threads_lock; /* of this process, where a file lock excludes only processes */
+    uint64_t nonce; /* of this opening, the same on every rank */
+    mpiox_storage *pointer_file; /* shared file pointer of several nodes; NULL before its first use */
+    int64_t displacement;     /* in force in this collective (mpiox_view_shift) */
+    int64_t set_displacement; /* as set */
+    int64_t tile_extent;      /* of a file type whose tiles overlap: view then describes one tile; else 0 */
     bool new_view;     /* set since the last collective */
+    int views_disjoint; /* several nodes: proven when the views were spread; alike on all ranks of the node */
     bool views_spread; /* the leaders know the present views of all ranks; the same on every rank */
+    bool threads;       /* every rank's MPI library supports MPI_THREAD_MULTIPLE */
+    bool in_background; /* the collective under way runs in a thread of ours */
     bool native_only;  /* no shared memory is to be had; the same on every rank */
 
     mpiox_board *board; /* everything from here to boxes lies in team->segment */
@@ -72,7 +85,8 @@ typedef struct mpiox_progress {
 /* One collective in progress, on this rank. */
 typedef struct mpiox_call {
     mpiox_exchange *x;
-    const mpiox_request *request;
+    const mpiox_request *request;  /* its position counts from x->displacement */
+    const mpiox_request *original; /* its position counts from x->set_displacement */
     mpiox_summary summary;
     mpiox_progress *progress; /* [n_local] */
     int64_t round;
@@ -93,6 +107,15 @@ static inline int64_t mpiox_common_divisor(int64_t a, int64_t b) {
     }
     return a < 0 ? -a : a;
 }
+
+static inline mpiox_independent_file mpiox_exchange_file(mpiox_exchange *x) {
+    return (mpiox_independent_file) {x->storage, x->view, x->set_displacement, x->tile_extent, &x->layout,
+                                     &x->hints, x->atomic, false, &x->independent, &x->threads_lock};
+}
+
+/* mpiox_view.c */
+mpiox_request mpiox_view_shift(mpiox_exchange *x, const mpiox_request *request); /* sets x->displacement */
+bool mpiox_view_across(const mpiox_exchange *x, const mpiox_request *request);   /* an access across overlapping tiles */
 
 /* mpiox_aggregators.c */
 int mpiox_aggregators_choose(mpiox_exchange *x);
@@ -119,7 +142,16 @@ int mpiox_agree_summary(mpiox_call *call);  /* barrier; fills call->summary; MPI
 void mpiox_agree_fail(mpiox_exchange *x, const mpiox_error *error); /* first error of the rounds on this node wins */
 bool mpiox_agree_failed(mpiox_exchange *x);
 void mpiox_agree_end(mpiox_call *call, mpiox_outcome *outcome); /* barrier; agreed error and end of file */
+/* Wait for requests between nodes, doing `work` (may be NULL) meanwhile. MPI_Wait of some libraries spins, which starves
+ * the very rank that it waits for when ranks outnumber cores. */
+void mpiox_agree_finish(int n, MPI_Request *requests, bool (*work)(void *), void *context);
 bool mpiox_agree_poke(void *exchange); /* idle work: lets MPI make progress; always false */
+
+bool mpiox_agree_all(mpiox_exchange *x, bool mine); /* collective: true if every rank says so */
+
+/* mpiox_shared_pointer.c */
+void mpiox_shared_pointer_free(mpiox_exchange *x);
+void mpiox_shared_pointer_clear_next(mpiox_exchange *x); /* before team->turn grows: zero for the next view */
 
 /* mpiox_choose.c */
 bool mpiox_choose_direct(mpiox_call *call);

@@ -1,14 +1,36 @@
 /*
- * mpiox_memory.c - sizes and addresses in the node's shared memory (layout: mpiox_board.h).
+ * mpiox_memory.c - sizes, addresses and placement in the node's shared memory (layout: mpiox_board.h).
  *
  * Boxes (messages between nodes) are sized for the worst case, every local rank filling every window of every other
  * node; only pages that are really used take memory, because the segment is not reserved.
  */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "mpiox_exchange_impl.h"
 
 static int64_t round_up(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+/* More than one memory node? Then it matters who touches a page first. */
+static bool has_numa(void) {
+    return access("/sys/devices/system/node/node1", F_OK) == 0;
+}
+
+/* Pages lie in the memory of whoever first touches them: every aggregator does so for its own collective buffers, once per
+ * segment, so that its requests and most of its ranks' copies stay in that memory. The segment is all zeros still. */
+static void place_buffers(mpiox_exchange *x) {
+    const int64_t page = sysconf(_SC_PAGESIZE);
+    if (x->team->segment_placed || !has_numa())
+        return;
+    x->team->segment_placed = true;
+    for (int local = 0; local < x->n_local; local++) {
+        if (x->aggregators[x->local[local]] != x->team->rank)
+            continue;
+        volatile char *own = x->collective_buffers + (int64_t) local * x->buffers * x->window_bytes;
+        for (int64_t at = 0; at < x->buffers * x->window_bytes; at += page)
+            own[at] = 0;
+    }
+}
 
 int mpiox_memory_attach(mpiox_exchange *x, mpiox_error *error) {
     enum { PAGE = 4096 };
@@ -42,6 +64,7 @@ int mpiox_memory_attach(mpiox_exchange *x, mpiox_error *error) {
     x->maps = (unsigned char *) base + at_maps;
     x->box_areas = base + at_areas;
     x->box_bytes = area;
+    place_buffers(x);
     return MPIOX_OK;
 }
 

@@ -18,8 +18,7 @@ static bool same_group(MPI_Comm comm, const mpiox_team *team, int ranks_per_node
     return result == MPI_CONGRUENT || result == MPI_IDENT;
 }
 
-/* Rank 0's choice: the id of a free team of this group (now reserved), or a new id with *fresh set. */
-static uint64_t pick(MPI_Comm comm, int ranks_per_node, int *fresh) {
+uint64_t mpiox_team_offer(MPI_Comm comm, int ranks_per_node, int32_t *fresh) {
     uint64_t id = 0;
     pthread_mutex_lock(&lock);
     for (mpiox_team *t = teams; t && !id; t = t->next)
@@ -201,18 +200,9 @@ static int make(MPI_Comm comm, uint64_t id, int ranks_per_node, mpiox_team **out
     return MPIOX_OK;
 }
 
-int mpiox_team_acquire(MPI_Comm comm, int ranks_per_node, mpiox_team **out) {
-    struct { uint64_t id; int fresh; int ranks_per_node; } choice = {0, 1, ranks_per_node};
-    int rank;
-    PMPI_Comm_rank(comm, &rank);
-    if (rank == 0)
-        choice.id = pick(comm, ranks_per_node, &choice.fresh);
-    if (PMPI_Bcast(&choice, sizeof choice, MPI_BYTE, 0, comm) != MPI_SUCCESS)
-        return MPIOX_E_MPI;
-    *out = choice.fresh ? NULL : find(comm, choice.id, choice.ranks_per_node);
-    if (*out)
-        return MPIOX_OK;
-    return make(comm, choice.id, choice.ranks_per_node, out);
+int mpiox_team_join(MPI_Comm comm, uint64_t id, bool fresh, int ranks_per_node, mpiox_team **out) {
+    *out = fresh ? NULL : find(comm, id, ranks_per_node);
+    return *out ? MPIOX_OK : make(comm, id, ranks_per_node, out);
 }
 
 void mpiox_team_release(mpiox_team *team) {
@@ -250,6 +240,7 @@ int mpiox_team_segment(mpiox_team *team, int64_t bytes, uint64_t layout, mpiox_e
     if (team->segment.base && team->segment.bytes == bytes && team->segment_layout == layout) /* alike on the node */
         return MPIOX_OK;
     team->segment_layout = layout;
+    team->segment_placed = false;
     mpiox_segment_free(&team->segment);
     for (int kind = 0; kind < MPIOX_SEGMENT_KINDS; kind++) {
         code = try_segment(team, kind, bytes, error);

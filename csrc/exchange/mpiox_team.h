@@ -1,8 +1,8 @@
 /*
  * mpiox_team.h - the ranks that share a file, by node, with the shared memory of each node.
  *
- * A team is made for a group of ranks once and then reused: opening a second file on the same group costs one small
- * broadcast. Rank 0 picks the team, so that all ranks pick the same one even when several threads open files.
+ * A team is made for a group of ranks once and then reused: opening a second file on the same group costs nothing here.
+ * Rank 0 picks the team, so that all ranks pick the same one even when several threads open files.
  * MPIOX_RANKS_PER_NODE (hint mpiox_ranks_per_node) splits a node into pretended ones for tests.
  */
 #ifndef MPIOX_TEAM_H
@@ -29,14 +29,19 @@ typedef struct mpiox_team {
     char *node_name; /* processor name of this node */
     int ranks_per_node; /* the hint it was made for */
     mpiox_segment segment; /* collective buffers; empty until mpiox_team_segment() */
+    bool segment_placed;     /* its pages have been touched by those who use them most */
     uint64_t segment_layout; /* what the segment was laid out for */
     uint64_t id;
     bool in_use;
+    uint32_t turn; /* views of all its files, opening included, counted on: which shared file pointer is in use */
     struct mpiox_team *next;
 } mpiox_team;
 
-/* Collective over comm, blocking. MPIOX_E_NOMEM / MPIOX_E_MPI (no communicator left, say), the same on all ranks. */
-int mpiox_team_acquire(MPI_Comm comm, int ranks_per_node, mpiox_team **out);
+/* Rank 0's choice, local: the id of a free team of this group, now reserved, or a new id with *fresh set. */
+uint64_t mpiox_team_offer(MPI_Comm comm, int ranks_per_node, int32_t *fresh);
+/* What rank 0 has chosen, on every rank. Local unless it is fresh; then collective over comm and blocking: MPIOX_E_NOMEM or
+ * MPIOX_E_MPI (no communicator left, say), the same on all ranks. */
+int mpiox_team_join(MPI_Comm comm, uint64_t id, bool fresh, int ranks_per_node, mpiox_team **out);
 /* Collective by order (each rank releases once every rank is done with the team); local in cost. */
 void mpiox_team_release(mpiox_team *team);
 /* Collective over the node: make team->segment `bytes` bytes laid out as `layout` says (any number that differs when the

@@ -2,8 +2,8 @@
  * mpiox_window_io.c - the file-system requests of one window.
  *
  * Write: a window whose every byte is known to be covered goes out as one request per extent; otherwise the coverage map
- * is scanned and exactly the covered runs are written, many small ones through a mapping on local file systems. Nothing is ever read to be written back, so that no byte that no
- * rank wrote reaches the file. Read: one request per extent, cut at the end of the file.
+ * is scanned and exactly the covered runs are written, many small ones through a mapping on local file systems. Nothing
+ * is ever read to be written back, so that no byte that no rank wrote reaches the file. Read: one request per extent, cut at the end of the file.
  * Stripe-size I/O (Liao and Choudhary, SC08) cuts every request at stripe boundaries.
  * After an error on this node no further request is made: the collective has failed and says so.
  */
@@ -11,7 +11,7 @@
 
 #include "mpiox_exchange_impl.h"
 
-enum { MAPPED_RUNS = 16, MAPPED_RUN_BYTES = 1024 }; /* at least so many runs, so short on average, are mapped */
+enum { MAPPED_RUNS = 16, MAPPED_RUN_BYTES = 1024, LIST_RUNS = 256 }; /* at least so many runs, so short on average, are mapped */
 
 /* Bytes from `offset` to the end of the request that may start there: all of `length`, or up to the stripe's end. */
 static int64_t request_bytes(const mpiox_exchange *x, int64_t offset, int64_t length) {
@@ -23,6 +23,13 @@ static int64_t request_bytes(const mpiox_exchange *x, int64_t offset, int64_t le
 
 static void write_range(mpiox_call *call, const char *buffer, int64_t offset, int64_t length) {
     mpiox_exchange *x = call->x;
+    const mpiox_independent_file file = mpiox_exchange_file(x);
+    const int64_t all = length, start = offset;
+    mpiox_error refused = {.code = MPIOX_OK};
+    int code;
+    const bool guarded = mpiox_independent_guard(&file, start, all, &code, &refused);
+    if (code != MPIOX_OK)
+        mpiox_agree_fail(x, &refused);
     while (length > 0 && !mpiox_agree_failed(x)) {
         mpiox_error error = {.code = MPIOX_OK};
         const int64_t part = request_bytes(x, offset, length);
@@ -32,6 +39,8 @@ static void write_range(mpiox_call *call, const char *buffer, int64_t offset, in
         offset += part;
         length -= part;
     }
+    if (guarded)
+        mpiox_independent_unlock(&file, start, all);
 }
 
 /* ---- windows with holes ------------------------------------------------------------------------------------------ */
@@ -62,24 +71,67 @@ static coverage measure(const unsigned char *map, int64_t cells) {
     return c;
 }
 
-/* File systems whose page cache is the file, and that reserve space ahead of a mapping's page faults. */
-static bool maps_coherently(mpiox_fs fs) { return fs == MPIOX_FS_TMPFS || fs == MPIOX_FS_EXT || fs == MPIOX_FS_XFS; }
-
-/* Many small runs on a local file system: store them through a mapping of the file. The last run goes out as a request,
- * which extends the file as far as the mapping reaches. False: nothing but that last run was written. */
-static bool store_runs(mpiox_call *call, const char *buffer, const unsigned char *map, mpiox_extent extent, coverage c) {
+/* Store the runs that begin in cells [from, to) of an extent through a mapping that ends with the last of them. Returns the
+ * cell to go on from, or -1: no mapping, nothing stored. */
+static int64_t store_part(mpiox_call *call, const char *buffer, const unsigned char *map, mpiox_extent extent,
+                          int64_t from, int64_t to) {
     mpiox_exchange *x = call->x;
     mpiox_storage_mapping mapping;
-    const int64_t unit = call->granule;
-    if (!maps_coherently(x->layout.fs) || c.runs < MAPPED_RUNS || c.covered * unit / c.runs > MAPPED_RUN_BYTES)
+    const int64_t unit = call->granule, cells = extent.length / unit;
+    int64_t first = from, end, stored = 0, last = -1;
+    if (!next_run(map, cells, &first, &end) || first >= to)
+        return to;
+    last = to < cells ? to : cells; /* the run that reaches over the part's end belongs to it */
+    while (last < cells && map[last] && map[last - 1])
+        last++;
+    const int64_t offset = extent.offset + first * unit;
+    if (mpiox_storage_map(x->storage, offset, (last - first) * unit, mpiox_independent_populates(&x->layout), &mapping) !=
+        MPIOX_OK)
+        return -1;
+    for (int64_t at = first, stop; at < last && next_run(map, last, &at, &stop); at = stop) {
+        memcpy((char *) mapping.data + (at - first) * unit, buffer + at * unit, (size_t) ((stop - at) * unit));
+        stored += (stop - at) * unit;
+    }
+    mpiox_storage_unmap(x->storage, &mapping, stored);
+    return last;
+}
+
+/* Many small runs on a local file system: store them through mappings of the file. The last run goes out as a request,
+ * which extends the file as far as the mappings reach. False: what has not been stored must be written by requests. */
+static bool store_runs(mpiox_call *call, const char *buffer, const unsigned char *map, mpiox_extent extent, coverage c) {
+    mpiox_exchange *x = call->x;
+    const int64_t unit = call->granule, cells = extent.length / unit;
+    const int64_t step = mpiox_independent_populates(&x->layout) ? MPIOX_INDEPENDENT_MAP_BYTES / unit + 1 : cells;
+    if (!mpiox_independent_maps(&x->layout) || x->hints.ds_write == MPIOX_ON || c.runs < MAPPED_RUNS ||
+        c.covered * unit / c.runs > MAPPED_RUN_BYTES)
         return false;
     write_range(call, buffer + c.last_from * unit, extent.offset + c.last_from * unit, (c.last_to - c.last_from) * unit);
-    if (mpiox_agree_failed(x) || mpiox_storage_map(x->storage, extent.offset, c.last_to * unit, &mapping) != MPIOX_OK)
-        return false;
-    for (int64_t from = 0, to; from < c.last_from && next_run(map, c.last_from, &from, &to); from = to)
-        memcpy((char *) mapping.data + from * unit, buffer + from * unit, (size_t) ((to - from) * unit));
-    mpiox_storage_unmap(x->storage, &mapping, c.covered * unit);
+    for (int64_t at = 0; at < c.last_from;) {
+        const int64_t to = at + step < c.last_from ? at + step : c.last_from;
+        if (mpiox_agree_failed(x))
+            return true;
+        at = store_part(call, buffer, map, extent, at, to);
+        if (at < 0)
+            return false;
+    }
     return true;
+}
+
+/* The covered runs as lists of requests. */
+static void list_runs(mpiox_call *call, const char *buffer, const unsigned char *map, mpiox_extent extent) {
+    mpiox_exchange *x = call->x;
+    const int64_t cells = extent.length / call->granule, unit = call->granule;
+    mpiox_storage_piece runs[LIST_RUNS];
+    int64_t from = 0, to;
+    bool more = next_run(map, cells, &from, &to);
+    while (more && !mpiox_agree_failed(x)) {
+        mpiox_error error = {.code = MPIOX_OK};
+        int64_t n = 0;
+        for (; more && n < LIST_RUNS; from = to, more = next_run(map, cells, &from, &to))
+            runs[n++] = (mpiox_storage_piece) {(char *) buffer + from * unit, (to - from) * unit, extent.offset + from * unit};
+        if (mpiox_storage_write_list(x->storage, runs, n, &error) != MPIOX_OK)
+            mpiox_agree_fail(x, &error);
+    }
 }
 
 /* Write the covered runs of an extent; map[i] stands for granule bytes. Returns whether there was a hole. */
@@ -88,6 +140,10 @@ static bool write_covered(mpiox_call *call, const char *buffer, const unsigned c
     const coverage c = measure(map, cells);
     if (store_runs(call, buffer, map, extent, c))
         return true;
+    if (c.runs > 1 && !call->x->hints.stripe_size_io && call->x->hints.ds_write != MPIOX_ON) {
+        list_runs(call, buffer, map, extent);
+        return true;
+    }
     for (int64_t from = 0, to; next_run(map, cells, &from, &to); from = to)
         write_range(call, buffer + from * call->granule, extent.offset + from * call->granule,
                     (to - from) * call->granule);

@@ -1241,6 +1241,249 @@ ALIAS(MPI_File_call_errhandler_f, mpi_file_call_errhandler_);
 ALIAS(MPI_File_call_errhandler_f08, mpi_file_call_errhandler_);
 ALIAS(ompi_file_call_errhandler_f, mpi_file_call_errhandler_);
 
+int mpiox_wrap_Wait(MPI_Request *request, MPI_Status *status);
+void mpi_wait_(MPI_Fint *request, MPI_Fint *status, MPI_Fint *ierror);
+EXPORT void mpi_wait_(MPI_Fint *request, MPI_Fint *status, MPI_Fint *ierror)
+{
+    int result;
+    MPI_Request c_request = PMPI_Request_f2c(*request);
+    MPI_Status c_status;
+
+    if (!mpiox_fortran_status_ignored(status))
+        PMPI_Status_f2c(status, &c_status);
+
+    result = mpiox_wrap_Wait(&c_request, mpiox_fortran_status_ignored(status) ? MPI_STATUS_IGNORE : &c_status);
+    *request = PMPI_Request_c2f(c_request);
+    if (result == MPI_SUCCESS && !mpiox_fortran_status_ignored(status))
+        PMPI_Status_c2f(&c_status, status);
+    mpiox_fortran_result(ierror, result);
+}
+ALIAS(mpi_wait, mpi_wait_);
+ALIAS(mpi_wait__, mpi_wait_);
+ALIAS(MPI_WAIT, mpi_wait_);
+ALIAS(MPI_Wait_f, mpi_wait_);
+ALIAS(MPI_Wait_f08, mpi_wait_);
+ALIAS(ompi_wait_f, mpi_wait_);
+
+int mpiox_wrap_Waitall(int count, MPI_Request *requests, MPI_Status *statuses);
+void mpi_waitall_(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *statuses, MPI_Fint *ierror);
+EXPORT void mpi_waitall_(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *statuses, MPI_Fint *ierror)
+{
+    int result;
+    MPI_Request *c_requests = mpiox_fortran_requests(requests, *count);
+    if (c_requests == NULL)
+        return mpiox_fortran_result(ierror, MPI_ERR_NO_MEM);
+    MPI_Status *c_statuses = mpiox_fortran_statuses(statuses, *count);
+
+    result = mpiox_wrap_Waitall((int)*count, c_requests, c_statuses);
+    mpiox_fortran_requests_back(c_requests, requests, *count);
+    mpiox_fortran_statuses_back(c_statuses, statuses, *count);
+    mpiox_fortran_result(ierror, result);
+}
+ALIAS(mpi_waitall, mpi_waitall_);
+ALIAS(mpi_waitall__, mpi_waitall_);
+ALIAS(MPI_WAITALL, mpi_waitall_);
+ALIAS(MPI_Waitall_f, mpi_waitall_);
+ALIAS(MPI_Waitall_f08, mpi_waitall_);
+ALIAS(ompi_waitall_f, mpi_waitall_);
+
+int mpiox_wrap_Waitany(int count, MPI_Request *requests, int *index, MPI_Status *status);
+void mpi_waitany_(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *index, MPI_Fint *status, MPI_Fint *ierror);
+EXPORT void mpi_waitany_(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *index, MPI_Fint *status, MPI_Fint *ierror)
+{
+    int result;
+    MPI_Request *c_requests = mpiox_fortran_requests(requests, *count);
+    if (c_requests == NULL)
+        return mpiox_fortran_result(ierror, MPI_ERR_NO_MEM);
+    int c_index = MPI_UNDEFINED;
+    MPI_Status c_status;
+
+    if (!mpiox_fortran_status_ignored(status))
+        PMPI_Status_f2c(status, &c_status);
+
+    result = mpiox_wrap_Waitany((int)*count, c_requests, &c_index,
+        mpiox_fortran_status_ignored(status) ? MPI_STATUS_IGNORE : &c_status);
+    mpiox_fortran_requests_back(c_requests, requests, *count);
+    *index = mpiox_fortran_index(c_index);
+    if (result == MPI_SUCCESS && !mpiox_fortran_status_ignored(status))
+        PMPI_Status_c2f(&c_status, status);
+    mpiox_fortran_result(ierror, result);
+}
+ALIAS(mpi_waitany, mpi_waitany_);
+ALIAS(mpi_waitany__, mpi_waitany_);
+ALIAS(MPI_WAITANY, mpi_waitany_);
+ALIAS(MPI_Waitany_f, mpi_waitany_);
+ALIAS(MPI_Waitany_f08, mpi_waitany_);
+ALIAS(ompi_waitany_f, mpi_waitany_);
+
+int mpiox_wrap_Waitsome(int incount, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses);
+void mpi_waitsome_(MPI_Fint *incount, MPI_Fint *requests, MPI_Fint *outcount, MPI_Fint *indices, MPI_Fint *statuses,
+    MPI_Fint *ierror);
+EXPORT void mpi_waitsome_(MPI_Fint *incount, MPI_Fint *requests, MPI_Fint *outcount, MPI_Fint *indices,
+    MPI_Fint *statuses, MPI_Fint *ierror)
+{
+    int result;
+    MPI_Request *c_requests = mpiox_fortran_requests(requests, *incount);
+    if (c_requests == NULL)
+        return mpiox_fortran_result(ierror, MPI_ERR_NO_MEM);
+    int c_outcount = 0;
+    MPI_Status *c_statuses = mpiox_fortran_statuses(statuses, *incount);
+
+    result = mpiox_wrap_Waitsome((int)*incount, c_requests, &c_outcount, indices, c_statuses);
+    mpiox_fortran_requests_back(c_requests, requests, *incount);
+    *outcount = (MPI_Fint)c_outcount;
+    for (int i = 0; c_outcount != MPI_UNDEFINED && i < c_outcount; i++)
+        indices[i] = mpiox_fortran_index(indices[i]);
+    mpiox_fortran_statuses_back(c_statuses, statuses, *incount);
+    mpiox_fortran_result(ierror, result);
+}
+ALIAS(mpi_waitsome, mpi_waitsome_);
+ALIAS(mpi_waitsome__, mpi_waitsome_);
+ALIAS(MPI_WAITSOME, mpi_waitsome_);
+ALIAS(MPI_Waitsome_f, mpi_waitsome_);
+ALIAS(MPI_Waitsome_f08, mpi_waitsome_);
+ALIAS(ompi_waitsome_f, mpi_waitsome_);
+
+int mpiox_wrap_Test(MPI_Request *request, int *flag, MPI_Status *status);
+void mpi_test_(MPI_Fint *request, MPI_Fint *flag, MPI_Fint *status, MPI_Fint *ierror);
+EXPORT void mpi_test_(MPI_Fint *request, MPI_Fint *flag, MPI_Fint *status, MPI_Fint *ierror)
+{
+    int result;
+    MPI_Request c_request = PMPI_Request_f2c(*request);
+    int c_flag = 0;
+    MPI_Status c_status;
+
+    if (!mpiox_fortran_status_ignored(status))
+        PMPI_Status_f2c(status, &c_status);
+
+    result = mpiox_wrap_Test(&c_request, &c_flag, mpiox_fortran_status_ignored(status) ? MPI_STATUS_IGNORE : &c_status);
+    *request = PMPI_Request_c2f(c_request);
+    if (result == MPI_SUCCESS)
+        *flag = c_flag != 0;
+    if (result == MPI_SUCCESS && !mpiox_fortran_status_ignored(status))
+        PMPI_Status_c2f(&c_status, status);
+    mpiox_fortran_result(ierror, result);
+}
+ALIAS(mpi_test, mpi_test_);
+ALIAS(mpi_test__, mpi_test_);
+ALIAS(MPI_TEST, mpi_test_);
+ALIAS(MPI_Test_f, mpi_test_);
+ALIAS(MPI_Test_f08, mpi_test_);
+ALIAS(ompi_test_f, mpi_test_);
+
+int mpiox_wrap_Testall(int count, MPI_Request *requests, int *flag, MPI_Status *statuses);
+void mpi_testall_(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *flag, MPI_Fint *statuses, MPI_Fint *ierror);
+EXPORT void mpi_testall_(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *flag, MPI_Fint *statuses, MPI_Fint *ierror)
+{
+    int result;
+    MPI_Request *c_requests = mpiox_fortran_requests(requests, *count);
+    if (c_requests == NULL)
+        return mpiox_fortran_result(ierror, MPI_ERR_NO_MEM);
+    int c_flag = 0;
+    MPI_Status *c_statuses = mpiox_fortran_statuses(statuses, *count);
+
+    result = mpiox_wrap_Testall((int)*count, c_requests, &c_flag, c_statuses);
+    mpiox_fortran_requests_back(c_requests, requests, *count);
+    if (result == MPI_SUCCESS)
+        *flag = c_flag != 0;
+    mpiox_fortran_statuses_back(c_statuses, statuses, *count);
+    mpiox_fortran_result(ierror, result);
+}
+ALIAS(mpi_testall, mpi_testall_);
+ALIAS(mpi_testall__, mpi_testall_);
+ALIAS(MPI_TESTALL, mpi_testall_);
+ALIAS(MPI_Testall_f, mpi_testall_);
+ALIAS(MPI_Testall_f08, mpi_testall_);
+ALIAS(ompi_testall_f, mpi_testall_);
+
+int mpiox_wrap_Testany(int count, MPI_Request *requests, int *index, int *flag, MPI_Status *status);
+void mpi_testany_(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *index, MPI_Fint *flag, MPI_Fint *status,
+    MPI_Fint *ierror);
+EXPORT void mpi_testany_(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *index, MPI_Fint *flag, MPI_Fint *status,
+    MPI_Fint *ierror)
+{
+    int result;
+    MPI_Request *c_requests = mpiox_fortran_requests(requests, *count);
+    if (c_requests == NULL)
+        return mpiox_fortran_result(ierror, MPI_ERR_NO_MEM);
+    int c_index = MPI_UNDEFINED;
+    int c_flag = 0;
+    MPI_Status c_status;
+
+    if (!mpiox_fortran_status_ignored(status))
+        PMPI_Status_f2c(status, &c_status);
+
+    result = mpiox_wrap_Testany((int)*count, c_requests, &c_index, &c_flag,
+        mpiox_fortran_status_ignored(status) ? MPI_STATUS_IGNORE : &c_status);
+    mpiox_fortran_requests_back(c_requests, requests, *count);
+    *index = mpiox_fortran_index(c_index);
+    if (result == MPI_SUCCESS)
+        *flag = c_flag != 0;
+    if (result == MPI_SUCCESS && !mpiox_fortran_status_ignored(status))
+        PMPI_Status_c2f(&c_status, status);
+    mpiox_fortran_result(ierror, result);
+}
+ALIAS(mpi_testany, mpi_testany_);
+ALIAS(mpi_testany__, mpi_testany_);
+ALIAS(MPI_TESTANY, mpi_testany_);
+ALIAS(MPI_Testany_f, mpi_testany_);
+ALIAS(MPI_Testany_f08, mpi_testany_);
+ALIAS(ompi_testany_f, mpi_testany_);
+
+int mpiox_wrap_Testsome(int incount, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses);
+void mpi_testsome_(MPI_Fint *incount, MPI_Fint *requests, MPI_Fint *outcount, MPI_Fint *indices, MPI_Fint *statuses,
+    MPI_Fint *ierror);
+EXPORT void mpi_testsome_(MPI_Fint *incount, MPI_Fint *requests, MPI_Fint *outcount, MPI_Fint *indices,
+    MPI_Fint *statuses, MPI_Fint *ierror)
+{
+    int result;
+    MPI_Request *c_requests = mpiox_fortran_requests(requests, *incount);
+    if (c_requests == NULL)
+        return mpiox_fortran_result(ierror, MPI_ERR_NO_MEM);
+    int c_outcount = 0;
+    MPI_Status *c_statuses = mpiox_fortran_statuses(statuses, *incount);
+
+    result = mpiox_wrap_Testsome((int)*incount, c_requests, &c_outcount, indices, c_statuses);
+    mpiox_fortran_requests_back(c_requests, requests, *incount);
+    *outcount = (MPI_Fint)c_outcount;
+    for (int i = 0; c_outcount != MPI_UNDEFINED && i < c_outcount; i++)
+        indices[i] = mpiox_fortran_index(indices[i]);
+    mpiox_fortran_statuses_back(c_statuses, statuses, *incount);
+    mpiox_fortran_result(ierror, result);
+}
+ALIAS(mpi_testsome, mpi_testsome_);
+ALIAS(mpi_testsome__, mpi_testsome_);
+ALIAS(MPI_TESTSOME, mpi_testsome_);
+ALIAS(MPI_Testsome_f, mpi_testsome_);
+ALIAS(MPI_Testsome_f08, mpi_testsome_);
+ALIAS(ompi_testsome_f, mpi_testsome_);
+
+int mpiox_wrap_Request_get_status(MPI_Request request, int *flag, MPI_Status *status);
+void mpi_request_get_status_(MPI_Fint *request, MPI_Fint *flag, MPI_Fint *status, MPI_Fint *ierror);
+EXPORT void mpi_request_get_status_(MPI_Fint *request, MPI_Fint *flag, MPI_Fint *status, MPI_Fint *ierror)
+{
+    int result;
+    int c_flag = 0;
+    MPI_Status c_status;
+
+    if (!mpiox_fortran_status_ignored(status))
+        PMPI_Status_f2c(status, &c_status);
+
+    result = mpiox_wrap_Request_get_status(PMPI_Request_f2c(*request), &c_flag,
+        mpiox_fortran_status_ignored(status) ? MPI_STATUS_IGNORE : &c_status);
+    if (result == MPI_SUCCESS)
+        *flag = c_flag != 0;
+    if (result == MPI_SUCCESS && !mpiox_fortran_status_ignored(status))
+        PMPI_Status_c2f(&c_status, status);
+    mpiox_fortran_result(ierror, result);
+}
+ALIAS(mpi_request_get_status, mpi_request_get_status_);
+ALIAS(mpi_request_get_status__, mpi_request_get_status_);
+ALIAS(MPI_REQUEST_GET_STATUS, mpi_request_get_status_);
+ALIAS(MPI_Request_get_status_f, mpi_request_get_status_);
+ALIAS(MPI_Request_get_status_f08, mpi_request_get_status_);
+ALIAS(ompi_request_get_status_f, mpi_request_get_status_);
+
 #else
 typedef int mpiox_fortran_not_needed;
 #endif

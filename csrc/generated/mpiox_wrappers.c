@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "mpiox_calls.h"
+#include "mpiox_completion.h"
 #include "mpiox_file.h"
 #include "mpiox_file_access.h"
 
@@ -81,6 +82,18 @@ enum {
     CALL_FILE_F2C,
     CALL_FILE_TOINT,
     CALL_FILE_FROMINT,
+    CALL_WAIT,
+    CALL_WAITALL,
+    CALL_WAITANY,
+    CALL_WAITSOME,
+    CALL_TEST,
+    CALL_TESTALL,
+    CALL_TESTANY,
+    CALL_TESTSOME,
+    CALL_REQUEST_GET_STATUS,
+    CALL_REQUEST_GET_STATUS_ALL,
+    CALL_REQUEST_GET_STATUS_ANY,
+    CALL_REQUEST_GET_STATUS_SOME,
     CALLS
 };
 
@@ -149,6 +162,18 @@ static const char *const call_names[CALLS] = {
     "MPI_File_f2c",
     "MPI_File_toint",
     "MPI_File_fromint",
+    "MPI_Wait",
+    "MPI_Waitall",
+    "MPI_Waitany",
+    "MPI_Waitsome",
+    "MPI_Test",
+    "MPI_Testall",
+    "MPI_Testany",
+    "MPI_Testsome",
+    "MPI_Request_get_status",
+    "MPI_Request_get_status_all",
+    "MPI_Request_get_status_any",
+    "MPI_Request_get_status_some",
 };
 
 static atomic_int_least64_t calls[CALLS];
@@ -344,7 +369,7 @@ HIDDEN int mpiox_wrap_File_get_view(MPI_File fh, MPI_Offset *disp, MPI_Datatype 
     char *datarep)
 {
     COUNT(FILE_GET_VIEW);
-    return PMPI_File_get_view(fh, disp, etype, filetype, datarep);
+    return mpiox_file_get_view(fh, disp, etype, filetype, datarep);
 }
 
 EXPORT int MPI_File_get_view(MPI_File fh, MPI_Offset *disp, MPI_Datatype *etype, MPI_Datatype *filetype, char *datarep)
@@ -409,7 +434,7 @@ int mpiox_wrap_File_seek(MPI_File fh, MPI_Offset offset, int whence);
 HIDDEN int mpiox_wrap_File_seek(MPI_File fh, MPI_Offset offset, int whence)
 {
     COUNT(FILE_SEEK);
-    return PMPI_File_seek(fh, offset, whence);
+    return mpiox_file_seek(fh, offset, whence);
 }
 
 EXPORT int MPI_File_seek(MPI_File fh, MPI_Offset offset, int whence)
@@ -422,7 +447,7 @@ int mpiox_wrap_File_seek_shared(MPI_File fh, MPI_Offset offset, int whence);
 HIDDEN int mpiox_wrap_File_seek_shared(MPI_File fh, MPI_Offset offset, int whence)
 {
     COUNT(FILE_SEEK_SHARED);
-    return PMPI_File_seek_shared(fh, offset, whence);
+    return mpiox_file_seek_shared(fh, offset, whence);
 }
 
 EXPORT int MPI_File_seek_shared(MPI_File fh, MPI_Offset offset, int whence)
@@ -435,7 +460,7 @@ int mpiox_wrap_File_get_position(MPI_File fh, MPI_Offset *offset);
 HIDDEN int mpiox_wrap_File_get_position(MPI_File fh, MPI_Offset *offset)
 {
     COUNT(FILE_GET_POSITION);
-    return PMPI_File_get_position(fh, offset);
+    return mpiox_file_get_position(fh, offset);
 }
 
 EXPORT int MPI_File_get_position(MPI_File fh, MPI_Offset *offset)
@@ -448,7 +473,7 @@ int mpiox_wrap_File_get_position_shared(MPI_File fh, MPI_Offset *offset);
 HIDDEN int mpiox_wrap_File_get_position_shared(MPI_File fh, MPI_Offset *offset)
 {
     COUNT(FILE_GET_POSITION_SHARED);
-    return PMPI_File_get_position_shared(fh, offset);
+    return mpiox_file_get_position_shared(fh, offset);
 }
 
 EXPORT int MPI_File_get_position_shared(MPI_File fh, MPI_Offset *offset)
@@ -461,7 +486,7 @@ int mpiox_wrap_File_get_byte_offset(MPI_File fh, MPI_Offset offset, MPI_Offset *
 HIDDEN int mpiox_wrap_File_get_byte_offset(MPI_File fh, MPI_Offset offset, MPI_Offset *disp)
 {
     COUNT(FILE_GET_BYTE_OFFSET);
-    return PMPI_File_get_byte_offset(fh, offset, disp);
+    return mpiox_file_get_byte_offset(fh, offset, disp);
 }
 
 EXPORT int MPI_File_get_byte_offset(MPI_File fh, MPI_Offset offset, MPI_Offset *disp)
@@ -475,8 +500,14 @@ int mpiox_wrap_File_read_at(MPI_File fh, MPI_Offset offset, void *buf, int count
 HIDDEN int mpiox_wrap_File_read_at(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype,
     MPI_Status *status)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = false, .collective = false, .explicit_offset = true, .offset = offset,
+        .buffer = buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_READ_AT);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_alone(fh, &call, status, &result))
+        return result;
     return PMPI_File_read_at(fh, offset, buf, count, datatype, status);
 }
 
@@ -494,7 +525,7 @@ HIDDEN int mpiox_wrap_File_read_at_all(MPI_File fh, MPI_Offset offset, void *buf
 {
     int result;
     const mpiox_file_call call = {
-        .write = false, .explicit_offset = true, .offset = offset,
+        .write = false, .collective = true, .explicit_offset = true, .offset = offset,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ_AT_ALL);
@@ -515,8 +546,14 @@ int mpiox_wrap_File_write_at(MPI_File fh, MPI_Offset offset, const void *buf, in
 HIDDEN int mpiox_wrap_File_write_at(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype,
     MPI_Status *status)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = true, .collective = false, .explicit_offset = true, .offset = offset,
+        .buffer = (void *)buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_WRITE_AT);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_alone(fh, &call, status, &result))
+        return result;
     return PMPI_File_write_at(fh, offset, buf, count, datatype, status);
 }
 
@@ -534,7 +571,7 @@ HIDDEN int mpiox_wrap_File_write_at_all(MPI_File fh, MPI_Offset offset, const vo
 {
     int result;
     const mpiox_file_call call = {
-        .write = true, .explicit_offset = true, .offset = offset,
+        .write = true, .collective = true, .explicit_offset = true, .offset = offset,
         .buffer = (void *)buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE_AT_ALL);
@@ -555,8 +592,14 @@ int mpiox_wrap_File_iread_at(MPI_File fh, MPI_Offset offset, void *buf, int coun
 HIDDEN int mpiox_wrap_File_iread_at(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype,
     MPI_Request *request)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = false, .collective = false, .explicit_offset = true, .offset = offset,
+        .buffer = buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_IREAD_AT);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_start(fh, &call, request, &result))
+        return result;
     return PMPI_File_iread_at(fh, offset, buf, count, datatype, request);
 }
 
@@ -572,8 +615,14 @@ int mpiox_wrap_File_iread_at_all(MPI_File fh, MPI_Offset offset, void *buf, int 
 HIDDEN int mpiox_wrap_File_iread_at_all(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype,
     MPI_Request *request)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = false, .collective = true, .explicit_offset = true, .offset = offset,
+        .buffer = buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_IREAD_AT_ALL);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_start_all(fh, &call, request, &result))
+        return result;
     return PMPI_File_iread_at_all(fh, offset, buf, count, datatype, request);
 }
 
@@ -589,8 +638,14 @@ int mpiox_wrap_File_iwrite_at(MPI_File fh, MPI_Offset offset, const void *buf, i
 HIDDEN int mpiox_wrap_File_iwrite_at(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype,
     MPI_Request *request)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = true, .collective = false, .explicit_offset = true, .offset = offset,
+        .buffer = (void *)buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_IWRITE_AT);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_start(fh, &call, request, &result))
+        return result;
     return PMPI_File_iwrite_at(fh, offset, buf, count, datatype, request);
 }
 
@@ -606,8 +661,14 @@ int mpiox_wrap_File_iwrite_at_all(MPI_File fh, MPI_Offset offset, const void *bu
 HIDDEN int mpiox_wrap_File_iwrite_at_all(MPI_File fh, MPI_Offset offset, const void *buf, int count,
     MPI_Datatype datatype, MPI_Request *request)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = true, .collective = true, .explicit_offset = true, .offset = offset,
+        .buffer = (void *)buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_IWRITE_AT_ALL);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_start_all(fh, &call, request, &result))
+        return result;
     return PMPI_File_iwrite_at_all(fh, offset, buf, count, datatype, request);
 }
 
@@ -621,8 +682,14 @@ int mpiox_wrap_File_read(MPI_File fh, void *buf, int count, MPI_Datatype datatyp
 
 HIDDEN int mpiox_wrap_File_read(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = false, .collective = false, .explicit_offset = false, .offset = 0,
+        .buffer = buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_READ);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_alone(fh, &call, status, &result))
+        return result;
     return PMPI_File_read(fh, buf, count, datatype, status);
 }
 
@@ -637,7 +704,7 @@ HIDDEN int mpiox_wrap_File_read_all(MPI_File fh, void *buf, int count, MPI_Datat
 {
     int result;
     const mpiox_file_call call = {
-        .write = false, .explicit_offset = false, .offset = 0,
+        .write = false, .collective = true, .explicit_offset = false, .offset = 0,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ_ALL);
@@ -655,8 +722,14 @@ int mpiox_wrap_File_write(MPI_File fh, const void *buf, int count, MPI_Datatype 
 
 HIDDEN int mpiox_wrap_File_write(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = true, .collective = false, .explicit_offset = false, .offset = 0,
+        .buffer = (void *)buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_WRITE);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_alone(fh, &call, status, &result))
+        return result;
     return PMPI_File_write(fh, buf, count, datatype, status);
 }
 
@@ -671,7 +744,7 @@ HIDDEN int mpiox_wrap_File_write_all(MPI_File fh, const void *buf, int count, MP
 {
     int result;
     const mpiox_file_call call = {
-        .write = true, .explicit_offset = false, .offset = 0,
+        .write = true, .collective = true, .explicit_offset = false, .offset = 0,
         .buffer = (void *)buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE_ALL);
@@ -689,8 +762,14 @@ int mpiox_wrap_File_iread(MPI_File fh, void *buf, int count, MPI_Datatype dataty
 
 HIDDEN int mpiox_wrap_File_iread(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = false, .collective = false, .explicit_offset = false, .offset = 0,
+        .buffer = buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_IREAD);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_start(fh, &call, request, &result))
+        return result;
     return PMPI_File_iread(fh, buf, count, datatype, request);
 }
 
@@ -703,8 +782,14 @@ int mpiox_wrap_File_iread_all(MPI_File fh, void *buf, int count, MPI_Datatype da
 
 HIDDEN int mpiox_wrap_File_iread_all(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = false, .collective = true, .explicit_offset = false, .offset = 0,
+        .buffer = buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_IREAD_ALL);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_start_all(fh, &call, request, &result))
+        return result;
     return PMPI_File_iread_all(fh, buf, count, datatype, request);
 }
 
@@ -717,8 +802,14 @@ int mpiox_wrap_File_iwrite(MPI_File fh, const void *buf, int count, MPI_Datatype
 
 HIDDEN int mpiox_wrap_File_iwrite(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = true, .collective = false, .explicit_offset = false, .offset = 0,
+        .buffer = (void *)buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_IWRITE);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_start(fh, &call, request, &result))
+        return result;
     return PMPI_File_iwrite(fh, buf, count, datatype, request);
 }
 
@@ -732,8 +823,14 @@ int mpiox_wrap_File_iwrite_all(MPI_File fh, const void *buf, int count, MPI_Data
 HIDDEN int mpiox_wrap_File_iwrite_all(MPI_File fh, const void *buf, int count, MPI_Datatype datatype,
     MPI_Request *request)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = true, .collective = true, .explicit_offset = false, .offset = 0,
+        .buffer = (void *)buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_IWRITE_ALL);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_start_all(fh, &call, request, &result))
+        return result;
     return PMPI_File_iwrite_all(fh, buf, count, datatype, request);
 }
 
@@ -746,8 +843,14 @@ int mpiox_wrap_File_read_shared(MPI_File fh, void *buf, int count, MPI_Datatype 
 
 HIDDEN int mpiox_wrap_File_read_shared(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = false, .collective = false, .explicit_offset = false, .offset = 0,
+        .buffer = buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_READ_SHARED);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_shared(fh, &call, status, &result))
+        return result;
     return PMPI_File_read_shared(fh, buf, count, datatype, status);
 }
 
@@ -761,8 +864,14 @@ int mpiox_wrap_File_write_shared(MPI_File fh, const void *buf, int count, MPI_Da
 HIDDEN int mpiox_wrap_File_write_shared(MPI_File fh, const void *buf, int count, MPI_Datatype datatype,
     MPI_Status *status)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = true, .collective = false, .explicit_offset = false, .offset = 0,
+        .buffer = (void *)buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_WRITE_SHARED);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_shared(fh, &call, status, &result))
+        return result;
     return PMPI_File_write_shared(fh, buf, count, datatype, status);
 }
 
@@ -775,8 +884,14 @@ int mpiox_wrap_File_iread_shared(MPI_File fh, void *buf, int count, MPI_Datatype
 
 HIDDEN int mpiox_wrap_File_iread_shared(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = false, .collective = false, .explicit_offset = false, .offset = 0,
+        .buffer = buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_IREAD_SHARED);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_shared_start(fh, &call, request, &result))
+        return result;
     return PMPI_File_iread_shared(fh, buf, count, datatype, request);
 }
 
@@ -790,8 +905,14 @@ int mpiox_wrap_File_iwrite_shared(MPI_File fh, const void *buf, int count, MPI_D
 HIDDEN int mpiox_wrap_File_iwrite_shared(MPI_File fh, const void *buf, int count, MPI_Datatype datatype,
     MPI_Request *request)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = true, .collective = false, .explicit_offset = false, .offset = 0,
+        .buffer = (void *)buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_IWRITE_SHARED);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_shared_start(fh, &call, request, &result))
+        return result;
     return PMPI_File_iwrite_shared(fh, buf, count, datatype, request);
 }
 
@@ -804,8 +925,14 @@ int mpiox_wrap_File_read_ordered(MPI_File fh, void *buf, int count, MPI_Datatype
 
 HIDDEN int mpiox_wrap_File_read_ordered(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = false, .collective = true, .explicit_offset = false, .offset = 0,
+        .buffer = buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_READ_ORDERED);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_ordered(fh, &call, status, &result))
+        return result;
     return PMPI_File_read_ordered(fh, buf, count, datatype, status);
 }
 
@@ -819,8 +946,14 @@ int mpiox_wrap_File_write_ordered(MPI_File fh, const void *buf, int count, MPI_D
 HIDDEN int mpiox_wrap_File_write_ordered(MPI_File fh, const void *buf, int count, MPI_Datatype datatype,
     MPI_Status *status)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = true, .collective = true, .explicit_offset = false, .offset = 0,
+        .buffer = (void *)buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_WRITE_ORDERED);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_ordered(fh, &call, status, &result))
+        return result;
     return PMPI_File_write_ordered(fh, buf, count, datatype, status);
 }
 
@@ -836,7 +969,7 @@ HIDDEN int mpiox_wrap_File_read_at_all_begin(MPI_File fh, MPI_Offset offset, voi
 {
     int result;
     const mpiox_file_call call = {
-        .write = false, .explicit_offset = true, .offset = offset,
+        .write = false, .collective = true, .explicit_offset = true, .offset = offset,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ_AT_ALL_BEGIN);
@@ -857,7 +990,7 @@ HIDDEN int mpiox_wrap_File_read_at_all_end(MPI_File fh, void *buf, MPI_Status *s
     int result;
 
     COUNT(FILE_READ_AT_ALL_END);
-    if (mpiox_file_access_end(fh, false, true, status, &result))
+    if (mpiox_file_access_end(fh, false, MPIOX_SPLIT_AT, status, &result))
         return result;
     return PMPI_File_read_at_all_end(fh, buf, status);
 }
@@ -875,7 +1008,7 @@ HIDDEN int mpiox_wrap_File_write_at_all_begin(MPI_File fh, MPI_Offset offset, co
 {
     int result;
     const mpiox_file_call call = {
-        .write = true, .explicit_offset = true, .offset = offset,
+        .write = true, .collective = true, .explicit_offset = true, .offset = offset,
         .buffer = (void *)buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE_AT_ALL_BEGIN);
@@ -897,7 +1030,7 @@ HIDDEN int mpiox_wrap_File_write_at_all_end(MPI_File fh, const void *buf, MPI_St
     int result;
 
     COUNT(FILE_WRITE_AT_ALL_END);
-    if (mpiox_file_access_end(fh, true, true, status, &result))
+    if (mpiox_file_access_end(fh, true, MPIOX_SPLIT_AT, status, &result))
         return result;
     return PMPI_File_write_at_all_end(fh, buf, status);
 }
@@ -913,7 +1046,7 @@ HIDDEN int mpiox_wrap_File_read_all_begin(MPI_File fh, void *buf, int count, MPI
 {
     int result;
     const mpiox_file_call call = {
-        .write = false, .explicit_offset = false, .offset = 0,
+        .write = false, .collective = true, .explicit_offset = false, .offset = 0,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ_ALL_BEGIN);
@@ -934,7 +1067,7 @@ HIDDEN int mpiox_wrap_File_read_all_end(MPI_File fh, void *buf, MPI_Status *stat
     int result;
 
     COUNT(FILE_READ_ALL_END);
-    if (mpiox_file_access_end(fh, false, false, status, &result))
+    if (mpiox_file_access_end(fh, false, MPIOX_SPLIT_POINTER, status, &result))
         return result;
     return PMPI_File_read_all_end(fh, buf, status);
 }
@@ -950,7 +1083,7 @@ HIDDEN int mpiox_wrap_File_write_all_begin(MPI_File fh, const void *buf, int cou
 {
     int result;
     const mpiox_file_call call = {
-        .write = true, .explicit_offset = false, .offset = 0,
+        .write = true, .collective = true, .explicit_offset = false, .offset = 0,
         .buffer = (void *)buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE_ALL_BEGIN);
@@ -971,7 +1104,7 @@ HIDDEN int mpiox_wrap_File_write_all_end(MPI_File fh, const void *buf, MPI_Statu
     int result;
 
     COUNT(FILE_WRITE_ALL_END);
-    if (mpiox_file_access_end(fh, true, false, status, &result))
+    if (mpiox_file_access_end(fh, true, MPIOX_SPLIT_POINTER, status, &result))
         return result;
     return PMPI_File_write_all_end(fh, buf, status);
 }
@@ -985,8 +1118,14 @@ int mpiox_wrap_File_read_ordered_begin(MPI_File fh, void *buf, int count, MPI_Da
 
 HIDDEN int mpiox_wrap_File_read_ordered_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = false, .collective = true, .explicit_offset = false, .offset = 0,
+        .buffer = buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_READ_ORDERED_BEGIN);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_ordered_begin(fh, &call, &result))
+        return result;
     return PMPI_File_read_ordered_begin(fh, buf, count, datatype);
 }
 
@@ -999,7 +1138,11 @@ int mpiox_wrap_File_read_ordered_end(MPI_File fh, void *buf, MPI_Status *status)
 
 HIDDEN int mpiox_wrap_File_read_ordered_end(MPI_File fh, void *buf, MPI_Status *status)
 {
+    int result;
+
     COUNT(FILE_READ_ORDERED_END);
+    if (mpiox_file_access_end(fh, false, MPIOX_SPLIT_ORDERED, status, &result))
+        return result;
     return PMPI_File_read_ordered_end(fh, buf, status);
 }
 
@@ -1012,8 +1155,14 @@ int mpiox_wrap_File_write_ordered_begin(MPI_File fh, const void *buf, int count,
 
 HIDDEN int mpiox_wrap_File_write_ordered_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = true, .collective = true, .explicit_offset = false, .offset = 0,
+        .buffer = (void *)buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_WRITE_ORDERED_BEGIN);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_ordered_begin(fh, &call, &result))
+        return result;
     return PMPI_File_write_ordered_begin(fh, buf, count, datatype);
 }
 
@@ -1026,7 +1175,11 @@ int mpiox_wrap_File_write_ordered_end(MPI_File fh, const void *buf, MPI_Status *
 
 HIDDEN int mpiox_wrap_File_write_ordered_end(MPI_File fh, const void *buf, MPI_Status *status)
 {
+    int result;
+
     COUNT(FILE_WRITE_ORDERED_END);
+    if (mpiox_file_access_end(fh, true, MPIOX_SPLIT_ORDERED, status, &result))
+        return result;
     return PMPI_File_write_ordered_end(fh, buf, status);
 }
 
@@ -1114,6 +1267,123 @@ EXPORT MPI_File MPI_File_f2c(MPI_Fint file)
     return mpiox_wrap_File_f2c(file);
 }
 
+int mpiox_wrap_Wait(MPI_Request *request, MPI_Status *status);
+
+HIDDEN int mpiox_wrap_Wait(MPI_Request *request, MPI_Status *status)
+{
+    COUNT(WAIT);
+    return mpiox_wait(request, status);
+}
+
+EXPORT int MPI_Wait(MPI_Request *request, MPI_Status *status)
+{
+    return mpiox_wrap_Wait(request, status);
+}
+
+int mpiox_wrap_Waitall(int count, MPI_Request *requests, MPI_Status *statuses);
+
+HIDDEN int mpiox_wrap_Waitall(int count, MPI_Request *requests, MPI_Status *statuses)
+{
+    COUNT(WAITALL);
+    return mpiox_waitall(count, requests, statuses);
+}
+
+EXPORT int MPI_Waitall(int count, MPI_Request *requests, MPI_Status *statuses)
+{
+    return mpiox_wrap_Waitall(count, requests, statuses);
+}
+
+int mpiox_wrap_Waitany(int count, MPI_Request *requests, int *index, MPI_Status *status);
+
+HIDDEN int mpiox_wrap_Waitany(int count, MPI_Request *requests, int *index, MPI_Status *status)
+{
+    COUNT(WAITANY);
+    return mpiox_waitany(count, requests, index, status);
+}
+
+EXPORT int MPI_Waitany(int count, MPI_Request *requests, int *index, MPI_Status *status)
+{
+    return mpiox_wrap_Waitany(count, requests, index, status);
+}
+
+int mpiox_wrap_Waitsome(int incount, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses);
+
+HIDDEN int mpiox_wrap_Waitsome(int incount, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
+{
+    COUNT(WAITSOME);
+    return mpiox_waitsome(incount, requests, outcount, indices, statuses);
+}
+
+EXPORT int MPI_Waitsome(int incount, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
+{
+    return mpiox_wrap_Waitsome(incount, requests, outcount, indices, statuses);
+}
+
+int mpiox_wrap_Test(MPI_Request *request, int *flag, MPI_Status *status);
+
+HIDDEN int mpiox_wrap_Test(MPI_Request *request, int *flag, MPI_Status *status)
+{
+    COUNT(TEST);
+    return mpiox_test(request, flag, status);
+}
+
+EXPORT int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
+{
+    return mpiox_wrap_Test(request, flag, status);
+}
+
+int mpiox_wrap_Testall(int count, MPI_Request *requests, int *flag, MPI_Status *statuses);
+
+HIDDEN int mpiox_wrap_Testall(int count, MPI_Request *requests, int *flag, MPI_Status *statuses)
+{
+    COUNT(TESTALL);
+    return mpiox_testall(count, requests, flag, statuses);
+}
+
+EXPORT int MPI_Testall(int count, MPI_Request *requests, int *flag, MPI_Status *statuses)
+{
+    return mpiox_wrap_Testall(count, requests, flag, statuses);
+}
+
+int mpiox_wrap_Testany(int count, MPI_Request *requests, int *index, int *flag, MPI_Status *status);
+
+HIDDEN int mpiox_wrap_Testany(int count, MPI_Request *requests, int *index, int *flag, MPI_Status *status)
+{
+    COUNT(TESTANY);
+    return mpiox_testany(count, requests, index, flag, status);
+}
+
+EXPORT int MPI_Testany(int count, MPI_Request *requests, int *index, int *flag, MPI_Status *status)
+{
+    return mpiox_wrap_Testany(count, requests, index, flag, status);
+}
+
+int mpiox_wrap_Testsome(int incount, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses);
+
+HIDDEN int mpiox_wrap_Testsome(int incount, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
+{
+    COUNT(TESTSOME);
+    return mpiox_testsome(incount, requests, outcount, indices, statuses);
+}
+
+EXPORT int MPI_Testsome(int incount, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
+{
+    return mpiox_wrap_Testsome(incount, requests, outcount, indices, statuses);
+}
+
+int mpiox_wrap_Request_get_status(MPI_Request request, int *flag, MPI_Status *status);
+
+HIDDEN int mpiox_wrap_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
+{
+    COUNT(REQUEST_GET_STATUS);
+    return mpiox_request_get_status(request, flag, status);
+}
+
+EXPORT int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
+{
+    return mpiox_wrap_Request_get_status(request, flag, status);
+}
+
 #if MPI_VERSION >= 4 /* large counts */
 
 int mpiox_wrap_Register_datarep_c(const char *datarep, MPI_Datarep_conversion_function_c *read_conversion_fn,
@@ -1155,8 +1425,14 @@ int mpiox_wrap_File_read_at_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Cou
 HIDDEN int mpiox_wrap_File_read_at_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Status *status)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = false, .collective = false, .explicit_offset = true, .offset = offset,
+        .buffer = buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_READ_AT);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_alone(fh, &call, status, &result))
+        return result;
     return PMPI_File_read_at_c(fh, offset, buf, count, datatype, status);
 }
 
@@ -1174,7 +1450,7 @@ HIDDEN int mpiox_wrap_File_read_at_all_c(MPI_File fh, MPI_Offset offset, void *b
 {
     int result;
     const mpiox_file_call call = {
-        .write = false, .explicit_offset = true, .offset = offset,
+        .write = false, .collective = true, .explicit_offset = true, .offset = offset,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ_AT_ALL);
@@ -1195,8 +1471,14 @@ int mpiox_wrap_File_write_at_c(MPI_File fh, MPI_Offset offset, const void *buf, 
 HIDDEN int mpiox_wrap_File_write_at_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count,
     MPI_Datatype datatype, MPI_Status *status)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = true, .collective = false, .explicit_offset = true, .offset = offset,
+        .buffer = (void *)buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_WRITE_AT);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_alone(fh, &call, status, &result))
+        return result;
     return PMPI_File_write_at_c(fh, offset, buf, count, datatype, status);
 }
 
@@ -1214,7 +1496,7 @@ HIDDEN int mpiox_wrap_File_write_at_all_c(MPI_File fh, MPI_Offset offset, const 
 {
     int result;
     const mpiox_file_call call = {
-        .write = true, .explicit_offset = true, .offset = offset,
+        .write = true, .collective = true, .explicit_offset = true, .offset = offset,
         .buffer = (void *)buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE_AT_ALL);
@@ -1235,8 +1517,14 @@ int mpiox_wrap_File_iread_at_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Co
 HIDDEN int mpiox_wrap_File_iread_at_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count,
     MPI_Datatype datatype, MPI_Request *request)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = false, .collective = false, .explicit_offset = true, .offset = offset,
+        .buffer = buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_IREAD_AT);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_start(fh, &call, request, &result))
+        return result;
     return PMPI_File_iread_at_c(fh, offset, buf, count, datatype, request);
 }
 
@@ -1252,8 +1540,14 @@ int mpiox_wrap_File_iread_at_all_c(MPI_File fh, MPI_Offset offset, void *buf, MP
 HIDDEN int mpiox_wrap_File_iread_at_all_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count,
     MPI_Datatype datatype, MPI_Request *request)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = false, .collective = true, .explicit_offset = true, .offset = offset,
+        .buffer = buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_IREAD_AT_ALL);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_start_all(fh, &call, request, &result))
+        return result;
     return PMPI_File_iread_at_all_c(fh, offset, buf, count, datatype, request);
 }
 
@@ -1269,8 +1563,14 @@ int mpiox_wrap_File_iwrite_at_c(MPI_File fh, MPI_Offset offset, const void *buf,
 HIDDEN int mpiox_wrap_File_iwrite_at_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count,
     MPI_Datatype datatype, MPI_Request *request)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = true, .collective = false, .explicit_offset = true, .offset = offset,
+        .buffer = (void *)buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_IWRITE_AT);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_start(fh, &call, request, &result))
+        return result;
     return PMPI_File_iwrite_at_c(fh, offset, buf, count, datatype, request);
 }
 
@@ -1286,8 +1586,14 @@ int mpiox_wrap_File_iwrite_at_all_c(MPI_File fh, MPI_Offset offset, const void *
 HIDDEN int mpiox_wrap_File_iwrite_at_all_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count,
     MPI_Datatype datatype, MPI_Request *request)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = true, .collective = true, .explicit_offset = true, .offset = offset,
+        .buffer = (void *)buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_IWRITE_AT_ALL);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_start_all(fh, &call, request, &result))
+        return result;
     return PMPI_File_iwrite_at_all_c(fh, offset, buf, count, datatype, request);
 }
 
@@ -1301,8 +1607,14 @@ int mpiox_wrap_File_read_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype
 
 HIDDEN int mpiox_wrap_File_read_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = false, .collective = false, .explicit_offset = false, .offset = 0,
+        .buffer = buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_READ);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_alone(fh, &call, status, &result))
+        return result;
     return PMPI_File_read_c(fh, buf, count, datatype, status);
 }
 
@@ -1318,7 +1630,7 @@ HIDDEN int mpiox_wrap_File_read_all_c(MPI_File fh, void *buf, MPI_Count count, M
 {
     int result;
     const mpiox_file_call call = {
-        .write = false, .explicit_offset = false, .offset = 0,
+        .write = false, .collective = true, .explicit_offset = false, .offset = 0,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ_ALL);
@@ -1337,8 +1649,14 @@ int mpiox_wrap_File_write_c(MPI_File fh, const void *buf, MPI_Count count, MPI_D
 HIDDEN int mpiox_wrap_File_write_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Status *status)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = true, .collective = false, .explicit_offset = false, .offset = 0,
+        .buffer = (void *)buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_WRITE);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_alone(fh, &call, status, &result))
+        return result;
     return PMPI_File_write_c(fh, buf, count, datatype, status);
 }
 
@@ -1355,7 +1673,7 @@ HIDDEN int mpiox_wrap_File_write_all_c(MPI_File fh, const void *buf, MPI_Count c
 {
     int result;
     const mpiox_file_call call = {
-        .write = true, .explicit_offset = false, .offset = 0,
+        .write = true, .collective = true, .explicit_offset = false, .offset = 0,
         .buffer = (void *)buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE_ALL);
@@ -1374,8 +1692,14 @@ int mpiox_wrap_File_iread_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatyp
 
 HIDDEN int mpiox_wrap_File_iread_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = false, .collective = false, .explicit_offset = false, .offset = 0,
+        .buffer = buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_IREAD);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_start(fh, &call, request, &result))
+        return result;
     return PMPI_File_iread_c(fh, buf, count, datatype, request);
 }
 
@@ -1389,8 +1713,14 @@ int mpiox_wrap_File_iread_all_c(MPI_File fh, void *buf, MPI_Count count, MPI_Dat
 HIDDEN int mpiox_wrap_File_iread_all_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Request *request)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = false, .collective = true, .explicit_offset = false, .offset = 0,
+        .buffer = buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_IREAD_ALL);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_start_all(fh, &call, request, &result))
+        return result;
     return PMPI_File_iread_all_c(fh, buf, count, datatype, request);
 }
 
@@ -1405,8 +1735,14 @@ int mpiox_wrap_File_iwrite_c(MPI_File fh, const void *buf, MPI_Count count, MPI_
 HIDDEN int mpiox_wrap_File_iwrite_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Request *request)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = true, .collective = false, .explicit_offset = false, .offset = 0,
+        .buffer = (void *)buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_IWRITE);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_start(fh, &call, request, &result))
+        return result;
     return PMPI_File_iwrite_c(fh, buf, count, datatype, request);
 }
 
@@ -1421,8 +1757,14 @@ int mpiox_wrap_File_iwrite_all_c(MPI_File fh, const void *buf, MPI_Count count, 
 HIDDEN int mpiox_wrap_File_iwrite_all_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Request *request)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = true, .collective = true, .explicit_offset = false, .offset = 0,
+        .buffer = (void *)buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_IWRITE_ALL);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_start_all(fh, &call, request, &result))
+        return result;
     return PMPI_File_iwrite_all_c(fh, buf, count, datatype, request);
 }
 
@@ -1437,8 +1779,14 @@ int mpiox_wrap_File_read_shared_c(MPI_File fh, void *buf, MPI_Count count, MPI_D
 HIDDEN int mpiox_wrap_File_read_shared_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Status *status)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = false, .collective = false, .explicit_offset = false, .offset = 0,
+        .buffer = buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_READ_SHARED);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_shared(fh, &call, status, &result))
+        return result;
     return PMPI_File_read_shared_c(fh, buf, count, datatype, status);
 }
 
@@ -1453,8 +1801,14 @@ int mpiox_wrap_File_write_shared_c(MPI_File fh, const void *buf, MPI_Count count
 HIDDEN int mpiox_wrap_File_write_shared_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Status *status)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = true, .collective = false, .explicit_offset = false, .offset = 0,
+        .buffer = (void *)buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_WRITE_SHARED);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_shared(fh, &call, status, &result))
+        return result;
     return PMPI_File_write_shared_c(fh, buf, count, datatype, status);
 }
 
@@ -1470,8 +1824,14 @@ int mpiox_wrap_File_iread_shared_c(MPI_File fh, void *buf, MPI_Count count, MPI_
 HIDDEN int mpiox_wrap_File_iread_shared_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Request *request)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = false, .collective = false, .explicit_offset = false, .offset = 0,
+        .buffer = buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_IREAD_SHARED);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_shared_start(fh, &call, request, &result))
+        return result;
     return PMPI_File_iread_shared_c(fh, buf, count, datatype, request);
 }
 
@@ -1486,8 +1846,14 @@ int mpiox_wrap_File_iwrite_shared_c(MPI_File fh, const void *buf, MPI_Count coun
 HIDDEN int mpiox_wrap_File_iwrite_shared_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Request *request)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = true, .collective = false, .explicit_offset = false, .offset = 0,
+        .buffer = (void *)buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_IWRITE_SHARED);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_shared_start(fh, &call, request, &result))
+        return result;
     return PMPI_File_iwrite_shared_c(fh, buf, count, datatype, request);
 }
 
@@ -1502,8 +1868,14 @@ int mpiox_wrap_File_read_ordered_c(MPI_File fh, void *buf, MPI_Count count, MPI_
 HIDDEN int mpiox_wrap_File_read_ordered_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Status *status)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = false, .collective = true, .explicit_offset = false, .offset = 0,
+        .buffer = buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_READ_ORDERED);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_ordered(fh, &call, status, &result))
+        return result;
     return PMPI_File_read_ordered_c(fh, buf, count, datatype, status);
 }
 
@@ -1518,8 +1890,14 @@ int mpiox_wrap_File_write_ordered_c(MPI_File fh, const void *buf, MPI_Count coun
 HIDDEN int mpiox_wrap_File_write_ordered_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Status *status)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = true, .collective = true, .explicit_offset = false, .offset = 0,
+        .buffer = (void *)buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_WRITE_ORDERED);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_ordered(fh, &call, status, &result))
+        return result;
     return PMPI_File_write_ordered_c(fh, buf, count, datatype, status);
 }
 
@@ -1537,7 +1915,7 @@ HIDDEN int mpiox_wrap_File_read_at_all_begin_c(MPI_File fh, MPI_Offset offset, v
 {
     int result;
     const mpiox_file_call call = {
-        .write = false, .explicit_offset = true, .offset = offset,
+        .write = false, .collective = true, .explicit_offset = true, .offset = offset,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ_AT_ALL_BEGIN);
@@ -1560,7 +1938,7 @@ HIDDEN int mpiox_wrap_File_write_at_all_begin_c(MPI_File fh, MPI_Offset offset, 
 {
     int result;
     const mpiox_file_call call = {
-        .write = true, .explicit_offset = true, .offset = offset,
+        .write = true, .collective = true, .explicit_offset = true, .offset = offset,
         .buffer = (void *)buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE_AT_ALL_BEGIN);
@@ -1581,7 +1959,7 @@ HIDDEN int mpiox_wrap_File_read_all_begin_c(MPI_File fh, void *buf, MPI_Count co
 {
     int result;
     const mpiox_file_call call = {
-        .write = false, .explicit_offset = false, .offset = 0,
+        .write = false, .collective = true, .explicit_offset = false, .offset = 0,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ_ALL_BEGIN);
@@ -1601,7 +1979,7 @@ HIDDEN int mpiox_wrap_File_write_all_begin_c(MPI_File fh, const void *buf, MPI_C
 {
     int result;
     const mpiox_file_call call = {
-        .write = true, .explicit_offset = false, .offset = 0,
+        .write = true, .collective = true, .explicit_offset = false, .offset = 0,
         .buffer = (void *)buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE_ALL_BEGIN);
@@ -1619,8 +1997,14 @@ int mpiox_wrap_File_read_ordered_begin_c(MPI_File fh, void *buf, MPI_Count count
 
 HIDDEN int mpiox_wrap_File_read_ordered_begin_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = false, .collective = true, .explicit_offset = false, .offset = 0,
+        .buffer = buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_READ_ORDERED_BEGIN);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_ordered_begin(fh, &call, &result))
+        return result;
     return PMPI_File_read_ordered_begin_c(fh, buf, count, datatype);
 }
 
@@ -1633,8 +2017,14 @@ int mpiox_wrap_File_write_ordered_begin_c(MPI_File fh, const void *buf, MPI_Coun
 
 HIDDEN int mpiox_wrap_File_write_ordered_begin_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype)
 {
+    int result;
+    const mpiox_file_call call = {
+        .write = true, .collective = true, .explicit_offset = false, .offset = 0,
+        .buffer = (void *)buf, .count = count, .datatype = datatype};
+
     COUNT(FILE_WRITE_ORDERED_BEGIN);
-    mpiox_file_note_native(fh);
+    if (mpiox_file_access_ordered_begin(fh, &call, &result))
+        return result;
     return PMPI_File_write_ordered_begin_c(fh, buf, count, datatype);
 }
 
@@ -1675,6 +2065,60 @@ HIDDEN MPI_File mpiox_wrap_File_fromint(int file)
 EXPORT MPI_File MPI_File_fromint(int file)
 {
     return mpiox_wrap_File_fromint(file);
+}
+
+extern int PMPI_Request_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses);
+extern int MPI_Request_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses);
+int mpiox_wrap_Request_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses);
+
+HIDDEN int mpiox_wrap_Request_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses)
+{
+    COUNT(REQUEST_GET_STATUS_ALL);
+    return mpiox_request_get_status_all(count, requests, flag, statuses);
+}
+
+EXPORT int MPI_Request_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses)
+{
+    return mpiox_wrap_Request_get_status_all(count, requests, flag, statuses);
+}
+
+extern int PMPI_Request_get_status_any(int count, const MPI_Request *requests, int *index, int *flag,
+    MPI_Status *status);
+extern int MPI_Request_get_status_any(int count, const MPI_Request *requests, int *index, int *flag,
+    MPI_Status *status);
+int mpiox_wrap_Request_get_status_any(int count, const MPI_Request *requests, int *index, int *flag,
+    MPI_Status *status);
+
+HIDDEN int mpiox_wrap_Request_get_status_any(int count, const MPI_Request *requests, int *index, int *flag,
+    MPI_Status *status)
+{
+    COUNT(REQUEST_GET_STATUS_ANY);
+    return mpiox_request_get_status_any(count, requests, index, flag, status);
+}
+
+EXPORT int MPI_Request_get_status_any(int count, const MPI_Request *requests, int *index, int *flag, MPI_Status *status)
+{
+    return mpiox_wrap_Request_get_status_any(count, requests, index, flag, status);
+}
+
+extern int PMPI_Request_get_status_some(int incount, const MPI_Request *requests, int *outcount, int *indices,
+    MPI_Status *statuses);
+extern int MPI_Request_get_status_some(int incount, const MPI_Request *requests, int *outcount, int *indices,
+    MPI_Status *statuses);
+int mpiox_wrap_Request_get_status_some(int incount, const MPI_Request *requests, int *outcount, int *indices,
+    MPI_Status *statuses);
+
+HIDDEN int mpiox_wrap_Request_get_status_some(int incount, const MPI_Request *requests, int *outcount, int *indices,
+    MPI_Status *statuses)
+{
+    COUNT(REQUEST_GET_STATUS_SOME);
+    return mpiox_request_get_status_some(incount, requests, outcount, indices, statuses);
+}
+
+EXPORT int MPI_Request_get_status_some(int incount, const MPI_Request *requests, int *outcount, int *indices,
+    MPI_Status *statuses)
+{
+    return mpiox_wrap_Request_get_status_some(incount, requests, outcount, indices, statuses);
 }
 
 #endif

@@ -7,7 +7,7 @@
  * and bad values are ignored, as MPI says, AND reported once per process with the nearest valid name.
  *
  * romio_cb_write / romio_cb_read = disable mean what they mean to ROMIO: collectives of that direction are carried out
- * as independent accesses, by the MPI library; this library then takes no part in them.
+ * as independent accesses, without exchange.
  */
 #ifndef MPIOX_HINTS_H
 #define MPIOX_HINTS_H
@@ -28,6 +28,8 @@ typedef enum mpiox_exchange_mode {
     MPIOX_EXCHANGE_AUTO = 0, MPIOX_EXCHANGE_TWO_PHASE, MPIOX_EXCHANGE_DIRECT
 } mpiox_exchange_mode;
 
+typedef enum mpiox_backend { MPIOX_BACKEND_AUTO = 0, MPIOX_BACKEND_POSIX, MPIOX_BACKEND_IO_URING } mpiox_backend;
+
 typedef enum mpiox_io_rank { MPIOX_IO_ANY = 0, MPIOX_IO_OWNER } mpiox_io_rank;
 
 /* Values in force for one open file. Plain data. */
@@ -41,10 +43,15 @@ typedef struct mpiox_hints {
     int32_t ranks_per_node;       /* mpiox_ranks_per_node: pretend nodes of n ranks; 0 = the real ones */
     bool coverage_map;            /* mpiox_coverage_map: always mark what is written instead of proving it (tests) */
     int32_t stats;                /* mpiox_stats: 0 off, 1 print at close (MPIOX_STATS sets the default) */
+    mpiox_backend storage;        /* mpiox_storage: how requests reach the file system */
+    int32_t io_uring_depth;       /* mpiox_io_uring_depth: requests in flight at most, 1.. */
+    bool direct_read, direct_write; /* ROMIO's names: whole blocks go past the page cache */
     int64_t cb_buffer_size;       /* bytes per collective buffer; 0 = default of this library */
     int32_t cb_nodes;             /* number of aggregators; 0 = automatic */
     char cb_config_list[256];     /* ROMIO syntax; "" = automatic */
-    mpiox_switch cb_write, cb_read; /* romio_cb_write, romio_cb_read: off = native independent of exchange */
+    mpiox_switch cb_write, cb_read; /* romio_cb_write, romio_cb_read: off = without exchange */
+    mpiox_switch ds_write, ds_read; /* romio_ds_write, romio_ds_read: data sieving of independent access */
+    int64_t ind_wr_buffer_size, ind_rd_buffer_size; /* bytes of a sieve buffer; 0 = default of this library */
     int64_t striping_unit;        /* bytes; 0 = ask the file system */
     int32_t striping_factor;      /* 0 = ask the file system */
     uint8_t source[32];           /* mpiox_hint_source by registry index */

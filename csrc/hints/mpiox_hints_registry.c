@@ -31,6 +31,8 @@ static const choice exchange_words[] = {
     {"two_phase", MPIOX_EXCHANGE_TWO_PHASE},
     {"direct", MPIOX_EXCHANGE_DIRECT},
     {NULL, 0}};
+static const choice storage_words[] = {
+    {"auto", MPIOX_BACKEND_AUTO}, {"posix", MPIOX_BACKEND_POSIX}, {"io_uring", MPIOX_BACKEND_IO_URING}, {NULL, 0}};
 static const choice io_rank_words[] = {{"any", MPIOX_IO_ANY}, {"owner", MPIOX_IO_OWNER}, {NULL, 0}};
 /* The first word of each value is the one that is written. */
 static const choice boolean_words[] = {{"true", 1}, {"false", 0}, {"1", 1},      {"0", 0},       {"yes", 1}, {"no", 0},
@@ -151,10 +153,18 @@ INTEGER(buffers, 2, 64)
 INTEGER(ranks_per_node, 0, INT32_MAX)
 BOOLEAN(coverage_map)
 BOOLEAN(stats)
+CHOICE(storage, storage_words)
+INTEGER(io_uring_depth, 1, 4096)
+BOOLEAN(direct_read)
+BOOLEAN(direct_write)
 BYTES(cb_buffer_size)
 INTEGER(cb_nodes, 0, INT32_MAX)
 CHOICE(cb_write, switch_words)
 CHOICE(cb_read, switch_words)
+CHOICE(ds_write, switch_words)
+CHOICE(ds_read, switch_words)
+BYTES(ind_wr_buffer_size)
+BYTES(ind_rd_buffer_size)
 BYTES(striping_unit)
 INTEGER(striping_factor, 0, INT32_MAX)
 
@@ -194,7 +204,7 @@ static char partition_values[256]; /* "auto | even | ...", filled from the regis
 
 static const mpiox_hint_spec specs[] = {
     {"mpiox_enable", "boolean", FLAG_VALUES, "true",
-     "take over collective data access; false leaves every call to the MPI library", parse_enabled, format_enabled},
+     "take over data access; false leaves every call to the MPI library", parse_enabled, format_enabled},
     {"mpiox_partition", "choice", partition_values, "auto",
      "file-domain method: which aggregator owns which stripes", parse_partition, format_partition},
     {"mpiox_stripe_size_io", "boolean", FLAG_VALUES, "false",
@@ -215,6 +225,17 @@ static const mpiox_hint_spec specs[] = {
      format_coverage_map},
     {"mpiox_stats", "boolean", FLAG_VALUES, "false", "print the statistics of the file when it is closed", parse_stats,
      format_stats},
+    {"mpiox_storage", "choice", "auto | posix | io_uring", "auto",
+     "how requests reach the file system; auto: plain calls, and a ring for lists of reads that wait for a device",
+     parse_storage, format_storage},
+    {"mpiox_io_uring_depth", "integer", "1 .. 4096", "64", "requests that an io_uring keeps in flight at most",
+     parse_io_uring_depth, format_io_uring_depth},
+    {"direct_read", "boolean", FLAG_VALUES, "false",
+     "reads of whole blocks go past the page cache (O_DIRECT), the rest through it", parse_direct_read,
+     format_direct_read},
+    {"direct_write", "boolean", FLAG_VALUES, "false",
+     "writes of whole blocks go past the page cache (O_DIRECT), the rest through it", parse_direct_write,
+     format_direct_write},
     {"cb_buffer_size", "bytes", BYTES_VALUES, "0", "size of one collective buffer; 0 lets the library choose",
      parse_cb_buffer_size, format_cb_buffer_size},
     {"cb_nodes", "integer", COUNT_VALUES, "0", "number of aggregators; 0 lets the library choose", parse_cb_nodes,
@@ -222,9 +243,19 @@ static const mpiox_hint_spec specs[] = {
     {"cb_config_list", "text", "ROMIO's syntax: host:n, ... or *:n or *:*", "",
      "which processes may be aggregators, per host", parse_cb_config_list, format_cb_config_list},
     {"romio_cb_write", "choice", "enable | disable | automatic", "automatic",
-     "disable: collective writes are done as independent writes by the MPI library", parse_cb_write, format_cb_write},
+     "disable: collective writes are done as independent writes, without exchange", parse_cb_write, format_cb_write},
     {"romio_cb_read", "choice", "enable | disable | automatic", "automatic",
-     "disable: collective reads are done as independent reads by the MPI library", parse_cb_read, format_cb_read},
+     "disable: collective reads are done as independent reads, without exchange", parse_cb_read, format_cb_read},
+    {"romio_ds_write", "choice", "enable | disable | automatic", "automatic",
+     "enable: independent writes of small pieces read, modify and write back a range of the file under a lock",
+     parse_ds_write, format_ds_write},
+    {"romio_ds_read", "choice", "enable | disable | automatic", "automatic",
+     "data sieving: independent reads of small pieces read a range and pick; automatic where pieces lie close",
+     parse_ds_read, format_ds_read},
+    {"ind_wr_buffer_size", "bytes", BYTES_VALUES, "0", "range of one step of an independent write; 0: 1 MiB",
+     parse_ind_wr_buffer_size, format_ind_wr_buffer_size},
+    {"ind_rd_buffer_size", "bytes", BYTES_VALUES, "0", "range of one step of an independent read; 0: 1 MiB",
+     parse_ind_rd_buffer_size, format_ind_rd_buffer_size},
     {"striping_unit", "bytes", BYTES_VALUES, "0", "stripe size of the file; 0 asks the file system",
      parse_striping_unit, format_striping_unit},
     {"striping_factor", "integer", COUNT_VALUES, "0", "I/O servers the file is striped over; 0 asks the file system",

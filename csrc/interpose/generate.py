@@ -18,7 +18,33 @@ HERE = Path(__file__).resolve().parent
 TABLE = HERE / "mpi_file_functions.txt"
 GENERATED = Path("csrc/generated")
 COLUMNS = 120
-KINDS = frozenset({"pass", "native", "handled", "collective", "begin", "end", "outside"})
+ACCESS_KINDS = frozenset(
+    {
+        "collective",
+        "begin",
+        "end",
+        "ordered",
+        "ordered_begin",
+        "independent",
+        "nonblocking",
+        "nonblocking_all",
+        "shared",
+        "shared_start",
+    }
+)
+KINDS = ACCESS_KINDS | {"pass", "handled", "outside"}
+#: Kind of access -> the function that may take it over, and how it hands back what MPI returns beside the code.
+_TAKERS = {
+    "collective": "mpiox_file_access(fh, &call, status, &result)",
+    "begin": "mpiox_file_access_begin(fh, &call, &result)",
+    "ordered": "mpiox_file_access_ordered(fh, &call, status, &result)",
+    "ordered_begin": "mpiox_file_access_ordered_begin(fh, &call, &result)",
+    "independent": "mpiox_file_access_alone(fh, &call, status, &result)",
+    "nonblocking": "mpiox_file_access_start(fh, &call, request, &result)",
+    "nonblocking_all": "mpiox_file_access_start_all(fh, &call, request, &result)",
+    "shared": "mpiox_file_access_shared(fh, &call, status, &result)",
+    "shared_start": "mpiox_file_access_shared_start(fh, &call, request, &result)",
+}
 FLAGS = frozenset({"large", "mpi5", "nofortran", "f08alias"})
 
 
@@ -103,6 +129,43 @@ TYPES: dict[str, Type] = {
     "int": Type("int", "MPI_Fint *{n}", "(int)*{n}"),
     "fint": Type("MPI_Fint"),
     "count": Type("int", "MPI_Fint *{n}", "(int)*{n}", large="MPI_Count"),
+    "request_in": _in_handle("MPI_Request", "PMPI_Request_f2c"),
+    "request_ref": Type(
+        "MPI_Request *",
+        "MPI_Fint *{n}",
+        "&c_{n}",
+        "MPI_Request c_{n} = PMPI_Request_f2c(*{n});",
+        "*{n} = PMPI_Request_c2f(c_{n});",
+    ),
+    "requests": Type(
+        "MPI_Request *",
+        "MPI_Fint *{n}",
+        "c_{n}",
+        "MPI_Request *c_{n} = mpiox_fortran_requests({n}, *{count});\n    if (c_{n} == NULL)\n"
+        "        return mpiox_fortran_result(ierror, MPI_ERR_NO_MEM);",
+        "mpiox_fortran_requests_back(c_{n}, {n}, *{count});",
+    ),
+    "requests_in": Type("const MPI_Request *"),
+    "statuses": Type(
+        "MPI_Status *",
+        "MPI_Fint *{n}",
+        "c_{n}",
+        "MPI_Status *c_{n} = mpiox_fortran_statuses({n}, *{count});",
+        "mpiox_fortran_statuses_back(c_{n}, {n}, *{count});",
+    ),
+    "index_out": Type(
+        "int *", "MPI_Fint *{n}", "&c_{n}", "int c_{n} = MPI_UNDEFINED;", "*{n} = mpiox_fortran_index(c_{n});"
+    ),
+    "indices_out": Type(
+        "int *",
+        "MPI_Fint *{n}",
+        "{n}",
+        "",
+        "for (int i = 0; c_outcount != MPI_UNDEFINED && i < c_outcount; i++)\n"
+        "        {n}[i] = mpiox_fortran_index({n}[i]);",
+    ),
+    "length": Type("int", "MPI_Fint *{n}", "(int)*{n}"),
+    "number_out": Type("int *", "MPI_Fint *{n}", "&c_{n}", "int c_{n} = 0;", "*{n} = (MPI_Fint)c_{n};"),
     "logical": Type("int", "MPI_Fint *{n}", "*{n} != 0"),
     "logical_out": Type(
         "int *", "MPI_Fint *{n}", "&c_{n}", "int c_{n} = 0;", "if (result == MPI_SUCCESS)\n        *{n} = c_{n} != 0;"
@@ -179,24 +242,22 @@ def parse(text: str) -> list[Function]:
 
 def _access_body(function: Function, pmpi: str) -> list[str]:
     """Body of a data access that the file table may take over."""
-    writes = str("_write" in function.name).lower()
+    writes = str("write" in function.name).lower()
     call: list[str] = []
     if function.kind == "end":
-        at = str("_at_" in function.name).lower()
-        taken = f"mpiox_file_access_end(fh, {writes}, {at}, status, &result)"
+        split = "AT" if "_at_" in function.name else "ORDERED" if "_ordered_" in function.name else "POINTER"
+        taken = f"mpiox_file_access_end(fh, {writes}, MPIOX_SPLIT_{split}, status, &result)"
     else:
         explicit = "offset" in function.names()
+        alone = str(function.kind in ("collective", "begin", "nonblocking_all", "ordered", "ordered_begin")).lower()
         buffer = "(void *)buf" if writes == "true" else "buf"
         call = [
             "    const mpiox_file_call call = {",
-            f"        .write = {writes}, .explicit_offset = {str(explicit).lower()}, "
+            f"        .write = {writes}, .collective = {alone}, .explicit_offset = {str(explicit).lower()}, "
             f".offset = {'offset' if explicit else '0'},",
             f"        .buffer = {buffer}, .count = count, .datatype = datatype}};",
         ]
-        if function.kind == "begin":
-            taken = "mpiox_file_access_begin(fh, &call, &result)"
-        else:
-            taken = "mpiox_file_access(fh, &call, status, &result)"
+        taken = _TAKERS[function.kind]
     count = f"    COUNT({function.name.upper()});"
     return ["    int result;", *call, "", count, f"    if ({taken})", "        return result;", f"    return {pmpi};"]
 
@@ -208,12 +269,10 @@ def _wrapper(function: Function, *, large: bool) -> str:
     declaration = function.declaration(large=large)
     pmpi = f"PMPI_{name}({function.arguments()})"
     lines = [f"HIDDEN {function.returns} mpiox_wrap_{name}({declaration})", "{"]
-    if function.kind in ("collective", "begin", "end"):
+    if function.kind in ACCESS_KINDS:
         lines += _access_body(function, pmpi)
     else:
         lines.append(f"    COUNT({function.name.upper()});")
-        if function.kind == "native":
-            lines.append("    mpiox_file_note_native(fh);")
         target = f"mpiox_{function.name.lower()}({function.arguments()})" if function.kind == "handled" else pmpi
         lines.append(f"    return {target};")
     lines += [
@@ -241,6 +300,7 @@ WRAPPERS_HEAD = """\
 #include <stdint.h>
 
 #include "mpiox_calls.h"
+#include "mpiox_completion.h"
 #include "mpiox_file.h"
 #include "mpiox_file_access.h"
 
@@ -339,8 +399,13 @@ def _fortran_entry(function: Function) -> str:
     arguments = ", ".join(kind.argument.replace("{n}", name) for kind, name in types)
     parameters = ", ".join(declarations)
     lines = [f"void {primary}({parameters});", f"EXPORT void {primary}({parameters})", "{"]
-    before = [f"    {kind.before.replace('{n}', name)}" for kind, name in types if kind.before]
-    after = [f"    {kind.after.replace('{n}', name)}" for kind, name in types if kind.after]
+    counts = [name for kind, name in function.parameters if kind == "length"]
+
+    def fill(template: str, name: str) -> str:
+        return template.replace("{n}", name).replace("{count}", counts[0] if counts else "")
+
+    before = [f"    {fill(kind.before, name)}" for kind, name in types if kind.before]
+    after = [f"    {fill(kind.after, name)}" for kind, name in types if kind.after]
     lines += [
         "    int result;",
         *before,

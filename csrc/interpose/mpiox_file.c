@@ -1,5 +1,5 @@
 /*
- * mpiox_file.c - open, close, views, hints and atomicity of managed files.
+ * mpiox_file.c - open, close, hints and atomicity of managed files.
  *
  * Rule of every function here: the MPI library does its own call first and reports its own errors; then we follow.
  * Where following is collective, the ranks first agree that all of them will, so that no rank waits for another.
@@ -9,11 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
+#include <unistd.h>
 
-#include "mpiox_access_mpi.h"
 #include "mpiox_file_error.h"
 #include "mpiox_file_path.h"
+#include "mpiox_file_view.h"
+#include "mpiox_nonblocking.h"
 
 /* ---- hints ------------------------------------------------------------------------------------------------------- */
 
@@ -23,78 +24,75 @@ static void print_problem(const char *message, void *context)
     fprintf(stderr, "mpiio_ext: %s\n", message);
 }
 
-/* Resolve on rank 0, broadcast values and the text to lay over every rank's info object. False: no memory or MPI error,
- * seen by all ranks alike. */
-static bool agree_on_hints(mpiox_file *file, MPI_Comm comm, MPI_Info info, MPI_Info *merged)
-{
-    char *collected = NULL;
-    int64_t bytes = -1;
-    bool fine;
+enum { TEXT_INLINE_BYTES = 1024 };
 
-    if (file->rank == 0) {
-        mpiox_hints_resolve(file->path, info, &file->hints, print_problem, NULL);
-        collected = mpiox_hints_collect(file->path);
-        bytes = collected != NULL ? (int64_t)strlen(collected) + 1 : -1;
+/* What rank 0 tells the others before the file is opened, in one message. */
+typedef struct opening {
+    mpiox_hints hints;
+    mpiox_exchange_offer offer;
+    bool is_there;                /* MPI_MODE_EXCL will refuse the file, and must not delete it */
+    int64_t text_bytes;           /* hints to lay over every rank's info object; 0: none */
+    char text[TEXT_INLINE_BYTES]; /* when it fits */
+} opening;
+
+static bool is_wanted(const char *filename, int amode, const mpiox_hints *hints)
+{
+    return hints->enabled && !(amode & MPI_MODE_SEQUENTIAL) && mpiox_file_path_is_posix(filename);
+}
+
+/* Rank 0: hints, where they came from, and the team. *text is to be freed. */
+static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info, opening *out, char **text)
+{
+    const char *path = mpiox_file_path(filename);
+
+    mpiox_hints_resolve(path, info, &out->hints, print_problem, NULL);
+    *text = mpiox_hints_collect(path);
+    out->text_bytes = *text != NULL && **text != '\0' ? (int64_t)strlen(*text) + 1 : 0;
+    if (out->text_bytes > 0 && out->text_bytes <= TEXT_INLINE_BYTES)
+        memcpy(out->text, *text, (size_t)out->text_bytes);
+    out->is_there = (amode & MPI_MODE_EXCL) && mpiox_file_path_is_posix(filename) && access(path, F_OK) == 0;
+    if (is_wanted(filename, amode, &out->hints))
+        out->offer = mpiox_exchange_offer_team(comm, &out->hints);
+}
+
+/* One broadcast, two when the text is long. A rank without memory for it, or for the object, lets its MPI library work
+ * with the program's own info: that is local, hence no reason to stay behind. */
+static void agree_on_opening(MPI_Comm comm, const char *filename, int amode, MPI_Info info, opening *out,
+                             MPI_Info *merged)
+{
+    char *text = NULL;
+    int rank;
+
+    memset(out, 0, sizeof *out);
+    PMPI_Comm_rank(comm, &rank);
+    if (rank == 0)
+        decide(comm, filename, amode, info, out, &text);
+    PMPI_Bcast(out, (int)sizeof *out, MPI_BYTE, 0, comm);
+    if (out->text_bytes > TEXT_INLINE_BYTES) {
+        if (rank != 0)
+            text = malloc((size_t)out->text_bytes);
+        if (text != NULL)
+            PMPI_Bcast(text, (int)out->text_bytes, MPI_BYTE, 0, comm);
+        else
+            PMPI_Abort(comm, 1); /* nowhere to receive what the others wait to see received */
     }
-    if (file->ranks > 1) {
-        if (PMPI_Bcast(&bytes, 1, MPI_INT64_T, 0, comm) != MPI_SUCCESS || bytes < 0)
-            return false;
-        PMPI_Bcast(&file->hints, (int)sizeof file->hints, MPI_BYTE, 0, comm);
-        if (file->rank != 0)
-            collected = malloc((size_t)bytes);
-        fine = collected != NULL;
-        PMPI_Allreduce(MPI_IN_PLACE, &fine, 1, MPI_C_BOOL, MPI_LAND, comm);
-        if (fine)
-            PMPI_Bcast(collected, (int)bytes, MPI_BYTE, 0, comm);
-    } else {
-        fine = collected != NULL;
-    }
-    /* Local, hence no reason to stay behind: without it this rank's MPI library works with the program's own info. */
-    if (fine && mpiox_hints_apply(collected, info, merged) != MPIOX_OK)
+    if (out->text_bytes > 0 &&
+        mpiox_hints_apply(out->text_bytes > TEXT_INLINE_BYTES ? text : out->text, info, merged) != MPIOX_OK)
         *merged = MPI_INFO_NULL;
-    free(collected);
-    return fine;
+    free(text);
 }
 
-/* ---- views ------------------------------------------------------------------------------------------------------- */
-
-/* Describe the view and hand it to the exchange. What cannot be described (no view of ours, or a data representation
- * that asks for conversion) becomes "no view": the ranks find out together at the next collective. */
-static void follow_view(mpiox_file *file, MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype,
-                        bool native)
-{
-    MPI_Count etype_bytes = 0;
-    mpiox_access *view = NULL;
-    bool fine = native && displacement >= 0 && PMPI_Type_size_x(etype, &etype_bytes) == MPI_SUCCESS && etype_bytes > 0;
-
-    if (fine && mpiox_access_from_datatype(filetype, &view) != MPIOX_OK)
-        view = NULL;
-    file->has_view = view != NULL;
-    file->etype_bytes = etype_bytes;
-    mpiox_exchange_set_view(file->exchange, view, displacement);
-}
-
-int mpiox_file_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, const char *datarep,
-                        MPI_Info info)
-{
-    mpiox_file *file = mpiox_file_find(fh);
-    int result = PMPI_File_set_view(fh, disp, etype, filetype, datarep, info);
-
-    if (file == NULL || result != MPI_SUCCESS) /* the MPI library keeps this rank's old view, and so do we */
-        return result;
-    file->views_set++;
-    if (file->exchange != NULL)
-        follow_view(file, disp, etype, filetype, strcasecmp(datarep, "native") == 0);
-    return result;
-}
+/* ---- atomicity --------------------------------------------------------------------------------------------------- */
 
 int mpiox_file_set_atomicity(MPI_File fh, int flag)
 {
     mpiox_file *file = mpiox_file_find(fh);
     int result = PMPI_File_set_atomicity(fh, flag);
 
-    if (file != NULL && result == MPI_SUCCESS)
-        file->atomic = flag != 0;
+    if (file != NULL && result == MPI_SUCCESS && file->exchange != NULL) {
+        mpiox_nonblocking_drain(file);
+        mpiox_exchange_set_atomicity(file->exchange, flag != 0);
+    }
     return result;
 }
 
@@ -104,6 +102,7 @@ static void discard(mpiox_file *file)
 {
     if (file == NULL)
         return;
+    pthread_mutex_destroy(&file->pointer_lock);
     free(file->path);
     free(file);
 }
@@ -117,6 +116,8 @@ static mpiox_file *new_file(MPI_Comm comm, const char *filename, int amode)
     file->path = strdup(mpiox_file_path(filename));
     file->amode = amode;
     file->comm = MPI_COMM_NULL;
+    file->etype = file->filetype = MPI_DATATYPE_NULL;
+    pthread_mutex_init(&file->pointer_lock, NULL);
     PMPI_Comm_rank(comm, &file->rank);
     PMPI_Comm_size(comm, &file->ranks);
     if (file->path != NULL)
@@ -131,65 +132,77 @@ static bool all_true(MPI_Comm comm, bool mine)
     return mine;
 }
 
-/* Collective over ranks whose PMPI_File_open succeeded everywhere. */
-static void attach(mpiox_file *file, MPI_Comm comm, const char *filename)
+/* After PMPI_File_open, whatever it returned here: our own path to the file, if every rank opened it. `file` is NULL
+ * without memory. Returns whether this rank shall keep its entry. */
+static bool attach(mpiox_file *file, MPI_Comm comm, const char *filename, int amode, const opening *o, bool opened)
 {
-    bool wanted = file->hints.enabled && !(file->amode & MPI_MODE_SEQUENTIAL) && mpiox_file_path_is_posix(filename);
+    bool all_opened = opened;
 
-    if (file->hints.stats)
+    if (is_wanted(filename, amode, &o->hints)) {
+        mpiox_exchange *exchange;
+
+        mpiox_exchange_open(comm, &o->offer, file != NULL ? file->path : NULL, amode, &o->hints, opened, &all_opened,
+                            &exchange);
+        if (file != NULL)
+            file->exchange = exchange;
+        if (exchange != NULL)
+            mpiox_file_view_begin(file);
+    }
+    if (o->hints.stats && all_true(comm, all_opened && file != NULL))
         PMPI_Comm_dup(comm, &file->comm);
-    if (wanted && mpiox_exchange_open(comm, file->path, file->amode, &file->hints, &file->exchange) != MPIOX_OK)
-        file->exchange = NULL;
-    if (file->exchange != NULL)
-        follow_view(file, 0, MPI_BYTE, MPI_BYTE, true); /* MPI's initial view */
+    return opened && file != NULL;
 }
 
 /* The MPI library's error with the file and errno added, where they can be found out. Its class stays. */
-static int explain_open(const mpiox_file *file, int result)
+static int explain_open(const char *filename, int amode, int rank, int result)
 {
+    const char *path = mpiox_file_path(filename);
     mpiox_error error;
     int sys_errno;
 
-    if (result == MPI_SUCCESS || !mpiox_file_path_is_posix(file->path))
+    if (result == MPI_SUCCESS || !mpiox_file_path_is_posix(filename))
         return result;
-    sys_errno = mpiox_file_path_errno(file->path, !(file->amode & MPI_MODE_RDONLY), (file->amode & MPI_MODE_CREATE) != 0);
+    sys_errno = mpiox_file_path_errno(path, !(amode & MPI_MODE_RDONLY), (amode & MPI_MODE_CREATE) != 0);
     if (sys_errno == 0)
         return result;
     mpiox_error_set(&error, MPIOX_E_IO, sys_errno, -1, -1, "open");
     error.mpi_code = result;
-    error.rank = file->rank;
-    return mpiox_file_error_code(file->path, &error);
+    error.rank = rank;
+    return mpiox_file_error_code(path, &error);
 }
 
 int mpiox_file_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh)
 {
     MPI_Info merged = MPI_INFO_NULL;
     mpiox_file *file;
+    opening o;
     int inter = 0, result;
 
     if (comm == MPI_COMM_NULL || filename == NULL || fh == NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS ||
         inter)
         return PMPI_File_open(comm, filename, amode, info, fh);
-    file = new_file(comm, filename, amode);
-    if (!all_true(comm, file != NULL)) {
-        discard(file);
-        return PMPI_File_open(comm, filename, amode, info, fh);
-    }
-    if (!agree_on_hints(file, comm, info, &merged)) {
-        mpiox_hints_defaults(&file->hints);
-        file->hints.enabled = false;
-    }
-    result = PMPI_File_open(comm, filename, amode, merged != MPI_INFO_NULL ? merged : info, fh);
+    agree_on_opening(comm, filename, amode, info, &o, &merged);
+    /* Open MPI 4.1 deletes the file that MPI_MODE_EXCL has just refused, if it was to be deleted on close. */
+    result = PMPI_File_open(comm, filename, o.is_there ? amode & ~MPI_MODE_DELETE_ON_CLOSE : amode,
+                            merged != MPI_INFO_NULL ? merged : info, fh);
     if (merged != MPI_INFO_NULL)
         PMPI_Info_free(&merged);
-    if (!all_true(comm, result == MPI_SUCCESS)) {
-        result = explain_open(file, result);
-        discard(file);
+    file = new_file(comm, filename, amode);
+    if (file != NULL) {
+        file->hints = o.hints;
+        file->handle = *fh;
+    }
+    if (attach(file, comm, filename, amode, &o, result == MPI_SUCCESS)) {
+        mpiox_file_insert(file);
         return result;
     }
-    file->handle = *fh;
-    attach(file, comm, filename);
-    mpiox_file_insert(file);
+    if (result != MPI_SUCCESS) {
+        int rank = 0;
+
+        PMPI_Comm_rank(comm, &rank);
+        result = explain_open(filename, amode, rank, result);
+    }
+    discard(file);
     return result;
 }
 
@@ -198,9 +211,12 @@ int mpiox_file_sync(MPI_File fh)
 {
     mpiox_file *file = mpiox_file_find(fh);
     mpiox_error error;
-    bool failed = file != NULL && file->exchange != NULL && mpiox_exchange_sync(file->exchange, &error) != MPIOX_OK;
-    int result = PMPI_File_sync(fh);
+    bool failed;
+    int result;
 
+    mpiox_nonblocking_drain(file);
+    failed = file != NULL && file->exchange != NULL && mpiox_exchange_sync(file->exchange, &error) != MPIOX_OK;
+    result = PMPI_File_sync(fh);
     return failed && result == MPI_SUCCESS ? mpiox_file_error_raise(fh, file->path, &error) : result;
 }
 
@@ -212,9 +228,11 @@ int mpiox_file_close(MPI_File *fh)
     if (file != NULL) {
         mpiox_error error;
 
+        mpiox_nonblocking_close(file);
         mpiox_file_report_close(file);
         if (mpiox_exchange_close(file->exchange, &error) != MPIOX_OK)
             deferred = mpiox_file_error_raise(file->handle, file->path, &error);
+        mpiox_file_view_release(file);
         if (file->comm != MPI_COMM_NULL)
             PMPI_Comm_free(&file->comm);
         discard(file);

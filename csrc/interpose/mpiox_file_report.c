@@ -25,6 +25,7 @@ void mpiox_file_stats(mpiox_file *file, mpiox_stats *out)
     else
         memset(out, 0, sizeof *out);
     out->native_calls += atomic_load_explicit(&file->native_calls, memory_order_relaxed);
+    out->nonblocking_calls = atomic_load_explicit(&file->nonblocking_calls, memory_order_relaxed);
     out->views_set = file->views_set;
     if (file->exchange == NULL && out->reason[0] == '\0')
         snprintf(out->reason, sizeof out->reason, "%s",

@@ -60,14 +60,6 @@ mpiox_file *mpiox_file_remove(MPI_File handle)
     return file;
 }
 
-void mpiox_file_note_native(MPI_File handle)
-{
-    mpiox_file *file = mpiox_file_find(handle);
-
-    if (file != NULL)
-        atomic_fetch_add_explicit(&file->native_calls, 1, memory_order_relaxed);
-}
-
 void mpiox_file_each(void (*visit)(mpiox_file *file, void *context), void *context)
 {
     pthread_rwlock_rdlock(&lock);

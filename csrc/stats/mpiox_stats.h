@@ -29,6 +29,16 @@
     X(write_request_bytes, "bytes", SUM, "bytes of file-system write requests") \
     X(read_requests, "requests", SUM, "file-system read requests") \
     X(read_request_bytes, "bytes", SUM, "bytes of file-system read requests") \
+    X(independent_writes, "calls", SUM, "accesses of one rank alone that wrote, in direct collectives too") \
+    X(independent_reads, "calls", SUM, "accesses of one rank alone that read, in direct collectives too") \
+    X(independent_bytes_written, "bytes", SUM, "data bytes those wrote") \
+    X(independent_bytes_read, "bytes", SUM, "data bytes those read") \
+    X(chunks_whole, "chunks", SUM, "parts of such accesses without holes: one request each") \
+    X(chunks_sieved, "chunks", SUM, "parts moved by data sieving: one request for a range with holes") \
+    X(chunks_mapped, "chunks", SUM, "parts written through a mapping of the file") \
+    X(chunks_listed, "chunks", SUM, "parts moved by one request per piece") \
+    X(locks, "locks", SUM, "file ranges locked for atomic mode") \
+    X(nonblocking_calls, "calls", SUM, "nonblocking accesses carried out by this library") \
     X(views_set, "calls", MAX, "file views set") \
     X(errors, "errors", MAX, "collectives that ended with an error")
 
@@ -38,7 +48,8 @@
     X(exchange_s, "copying pieces and sending messages") \
     X(io_s, "file-system requests") \
     X(wait_s, "waiting for other ranks") \
-    X(total_s, "inside collectives, start to end")
+    X(total_s, "inside collectives, start to end") \
+    X(independent_s, "inside accesses of one rank alone")
 
 #define MPIOX_STATS_SIZE_BUCKETS 48
 

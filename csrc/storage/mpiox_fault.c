@@ -2,11 +2,14 @@
  * mpiox_fault.c - the back end that fails on purpose (rules: mpiox_fault.h).
  *
  * It stands between the transfer loops of mpiox_storage.c and a real back end, so what is tested is the code that
- * production runs: a short transfer really moves its first bytes, a failed call moves none.
+ * production runs: a short transfer really moves its first bytes, a failed call moves none. In a list every piece is a
+ * call (the rules would otherwise count what happens to be merged), and the pieces that no rule is about go to the
+ * inner back end together, as in production.
  */
 #include "mpiox_fault.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +20,17 @@
 
 typedef struct fault_state {
     mpiox_storage *inner; /* owned */
+    pthread_mutex_t lock; /* guards the rules, which count */
     mpiox_fault_rules rules;
 } fault_state;
+
+static mpiox_fault_action next_action(fault_state *state, mpiox_fault_op op)
+{
+    pthread_mutex_lock(&state->lock);
+    mpiox_fault_action action = mpiox_fault_rules_apply(&state->rules, op);
+    pthread_mutex_unlock(&state->lock);
+    return action;
+}
 
 static void sleep_ms(int64_t ms)
 {
@@ -36,10 +48,8 @@ static int64_t forward(fault_state *state, bool write, const struct iovec *iov, 
     if (limit == 0)
         return 0;
     if (limit > 0) { /* the first vector alone is short enough a transfer */
-        part = iov[0];
-        part.iov_len = part.iov_len > (uint64_t)limit ? (size_t)limit : part.iov_len;
+        iov_count = mpiox_storage_cut(iov, 1, limit, &part, 1);
         iov = &part;
-        iov_count = 1;
     }
     return write ? backend->write_some(state->inner, iov, iov_count, offset)
                  : backend->read_some(state->inner, iov, iov_count, offset);
@@ -48,7 +58,7 @@ static int64_t forward(fault_state *state, bool write, const struct iovec *iov, 
 static int64_t fault_some(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset)
 {
     fault_state *state = storage->state;
-    mpiox_fault_action action = mpiox_fault_rules_apply(&state->rules, write ? MPIOX_FAULT_WRITE : MPIOX_FAULT_READ);
+    mpiox_fault_action action = next_action(state, write ? MPIOX_FAULT_WRITE : MPIOX_FAULT_READ);
     sleep_ms(action.delay_ms);
     if (action.sys_errno != 0)
         return -action.sys_errno;
@@ -65,14 +75,55 @@ static int64_t fault_read_some(mpiox_storage *storage, const struct iovec *iov, 
     return fault_some(storage, false, iov, iov_count, offset);
 }
 
+/* The rules decide call by call, up to the first one that they let fail: what stands behind it is not carried out. The
+ * rest goes to the inner back end together. */
+static void fault_many(mpiox_storage *storage, bool write, mpiox_storage_call *calls, int count)
+{
+    fault_state *state = storage->state;
+    int decided = 0;
+    for (bool failed = false; decided < count && !failed; decided++) {
+        mpiox_storage_call *call = &calls[decided];
+        mpiox_fault_action action = next_action(state, write ? MPIOX_FAULT_WRITE : MPIOX_FAULT_READ);
+        sleep_ms(action.delay_ms);
+        failed = action.sys_errno != 0;
+        call->skip = failed || action.short_bytes >= 0;
+        if (failed)
+            call->moved = -action.sys_errno;
+        else if (call->skip)
+            call->moved = forward(state, write, call->iov, call->iov_count, call->offset, action.short_bytes);
+    }
+    if (state->inner->backend->many != NULL)
+        state->inner->backend->many(state->inner, write, calls, decided);
+    for (int i = 0; i < decided; i++) { /* counted above: they must not come back as calls that are still to be made */
+        if (calls[i].moved == MPIOX_STORAGE_NOT_STARTED)
+            calls[i].moved = forward(state, write, calls[i].iov, calls[i].iov_count, calls[i].offset, -1);
+    }
+}
+
+static bool fault_hold(mpiox_storage *storage, void *base, int64_t bytes)
+{
+    return mpiox_storage_register(((fault_state *)storage->state)->inner, base, bytes);
+}
+
+static void fault_release(mpiox_storage *storage, void *base)
+{
+    mpiox_storage_unregister(((fault_state *)storage->state)->inner, base);
+}
+
+static void discard_state(fault_state *state)
+{
+    pthread_mutex_destroy(&state->lock);
+    free(state);
+}
+
 /* The inner handle is closed whatever the rules say: a test of an error must not leak. */
 static int fault_close(mpiox_storage *storage)
 {
     fault_state *state = storage->state;
-    mpiox_fault_action action = mpiox_fault_rules_apply(&state->rules, MPIOX_FAULT_CLOSE);
+    mpiox_fault_action action = next_action(state, MPIOX_FAULT_CLOSE);
     sleep_ms(action.delay_ms);
     int rc = mpiox_storage_close(state->inner) == MPIOX_OK ? 0 : -errno;
-    free(state);
+    discard_state(state);
     return action.sys_errno != 0 ? -action.sys_errno : rc;
 }
 
@@ -81,6 +132,10 @@ static const mpiox_storage_backend fault_backend = {
     .write_some = fault_write_some,
     .read_some = fault_read_some,
     .close = fault_close,
+    .many = fault_many,
+    .hold = fault_hold,
+    .release = fault_release,
+    .separate = true,
 };
 
 /* A handle whose inner one is still to be set; rules selected for path and rank. */
@@ -98,6 +153,7 @@ static int create(const char *rules, const char *path, int rank, mpiox_storage *
         return rc;
     }
     mpiox_fault_rules_select(&state->rules, path, rank);
+    pthread_mutex_init(&state->lock, NULL);
     *storage = (mpiox_storage){.backend = &fault_backend, .fd = -1, .state = state};
     *out = storage;
     return MPIOX_OK;
@@ -105,7 +161,7 @@ static int create(const char *rules, const char *path, int rank, mpiox_storage *
 
 static void discard(mpiox_storage *storage)
 {
-    free(storage->state);
+    discard_state(storage->state);
     free(storage);
 }
 
@@ -126,8 +182,8 @@ int mpiox_fault_wrap(mpiox_storage *inner, const char *rules, const char *path, 
     return rc;
 }
 
-int mpiox_fault_open(const char *rules, const char *path, int flags, int rank, mpiox_storage **out,
-                     mpiox_error *error)
+int mpiox_fault_open(const char *rules, const char *path, int flags, int rank, const mpiox_storage_options *options,
+                     mpiox_storage **out, mpiox_error *error)
 {
     static atomic_flag reported = ATOMIC_FLAG_INIT;
     char message[256];
@@ -141,10 +197,10 @@ int mpiox_fault_open(const char *rules, const char *path, int flags, int rank, m
     }
     if (rc != MPIOX_OK)
         return mpiox_error_set(error, rc, ENOMEM, -1, -1, "open");
-    mpiox_fault_action action = mpiox_fault_rules_apply(&((fault_state *)storage->state)->rules, MPIOX_FAULT_OPEN);
+    mpiox_fault_action action = next_action(storage->state, MPIOX_FAULT_OPEN);
     sleep_ms(action.delay_ms);
     rc = action.sys_errno != 0 ? mpiox_error_set(error, MPIOX_E_IO, action.sys_errno, -1, -1, "open")
-                               : mpiox_storage_open_posix(path, flags, &inner, error);
+                               : mpiox_storage_open_plain(path, flags, rank, options, &inner, error);
     if (rc != MPIOX_OK) {
         discard(storage);
         return rc;

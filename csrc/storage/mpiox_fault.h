@@ -13,6 +13,7 @@
  *   delay_ms=N                    the call sleeps first, then is carried out (may stand beside errno or short)
  *
  * Example: MPIOX_FAULT="op=write,rank=1,after=3,errno=ENOSPC;op=read,short=100"
+ * A call is what reaches the back end under test: a request, the rest of one after a short transfer, a piece of a list.
  * The first rule that acts on a call decides; every rule that matches counts the call. A rule that cannot be understood
  * is reported once on standard error and makes every open fail with MPIOX_E_ARG: a test that asks for a fault must not
  * pass because of a typing error.
@@ -22,9 +23,9 @@
 
 #include "mpiox_storage.h"
 
-/* Open path through the rules. 0 or MPIOX_E_IO, MPIOX_E_ARG (bad rule), MPIOX_E_NOMEM. */
-int mpiox_fault_open(const char *rules, const char *path, int flags, int rank, mpiox_storage **out,
-                     mpiox_error *error);
+/* Open path, as the options say, through the rules. 0 or MPIOX_E_IO, MPIOX_E_ARG (bad rule), MPIOX_E_NOMEM. */
+int mpiox_fault_open(const char *rules, const char *path, int flags, int rank, const mpiox_storage_options *options,
+                     mpiox_storage **out, mpiox_error *error);
 
 /* Put the rules in front of any open handle, which is taken over (closed with the new one) when 0 is returned. `path`
  * only matters for path= rules. 0, MPIOX_E_ARG (message_bytes of `message`, may be NULL, say why) or MPIOX_E_NOMEM. */

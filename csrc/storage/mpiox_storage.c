@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "mpiox_fault.h"
 #include "mpiox_storage_internal.h"
 
 typedef int64_t (*some_function)(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset);
@@ -65,22 +64,17 @@ static int64_t transfer_once(mpiox_storage *storage, some_function some, const p
     return some(storage, at->iov, n, at->offset);
 }
 
+/* Relaxed: the sums are read after the threads that add to them have finished. */
 void mpiox_storage_count(mpiox_storage *storage, bool write, int64_t bytes)
 {
     mpiox_storage_counters *counters = &storage->counters;
-    if (write) {
-        counters->write_requests++;
-        counters->write_bytes += bytes;
-    } else {
-        counters->read_requests++;
-        counters->read_bytes += bytes;
-    }
     int bucket = bytes > 0 ? 63 - __builtin_clzll((unsigned long long)bytes) : 0;
-    counters->request_size_log2[bucket < 47 ? bucket : 47]++;
+    atomic_fetch_add_explicit(write ? &counters->write_requests : &counters->read_requests, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(write ? &counters->write_bytes : &counters->read_bytes, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->request_size_log2[bucket < 47 ? bucket : 47], 1, memory_order_relaxed);
 }
 
-/* Total bytes of the vectors, or -1 when they are not a legal request at this offset. */
-static int64_t request_bytes(const struct iovec *iov, int iov_count, int64_t offset)
+int64_t mpiox_storage_request_bytes(const struct iovec *iov, int iov_count, int64_t offset)
 {
     int64_t total = 0;
     if (iov_count < 0 || offset < 0)
@@ -94,32 +88,45 @@ static int64_t request_bytes(const struct iovec *iov, int iov_count, int64_t off
 }
 
 /* Moves bytes until all are done, the file ends (reads), or the back end fails. */
-static int transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset,
-                    int64_t *done, mpiox_error *error)
+static int transfer(mpiox_storage *storage, bool write, position *at, int64_t *done, mpiox_error *error)
 {
     const char *what = write ? "write" : "read";
     some_function some = write ? storage->backend->write_some : storage->backend->read_some;
-    int64_t total = request_bytes(iov, iov_count, offset);
-    *done = 0;
-    if (total < 0)
-        return mpiox_error_set(error, MPIOX_E_ARG, EINVAL, offset, -1, what);
-    position at = {.iov = iov, .count = iov_count, .left = total, .offset = offset};
-    skip_empty(&at);
-    while (at.left > 0) {
-        int64_t moved = transfer_once(storage, some, &at);
+    while (at->left > 0) {
+        int64_t moved = transfer_once(storage, some, at);
         if (moved == -EINTR)
             continue;
         if (moved == 0 && write)
             moved = -ENOSPC;
         mpiox_storage_count(storage, write, moved > 0 ? moved : 0);
         if (moved < 0)
-            return mpiox_error_set(error, MPIOX_E_IO, (int)-moved, at.offset, at.left, what);
+            return mpiox_error_set(error, MPIOX_E_IO, (int)-moved, at->offset, at->left, what);
         if (moved == 0)
             return MPIOX_OK; /* end of file */
-        advance(&at, moved);
+        advance(at, moved);
         *done += moved;
     }
     return MPIOX_OK;
+}
+
+int mpiox_storage_finish(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset,
+                         int64_t already, int64_t *done, mpiox_error *error)
+{
+    position at = {.iov = iov, .count = iov_count, .offset = offset};
+    at.left = mpiox_storage_request_bytes(iov, iov_count, offset);
+    skip_empty(&at);
+    advance(&at, already);
+    *done = already;
+    return transfer(storage, write, &at, done, error);
+}
+
+static int checked_transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset,
+                            int64_t *done, mpiox_error *error)
+{
+    *done = 0;
+    if (mpiox_storage_request_bytes(iov, iov_count, offset) < 0)
+        return mpiox_error_set(error, MPIOX_E_ARG, EINVAL, offset, -1, write ? "write" : "read");
+    return mpiox_storage_finish(storage, write, iov, iov_count, offset, 0, done, error);
 }
 
 int mpiox_storage_write(mpiox_storage *storage, const void *buffer, int64_t length, int64_t offset, mpiox_error *error)
@@ -134,7 +141,7 @@ int mpiox_storage_writev(mpiox_storage *storage, const struct iovec *iov, int io
                          mpiox_error *error)
 {
     int64_t done;
-    return transfer(storage, true, iov, iov_count, offset, &done, error);
+    return checked_transfer(storage, true, iov, iov_count, offset, &done, error);
 }
 
 int mpiox_storage_read(mpiox_storage *storage, void *buffer, int64_t length, int64_t offset, int64_t *done,
@@ -144,22 +151,13 @@ int mpiox_storage_read(mpiox_storage *storage, void *buffer, int64_t length, int
     if (length < 0)
         return mpiox_error_set(error, MPIOX_E_ARG, EINVAL, offset, length, "read");
     struct iovec iov = {.iov_base = buffer, .iov_len = (size_t)length};
-    return transfer(storage, false, &iov, 1, offset, done, error);
+    return checked_transfer(storage, false, &iov, 1, offset, done, error);
 }
 
 int mpiox_storage_readv(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset, int64_t *done,
                         mpiox_error *error)
 {
-    return transfer(storage, false, iov, iov_count, offset, done, error);
-}
-
-int mpiox_storage_open(const char *path, int flags, int rank, mpiox_storage **out, mpiox_error *error)
-{
-    *out = NULL;
-    const char *rules = getenv("MPIOX_FAULT");
-    if (rules != NULL && rules[0] != '\0')
-        return mpiox_fault_open(rules, path, flags, rank, out, error);
-    return mpiox_storage_open_posix(path, flags, out, error);
+    return checked_transfer(storage, false, iov, iov_count, offset, done, error);
 }
 
 int mpiox_storage_sync(mpiox_storage *storage, mpiox_error *error)
@@ -179,4 +177,15 @@ int mpiox_storage_close(mpiox_storage *storage)
         return MPIOX_OK;
     errno = -rc;
     return MPIOX_E_IO;
+}
+
+bool mpiox_storage_register(mpiox_storage *storage, void *base, int64_t bytes)
+{
+    return base != NULL && bytes > 0 && storage->backend->hold != NULL && storage->backend->hold(storage, base, bytes);
+}
+
+void mpiox_storage_unregister(mpiox_storage *storage, void *base)
+{
+    if (storage->backend->release != NULL)
+        storage->backend->release(storage, base);
 }

@@ -1,12 +1,17 @@
 /*
  * mpiox_storage.h - how bytes reach a file: a vtable with interchangeable back ends.
  *
- * Back ends: posix (pread/pwrite, preadv/pwritev), memory (tests), fault (wraps another one; errors, short transfers
- * and delays by rule, for tests). Blocking; a handle is used by one thread at a time; no MPI.
+ * Back ends: posix (pread/pwrite, preadv/pwritev), io_uring (posix, with lists of pieces in flight together), auto
+ * (posix or a ring, list by list), direct (wraps any of these: whole blocks past the page cache), memory (tests), fault
+ * (wraps any of them; errors, short transfers and delays by rule, for tests). Blocking; no MPI.
+ *
+ * Threads: one handle may be used by several threads at once, except for open, close, register and the memory back end.
+ * Requests of different threads that overlap are not ordered. Counters are exact once the threads have finished.
  */
 #ifndef MPIOX_STORAGE_H
 #define MPIOX_STORAGE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/uio.h>
@@ -15,6 +20,17 @@
 
 typedef struct mpiox_storage mpiox_storage;
 
+/* One independent call of a batch. */
+typedef struct mpiox_storage_call {
+    const struct iovec *iov;
+    int iov_count, fd; /* fd: another descriptor than the handle's, or -1 */
+    int64_t offset;
+    int64_t moved; /* result, as of write_some; or MPIOX_STORAGE_NOT_STARTED */
+    bool skip;     /* `moved` is decided: leave the call alone */
+} mpiox_storage_call;
+
+#define MPIOX_STORAGE_NOT_STARTED INT64_MIN /* nothing happened; the caller does it by write_some or read_some */
+
 typedef struct mpiox_storage_backend {
     const char *name;
     /* One system call's worth: transfer up to sum(iov) bytes at offset; returns bytes moved (may be short, 0 = end of
@@ -22,11 +38,19 @@ typedef struct mpiox_storage_backend {
     int64_t (*write_some)(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset);
     int64_t (*read_some)(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset);
     int (*close)(mpiox_storage *storage); /* 0 or -errno; frees the back end's own state */
+    /* Carry out calls together, in any order. Comes with every `moved` NOT_STARTED and fills in what it did; nothing is
+     * in flight on return; after a call has failed, calls behind it may stay NOT_STARTED. NULL: one after another. */
+    void (*many)(mpiox_storage *storage, bool write, mpiox_storage_call *calls, int count);
+    /* See mpiox_storage_register. NULL: memory needs no registration. */
+    bool (*hold)(mpiox_storage *storage, void *base, int64_t bytes);
+    void (*release)(mpiox_storage *storage, void *base);
+    bool mappable; /* fd may be mapped beside the requests */
+    bool separate; /* pieces that touch each other stay calls of their own */
 } mpiox_storage_backend;
 
 typedef struct mpiox_storage_counters { /* since open */
-    int64_t write_requests, write_bytes, read_requests, read_bytes;
-    int64_t request_size_log2[48]; /* histogram of system-call sizes: bucket k counts sizes in [2^k, 2^(k+1)) */
+    _Atomic int64_t write_requests, write_bytes, read_requests, read_bytes;
+    _Atomic int64_t request_size_log2[48]; /* histogram of request sizes: bucket k counts sizes in [2^k, 2^(k+1)) */
 } mpiox_storage_counters;
 
 struct mpiox_storage {
@@ -36,9 +60,24 @@ struct mpiox_storage {
     mpiox_storage_counters counters;
 };
 
-/* flags: as open(2), O_CREAT never. The environment variable MPIOX_FAULT (see mpiox_fault.h) wraps the back end.
+typedef enum mpiox_storage_kind {
+    MPIOX_STORAGE_AUTO = 0, MPIOX_STORAGE_POSIX, MPIOX_STORAGE_IO_URING
+} mpiox_storage_kind;
+
+typedef struct mpiox_storage_options { /* all zero: the defaults */
+    mpiox_storage_kind kind;
+    int32_t io_uring_depth;         /* requests in flight at most; 0 = 64 */
+    bool direct_read, direct_write; /* whole blocks go past the page cache, where the file system can */
+} mpiox_storage_options;
+
+/* flags: as open(2), O_CREAT never. options: NULL = defaults. What cannot be had (io_uring not built in or refused by
+ * the kernel, no direct I/O on this file system) is replaced by posix and the page cache, which rank 0 says once on
+ * standard error. The environment variable MPIOX_FAULT (see mpiox_fault.h) wraps the back end.
  * 0, or MPIOX_E_IO, MPIOX_E_NOMEM, or MPIOX_E_ARG (bad MPIOX_FAULT) with *error filled. */
-int mpiox_storage_open(const char *path, int flags, int rank, mpiox_storage **out, mpiox_error *error);
+int mpiox_storage_open(const char *path, int flags, int rank, const mpiox_storage_options *options,
+                       mpiox_storage **out, mpiox_error *error);
+/* Can an io_uring be made here? False: why (a static text) is written down in *reason unless NULL. */
+bool mpiox_storage_has_io_uring(const char **reason);
 /* A new, empty file in memory that never grows beyond limit_bytes: writes past it end with ENOSPC. 0 or MPIOX_E_NOMEM.
  * Meant for tests; reading a hole yields zeros. */
 int mpiox_storage_open_memory(int64_t limit_bytes, mpiox_storage **out);
@@ -53,13 +92,40 @@ int mpiox_storage_close(mpiox_storage *storage);
 int mpiox_storage_write(mpiox_storage *storage, const void *buffer, int64_t length, int64_t offset, mpiox_error *error);
 int mpiox_storage_writev(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset,
                          mpiox_error *error);
-/* Bring what this handle wrote to stable storage (fsync). Blocking; 0 or MPIOX_E_IO. Nothing to do without a descriptor. */
+/* Bring what this handle wrote to stable storage (fsync). Blocking; 0 or MPIOX_E_IO. Nothing to do without a
+ * descriptor. */
 int mpiox_storage_sync(mpiox_storage *storage, mpiox_error *error);
 /* *done = bytes read: less than length only at end of file. */
 int mpiox_storage_read(mpiox_storage *storage, void *buffer, int64_t length, int64_t offset, int64_t *done,
                        mpiox_error *error);
 int mpiox_storage_readv(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset, int64_t *done,
                         mpiox_error *error);
+
+/* ---- lists ------------------------------------------------------------------------------------------------------- */
+
+typedef struct mpiox_storage_piece {
+    void *base; /* only read from by a write */
+    int64_t length, offset;
+} mpiox_storage_piece;
+
+/* Many pieces in one call. Pieces may come in any order; those of a write must not overlap. Pieces that follow each
+ * other in the list and in the file become one request. Each piece arrives as by mpiox_storage_write; on an error
+ * nothing is in flight any more, every piece before the one that failed has arrived whole, error->offset/length is what
+ * is missing of it, and pieces behind it may have arrived or not. A bad piece (MPIOX_E_ARG) is found before anything
+ * moves. */
+int mpiox_storage_write_list(mpiox_storage *storage, const mpiox_storage_piece *pieces, int64_t count,
+                             mpiox_error *error);
+/* *end = the lowest file offset at which a piece met the end of the file, INT64_MAX when none did: bytes from there on
+ * were not read, all before it were. */
+int mpiox_storage_read_list(mpiox_storage *storage, const mpiox_storage_piece *pieces, int64_t count, int64_t *end,
+                            mpiox_error *error);
+/* Memory that many requests will use, for back ends that gain by knowing it: it stays mapped as it is until
+ * unregistered (same base) or the handle is closed. True when it was taken note of; false (not needed, no room,
+ * RLIMIT_MEMLOCK) is no error. While no other thread uses the handle. */
+bool mpiox_storage_register(mpiox_storage *storage, void *base, int64_t bytes);
+void mpiox_storage_unregister(mpiox_storage *storage, void *base);
+
+/* ---- mappings ---------------------------------------------------------------------------------------------------- */
 
 /* A shared mapping of part of the file, for storing many small runs. data points at the first byte asked for. */
 typedef struct mpiox_storage_mapping {
@@ -68,10 +134,10 @@ typedef struct mpiox_storage_mapping {
     int64_t bytes; /* of the whole mapping from base on */
 } mpiox_storage_mapping;
 
-/* Map `length` bytes from `offset`, all inside the file's present size and with their space reserved. MPIOX_E_UNSUPPORTED
- * when this handle, file system or free space does not allow it: the caller then writes by requests. Only for file systems
- * whose page cache is coherent with read and write. */
-int mpiox_storage_map(mpiox_storage *storage, int64_t offset, int64_t length, mpiox_storage_mapping *out);
+/* Map `length` bytes from `offset`, all inside the file's present size and with their space reserved.
+ * MPIOX_E_UNSUPPORTED when this handle, file system or free space does not allow it: the caller then writes by
+ * requests. Only for file systems whose page cache is coherent with read and write. */
+int mpiox_storage_map(mpiox_storage *storage, int64_t offset, int64_t length, bool populate, mpiox_storage_mapping *out);
 /* `written`: bytes stored, for the counters (one request). */
 void mpiox_storage_unmap(mpiox_storage *storage, mpiox_storage_mapping *mapping, int64_t written);
 

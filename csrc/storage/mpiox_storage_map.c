@@ -10,25 +10,25 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "mpiox_storage_internal.h"
 
-int mpiox_storage_map(mpiox_storage *storage, int64_t offset, int64_t length, mpiox_storage_mapping *out)
+int mpiox_storage_map(mpiox_storage *storage, int64_t offset, int64_t length, bool populate, mpiox_storage_mapping *out)
 {
     struct stat status;
     const int64_t page = sysconf(_SC_PAGESIZE), start = offset / page * page;
-    if (strcmp(storage->backend->name, "posix") != 0 || (fcntl(storage->fd, F_GETFL) & O_ACCMODE) != O_RDWR)
+    if (!storage->backend->mappable || (fcntl(storage->fd, F_GETFL) & O_ACCMODE) != O_RDWR)
         return MPIOX_E_UNSUPPORTED;
     if (fallocate(storage->fd, FALLOC_FL_KEEP_SIZE, start, offset + length - start) != 0)
         return MPIOX_E_UNSUPPORTED;
     if (fstat(storage->fd, &status) != 0 || status.st_size < offset + length)
         return MPIOX_E_UNSUPPORTED;
     out->bytes = offset + length - start;
-    out->base = mmap(NULL, (size_t)out->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, storage->fd, start);
+    out->base = mmap(NULL, (size_t)out->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (populate ? MAP_POPULATE : 0),
+                     storage->fd, start);
     if (out->base == MAP_FAILED)
         return MPIOX_E_UNSUPPORTED;
     out->data = (char *)out->base + (offset - start);

@@ -1,7 +1,8 @@
 /*
  * mpiox_storage_posix.c - the back end that everybody uses: pread, pwrite and their vector forms on one descriptor.
  *
- * Offsets are explicit, so the descriptor's file position is never used and threads of other handles cannot disturb it.
+ * Offsets are explicit, so the descriptor's file position is never used and threads cannot disturb each other, on one
+ * handle or on several.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,18 +13,49 @@
 
 _Static_assert(sizeof(off_t) == 8, "file offsets have 64 bits");
 
+int mpiox_storage_descriptor(const char *path, int flags)
+{
+    int fd;
+    do
+        fd = open(path, (flags & ~(O_CREAT | O_EXCL | O_TRUNC)) | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR);
+    return fd >= 0 ? fd : -errno;
+}
+
+int mpiox_storage_cut(const struct iovec *iov, int iov_count, int64_t limit, struct iovec *out, int room)
+{
+    int n = 0;
+    for (; n < iov_count && n < room && limit > 0; n++) {
+        out[n] = iov[n];
+        if (out[n].iov_len > (uint64_t)limit)
+            out[n].iov_len = (size_t)limit;
+        limit -= (int64_t)out[n].iov_len;
+    }
+    return n;
+}
+
+int64_t mpiox_storage_posix_write(int fd, const struct iovec *iov, int iov_count, int64_t offset)
+{
+    ssize_t moved = iov_count == 1 ? pwrite(fd, iov->iov_base, iov->iov_len, offset)
+                                   : pwritev(fd, iov, iov_count, offset);
+    return moved < 0 ? -errno : moved;
+}
+
+int64_t mpiox_storage_posix_read(int fd, const struct iovec *iov, int iov_count, int64_t offset)
+{
+    ssize_t moved = iov_count == 1 ? pread(fd, iov->iov_base, iov->iov_len, offset)
+                                   : preadv(fd, iov, iov_count, offset);
+    return moved < 0 ? -errno : moved;
+}
+
 static int64_t posix_write_some(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset)
 {
-    ssize_t moved = iov_count == 1 ? pwrite(storage->fd, iov->iov_base, iov->iov_len, offset)
-                                   : pwritev(storage->fd, iov, iov_count, offset);
-    return moved < 0 ? -errno : moved;
+    return mpiox_storage_posix_write(storage->fd, iov, iov_count, offset);
 }
 
 static int64_t posix_read_some(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset)
 {
-    ssize_t moved = iov_count == 1 ? pread(storage->fd, iov->iov_base, iov->iov_len, offset)
-                                   : preadv(storage->fd, iov, iov_count, offset);
-    return moved < 0 ? -errno : moved;
+    return mpiox_storage_posix_read(storage->fd, iov, iov_count, offset);
 }
 
 static int posix_close(mpiox_storage *storage)
@@ -37,6 +69,7 @@ static const mpiox_storage_backend posix_backend = {
     .write_some = posix_write_some,
     .read_some = posix_read_some,
     .close = posix_close,
+    .mappable = true,
 };
 
 int mpiox_storage_open_posix(const char *path, int flags, mpiox_storage **out, mpiox_error *error)
@@ -45,11 +78,9 @@ int mpiox_storage_open_posix(const char *path, int flags, mpiox_storage **out, m
     mpiox_storage *storage = calloc(1, sizeof *storage);
     if (storage == NULL)
         return mpiox_error_set(error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "open");
-    do
-        storage->fd = open(path, (flags & ~(O_CREAT | O_EXCL | O_TRUNC)) | O_CLOEXEC);
-    while (storage->fd < 0 && errno == EINTR);
+    storage->fd = mpiox_storage_descriptor(path, flags);
     if (storage->fd < 0) {
-        int saved = errno;
+        int saved = -storage->fd;
         free(storage);
         return mpiox_error_set(error, MPIOX_E_IO, saved, -1, -1, "open");
     }

@@ -16,5 +16,14 @@ Layers, each of which imports only those above it:
 `table`, `plot`     for people
 ==================  ==================================================================================================
 
+Beside them, for ``python -m mpiio_ext.bench compare`` and ``scaling``, which launch a C kernel and are no MPI programs:
+
+==================  ==================================================================================================
+`peers`             every MPI at hand, with its own MPI-IO and with this library
+`launches`          one launch of the kernel, bounded in time and memory
+`compare`           every peer, pattern by pattern
+`scaling`           native and this library against the number of ranks and of pieces; `scaling_plot` draws it
+==================  ==================================================================================================
+
 Importing this package imports neither MPI nor h5py.
 """

@@ -53,6 +53,10 @@ def main(arguments: list[str] | None = None) -> None:
         from mpiio_ext.bench.compare import command as compare
 
         compare.main(args=arguments[1:], prog_name="python -m mpiio_ext.bench compare")
+    if arguments[:1] == ["scaling"]:
+        from mpiio_ext.bench.scaling import command as scaling
+
+        scaling.main(args=arguments[1:], prog_name="python -m mpiio_ext.bench scaling")
     options = _parse(arguments)
     from mpi4py import MPI
 

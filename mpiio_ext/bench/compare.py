@@ -8,29 +8,34 @@ slow for the full size is measured on a smaller file and marked.
 from __future__ import annotations
 
 import json
-import os
-import platform
 import statistics
-import subprocess
-import sys
-import tempfile
 import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from mpiio_ext.bench.environment import file_system_of
-from mpiio_ext.bench.errors import EXIT_RUN, EXIT_USAGE, EXIT_VERIFY, BenchError
+from mpiio_ext.bench.errors import BenchError
+from mpiio_ext.bench.launches import (
+    ACCESSES,
+    Case,
+    Outcome,
+    console_of_results,
+    describe_environment,
+    on_nodes,
+    progress,
+    run_kernel,
+    scratch_file,
+    spread,
+)
 from mpiio_ext.bench.peers import Installation, Peer, find_installations, peers_of
 
-__all__ = ["PATTERNS", "Measurement", "command", "run_compare"]
+__all__ = ["PATTERNS", "Measurement", "Options", "command", "measure", "run_compare", "summarize"]
 
 #: Name in the results -> arguments of the kernel, and words for people.
 PATTERNS: dict[str, tuple[list[str], str]] = {
@@ -43,6 +48,8 @@ PATTERNS: dict[str, tuple[list[str], str]] = {
     "random64": (["--pattern", "random", "--block", "64"], "random pieces of 64 B"),
     "gaps64": (["--pattern", "gaps", "--block", "64"], "interleaved 64 B with gaps"),
 }
+#: A new file, the same file again (its blocks exist), and back.
+OPERATIONS = ("write", "rewrite", "read")
 _SHRINK = 4  # a peer that is too slow gets a file of 1/4, 1/16, ... of the size
 _SMALLEST_BYTES = 1 << 20
 
@@ -53,7 +60,8 @@ class Measurement:
 
     Attributes
     ----------
-    write_mbytes_per_s, read_mbytes_per_s : one figure per repetition, 10^6 bytes per second
+    write_mbytes_per_s, rewrite_mbytes_per_s, read_mbytes_per_s : a new file, the same file again, and back; one figure
+        per repetition, 10^6 bytes per second
     memory_growth_bytes : largest growth of a rank's resident memory during a write and a read
     open_close_s : one figure per repetition
     file_bytes : size of the file; less than asked for when `scaled`
@@ -62,6 +70,7 @@ class Measurement:
 
     file_bytes: int
     write_mbytes_per_s: list[float] = field(default_factory=list)
+    rewrite_mbytes_per_s: list[float] = field(default_factory=list)
     read_mbytes_per_s: list[float] = field(default_factory=list)
     memory_growth_bytes: int = 0
     open_close_s: list[float] = field(default_factory=list)
@@ -69,53 +78,45 @@ class Measurement:
     reason: str = ""
 
     def figures(self, operation: str) -> list[float]:
-        """Return the figures of "write" or "read"."""
-        return self.write_mbytes_per_s if operation == "write" else self.read_mbytes_per_s
+        """Return the figures of "write", "rewrite" or "read"."""
+        return {"write": self.write_mbytes_per_s, "rewrite": self.rewrite_mbytes_per_s,
+                "read": self.read_mbytes_per_s}[operation]
 
 
-class WrongDataError(BenchError, ValueError):
-    """A peer wrote or read wrong bytes."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What to compare: see ``--help``; `nodes` 0 means the real ones."""
 
-    exit_status = EXIT_VERIFY
-
-
-def _launch(peer: Peer, pattern: str, *, ranks: int, file_bytes: int, repeats: int, file: Path,
-            limit_s: float) -> list[dict[str, Any]] | str:
-    """Run the kernel once; its records, or why there are none."""
-    arguments = [*PATTERNS[pattern][0], "--bytes", str(file_bytes), "--repeats", str(repeats), "--file", str(file)]
-    process = subprocess.Popen(peer.command(ranks, arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               text=True, env=peer.variables(), start_new_session=True)
-    try:
-        output, errors = process.communicate(timeout=limit_s)
-    except subprocess.TimeoutExpired:
-        process.terminate()
-        try:
-            process.communicate(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-        return f"none in {limit_s:g} s"
-    finally:
-        file.unlink(missing_ok=True)
-    records = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-    if process.returncode != 0 or not records:
-        words = [line for line in errors.splitlines() if "mpiox_kernel" in line] or errors.splitlines()[-1:]
-        return f"failed ({process.returncode}): {' '.join(words[:1])[:200]}"
-    wrong = sum(record["wrong_bytes"] for record in records)
-    if wrong and peer.ours:
-        raise WrongDataError(f"{peer.title}, {PATTERNS[pattern][1]}: {wrong} wrong bytes")
-    return f"{wrong} wrong bytes" if wrong else records
+    ranks: int
+    file_bytes: int
+    rounds: int
+    repeats: int
+    patterns: tuple[str, ...]
+    file: Path
+    limit_s: float
+    access: str = ACCESSES[0]
+    sync: bool = False
+    nodes: int = 0
 
 
-def _fitting_bytes(peer: Peer, pattern: str, options: Options) -> tuple[int, str]:
+Measurements = dict[tuple[str, str], Measurement]
+Run = Callable[[Peer, Case], Outcome]
+
+
+def _case(pattern: str, options: Options, *, file_bytes: int, repeats: int, limit_s: float) -> Case:
+    arguments, title = PATTERNS[pattern]
+    return Case(title=title, pattern=tuple(arguments), ranks=options.ranks, file_bytes=file_bytes, file=options.file,
+                repeats=repeats, access=options.access, sync=options.sync, rewrite=True, limit_s=limit_s)
+
+
+def _fitting_bytes(peer: Peer, pattern: str, options: Options, run: Run) -> tuple[int, str]:
     """Return a size that the peer can do within the limit, by trying it on a small file first; or why it cannot."""
     small = max(_SMALLEST_BYTES, options.file_bytes // 64)
     begun = time.perf_counter()
-    tried = _launch(peer, pattern, ranks=options.ranks, file_bytes=small, repeats=1, file=options.file,
-                    limit_s=options.limit_s)
-    if isinstance(tried, str):
-        return small, tried
-    seconds = sum(record["write_s"] + record["read_s"] for record in tried)
+    tried = run(peer, _case(pattern, options, file_bytes=small, repeats=1, limit_s=options.limit_s))
+    if tried.reason:
+        return small, tried.reason
+    seconds = sum(record["write_s"] + record["rewrite_s"] + record["read_s"] for record in tried.records)
     overhead_s = time.perf_counter() - begun - seconds
     size = options.file_bytes
     while size > small and overhead_s + options.repeats * seconds * size / small > options.limit_s:
@@ -126,35 +127,33 @@ def _fitting_bytes(peer: Peer, pattern: str, options: Options) -> tuple[int, str
 def _record(into: Measurement, records: Sequence[dict[str, Any]]) -> None:
     for record in records:
         into.write_mbytes_per_s.append(record["bytes"] / record["write_s"] / 1e6)
+        into.rewrite_mbytes_per_s.append(record["bytes"] / record["rewrite_s"] / 1e6)
         into.read_mbytes_per_s.append(record["bytes"] / record["read_s"] / 1e6)
         into.open_close_s.append(record["open_close_s"])
         into.memory_growth_bytes = max(into.memory_growth_bytes, record["memory_growth_bytes"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What to compare: see ``--help``."""
+def measure(peers: Sequence[Peer], options: Options, advance: Callable[[str], None],
+            run: Run = run_kernel) -> Measurements:
+    """Run everything.
 
-    ranks: int
-    file_bytes: int
-    rounds: int
-    repeats: int
-    patterns: tuple[str, ...]
-    file: Path
-    limit_s: float
+    Parameters
+    ----------
+    peers : who is compared
+    options : what is run
+    advance : called before each launch with words for people
+    run : launches the kernel
 
-
-Measurements = dict[tuple[str, str], Measurement]
-
-
-def measure(peers: Sequence[Peer], options: Options, advance: Any) -> Measurements:
-    """Run everything; {(pattern, peer name): Measurement}."""
+    Returns
+    -------
+    {(pattern, peer name): Measurement}
+    """
     found: Measurements = {}
     for pattern in options.patterns:
         for peer in peers:
             size, reason = options.file_bytes, ""
             if peer.native:
-                size, reason = _fitting_bytes(peer, pattern, options)
+                size, reason = _fitting_bytes(peer, pattern, options, run)
             found[pattern, peer.name] = Measurement(file_bytes=size, scaled=size < options.file_bytes, reason=reason)
         for _ in range(options.rounds):
             for peer in peers:
@@ -162,12 +161,10 @@ def measure(peers: Sequence[Peer], options: Options, advance: Any) -> Measuremen
                 advance(f"{PATTERNS[pattern][1]}: {peer.title}")
                 if measurement.reason:
                     continue
-                records = _launch(peer, pattern, ranks=options.ranks, file_bytes=measurement.file_bytes,
-                                  repeats=options.repeats, file=options.file, limit_s=4 * options.limit_s)
-                if isinstance(records, str):
-                    measurement.reason = records
-                else:
-                    _record(measurement, records)
+                outcome = run(peer, _case(pattern, options, file_bytes=measurement.file_bytes, repeats=options.repeats,
+                                          limit_s=4 * options.limit_s))
+                measurement.reason = outcome.reason
+                _record(measurement, outcome.records)
     return found
 
 
@@ -179,7 +176,7 @@ def summarize(found: Measurements, peers: Sequence[Peer], patterns: Sequence[str
     ours = next(peer.name for peer in peers if peer.ours)
     results = []
     for pattern in patterns:
-        for operation in ("write", "read"):
+        for operation in OPERATIONS:
             speed = {}
             for peer in peers:
                 figures = found[pattern, peer.name].figures(operation)
@@ -191,8 +188,9 @@ def summarize(found: Measurements, peers: Sequence[Peer], patterns: Sequence[str
             results.append({
                 "pattern": pattern,
                 "op": operation,
+                "present": list(speed),
                 "mbytes_per_s": speed,
-                "spread_mbytes_per_s": {peer.name: [min(f), max(f)] for peer in peers
+                "spread_mbytes_per_s": {peer.name: spread(f) for peer in peers
                                         if (f := found[pattern, peer.name].figures(operation))},
                 "ours": ours,
                 "best_native": best,
@@ -212,8 +210,17 @@ def summarize(found: Measurements, peers: Sequence[Peer], patterns: Sequence[str
     return results
 
 
-def _print(console: Console, results: Sequence[dict[str, Any]], peers: Sequence[Peer]) -> None:
-    table = Table(title="collective bandwidth, MB/s (medians; * on a smaller file)", box=None, header_style="bold")
+def _title(options: Options) -> str:
+    """Return the words over the table."""
+    words = [f"{options.access.replace('_', ' ')} bandwidth, MB/s (medians; * on a smaller file)",
+             f"{options.ranks} ranks", f"{options.file_bytes / 1e6:,.0f} MB"]
+    words += [f"mpiio_ext on {options.nodes} pretended nodes"] if options.nodes else []
+    words += ["writes end with MPI_File_sync"] if options.sync else []
+    return ", ".join(words)
+
+
+def _print(console: Console, results: Sequence[dict[str, Any]], peers: Sequence[Peer], title: str) -> None:
+    table = Table(title=title, box=None, header_style="bold")
     table.add_column("pattern")
     table.add_column("op")
     for peer in peers:
@@ -242,8 +249,8 @@ def _plot(results: Sequence[dict[str, Any]], peers: Sequence[Peer], path: Path) 
 
     colours = ("#999999", "#BBBBBB", "#E69F00", "#F0E442", "#CC79A7", "#56B4E9", "#0072B2", "#009E73", "#000000",
                "#D55E00")
-    figure, all_axes = plt.subplots(2, 1, figsize=(10, 7), sharex=True)
-    for axes, operation in zip(all_axes, ("write", "read"), strict=True):
+    figure, all_axes = plt.subplots(3, 1, figsize=(10, 10), sharex=True)
+    for axes, operation in zip(all_axes, OPERATIONS, strict=True):
         rows = [result for result in results if result["op"] == operation]
         width = 0.85 / len(peers)
         for k, peer in enumerate(peers):
@@ -263,38 +270,27 @@ def _plot(results: Sequence[dict[str, Any]], peers: Sequence[Peer], path: Path) 
 
 
 def _environment(installations: Sequence[Installation], options: Options) -> dict[str, Any]:
-    kind, mount = file_system_of(options.file.parent)
-    return {
-        "host": platform.node(),
-        "kernel": platform.release(),
-        "cpus": len(os.sched_getaffinity(0)),
-        "file_system": kind,
-        "mount": mount,
-        "mpi": {installation.family: installation.version for installation in installations},
-        "ranks": options.ranks,
-        "file_bytes": options.file_bytes,
-        "rounds": options.rounds,
-        "repeats_per_round": options.repeats,
-        "command_line": " ".join(["python -m mpiio_ext.bench compare", *sys.argv[2:]]),
-    }
+    return describe_environment(
+        installations, options.file.parent, "compare", ranks=options.ranks, file_bytes=options.file_bytes,
+        rounds=options.rounds, repeats_per_round=options.repeats, access=options.access, sync=options.sync,
+        pretended_nodes=options.nodes or None,
+    )
 
 
 def run_compare(options: Options, *, json_path: Path | None, plot_path: Path | None) -> list[dict[str, Any]]:
     """Measure, print, and write the files; returns the results list."""
-    console, progress_console = Console(width=None if sys.stdout.isatty() else 220), Console(stderr=True)
+    console = console_of_results()
     installations = find_installations()
     if not installations:
         raise BenchError("no MPI installation with this library was found: run `make build` first")
-    peers = [peer for installation in installations for peer in peers_of(installation, options.ranks)]
+    peers = on_nodes([peer for installation in installations for peer in peers_of(installation, options.ranks)],
+                     options.ranks, options.nodes)
     peers.append(Peer(name="raw", title="raw pwrite/pread", installation=installations[0], raw=True))
     console.print("peers of: " + ", ".join(i.version for i in installations), highlight=False)
-    columns = (TextColumn("{task.completed}/{task.total}"), BarColumn(), TimeElapsedColumn(),
-               TextColumn("{task.description}"))
-    with Progress(*columns, console=progress_console, transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task("", total=len(peers) * len(options.patterns) * options.rounds)
-        found = measure(peers, options, lambda text: bar.update(task, advance=1, description=text))
+    with progress(len(peers) * len(options.patterns) * options.rounds) as advance:
+        found = measure(peers, options, advance)
     results = summarize(found, peers, options.patterns)
-    _print(console, results, peers)
+    _print(console, results, peers, _title(options))
     if json_path is not None:
         document = {"environment": _environment(installations, options), "peers": {p.name: p.title for p in peers},
                     "results": results}
@@ -313,30 +309,20 @@ def run_compare(options: Options, *, json_path: Path | None, plot_path: Path | N
 @click.option("--pattern", "patterns", multiple=True, type=click.Choice(list(PATTERNS)), help="Only these; repeatable.")
 @click.option("--path", type=click.Path(path_type=Path), default=Path("/dev/shm"), show_default=True,
               help="Folder on the file system to measure.")
+@click.option("--access", type=click.Choice(ACCESSES), default=ACCESSES[0], show_default=True, help="Calls to use.")
+@click.option("--sync", is_flag=True, help="Writes end with MPI_File_sync (raw: fsync), inside their time.")
+@click.option("--nodes", default=0, type=click.IntRange(0),
+              help="Let mpiio_ext pretend that the ranks lie on so many nodes.  [default: the real ones]")
 @click.option("--limit", "limit_s", default=20.0, show_default=True, type=click.FloatRange(1),
               help="Seconds a native peer may take per launch; otherwise its file is made smaller and marked.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path, dir_okay=False), help="Write the results here.")
 @click.option("--plot", "plot_path", type=click.Path(path_type=Path, dir_okay=False), help="Draw them (.svg or .png).")
 def command(*, quick: bool, ranks: int, file_bytes: int | None, rounds: int | None, repeats: int,
-            patterns: tuple[str, ...], path: Path, limit_s: float, json_path: Path | None,
-            plot_path: Path | None) -> None:
+            patterns: tuple[str, ...], path: Path, access: str, sync: bool, nodes: int, limit_s: float,
+            json_path: Path | None, plot_path: Path | None) -> None:
     """Parse the options and run; ends the process with one line on an error."""
-    try:
-        folder = tempfile.mkdtemp(prefix="mpiio-compare-", dir=path)
-    except OSError as error:
-        click.echo(f"mpiio_ext.bench compare: --path {path}: {error.strerror}", err=True)
-        sys.exit(EXIT_USAGE)
-    options = Options(ranks=ranks, file_bytes=file_bytes or (1 << 26 if quick else 1 << 28),
-                      rounds=rounds or (1 if quick else 3), repeats=repeats, patterns=patterns or tuple(PATTERNS),
-                      file=Path(folder) / "kernel.dat", limit_s=limit_s)
-    try:
+    with scratch_file(path, "compare") as file:
+        options = Options(ranks=ranks, file_bytes=file_bytes or (1 << 26 if quick else 1 << 28),
+                          rounds=rounds or (1 if quick else 3), repeats=repeats, patterns=patterns or tuple(PATTERNS),
+                          file=file, limit_s=limit_s, access=access, sync=sync, nodes=nodes)
         run_compare(options, json_path=json_path, plot_path=plot_path)
-    except BenchError as error:
-        click.echo(f"mpiio_ext.bench compare: {error}", err=True)
-        sys.exit(error.exit_status)
-    except OSError as error:
-        click.echo(f"mpiio_ext.bench compare: {error.filename}: {error.strerror}", err=True)
-        sys.exit(EXIT_RUN)
-    finally:
-        options.file.unlink(missing_ok=True)
-        Path(folder).rmdir()

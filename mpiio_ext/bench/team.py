@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from mpiio_ext.bench.errors import BenchError
 
-__all__ = ["agree", "timed", "wait_quietly"]
+__all__ = ["agree", "span_of", "timed", "wait_quietly"]
 
 
 def _one_line(error: BaseException) -> str:
@@ -38,16 +39,32 @@ def agree(comm: Any, error: Exception | None, doing: str) -> None:
     raise BenchError(f"{doing}: {message} (rank {rank}, {int(total[0])} of {comm.size} ranks failed)")
 
 
+def span_of(marks: Sequence[tuple[str, float, float]]) -> float:
+    """Return the seconds from the first begin to the last end, of the host where that is longest.
+
+    With more ranks than processors some ranks begin when others have ended: no rank's own time says how long it took.
+    Ranks of a host have a common clock, hosts have not.
+
+    Parameters
+    ----------
+    marks : (host, begin, end) of each rank, in seconds of the host's clock
+    """
+    first: dict[str, float] = {}
+    last: dict[str, float] = {}
+    for host, begin, end in marks:
+        first[host] = min(first.get(host, begin), begin)
+        last[host] = max(last.get(host, end), end)
+    return max(last[host] - first[host] for host in first)
+
+
 def timed(comm: Any, phase: Callable[[], None], doing: str) -> float:
-    """Run `phase` on every rank at once and return the longest time of a rank in seconds; collective.
+    """Run `phase` on every rank at once and return its time by `span_of` in seconds; collective.
 
     Raises
     ------
     BenchError
         The phase failed on some rank; raised on all.
     """
-    from mpi4py import MPI
-
     error: Exception | None = None
     comm.Barrier()
     start = time.perf_counter()
@@ -55,11 +72,10 @@ def timed(comm: Any, phase: Callable[[], None], doing: str) -> float:
         phase()
     except Exception as caught:
         error = caught
-    mine = np.array([time.perf_counter() - start])
-    longest = np.zeros(1)
-    comm.Allreduce(mine, longest, op=MPI.MAX)
+    end = time.perf_counter()
+    marks = comm.allgather((platform.node(), start, end))
     agree(comm, error, doing)
-    return float(longest[0])
+    return span_of(marks)
 
 
 def wait_quietly(comm: Any, failed: bool) -> bool:

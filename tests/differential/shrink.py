@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 
 from differential import simulate
-from differential.simulate import BYTE, Case
+from differential.state import BYTE, HOWS, Case, Op
 from differential.typetree import Tree, model
 
 Fails = Callable[[list[Case]], list[bool]]
@@ -26,8 +26,8 @@ def without_rank(case: Case, rank: int) -> Case:
     small = copy.deepcopy(case)
     small["ranks"] -= 1
     for op in small["ops"]:
-        for name in ("disp", "ftype", "mem", "count", "bottom", "at", "offset"):
-            if name in op:
+        for name in ("disp", "ftype", "mem", "count", "bottom", "at", "offset", "who", "verb"):
+            if isinstance(op.get(name), list):
                 del op[name][rank]
     return small
 
@@ -75,14 +75,34 @@ def candidates(case: Case) -> Iterator[Case]:
             yield case | {"ops": [change if i == index else o for i, o in enumerate(case["ops"])]}
 
 
-def op_candidates(op: simulate.Op, ranks: int) -> Iterator[simulate.Op]:
+def plainer_calls(op: Op) -> Iterator[Op]:
+    """Yield a call in simpler ways, with the same data."""
+    how = HOWS.get(op.get("how", ""))
+    if how and (how.split or how.nonblocking):
+        name = str(op["how"])
+        whole = {k: v for k, v in op.items() if k != "req"}
+        yield whole | {"how": name.removesuffix("_split") if how.split else name[1:]}
+        if "req" in op:
+            yield whole
+    if op.get("snap"):
+        yield {k: v for k, v in op.items() if k != "snap"}
+    if op["op"] == "wait" and op["style"] != "wait":
+        yield op | {"style": "wait"}
+    if op["op"] == "open":
+        if "hints" in op:
+            yield {k: v for k, v in op.items() if k != "hints"}
+        for name in op["mode"]:
+            yield op | {"mode": [other for other in op["mode"] if other != name]}
+        if op["comm"] != "world":
+            yield op | {"comm": "world"}
+
+
+def op_candidates(op: Op, ranks: int) -> Iterator[Op]:
     """Yield simpler forms of one call."""
-    plain = {"at_all_split": "at_all", "all_split": "all"}
-    if op.get("how") in plain:
-        yield op | {"how": plain[op["how"]]}
+    yield from plainer_calls(op)
     for rank in range(ranks):
 
-        def put(name: str, value: object, rank: int = rank) -> simulate.Op:
+        def put(name: str, value: object, rank: int = rank) -> Op:
             return op | {name: [value if r == rank else v for r, v in enumerate(op[name])]}
 
         if op["op"] == "view":
@@ -100,6 +120,8 @@ def op_candidates(op: simulate.Op, ranks: int) -> Iterator[simulate.Op]:
                 yield put("count", 0)
                 yield put("count", op["count"][rank] // 2)
                 yield put("count", op["count"][rank] - 1)
+            if op.get("who", [False] * ranks)[rank]:
+                yield put("who", False)
             if op["bottom"][rank]:
                 yield put("bottom", False)
             if op.get("at", [0] * ranks)[rank]:

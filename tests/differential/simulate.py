@@ -1,285 +1,527 @@
-"""The oracle: what every call of a case must do to the file, the buffers, the status and the file pointers.
+"""The oracle: what every call of a case must do to the files, the buffers, the status and the file pointers.
 
-A case is plain data (see generate.py). The simulation applies its calls one after the other to a NumPy array that
-stands for the file. It also decides whether a case is a legal MPI program, so that generation and shrinking never
-blame a library for a program that the standard leaves undefined.
+A case is plain data (see generate.py). The simulation applies its calls one after the other to NumPy arrays that
+stand for the files. It also decides whether a case is a legal MPI program, so that generation and shrinking never
+blame a library for a program that the standard leaves undefined. Where the standard allows several results, it gives
+each of them (:meth:`Simulation.orders`).
 """
 
 from __future__ import annotations
 
 import copy
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from differential.typetree import Model, Offsets, Tree, distinct, model
+from differential.filestate import RANKS, File
+from differential.state import (
+    ACCESS,
+    BYTE,
+    COLLECTIVE,
+    HOWS,
+    INDEPENDENT,
+    NONBLOCKING,
+    Bytes,
+    Case,
+    Expected,
+    Handle,
+    How,
+    Illegal,
+    Mask,
+    Memory,
+    Op,
+    Track,
+    encoded,
+    first_open,
+    follows,
+    initial_buffer,
+    initial_file,
+    memory_of,
+    same_elements,
+    verb_of,
+)
+from differential.typetree import Offsets, distinct, model
 
-Case = dict[str, Any]
-Op = dict[str, Any]
-Bytes = npt.NDArray[np.uint8]
-Mask = npt.NDArray[np.bool_]
+__all__ = ["BYTE", "COLLECTIVE", "INDEPENDENT", "NONBLOCKING", "Case", "Illegal", "Op", "Simulation", "check"]
 
-GUARD_BYTES = 64
-MAX_FILE_BYTES = 8 << 20
-COLLECTIVE = ("at_all", "all", "at_all_split", "all_split")
-INDEPENDENT = ("at", "individual")
-NONBLOCKING = ("iat_all", "iall", "iat", "iindividual")
-BYTE: Tree = ["named", "BYTE"]
-
-
-class Illegal(Exception):
-    """The case is not a legal program, for the reason in the message."""
+MOST_IN_RACE = 4  # ranks whose order may matter in one call: all orders are tried
+Results = list[Expected | None]
+Order = tuple[int, ...]
 
 
 @dataclass(slots=True, kw_only=True)
-class View:
-    """A rank's file view: displacement (bytes), etype, file type."""
+class Plan:
+    """One data-access call before it is carried out: what every rank that takes part asks for."""
 
-    displacement: int
-    etype: Model
-    filetype: Model
-
-    def offsets(self, position: int, length: int) -> Offsets:
-        """Return the file offset of stream bytes position .. position+length-1."""
-        return self.displacement + self.filetype.stream(position, length)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """A rank's buffer in one call: region [lo, hi) relative to the origin that MPI gets; offsets of the data bytes."""
-
-    lo: int
-    hi: int
-    offsets: Offsets
-    type: Model
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes to allocate, with a guard on each side."""
-        return self.hi - self.lo + 2 * GUARD_BYTES
-
-    @property
-    def origin(self) -> int:
-        """Index of the origin in the allocated bytes."""
-        return GUARD_BYTES - self.lo
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
-    """What one rank must see after one data-access call."""
-
-    buffer: Bytes
-    compare: Mask  # bytes of the buffer that a read at the end of the file left alone are False
-    gap: Mask  # bytes read from gaps of the file that nobody ever wrote
-    nbytes: int
-    requested: int
-    count: int | None
-    elements: int | None
-    position: int
-
-
-def memory_of(op: Op, rank: int) -> Memory:
-    """Return the buffer geometry of a rank in a data-access call."""
-    kind = model(op["mem"][rank])
-    offsets = kind.tiled(op["count"][rank])
-    lo, hi = (int(offsets.min()), int(offsets.max()) + 1) if len(offsets) else (0, 0)
-    return Memory(lo=min(lo, 0), hi=max(hi, 0), offsets=offsets, type=kind)
-
-
-def file_bytes(seed: int, index: int, offsets: Offsets) -> Bytes:
-    """Return the value that call ``index`` writes at each file offset: a hash, so that a misplaced byte shows."""
-    x = offsets.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64((seed * 1000003 + index) & (2**63 - 1))
-    x ^= x >> np.uint64(29)
-    x *= np.uint64(0xBF58476D1CE4E5B9)
-    values: Bytes = (x >> np.uint64(48)).astype(np.uint8)
-    return values
-
-
-def initial_buffer(case: Case, index: int, rank: int, memory: Memory, target: Offsets | None) -> Bytes:
-    """Return the buffer's bytes before the call; ``target`` = file offsets of a write whose data follow the offset."""
-    buffer = np.random.default_rng([case["seed"], index, rank]).integers(0, 256, memory.nbytes, dtype=np.uint8)
-    if target is not None and case["fill"] == "offset":
-        buffer[memory.origin + memory.offsets] = file_bytes(case["seed"], index, target)
-    return buffer
-
-
-def initial_file(case: Case) -> Bytes:
-    """Return the bytes that the file holds before it is opened."""
-    generator = np.random.default_rng([case["seed"], 99])
-    values: Bytes = generator.integers(0, 256, max(case["initial"], 0), dtype=np.uint8)
-    return values
-
-
-class Track:  # not a dataclass: it is copied by copy.copy() and its view is only ever replaced
-    """Views and individual pointers of one rank: the part of the simulation that a worker also needs."""
-
-    def __init__(self) -> None:
-        byte = model(BYTE)
-        self.view = View(displacement=0, etype=byte, filetype=byte)
-        self.pointer = 0  # in etypes, as MPI_File_get_position
-
-    def apply(self, op: Op, rank: int) -> None:
-        """Follow a call that moves no data."""
-        if op["op"] == "view":
-            self.view = View(displacement=op["disp"][rank], etype=model(op["etype"]), filetype=model(op["ftype"][rank]))
-            self.pointer = 0
-        elif op["op"] == "seek":
-            self.pointer = op["offset"][rank] + (self.pointer if op["whence"] == "cur" else 0)
-
-    def access(self, op: Op, rank: int, memory: Memory) -> Offsets:
-        """Return the file offsets that a data-access call asks for and move the pointer."""
-        length = len(memory.offsets)
-        if length % self.view.etype.size:
-            raise Illegal("no whole number of etypes")
-        explicit = "at" in op
-        start = op["at"][rank] if explicit else self.pointer
-        if start < 0:
-            raise Illegal("negative offset")
-        if length and not self.view.filetype.size:
-            raise Illegal("access through an empty view")
-        if not explicit:
-            self.pointer += length // self.view.etype.size
-        return self.view.offsets(start * self.view.etype.size, length)
+    op: Op
+    how: How
+    handle: Handle
+    memories: dict[int, Memory]
+    targets: dict[int, Offsets]
 
 
 class Simulation:
-    """All ranks of one case; :meth:`run` gives the expected results."""
+    """All ranks of one case; :meth:`step` gives the expected results of one call."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
         self.ranks: int = case["ranks"]
-        self.data = initial_file(case)
-        self.written = np.ones(len(self.data), bool)  # False in gaps that nobody wrote: zero by us, undefined by MPI
-        self.tracks = [Track() for _ in range(self.ranks)]
-        # rank that wrote (read) a byte since the last sync, -1 none, -2 several
-        self.writer = np.full(0, -1, np.int16)
-        self.reader = np.full(0, -1, np.int16)
-        self.synced_bytes = len(self.data)  # size of the file at the last sync
-        self.met_end = False  # a read since the last sync went past the end
+        self.files = {"0": File(initial_file(case), exists=case["initial"] >= 0)}
+        self.handles: dict[int, Handle] = {}
+        self.pending: dict[int, Plan] = {}
+        self.instances = 0
+        self.open(first_open(case))
 
     def copy(self) -> Simulation:
         """Return an independent copy of the present state."""
         twin = copy.copy(self)
-        twin.data, twin.written = self.data.copy(), self.written.copy()
-        twin.writer, twin.reader = self.writer.copy(), self.reader.copy()
-        twin.tracks = [copy.copy(track) for track in self.tracks]
+        twin.files = {name: file.copy() for name, file in self.files.items()}
+        twin.handles = {number: handle.copy() for number, handle in self.handles.items()}
+        twin.pending = dict(self.pending)
         return twin
 
-    def grow(self, size: int) -> None:
-        """Make the file at least ``size`` bytes long."""
-        if size > MAX_FILE_BYTES:
-            raise Illegal("file too large for the model")
-        if size > len(self.data):
-            more = size - len(self.data)
-            self.data = np.concatenate([self.data, np.zeros(more, np.uint8)])
-            self.written = np.concatenate([self.written, np.zeros(more, bool)])
+    @property
+    def size(self) -> int:
+        """Bytes of the largest file."""
+        return max(len(file.data) for file in self.files.values())
 
-    def run(self) -> list[list[Expected] | None]:
-        """Apply all calls; one entry per call, None where the call moves no data."""
-        return [self.step(index, op) for index, op in enumerate(self.case["ops"])]
+    def run(self) -> None:
+        """Apply all calls."""
+        for index, op in enumerate(self.case["ops"]):
+            self.step(index, op)
+        if self.pending:
+            raise Illegal("requests are left")
 
-    def step(self, index: int, op: Op) -> list[Expected] | None:
-        """Apply one call."""
+    # ---- calls that move no data --------------------------------------------------------------------------------
+
+    def step(self, index: int, op: Op, order: Order | None = None) -> Any:
+        """Apply one call; what it must give, None when it gives nothing. It changes nothing when it is illegal."""
         kind = op["op"]
-        if kind in ("view", "seek"):
-            for rank, track in enumerate(self.tracks):
-                track.apply(op, rank)
-                self.check_view(track)
+        if kind == "open":
+            return self.open(op)
+        if kind in ("sync", "fence"):
+            return self.meet(kind)
+        if kind == "wait":
+            for name in op["reqs"]:
+                self.pending.pop(name, None)
             return None
+        handle = self.handles.get(op.get("h", 0))
+        if handle is None:
+            raise Illegal("no such file")
+        if kind in ACCESS:
+            return self.access(index, op, handle, order)
+        if kind == "seek":
+            return self.seek(op, handle)
+        if kind == "query":
+            self.splits_own(op.get("h", 0))
+            return self.query(op, handle)
+        if kind == "seek_shared":
+            return self.seek_shared(op, handle)
+        self.idle(op.get("h", 0))
+        if kind == "view":
+            return self.set_view(op, handle)
+        if kind == "close":
+            return self.close(op, handle)
+        if kind == "atomicity":
+            self.clean(handle)
+            handle.atomic = op["flag"]
+            return None
+        return self.resize(op, handle)
+
+    def idle(self, number: int) -> None:
+        """Refuse what may not be called while requests or split collectives are under way on a handle."""
+        if any(plan.op.get("h", 0) == number for plan in self.pending.values()):
+            raise Illegal("requests are outstanding")
+
+    def clean(self, handle: Handle) -> None:
+        """Refuse what needs everybody's accesses to be visible."""
+        if any(self.files[name].dirty for name in handle.files):
+            raise Illegal("accesses without sync")
+
+    def open(self, op: Op) -> Any:
+        """Open a file; the class of the error that must come, or None."""
+        if op["h"] in self.handles or len(self.handles) > 5:
+            raise Illegal("handle is in use")
+        handle, mode = Handle(op, self.ranks, self.instances), op["mode"]
+        files = [self.files.setdefault(name, File(np.zeros(0, np.uint8), exists=False)) for name in handle.files]
+        missing = [not file.exists for file in files]
+        others = [other for other in self.handles.values() if set(other.files) & set(handle.files)]
+        if any(file.dirty for file in files):
+            raise Illegal("accesses without sync")
+        if any({"unique", "delete"} & set(other.op["mode"]) for other in others):
+            raise Illegal("file is in use alone")
+        if "create" not in mode and any(missing):
+            if not all(missing):
+                raise Illegal("some groups would fail")
+            return "NO_SUCH_FILE"
+        if "excl" in mode and not all(missing):
+            if any(missing):
+                raise Illegal("some groups would fail")
+            return "FILE_EXISTS"
+        alone = len(set(handle.files)) == len(handle.files) and not others
+        if {"unique", "delete", "excl"} & set(mode) and not alone:
+            raise Illegal("file is in use")
+        for file in files:
+            file.exists = True
+        for rank, track in handle.tracks.items():
+            track.pointer = len(self.files[handle.file_of(rank)].data) if "append" in mode else 0
+        handle.shared = [len(file.data) if "append" in mode else 0 for file in files]
+        self.instances += len(handle.groups)
+        self.handles[op["h"]] = handle
+        return None
+
+    def close(self, op: Op, handle: Handle) -> None:
+        """Close a handle."""
+        if "delete" in handle.op["mode"]:
+            for name in handle.files:
+                self.files[name] = File(np.zeros(0, np.uint8), exists=False)
+                self.files[name].dirty = True  # until everybody knows
+        del self.handles[op["h"]]
+
+    def meet(self, kind: str) -> None:
+        """Apply sync-barrier-sync on all handles, or a barrier."""
         if kind == "sync":
-            self.writer = np.full(0, -1, np.int16)
-            self.reader = np.full(0, -1, np.int16)
-            self.synced_bytes, self.met_end = len(self.data), False
-            return None
-        if kind == "size":
-            self.grow(op["bytes"])
-            self.data = self.data[: op["bytes"]].copy()
-            self.written = self.written[: op["bytes"]].copy()
-            self.writer, self.reader = self.writer[: op["bytes"]], self.reader[: op["bytes"]]
-            return None
-        if kind == "preallocate":
-            self.grow(op["bytes"])
-            return None
-        if kind == "write" and self.case["readonly"]:
-            raise Illegal("write to a file open for reading")
-        memories = [memory_of(op, rank) for rank in range(self.ranks)]
-        targets = [self.tracks[rank].access(op, rank, memories[rank]) for rank in range(self.ranks)]
-        self.check_order(op, targets)
-        return self.write(index, op, memories, targets) if kind == "write" else self.read(index, op, memories, targets)
+            if self.pending:
+                raise Illegal("requests are outstanding")
+            for file in self.files.values():
+                file.sync()
+        for handle in self.handles.values():
+            handle.touched = [None] * len(handle.groups)
+            if handle.atomic and kind == "fence":
+                for g, name in enumerate(handle.files):
+                    self.files[name].fence(handle.first + g)
 
-    def check_view(self, track: Track) -> None:
-        """Refuse an illegal view."""
-        kind = track.view.filetype
-        write = not self.case["readonly"]
-        if track.view.etype.size == 0 or not kind.is_file_legal(write=write) or track.pointer < 0:
-            raise Illegal("illegal view")
+    def set_view(self, op: Op, handle: Handle) -> None:
+        """Set the views of a handle."""
+        for rank in handle.tracks:
+            kind = model(op["ftype"][rank])
+            write = handle.writable
+            if model(op["etype"]).size == 0 or not kind.is_file_legal(write=write):
+                raise Illegal("illegal view")
+            if op.get("rep", "native") != "native" and not same_elements(op["ftype"][rank], op["etype"]):
+                raise Illegal("elements that the model cannot convert")
+        for rank, track in handle.tracks.items():
+            track.apply(op, rank)
+        handle.view = op
+        handle.shared = [0] * len(handle.groups)
+        handle.touched = [("view", -1)] * len(handle.groups)
 
-    def check_order(self, op: Op, targets: list[Offsets]) -> None:
-        """Refuse a conflict between ranks that no sync separates; "lax" cases may rely on collectives being ordered."""
-        top = max((int(t.max()) + 1 for t in targets if len(t)), default=0)
-        if top > MAX_FILE_BYTES:
-            raise Illegal("file too large for the model")
-        if top > len(self.writer):
-            more = np.full(top - len(self.writer), -1, np.int16)
-            self.writer, self.reader = np.concatenate([self.writer, more]), np.concatenate([self.reader, more])
-        lax = self.case["lax"] and op["how"] in COLLECTIVE
-        for rank, target in enumerate(targets):
-            others = [self.writer, self.reader] if op["op"] == "write" else [self.writer]
-            if not lax and not all(np.isin(seen[target], (-1, rank)).all() for seen in others):
-                raise Illegal("conflict without sync")
-        if op["op"] == "write":  # a size that changes while somebody reads at the end is a conflict, too
-            if top > len(self.data) and self.met_end and not lax:
-                raise Illegal("file grows after a read past its end without sync")
-        else:
-            if top > self.synced_bytes and len(self.data) > self.synced_bytes and not lax:
-                raise Illegal("read past the end of the file at the last sync")
-            self.met_end = self.met_end or top > len(self.data)
-        noted = self.writer if op["op"] == "write" else self.reader
-        for rank, target in enumerate(targets):
-            before = noted[target]
-            noted[target] = np.where((before == -1) | (before == rank), rank, -2)
+    def splits_own(self, number: int) -> None:
+        """Refuse a use of the individual pointers during a split collective that moves them."""
+        for plan in self.pending.values():
+            if plan.how.split and plan.how.pointer == "own" and plan.op.get("h", 0) == number:
+                raise Illegal("individual pointer during a split collective")
 
-    def write(self, index: int, op: Op, memories: list[Memory], targets: list[Offsets]) -> list[Expected]:
-        """Apply a write by all ranks."""
-        every = np.concatenate(targets)
-        for rank, target in enumerate(targets):
+    def seek(self, op: Op, handle: Handle) -> None:
+        """Move the individual pointers."""
+        self.splits_own(op.get("h", 0))
+        moved: dict[int, Track] = {}
+        for rank, track in handle.tracks.items():
+            moved[rank] = copy.copy(track)
+            file = self.files[handle.file_of(rank)]
+            unsure = self.pending or file.resized or set(file.tops) - {self.agent(handle, rank)}
+            if op["whence"] == "end" and unsure:
+                raise Illegal("size is not settled")
+            moved[rank].apply(op | {"end": len(file.data)}, rank)
+            if moved[rank].pointer < 0:
+                raise Illegal("negative offset")
+        if op["whence"] == "end":
+            for rank in moved:
+                self.files[handle.file_of(rank)].met_end.add(self.agent(handle, rank))
+        handle.tracks = moved
+
+    def seek_shared(self, op: Op, handle: Handle) -> None:
+        """Move the shared pointers."""
+        moved = []
+        for g, members in enumerate(handle.groups):
+            self.may_share(handle, g, "seek", members[0])
+            track = handle.tracks[members[0]]
+            base = {"set": 0, "cur": handle.shared[g]}.get(op["whence"])
+            file = self.files[handle.files[g]]
+            if base is None and (file.dirty or file.resized):
+                raise Illegal("size is not settled")
+            moved.append(op["offset"] + (track.end(len(file.data)) if base is None else base))
+        if min(moved) < 0:
+            raise Illegal("negative offset")
+        handle.shared = moved
+        handle.touched = [("seek", -1)] * len(handle.groups)
+
+    def may_share(self, handle: Handle, g: int, use: str, rank: int) -> None:
+        """Refuse a use of the shared pointer that is not ordered after the last one."""
+        last = handle.touched[g]
+        if last is not None and last != (use, rank) and (use, last[0]) != ("ordered", "ordered"):
+            raise Illegal("uses of the shared pointer without a barrier")
+        if handle.view and len(handle.groups[g]) > 1:
+            trees = {(handle.view["disp"][r], str(handle.view["ftype"][r])) for r in handle.groups[g]}
+            if len(trees) > 1:
+                raise Illegal("shared pointer with different views")
+
+    def resize(self, op: Op, handle: Handle) -> None:
+        """Apply MPI_File_set_size or MPI_File_preallocate."""
+        self.clean(handle)
+        if not handle.writable or len(set(handle.files)) != len(handle.files):
+            raise Illegal("not by several groups")
+        for name in handle.files:
+            file = self.files[name]
+            file.resize(op["bytes"] if op["op"] == "size" else max(op["bytes"], len(file.data)))
+
+    def query(self, op: Op, handle: Handle) -> dict[int, dict[str, Any]]:
+        """Return what a handle must say about itself, by rank."""
+        found = {}
+        for rank, track in handle.tracks.items():
+            file, g = self.files[handle.file_of(rank)], handle.group[rank]
+            plain = int(track.view.etype.offsets[0]) == 0 and track.view.filetype.size
+            answer: dict[str, Any] = {
+                "position": track.pointer,
+                "disp": track.view.displacement,
+                "rep": "native" if track.view.rep == "internal" else track.view.rep,  # ROMIO calls it so
+                "etype": [track.view.etype.size, track.view.etype.extent],
+                "filetype": [track.view.filetype.size, track.view.filetype.extent],
+                "atomicity": handle.atomic,
+            }
+            if plain and track.view.rep == "native":
+                answer["byte_offset"] = int(track.view.offsets(track.pointer * track.view.etype.size, 1)[0])
+            if not self.pending and not file.resized and not set(file.tops) - {self.agent(handle, rank)}:
+                answer["size"] = len(file.data)
+                file.met_end.add(self.agent(handle, rank))
+            if op.get("shared") and handle.touched[g] is None:
+                answer["shared"] = handle.shared[g]
+            found[rank] = answer
+        if op.get("shared"):
+            handle.touched = [("query", -1)] * len(handle.groups)
+        return found
+
+    # ---- data access --------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def agent(handle: Handle, rank: int) -> int:
+        """Return the number that stands for a rank's use of a handle in the marks."""
+        return handle.instance(rank) * RANKS + rank
+
+    def active(self, op: Op, handle: Handle) -> list[int]:
+        """Return the ranks that make a call."""
+        who = op.get("who")
+        everybody = who is None or HOWS[op["how"]].everybody
+        return [rank for rank in sorted(handle.tracks) if everybody or (who and who[rank])]
+
+    def access(self, index: int, op: Op, handle: Handle, order: Order | None) -> list[Expected | None]:
+        """Apply one data-access call of all ranks that take part."""
+        how = HOWS[op["how"]]
+        self.check_call(op, how, handle)
+        ranks = self.active(op, handle)
+        memories = {rank: memory_of(op, rank) for rank in ranks}
+        if order is None:
+            order = self.natural_order(handle, ranks, how)
+        starts, pointers = self.positions(op, how, handle, memories, order)
+        targets = {rank: handle.tracks[rank].targets(starts[rank], memories[rank]) for rank in ranks}
+        plan = Plan(op=op, how=how, handle=handle, memories=memories, targets=targets)
+        self.check_buffers(plan)
+        self.check_conflicts(plan)
+        race = self.racers(plan)
+        if race and not op.get("snap"):
+            raise Illegal("the order of ranks matters and nobody looks")
+        for rank in ranks:  # from here on nothing is refused
+            if how.pointer == "own":
+                handle.tracks[rank].pointer += handle.tracks[rank].length(memories[rank])
+            if not race:
+                self.files[handle.file_of(rank)].note(self.agent(handle, rank), verb_of(op, rank), targets[rank])
+        if how.pointer in ("shared", "ordered"):
+            handle.shared = pointers
+            for rank in ranks:
+                handle.touched[handle.group[rank]] = (how.pointer, rank)
+        results: list[Expected | None] = [None] * self.ranks
+        for rank in order:
+            results[rank] = self.transfer(index, plan, rank)
+        if "req" in op:
+            self.pending[op["req"]] = plan
+        if op.get("snap"):
+            self.meet("sync")
+        return results
+
+    def check_call(self, op: Op, how: How, handle: Handle) -> None:
+        """Refuse a call that may not be made now, whatever it moves."""
+        number = op.get("h", 0)
+        verbs = {verb_of(op, rank) for rank in self.active(op, handle)}
+        if ("write" in verbs and not handle.writable) or ("read" in verbs and not handle.readable):
+            raise Illegal("access that the mode does not allow")
+        self.splits_own(number)
+        split = any(plan.how.split and plan.op.get("h", 0) == number for plan in self.pending.values())
+        if split and how.everybody:
+            raise Illegal("collective during a split collective")
+        shared = [
+            p for p in self.pending.values() if p.op.get("h", 0) == number and p.how.pointer in ("shared", "ordered")
+        ]
+        if how.pointer in ("shared", "ordered") and any(p.how.pointer == "ordered" for p in shared):
+            raise Illegal("shared pointer during a split ordered access")
+        if op.get("snap") and (self.pending or "req" in op):
+            raise Illegal("requests are outstanding")
+        if "req" in op and (op["req"] in self.pending or not (how.nonblocking or how.split)):
+            raise Illegal("request is in use")
+        if op["op"] == "mixed" and how.everybody:
+            raise Illegal("one collective reads and writes")
+
+    @staticmethod
+    def natural_order(handle: Handle, ranks: list[int], how: How) -> Order:
+        """Return the order in which ranks are simulated when it does not matter (or is given: ordered access)."""
+        if how.pointer == "ordered":
+            return tuple(rank for members in handle.groups for rank in members)
+        return tuple(ranks)
+
+    def positions(
+        self, op: Op, how: How, handle: Handle, memories: dict[int, Memory], order: Order
+    ) -> tuple[dict[int, int], list[int]]:
+        """Return where every rank starts (etypes) and the shared pointers afterwards."""
+        starts, pointers = {}, list(handle.shared)
+        for rank in order:
+            track, g = handle.tracks[rank], handle.group[rank]
+            length = track.length(memories[rank])
+            if how.pointer == "explicit":
+                starts[rank] = op["at"][rank]
+            elif how.pointer == "own":
+                starts[rank] = track.pointer
+            else:
+                self.may_share(handle, g, how.pointer, rank)
+                starts[rank] = pointers[g]
+                pointers[g] += length
+        return starts, pointers
+
+    def check_buffers(self, plan: Plan) -> None:
+        """Refuse buffers and file types that the call may not have."""
+        op, handle = plan.op, plan.handle
+        for rank, target in plan.targets.items():
+            rep = handle.tracks[rank].view.rep
+            if rep == "external32":
+                self.check_conversion(plan, rank)
+            if (
+                rep != "native"
+                and handle.view
+                and len(target)
+                and not same_elements(op["mem"][rank], handle.view["etype"])
+            ):
+                raise Illegal("elements that the model cannot convert")
+            repeats = not plan.memories[rank].type.is_distinct(op["count"][rank])
+            if verb_of(op, rank) == "read":
+                if repeats:
+                    raise Illegal("read into a type that repeats bytes")
+                continue
             if len(target) and not (np.diff(target) >= 1).all():
                 raise Illegal("written file type overlaps itself")
-            if self.case["fill"] == "offset" and not memories[rank].type.is_distinct(op["count"][rank]):
+            if repeats and follows(self.case, op, rep):
                 raise Illegal("data cannot follow the offset in a type that repeats bytes")
-        if self.case["fill"] != "offset" and not distinct(every):
-            raise Illegal("ranks write different data to the same byte")
-        result = []
-        for rank, (memory, target) in enumerate(zip(memories, targets, strict=True)):
-            buffer = initial_buffer(self.case, index, rank, memory, target)
+
+    def check_conversion(self, plan: Plan, rank: int) -> None:
+        """Refuse (although they are legal) conversions in which MPI libraries destroy memory."""
+        target = plan.targets[rank]
+        if plan.how.nonblocking or plan.op["bottom"][rank] or not len(target):
+            raise Illegal("conversion in a nonblocking or empty access, or from MPI_BOTTOM")
+        if verb_of(plan.op, rank) == "read" and int(target.max()) >= len(self.files[plan.handle.file_of(rank)].data):
+            raise Illegal("conversion at the end of the file")
+
+    def check_conflicts(self, plan: Plan) -> None:
+        """Refuse a conflict that no sync separates; "lax" cases may rely on collectives being ordered."""
+        op, handle = plan.op, plan.handle
+        lax = self.case["lax"] and op["how"] in COLLECTIVE and len(self.handles) == 1 and not handle.atomic
+        clean = plan.how.pointer == "shared" and len(plan.targets) > 1
+        for rank, target in plan.targets.items():
+            file = self.files[handle.file_of(rank)]
+            if file.resized or (clean and file.dirty):
+                raise Illegal("accesses without sync")
+            if not len(target):
+                continue
+            file.extend_marks(int(target.max()) + 1)
+            if not lax:
+                file.check(self.agent(handle, rank), verb_of(op, rank), target)
+            if self.pending:
+                self.check_pending(plan, rank, file)
+
+    def check_pending(self, plan: Plan, rank: int, file: File) -> None:
+        """Refuse a conflict with what is under way: nothing orders the two, not even on one rank."""
+        target, writes = plan.targets[rank], verb_of(plan.op, rank) == "write"
+        top = int(target.max()) + 1
+        for other in self.pending.values():
+            for r, theirs in other.targets.items():
+                if self.files[other.handle.file_of(r)] is not file or not len(theirs):
+                    continue
+                they_write = verb_of(other.op, r) == "write"
+                if (writes or they_write) and np.isin(target, theirs).any():
+                    raise Illegal("conflict with a call under way")
+                if writes and not they_write and int(theirs.max()) >= min(file.settled, len(file.data)) < top:
+                    raise Illegal("file grows during a read past its end")
+                if they_write and not writes and top > file.settled and int(theirs.max()) >= file.settled:
+                    raise Illegal("read past the end while the file grows")
+
+    def racers(self, plan: Plan) -> list[int]:
+        """Return the ranks whose order within the call matters."""
+        handle = plan.handle
+        busy = [rank for rank, target in plan.targets.items() if len(target)]
+        if plan.how.pointer == "shared":
+            racing = busy if len(busy) > 1 else []
+        else:
+            racing = self.overlapping(plan, busy)
+            if racing and not handle.atomic:
+                raise Illegal("ranks write different data to the same byte")
+            if racing and len({handle.first + handle.group[rank] for rank in racing}) > 1:
+                raise Illegal("ranks of different opens in conflict")
+        if len(racing) > MOST_IN_RACE:
+            raise Illegal("too many orders")
+        return racing
+
+    def overlapping(self, plan: Plan, busy: list[int]) -> list[int]:
+        """Return the ranks that touch a byte that another rank writes other data to in the same call."""
+        op, handle = plan.op, plan.handle
+        if not any(verb_of(op, rank) == "write" for rank in busy):
+            return []
+        if op["op"] == "write" and all(follows(self.case, op, handle.tracks[r].view.rep) for r in busy):
+            return []
+        every = {name: [r for r in busy if handle.file_of(r) == name] for name in set(handle.files)}
+        apart = all(distinct(np.concatenate([plan.targets[r] for r in ranks])) for ranks in every.values() if ranks)
+        if apart and op["op"] == "write":
+            return []
+        racing = set()
+        for one, other in itertools.combinations(busy, 2):
+            writes = "write" in (verb_of(op, one), verb_of(op, other))
+            same = handle.file_of(one) == handle.file_of(other)
+            if writes and same and np.isin(plan.targets[one], plan.targets[other]).any():
+                racing |= {one, other}
+            elif same and op["op"] == "mixed":  # a read past the end beside a write that moves it
+                racing |= self.end_race(plan, one, other)
+        return sorted(racing)
+
+    def end_race(self, plan: Plan, one: int, other: int) -> set[int]:
+        """Return the two ranks when one reads past the end of the file that the other moves."""
+        size = len(self.files[plan.handle.file_of(one)].data)
+        tops = {verb_of(plan.op, rank): int(plan.targets[rank].max()) for rank in (one, other)}
+        return {one, other} if len(tops) == 2 and min(tops.values()) >= size else set()
+
+    def transfer(self, index: int, plan: Plan, rank: int) -> Expected:
+        """Move the data of one rank."""
+        op, target, memory = plan.op, plan.targets[rank], plan.memories[rank]
+        track, file = plan.handle.tracks[rank], self.files[plan.handle.file_of(rank)]
+        rep = track.view.rep
+        where = memory.origin + memory.offsets
+        if verb_of(op, rank) == "write":
+            fill = target if follows(self.case, op, rep) else None
+            buffer = initial_buffer(self.case, index, rank, memory, fill)
+            care, gap = np.ones(len(buffer), bool), np.zeros(len(buffer), bool)
             if len(target):
-                self.grow(int(target.max()) + 1)
-                self.data[target] = buffer[memory.origin + memory.offsets]
-                self.written[target] = True
-            care, none = np.ones(len(buffer), bool), np.zeros(len(buffer), bool)
-            result.append(self.expect(memory, rank, buffer, care, none, len(target)))
-        return result
+                file.grow(int(target.max()) + 1)
+                file.data[target] = encoded(buffer[where], rep, op["mem"][rank])
+                file.written[target] = True
+            return self.expect(memory, track.pointer, buffer, care, gap, len(target))
+        past = np.flatnonzero(target >= len(file.data))
+        done = int(past[0]) if len(past) else len(target)
+        buffer = initial_buffer(self.case, index, rank, memory, None)
+        whole = done - done % int(memory.type.parts[0]) if rep != "native" and len(target) else done
+        buffer[where[:whole]] = encoded(file.data[target[:whole]], rep, op["mem"][rank])
+        compare, gap = np.ones(len(buffer), bool), np.zeros(len(buffer), bool)
+        compare[where[whole:]] = False
+        gap[where[:done]] = ~file.written[target[:done]]
+        return self.expect(memory, track.pointer, buffer, compare, gap, done)
 
-    def read(self, index: int, op: Op, memories: list[Memory], targets: list[Offsets]) -> list[Expected]:
-        """Apply a read by all ranks."""
-        result = []
-        for rank, (memory, target) in enumerate(zip(memories, targets, strict=True)):
-            if not memory.type.is_distinct(op["count"][rank]):
-                raise Illegal("read into a type that repeats bytes")
-            past = np.flatnonzero(target >= len(self.data))
-            done = int(past[0]) if len(past) else len(target)
-            buffer = initial_buffer(self.case, index, rank, memory, None)
-            buffer[memory.origin + memory.offsets[:done]] = self.data[target[:done]]
-            compare = np.ones(len(buffer), bool)
-            compare[memory.origin + memory.offsets[done:]] = False
-            gap = np.zeros(len(buffer), bool)
-            gap[memory.origin + memory.offsets[:done]] = ~self.written[target[:done]]
-            result.append(self.expect(memory, rank, buffer, compare, gap, done))
-        return result
-
-    def expect(self, memory: Memory, rank: int, buffer: Bytes, compare: Mask, gap: Mask, done: int) -> Expected:
+    @staticmethod
+    def expect(memory: Memory, pointer: int, buffer: Bytes, compare: Mask, gap: Mask, done: int) -> Expected:
         """Put the expected results of one rank together."""
         size = memory.type.size
         count = 0 if size == 0 else done // size if done % size == 0 else None
@@ -291,8 +533,23 @@ class Simulation:
             requested=len(memory.offsets),
             count=count,
             elements=memory.type.elements(done),
-            position=self.tracks[rank].pointer,
+            position=pointer,
         )
+
+    def orders(self, op: Op) -> list[Order | None]:
+        """Return the orders of ranks whose results are all allowed for a call; [None] when there is only one result."""
+        if op["op"] not in ACCESS or not op.get("snap") or op.get("h", 0) not in self.handles:
+            return [None]
+        handle, how = self.handles[op.get("h", 0)], HOWS[op["how"]]
+        ranks = self.active(op, handle)
+        memories = {rank: memory_of(op, rank) for rank in ranks}
+        starts, _ = self.positions(op, how, handle, memories, self.natural_order(handle, ranks, how))
+        targets = {rank: handle.tracks[rank].targets(starts[rank], memories[rank]) for rank in ranks}
+        racing = self.racers(Plan(op=op, how=how, handle=handle, memories=memories, targets=targets))
+        if not racing:
+            return [None]
+        rest = tuple(rank for rank in ranks if rank not in racing)
+        return [rest + order for order in itertools.permutations(racing)]
 
 
 def check(case: Case) -> str | None:
@@ -302,15 +559,3 @@ def check(case: Case) -> str | None:
     except Illegal as error:
         return str(error)
     return None
-
-
-def managed_calls(case: Case) -> list[bool]:
-    """Return for every call whether the library takes it over: a collective, switched on, in a view it can manage."""
-    usable, result = True, []
-    for op in case["ops"]:
-        if op["op"] == "view":
-            kinds = [model(tree) for tree in op["ftype"]]
-            usable = all(kind.size and kind.is_file_legal(write=True) for kind in kinds)
-        on = case["hints"].get(f"romio_cb_{op['op']}") != "disable"
-        result.append(op["op"] in ("read", "write") and op["how"] in COLLECTIVE and usable and on)
-    return result

@@ -8,6 +8,10 @@ import time
 import pytest
 
 from differential import generate, run, simulate
+from differential.arms import Setting
+from differential.features import features
+from differential.program import ACCESS_FAMILIES, STYLES
+from differential.state import HOWS
 
 #: Seconds after which the bounded tier starts no new launch.
 BUDGET_S = 110.0
@@ -26,7 +30,12 @@ def check(report: run.Report, least: int) -> None:
     assert report.cases >= least
     assert report.stats["collective_writes"] > 0
     assert report.stats["collective_reads"] > 0
+    assert report.stats["independent_writes"] > 0
+    assert report.stats["independent_reads"] > 0
+    assert report.stats["nonblocking_calls"] > 0
+    assert report.stats["locks"] > 0
     assert report.unjudged * 50 <= report.cases, report.notes
+    assert len(report.unrepeated) * 100 <= report.cases, report.unrepeated
     assert not report.failures, complain(report)
 
 
@@ -35,7 +44,7 @@ def test_bounded(extension: str, pytestconfig: pytest.Config, tmp_path: pathlib.
     """A few hundred cases without the reference calls, which cost most of the time."""
     cases = pytestconfig.getoption("--cases") or 400
     started_s = time.monotonic()
-    report = run.run(list(range(1, cases + 1)), ["ours"], deadline_s=BUDGET_S, shuffle=True)
+    report = run.run(list(range(1, cases + 1)), Setting(arms=("ours",)), deadline_s=BUDGET_S, shuffle=True)
     print(f"{time.monotonic() - started_s:.0f} s")
     check(report, 50)
 
@@ -43,7 +52,7 @@ def test_bounded(extension: str, pytestconfig: pytest.Config, tmp_path: pathlib.
 @pytest.mark.mpi
 def test_beside_native(extension: str) -> None:
     """Some cases beside the MPI library's own calls."""
-    report = run.run(list(range(10_001, 10_061)), ["ours", "native"], limit_s=20, deadline_s=45, shuffle=True)
+    report = run.run(list(range(10_001, 10_061)), Setting(arms=("ours", "native")), deadline_s=45, shuffle=True)
     check(report, 5)
 
 
@@ -52,7 +61,7 @@ def test_beside_native(extension: str) -> None:
 @pytest.mark.parametrize("cases", [2_000, 20_000])
 def test_long(extension: str, cases: int) -> None:
     """The full tiers."""
-    check(run.run(list(range(1, cases + 1)), ["ours", "native"], progress=True), cases)
+    check(run.run(list(range(1, cases + 1)), Setting(arms=("ours", "native")), progress=True), cases)
 
 
 def test_the_same_seed_gives_the_same_case() -> None:
@@ -61,19 +70,37 @@ def test_the_same_seed_gives_the_same_case() -> None:
         assert generate.generate(seed) == generate.generate(seed)
 
 
+@pytest.mark.parametrize("family", generate.FAMILIES)
+def test_every_family_alone(family: str) -> None:
+    """``--only`` gives legal programs of that family, and of no other way of data access."""
+    for seed in range(10):
+        case = generate.generate(seed, frozenset({family}))
+        assert simulate.check(case) is None, seed
+        hows = {HOWS[op["how"]].family for op in case["ops"] if "how" in op}
+        assert hows <= ({family} if family in ACCESS_FAMILIES else ACCESS_FAMILIES)
+
+
 def test_cases_are_legal_and_cover_everything() -> None:
     """Every case is a legal program, and no constructor, call or method is left out."""
     found: set[str] = set()
-    for seed in range(300):
+    for seed in range(500):
         case = generate.generate(seed)
         assert simulate.check(case) is None, seed
-        found |= run.features(case)
+        found |= features(case)
     kinds = "contiguous vector hvector indexed hindexed indexed_block hindexed_block struct subarray darray resized dup"
     wanted = {f"{side} {kind}" for side in ("file", "memory") for kind in kinds.split()} | {
         "memory pair",
         "memory f90_real",
     }
-    wanted |= {f"call {op} {how}" for op in ("read", "write") for how in simulate.COLLECTIVE}
+    wanted |= {f"call {op} {how}" for op in ("read", "write") for how in HOWS}
+    wanted |= {f"wait {style}" for style in STYLES} | {"several under way", "idle ranks"}
+    wanted |= {f"atomic {family}" for family in ("collective", "independent", "nonblocking", "icollective")}
+    wanted |= {"race explicit write", "race explicit mixed", "race shared write", "race shared read"}
+    wanted |= {f"mode {mode}" for mode in ("append", "excl", "unique", "delete", "rdonly", "wronly", "create")}
+    wanted |= {f"open on {comm}" for comm in ("world", "dup", "back", "self", "halves", "parity", "some")}
+    wanted |= {"open works", "open NO_SUCH_FILE", "open FILE_EXISTS", "call close", "call query", "call atomicity"}
+    wanted |= {f"{call} {whence}" for call in ("seek", "seek_shared") for whence in ("set", "cur", "end")}
+    wanted |= {"call size", "call preallocate", "rep external32", "rep internal"}
     wanted |= {f"mpiox_partition={method}" for method in generate.METHODS}
     wanted |= {f"mpiox_exchange={mode}" for mode in ("two_phase", "direct", "auto")}
     wanted |= {f"ranks {n}" for n in range(1, 9)} | {f"nodes {n}" for n in range(1, 5)}

@@ -270,6 +270,14 @@ def leaves(tree: Tree) -> set[str]:
     return set().union(*(leaves(child) for child in (tree[3] if tree[0] == "struct" else [tree[-1]])))
 
 
+def composites(tree: Tree) -> list[Tree]:
+    """Return the tree and all trees in it that are no predefined types, in the order in which build() makes them."""
+    if tree[0] in ("named", "f90_real", "f90_integer"):
+        return []
+    children = tree[3] if tree[0] == "struct" else [tree[-1]]
+    return [part for child in children for part in composites(child)] + [tree]
+
+
 def build(tree: Tree, made: list[MPI.Datatype]) -> MPI.Datatype:
     """Make the MPI datatype of a tree; everything to be freed is appended to ``made``. The result is not committed."""
     from mpi4py import MPI

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from mpiio_ext.bench import workloads
+from mpiio_ext.bench.launches import ACCESSES
+from mpiio_ext.bench.scaling import UNITS
 from mpiio_ext.bench.strategies import METHODS
+from support.launch import base_environment, run_bounded
 
 pytestmark = pytest.mark.mpi
 
@@ -257,3 +262,100 @@ def test_error_of_one_rank_ends_all(bench, script, ranks):
     assert_one_clear_line(launch, 1, "No space left on device", "rank 2, 1 of")
     assert results["runs"] == []
     assert not list(bench.files.iterdir()), "bench files are left behind"
+
+
+# ---- the kernel, compare and scaling ----
+
+
+@pytest.fixture
+def kernel(extension, mpi, tmp_path):
+    """Run the C kernel on 3 ranks; returns what it printed, one dictionary per line."""
+    program = Path(extension).parent.parent / "bin" / "mpiox_kernel"
+
+    def run(*arguments, preload=True, check=True):
+        launch = mpi([program, "--file", tmp_path / "k", *map(str, arguments)], 3, preload=preload, check=check)
+        assert not (tmp_path / "k").exists() or not check, "the kernel's file is left behind"
+        return launch, [json.loads(line) for line in launch.stdout.splitlines() if line.startswith("{")]
+
+    return run
+
+
+@pytest.mark.parametrize("access", ACCESSES)
+def test_kernel_accesses(kernel, access):
+    for pattern in ("inter", "random", "contiguous"):
+        _, records = kernel("--pattern", pattern, "--block", 24, "--bytes", 72_000, "--access", access, "--repeats", 2,
+                            "--sync", "--time-limit", 50)
+        assert [(record["access"], record["wrong_bytes"], record["bytes"]) for record in records] == [
+            (access, 0, 72_000)
+        ] * 2
+
+
+def test_kernel_memory(kernel):
+    """The claim at small scale: the same at 300 pieces and at 3 million, at most the collective buffers and 2 MiB."""
+    growth = []
+    for block in (10_000, 1):
+        _, (hints, record) = kernel("--pattern", "inter", "--block", block, "--bytes", 3_000_000, "--memory",
+                                    "--hint", "cb_nodes=1", "--hint", "cb_buffer_size=524288")
+        assert (hints["hints"]["cb_nodes"], hints["hints"]["cb_buffer_size"]) == ("1", "524288")
+        assert record["shared_growth_bytes"] >= 524_288
+        assert record["memory_growth_bytes"] <= 2 * 524_288 + (2 << 20)
+        growth.append(record["memory_growth_bytes"])
+    assert abs(growth[0] - growth[1]) < 400_000
+
+
+def test_kernel_memory_limit(kernel):
+    launch, records = kernel("--pattern", "inter", "--block", 8, "--bytes", 600_000, "--hint", "mpiox_enable=false",
+                             "--memory-limit", 1 << 28)
+    assert records[0]["wrong_bytes"] == 0
+    launch, records = kernel("--access", "some", check=False)
+    assert launch.returncode != 0
+    assert "unknown access" in launch.stderr
+    assert not records
+
+
+def run_tool(tmp_path, *arguments):
+    """Run `python -m mpiio_ext.bench` as a tool that launches by itself; returns the launch and its JSON."""
+    files = tmp_path / "files"
+    files.mkdir()
+    command = [sys.executable, *BENCH, arguments[0], "--path", str(files), "--json", str(tmp_path / "r.json"), "--plot",
+               str(tmp_path / "r.svg"), *arguments[1:]]
+    launch = run_bounded(command, env=base_environment(), timeout_s=400, cwd=tmp_path)
+    assert not list(files.iterdir()), "files are left behind"
+    assert (tmp_path / "r.svg").read_text().startswith("<?xml")
+    return launch, json.loads((tmp_path / "r.json").read_text())
+
+
+def test_compare_quick(extension, family, tmp_path):
+    launch, document = run_tool(tmp_path, "compare", "--quick", "--nodes", "2", "--access", "independent", "--bytes",
+                                "1048576", "--repeats", "1", "--pattern", "inter64")
+    assert (document["environment"]["access"], document["environment"]["pretended_nodes"]) == ("independent", 2)
+    assert "independent bandwidth" in launch.stdout
+    assert "2 pretended nodes" in launch.stdout
+    assert [(row["pattern"], row["op"]) for row in document["results"]] == [
+        ("inter64", operation) for operation in ("write", "rewrite", "read")
+    ]
+    for row in document["results"]:
+        assert row["ours"] == f"ours_{family}"
+        assert {row["ours"], "raw"} <= set(row["present"]) == set(row["mbytes_per_s"]), row["absent"]
+        assert row["ratio_native"] > 0
+        assert row["ratio_raw"] > 0
+        assert row["memory_growth_bytes"][row["ours"]] > 0
+
+
+def test_scaling_quick(extension, family, tmp_path):
+    launch, document = run_tool(tmp_path, "scaling", "--quick", "--bytes", "300000", "--rank-counts", "3", "--ranks",
+                                "2", "--series", "ranks_inter64", "--series", "pieces_inter", "--pieces-bytes",
+                                "100000", "--pieces", "10000")
+    ours = f"ours_{family}"
+    results = document["results"]
+    assert [(row["ranks"], row["pieces"]) for row in results if row["op"] == "read"] == [
+        (3, 4686), (2, 1000), (2, 10_000)
+    ]
+    assert document["units"] == UNITS
+    for row in results:
+        assert ours in row["mbytes_per_s"], row["absent"]
+        assert row["best_native"], row["absent"]
+        assert row["ratio_native_by_peer"][ours] > 0
+        if row["series"] == "pieces_inter":
+            assert 0 < row["memory_growth_bytes"][ours] <= row["memory_claim_bytes"][ours]
+    assert "memory: interleaved" in launch.stdout

@@ -66,11 +66,14 @@ def test_c_program_preloaded(
     _all_ok(launch.stdout, 16)
     rows = _statistics(tmp_path / "stats")
     large = 1 if family == "mpich" else 0  # the program's extra calls where the MPI has large counts
-    # counted by hand in interleaved.c: 2 + 2 + 2 writes and 2 + 1 + 2 + 2 reads are taken over
-    assert rows["file"]["collective_writes"] == 6 + large
-    assert rows["file"]["collective_reads"] == 7 + large
-    # independent read, iread, two collectives in atomic mode, read_ordered: on every rank
-    assert rows["file"]["native_calls"] == 5 * ranks
+    # counted by hand in interleaved.c: 2 + 2 + 2 writes, 2 + 1 + 2 + 2 reads; in atomic mode one each; an ordered read
+    assert rows["file"]["collective_writes"] == 7 + large
+    assert rows["file"]["collective_reads"] == 9 + large
+    # read, iread_at, and those in atomic mode, which lock their ranges: on every rank
+    assert rows["file"]["independent_reads"] >= 3 * ranks
+    assert rows["file"]["nonblocking_calls"] == ranks
+    assert rows["file"]["locks"] == 2 * ranks
+    assert rows["file"]["native_calls"] == 0
     assert rows["file"]["views_set"] == 3
     assert rows["file"]["ranks"] == rows["run"]["ranks"] == ranks
     assert rows["run"]["bytes_written"] == rows["file"]["bytes_written"] == _bytes_written(ranks, large)
@@ -78,7 +81,7 @@ def test_c_program_preloaded(
 
 def _bytes_written(ranks: int, large: int) -> int:
     odd = ranks // 2  # "some ranks with nothing": odd ranks write
-    return 4 * 1000 * (ranks * (4 + large) + odd)
+    return 4 * 1000 * (ranks * (5 + large) + odd)
 
 
 def test_c_program_linked(extension: str, family: str, tmp_path: pathlib.Path) -> None:
@@ -107,14 +110,16 @@ def test_switched_off(programs: dict[str, pathlib.Path], extension: str, tmp_pat
     assert row["reason"] == "mpiox_enable=false"
 
 
-def test_collective_buffering_disabled_is_native(
+def test_collective_buffering_disabled_goes_straight_to_the_file(
     programs: dict[str, pathlib.Path], extension: str, tmp_path: pathlib.Path
 ) -> None:
     env = {"MPIOX_HINTS": "romio_cb_write=disable:mpiox_stats=1", "MPIOX_STATS_FILE": str(tmp_path / "stats")}
     launch = mpi_run([programs["interleaved"], tmp_path / "data"], 2, preload=True, env=env, timeout_s=120)
     _all_ok(launch.stdout, 16)
     row = _statistics(tmp_path / "stats")["file"]
-    assert row["collective_writes"] == 0
+    assert row["native_calls"] == 0
+    # the writes, and what is read in atomic mode
+    assert row["direct_calls"] == row["collective_writes"] + 1 >= 7
     assert row["collective_reads"] >= 7
 
 
@@ -349,10 +354,10 @@ IMPORTED = """
     assert stats.bytes_written == data.nbytes and stats.bytes_read == back.nbytes, stats
     assert stats.path == sys.argv[1]
     file.Read_at(0, back)
-    assert mpiio_ext.stats.of(file).native_calls == 1
+    assert mpiio_ext.stats.of(file).independent_bytes_read == back.nbytes
     file.Close()
     total = mpiio_ext.stats.total()
-    assert total.bytes_written == data.nbytes and total.native_calls == 1, total
+    assert total.bytes_written == data.nbytes and total.independent_reads == 1 and total.native_calls == 0, total
     assert total.calls["MPI_File_open"] == 1 and total.calls["MPI_File_write_at_all"] == 1, total.calls
     try:
         mpiio_ext.stats.of(file)

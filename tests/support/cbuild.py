@@ -9,6 +9,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from functools import cache
@@ -45,7 +46,7 @@ def sources(*modules: str) -> list[str]:
     found = [str(CSRC / "common" / "mpiox_error.c")]
     for module in modules:
         found += sorted(str(p) for p in (CSRC / module).glob("*.c"))
-    return found
+    return list(dict.fromkeys(found))
 
 
 def includes() -> list[str]:
@@ -77,6 +78,23 @@ def shared(*modules: str) -> pathlib.Path:
         sanitize = ["-fsanitize=undefined", "-fsanitize-trap=undefined"]  # its run-time library is for programs only
     command = [compiler(), *FLAGS, *sanitize, "-fPIC", "-shared"]
     return compile_c([*command, *includes(), *sources(*modules)], f"lib{'_'.join(modules)}.so")
+
+
+@cache
+def mpi_program(name: str, *flags: str) -> pathlib.Path:
+    """Compile tests/programs/NAME.c with the mpicc of this environment."""
+    wrapper = pathlib.Path(sys.prefix) / "bin" / "mpicc"
+    source = ROOT / "tests" / "programs" / f"{name}.c"
+    command = [str(wrapper), *FLAGS, "-pthread", *flags, str(source)]
+    return compile_c(command, "".join([name, *flags]).replace("=", "_").replace(",", "_"))
+
+
+def failed_checks(text: str, at_least: int = 1) -> set[str]:
+    """Return the names of the checks that a program with tests/programs/report.h says have failed."""
+    lines = [line for line in text.splitlines() if line.startswith(("ok ", "FAILED "))]
+    assert len(lines) >= at_least, f"{len(lines)} checks instead of {at_least}\n{text}"
+    failed = [line.removeprefix("FAILED ").split() for line in lines if line.startswith("FAILED ")]
+    return {" ".join(word for word in words if not word.isdigit()) for words in failed}  # the numbers are ranks
 
 
 def run(

@@ -154,8 +154,8 @@ def test_no_nearest_name() -> None:
 
 
 def test_hints_of_the_mpi_library_pass() -> None:
-    hints.check("romio_ds_write", "anything")
-    hints.check("ind_rd_buffer_size", "4M")
+    hints.check("romio_no_indep_rw", "anything")
+    hints.check("cb_block_size", "4M")
 
 
 # ---- the grammar of MPIOX_HINTS --------------------------------------------------------------------------------------
@@ -337,14 +337,14 @@ def test_variables_that_set_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_items_and_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = Hints(
-        partition="even", stats=True, cb_buffer_size="4M", cb_config_list="*:*", others={"romio_ds_write": "x"}
+        partition="even", stats=True, cb_buffer_size="4M", cb_config_list="*:*", others={"romio_no_indep_rw": "x"}
     )
     assert wanted.items() == {
         "mpiox_partition": "even",
         "mpiox_stats": "true",
         "cb_buffer_size": "4194304",
         "cb_config_list": "*:*",
-        "romio_ds_write": "x",
+        "romio_no_indep_rw": "x",
     }
     monkeypatch.setenv("MPIOX_HINTS", wanted.environment("*.h5"))
     assert hints.problems() == ()

@@ -1,4 +1,4 @@
-"""Back ends of file access: whole transfers, faults by rule, a full disk."""
+"""Back ends of file access: whole transfers, lists of pieces, direct I/O, faults by rule, a full disk."""
 
 from __future__ import annotations
 
@@ -6,13 +6,29 @@ import errno
 import os
 import pathlib
 import subprocess
+import tempfile
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
 from support import cbuild
 
 MIB = 2**20
+SKIPPED = 77
+BACK_ENDS = (
+    "memory",
+    "posix",
+    "auto",
+    "io_uring",
+    "io_uring-1",
+    "io_uring-5",
+    "direct-posix",
+    "direct-auto",
+    "direct-io_uring",
+    "direct-read",
+    "direct-write",
+)
 
 
 @pytest.fixture(scope="module")
@@ -107,3 +123,99 @@ def test_file_size_limit(program: pathlib.Path, file: pathlib.Path) -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
     assert done.stdout.splitlines() == [f"-3 {errno.EFBIG} write {2 * 65536} 0"] * 2, done.stderr
     assert file.stat().st_size == 97 * 1024
+
+
+# ---- lists, back end by back end ------------------------------------------------------------------------------------
+
+
+@cache
+def lists(*sanitize: str, ring: bool = True) -> pathlib.Path:
+    """Compile the conformance program, with io_uring where liburing is installed and `ring` asks for it."""
+    found = subprocess.run(["pkg-config", "--exists", "liburing >= 2.2"], timeout=60).returncode == 0
+    ring = ring and found
+    source = cbuild.ROOT / "tests" / "c" / "storage" / "test_storage_list.c"
+    command = [cbuild.compiler(), *cbuild.FLAGS, *sanitize, "-pthread", *cbuild.includes(), f"-I{source.parents[1]}"]
+    command += [str(source), *cbuild.sources("storage")]
+    command += ["-DMPIOX_HAVE_IO_URING", "-luring"] if ring else []
+    return cbuild.compile_c(command, f"lists{''.join(sanitize[:1])}{ring}".replace("=", "_").replace(",", "_"))
+
+
+def check_or_skip(program: pathlib.Path, *arguments: str) -> None:
+    done = cbuild.run(program, *arguments)
+    if done.returncode == SKIPPED:
+        pytest.skip(done.stdout.strip())
+    assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert done.stdout.splitlines()[-1].endswith(" 0 failures")
+
+
+@pytest.fixture(params=["disk", "memory"])
+def folder(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A folder on the file system of temporary files, and one on tmpfs."""
+    if request.param == "disk":
+        yield tmp_path
+        return
+    shm = pathlib.Path("/dev/shm")
+    if not os.access(shm, os.W_OK):
+        pytest.skip("no /dev/shm")
+    with tempfile.TemporaryDirectory(dir=shm, prefix="mpiio_ext_") as name:
+        yield pathlib.Path(name)
+
+
+@pytest.mark.parametrize("back_end", BACK_ENDS)
+def test_conformance(back_end: str, folder: pathlib.Path) -> None:
+    check_or_skip(lists(*cbuild.SANITIZE), "conformance", back_end, str(folder))
+
+
+@pytest.mark.parametrize("back_end", ["posix", "auto", "io_uring", "direct-posix", "direct-io_uring"])
+def test_threads_on_one_handle(back_end: str, folder: pathlib.Path) -> None:
+    check_or_skip(lists(*cbuild.SANITIZE), "threads", back_end, str(folder))
+
+
+@pytest.mark.parametrize("back_end", ["posix", "auto", "io_uring", "direct-io_uring"])
+def test_threads_race_for_nothing(back_end: str, tmp_path: pathlib.Path) -> None:
+    probe = ["-fsanitize=thread", "-x", "c", "-", "-o", str(tmp_path / "probe")]
+    built = subprocess.run([cbuild.compiler(), *probe], input="int main(void) { return 0; }", text=True, timeout=60)
+    if built.returncode != 0 or subprocess.run([str(tmp_path / "probe")], timeout=60).returncode != 0:
+        pytest.skip("no thread sanitizer that runs here")
+    check_or_skip(lists("-fsanitize=thread"), "threads", back_end, str(tmp_path))
+
+
+def test_limits_of_a_list() -> None:
+    check_or_skip(lists(*cbuild.SANITIZE), "limits")
+
+
+# ---- wishes that cannot be granted are said once, and the data arrives ----------------------------------------------
+
+
+def said(program: pathlib.Path, wish: str, folder: pathlib.Path) -> str:
+    done = cbuild.run(program, "fallback", wish, str(folder))
+    assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.stderr
+
+
+def test_io_uring_is_not_built_in(tmp_path: pathlib.Path) -> None:
+    text = said(lists(*cbuild.SANITIZE, ring=False), "io_uring", tmp_path)
+    assert text == "mpiio_ext: io_uring is not used, but posix: it was not built in (no liburing)\n"
+
+
+def test_io_uring_is_refused_by_the_kernel(tmp_path: pathlib.Path) -> None:
+    program = lists(*cbuild.SANITIZE)
+    if program == lists(*cbuild.SANITIZE, ring=False):
+        pytest.skip("liburing is not installed")
+    text = said(program, "refused", tmp_path)
+    assert text.startswith("mpiio_ext: io_uring is not used, but posix: it is not permitted")
+
+
+def test_file_system_without_direct_io(tmp_path: pathlib.Path) -> None:
+    """ramfs has none: O_DIRECT ends with EINVAL at open."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a ramfs needs root")
+    mounted = subprocess.run(["mount", "-t", "ramfs", "ramfs", str(tmp_path)], capture_output=True, timeout=30)
+    if mounted.returncode != 0:
+        pytest.skip(f"cannot mount a ramfs: {mounted.stderr.decode().strip()}")
+    try:
+        text = said(lists(*cbuild.SANITIZE), "direct-posix", tmp_path)
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True, timeout=30)
+    assert text == "mpiio_ext: direct I/O is not used, but the page cache: the file system does not offer it\n"

@@ -77,13 +77,14 @@ static void test_posix(const char *folder)
     char path[512];
     mpiox_storage *storage;
     mpiox_error error;
+    const mpiox_storage_options options = {.kind = MPIOX_STORAGE_POSIX};
     snprintf(path, sizeof path, "%s/posix.dat", folder);
-    CHECK_EQUAL(mpiox_storage_open(path, O_RDWR | O_CREAT, 0, &storage, &error), MPIOX_E_IO); /* never creates */
+    CHECK_EQUAL(mpiox_storage_open(path, O_RDWR | O_CREAT, 0, NULL, &storage, &error), MPIOX_E_IO); /* never creates */
     CHECK(storage == NULL);
     CHECK_EQUAL(error.sys_errno, ENOENT);
     CHECK(strcmp(error.what, "open") == 0);
     close(open(path, O_RDWR | O_CREAT, 0600));
-    CHECK_EQUAL(mpiox_storage_open(path, O_RDWR, 0, &storage, &error), 0);
+    CHECK_EQUAL(mpiox_storage_open(path, O_RDWR, 0, &options, &storage, &error), 0);
     CHECK(storage->fd >= 0 && strcmp(storage->backend->name, "posix") == 0);
     CHECK((fcntl(storage->fd, F_GETFD) & FD_CLOEXEC) != 0);
     check_round_trip(storage, 1);
@@ -99,7 +100,7 @@ static void test_posix(const char *folder)
     CHECK_EQUAL(done, 5100);
     CHECK(buffer[0] == 0 && buffer[99] == 0 && memcmp(buffer + 100, pattern, 5000) == 0);
     CHECK_EQUAL(mpiox_storage_close(storage), 0);
-    CHECK_EQUAL(mpiox_storage_open(path, O_RDONLY, 0, &storage, &error), 0);
+    CHECK_EQUAL(mpiox_storage_open(path, O_RDONLY, 0, NULL, &storage, &error), 0);
     CHECK_EQUAL(mpiox_storage_write(storage, pattern, 10, 20, &error), MPIOX_E_IO);
     CHECK(error.sys_errno == EBADF && error.offset == 20 && error.length == 10);
     CHECK_EQUAL(mpiox_storage_close(storage), 0);
@@ -290,7 +291,7 @@ static int command_write(const char *path, int rank, int64_t bytes)
     mpiox_storage *storage;
     mpiox_error error = {0};
     for (int attempt = 0; attempt < 2; attempt++) { /* twice: a bad rule is reported once */
-        int rc = mpiox_storage_open(path, O_RDWR, rank, &storage, &error);
+        int rc = mpiox_storage_open(path, O_RDWR, rank, NULL, &storage, &error);
         for (int64_t at = 0; rc == MPIOX_OK && at < bytes; at += 65536)
             rc = mpiox_storage_write(storage, pattern, bytes - at < 65536 ? bytes - at : 65536, at, &error);
         int close_rc = mpiox_storage_close(storage);

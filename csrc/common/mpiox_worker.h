@@ -1,0 +1,31 @@
+/*
+ * mpiox_worker.h - one thread that carries out tasks in the order in which they were handed in.
+ *
+ * Nonblocking data access runs here, a worker per file, so that nonblocking collectives keep their order and two files
+ * never wait for each other. The thread is started with the first task; signals are blocked in it. Submitting is safe
+ * from any thread; a task must not submit to or drain its own worker.
+ */
+#ifndef MPIOX_WORKER_H
+#define MPIOX_WORKER_H
+
+#include <stdbool.h>
+
+#include "mpiox_wait.h"
+
+typedef struct mpiox_worker mpiox_worker;
+
+/* A task; lives in the caller's memory until it has run. */
+typedef struct mpiox_task {
+    struct mpiox_task *next;
+    void (*run)(struct mpiox_task *task); /* may free the task */
+} mpiox_task;
+
+mpiox_worker *mpiox_worker_create(void); /* no thread yet; NULL: no memory */
+/* False when no thread can be started: then nothing has happened. */
+bool mpiox_worker_submit(mpiox_worker *worker, mpiox_task *task);
+/* Wait until every task handed in so far has run. NULL-safe; idle as for mpiox_wait_while(). */
+void mpiox_worker_drain(mpiox_worker *worker, const mpiox_idle *idle);
+/* Drains, ends the thread. NULL-safe. */
+void mpiox_worker_free(mpiox_worker *worker);
+
+#endif

@@ -1,0 +1,226 @@
+/*
+ * mpiox_file_prepare.c - checks, memory descriptions, file positions, statuses. See mpiox_file_prepare.h.
+ *
+ * Error classes follow the MPI library the program runs on (tried with Open MPI 4.1 and MPICH 5): bad counts, types and
+ * buffers have their own classes, and a transfer that is no whole number of etypes is MPI_ERR_IO to MPICH and allowed by
+ * Open MPI. The individual file pointer moves by what was asked for, also where a read met the end of the file, as MPI
+ * defines it (both libraries do so, but MPICH on a single rank stops at the end of the file).
+ */
+#include "mpiox_file_prepare.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpiox_access_mpi.h"
+#include "mpiox_datatype.h"
+#include "mpiox_file_error.h"
+#include "mpiox_file_pointer.h"
+
+#ifdef OPEN_MPI
+#define ERR_SPLIT MPI_ERR_OTHER
+#define WHOLE_ETYPES false
+#else
+#define ERR_SPLIT MPI_ERR_IO
+#define WHOLE_ETYPES true
+#endif
+
+void mpiox_file_problem(mpiox_error *error, int error_class, const char *what)
+{
+    mpiox_error_set(error, MPIOX_E_MPI, 0, -1, -1, what);
+    error->mpi_code = error_class;
+}
+
+/* Move all elements between the program's memory and the packed copy, in steps that MPI_Pack can count. False: it
+ * refuses. What a read does not reach must come back unchanged, so a copy is always packed first. */
+static bool pack(mpiox_prepared *p, bool unpack)
+{
+    MPI_Count size = 0, lb = 0, extent = 0;
+    MPI_Count step;
+
+    PMPI_Type_size_x(p->user_type, &size);
+    PMPI_Type_get_extent_x(p->user_type, &lb, &extent);
+    if (size > INT32_MAX)
+        return false;
+    step = INT32_MAX / (size > 0 ? size : 1);
+    for (MPI_Count i = 0; size > 0 && i < p->user_count; i += step) {
+        const int n = (int)(p->user_count - i < step ? p->user_count - i : step);
+        char *user = (char *)p->user_buffer + i * extent, *packed = p->packed + i * size;
+        int at = 0;
+        const int result =
+            unpack ? PMPI_Unpack(packed, (int)size * n, &at, user, n, p->user_type, MPI_COMM_SELF)
+                   : PMPI_Pack(user, n, p->user_type, packed, (int)size * n, &at, MPI_COMM_SELF);
+
+        if (result != MPI_SUCCESS || at != (int)size * n)
+            return false;
+    }
+    return true;
+}
+
+static void pack_memory(const mpiox_file_call *call, mpiox_prepared *out)
+{
+    mpiox_request *request = &out->request;
+    MPI_Count size = 0;
+
+    PMPI_Type_size_x(call->datatype, &size);
+    if (size > 0 && call->count > INT64_MAX / size) {
+        mpiox_file_problem(&request->local_error, MPI_ERR_COUNT, "count times datatype size is too large");
+        return;
+    }
+    request->length = size * call->count;
+    request->buffer = out->packed = malloc((size_t)request->length + 1);
+    out->user_buffer = call->buffer;
+    out->user_count = call->count;
+    if (PMPI_Type_dup(call->datatype, &out->user_type) != MPI_SUCCESS) /* the program may free its own at once */
+        out->user_type = MPI_DATATYPE_NULL;
+    if (out->packed == NULL || out->user_type == MPI_DATATYPE_NULL)
+        mpiox_error_set(&request->local_error, MPIOX_E_NOMEM, 0, -1, request->length, "packing memory");
+    else if (!pack(out, false))
+        mpiox_file_problem(&request->local_error, MPI_ERR_TYPE, "datatype that can neither be described nor packed");
+}
+
+/* Data bytes of the call; problems go to request->local_error. */
+static void describe_memory(const mpiox_file_call *call, mpiox_prepared *out)
+{
+    mpiox_request *request = &out->request;
+    mpiox_access **memory = &out->memory;
+    int64_t size;
+    int code = mpiox_access_from_datatype(call->datatype, memory);
+
+    if (code == MPIOX_E_NOMEM) {
+        mpiox_error_set(&request->local_error, code, 0, -1, -1, "datatype");
+        return;
+    }
+    if (code != MPIOX_OK) {
+        *memory = NULL;
+        pack_memory(call, out);
+        return;
+    }
+    size = mpiox_access_size(*memory);
+    if (size > 0 && call->count > INT64_MAX / size) {
+        mpiox_file_problem(&request->local_error, MPI_ERR_COUNT, "count times datatype size is too large");
+        return;
+    }
+    request->length = size * (int64_t)call->count;
+    request->buffer = call->buffer;
+    request->memory = *memory;
+    if (mpiox_access_is_contiguous(*memory)) {
+        request->buffer = (void *)((uintptr_t)call->buffer + (uintptr_t)mpiox_access_true_lb(*memory));
+        request->memory = NULL;
+        if (request->buffer == NULL && request->length > 0)
+            mpiox_file_problem(&request->local_error, MPI_ERR_BUFFER, "no buffer");
+    }
+}
+
+/* Stream position of an access at `offset` etypes. False: a problem in request->local_error. */
+static bool place(const mpiox_file *file, MPI_Offset offset, mpiox_request *request)
+{
+    if (offset < 0 || offset > INT64_MAX / file->etype_bytes)
+        mpiox_file_problem(&request->local_error, MPI_ERR_ARG, "bad offset");
+    else if (request->length > INT64_MAX - offset * file->etype_bytes)
+        mpiox_file_problem(&request->local_error, MPI_ERR_ARG, "offset plus count is too large");
+    else if (WHOLE_ETYPES && request->length % file->etype_bytes != 0)
+        mpiox_file_problem(&request->local_error, MPI_ERR_IO, "not a whole number of etypes");
+    else
+        request->position = offset * file->etype_bytes;
+    return request->local_error.code == MPIOX_OK;
+}
+
+/* At the individual file pointer, which moves on. Under its lock from the look to the move, so that two threads never
+ * get the same place. */
+static void place_at_pointer(mpiox_file *file, mpiox_prepared *out)
+{
+    MPI_Offset offset = 0;
+    int code;
+
+    mpiox_file_pointer_lock(file);
+    code = mpiox_file_pointer_get(file, &offset);
+    if (code != MPI_SUCCESS) {
+        mpiox_file_problem(&out->request.local_error, code, "MPI_File_get_position");
+    } else if (place(file, offset, &out->request)) {
+        out->pointer_from = offset;
+        out->pointer_to = offset + out->request.length / file->etype_bytes;
+        mpiox_file_pointer_set(file, out->pointer_to);
+    }
+    mpiox_file_pointer_unlock(file);
+}
+
+void mpiox_file_prepare(mpiox_file *file, const mpiox_file_call *call, mpiox_prepared *out)
+{
+    mpiox_request *request = &out->request;
+
+    memset(out, 0, sizeof *out);
+    request->write = call->write;
+    out->pointer_from = out->pointer_to = -1;
+    if (call->collective && file->split.active)
+        mpiox_file_problem(&request->local_error, ERR_SPLIT, "a split collective is under way");
+    else if (call->count < 0)
+        mpiox_file_problem(&request->local_error, MPI_ERR_COUNT, "bad count");
+    else if (call->datatype == MPI_DATATYPE_NULL)
+        mpiox_file_problem(&request->local_error, MPI_ERR_TYPE, "no datatype");
+    else if (!mpiox_datatype_is_committed(call->datatype))
+        mpiox_file_problem(&request->local_error, MPI_ERR_TYPE, "datatype is not committed");
+    else if (!file->has_view) /* every rank then hands the call to PMPI */
+        mpiox_error_set(&request->local_error, MPIOX_E_UNSUPPORTED, 0, -1, -1, "view");
+    else
+        describe_memory(call, out);
+    if (request->local_error.code == MPIOX_OK && call->explicit_offset)
+        place(file, call->offset, request);
+    else if (request->local_error.code == MPIOX_OK)
+        place_at_pointer(file, out);
+    if (request->local_error.code != MPIOX_OK) {
+        request->length = 0;
+        request->local_error.rank = file->rank;
+    }
+}
+
+void mpiox_file_prepare_undo(mpiox_file *file, const mpiox_prepared *prepared)
+{
+    MPI_Offset now;
+
+    if (prepared->pointer_to < 0)
+        return;
+    mpiox_file_pointer_lock(file);
+    if (mpiox_file_pointer_get(file, &now) == MPI_SUCCESS && now == prepared->pointer_to)
+        mpiox_file_pointer_set(file, prepared->pointer_from);
+    mpiox_file_pointer_unlock(file);
+}
+
+void mpiox_file_prepare_release(mpiox_prepared *prepared)
+{
+    mpiox_access_free(prepared->memory);
+    if (prepared->packed != NULL && prepared->user_type != MPI_DATATYPE_NULL)
+        PMPI_Type_free(&prepared->user_type);
+    free(prepared->packed);
+    prepared->memory = NULL;
+    prepared->packed = NULL;
+}
+
+void mpiox_file_prepare_finish(mpiox_prepared *prepared)
+{
+    if (prepared->packed != NULL && !prepared->request.write)
+        pack(prepared, true);
+}
+
+void mpiox_file_fill_status(MPI_Status *status, int64_t bytes)
+{
+    if (status == MPI_STATUS_IGNORE)
+        return;
+    PMPI_Status_set_elements_x(status, MPI_BYTE, (MPI_Count)bytes);
+    PMPI_Status_set_cancelled(status, 0);
+}
+
+bool mpiox_file_refused(mpiox_file *file, const mpiox_file_call *call, MPI_Status *status, int *result)
+{
+    mpiox_error error;
+
+    if (file == NULL || file->exchange == NULL ||
+        !(file->amode & (call->write ? MPI_MODE_RDONLY : MPI_MODE_WRONLY)))
+        return false;
+    mpiox_file_problem(&error, call->write ? MPI_ERR_READ_ONLY : MPI_ERR_ACCESS,
+                       call->write ? "write to a file opened with MPI_MODE_RDONLY"
+                                   : "read of a file opened with MPI_MODE_WRONLY");
+    error.rank = file->rank;
+    mpiox_file_fill_status(status, 0);
+    *result = mpiox_file_error_raise(file->handle, file->path, &error);
+    return true;
+}

@@ -1,0 +1,40 @@
+/*
+ * mpiox_file_prepare.h - from the arguments of a data access to what the exchange understands, and back to a status.
+ */
+#ifndef MPIOX_FILE_PREPARE_H
+#define MPIOX_FILE_PREPARE_H
+
+#include "mpiox_file.h"
+#include "mpiox_file_access.h"
+#include "mpiox_independent.h"
+
+/* What a data access needs from its start to its end. */
+typedef struct mpiox_prepared {
+    mpiox_request request;
+    mpiox_access *memory;     /* owned */
+    char *packed;             /* owned: stands in for memory of a type that cannot be described; NULL as a rule */
+    void *user_buffer;        /* then: the program's memory... */
+    MPI_Datatype user_type;   /* ...and a duplicate of its type... */
+    MPI_Count user_count;     /* ...and count */
+    MPI_Offset pointer_from;  /* the individual file pointer was moved from here... */
+    MPI_Offset pointer_to;    /* ...to here, in etypes; both -1: it was not */
+} mpiox_prepared;
+
+/* Check the arguments, describe the memory, find the position; moves the individual file pointer by what is asked for.
+ * Problems are left in request.local_error: MPIOX_E_UNSUPPORTED means that only the MPI library can do this. Memory of a
+ * type that cannot be described (nested beyond our depth) passes through a packed copy. Local. */
+void mpiox_file_prepare(mpiox_file *file, const mpiox_file_call *call, mpiox_prepared *out);
+/* The access did not take place: the individual file pointer goes back, unless somebody has moved it since. */
+void mpiox_file_prepare_undo(mpiox_file *file, const mpiox_prepared *prepared);
+/* The data has arrived: put it where the program wants it (packed reads only). In a thread that may call MPI. */
+void mpiox_file_prepare_finish(mpiox_prepared *prepared);
+void mpiox_file_prepare_release(mpiox_prepared *prepared);
+
+/* The access mode forbids the call, which is the same on all ranks. False with nothing done, or true with the error
+ * raised in *result. */
+bool mpiox_file_refused(mpiox_file *file, const mpiox_file_call *call, MPI_Status *status, int *result);
+/* An error of an MPI class that the program's call made. */
+void mpiox_file_problem(mpiox_error *error, int error_class, const char *what);
+void mpiox_file_fill_status(MPI_Status *status, int64_t bytes);
+
+#endif

@@ -1,0 +1,179 @@
+"""Launch the workers on lists of cases and compare what they saw: one line of findings per case and arm."""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import pathlib
+import pickle
+import shutil
+import tempfile
+from dataclasses import dataclass
+from typing import Any
+
+from differential.compare import Comparison
+from differential.simulate import Case
+from support.launch import Launch, LaunchError, python_run
+
+WORKER = pathlib.Path(__file__).resolve().parent / "worker.py"
+Line = dict[str, Any]
+Seen = dict[tuple[int, str], dict[int, dict[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """How cases are launched.
+
+    Attributes
+    ----------
+    arms : "ours", "native" or both.
+    limit_s : seconds after which a case counts as stuck.
+    parent : folder for the files; None: memory.
+    hinted : give native the hints of the case, too.
+    env : variables for all ranks.
+    owned : families that must be the library's own; None: ownership.TAKEN_OVER.
+    """
+
+    arms: tuple[str, ...]
+    limit_s: float = 20.0
+    parent: str | None = None
+    hinted: bool = False
+    env: tuple[tuple[str, str], ...] = ()
+    owned: frozenset[str] | None = None
+
+
+def work_folder(parent: str | None) -> str:
+    """Return a new folder in memory where there is one (the test is about bytes, not about disks)."""
+    shm = "/dev/shm"
+    return tempfile.mkdtemp(prefix="mpiox_diff_", dir=parent or (shm if os.access(shm, os.W_OK) else None))
+
+
+def number(case: Case) -> int:
+    """Return what tells a case from others in one launch."""
+    return int(case["id"] if "id" in case else case["seed"])
+
+
+def records(folder: str) -> Seen:
+    """Return what the ranks wrote: by case and arm, by rank."""
+    seen: Seen = collections.defaultdict(dict)
+    for path in pathlib.Path(folder).glob("out.[0-9]*"):
+        with path.open("rb") as own:
+            while True:
+                try:
+                    record = pickle.load(own)
+                except (EOFError, pickle.UnpicklingError):
+                    break
+                seen[record["id"], record["arm"]][record["rank"]] = record
+    return seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """One launch: how it ended, its progress lines, what the ranks saw, and where they stood at last."""
+
+    launch: Launch
+    lines: list[Line]
+    seen: Seen
+    stood: list[str]
+
+    def describe(self) -> str:
+        """Return the end of a launch that went wrong."""
+        return "\n".join([*self.stood, self.launch.describe()])
+
+
+def once(cases: list[Case], ranks: int, arm: str, setting: Setting) -> Ended:
+    """Make one launch."""
+    folder = work_folder(setting.parent)
+    try:
+        job = {
+            "folder": folder,
+            "out": f"{folder}/out",
+            "arm": arm,
+            "library": "ours" in setting.arms,
+            "limit_s": setting.limit_s,
+            "hinted": setting.hinted,
+            "cases": cases,
+        }
+        path = pathlib.Path(folder, "job.json")
+        path.write_text(json.dumps(job), encoding="utf-8")
+        timeout_s = 120 + 3 * len(cases) + setting.limit_s
+        done = python_run([str(WORKER), str(path)], ranks, env=dict(setting.env), timeout_s=timeout_s, check=False)
+        out = pathlib.Path(folder, "out")
+        lines = [json.loads(text) for text in out.read_text("utf-8").splitlines()] if out.exists() else []
+        stood = [
+            f"rank {rank} stood at {at.read_text().strip()}"
+            for rank in range(ranks)
+            if (at := pathlib.Path(folder, f"out.at.{rank}")).exists()
+        ]
+        return Ended(launch=done, lines=lines, seen=records(folder), stood=stood)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def raw(cases: list[Case], ranks: int, setting: Setting) -> tuple[Seen, list[Line]]:
+    """Run cases on ``ranks`` ranks in all arms; returns what was seen and the fatal lines.
+
+    Each arm has launches of its own: what the MPI library does to memory cannot harm the other.
+    """
+    seen: Seen = {}
+    fatal: list[Line] = []
+    for arm in setting.arms:
+        found, ended = one_arm(cases, ranks, arm, setting)
+        seen |= found
+        fatal += ended
+    return seen, fatal
+
+
+def one_arm(cases: list[Case], ranks: int, arm: str, setting: Setting) -> tuple[Seen, list[Line]]:
+    """Run cases in one arm; relaunch after a crash or hang."""
+    seen: Seen = {}
+    fatal: list[Line] = []
+    todo = cases
+    while todo:
+        ended = once(todo, ranks, arm, setting)
+        lines, done = ended.lines, ended.launch
+        seen |= ended.seen
+        if lines and "end" in lines[-1] and done.returncode == 0:
+            break
+        started = [line for line in lines if "start" in line]
+        if not started:
+            raise LaunchError(ended.describe())
+        last = started[-1]
+        if "end" in lines[-1]:  # everything was done, then the job ended badly: blame the last case
+            fatal.append(last | {"problems": [f"exit: {ended.describe()}"], "id": last["start"]})
+            break
+        state = "hang" if "WATCHDOG" in done.stderr or done.timed_out else "crash"
+        fatal.append(last | {"problems": [f"{state}: {ended.describe()}"], "id": last["start"]})
+        seen.pop((last["start"], last["arm"]), None)
+        position = next(i for i, case in enumerate(todo) if number(case) == last["start"])
+        todo = todo[position + 1 :]
+    return seen, fatal
+
+
+def judge_raw(cases: list[Case], seen: Seen, fatal: list[Line]) -> list[Line]:
+    """Compare what was seen with the model; one line per case and arm."""
+    lines = list(fatal)
+    for case in cases:
+        for arm in ("ours", "native"):
+            name, ranks = number(case), seen.get((number(case), arm), {})
+            if len(ranks) < case["ranks"]:
+                continue
+            comparison = Comparison(case, [ranks[r]["results"] for r in range(case["ranks"])], strict=arm == "ours")
+            lines.append(
+                {
+                    "id": name,
+                    "seed": case["seed"],
+                    "arm": arm,
+                    "problems": ranks[0]["problems"] + comparison.run(ranks[0]["files"] or {}),
+                    "notes": sorted({note for record in ranks.values() for note in record["notes"]}),
+                    "stats": ranks[0]["stats"],
+                    "elapsed_s": ranks[0]["elapsed_s"],
+                }
+            )
+    return lines
+
+
+def launch(cases: list[Case], ranks: int, setting: Setting) -> list[Line]:
+    """Run cases and compare."""
+    return judge_raw(cases, *raw(cases, ranks, setting))

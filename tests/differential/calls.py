@@ -1,0 +1,476 @@
+"""One rank's run of one case: the MPI calls themselves. Imported by the workers only, after the library."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from mpi4py import MPI
+
+from differential import typetree
+from differential.state import (
+    ACCESS,
+    HOWS,
+    Case,
+    Handle,
+    Op,
+    first_open,
+    follows,
+    initial_buffer,
+    memory_of,
+    verb_of,
+)
+
+FAMILY = "openmpi" if "Open MPI" in MPI.Get_library_version() else "mpich"
+MODES = {
+    "rdonly": MPI.MODE_RDONLY,
+    "wronly": MPI.MODE_WRONLY,
+    "rdwr": MPI.MODE_RDWR,
+    "create": MPI.MODE_CREATE,
+    "excl": MPI.MODE_EXCL,
+    "append": MPI.MODE_APPEND,
+    "unique": MPI.MODE_UNIQUE_OPEN,
+    "delete": MPI.MODE_DELETE_ON_CLOSE,
+}
+WHENCE = {"set": MPI.SEEK_SET, "cur": MPI.SEEK_CUR, "end": MPI.SEEK_END}
+#: OMPIO 4.1 hangs in nonblocking reads that meet the end of the file and divides by zero: there in blocking form
+BLOCKING = {"iat_all": "at_all", "iall": "all", "iat": "at", "iindividual": "individual", "ishared": "shared"}
+STEMS = {"individual": "", "at": "_at", "all": "_all", "at_all": "_at_all", "shared": "_shared", "ordered": "_ordered"}
+ERRORS = {MPI.ERR_NO_SUCH_FILE: "NO_SUCH_FILE", MPI.ERR_FILE_EXISTS: "FILE_EXISTS"}
+
+
+class Clock(Protocol):
+    """Somebody who wants to know what is being done."""
+
+    where: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Running:
+    """A data access under way (or done): what completes it and where its results go."""
+
+    op: Op
+    rank: int
+    file: MPI.File
+    result: dict[str, Any]
+    region: Any
+    message: list[Any]
+    free: MPI.Datatype | None
+    end: Any = None  # of a split collective
+    request: MPI.Request | None = None
+
+
+class Rank:
+    """One rank's run of one case in one arm."""
+
+    def __init__(
+        self,
+        case: Case,
+        comm: MPI.Intracomm,
+        stem: str,
+        managed: list[bool],
+        clock: Clock,
+        hints: Callable[[dict[str, str]], dict[str, str]],
+    ) -> None:
+        self.case, self.comm, self.stem, self.clock = case, comm, stem, clock
+        self.managed, self.hints = managed, hints
+        self.hazards = set(case.get("hazards", [])) if FAMILY == "openmpi" else set()
+        self.handles: dict[int, Handle] = {}
+        self.files: dict[int, MPI.File] = {}
+        self.running: dict[int, Running] = {}
+        self.types: dict[str, MPI.Datatype] = {}
+        self.made: list[MPI.Datatype] = []
+        self.notes: list[str] = []
+        self.names: set[str] = set()
+        self.on_close: Any = None
+        self.open(first_open(case))
+
+    # ---- helpers ------------------------------------------------------------------------------------------------
+
+    def datatype(self, tree: typetree.Tree) -> MPI.Datatype:
+        """Return the committed MPI datatype of a tree and check its bounds against the model."""
+        key = json.dumps(tree)
+        if key not in self.types:
+            before = len(self.made)
+            made = typetree.build(tree, self.made)
+            if not made.is_predefined:
+                made.Commit()
+            for part, built in zip(typetree.composites(tree), self.made[before:], strict=True):
+                kind, there = typetree.model(part), built.Get_extent()
+                if kind.size and not kind.ambiguous and there != (kind.lb, kind.extent):
+                    self.notes.append(f"model differs from MPI: {json.dumps(part)} {there} {(kind.lb, kind.extent)}")
+            self.types[key] = made
+        return self.types[key]
+
+    def path(self, name: str) -> str:
+        """Return the path of one of the case's files."""
+        return f"{self.stem}.{name}"
+
+    def communicator(self, handle: Handle) -> MPI.Intracomm:
+        """Return the communicator that opens a handle; COMM_NULL where the rank takes no part."""
+        if handle.op["comm"] == "world":
+            return self.comm
+        if handle.op["comm"] == "dup":
+            twin: MPI.Intracomm = self.comm.Dup()
+            return twin
+        rank = self.comm.rank
+        if handle.op["comm"] == "self":
+            return MPI.COMM_SELF
+        color = handle.group.get(rank, MPI.UNDEFINED)
+        key = handle.groups[handle.group[rank]].index(rank) if rank in handle.group else 0
+        part: Any = self.comm.Split(color, key)
+        return part  # type: ignore[no-any-return]
+
+    def snapshot(self) -> dict[str, bytes | None] | None:
+        """Return the bytes of all files, on rank 0 only."""
+        if self.comm.rank:
+            return None
+        found: dict[str, bytes | None] = {}
+        for name in sorted(self.names):
+            path = pathlib.Path(self.path(name))
+            found[name] = path.read_bytes() if path.exists() else None
+        return found
+
+    # ---- the calls ----------------------------------------------------------------------------------------------
+
+    def run(self) -> list[dict[str, Any]]:
+        """Make all calls; one result per call."""
+        results: list[dict[str, Any]] = []
+        start = self.clock.where.split(": ")[0]
+        for index, op in enumerate(self.case["ops"]):
+            where = f"seed {self.case['seed']} call {index} {op['op']} {op.get('how', '')}"
+            self.clock.where = f"{start}: {where}"
+            refused = None
+            try:
+                results.append(self.step(index, op))
+            except MPI.Exception as error:
+                results.append({"error": f"{where}: {error.Get_error_string()}"})
+                refused = error.Get_error_string() if op["op"] == "view" else None
+            if op["op"] == "view" and self.comm.allreduce(refused is not None):
+                # Views are set on the MPI library's handle first, so what it refuses is refused; legal ones are, too.
+                self.notes.append(f"the MPI library refuses a legal view: {where}: {refused}")
+                break
+        return results
+
+    def step(self, index: int, op: Op) -> dict[str, Any]:
+        """Make one call."""
+        kind, number = op["op"], op.get("h", 0)
+        if kind == "open":
+            return self.open(op)
+        if kind == "sync":
+            self.sync()
+        elif kind == "fence":
+            self.comm.Barrier()
+        elif kind == "wait":
+            self.wait(index, op)
+        elif number not in self.handles:
+            return {"error": "call on a file that could not be opened"}
+        elif self.comm.rank not in self.handles[number].group:
+            pass
+        elif kind in ACCESS:
+            return self.access(index, op)
+        elif kind == "query":
+            return self.query(op)
+        else:
+            self.steer(op, self.handles[number], self.files[number])
+        if kind in ACCESS and op.get("snap"):
+            return self.snapped({})
+        return {}
+
+    def snapped(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Add to a result what the files hold when all ranks are done."""
+        self.sync()
+        result["snap"] = self.snapshot()
+        self.comm.Barrier()
+        return result
+
+    def open(self, op: Op) -> dict[str, Any]:
+        """Open a file."""
+        handle = Handle(op, self.case["ranks"], 0)
+        self.names.update(handle.files)
+        comm = self.communicator(handle)
+        hints = self.hints(op["hints"] if "hints" in op else self.case["hints"])
+        mode = 0
+        for name in op["mode"]:
+            mode |= MODES[name]
+        problem = None
+        if comm != MPI.COMM_NULL:
+            info = MPI.Info.Create()
+            for name, value in hints.items():
+                info.Set(name, value)
+            try:
+                self.files[op["h"]] = MPI.File.Open(comm, self.path(handle.file_of(self.comm.rank)), mode, info)
+            except MPI.Exception as error:
+                problem = ERRORS.get(error.Get_error_class(), error.Get_error_string())
+            info.Free()
+            if op["comm"] not in ("world", "self"):
+                comm.Free()
+        if "append" in op["mode"]:  # no group's file may have grown by another group's next call
+            self.comm.Barrier()
+        if problem is None:
+            self.handles[op["h"]] = handle
+        return {"opened": "no member" if comm == MPI.COMM_NULL else problem}
+
+    def sync(self) -> None:
+        """Make all data visible to everybody: sync, barrier, sync."""
+        for turn in range(2):
+            for number, fh in sorted(self.files.items()):
+                if self.handles[number].writable:
+                    fh.Sync()
+            if not turn:
+                self.comm.Barrier()
+
+    def steer(self, op: Op, handle: Handle, fh: MPI.File) -> None:
+        """Make one call that moves no data."""
+        rank, kind = self.comm.rank, op["op"]
+        if kind == "view":
+            handle.tracks[rank].apply(op, rank)
+            rep = op.get("rep", "native")
+            if FAMILY == "openmpi" and rep == "internal":  # has none; its form is its own business everywhere
+                rep = "native"
+            kinds = [typetree.model(op["ftype"][r]) for r in handle.groups[handle.group[rank]]]
+            if FAMILY == "openmpi" and not all(kind.is_file_legal(write=True) for kind in kinds):
+                raise MPI.Exception(MPI.ERR_TYPE)  # OMPIO says so where bytes repeat; ranks without would wait for ever
+            fh.Set_view(op["disp"][rank], self.datatype(op["etype"]), self.datatype(op["ftype"][rank]), rep)
+        elif kind == "seek":
+            fh.Seek(op["offset"][rank], WHENCE[op["whence"]])
+        elif kind == "seek_shared":
+            fh.Seek_shared(op["offset"], WHENCE[op["whence"]])
+        elif kind == "atomicity":
+            fh.Set_atomicity(op["flag"])
+        elif kind == "size":
+            fh.Set_size(op["bytes"])
+        elif kind == "preallocate":
+            if FAMILY == "openmpi":  # OMPIO's loses count of its ranks: errors on some, a hang of others
+                fh.Set_size(max(op["bytes"], fh.Get_size()))
+            else:
+                fh.Preallocate(op["bytes"])
+        elif kind == "close":
+            self.close_one(op["h"])
+        else:
+            raise ValueError(f"unknown call {kind!r}")
+
+    def query(self, op: Op) -> dict[str, Any]:
+        """Ask a handle about itself."""
+        fh = self.files[op.get("h", 0)]
+        disp, etype, filetype, rep = fh.Get_view()
+        answer = {
+            "position": fh.Get_position(),
+            "size": fh.Get_size(),
+            "atomicity": fh.Get_atomicity(),
+            "disp": disp,
+            "rep": "native" if rep == "internal" else rep,
+            "etype": [etype.Get_size(), etype.Get_extent()[1]],
+            "filetype": [filetype.Get_size(), filetype.Get_extent()[1]],
+        }
+        if filetype.Get_size():  # ROMIO divides by it
+            answer["byte_offset"] = fh.Get_byte_offset(fh.Get_position())
+        for kind in (etype, filetype):
+            if not kind.is_predefined:
+                kind.Free()
+        if op.get("shared"):
+            answer["shared"] = fh.Get_position_shared()
+        return {"query": answer}
+
+    # ---- data access --------------------------------------------------------------------------------------------
+
+    def access(self, index: int, op: Op) -> dict[str, Any]:
+        """Make one data-access call, or start it."""
+        rank, how = self.comm.rank, HOWS[op["how"]]
+        fh, who = self.files[op.get("h", 0)], op.get("who")
+        result: dict[str, Any] = {}
+        if index in self.hazards and not self.managed[index] and verb_of(op, rank) == "read":
+            result = self.skip(op, fh)
+        elif how.everybody or who is None or who[rank]:
+            try:
+                result = self.transfer(index, op, fh)
+            except MPI.Exception as error:
+                result = {"error": error.Get_error_string()}
+        return self.snapped(result) if op.get("snap") else result
+
+    def skip(self, op: Op, fh: MPI.File) -> dict[str, Any]:
+        """Move the file pointers as the call would have done."""
+        handle, rank = self.handles[op.get("h", 0)], self.comm.rank
+        pointer = HOWS[op["how"]].pointer
+        units = [
+            len(memory_of(op, r).offsets) // handle.tracks[rank].view.etype.size for r in range(self.case["ranks"])
+        ]
+        who = op.get("who") or [True] * len(units)
+        active = [HOWS[op["how"]].everybody or who[r] for r in range(len(units))]
+        if pointer == "own" and active[rank]:
+            fh.Seek(units[rank], MPI.SEEK_CUR)
+        elif pointer in ("shared", "ordered"):
+            self.comm.Barrier()
+            members = handle.groups[handle.group[rank]]
+            fh.Seek_shared(sum(units[r] for r in members if active[r]), MPI.SEEK_CUR)
+            self.comm.Barrier()
+        return {"skipped": True}
+
+    def target(self, op: Op, rank: int, fh: MPI.File) -> Any:
+        """Return the file offsets of a write whose data follow the offset, else None."""
+        track = self.handles[op.get("h", 0)].tracks[rank]
+        if verb_of(op, rank) != "write" or not follows(self.case, op, track.view.rep):
+            return None
+        start = op["at"][rank] if "at" in op else fh.Get_position()
+        return track.targets(start, memory_of(op, rank))
+
+    def transfer(self, index: int, op: Op, fh: MPI.File) -> dict[str, Any]:
+        """Make the buffer and the call."""
+        rank = self.comm.rank
+        memory = memory_of(op, rank)
+        data = initial_buffer(self.case, index, rank, memory, self.target(op, rank, fh))
+        shift = (self.case["seed"] + index) % 8
+        region = np.empty(len(data) + 8, np.uint8)[shift : shift + len(data)]
+        region[:] = data
+        address = region.ctypes.data + memory.origin
+        datatype, count, free = self.datatype(op["mem"][rank]), op["count"][rank], None
+        bottom = op["bottom"][rank]
+        if FAMILY == "openmpi" and not self.managed[index] and not len(memory.offsets):
+            datatype, count, bottom = MPI.BYTE, 0, False  # OMPIO divides by the size of the type
+        buffer: Any = MPI.buffer.fromaddress(address, max(memory.hi, 1))
+        if bottom:
+            free = datatype.Create_hindexed([count], [address]).Commit()
+            buffer, datatype, count = MPI.BOTTOM, free, 1
+        running = Running(
+            op=op, rank=rank, file=fh, result={}, region=region, message=[buffer, count, datatype], free=free
+        )
+        status = MPI.Status()
+        self.call(running, status, self.managed[index])
+        if not HOWS[op["how"]].split or "req" not in op:
+            running.result["position"] = fh.Get_position()
+        if running.request is None and running.end is None:
+            self.finish(running, status)
+        else:
+            self.running[op["req"]] = running
+        return running.result
+
+    def call(self, running: Running, status: MPI.Status, managed: bool) -> None:
+        """Make the MPI call itself; what it leaves open is entered in ``running``."""
+        op, fh, how = running.op, running.file, running.op["how"]
+        if FAMILY == "openmpi" and not managed:
+            how = BLOCKING.get(how, how)
+        verb = verb_of(op, running.rank).capitalize()
+        at = [op["at"][running.rank]] if "at" in op else []
+        if HOWS[how].split:
+            stem = verb + STEMS[how.removesuffix("_split")]
+            getattr(fh, f"{stem}_begin")(*at, running.message)
+            running.end = getattr(fh, f"{stem}_end")
+            if "req" not in op:
+                running.end(running.message, status)
+                running.end = None
+        elif HOWS[how].nonblocking:
+            request = getattr(fh, f"I{verb.lower()}{STEMS[how[1:]]}")(*at, running.message)
+            if "req" in op:
+                running.request = request
+            else:
+                request.Wait(status)
+        else:
+            getattr(fh, verb + STEMS[how])(*at, running.message, status)
+
+    def finish(self, running: Running, status: MPI.Status) -> None:
+        """Take the results of a call that is complete."""
+        tree = running.op["mem"][running.rank]
+        running.result |= {
+            "buffer": running.region.tobytes(),
+            "nbytes": status.Get_count(MPI.BYTE),
+            "elements": status.Get_elements(self.datatype(tree)) if countable(tree) else None,
+            "count": status.Get_count(self.datatype(tree)),
+            "undefined": MPI.UNDEFINED,
+        }
+        if running.free is not None:
+            running.free.Free()
+
+    def wait(self, index: int, op: Op) -> None:
+        """Complete requests and split collectives, in the style that the call asks for."""
+        chosen = [self.running.pop(name) for name in op["reqs"] if name in self.running]
+        for running in [r for r in chosen if r.end is not None]:
+            status = MPI.Status()
+            try:
+                running.end(running.message, status)
+                if HOWS[running.op["how"]].pointer == "own":
+                    running.result["position"] = running.file.Get_position()
+                self.finish(running, status)
+            except MPI.Exception as error:
+                running.result["error"] = error.Get_error_string()
+        left = [r for r in chosen if r.request is not None]
+        random.Random(f"{self.case['seed']} {index} {self.comm.rank}").shuffle(left)
+        collective = sum(HOWS[r.op["how"]].everybody for r in left) > 1
+        if collective and op["style"] in ("wait", "test"):  # one after the other only in an order that all ranks share
+            left.sort(key=lambda running: int(running.op["req"]))
+        try:
+            self.complete(left, op["style"])
+        except MPI.Exception as error:
+            for running in left:
+                running.result.setdefault("error", error.Get_error_string())
+
+    def complete(self, left: list[Running], style: str) -> None:
+        """Complete requests."""
+        requests: Any = [running.request for running in left]
+        done: dict[int, MPI.Status] = {}
+        if style in ("wait", "test"):
+            for i, request in enumerate(requests):
+                status = done[i] = MPI.Status()
+                if style == "wait":
+                    request.Wait(status)
+                while style == "test" and not request.Test(status):
+                    os.sched_yield()
+        elif style in ("waitall", "testall"):
+            statuses = [MPI.Status() for _ in requests]
+            if style == "waitall":
+                MPI.Request.Waitall(requests, statuses)
+            while style == "testall" and not MPI.Request.Testall(requests, statuses):
+                os.sched_yield()
+            done = dict(enumerate(statuses))
+        while len(done) < len(requests):
+            self.some(requests, style, done)
+        for i, running in enumerate(left):
+            self.finish(running, done[i])
+
+    @staticmethod
+    def some(requests: Any, style: str, done: dict[int, MPI.Status]) -> None:
+        """Complete at least one request, or look once."""
+        if style in ("waitany", "testany"):
+            status = MPI.Status()
+            if style == "waitany":
+                index = MPI.Request.Waitany(requests, status)
+            else:
+                index = MPI.Request.Testany(requests, status)[0]
+            if index != MPI.UNDEFINED:
+                done[index] = status
+        else:
+            statuses = [MPI.Status() for _ in requests]
+            act = MPI.Request.Waitsome if style == "waitsome" else MPI.Request.Testsome
+            done.update(zip(act(requests, statuses) or [], statuses, strict=False))
+        os.sched_yield()
+
+    # ---- the end ------------------------------------------------------------------------------------------------
+
+    def close_one(self, number: int) -> None:
+        """Close one file."""
+        fh = self.files.pop(number)
+        del self.handles[number]
+        if self.on_close is not None:
+            self.on_close(fh)
+        fh.Close()
+
+    def close(self) -> None:
+        """Complete what is left (after a refused view), close the files and free the types."""
+        self.wait(0, {"reqs": sorted(self.running), "style": "wait"})
+        for number in sorted(self.files):
+            self.close_one(number)
+        for made in reversed(self.made):
+            made.Free()
+
+
+def countable(tree: typetree.Tree) -> bool:
+    """Tell whether MPI_Get_elements can be asked: MPICH 5.0 aborts on mixed and empty types, pairs count as 1 or 2."""
+    if not typetree.model(tree).size or "pair" in typetree.constructors(tree):
+        return False
+    simple = {"named", "contiguous", "vector", "hvector", "indexed", "hindexed"}
+    return FAMILY == "openmpi" or (len(typetree.leaves(tree)) == 1 and typetree.constructors(tree) <= simple)

@@ -1,0 +1,117 @@
+"""One file of the oracle: its bytes, and who used which of them since everybody last agreed on the content."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+
+from differential.state import MAX_FILE_BYTES, Bytes, Illegal, Marks, Mask
+from differential.typetree import Offsets
+
+RANKS = 64  # an agent is instance * RANKS + rank
+FENCED = 100_000  # + instance: any rank of that (atomic) open may go on from here
+SEVERAL = 200_000  # + instance: several ranks of one open
+MIXED = -2  # several opens
+
+
+class File:
+    """The content of one file and the marks that tell conflicts.
+
+    Attributes
+    ----------
+    written : False in gaps that nobody wrote: zero by us, undefined by MPI.
+    writer, reader : agent that wrote (read) a byte since the last sync, -1 none.
+    settled : size at the last sync; ``tops``: the end of what each agent wrote since.
+    met_end : agents whose reads since the last sync went past the end.
+    resized : the size was set and not synced yet.
+    """
+
+    def __init__(self, data: Bytes, *, exists: bool) -> None:
+        self.exists = exists
+        self.data = data
+        self.written: Mask = np.ones(len(data), bool)
+        self.sync()
+
+    def sync(self) -> None:
+        """Everybody now agrees on content and size."""
+        self.writer: Marks = np.full(0, -1, np.int32)
+        self.reader: Marks = np.full(0, -1, np.int32)
+        self.settled = len(self.data)
+        self.tops: dict[int, int] = {}
+        self.met_end: set[int] = set()
+        self.resized = False
+        self.dirty = False
+
+    def copy(self) -> File:
+        """Return an independent copy."""
+        twin = copy.copy(self)
+        twin.data, twin.written = self.data.copy(), self.written.copy()
+        twin.writer, twin.reader = self.writer.copy(), self.reader.copy()
+        twin.tops, twin.met_end = dict(self.tops), set(self.met_end)
+        return twin
+
+    def fence(self, instance: int) -> None:
+        """The ranks of one open in atomic mode have met in a barrier."""
+        for marks in (self.writer, self.reader):
+            owner = np.where(marks >= FENCED, marks % FENCED, marks // RANKS)
+            marks[(owner == instance) & (marks >= 0)] = FENCED + instance
+        own = [agent for agent in self.tops if agent // RANKS == instance or agent == FENCED + instance]
+        if own:
+            self.tops[FENCED + instance] = max(self.tops.pop(agent) for agent in own)
+
+    def grow(self, size: int) -> None:
+        """Make the file at least ``size`` bytes long."""
+        if size > MAX_FILE_BYTES:
+            raise Illegal("file too large for the model")
+        if size > len(self.data):
+            more = size - len(self.data)
+            self.data = np.concatenate([self.data, np.zeros(more, np.uint8)])
+            self.written = np.concatenate([self.written, np.zeros(more, bool)])
+
+    def resize(self, size: int) -> None:
+        """Set the size."""
+        self.grow(size)
+        self.data, self.written = self.data[:size].copy(), self.written[:size].copy()
+        self.resized = self.dirty = True
+
+    def extend_marks(self, top: int) -> None:
+        """Make the marks reach to ``top``."""
+        if top > MAX_FILE_BYTES:
+            raise Illegal("file too large for the model")
+        if top > len(self.writer):
+            more = np.full(max(top, len(self.data)) - len(self.writer), -1, np.int32)
+            self.writer, self.reader = np.concatenate([self.writer, more]), np.concatenate([self.reader, more])
+
+    def check(self, agent: int, verb: str, target: Offsets) -> None:
+        """Refuse an access that conflicts with an earlier one by somebody else."""
+        instance, top = agent // RANKS, int(target.max()) + 1
+        allowed = (-1, agent, FENCED + instance)
+        for marks in (self.writer, self.reader) if verb == "write" else (self.writer,):
+            if not np.isin(marks[target], allowed).all():
+                raise Illegal("conflict without sync")
+        if verb == "write":  # a size that changes while somebody reads at the end is a conflict, too
+            if top > len(self.data) and self.met_end - {agent}:
+                raise Illegal("file grows after a read past its end without sync")
+            return
+        known = max(self.settled, self.tops.get(agent, 0), self.tops.get(FENCED + instance, 0))
+        others = set(self.tops) - {agent, FENCED + instance}
+        if top > known and others and len(self.data) > self.settled:
+            raise Illegal("read past the end of the file at the last sync")
+
+    def note(self, agent: int, verb: str, target: Offsets) -> None:
+        """Remember an access; before it is carried out."""
+        self.dirty = True
+        if not len(target):
+            return
+        instance, top = agent // RANKS, int(target.max()) + 1
+        marks = self.writer if verb == "write" else self.reader
+        before = marks[target]
+        owner = np.where(before >= FENCED, before % FENCED, before // RANKS)
+        shared = np.where(owner == instance, SEVERAL + instance, MIXED)
+        free = (before == -1) | (before == agent) | (before == FENCED + instance)
+        marks[target] = np.where(free, agent, shared)
+        if verb == "write" and top > self.settled:
+            self.tops[agent] = max(top, self.tops.get(agent, 0))
+        if verb == "read" and top > len(self.data):
+            self.met_end.add(agent)

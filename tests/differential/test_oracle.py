@@ -1,0 +1,156 @@
+"""The model of the differential test: what it refuses, how many results it allows, what the comparison sees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from differential import simulate
+from differential.compare import Comparison
+from differential.simulate import Simulation
+from differential.state import ACCESS, BYTE, Case, Op
+
+
+def case_of(ops: list[Op], *, ranks: int = 2, **more: Any) -> Case:
+    """Return a case of some calls on an empty file."""
+    return {
+        "seed": 1,
+        "ranks": ranks,
+        "comm": "world",
+        "fill": "random",
+        "lax": False,
+        "initial": 0,
+        "readonly": False,
+        "hints": {},
+        "ops": ops,
+    } | more
+
+
+def access(kind: str, how: str, sizes: list[int], at: list[int] | None = None, **more: Any) -> Op:
+    """Return a data-access call on bytes."""
+    op: Op = {"op": kind, "how": how, "mem": [BYTE] * len(sizes), "count": sizes, "bottom": [False] * len(sizes)}
+    return op | ({"at": at} if at else {}) | more
+
+
+SYNC: Op = {"op": "sync"}
+FENCE: Op = {"op": "fence"}
+ATOMIC: Op = {"op": "atomicity", "flag": True}
+WRITE = access("write", "at", [8, 8], [0, 8])
+CROSS = access("read", "at", [8, 8], [8, 0])
+LEGAL: dict[str, list[Op]] = {
+    "own data without sync": [WRITE, access("read", "at", [8, 8], [0, 8])],
+    "others' data after sync": [WRITE, SYNC, CROSS],
+    "others' data after a barrier in atomic mode": [ATOMIC, WRITE, FENCE, CROSS],
+    "requests completed": [access("write", "iat", [8, 8], [0, 8], req=1), {"op": "wait", "reqs": [1], "style": "wait"}],
+    "conflict in atomic mode, looked at": [ATOMIC, access("write", "at", [8, 8], [0, 4], snap=True)],
+    "shared pointer by one rank, then by the other": [
+        access("write", "shared", [4, 4], who=[True, False]),
+        FENCE,
+        access("write", "shared", [4, 4], who=[False, True]),
+    ],
+}
+ILLEGAL: dict[str, list[Op]] = {
+    "others' data without sync": [WRITE, CROSS],
+    "others' data after a barrier only": [WRITE, FENCE, CROSS],
+    "others' data without barrier in atomic mode": [ATOMIC, WRITE, CROSS],
+    "request left": [access("write", "iat", [8, 8], [0, 8], req=1)],
+    "conflict with a request": [
+        access("write", "iat", [8, 8], [0, 8], req=1),
+        access("read", "at", [8, 8], [0, 8]),
+        {"op": "wait", "reqs": [1], "style": "wait"},
+    ],
+    "sync with a request": [access("read", "iat", [8, 8], [0, 8], req=1), SYNC],
+    "conflict in nonatomic mode": [access("write", "at", [8, 8], [0, 4], snap=True)],
+    "size changed without sync": [WRITE, {"op": "size", "bytes": 4}],
+    "size asked while another rank writes": [
+        {"op": "query", "shared": False},
+        access("write", "at", [8, 8], [0, 8], who=[True, False]),
+    ],
+    "shared pointer by both without barrier": [
+        access("write", "shared", [4, 4], who=[True, False]),
+        access("write", "shared", [4, 4], who=[False, True]),
+    ],
+    "collective during a split collective": [
+        access("read", "at_all_split", [4, 4], [0, 0], req=1),
+        access("read", "at_all", [4, 4], [0, 0]),
+        {"op": "wait", "reqs": [1], "style": "wait"},
+    ],
+}
+
+
+@pytest.mark.parametrize("name", LEGAL)
+def test_what_is_defined_is_legal(name: str) -> None:
+    """Programs whose result the standard defines are accepted."""
+    assert simulate.check(case_of(LEGAL[name])) is None
+
+
+@pytest.mark.parametrize("name", ILLEGAL)
+def test_what_is_undefined_is_refused(name: str) -> None:
+    """Programs whose result depends on time are refused."""
+    assert simulate.check(case_of(ILLEGAL[name])) is not None
+
+
+def test_conflicting_atomic_writes_have_one_result_per_order() -> None:
+    """Of three ranks that write to the same place, the last one wins: six orders, three results."""
+    simulation = Simulation(case_of([], ranks=3))
+    simulation.step(0, ATOMIC)
+    op = access("write", "at", [8, 8, 8], [0, 0, 0], snap=True)
+    orders = simulation.orders(op)
+    assert len(orders) == 6
+    results = set()
+    for order in orders:
+        trial = simulation.copy()
+        trial.step(1, op, order)
+        results.add(trial.files["0"].data.tobytes())
+    assert len(results) == 3
+
+
+def seen(case: Case) -> tuple[list[list[dict[str, Any]]], dict[str, bytes | None]]:
+    """Return what ranks would see if everything were right."""
+    simulation = Simulation(case)
+    results: list[list[dict[str, Any]]] = [[] for _ in range(case["ranks"])]
+    for index, op in enumerate(case["ops"]):
+        expected = simulation.step(index, op)
+        for rank in range(case["ranks"]):
+            want = expected[rank] if op["op"] in ACCESS else None
+            got: dict[str, Any] = {}
+            if want is not None:
+                got = {"buffer": want.buffer.tobytes(), "nbytes": want.nbytes, "count": want.nbytes, "undefined": -1}
+                got |= {"elements": want.nbytes, "position": want.position}
+            if op.get("snap"):
+                got["snap"] = {"0": simulation.files["0"].data.tobytes()}
+            results[rank].append(got)
+    return results, {"0": simulation.files["0"].data.tobytes()}
+
+
+OPS = [ATOMIC, WRITE, SYNC, CROSS, SYNC, access("write", "at", [8, 8], [0, 4], snap=True)]
+
+
+def test_right_results_have_no_problems() -> None:
+    """The comparison is silent when all is well."""
+    case = case_of(OPS)
+    results, files = seen(case)
+    assert Comparison(case, results, strict=True).run(files) == []
+
+
+def test_a_mixture_of_two_atomic_writes_is_found() -> None:
+    """Bytes of both ranks in the place where they meet are no order of the two."""
+    case = case_of(OPS)
+    results, files = seen(case)
+    snap = results[0][-1]["snap"]["0"]
+    torn = snap[:5] + bytes([snap[5] ^ 255]) + snap[6:]
+    for result in (results[0][-1], results[1][-1]):
+        result["snap"] = {"0": torn}
+    problems = Comparison(case, results, strict=True).run(files)
+    assert problems[0].startswith("atomic: call 5")
+
+
+@pytest.mark.parametrize("name", ["buffer", "nbytes", "position"])
+def test_a_wrong_read_is_found(name: str) -> None:
+    """Data, status and file pointer are compared."""
+    case = case_of(OPS)
+    results, files = seen(case)
+    right = results[1][3][name]
+    results[1][3][name] = right[:-70] + b"\0" + right[-69:] if name == "buffer" else right + 1
+    assert Comparison(case, results, strict=True).run(files)

@@ -1,0 +1,224 @@
+"""Storage that fails: the class that says why, on every rank of a collective, and no byte reported that is not there.
+
+tests/programs/faults.c repeats the same calls while MPIOX_FAULT makes some of their requests fail, or writes more than
+a disk or RLIMIT_FSIZE allows. It looks at the file without MPI after each call.
+"""
+
+from __future__ import annotations
+
+import collections
+import os
+import pathlib
+import re
+import resource
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from support.cbuild import failed_checks, mpi_program
+from support.launch import Launch, mpi_run
+
+pytestmark = pytest.mark.mpi
+
+BYTES = 16384
+LINE = re.compile(r"^call (?P<name>[^;]*); (\d+) (?P<result>\w+) (?P<count>-?\d+)$", re.M)
+#: Every rank has a part of the file, so that a fault of one rank is met.
+OWNERS = "mpiox_exchange=two_phase:mpiox_partition=even:cb_nodes={ranks}:mpiox_io_rank=owner:striping_unit=4096"
+
+
+def run(
+    folder: pathlib.Path, ranks: int, *words: str, preload: bool = True, env: dict[str, str] | None = None
+) -> Launch:
+    """Run the program, which ends by itself and with "end" whatever fails."""
+    launch = mpi_run(
+        [mpi_program("faults"), folder / "file", *words], ranks, preload=preload, env=env, timeout_s=60, check=False
+    )
+    assert not launch.timed_out, launch.describe()
+    assert launch.stdout.rstrip().endswith("end"), launch.describe()
+    return launch
+
+
+def results(text: str, ranks: int) -> dict[str, list[list[tuple[str, int]]]]:
+    """Return name of a call -> its repetitions, each (class, count) by rank."""
+    lines = collections.defaultdict(list)
+    for line in LINE.finditer(text):
+        lines[line["name"]].append((line["result"], int(line["count"])))
+    return {name: [seen[i : i + ranks] for i in range(0, len(seen), ranks)] for name, seen in lines.items()}
+
+
+def agreed(calls: list[list[tuple[str, int]]]) -> list[str]:
+    """Return the class of each collective; all ranks have the same, and the count is everything or nothing."""
+    for ranks in calls:
+        assert len({result for result, _ in ranks}) == 1, calls
+        assert all(count == (BYTES if result == "SUCCESS" else 0) for result, count in ranks), calls
+    return [ranks[0][0] for ranks in calls]
+
+
+def test_native(family: str, tmp_path: pathlib.Path) -> None:
+    """The control of the program: without faults nothing fails."""
+    launch = run(tmp_path, 3, "repeat", preload=False)
+    assert not failed_checks(launch.stdout, 40), launch.describe()
+    assert set(agreed(results(launch.stdout, 3)["write collective"])) == {"SUCCESS"}
+
+
+#: Ranks, ranks of a pretended node, hints, rules -> classes of the collective writes and reads that fail.
+FAULTS = [
+    (1, 0, "", "op=write,errno=ENOSPC,times=1;op=read,errno=EIO,times=1", {"NO_SPACE"}, {"IO"}),
+    (3, 0, OWNERS, "op=write,rank=1,errno=ENOSPC,times=1;op=read,rank=2,errno=EIO,times=1", {"NO_SPACE"}, {"IO"}),
+    (3, 0, OWNERS, "op=write,rank=0,errno=EDQUOT,after=2,times=1;op=read,rank=0,errno=EACCES,after=1,times=1",
+     {"QUOTA"}, {"ACCESS"}),
+    (2, 0, "mpiox_exchange=direct", "op=write,rank=1,errno=EIO,times=1;op=read,rank=0,errno=EIO,times=1",
+     {"IO"}, {"IO"}),
+    # every rank's first request: as many failing collectives as aggregators, if each meets one of them
+    (4, 0, OWNERS, "op=write,errno=ENOSPC,times=1;op=read,errno=EIO,times=1", {"NO_SPACE"}, {"IO"}),
+    (4, 0, OWNERS + ":cb_buffer_size=4096", "op=write,errno=EROFS,after=1,times=1", {"READ_ONLY"}, set()),
+    # on another node than rank 0's
+    (4, 2, OWNERS, "op=write,rank=3,errno=ENOSPC,times=1;op=read,rank=3,errno=EIO,times=1", {"NO_SPACE"}, {"IO"}),
+    (4, 1, OWNERS, "op=write,rank=2,errno=EIO,after=1,times=2;op=read,rank=1,errno=EIO,times=1", {"IO"}, {"IO"}),
+    (7, 3, OWNERS, "op=write,rank=6,errno=ENOSPC,times=1;op=read,rank=4,errno=EIO,times=1", {"NO_SPACE"}, {"IO"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("ranks", "per_node", "hints", "rules", "writes", "reads"), FAULTS)
+def test_collectives_fail_alike_and_work_on(
+    extension: str,
+    tmp_path: pathlib.Path,
+    ranks: int,
+    per_node: int,
+    hints: str,
+    rules: str,
+    writes: set[str],
+    reads: set[str],
+) -> None:
+    env = {
+        "MPIOX_FAULT": rules,
+        "MPIOX_RANKS_PER_NODE": str(per_node),
+        "MPIOX_HINTS": hints.format(ranks=ranks),
+    }
+    launch = run(tmp_path, ranks, "repeat", env=env)
+    assert not failed_checks(launch.stdout, 40), launch.describe()
+    seen = results(launch.stdout, ranks)
+    assert set(agreed(seen["write collective"])) - {"SUCCESS"} == writes, launch.describe()
+    assert set(agreed(seen["read collective"])) - {"SUCCESS"} == reads, launch.describe()
+
+
+@pytest.mark.parametrize("kind", ["independent", "nonblocking"])
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize(
+    ("rules", "reads", "writes"),
+    [
+        ("op=write,rank=0,errno=ENOSPC,after=1,times=1", set(), {"NO_SPACE"}),
+        ("op=read,rank=0,errno=EIO,times=1", {"IO"}, set()),
+        ("op=write,errno=EDQUOT,times=1;op=read,errno=EACCES,after=1,times=1", {"ACCESS"}, {"QUOTA"}),
+    ],
+)
+def test_independent_calls_fail_by_themselves(
+    extension: str, tmp_path: pathlib.Path, rules: str, reads: set[str], writes: set[str], ranks: int, kind: str
+) -> None:
+    """Only the rank whose storage failed hears of it, and no byte is reported that is not there."""
+    launch = run(tmp_path, ranks, "repeat", kind, env={"MPIOX_FAULT": rules})
+    assert not failed_checks(launch.stdout, 15), launch.describe()
+    seen = results(launch.stdout, ranks)
+    for op, classes in (("read", reads), ("write", writes)):
+        calls = seen[f"{op} {kind}"]
+        assert {result for call in calls for result, _ in call} - {"SUCCESS"} == classes, launch.describe()
+        assert "rank=0" not in rules or all(result == "SUCCESS" for call in calls for result, _ in call[1:])
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize(
+    ("rules", "hints"),
+    [
+        ("op=write,short=1;op=read,short=7", ""),
+        ("op=write,short=13;op=read,short=1", "mpiox_exchange=direct"),
+        ("short=63", OWNERS + ":cb_buffer_size=4096"),
+        ("op=write,short=4097,times=3;op=read,short=4095,after=1", OWNERS),
+        ("op=any,errno=EINTR,times=3", OWNERS),
+    ],
+)
+def test_short_and_interrupted_transfers_are_finished(
+    extension: str, tmp_path: pathlib.Path, ranks: int, rules: str, hints: str
+) -> None:
+    """Nothing fails: odd sizes and interruptions only cost time."""
+    env = {"MPIOX_FAULT": rules, "MPIOX_HINTS": hints.format(ranks=ranks)}
+    launch = run(tmp_path, ranks, "repeat", env=env)
+    assert not failed_checks(launch.stdout, 40), launch.describe()
+    assert {r for calls in results(launch.stdout, ranks).values() for call in calls for r, _ in call} == {"SUCCESS"}
+
+
+@pytest.mark.parametrize("per_node", [0, 1])
+def test_writes_that_move_nothing(extension: str, tmp_path: pathlib.Path, per_node: int) -> None:
+    """A write of no bytes without an errno means a full disk, not an endless loop."""
+    env = {"MPIOX_FAULT": "op=write,short=0,rank=1,times=1", "MPIOX_RANKS_PER_NODE": str(per_node)}
+    launch = run(tmp_path, 2, "repeat", env=env | {"MPIOX_HINTS": OWNERS.format(ranks=2)})
+    assert not failed_checks(launch.stdout, 40), launch.describe()
+    assert agreed(results(launch.stdout, 2)["write collective"]).count("NO_SPACE") == 1, launch.describe()
+
+
+@pytest.fixture()
+def small_disk(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Return a file system of 512 KiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False, timeout=20).returncode != 0:
+        pytest.skip("a small tmpfs can only be mounted by root (injected ENOSPC and RLIMIT_FSIZE cover the same path)")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=False, timeout=20)
+
+
+def check_beyond(launch: Launch, ranks: int, error_class: str, kind: str) -> None:
+    """The large write fails with the class; what is small is written and read before and after it."""
+    assert not failed_checks(launch.stdout, 8), launch.describe()
+    seen = results(launch.stdout, ranks)
+    assert [{r for r, _ in call} for call in seen["small"]] == [{"SUCCESS"}, {"SUCCESS"}], launch.describe()
+    (large,) = seen["large"]
+    assert {result for result, _ in large} == {error_class}, launch.describe()
+    assert kind == "independent" or all(count == 0 for _, count in large), launch.describe()
+
+
+@pytest.mark.parametrize("kind", ["collective", "independent"])
+@pytest.mark.parametrize(("ranks", "per_node"), [(1, 0), (3, 0), (4, 2)])
+def test_full_disk(extension: str, small_disk: pathlib.Path, ranks: int, per_node: int, kind: str) -> None:
+    """A real one. (OMPIO reports success with a count of 0, ROMIO's independent write of a view never returns.)"""
+    launch = run(small_disk, ranks, "beyond", kind, env={"MPIOX_RANKS_PER_NODE": str(per_node)})
+    check_beyond(launch, ranks, "NO_SPACE", kind)
+
+
+@pytest.mark.parametrize("kind", ["collective", "independent"])
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_beyond_the_file_size_limit(extension: str, tmp_path: pathlib.Path, ranks: int, kind: str) -> None:
+    """RLIMIT_FSIZE with SIGXFSZ ignored: EFBIG."""
+    launch = run(tmp_path, ranks, "beyond", kind, str(1 << 17))
+    check_beyond(launch, ranks, "IO", kind)
+
+
+def shared_memory() -> set[str]:
+    """Return the names of this library's shared-memory files."""
+    return {entry.name for entry in pathlib.Path("/dev/shm").glob("mpiox.*")}
+
+
+def test_no_address_space_for_shared_memory(extension: str, family: str, tmp_path: pathlib.Path) -> None:
+    """Where the collective buffers cannot be mapped there is an error or another way, and no file stays in /dev/shm."""
+    limit = 4 << 30
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        pytest.skip("the address space is limited already")
+    before = shared_memory()
+    hints = "mpiox_exchange=two_phase:cb_buffer_size=1073741824:mpiox_buffers=8"
+    program: list[str | os.PathLike[str]] = [
+        "sh",
+        "-c",
+        f'ulimit -v {limit >> 10} && exec "$0" "$@"',
+        mpi_program("faults"),
+        tmp_path / "file",
+        "repeat",
+    ]
+    launch = mpi_run(program, 2, preload=True, env={"MPIOX_HINTS": hints}, timeout_s=60, check=False)
+    assert not launch.timed_out, launch.describe()
+    assert launch.stdout.rstrip().endswith("end"), launch.describe()
+    for call in results(launch.stdout, 2)["write collective"]:
+        assert {result for result, _ in call} in ({"SUCCESS"}, {"NO_MEM"}), launch.describe()
+    assert not shared_memory() - before

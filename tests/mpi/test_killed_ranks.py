@@ -1,0 +1,98 @@
+"""A rank that dies in MPI-IO: mpirun ends by itself with a status; no process and no shared memory stays."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import time
+import uuid
+
+import pytest
+
+from support.cbuild import mpi_program
+from support.launch import MARKER, base_environment, end_marked, library_path, marked_processes, starter
+
+pytestmark = pytest.mark.mpi
+
+LIMIT_S = 40.0
+#: How long processes may take to be gone after mpirun: both MPIs end the other ranks by signals.
+GRACE_S = 10.0
+
+
+def shared_memory() -> set[str]:
+    """Return the names of this library's shared-memory files."""
+    return {entry.name for entry in pathlib.Path("/dev/shm").glob("mpiox.*")}
+
+
+def run_until_it_ends(command: list[str], env: dict[str, str], log: pathlib.Path) -> tuple[int | None, list[int]]:
+    """Run a job that is to end by itself. Returns its status (None: it did not end) and the processes that stayed."""
+    marker = uuid.uuid4().hex
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            env={**base_environment(), **env, MARKER: marker},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        status = process.wait(timeout=LIMIT_S)
+        deadline_s = time.monotonic() + GRACE_S
+        while (left := marked_processes(marker)) and time.monotonic() < deadline_s:
+            time.sleep(0.05)
+        return status, left
+    except subprocess.TimeoutExpired:
+        return None, marked_processes(marker)
+    finally:
+        end_marked(marker, process)
+
+
+#: How it dies, when, which rank of how many, ranks of a pretended node, whether requests are slow.
+DEATHS = [
+    ("kill", "between", 1, 3, 0, False),
+    ("kill", "inside", 0, 3, 0, False),
+    ("kill", "inside", 2, 4, 2, False),
+    ("exit", "inside", 3, 4, 1, False),
+    ("kill", "inside", 1, 3, 0, True),
+    ("exit", "inside", 0, 2, 0, True),
+    ("kill", "opening", 1, 3, 0, False),
+    ("exit", "opening", 0, 4, 2, False),
+    ("kill", "reading", 0, 4, 2, False),
+    ("exit", "independent", 2, 3, 0, False),
+    ("kill", "inside", 6, 7, 3, False),
+]
+
+
+@pytest.mark.parametrize(("way", "when", "victim", "ranks", "per_node", "slow"), DEATHS)
+def test_a_dead_rank_ends_the_job(
+    extension: str, tmp_path: pathlib.Path, way: str, when: str, victim: int, ranks: int, per_node: int, slow: bool
+) -> None:
+    """SIGKILL or _exit between collectives, in the middle of one, or while files are opened; on one node or several."""
+    before = shared_memory()
+    env = {
+        "MPIOX_HINTS": "mpiox_exchange=two_phase:cb_buffer_size=16384",
+        "MPIOX_RANKS_PER_NODE": str(per_node),
+        "MPIOX_FAULT": "op=any,delay_ms=20" if slow else "",  # most of the time is then spent inside a request
+    }
+    program = [os.fspath(mpi_program("killed")), str(tmp_path / "file"), way, when, str(victim)]
+    command = [str(starter()), "-n", str(ranks), "env", f"LD_PRELOAD={library_path()}", *program]
+    log = tmp_path / "log"
+    status, left = run_until_it_ends(command, env, log)
+    text = log.read_text(encoding="utf-8", errors="replace")
+    assert status is not None, f"the job went on for {LIMIT_S} s\n{text}"
+    assert status != 0, text
+    assert "ok ready" in text, text  # it died where it was meant to
+    assert not left, f"processes {left} stayed\n{text}"
+    assert not shared_memory() - before
+
+
+@pytest.mark.parametrize("way", ["kill", "exit"])
+def test_the_mpi_library_alone(family: str, tmp_path: pathlib.Path, way: str) -> None:
+    """The control: without this library the job ends, too."""
+    program = [os.fspath(mpi_program("killed")), str(tmp_path / "file"), way, "inside", "0"]
+    status, left = run_until_it_ends([str(starter()), "-n", "3", *program], {}, tmp_path / "log")
+    assert status is not None
+    assert status != 0
+    assert not left
