@@ -213,6 +213,17 @@ int mpiox_exchange_sync(mpiox_exchange *x, mpiox_error *error) {
     return agree_error(x, error);
 }
 
+int mpiox_exchange_preallocate(mpiox_exchange *x, int64_t bytes, mpiox_error *error) {
+    int64_t bounds[2] = {bytes, -bytes};
+    *error = (mpiox_error) {.code = MPIOX_OK};
+    PMPI_Allreduce(MPI_IN_PLACE, bounds, 2, MPI_INT64_T, MPI_MAX, x->team->comm);
+    if (bounds[0] != -bounds[1] || bytes < 0)
+        mpiox_error_set(error, MPIOX_E_ARG, EINVAL, -1, bytes, "preallocate (sizes negative or different)");
+    else if (x->team->rank == 0)
+        mpiox_storage_reserve(x->storage, bytes, error);
+    return agree_error(x, error);
+}
+
 int mpiox_exchange_close(mpiox_exchange *x, mpiox_error *error) {
     *error = (mpiox_error) {.code = MPIOX_OK};
     if (!x)

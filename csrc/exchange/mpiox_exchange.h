@@ -40,6 +40,10 @@ int mpiox_exchange_open(MPI_Comm comm, const mpiox_exchange_offer *offer, const 
 int mpiox_exchange_close(mpiox_exchange *exchange, mpiox_error *error);
 /* Bring what this library wrote to stable storage; the same *error on all ranks. 0 or MPIOX_E_IO. */
 int mpiox_exchange_sync(mpiox_exchange *exchange, mpiox_error *error);
+/* Have the file system set aside space for the first `bytes` bytes and grow the file to at least that size; what is
+ * written stays. The same `bytes` and the same *error on all ranks. 0, MPIOX_E_ARG (negative, or ranks differ) or
+ * MPIOX_E_IO. */
+int mpiox_exchange_preallocate(mpiox_exchange *exchange, int64_t bytes, mpiox_error *error);
 
 /* A new view is coming: can this library do everything with it? `usable` on every rank, agreed (collective, blocking);
  * false at once where mpiox_exchange_background() is false. The shared file pointer starts at 0. */

@@ -274,7 +274,7 @@ int mpiox_wrap_File_preallocate(MPI_File fh, MPI_Offset size);
 HIDDEN int mpiox_wrap_File_preallocate(MPI_File fh, MPI_Offset size)
 {
     COUNT(FILE_PREALLOCATE);
-    return PMPI_File_preallocate(fh, size);
+    return mpiox_file_preallocate(fh, size);
 }
 
 EXPORT int MPI_File_preallocate(MPI_File fh, MPI_Offset size)

@@ -220,6 +220,21 @@ int mpiox_file_sync(MPI_File fh)
     return failed && result == MPI_SUCCESS ? mpiox_file_error_raise(fh, file->path, &error) : result;
 }
 
+/* By the file system where it can, and done on return: Open MPI 4.1 has rank 0 read and write the whole file again while
+ * the other ranks go on, so that they still find the old size. */
+int mpiox_file_preallocate(MPI_File fh, MPI_Offset size)
+{
+    mpiox_file *file = mpiox_file_find(fh);
+    mpiox_error error;
+
+    if (file == NULL || file->exchange == NULL || (file->amode & MPI_MODE_RDONLY))
+        return PMPI_File_preallocate(fh, size);
+    mpiox_nonblocking_drain(file);
+    if (mpiox_exchange_preallocate(file->exchange, size, &error) == MPIOX_OK)
+        return MPI_SUCCESS;
+    return mpiox_file_error_raise(fh, file->path, &error);
+}
+
 int mpiox_file_close(MPI_File *fh)
 {
     mpiox_file *file = fh != NULL ? mpiox_file_remove(*fh) : NULL;

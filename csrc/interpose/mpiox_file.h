@@ -70,6 +70,7 @@ mpiox_file *mpiox_file_remove(MPI_File handle);    /* NULL when it is not there 
 int mpiox_file_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh);
 int mpiox_file_close(MPI_File *fh);
 int mpiox_file_sync(MPI_File fh);
+int mpiox_file_preallocate(MPI_File fh, MPI_Offset size);
 int mpiox_file_get_info(MPI_File fh, MPI_Info *info_used);
 int mpiox_file_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, const char *datarep,
                         MPI_Info info);

@@ -10,6 +10,7 @@
  *             moves nothing without saying why would loop for ever: it is reported as ENOSPC, as most tools do.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -165,6 +166,20 @@ int mpiox_storage_sync(mpiox_storage *storage, mpiox_error *error)
     if (storage->fd < 0 || fsync(storage->fd) == 0)
         return MPIOX_OK;
     return mpiox_error_set(error, MPIOX_E_IO, errno, -1, -1, "fsync");
+}
+
+int mpiox_storage_reserve(mpiox_storage *storage, int64_t bytes, mpiox_error *error)
+{
+    int code;
+
+    if (storage->fd < 0)
+        return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, ENOSYS, 0, bytes, "posix_fallocate");
+    if (bytes == 0)
+        return MPIOX_OK;
+    do
+        code = posix_fallocate(storage->fd, 0, bytes);
+    while (code == EINTR);
+    return code == 0 ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_IO, code, 0, bytes, "posix_fallocate");
 }
 
 int mpiox_storage_close(mpiox_storage *storage)

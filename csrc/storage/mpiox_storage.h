@@ -95,6 +95,10 @@ int mpiox_storage_writev(mpiox_storage *storage, const struct iovec *iov, int io
 /* Bring what this handle wrote to stable storage (fsync). Blocking; 0 or MPIOX_E_IO. Nothing to do without a
  * descriptor. */
 int mpiox_storage_sync(mpiox_storage *storage, mpiox_error *error);
+/* Space for the first `bytes` bytes (posix_fallocate): the file is at least that long afterwards, its bytes stay. On file
+ * systems without such a call libc reads and writes a byte of every block: nobody else may be writing there. Blocking; 0,
+ * MPIOX_E_IO, or MPIOX_E_UNSUPPORTED without a descriptor. */
+int mpiox_storage_reserve(mpiox_storage *storage, int64_t bytes, mpiox_error *error);
 /* *done = bytes read: less than length only at end of file. */
 int mpiox_storage_read(mpiox_storage *storage, void *buffer, int64_t length, int64_t offset, int64_t *done,
                        mpiox_error *error);

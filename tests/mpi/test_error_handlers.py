@@ -10,6 +10,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 
 import pytest
 
@@ -103,7 +104,7 @@ def problems(text: str, ranks: int, deviations: set[str], family: str) -> list[s
 def run(tmp_path: pathlib.Path, ranks: int, *words: str, preload: bool, prefix: tuple[str, ...] = ()) -> Launch:
     """Run the program on a file in an own folder."""
     path = tmp_path / "file"
-    path.with_name("file.folder").mkdir()
+    path.with_name("file.folder").mkdir(exist_ok=True)  # see `heard`
     launch = mpi_run(
         [*prefix, mpi_program("handlers"), path, *words], ranks, preload=preload, timeout_s=30, check=False
     )
@@ -163,6 +164,19 @@ def test_permission_denied(extension: str, family: str, tmp_path: pathlib.Path, 
     assert first["handler"] == "ACCESS", launch.describe()
 
 
+def heard(launch_again: Callable[[], Launch]) -> Launch:
+    """Launch what is to die with a message, again where mpirun of Open MPI 4.1 says that it has lost the message.
+
+    (`ORTE_ERROR_LOG: Data unpack would read past end of buffer in file … show_help.c`: a few launches in a hundred, of
+    the MPI library alone too.)
+    """
+    for _ in range(10):
+        launch = launch_again()
+        if "ORTE_ERROR_LOG" not in launch.stderr or "show_help.c" not in launch.stderr:
+            break
+    return launch
+
+
 #: Handler, call that goes wrong, what the message must contain (None: the MPI library dies without one).
 FATAL = [
     ("fatal", "collective", "count"),
@@ -182,10 +196,10 @@ def test_fatal_handlers_end_the_job(
     """MPI_ERRORS_ARE_FATAL, set or inherited, and MPI_ERRORS_ABORT: a status, a message, nobody goes on or hangs."""
     if kind == "abort" and family == "openmpi":
         pytest.skip("Open MPI 4.1 has no MPI_ERRORS_ABORT")
-    launch = run(tmp_path, 3, "die", kind, how, preload=preload)
+    launch = heard(lambda: run(tmp_path, 3, "die", kind, how, preload=preload))
     assert launch.returncode != 0, launch.describe()
     assert "survived" not in launch.stdout
-    if message is not None and "ORTE_ERROR_LOG" not in launch.stderr:  # there Open MPI's mpirun has lost the message
+    if message is not None:
         assert message in (launch.stdout + launch.stderr).lower(), launch.describe()
 
 
@@ -196,7 +210,7 @@ def test_fatal_storage_error(extension: str, tmp_path: pathlib.Path, ranks: int)
     env = {"MPIOX_FAULT": f"op=write,rank={ranks - 1},errno=EIO"}
     program: list[str | os.PathLike[str]] = [mpi_program("handlers"), path, "die", "fatal", "collective"]
     hints = {"MPIOX_HINTS": "mpiox_exchange=direct"}  # every rank writes
-    launch = mpi_run(program, ranks, preload=True, env=env | hints, timeout_s=30, check=False)
+    launch = heard(lambda: mpi_run(program, ranks, preload=True, env=env | hints, timeout_s=30, check=False))
     assert not launch.timed_out, launch.describe()
     assert launch.returncode != 0
     assert "survived" not in launch.stdout
