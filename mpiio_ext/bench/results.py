@@ -16,7 +16,7 @@ from typing import Any
 
 __all__ = ["SCHEMA_VERSION", "Absent", "Row", "Summary", "summarize", "with_ratios", "write_results"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,13 @@ class Row:
     ----------
     workload, variant, label : name of the workload, of this variant of it, and the latter for people
     interface, strategy : names
-    operation : "write" or "read"
+    operation : "write", "read", or "both" where a phase does both
+    kind : "pattern" (a workload) or "kernel" (the I/O of an application)
+    phase : of a kernel, e.g. "S" of MADBench2; "" for patterns
+    noncontiguous : a rank's accesses are in pieces, in the file or in memory; None = not said
+    files : how many files hold the data
+    compared : how the files were compared with those of the other strategies: "bytes" (equal byte by byte), or the tool
+        of the format that found no difference, e.g. "h5diff"; "" = not compared
     repetition : from 0
     order : how many runs came before this one
     ranks : that took part
@@ -55,6 +61,11 @@ class Row:
     requests_source : "extension" (exact) or "kernel" (every system call that reads or writes), "" when unknown
     messages, message_bytes : between nodes, all ranks
     plan_s, exchange_s, io_s, wait_s : time of the extension's phases, longest rank
+    independents_taken_over : accesses of one rank alone that the extension carried out, those of direct collectives
+        included, summed over the ranks; None without the extension
+    independent_s : time inside those, longest rank
+    request_size_log2 : element k counts the file-system requests of 2^k to 2^(k+1)-1 bytes, all ranks; 48 elements;
+        None without the extension
     partition, reason : the method that the extension used, and why
     """
 
@@ -93,11 +104,24 @@ class Row:
     partition: str = ""
     reason: str = ""
     gaps_written: bool = False
+    kind: str = "pattern"
+    phase: str = ""
+    noncontiguous: bool | None = None
+    files: int = 1
+    compared: str = ""
+    independents_taken_over: int | None = None
+    independent_s: float | None = None
+    request_size_log2: tuple[int, ...] | None = None
 
     @property
-    def group(self) -> tuple[str, str, str, str]:
+    def place(self) -> tuple[str, str, str, str]:
+        """What the strategies that are compared have in common."""
+        return self.variant, self.interface, self.phase, self.operation
+
+    @property
+    def group(self) -> tuple[str, str, str, str, str]:
         """What the repetitions have in common."""
-        return self.variant, self.interface, self.strategy, self.operation
+        return self.variant, self.interface, self.strategy, self.phase, self.operation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +131,8 @@ class Summary:
     Attributes
     ----------
     ratio_to_native, ratio_to_best_native : median over the repetitions of the ratio within the repetition
+    open_median_s … independent_median_s : medians of the times of the same name
+    request_size_log2 : of the last repetition
     others : as in `Row`; "median", "min" and "max" over the repetitions; counts are medians
     """
 
@@ -139,19 +165,34 @@ class Summary:
     partition: str
     reason: str
     gaps_written: bool
+    kind: str
+    phase: str
+    noncontiguous: bool | None
+    files: int
+    compared: str
+    independents_taken_over: int | None
+    open_median_s: float
+    view_median_s: float
+    data_median_s: float
+    close_median_s: float
+    plan_median_s: float | None
+    exchange_median_s: float | None
+    io_median_s: float | None
+    wait_median_s: float | None
+    independent_median_s: float | None
+    request_size_log2: tuple[int, ...] | None
 
 
 def with_ratios(rows: Iterable[Row]) -> list[Row]:
     """Return the rows with their ratios set from the native strategies of the same repetition."""
     rows = list(rows)
-    natives: dict[tuple[str, str, str, int], dict[str, float]] = {}
+    natives: dict[tuple[Any, ...], dict[str, float]] = {}
     for row in rows:
         if row.strategy in ("native", "native_tuned"):
-            place = (row.variant, row.interface, row.operation, row.repetition)
-            natives.setdefault(place, {})[row.strategy] = row.bandwidth_mb_per_s
+            natives.setdefault((*row.place, row.repetition), {})[row.strategy] = row.bandwidth_mb_per_s
     out = []
     for row in rows:
-        there = natives.get((row.variant, row.interface, row.operation, row.repetition), {})
+        there = natives.get((*row.place, row.repetition), {})
         native, best = there.get("native"), max(there.values(), default=None)
         out.append(
             replace(
@@ -166,6 +207,11 @@ def with_ratios(rows: Iterable[Row]) -> list[Row]:
 def _median_count(values: Sequence[int | None]) -> int | None:
     known = [value for value in values if value is not None]
     return int(statistics.median_low(known)) if known else None
+
+
+def _median_time(rows: list[Row], name: str) -> float | None:
+    known = [value for row in rows if (value := getattr(row, name)) is not None]
+    return statistics.median(known) if known else None
 
 
 def _summary(rows: list[Row]) -> Summary:
@@ -204,18 +250,42 @@ def _summary(rows: list[Row]) -> Summary:
         partition=rows[-1].partition,
         reason=rows[-1].reason,
         gaps_written=any(row.gaps_written for row in rows),
+        kind=first.kind,
+        phase=first.phase,
+        noncontiguous=first.noncontiguous,
+        files=first.files,
+        compared=next((row.compared for row in rows if row.compared), ""),
+        independents_taken_over=_median_count([row.independents_taken_over for row in rows]),
+        open_median_s=statistics.median(row.open_s for row in rows),
+        view_median_s=statistics.median(row.view_s for row in rows),
+        data_median_s=statistics.median(row.data_s for row in rows),
+        close_median_s=statistics.median(row.close_s for row in rows),
+        plan_median_s=_median_time(rows, "plan_s"),
+        exchange_median_s=_median_time(rows, "exchange_s"),
+        io_median_s=_median_time(rows, "io_s"),
+        wait_median_s=_median_time(rows, "wait_s"),
+        independent_median_s=_median_time(rows, "independent_s"),
+        request_size_log2=rows[-1].request_size_log2,
     )
 
 
 def summarize(rows: Iterable[Row]) -> list[Summary]:
     """Return one summary per group of repetitions, in the order in which the groups first appear."""
-    groups: dict[tuple[str, str, str, str], list[Row]] = {}
+    groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(row.group, []).append(row)
     return [_summary(group) for group in groups.values()]
 
 
 _ARROW_TYPES = {"str": "string", "int": "int64", "float": "float64", "bool": "bool"}
+
+
+def _arrow_type(annotation: str) -> Any:
+    """Return the Arrow type of a field's annotation."""
+    import pyarrow as pa
+
+    name = annotation.split(" | ")[0]
+    return pa.list_(pa.int64()) if name.startswith("tuple[int") else pa.type_for_alias(_ARROW_TYPES[name])
 
 
 def _arrow_table(kind: type[Row] | type[Summary], rows: Sequence[Row | Summary], metadata: dict[str, str]) -> Any:
@@ -225,7 +295,7 @@ def _arrow_table(kind: type[Row] | type[Summary], rows: Sequence[Row | Summary],
         [
             pa.field(
                 field.name,
-                pa.type_for_alias(_ARROW_TYPES[str(field.type).split(" | ")[0]]),
+                _arrow_type(str(field.type)),
                 nullable="None" in str(field.type),
             )
             for field in fields(kind)

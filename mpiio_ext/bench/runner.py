@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from mpiio_ext.bench import extension
+from mpiio_ext.bench.counters import with_counters
 from mpiio_ext.bench.errors import BenchError, VerificationError
 from mpiio_ext.bench.interfaces import Interface, Session, Target
 from mpiio_ext.bench.pattern import POISON, Bytes, salt_of_run
@@ -320,7 +321,7 @@ class Runner:
             bandwidth_total_mb_per_s=total / 1e6 / max(sum(times), 1e-9),
         )
         if comm.rank == 0:
-            row = _with_counters(row, [item[1] for item in gathered], [item[2] for item in gathered])
+            row = with_counters(row, [item[1] for item in gathered], [item[2] for item in gathered])
         return row, start_bytes
 
     @staticmethod
@@ -386,44 +387,3 @@ class Runner:
             f"{where} {path} {worst} (strategy {strategy.name}, found by rank {rank}; {len(found)} of {team.size} "
             "ranks found wrong bytes; the file is left there)"
         )
-
-
-def _with_counters(row: Row, counted: list[dict[str, Any] | None], kernel: list[list[Any]]) -> Row:
-    """Return the row with the counters of all ranks: the extension's where it did the work, else the kernel's."""
-    kind = row.operation
-    statistics = [item for item in counted if item is not None]
-
-    def longest(name: str) -> float:
-        return max(float(item[name]) for item in statistics)
-
-    if statistics:
-        collectives = sum(int(item[f"collective_{kind}s"]) for item in statistics)
-        row = replace(
-            row,
-            collectives_taken_over=collectives,
-            native_calls=sum(int(item["native_calls"]) for item in statistics),
-        )
-        if collectives:
-            return replace(
-                row,
-                rounds=max(int(item["rounds"]) for item in statistics),
-                requests=sum(int(item[f"{kind}_requests"]) for item in statistics),
-                request_bytes=sum(int(item[f"{kind}_request_bytes"]) for item in statistics),
-                requests_source="extension",
-                messages=sum(int(item["messages"]) for item in statistics),
-                message_bytes=sum(int(item["message_bytes"]) for item in statistics),
-                plan_s=longest("plan_s"),
-                exchange_s=longest("exchange_s"),
-                io_s=longest("io_s"),
-                wait_s=longest("wait_s"),
-                partition=str(statistics[0]["partition"]),
-                reason=str(statistics[0]["reason"]),
-            )
-    if all(before is not None and after is not None for before, after in kernel):
-        def change(name: str) -> int:
-            return sum(int(getattr(after, name) - getattr(before, name)) for before, after in kernel)
-
-        row = replace(
-            row, requests=change(f"{kind}_requests"), request_bytes=change(f"{kind}_bytes"), requests_source="kernel"
-        )
-    return row

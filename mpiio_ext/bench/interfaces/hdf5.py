@@ -10,6 +10,7 @@ import math
 from typing import Any, ClassVar
 
 from mpiio_ext.bench import extension
+from mpiio_ext.bench.counters import change
 from mpiio_ext.bench.interfaces.base import Interface, Session, Target
 from mpiio_ext.bench.workloads.base import Plan, Slab, Workload
 
@@ -109,9 +110,7 @@ class Hdf5Session(Session):
         """Return the change of the process's counters since the session began; the raw file handle is HDF5's own."""
         if self._before is None:
             return None
-        now = extension.process_statistics() or {}
-        numbers = {n: v - self._before[n] for n, v in now.items() if isinstance(v, (int, float))}
-        return {**now, **numbers}
+        return change(extension.process_statistics() or {}, self._before)
 
 
 class Hdf5(Interface):

@@ -1,0 +1,217 @@
+"""What an application does with its files: phases, and in each phase the steps of one rank.
+
+A `Kernel` is the I/O of an application with its sizes fixed, for a fixed number of ranks. It describes and does nothing:
+the files and arrays (`files`), the phases that are timed (`phases`), and what a rank does in a phase (`steps`). The same
+description is played through every interface (`play`), verified (`content`) and counted.
+
+Rules that `check_kernel` tests by brute force: in a phase, the ranks that share a file have the same sequence of opens,
+collective accesses, waits, syncs and closes of it; every element of every array is written at least once over all
+phases, by one rank per version; a phase that writes an array writes all of it; a read names the version that was written last.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from mpiio_ext.bench.kernels.layout import FileLayout, Slab
+from mpiio_ext.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["Access", "Barrier", "Box", "Close", "Kernel", "Open", "Phase", "Step", "Sync", "Wait"]
+
+#: (sizes, starts): an array in memory in which a slab is a rectangular part, e.g. inside its guard cells. In elements.
+Box = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """Open file number `file`; collective over the ranks that share it. `mode`: "create", "read" or "update"."""
+
+    file: int
+    mode: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Write or read parts of one array.
+
+    Attributes
+    ----------
+    file, variable : which array
+    write : direction
+    slabs : disjoint parts of the array, in the order of the data in memory and of the array (all of one lies before
+        all of the next, as HDF5 wants it); empty = nothing, but takes part
+    boxes : for each slab the array in memory that it is a part of, one array behind the other; None = memory holds
+        the slabs' elements and nothing else
+    collective : all ranks that share the file call together
+    nonblocking : begun here, completed by `Wait`
+    version : which writing of this array's elements: 0 the first, 1 the next over it, …
+    """
+
+    file: int
+    variable: str
+    write: bool
+    slabs: tuple[Slab, ...]
+    boxes: tuple[Box, ...] | None = None
+    collective: bool = True
+    nonblocking: bool = False
+    version: int = 0
+
+    @property
+    def elements(self) -> int:
+        """Elements moved."""
+        return sum(math.prod(count) for _, count in self.slabs)
+
+    @property
+    def memory_elements(self) -> int:
+        """Elements of the memory, guard cells included."""
+        if self.boxes is None:
+            return self.elements
+        return sum(math.prod(sizes) for sizes, _ in self.boxes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """Complete every nonblocking access of a file; collective where those were."""
+
+    file: int
+    collective: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sync:
+    """Flush a file (MPI_File_sync, H5Fflush, ncmpi_sync, fsync); collective over the ranks that share it."""
+
+    file: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Barrier:
+    """All ranks wait for each other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Close:
+    """Close a file; collective over the ranks that share it."""
+
+    file: int
+
+
+Step = Open | Access | Wait | Sync | Barrier | Close
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """A timed part of the run, between two barriers.
+
+    Attributes
+    ----------
+    name : in the application's terms, e.g. "S" of MADBench2
+    operation : "write", "read", or "both"
+    """
+
+    name: str
+    operation: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel(ABC):
+    """The I/O of one application. Subclasses are frozen dataclasses whose fields, with defaults, are its parameters.
+
+    Attributes
+    ----------
+    ranks : that are there; `active` says how many take part
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    #: What the original does noncontiguous accesses in file or memory, so that collective buffering has work to do.
+    noncontiguous: ClassVar[bool]
+    #: Names of the interfaces in which it exists, the original's first.
+    interfaces: ClassVar[tuple[str, ...]]
+    #: Name -> parameters: "quick" (a few MB in all on 4 ranks), "laptop" (some 100 MB), "published", and own classes.
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]]
+
+    ranks: int
+
+    @classmethod
+    def create(cls, ranks: int, parameters: Mapping[str, Any] | None = None, *, scale: float = 1.0) -> Self:
+        """Return the kernel with these parameters, its volume multiplied by `scale`.
+
+        Raises
+        ------
+        ArgumentError
+            A parameter is unknown or does not fit the others or the number of ranks.
+        """
+        known = {field.name for field in dataclasses.fields(cls)} - {"ranks"}
+        unknown = sorted(set(parameters or {}) - known)
+        if unknown:
+            raise ArgumentError(f"{cls.name}: unknown parameter '{unknown[0]}' (known: {', '.join(sorted(known))})")
+        try:
+            kernel = cls(ranks=ranks, **(parameters or {}))
+            if scale != 1.0:
+                kernel = kernel.scaled(scale)
+            kernel.check()
+        except (TypeError, ArithmeticError) as error:
+            raise ArgumentError(f"{cls.name}: {error}") from error
+        return kernel
+
+    @property
+    def label(self) -> str:
+        """Name of this variant for people."""
+        return self.title
+
+    @property
+    def key(self) -> str:
+        """Name of this variant, fit for a file name."""
+        return self.name
+
+    @property
+    def active(self) -> int:
+        """How many ranks take part: the first ones."""
+        return self.ranks
+
+    @property
+    def note(self) -> str:
+        """One line on anything unusual; empty when there is nothing to say."""
+        return ""
+
+    def check(self) -> None:
+        """Raise ArgumentError, naming the parameter, when the parameters make no sense."""
+
+    @abstractmethod
+    def scaled(self, factor: float) -> Self:
+        """Return the kernel with about `factor` times the bytes per rank, of the same structure, never below minimum."""
+
+    @abstractmethod
+    def files(self) -> tuple[FileLayout, ...]:
+        """Return every file, in the order of the numbers that steps use."""
+
+    @abstractmethod
+    def phases(self) -> tuple[Phase, ...]:
+        """Return the timed phases in order."""
+
+    @abstractmethod
+    def steps(self, phase: str, rank: int, interface: str) -> Iterator[Step]:
+        """Yield what `rank` does in a phase. `interface`: the original may differ between its variants."""
+
+    def data_bytes(self, phase: str, interface: str) -> int:
+        """Return the bytes that all ranks move in a phase."""
+        files = self.files()
+        return sum(
+            step.elements * files[step.file].variable(step.variable).item_bytes
+            for rank in range(self.active)
+            for step in self.steps(phase, rank, interface)
+            if isinstance(step, Access)
+        )
+
+    def replace(self, **changes: Any) -> Self:
+        """Return the kernel with other parameters."""
+        return dataclasses.replace(self, **changes)

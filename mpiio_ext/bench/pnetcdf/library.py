@@ -1,0 +1,210 @@
+"""Find, check and load the PnetCDF library that belongs to the MPI of this process.
+
+Debian's library is built for Open MPI; loaded into a process of another MPI it would bring a second MPI library, and
+its calls would go to the one that was never initialised. So before a candidate is loaded, the names of the MPI
+libraries that it asks for are read from the file and must be in the process already.
+
+The C interface consists of integers, pointers and handles; cffi's ABI mode calls it without a compiler. The only types
+that differ between MPI libraries are the handles: pointers in Open MPI, int in MPICH; mpi4py knows their size.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import re
+import sys
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mpiio_ext.errors import LoadError
+
+__all__ = ["Pnetcdf", "absent_reason", "candidates", "library_path", "load", "mpi_names", "version"]
+
+_RTLD_NOLOAD = 0x4  # <dlfcn.h> of Linux
+
+_MPI_NAME = re.compile(rb"\0(lib(?:mpi|mpich)\.so\.\d+)(?=\0)")
+
+#: PnetCDF's C interface, as far as the bench calls it (pnetcdf.h of 1.12; unchanged in later releases).
+DECLARATIONS = """
+typedef {handle} MPI_Comm;
+typedef {handle} MPI_Info;
+typedef {handle} MPI_Datatype;
+typedef long long MPI_Offset;
+
+const char *ncmpi_inq_libvers(void);
+const char *ncmpi_strerror(int err);
+const char *ncmpi_strerrno(int err);
+int ncmpi_create(MPI_Comm comm, const char *path, int cmode, MPI_Info info, int *ncidp);
+int ncmpi_open(MPI_Comm comm, const char *path, int omode, MPI_Info info, int *ncidp);
+int ncmpi_close(int ncid);
+int ncmpi_enddef(int ncid);
+int ncmpi__enddef(int ncid, MPI_Offset h_minfree, MPI_Offset v_align, MPI_Offset v_minfree, MPI_Offset r_align);
+int ncmpi_redef(int ncid);
+int ncmpi_sync(int ncid);
+int ncmpi_flush(int ncid);
+int ncmpi_begin_indep_data(int ncid);
+int ncmpi_end_indep_data(int ncid);
+int ncmpi_set_fill(int ncid, int fillmode, int *old_modep);
+int ncmpi_def_dim(int ncid, const char *name, MPI_Offset len, int *idp);
+int ncmpi_def_var(int ncid, const char *name, int xtype, int ndims, const int *dimidsp, int *varidp);
+int ncmpi_put_att_text(int ncid, int varid, const char *name, MPI_Offset len, const char *op);
+int ncmpi_get_att_text(int ncid, int varid, const char *name, char *ip);
+int ncmpi_inq_attlen(int ncid, int varid, const char *name, MPI_Offset *lenp);
+int ncmpi_inq_file_info(int ncid, MPI_Info *info_used);
+int ncmpi_inq_format(int ncid, int *formatp);
+int ncmpi_inq_unlimdim(int ncid, int *unlimdimidp);
+int ncmpi_inq_dimid(int ncid, const char *name, int *idp);
+int ncmpi_inq_dimlen(int ncid, int dimid, MPI_Offset *lenp);
+int ncmpi_inq_varid(int ncid, const char *name, int *varidp);
+int ncmpi_inq_vartype(int ncid, int varid, int *xtypep);
+int ncmpi_inq_varndims(int ncid, int varid, int *ndimsp);
+int ncmpi_inq_vardimid(int ncid, int varid, int *dimidsp);
+int ncmpi_inq_varoffset(int ncid, int varid, MPI_Offset *offset);
+int ncmpi_inq_header_size(int ncid, MPI_Offset *size);
+int ncmpi_inq_header_extent(int ncid, MPI_Offset *extent);
+int ncmpi_inq_put_size(int ncid, MPI_Offset *size);
+int ncmpi_inq_get_size(int ncid, MPI_Offset *size);
+int ncmpi_inq_nreqs(int ncid, int *nreqs);
+int ncmpi_buffer_attach(int ncid, MPI_Offset bufsize);
+int ncmpi_buffer_detach(int ncid);
+int ncmpi_inq_buffer_usage(int ncid, MPI_Offset *usage);
+int ncmpi_wait(int ncid, int count, int array_of_requests[], int array_of_statuses[]);
+int ncmpi_wait_all(int ncid, int count, int array_of_requests[], int array_of_statuses[]);
+int ncmpi_cancel(int ncid, int num, int *reqs, int *statuses);
+"""
+
+
+def _data_calls() -> str:
+    """Return the declarations of the twelve data calls, which follow one pattern."""
+    vara = "int ncid, int varid, const MPI_Offset *start, const MPI_Offset *count"
+    varn = "int ncid, int varid, int num, MPI_Offset *const *starts, MPI_Offset *const *counts"
+    lines = []
+    for kind, place in (("vara", vara), ("varn", varn)):
+        for verb in ("put", "get"):
+            memory = f"{'const ' if verb == 'put' else ''}void *buf, MPI_Offset bufcount, MPI_Datatype buftype"
+            lines += [f"int ncmpi_{verb}_{kind}{end}({place}, {memory});" for end in ("", "_all")]
+            lines += [f"int ncmpi_i{verb}_{kind}({place}, {memory}, int *req);"]
+        lines += [
+            f"int ncmpi_bput_{kind}({place}, const void *buf, MPI_Offset bufcount, MPI_Datatype buftype, int *req);"
+        ]
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pnetcdf:
+    """The loaded library.
+
+    Attributes
+    ----------
+    ffi, lib : cffi's view of it.
+    path : the file it was loaded from.
+    """
+
+    ffi: Any
+    lib: Any
+    path: Path
+
+
+def candidates() -> list[Path]:
+    """Return the files that may be the library, the environment's own first, each once. Local, loads nothing.
+
+    ``MPIIO_EXT_PNETCDF`` names the library itself, and then nothing else is looked at.
+    """
+    named = os.environ.get("MPIIO_EXT_PNETCDF")
+    if named:
+        return [Path(named)]
+    folders = [Path(sys.prefix, "lib")]
+    folders += [Path(folder) for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
+    multiarch = sysconfig.get_config_var("MULTIARCH") or f"{os.uname().machine}-linux-gnu"
+    folders += [Path("/usr/local/lib"), Path("/usr/lib", multiarch), Path("/usr/lib64"), Path("/usr/lib")]
+    found: dict[Path, None] = {}
+    for folder in folders:
+        for path in sorted(folder.glob("libpnetcdf.so*")):
+            found.setdefault(path.resolve())
+    return list(found)
+
+
+def mpi_names(library: Path) -> list[str]:
+    """Return the names of the MPI libraries that a shared library asks for ("libmpi.so.40"), from its string table.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    """
+    return sorted({name.decode() for name in _MPI_NAME.findall(library.read_bytes())})
+
+
+def _in_process(name: str) -> bool:
+    try:
+        ctypes.CDLL(name, mode=_RTLD_NOLOAD | os.RTLD_LAZY)
+    except OSError:
+        return False
+    return True
+
+
+def _objection(library: Path) -> str | None:
+    """Return why a candidate is not for this process, or None."""
+    try:
+        names = mpi_names(library)
+    except OSError as error:
+        return f"{library} cannot be read ({error.strerror})"
+    foreign = [name for name in names if not _in_process(name)]
+    if foreign:
+        return f"{library} is built for another MPI ({', '.join(foreign)}) than this process uses"
+    if not names:
+        return f"{library} is not linked to an MPI library"
+    return None
+
+
+@functools.cache
+def load() -> Pnetcdf:
+    """Return the library, loaded on the first call. Local; imports mpi4py.MPI.
+
+    Raises
+    ------
+    LoadError
+        There is none for the MPI of this process; the message lists what was found and why it does not do.
+    """
+    import cffi
+    from mpi4py import MPI
+
+    objections = []
+    for path in candidates():
+        objection = _objection(path)
+        if objection is None:
+            ffi = cffi.FFI()
+            handle = "int" if MPI._sizeof(MPI.COMM_NULL) == ffi.sizeof("int") else "void *"
+            ffi.cdef(DECLARATIONS.replace("{handle}", handle) + _data_calls())
+            try:
+                return Pnetcdf(ffi=ffi, lib=ffi.dlopen(str(path), ffi.RTLD_NOW), path=path)
+            except OSError as error:
+                objection = f"{path} cannot be loaded ({error})"
+        objections.append(objection)
+    advice = "run `make build`, or name the library by MPIIO_EXT_PNETCDF=/path/to/libpnetcdf.so"
+    raise LoadError(f"no PnetCDF for this MPI: {'; '.join(objections) or 'libpnetcdf.so is not installed'}; {advice}")
+
+
+def absent_reason() -> str | None:
+    """Return why PnetCDF cannot be used in this process, or None when it can. Local; imports mpi4py.MPI."""
+    try:
+        load()
+    except ImportError as error:
+        return str(error)
+    return None
+
+
+def library_path() -> Path:
+    """Return the file that the library was loaded from. Local; raises as `load` does."""
+    return load().path
+
+
+def version() -> str:
+    """Return PnetCDF's version, "1.12.3". Local; raises as `load` does."""
+    pnetcdf = load()
+    text: str = pnetcdf.ffi.string(pnetcdf.lib.ncmpi_inq_libvers()).decode()
+    return text.split()[0]

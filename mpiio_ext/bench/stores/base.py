@@ -1,0 +1,203 @@
+"""What an interface is to a kernel: files that are opened, defined, accessed, waited for, synced and closed.
+
+A `Store` stands for one interface (POSIX, MPI-IO, HDF5, PnetCDF, netCDF-4). The player calls it on every rank in the order
+of the kernel's steps. Its `Reader` reads a finished file by other means than the interface under test, for verification.
+"""
+
+from __future__ import annotations
+
+import filecmp
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mpiio_ext.bench.kernels.layout import FileLayout, Variable
+from mpiio_ext.bench.kernels.program import Access
+from mpiio_ext.bench.pattern import Bytes
+
+__all__ = ["OpenFile", "RawReader", "Reader", "Request", "Store", "Where"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Where:
+    """What an open works on.
+
+    Attributes
+    ----------
+    comm : mpi4py communicator of the ranks that share the file
+    path : the file
+    layout : what it holds
+    mode : "create", "read" or "update"
+    hints : for MPI_Info, name -> value
+    """
+
+    comm: Any
+    path: Path
+    layout: FileLayout
+    mode: str
+    hints: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Request:
+    """An access with its memory: the store reads from `memory` or fills it, and keeps it until a wait is done."""
+
+    access: Access
+    variable: Variable
+    memory: Bytes
+
+
+class OpenFile(ABC):
+    """One open file on one rank. What a method does collectively is what its step says."""
+
+    def __init__(self, where: Where) -> None:
+        self.where = where
+
+    @abstractmethod
+    def open(self) -> None:
+        """Open the file; collective over `where.comm`."""
+
+    @abstractmethod
+    def define(self) -> None:
+        """Make the arrays of a new file, or find those of an existing one; collective over `where.comm`."""
+
+    @abstractmethod
+    def access(self, request: Request) -> None:
+        """Carry out an access, or begin it."""
+
+    def wait(self, *, collective: bool) -> None:
+        """Complete the accesses that were begun; a store that begins none has nothing to do."""
+        del collective
+
+    @abstractmethod
+    def sync(self) -> None:
+        """Flush; collective over `where.comm`."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close; collective over `where.comm`; harmless when `open` failed."""
+
+
+class Reader(ABC):
+    """A finished file, read alone by one rank."""
+
+    @abstractmethod
+    def read(self, variable: Variable, begin: int, end: int) -> Bytes:
+        """Return bytes [begin, end) of an array, little-endian; fewer when the file ends before."""
+
+    def foreign(self) -> str | None:
+        """Return what the file holds that no rank wrote, in words, or None."""
+        return None
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the file."""
+
+
+class RawReader(Reader):
+    """Arrays at known offsets, read with plain reads.
+
+    Parameters
+    ----------
+    path : the file
+    offsets : array's name -> offset in bytes
+    big_endian : items are stored that way
+    layout : given for files that hold nothing but these arrays, whose size and gaps are then judged too
+    """
+
+    def __init__(self, path: Path, offsets: dict[str, int], *, big_endian: bool = False,
+                 layout: FileLayout | None = None) -> None:
+        self._file = path.open("rb")
+        self._path, self._offsets, self._big_endian, self._layout = path, offsets, big_endian, layout
+
+    def read(self, variable: Variable, begin: int, end: int) -> Bytes:  # noqa: D102
+        item = variable.item_bytes
+        first, last = begin // item * item, -(-end // item) * item
+        self._file.seek(self._offsets[variable.name] + first)
+        content = np.frombuffer(self._file.read(last - first), np.uint8)
+        if self._big_endian and item > 1:
+            content = content[: content.size // item * item].reshape(-1, item)[:, ::-1].reshape(-1)
+        return content[begin - first : end - first]
+
+    def foreign(self) -> str | None:  # noqa: D102
+        if self._layout is None:
+            return None
+        size, position = self._path.stat().st_size, 0
+        if size != self._layout.end_bytes:
+            return f"a file of {size} bytes in place of {self._layout.end_bytes}"
+        for variable in sorted(self._layout.variables, key=lambda v: v.offset_bytes):
+            self._file.seek(position)
+            gap = np.frombuffer(self._file.read(variable.offset_bytes - position), np.uint8)
+            if gap.any():
+                return f"0x{gap[gap != 0][0]:02x} at byte {position + int(np.flatnonzero(gap)[0])}, which no rank writes"
+            position = variable.offset_bytes + variable.size_bytes
+        return None
+
+    def close(self) -> None:  # noqa: D102
+        self._file.close()
+
+
+class Store(ABC):
+    """An interface."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    suffix: ClassVar[str]
+    #: Goes through MPI-IO, so that hints and the extension mean something.
+    through_mpi: ClassVar[bool] = True
+    file: ClassVar[type[OpenFile]]
+
+    def absent_reason(self) -> str | None:
+        """Return in one line why the interface cannot be used here, or None when it can."""
+        return None
+
+    def versions(self) -> dict[str, str]:
+        """Return versions of the libraries involved."""
+        return {}
+
+    def path(self, folder: Path, layout: FileLayout) -> Path:
+        """Return the file's path."""
+        return folder / (layout.name + self.suffix)
+
+    @abstractmethod
+    def reader(self, path: Path, layout: FileLayout) -> Reader:
+        """Open a finished file for verification; local."""
+
+    def compare(self, ours: Path, theirs: Path) -> tuple[str, str | None]:
+        """Compare two finished files of the same kernel; local.
+
+        Returns
+        -------
+        how : "bytes", or the name of the tool of the format
+        difference : None when they are the same, else where they differ, in words
+        """
+        if filecmp.cmp(ours, theirs, shallow=False):
+            return "bytes", None
+        return "bytes", _first_difference(ours, theirs)
+
+
+def _first_difference(ours: Path, theirs: Path) -> str:
+    position = 0
+    with ours.open("rb") as one, theirs.open("rb") as other:
+        while True:
+            a, b = (np.frombuffer(file.read(1 << 20), np.uint8) for file in (one, other))
+            n = min(a.size, b.size)
+            differs = np.flatnonzero(a[:n] != b[:n])
+            if differs.size or a.size != b.size or n == 0:
+                return f"at byte {position + (int(differs[0]) if differs.size else n)}"
+            position += n
+
+
+def tool_difference(command: Sequence[str | Path]) -> str | None:
+    """Run a comparing tool of a format; return None when it finds no difference, else its first line."""
+    import subprocess
+
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=600, check=False)
+    if done.returncode == 0:
+        return None
+    lines = (done.stdout + done.stderr).strip().splitlines()
+    return lines[0] if lines else f"{command[0]} exits with {done.returncode}"

@@ -1,0 +1,182 @@
+"""MPI-IO through mpi4py, as the original codes use it.
+
+A slab that is one run of the file is moved at an explicit offset under the default view. Anything else has a file view of
+subarrays (MPI_Type_create_subarray, several of them in an MPI_Type_create_struct) and, in memory with guard cells, a type
+of the same kind. An array whose first dimension counts time steps has one view of a step, and the step is the offset.
+A view is set when it differs from the one in force; setting it is part of the access.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mpiio_ext.bench.kernels.content import slab_pieces
+from mpiio_ext.bench.kernels.layout import FileLayout, Slab, Variable
+from mpiio_ext.bench.kernels.program import Box
+from mpiio_ext.bench.stores.base import OpenFile, RawReader, Reader, Request, Store, Where
+
+__all__ = ["MpiIo", "info_of", "memory_type"]
+
+
+def info_of(hints: dict[str, str]) -> Any:
+    """Return an MPI_Info with the hints; the caller frees it."""
+    from mpi4py import MPI
+
+    info = MPI.Info.Create()
+    for name, value in hints.items():
+        info.Set(name, value)
+    return info
+
+
+def _element(variable: Variable) -> Any:
+    from mpi4py import MPI
+
+    kinds = {"u1": MPI.UNSIGNED_CHAR, "i2": MPI.SHORT, "i4": MPI.INT, "i8": MPI.LONG_LONG, "f4": MPI.FLOAT,
+             "f8": MPI.DOUBLE}
+    return kinds[np.dtype(variable.dtype).str[1:]]
+
+
+def _parts_type(element: Any, parts: list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], int]]) -> Any:
+    """Return a committed type of the subarrays (sizes, subsizes, starts, displacement in bytes)."""
+    from mpi4py import MPI
+
+    types = [element.Create_subarray(sizes, subsizes, starts) for sizes, subsizes, starts, _ in parts]
+    if len(types) == 1:
+        return types[0].Commit()
+    joined = MPI.Datatype.Create_struct([1] * len(types), [at for *_, at in parts], types)
+    for part in types:
+        part.Free()
+    return joined.Commit()
+
+
+def memory_type(variable: Variable, boxes: tuple[Box, ...], slabs: tuple[Slab, ...]) -> Any:
+    """Return a committed datatype of the slabs inside their arrays with guard cells; the caller frees it."""
+    parts, begin = [], 0
+    for (sizes, starts), (_, count) in zip(boxes, slabs, strict=True):
+        subsizes = (1,) * (len(sizes) - len(count)) + count[max(0, len(count) - len(sizes)) :]
+        parts.append((sizes, subsizes, starts, begin))
+        begin += math.prod(sizes) * variable.item_bytes
+    return _parts_type(_element(variable), parts)
+
+
+class MpiIoFile(OpenFile):
+    """An MPI file; datatypes are kept until it is closed."""
+
+    def __init__(self, where: Where) -> None:
+        super().__init__(where)
+        self._file: Any = None
+        self._info = info_of(where.hints)
+        self._types: dict[Any, Any] = {}
+        self._view: Any = None
+        self._pending: list[Any] = []
+
+    def open(self) -> None:
+        """Open with the hints."""
+        from mpi4py import MPI
+
+        mode = {
+            "create": MPI.MODE_RDWR | MPI.MODE_CREATE, "read": MPI.MODE_RDONLY, "update": MPI.MODE_RDWR,
+        }[self.where.mode]
+        self._file = MPI.File.Open(self.where.comm, str(self.where.path), mode, self._info)
+
+    def define(self) -> None:
+        """Nothing: the places are known."""
+
+    def _kept(self, key: Any, make: Any) -> Any:
+        if key not in self._types:
+            self._types[key] = make()
+        return self._types[key]
+
+    def _set_view(self, key: Any, displacement: int, element: Any, filetype: Any) -> None:
+        if self._view != key:
+            self._file.Set_view(displacement, element, filetype, "native")
+            self._view = key
+
+    def _place(self, request: Request) -> int:
+        """Set the view that an access needs and return its offset there, in elements of the view."""
+        from mpi4py import MPI
+
+        access, variable = request.access, request.variable
+        shape, slabs, step = variable.shape, access.slabs, 0
+        offsets, lengths = slab_pieces(shape, slabs, variable.item_bytes)
+        if lengths.size <= 1 and not variable.steps:
+            self._set_view(None, 0, MPI.BYTE, MPI.BYTE)
+            return variable.offset_bytes + (int(offsets[0]) if offsets.size else 0)
+        if not access.collective:
+            raise ValueError(f"array {variable.name}: an independent access of pieces has no view here")
+        if variable.steps and slabs:
+            step = slabs[0][0][0]
+            shape, slabs = shape[1:], tuple((start[1:], count[1:]) for start, count in slabs)
+        element = _element(variable)
+        key = (variable.name, shape, slabs)
+        filetype = self._kept(key, lambda: self._file_type(element, shape, slabs))
+        self._set_view(key, variable.offset_bytes, element, filetype)
+        return step * access.elements
+
+    @staticmethod
+    def _file_type(element: Any, shape: tuple[int, ...], slabs: tuple[Slab, ...]) -> Any:
+        if not slabs:
+            return element.Create_contiguous(1).Commit()
+        return _parts_type(element, [(shape, count, start, 0) for start, count in slabs])
+
+    def _message(self, request: Request) -> list[Any]:
+        access, variable = request.access, request.variable
+        element = _element(variable)
+        if access.boxes is None:
+            return [request.memory, access.elements, element]
+        key = (access.boxes, tuple(count for _, count in access.slabs), variable.dtype)
+        kind = self._kept(key, lambda: memory_type(variable, access.boxes or (), access.slabs))
+        return [request.memory, 1, kind]
+
+    def access(self, request: Request) -> None:
+        """Carry out the access by the function that its step names; nothing to move is nothing to do, alone."""
+        access = request.access
+        offset = self._place(request)
+        name = f"{'i' if access.nonblocking else ''}{'write' if access.write else 'read'}_at"
+        name = (name + "_all" if access.collective else name).capitalize()
+        result = getattr(self._file, name)(offset, self._message(request))
+        if access.nonblocking:
+            self._pending.append(result)
+
+    def wait(self, *, collective: bool) -> None:
+        """Wait for every request."""
+        from mpi4py import MPI
+
+        del collective
+        MPI.Request.Waitall(self._pending)
+        self._pending = []
+
+    def sync(self) -> None:
+        """MPI_File_sync."""
+        self._file.Sync()
+
+    def close(self) -> None:
+        """Close the file and free types and hints."""
+        from mpi4py import MPI
+
+        try:
+            if self._file is not None and self._file != MPI.FILE_NULL:
+                self._file.Close()
+        finally:
+            self._file = None
+            for datatype in self._types.values():
+                datatype.Free()
+            self._types = {}
+            if self._info:
+                self._info.Free()
+
+
+class MpiIo(Store):
+    """MPI-IO."""
+
+    name: ClassVar[str] = "mpiio"
+    title: ClassVar[str] = "MPI-IO"
+    suffix: ClassVar[str] = ".dat"
+    file: ClassVar[type[OpenFile]] = MpiIoFile
+
+    def reader(self, path: Path, layout: FileLayout) -> Reader:  # noqa: D102
+        return RawReader(path, {v.name: v.offset_bytes for v in layout.variables}, layout=layout)
