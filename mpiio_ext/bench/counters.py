@@ -1,6 +1,7 @@
 """From what each rank counted to the columns of a row.
 
-The extension's own counters where it did the work, the kernel's where the MPI library did: see `mpiio_ext.bench.extension`.
+The extension's own counters where it did the work, the kernel's where the MPI library did: see
+`mpiio_ext.bench.extension`.
 """
 
 from __future__ import annotations

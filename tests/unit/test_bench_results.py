@@ -19,7 +19,8 @@ from mpiio_ext.bench.options import PRESETS, Options, command
 from mpiio_ext.bench.pattern import POISON, fill_range
 from mpiio_ext.bench.plot import plot_ratios
 from mpiio_ext.bench.results import Absent, Row, Summary, summarize, with_ratios, write_results
-from mpiio_ext.bench.runner import Runner, _with_counters
+from mpiio_ext.bench.counters import with_counters
+from mpiio_ext.bench.runner import Runner
 from mpiio_ext.bench.strategies import DEFAULT, METHODS, parse_strategy
 from mpiio_ext.bench.table import print_table
 from mpiio_ext.bench.verify import check_buffer, check_file
@@ -270,7 +271,7 @@ def test_files_hold_the_same_rows_and_say_where_they_come_from(tmp_path):
     )
     assert [path.name for path in paths] == ["results.json", "runs.parquet", "summary.parquet"]
     document = json.loads(paths[0].read_text())
-    assert document["schema_version"] == 1
+    assert document["schema_version"] == 2
     assert document["absent"] == [{"what": "HDF5", "reason": "none"}]
     for path, key in ((paths[1], "runs"), (paths[2], "summary")):
         table = pq.read_table(path)
@@ -287,7 +288,7 @@ def test_empty_results_still_have_their_schema(tmp_path):
 
 def test_every_measured_column_carries_its_unit():
     pure = {"rounds", "requests", "messages", "ranks", "repetition", "repetitions", "order", "collectives_taken_over",
-            "native_calls", "ratio_to_native", "ratio_to_best_native", "ratio_to_native_min", "ratio_to_native_max"}
+            "native_calls", "files", "independents_taken_over", "ratio_to_native", "ratio_to_best_native", "ratio_to_native_min", "ratio_to_native_max"}
     for kind in (Row, Summary):
         for name, annotation in kind.__annotations__.items():
             if annotation.split(" | ")[0] in ("int", "float") and name not in pure:
@@ -327,8 +328,8 @@ def test_native_time_is_extrapolated_by_its_growth(trials, size, seconds):
 def counters(**values):
     names = ("collective_writes", "collective_reads", "native_calls", "rounds", "write_requests", "read_requests",
              "write_request_bytes", "read_request_bytes", "messages", "message_bytes", "plan_s", "exchange_s", "io_s",
-             "wait_s")
-    return {**dict.fromkeys(names, 0), "partition": "even", "reason": "asked for", **values}
+             "wait_s", "independent_writes", "independent_reads", "independent_s")
+    return {**dict.fromkeys(names, 0), "request_size_log2": (0,) * 48, "partition": "even", "reason": "asked for", **values}
 
 
 def kernel(requests):
@@ -337,7 +338,7 @@ def kernel(requests):
 
 def test_counters_come_from_the_extension_where_it_worked():
     base = row("even", "write", 0, 1.0)
-    made = _with_counters(
+    made = with_counters(
         base,
         [counters(collective_writes=1, rounds=5, write_requests=3, write_request_bytes=30, io_s=0.5),
          counters(collective_writes=1, rounds=4, write_requests=2, write_request_bytes=20, io_s=0.7)],
@@ -347,12 +348,24 @@ def test_counters_come_from_the_extension_where_it_worked():
     assert (made.requests_source, made.io_s, made.partition) == ("extension", 0.7, "even")
 
 
+def test_counters_of_a_phase_that_writes_and_reads():
+    sizes = (0, 2, *(0,) * 46)
+    made = with_counters(
+        row("even", "both", 0, 1.0),
+        [counters(independent_writes=1, independent_reads=2, write_requests=3, read_requests=4, independent_s=0.25,
+                  request_size_log2=sizes)] * 2,
+        [[kernel(0), kernel(9)]] * 2,
+    )
+    assert (made.collectives_taken_over, made.independents_taken_over, made.requests) == (0, 6, 14)
+    assert (made.independent_s, made.request_size_log2) == (0.25, (0, 4, *(0,) * 46))
+
+
 def test_counters_come_from_the_kernel_where_it_did_not():
     base = row("native", "write", 0, 1.0)
     for counted in ([None, None], [counters(native_calls=1), counters(native_calls=1)]):
-        made = _with_counters(base, counted, [[kernel(1), kernel(9)], [kernel(2), kernel(4)]])
+        made = with_counters(base, counted, [[kernel(1), kernel(9)], [kernel(2), kernel(4)]])
         assert (made.requests, made.request_bytes, made.requests_source, made.rounds) == (10, 1000, "kernel", None)
-    assert _with_counters(base, [None], [[None, None]]).requests is None
+    assert with_counters(base, [None], [[None, None]]).requests is None
 
 
 def test_file_system_of_proc():

@@ -1,8 +1,8 @@
 """Playing a kernel's steps on one rank through an interface, on the clock.
 
-Memory is made before the clock starts: what is to be written, or poison where something is to be read. A step that fails
-does not keep the rank from the later ones, because the other ranks are in them; the first error is raised behind the last
-step. What was read is compared after the clock has stopped.
+Memory is made before the clock starts: what is to be written, or poison where something is to be read. A step that
+fails does not keep the rank from the later ones, because the other ranks are in them; the first error is raised
+behind the last step. What was read is compared after the clock has stopped.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ __all__ = ["PhaseTimes", "Player"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseTimes:
-    """Where the time of a phase went, in seconds: that of the rank that was inside longest; they add up to `elapsed_s`.
+    """Where the time of a phase went, in seconds, on the rank that was inside longest; the sum is `elapsed_s`.
 
-    `elapsed_s` runs from the first rank's begin to the last rank's end; what the longest rank's own steps do not account
-    for is in `data_s`.
+    `elapsed_s` runs from the first rank's begin to the last rank's end; what the longest rank's own steps do
+    not account for is in `data_s`.
     """
 
     elapsed_s: float
@@ -45,6 +45,10 @@ class _Move:
     """An access with its memory."""
 
     request: Request
+
+
+#: A step with what it needs: an access has its memory.
+_Prepared = Open | _Move | Wait | Sync | Barrier | Close
 
 
 class Player:
@@ -92,12 +96,12 @@ class Player:
         for item in prepared:
             self._do(item)
         end = time.perf_counter()
-        moved = sum(item.request.memory.size if item.request.access.boxes is None else self._size(item.request)
-                    for item in prepared if isinstance(item, _Move))
+        moved = sum(self._size(item.request) for item in prepared if isinstance(item, _Move))
         gathered = self._comm.allgather(((platform.node(), begin, end), dict(self._times), moved))
-        if self._first_error is not None:
+        error = self._failure()
+        if error is not None:
             self._abandon()
-        agree(self._comm, self._first_error, f"{self._kernel.label} through {self._store.title}, phase {phase.name}")
+        agree(self._comm, error, f"{self._kernel.label} through {self._store.title}, phase {phase.name}")
         return self._phase_times(gathered), sum(item[2] for item in gathered), self._mismatch(prepared)
 
     @staticmethod
@@ -112,14 +116,14 @@ class Player:
         return PhaseTimes(elapsed_s=elapsed, open_s=longest["open"], define_s=longest["define"],
                           data_s=max(elapsed - known, 0.0), close_s=longest["close"])
 
-    def _prepare(self, step: Step) -> Step | _Move:
+    def _prepare(self, step: Step) -> _Prepared:
         if not isinstance(step, Access):
             return step
         variable = self._content.files[step.file].variable(step.variable)
         memory = self._content.memory(step) if step.write else self._content.poison(step)
         return _Move(request=Request(access=step, variable=variable, memory=memory))
 
-    def _do(self, item: Step | _Move) -> None:
+    def _do(self, item: _Prepared) -> None:
         begin = time.perf_counter()
         kind = "data"
         try:
@@ -173,11 +177,14 @@ class Player:
         else:
             opened.sync()
 
+    def _failure(self) -> Exception | None:
+        return self._first_error
+
     def _abandon(self) -> None:
         """Forget files that an error has left open: closing is collective, and the others may be past it."""
         self._open.clear()
 
-    def _mismatch(self, prepared: Sequence[Step | _Move]) -> str | None:
+    def _mismatch(self, prepared: Sequence[_Prepared]) -> str | None:
         for item in prepared:
             if isinstance(item, _Move) and not item.request.access.write:
                 found = self._difference(item.request)

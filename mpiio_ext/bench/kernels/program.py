@@ -1,12 +1,13 @@
 """What an application does with its files: phases, and in each phase the steps of one rank.
 
-A `Kernel` is the I/O of an application with its sizes fixed, for a fixed number of ranks. It describes and does nothing:
-the files and arrays (`files`), the phases that are timed (`phases`), and what a rank does in a phase (`steps`). The same
-description is played through every interface (`play`), verified (`content`) and counted.
+A `Kernel` is the I/O of an application with its sizes fixed, for a fixed number of ranks. It describes and does
+nothing: the files and arrays (`files`), the phases that are timed (`phases`), and what a rank does in a phase
+(`steps`). The same description is played through every interface (`play`), verified (`content`) and counted.
 
-Rules that `check_kernel` tests by brute force: in a phase, the ranks that share a file have the same sequence of opens,
-collective accesses, waits, syncs and closes of it; every element of every array is written at least once over all
-phases, by one rank per version; a phase that writes an array writes all of it; a read names the version that was written last.
+Rules that `check_kernel` tests by brute force: in a phase, the ranks that share a file have the same sequence of
+opens, collective accesses, waits, syncs and closes of it; every element of every array is written at least once over
+all phases, by one rank per version; a phase that writes an array writes all of it; a read names the version that was
+written last.
 """
 
 from __future__ import annotations
@@ -183,12 +184,12 @@ class Kernel(ABC):
         """One line on anything unusual; empty when there is nothing to say."""
         return ""
 
-    def check(self) -> None:
+    def check(self) -> None:  # noqa: B027  (most have nothing to check)
         """Raise ArgumentError, naming the parameter, when the parameters make no sense."""
 
     @abstractmethod
     def scaled(self, factor: float) -> Self:
-        """Return the kernel with about `factor` times the bytes per rank, of the same structure, never below minimum."""
+        """Return the kernel with about `factor` times the bytes per rank, never below what its structure needs."""
 
     @abstractmethod
     def files(self) -> tuple[FileLayout, ...]:

@@ -1,9 +1,10 @@
 """Measuring kernels: the order of the runs, one run with its phases and checks, and the rows.
 
-Repetitions are interleaved as for the patterns (`mpiio_ext.bench.runner`): inside a repetition a kernel runs under every
-strategy, one directly behind the other, the order rotated by one place per repetition. In one run the phases follow each
-other on the same files; every phase is verified before the next: files with other means than the interface, memory after
-the clock has stopped. In the first repetition all strategies write the same bytes, and their files are compared.
+Repetitions are interleaved as for the patterns (`mpiio_ext.bench.runner`): inside a repetition a kernel runs under
+every strategy, one directly behind the other, the order rotated by one place per repetition. In one run the phases
+follow each other on the same files; every phase is verified before the next: files with other means than the
+interface, memory after the clock has stopped. In the first repetition all strategies write the same bytes, and their
+files are compared.
 
 Bandwidth is data / (time without open and close), as for the patterns; the one with open and close is kept beside it.
 """
@@ -172,8 +173,8 @@ class KernelRunner:
         """Raise on all ranks when one has found wrong data."""
         found = [item for item in team.allgather(mismatch) if item is not None]
         if found:
-            raise VerificationError(f"{where} {what}: {found[0]} (found by {len(found)} of {team.size} ranks; the files "
-                                    "are left there)")
+            raise VerificationError(f"{where} {what}: {found[0]} (found by {len(found)} of {team.size} ranks; the "
+                                    "files are left there)")
 
     def _compare(self, team: Any, case: KernelCase, reference: Path, *, first: bool) -> str:
         """Keep the first strategy's files, compare the others' with them; return how they were compared."""
@@ -192,7 +193,8 @@ class KernelRunner:
         agree(team, error, f"comparing files ({case.label})")
         difference = team.bcast(difference)
         if difference is not None:
-            raise VerificationError(f"{case.label}: files of two strategies differ: {difference} (left in {self.folder})")
+            raise VerificationError(f"{case.label}: files of two strategies differ: {difference} "
+                                    f"(left in {self.folder})")
         return str(team.bcast(how))
 
     def _remove(self, team: Any, case: KernelCase, folder: Path) -> None:

@@ -1,7 +1,8 @@
 """What an interface is to a kernel: files that are opened, defined, accessed, waited for, synced and closed.
 
-A `Store` stands for one interface (POSIX, MPI-IO, HDF5, PnetCDF, netCDF-4). The player calls it on every rank in the order
-of the kernel's steps. Its `Reader` reads a finished file by other means than the interface under test, for verification.
+A `Store` stands for one interface (POSIX, MPI-IO, HDF5, PnetCDF, netCDF-4). The player calls it on every rank in the
+order of the kernel's steps. Its `Reader` reads a finished file by other means than the interface under test, for
+verification.
 """
 
 from __future__ import annotations
@@ -133,7 +134,8 @@ class RawReader(Reader):
             self._file.seek(position)
             gap = np.frombuffer(self._file.read(variable.offset_bytes - position), np.uint8)
             if gap.any():
-                return f"0x{gap[gap != 0][0]:02x} at byte {position + int(np.flatnonzero(gap)[0])}, which no rank writes"
+                i = int(np.flatnonzero(gap)[0])
+                return f"0x{gap[i]:02x} at byte {position + i}, which no rank writes"
             position = variable.offset_bytes + variable.size_bytes
         return None
 

@@ -1,9 +1,9 @@
 """MPI-IO through mpi4py, as the original codes use it.
 
-A slab that is one run of the file is moved at an explicit offset under the default view. Anything else has a file view of
-subarrays (MPI_Type_create_subarray, several of them in an MPI_Type_create_struct) and, in memory with guard cells, a type
-of the same kind. An array whose first dimension counts time steps has one view of a step, and the step is the offset.
-A view is set when it differs from the one in force; setting it is part of the access.
+A slab that is one run of the file is moved at an explicit offset under the default view. Anything else has a file
+view of subarrays (MPI_Type_create_subarray, several of them in an MPI_Type_create_struct) and, in memory with guard
+cells, a type of the same kind. An array whose first dimension counts time steps has one view of a step, and the step
+is the offset. A view is set when it differs from the one in force; setting it is part of the access.
 """
 
 from __future__ import annotations

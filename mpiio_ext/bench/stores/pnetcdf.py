@@ -1,8 +1,8 @@
 """PnetCDF: CDF-5 files, blocking collective calls and the nonblocking ones that wait_all combines into one.
 
 Memory with guard cells is handed over as an MPI datatype (PnetCDF's flexible interface). A nonblocking access is
-`iput_vara`, or `iput_varn` where it has several slabs. The classic formats are big-endian; a finished file is read at the
-offsets that its header names.
+`iput_vara`, or `iput_varn` where it has several slabs. The classic formats are big-endian; a finished file is read at
+the offsets that its header names.
 """
 
 from __future__ import annotations
