@@ -1,0 +1,83 @@
+"""Run kernels by hand: FOLDER WHAT SCALE STRATEGIES KERNEL[:INTERFACE]…, under mpirun; prints a line per row on rank 0.
+
+WHAT: "right", or what goes wrong on one rank: "written" (a byte), "read" (a byte), "foreign" (a byte behind the end),
+"raises" (an access), "differs" (the second strategy's file has another byte in a gap).
+"""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+
+import mpiio_ext  # noqa: F401  (before MPI: the extension is active)
+from mpi4py import MPI
+from mpiio_ext.bench import kernels, stores
+from mpiio_ext.bench.errors import BenchError
+from mpiio_ext.bench.kernels.runner import KernelCase, KernelRunner
+from mpiio_ext.bench.results import summarize, with_ratios
+from mpiio_ext.bench.stores.mpiio import MpiIo, MpiIoFile
+from mpiio_ext.bench.strategies import parse_strategy
+
+comm = MPI.COMM_WORLD
+folder, what, scale = pathlib.Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])
+closed = 0
+
+
+class Faulty(MpiIoFile):
+    """MPI-IO with one fault on the last rank."""
+
+    def access(self, request):
+        mine = comm.rank == comm.size - 1 and request.memory.size > 3
+        if mine and what == "raises":
+            raise OSError("made to fail")
+        if mine and what == "written" and request.access.write:
+            request.memory[3] ^= 1
+        super().access(request)
+        if mine and what == "read" and not request.access.write:
+            request.memory[3] ^= 1
+
+    def close(self):
+        global closed
+        super().close()
+        closed += 1
+        if comm.rank == 0 and (what == "foreign" or (what == "differs" and closed == 2)):
+            with self.where.path.open("r+b") as file:
+                file.seek(0, 2)
+                file.write(b"x")
+
+
+class FaultyMpiIo(MpiIo):
+    """The interface with the fault; nothing but the comparison can see what "differs" does."""
+
+    file = Faulty
+
+    def reader(self, path, layout):
+        reader = super().reader(path, layout)
+        if what == "differs":
+            reader.foreign = lambda: None
+        return reader
+
+
+def cases():
+    for word in sys.argv[5:]:
+        name, _, interface = word.partition(":")
+        kernel = kernels.create(name, comm.size, preset="quick", scale=scale)
+        for each in [interface] if interface else kernel.interfaces:
+            store = FaultyMpiIo() if what != "right" and each == "mpiio" else stores.REGISTRY[each]
+            if store.absent_reason() is None:
+                yield KernelCase(kernel=kernel, store=store)
+
+
+runner = KernelRunner(comm=comm, folder=folder, strategies=[parse_strategy(s) for s in sys.argv[4].split(",")])
+try:
+    made = list(cases())
+    for repetition in range(2):
+        runner.repetition(made, repetition)
+except BenchError as error:
+    print(f"rank {comm.rank}: {type(error).__name__}: {error}", flush=True)
+    comm.Barrier()
+    sys.exit(0)
+if comm.rank == 0:
+    for row in summarize(with_ratios(runner.rows)):
+        print("row", row.workload, row.interface, row.strategy, row.phase, row.operation, row.data_bytes,
+              row.compared or "-", row.taken_over, row.independents_taken_over, flush=True)

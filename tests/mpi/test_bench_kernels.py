@@ -1,0 +1,54 @@
+"""Kernels under mpirun: every one through every interface that is here, at several rank counts; faults are found."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+
+import pytest
+
+from mpiio_ext.bench import kernels
+from support.launch import Launch, mpi_run
+
+pytestmark = pytest.mark.mpi
+
+PROGRAM = pathlib.Path(__file__).with_name("kernels_program.py")
+NAMES = list(kernels.REGISTRY)
+
+
+def run(folder: pathlib.Path, ranks: int, what: str, strategies: str, *words: str, scale: str = "0.004") -> Launch:
+    return mpi_run([sys.executable, PROGRAM, folder, what, scale, strategies, *words], ranks, timeout_s=150)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
+def test_every_kernel(extension: str, tmp_path: pathlib.Path, ranks: int) -> None:
+    """Every byte right, the files of all strategies equal, the extension at work wherever MPI-IO is beneath."""
+    strategies = "native,auto,group_cyclic,transpose+stripe_size_io" if ranks == 4 else "native,auto"
+    launch = run(tmp_path, ranks, "right", strategies, *NAMES)
+    rows = [line.split()[1:] for line in launch.stdout.splitlines() if line.startswith("row ")]
+    assert {row[0] for row in rows} == set(NAMES), launch.describe()
+    for name, interface, strategy, _, _, data_bytes, compared, collective, independent in rows:
+        assert int(data_bytes) > 0
+        if interface == "posix":
+            assert strategy == "native"
+            continue
+        assert compared != "-" or strategy == "native", (name, interface, strategy)
+        if strategy != "native":
+            assert collective == "True" or int(independent) > 0, (name, interface, strategy)
+    assert not [path for path in tmp_path.iterdir() if path.suffix], "files are left"
+
+
+@pytest.mark.parametrize("what,kernel,message", [
+    ("written", "vpic", "VerificationError: VPIC-IO, MPI-IO, native, phase particles wrote wrong data"),
+    ("read", "bdcats", "phase clustering read wrong data"),
+    ("foreign", "vpic", "wrote what no rank wrote: a file of"),
+    ("raises", "bdcats", "BenchError: VPIC-IO through MPI-IO, phase particles: made to fail (rank 1"),
+    ("differs", "vpic", "files of two strategies differ: vpic.dat at byte"),
+])
+def test_faults_are_found(extension: str, tmp_path: pathlib.Path, what: str, kernel: str, message: str) -> None:
+    """One wrong byte anywhere, or an error of one rank, ends the bench on every rank with the same line."""
+    launch = run(tmp_path, 2, what, "native,auto", f"{kernel}:mpiio")
+    lines = [line for line in launch.stdout.splitlines() if line.startswith("rank ")]
+    assert len(lines) == 2, launch.describe()
+    wanted = message.replace("VPIC-IO through", "BD-CATS-IO through") if kernel == "bdcats" else message
+    assert all(wanted in line for line in lines), launch.describe()
