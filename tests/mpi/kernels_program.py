@@ -6,6 +6,7 @@ WHAT: "right", or what goes wrong on one rank: "written" (a byte), "read" (a byt
 
 from __future__ import annotations
 
+import os
 import pathlib
 import sys
 
@@ -28,13 +29,13 @@ class Faulty(MpiIoFile):
 
     def access(self, request):
         mine = comm.rank == comm.size - 1 and request.memory.size > 3
-        if mine and what == "raises":
-            raise OSError("made to fail")
         if mine and what == "written" and request.access.write:
             request.memory[3] ^= 1
         super().access(request)
         if mine and what == "read" and not request.access.write:
             request.memory[3] ^= 1
+        if mine and what == "raises":  # behind the call, in which the other ranks are too
+            raise OSError("made to fail")
 
     def close(self):
         global closed
@@ -74,7 +75,7 @@ try:
     for repetition in range(2):
         runner.repetition(made, repetition)
 except BenchError as error:
-    print(f"rank {comm.rank}: {type(error).__name__}: {error}", flush=True)
+    os.write(1, f"rank {comm.rank}: {type(error).__name__}: {error}\n".encode())  # a line as a whole
     comm.Barrier()
     sys.exit(0)
 if comm.rank == 0:
