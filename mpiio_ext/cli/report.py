@@ -1,0 +1,127 @@
+"""``mpiio-ext report``: results of the bench as one HTML file, and two sets of results compared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from mpiio_ext.report.baseline import Comparison
+    from mpiio_ext.report.load import ResultSet
+
+__all__ = ["report"]
+
+_PATH = click.Path(path_type=Path)
+_DEFAULT_OUTPUT = Path("report.html")
+
+
+def _compared(
+    baseline: tuple[Path, ...], sets: list[ResultSet], fail_below: float | None, as_json: bool
+) -> tuple[Comparison | None, list[Path]]:
+    """Return the comparison that the options ask for, or None, and the files of the baseline."""
+    from mpiio_ext.report.baseline import compare
+    from mpiio_ext.report.errors import ReportError
+    from mpiio_ext.report.load import load_all
+
+    if not baseline:
+        for given, name in ((fail_below is not None, "--fail-below"), (as_json, "--json")):
+            if given:
+                raise click.UsageError(f"{name} compares with another set of results: give --baseline too")
+        return None, []
+    old, peers = load_all(baseline)
+    if peers:
+        raise ReportError(f"{peers[0].path}: results of `bench compare`, which cannot be a baseline")
+    if not sets:
+        raise ReportError("no results of the bench to compare with the baseline, only those of `bench compare`")
+    return compare(old, sets), [item.path for item in old]
+
+
+def _verdict(comparison: Comparison, limit: float) -> int:
+    """Say what falls below the limit; return the exit status."""
+    from mpiio_ext.report.baseline import falls_below
+    from mpiio_ext.report.errors import EXIT_SLOWER, ReportError
+    from mpiio_ext.report.words import ratio, row_title
+
+    judged = [match for match in comparison.matches if match.judgment != "not judged" and not match.new.native]
+    if not judged:
+        raise ReportError("--fail-below has nothing to judge: no row of the extension is in both sets with at least "
+                          "two repetitions on each side")
+    below = [match for match in judged if falls_below(match, limit)]
+    for match in below:
+        assert match.ratio is not None and match.ratio_low is not None and match.ratio_high is not None
+        click.echo(f"mpiio-ext: below {limit:g}: {row_title(match.new)}: {ratio(match.ratio)}× "
+                   f"({ratio(match.ratio_low)}–{ratio(match.ratio_high)})", err=True)
+    return EXIT_SLOWER if below else 0
+
+
+def _make(
+    results: tuple[Path, ...], output: Path | None, baseline: tuple[Path, ...], title: str, as_json: bool,
+    fail_below: float | None,
+) -> int:
+    """Make the page, print what was asked for, and return the exit status."""
+    from mpiio_ext.report.baseline import as_json as plain
+    from mpiio_ext.report.load import load_all
+    from mpiio_ext.report.output import check_target, write_whole
+
+    sets, peers = load_all(results)
+    comparison, inputs = _compared(baseline, sets, fail_below, as_json)
+    target = output if output is not None or as_json else _DEFAULT_OUTPUT
+    if target is not None:
+        from mpiio_ext.report.page import render
+
+        check_target(target, [*(item.path for item in sets), *(item.path for item in peers), *inputs])
+        page = render(sets, peers, title=title, comparison=comparison, limit=fail_below)
+        size = write_whole(target, page.text)
+        rows = sum(len(item.rows) for item in sets) + sum(len(item.results) for item in peers)
+        click.echo(f"{target}: {rows:,} rows, {size / 1e3:,.0f} kB", err=as_json)
+        if page.left_out:
+            click.echo(f"mpiio-ext: left out, to keep the page below 1 MB: {page.left_out}", err=True)
+    if comparison is None:
+        return 0
+    if as_json:
+        click.echo(json.dumps(plain(comparison, fail_below), indent=1))
+    else:
+        words = ("faster", "within noise", "slower", "not judged")
+        click.echo(f"{len(comparison.matches):,} rows compared: "
+                   + ", ".join(f"{comparison.count(word):,} {word}" for word in words))
+    for item in comparison.warned:
+        named = ", ".join(difference.what for difference in item.differences)
+        click.echo(f"mpiio-ext: {item.old_name} and {item.new_name} differ in: {named}", err=True)
+    return 0 if fail_below is None else _verdict(comparison, fail_below)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("results", nargs=-1, required=True, type=_PATH, metavar="RESULTS...")
+@click.option("-o", "--output", type=_PATH, metavar="FILE",
+              help="The page.  [default: report.html; none with --json]")
+@click.option("--baseline", multiple=True, type=_PATH, metavar="OTHER",
+              help="Compare with these results, row by row; may be repeated.")
+@click.option("--title", default="I/O benchmark of mpiio_ext", show_default=True, help="Heading of the page.")
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON; the page is made only with -o.")
+@click.option("--fail-below", type=click.FloatRange(min=0, min_open=True), metavar="R",
+              help="Exit with 1 when a row's bandwidth, new over old, lies below R beyond noise.")
+def report(
+    results: tuple[Path, ...], output: Path | None, baseline: tuple[Path, ...], title: str, as_json: bool,
+    fail_below: float | None,
+) -> None:
+    """Make one self-contained HTML page of results of the bench.
+
+    RESULTS are folders that the bench wrote, their results.json, or files of `bench compare --json`.
+
+    \b
+      mpiio-ext report bench-results/2026-01-02T03-04-05 -o report.html
+      mpiio-ext report new --baseline old --fail-below 0.9
+
+    Exit status: 0 done, 1 a row fell below --fail-below, 2 results or output that cannot be used.
+    """  # noqa: D301  (click wants the backspace character itself)
+    from mpiio_ext.report.errors import EXIT_USAGE, ReportError
+
+    try:
+        status = _make(results, output, baseline, title, as_json, fail_below)
+    except ReportError as error:
+        click.echo(f"mpiio-ext: {error}", err=True)
+        status = EXIT_USAGE
+    raise SystemExit(status)

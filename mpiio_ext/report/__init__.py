@@ -1,0 +1,22 @@
+"""The report: results of the bench as one HTML file that needs nothing else, and two sets of results compared.
+
+``mpiio-ext report RESULTS... -o report.html`` makes it; docs/report.md explains what it shows.
+
+Layers, each of which imports only those above it:
+
+==================  ==================================================================================================
+`errors`            the one error, a line for people
+`rows`              one measured row over its repetitions: medians and spreads
+`load`              files of results, checked field by field
+`words`             numbers and rows in words
+`environment`       where the numbers come from, and in what two environments differ
+`reproduce`         the command that measures a row again
+`verdict`           what all rows together say
+`baseline`          two sets of results, row by row
+`charts`            where marks lie in a drawing, in percent of its width
+`page`              the model of the page, and its HTML
+`output`            a file that is there whole or not at all
+==================  ==================================================================================================
+
+Importing this package imports neither MPI nor NumPy nor Matplotlib: the page is made in a fraction of a second.
+"""

@@ -1,0 +1,14 @@
+"""The report's error."""
+
+from __future__ import annotations
+
+from mpiio_ext.errors import MpiioExtError
+
+__all__ = ["EXIT_SLOWER", "EXIT_USAGE", "ReportError"]
+
+EXIT_SLOWER = 1
+EXIT_USAGE = 2
+
+
+class ReportError(MpiioExtError, ValueError):
+    """The report cannot be made; the message is one line: what, where, what to do."""

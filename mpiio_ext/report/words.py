@@ -1,0 +1,148 @@
+"""Numbers and rows in words.
+
+Bandwidths are in 10⁶ bytes a second, as the bench prints them; sizes of requests in powers of 1024, as stripes and
+buffers come. Three significant digits are enough for figures whose spread is percents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mpiio_ext.report.rows import Key, Measured, Spread
+
+__all__ = [
+    "DASH", "bandwidth", "bandwidth_spread", "binary_size", "case_title", "done_by_extension", "histogram_words",
+    "interface_title", "marks", "megabytes", "ratio", "ratio_spread", "row_title", "seconds",
+]
+
+DASH = "–"
+_INTERFACES = {"mpiio": "MPI-IO", "hdf5": "HDF5", "pnetcdf": "PnetCDF", "netcdf4": "netCDF4", "posix": "POSIX"}
+
+
+def bandwidth(value: float) -> str:
+    """Return 10⁶ bytes a second without their unit."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def _ends(low: str, high: str) -> str:
+    return low if low == high else f"{low}–{high}"
+
+
+def bandwidth_spread(spread: Spread) -> str:
+    """Return "smallest–largest"."""
+    return _ends(bandwidth(spread.low), bandwidth(spread.high))
+
+
+def ratio(value: float) -> str:
+    """Return a ratio with two decimals, or three digits where it is large."""
+    return f"{value:.2f}" if value < 100 else f"{value:,.0f}"
+
+
+def ratio_spread(spread: Spread) -> str:
+    """Return "smallest–largest"."""
+    return _ends(ratio(spread.low), ratio(spread.high))
+
+
+def seconds(value: float) -> str:
+    """Return a time with its unit, in three digits."""
+    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
+        if value * factor >= 0.9995 or unit == "µs":
+            return f"{value * factor:.3g} {unit}" if value * factor < 999.5 else f"{value * factor:,.0f} {unit}"
+    raise AssertionError
+
+
+def binary_size(value: float) -> str:
+    """Return bytes in powers of 1024."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if value < 1024 or unit == "TiB":
+            return f"{value:.3g} {unit}" if value < 999.5 else f"{value:,.0f} {unit}"
+        value /= 1024
+    raise AssertionError
+
+
+def megabytes(value: float) -> str:
+    """Return bytes in 10⁶ bytes."""
+    return f"{value / 1e6:,.1f} MB"
+
+
+def interface_title(name: str) -> str:
+    """Return the name of an interface as people write it."""
+    return _INTERFACES.get(name, name)
+
+
+def case_title(label: str, key: Key) -> str:
+    """Return workload, interface, phase and operation."""
+    return f"{label} [{interface_title(key.interface)}], {f'{key.phase}, ' if key.phase else ''}{key.operation}"
+
+
+def row_title(row: Measured) -> str:
+    """Return workload, interface, phase, operation and method."""
+    return f"{case_title(row.last.label, row.key)}, {row.key.strategy}"
+
+
+def marks(row: Measured) -> str:
+    """Return the footnote marks of a row: the same as those of the bench's table."""
+    passed_all = not row.native and row.taken_over is False
+    return ("*" if row.scaled else "") + ("°" if row.gaps_written else "") + ("!" if passed_all else "")
+
+
+def _plural(count: int, one: str, many: str | None = None) -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def _calls(row: Measured) -> str:
+    passed = row.passed_on or 0
+    if row.taken_over is None:
+        return ""
+    if not row.taken_over:
+        return "passed every call on to the MPI library" if passed else "no data access reached it"
+    done = []
+    if row.collectives:
+        done.append(_plural(row.collectives, "collective call"))
+    if row.independents:
+        done.append(_plural(row.independents, "access by a single rank", "accesses by single ranks"))
+    rest = f", passed on {passed:,}" if passed else ""
+    return f"carried out {' and '.join(done)}{rest}"
+
+
+def _requests(row: Measured) -> str:
+    if row.requests is None:
+        return ""
+    about = "~" if row.last.requests_source == "kernel" else ""
+    what = "system call" if about else "request"
+    mean = row.request_mean_bytes
+    size = f" of {binary_size(mean)} on average" if mean is not None else ""
+    return f"{about}{_plural(row.requests, what)}{size}"
+
+
+def done_by_extension(row: Measured) -> str:
+    """Return in words what was done for this row, and why: method, reason, calls, rounds, requests, messages."""
+    if row.native:
+        return "; ".join(part for part in ("the MPI library alone", _requests(row)) if part)
+    parts = [_calls(row)]
+    if row.last.partition:
+        parts.append(f"file domains: {row.last.partition}")
+    if row.last.reason:
+        parts.append(row.last.reason)
+    if row.rounds:
+        parts.append(f"{_plural(row.rounds, 'round')} of the busiest aggregator")
+    parts.append(_requests(row))
+    if row.messages:
+        size = f" of {binary_size(row.message_bytes / row.messages)} on average" if row.message_bytes else ""
+        parts.append(f"{_plural(row.messages, 'message')} between nodes{size}")
+    return "; ".join(part for part in parts if part)
+
+
+def histogram_words(counts: Sequence[int], most: int = 0) -> str:
+    """Return "count × from size" of the buckets that are not empty, smallest size first.
+
+    Parameters
+    ----------
+    counts : bucket k counts requests of [2^k, 2^(k+1)) bytes, and is named 2^k.
+    most : buckets to name, the fullest first; 0 = all.
+    """
+    filled = [(count, k) for k, count in enumerate(counts) if count]
+    chosen = sorted(filled, reverse=True)[:most] if most else filled
+    named = sorted(chosen, key=lambda item: item[1])
+    text = ", ".join(f"{count:,} × {binary_size(2**k)}" for count, k in named)
+    return text + (" and others" if len(named) < len(filled) else "")

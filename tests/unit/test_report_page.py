@@ -1,0 +1,368 @@
+"""The page of `mpiio-ext report`: well-formed, self-contained, small, and true to its input."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import statistics
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mpiio_ext.bench.options import command as bench_command
+from mpiio_ext.bench.results import Absent, Row, summarize, with_ratios, write_results
+from mpiio_ext.report.baseline import compare
+from mpiio_ext.report.load import load, load_all
+from mpiio_ext.report.page import LIMIT_BYTES, render
+from mpiio_ext.report.reproduce import command
+from mpiio_ext.report.rows import Spread, measure
+from mpiio_ext.report.verdict import judge, sentences, tally
+from mpiio_ext.report.words import bandwidth, done_by_extension, histogram_words, ratio, row_title
+from support import report_results as results
+from support.html_page import Page
+
+
+def page_of(
+    *documents: dict, folder: Path, title: str = "title", baseline: dict | None = None, **more
+) -> tuple[Page, str]:
+    paths = [results.write(folder / f"set{k}" / "results.json", document) for k, document in enumerate(documents)]
+    sets, peers = load_all(paths)
+    old = load_all([results.write(folder / "old" / "results.json", baseline)])[0] if baseline else []
+    html = render(sets, peers, title=title, comparison=compare(old, sets) if old else None, **more).text
+    return Page(html), html
+
+
+def small_document(**more) -> dict:
+    runs = [results.run(strategy, operation, repetition, 100.0 * factor * (1 + repetition / 10),
+                        ratio_to_native=factor)
+            for strategy, factor in (("native", 1.0), ("native_tuned", 0.9), ("auto", 4.0), ("even", 0.5))
+            for operation in ("write", "read") for repetition in range(3)]
+    return results.document(runs, **more)
+
+
+# ---- form ----
+
+
+@pytest.mark.parametrize("documents, baseline", [
+    ((small_document(),), None),
+    ((small_document(), small_document(schema=2)), None),
+    ((results.large_document(kernels=5, repetitions=2),), None),
+    ((results.COMPARE,), None),
+    ((small_document(), results.COMPARE), small_document()),
+    ((results.document([results.run("auto")]),), None),
+    ((results.document([results.run("native", environment={})], environment={}, configuration={}),), None),
+])
+def test_page_is_well_formed_and_needs_nothing_else(documents, baseline, tmp_path):
+    page, html = page_of(*documents, folder=tmp_path, baseline=baseline)
+    assert page.problems == []
+    assert html.startswith("<!DOCTYPE html>")
+    assert page.elements["script"] == page.elements["style"] == page.elements["h1"] == 1
+    assert not {"img", "link", "iframe", "object", "embed"} & set(page.elements)
+
+
+def test_thirty_kernels_under_eight_methods_stay_below_a_megabyte(tmp_path):
+    document = results.large_document(kernels=30, repetitions=5)
+    assert len(document["runs"]) == 30 * 8 * 2 * 5
+    page, html = page_of(document, folder=tmp_path)
+    assert page.problems == []
+    assert len(html.encode()) < LIMIT_BYTES <= 1e6
+    assert "Left out" not in html
+    assert len(page.of_class("speed")) == 60
+    assert sum(len(rows) - 1 for rows in page.of_class("speed")) == 480
+
+
+@pytest.mark.parametrize("kernels, left_out, speeds, explained", [
+    (36, "drawings of request sizes", 8, 8),
+    (62, "drawings of request sizes; times and explanations of methods other than native and auto", 8, 2),
+    (90, "drawings of request sizes; times and explanations of methods other than native and auto; bandwidths of "
+         "methods other than native and auto", 2, 2),
+])
+def test_a_page_that_would_be_larger_leaves_details_out_and_says_so(kernels, left_out, speeds, explained, tmp_path):
+    document = results.large_document(kernels=kernels, repetitions=2)
+    sets, _ = load_all([results.write(tmp_path / "results.json", document)])
+    made = render(sets, [], title="t")
+    page = Page(made.text)
+    assert page.problems == []
+    assert len(made.text.encode()) <= LIMIT_BYTES
+    assert made.left_out == left_out
+    assert left_out in page.text
+    assert {len(rows) - 1 for rows in page.of_class("speed")} == {speeds}
+    assert {len(rows) for rows in page.of_class("did")} == {explained}
+    (matrix,) = page.of_class("matrix")
+    assert sum(len(cells) - 1 for cells in matrix[1:] if len(cells) > 1) == kernels * 2 * 7
+
+
+def test_phone_print_and_dark(tmp_path):
+    _, html = page_of(small_document(), folder=tmp_path)
+    assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in html
+    style = html.split("<style>")[1].split("</style>")[0]
+    assert style.count("{") == style.count("}")
+    for rule in ("@media print", "print-color-adjust: exact", "details::details-content", "prefers-color-scheme: dark",
+                 "@media (max-width", "overflow-x: auto"):
+        assert rule in style
+    script = html.split("<script>")[1].split("</script>")[0]
+    assert "beforeprint" in script
+
+
+# ---- values ----
+
+
+def bench_rows() -> list[Row]:
+    out = []
+    for k, run in enumerate(results.large_document(kernels=6, repetitions=3)["runs"]):
+        record = run | {"order": k, "ratio_to_native": None, "ratio_to_best_native": None}
+        record["request_size_log2"] = tuple(record["request_size_log2"]) if record["request_size_log2"] else None
+        out.append(Row(**record))
+    return with_ratios(out)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory) -> tuple[list[Row], Path]:
+    """Rows that the bench itself wrote."""
+    folder = tmp_path_factory.mktemp("bench")
+    rows = bench_rows()
+    write_results(folder, environment=results.ENVIRONMENT, configuration=results.CONFIGURATION, rows=rows,
+                  absent=[Absent(what="HDF5 of s3d", reason="serial h5py")], failure=None)
+    return rows, folder
+
+
+def test_rows_are_those_of_the_benchs_own_summary(written):
+    rows, folder = written
+    read, summaries = load(folder).rows, summarize(rows)
+    assert len(read) == len(summaries) > 90
+    for row, summary in zip(read, summaries, strict=True):
+        assert (row.key.variant, row.key.interface, row.key.strategy, row.key.phase, row.key.operation) == (
+            summary.variant, summary.interface, summary.strategy, summary.phase, summary.operation)
+        assert row.bandwidth == Spread(summary.bandwidth_median_mb_per_s, summary.bandwidth_min_mb_per_s,
+                                       summary.bandwidth_max_mb_per_s, summary.repetitions)
+        assert row.ratio == Spread(summary.ratio_to_native, summary.ratio_to_native_min, summary.ratio_to_native_max,
+                                   summary.repetitions)
+        assert row.ratio_best.median == summary.ratio_to_best_native
+        for count in ("rounds", "requests", "request_bytes"):
+            assert getattr(row, count) == getattr(summary, count)
+        assert (row.last.partition, row.last.reason, row.scaled, row.gaps_written, row.compared) == (
+            summary.partition, summary.reason, summary.scaled, summary.gaps_written, summary.compared)
+        assert row.last.request_size_log2 == summary.request_size_log2
+        for phase in ("open", "view", "data", "close", "plan", "exchange", "io", "wait", "independent"):
+            assert row.seconds.get(phase) == getattr(summary, f"{phase}_median_s")
+
+
+def test_tables_hold_the_input(written):
+    rows, folder = written
+    sets, _ = load_all([folder])
+    page = Page(render(sets, [], title="t").text)
+    assert page.problems == []
+    summaries = summarize(rows)
+    methods = list(dict.fromkeys(row.strategy for row in summaries))
+    by_place: dict[tuple, dict] = {}
+    for row in summaries:
+        by_place.setdefault((row.variant, row.interface, row.phase, row.operation), {})[row.strategy] = row
+
+    (matrix,) = page.of_class("matrix")
+    lines = [cells for cells in matrix[1:] if len(cells) > 1]
+    assert matrix[0][1:] == methods[1:]
+    assert len(lines) == len(by_place)
+    for cells, group in zip(lines, by_place.values(), strict=True):
+        for method, cell in zip(methods[1:], cells[1:], strict=True):
+            row = group[method]
+            low, high = ratio(row.ratio_to_native_min), ratio(row.ratio_to_native_max)
+            symbol = "▲" if row.ratio_to_native_min > 1 else "≈" if row.ratio_to_native_max >= 1 else "▼"
+            assert cell == f"{symbol} {ratio(row.ratio_to_native)} {low}–{high}"
+
+    speeds = page.of_class("speed")
+    assert len(speeds) == len(by_place)
+    for table, group in zip(speeds, by_place.values(), strict=True):
+        for cells, row in zip(table[1:], group.values(), strict=True):
+            assert cells[0] == row.strategy
+            assert cells[1].split()[0] == bandwidth(row.bandwidth_median_mb_per_s)
+            assert ratio(row.ratio_to_native) in cells[3]
+
+
+def test_what_was_not_run_and_what_failed_is_told(tmp_path):
+    page, _ = page_of(small_document(absent=[{"what": "HDF5 variants", "reason": "serial h5py"}],
+                                     failure="wrong data at offset 17"), folder=tmp_path)
+    assert "HDF5 variants: serial h5py" in page.text
+    assert "wrong data at offset 17" in page.text
+
+
+def test_footnotes_are_those_in_use(tmp_path):
+    page, html = page_of(small_document(), folder=tmp_path)
+    notes = html.split('<ul class="notes">')[1].split("</ul>")[0]
+    assert [mark in notes for mark in ("<b>~", "<b>*", "<b>°", "<b>!")] == [True, False, False, False]
+    runs = [results.run("native", scaled=True, gaps_written=True, requests_source="", ratio_to_native=1.0),
+            results.run("even", collectives_taken_over=0, native_calls=4, ratio_to_native=1.5)]
+    page, html = page_of(results.document(runs), folder=tmp_path)
+    notes = html.split('<ul class="notes">')[1].split("</ul>")[0]
+    assert [mark in notes for mark in ("<b>~", "<b>*", "<b>°", "<b>!")] == [False, True, True, True]
+    (matrix,) = page.of_class("matrix")
+    assert matrix[2] == ["write*°", "▲ 1.50!"]
+    assert "passed every call on to the MPI library" in page.text
+
+
+def test_peers_of_compare(tmp_path):
+    page, _ = page_of(results.COMPARE, folder=tmp_path)
+    (matrix,) = page.of_class("matrix")
+    assert matrix[0] == ["pattern", "OMPIO", "mpiio_ext", "raw pwrite/pread", "÷ native", "÷ raw"]
+    assert matrix[1] == ["inter64 write", "111* 100–120", "3,457 3,333–3,500", "4,000", "31.03", "0.86"]
+    assert matrix[2] == ["inter8 read", "–", "999", "–", "–", "–"]
+    assert "OMPIO: took more than 20 s" in page.text
+
+
+def test_comparison_table(tmp_path):
+    new = small_document()
+    for run in new["runs"]:
+        if run["strategy"] == "auto":
+            run["bandwidth_mb_per_s"] *= 0.5
+    page, html = page_of(new, folder=tmp_path, baseline=small_document(), limit=0.9)
+    write_table = page.of_class("speed")[0]
+    assert write_table[3] == ["auto", "440 400–480", "220 200–240", "0.50 0.42–0.60", "", "✖ ▼ slower", "4.00 → 4.00"]
+    assert [row[5] for row in write_table[1:]] == ["≈ within noise", "≈ within noise", "✖ ▼ slower", "≈ within noise"]
+    assert "the other way round" in html
+
+
+# ---- escaping ----
+
+
+HOSTILE = "<script>alert(1)</script>\"'&amp;<img src=http://x onerror=y></style></details>\ud800"
+
+
+def test_nothing_from_the_results_becomes_markup(tmp_path):
+    names = ("workload", "variant", "label", "interface", "operation", "phase", "partition", "reason", "compared")
+    run = results.run("auto", ratio_to_native=2.0, **dict.fromkeys(names, HOSTILE))
+    other = run | {"strategy": HOSTILE}
+    document = results.document(
+        [run, other], schema=2, failure=HOSTILE, absent=[{"what": HOSTILE, "reason": HOSTILE}],
+        environment={HOSTILE: HOSTILE, "mpi_library": HOSTILE, "variables": {HOSTILE: HOSTILE}, "path": HOSTILE,
+                     "versions": {HOSTILE: HOSTILE}, "hosts": [HOSTILE]},
+        configuration={"sizes": {HOSTILE: HOSTILE}, "strategies": {HOSTILE: {HOSTILE: HOSTILE}},
+                       "hints": {HOSTILE: HOSTILE}, "workloads": {HOSTILE: {HOSTILE: HOSTILE}}},
+    )
+    peers = json.loads(json.dumps(results.COMPARE))
+    peers["peers"]["ompio"] = HOSTILE
+    peers["results"][0]["pattern"] = HOSTILE
+    page, html = page_of(document, peers, folder=tmp_path, title=HOSTILE, baseline=document)
+    assert page.problems == []
+    assert page.elements["script"] == 1
+    assert "img" not in page.elements
+    assert "<script>alert" not in html
+    assert page.text.count("<script>alert(1)</script>") > 20
+    assert HOSTILE.split("<")[1] not in page.raw
+
+
+# ---- reproducing ----
+
+
+def words_of(row_runs: list[dict], **configuration) -> list[str]:
+    (row,) = measure([load_run(run) for run in row_runs])
+    return shlex.split(command(results.ENVIRONMENT, results.CONFIGURATION | configuration, row))
+
+
+def load_run(record: dict):
+    from mpiio_ext.report.load import _Checker
+
+    return _Checker(Path("x")).run("runs[0]", record)
+
+
+def test_command_of_a_pattern_is_one_that_the_bench_understands():
+    words = words_of([results.run("group_cyclic+cb_nodes=2")])
+    start = words.index("mpirun")
+    assert words[:start] == ["MPIOX_RANKS_PER_NODE=2", "OMPI_MCA_io=romio321"]
+    assert words[start:start + 6] == ["mpirun", "-n", "4", "python", "-m", "mpiio_ext.bench"]
+    options = bench_command.main(args=words[start + 6:], standalone_mode=False)
+    assert options.workloads == ("interleaved",)
+    assert options.sizes.file_bytes == 8388608
+    assert options.sizes.blocks_bytes == (512,)
+    assert options.interfaces == ("mpiio",)
+    assert [strategy.name for strategy in options.strategies] == ["native", "group_cyclic+cb_nodes=2"]
+    assert options.hints == {"cb_nodes": "2"}
+    assert str(options.path) == "/scratch/with space"
+
+
+@pytest.mark.parametrize("workload, option, value", [
+    ("contiguous", "transfer_bytes", 4096), ("tiles2d", "ghost", 7), ("btio", "steps", 3), ("random", "seed", 9),
+    ("random", "piece_bytes", 77),
+])
+def test_sizes_on_which_a_pattern_depends_are_in_its_command(workload, option, value):
+    sizes = results.CONFIGURATION["sizes"] | {option: value}
+    words = words_of([results.run("auto", workload=workload, variant=workload)], sizes=sizes, repetitions=5,
+                     native_limit_s=0.5)
+    options = bench_command.main(args=words[words.index("mpiio_ext.bench") + 1:], standalone_mode=False)
+    assert getattr(options.sizes, option) == value
+    assert options.repetitions == 5
+    assert options.native_limit_s == 0.5
+
+
+def test_command_of_a_kernel():
+    words = words_of([results.run("even", kind="kernel", workload="flash", variant="flash", interface="pnetcdf")])
+    tail = words[words.index("mpiio_ext.bench") + 1:]
+    assert tail[:8] == ["--kernel", "flash", "--scale", "0.25", "-i", "pnetcdf", "-m", "native,even"]
+    words = words_of([results.run("native", kind="kernel", workload="bt", variant="bt")])
+    tail = words[words.index("mpiio_ext.bench") + 1:]
+    assert tail[:8] == ["--kernel", "bt", "--class", "A", "-i", "mpiio", "-m", "native"]
+
+
+# ---- words and verdict ----
+
+
+def test_words_of_what_was_done():
+    (row,) = measure([load_run(results.run("even", messages=10, message_bytes=20480))])
+    assert done_by_extension(row) == (
+        "carried out 4 collective calls; file domains: even; two-phase: pieces are small or interleave; 8 rounds of "
+        "the busiest aggregator; 16 requests of 488 KiB on average; 10 messages between nodes of 2 KiB on average"
+    )
+    (row,) = measure([load_run(results.run("auto", collectives_taken_over=0, independents_taken_over=1, native_calls=2,
+                                           requests=None, rounds=0, partition="", reason=""))])
+    assert done_by_extension(row) == "carried out 1 access by a single rank, passed on 2"
+    (row,) = measure([load_run(results.run("native"))])
+    assert done_by_extension(row) == "the MPI library alone; ~16 system calls of 488 KiB on average"
+
+
+def test_words_of_a_histogram():
+    counts = [0] * 48
+    counts[0], counts[12], counts[20] = 1, 2000, 30
+    assert histogram_words(counts) == "1 × 1 B, 2,000 × 4 KiB, 30 × 1 MiB"
+    assert histogram_words(counts, most=2) == "2,000 × 4 KiB, 30 × 1 MiB and others"
+    assert histogram_words([0] * 48) == ""
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.tuples(st.sampled_from(["native", "auto", "even"]), st.sampled_from([True, False, None]),
+                          st.lists(st.floats(0.01, 100), min_size=1, max_size=4)), max_size=12))
+def test_tally_counts_what_it_says(cases):
+    runs = [load_run(results.run(strategy, repetition=k, variant=f"v{number}", noncontiguous=noncontiguous,
+                                 ratio_to_native=value))
+            for number, (strategy, noncontiguous, ratios) in enumerate(cases) for k, value in enumerate(ratios)]
+    found = {item.title: item for item in tally(measure(runs))}
+    ours = [case for case in cases if case[0] != "native"]
+    default = [case for case in ours if case[0] == "auto"]
+    assert len(found) == bool(default) + (len(default) < len(ours))
+    for title, chosen in (("auto, the default method", default), ("every method of the extension", ours)):
+        if title not in found:
+            continue
+        item = found[title]
+        assert item.rows == len(chosen)
+        assert item.reached == sum(any(value >= 1 for value in ratios) for _, _, ratios in chosen)
+        assert item.beyond == sum(all(value > 1 for value in ratios) for _, _, ratios in chosen)
+        medians = [statistics.median(ratios) for _, noncontiguous, ratios in chosen if noncontiguous]
+        assert item.noncontiguous == len(medians)
+        assert item.noncontiguous_median == (statistics.median(medians) if medians else None)
+        assert item.noncontiguous_at_goal == sum(value >= 1.3 for value in medians)
+        assert item.worst.ratio.median == min(statistics.median(ratios) for _, _, ratios in chosen)
+        assert f"{item.reached:,} of {item.rows:,} rows" in sentences(item)[0]
+        assert any(row_title(item.worst) in line for line in sentences(item))
+
+
+@pytest.mark.parametrize("figures, word", [([1.1, 2.0], "faster"), ([0.9, 1.1], "level"), ([1.0, 1.0], "level"),
+                                           ([0.5, 0.99], "slower"), ([0.5, 1.0], "level")])
+def test_judgment_against_native(figures, word):
+    assert judge(Spread.of(figures)) == word
+
+
+def test_noncontiguous_of_old_results_is_known_from_the_pattern(tmp_path):
+    runs = [results.run("auto", workload="contiguous", variant="contiguous"), results.run("auto")]
+    path = results.write(tmp_path / "results.json", results.document(runs, schema=1))
+    assert [row.last.noncontiguous for row in load(path).rows] == [False, True]
+    path = results.write(tmp_path / "results.json", results.document(runs, schema=2))
+    assert [row.last.noncontiguous for row in load(path).rows] == [None, None]
