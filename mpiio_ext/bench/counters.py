@@ -71,8 +71,8 @@ def with_counters(row: Row, counted: Sequence[dict[str, Any] | None], kernel: Se
                 request_size_log2=tuple(
                     sum(counts) for counts in zip(*(item["request_size_log2"] for item in statistics), strict=True)
                 ),
-                partition=str(statistics[0]["partition"]),
-                reason=str(statistics[0]["reason"]),
+                partition=str(statistics[0]["partition"]) if collectives else "",
+                reason=str(statistics[0]["reason"]) if collectives else "independent accesses only",
             )
     if all(before is not None and after is not None for before, after in kernel):
         def moved(name: str) -> int:

@@ -119,12 +119,12 @@ def test_ranks_agree_on_collectives(name: str) -> None:
     for kernel, interface in variants(name):
         files = kernel.files()
         for phase in kernel.phases():
-            sequences = []
+            sequences, users = [], dict[int, int]()
             for rank in range(kernel.active):
                 steps = list(kernel.steps(phase.name, rank, interface))
                 for step in steps:
-                    if hasattr(step, "file"):
-                        assert files[step.file].owner in (None, rank), (kernel, rank, step)
+                    if hasattr(step, "file") and files[step.file].owner is not None:
+                        assert users.setdefault(step.file, rank) == rank, (kernel, rank, step)
                 sequences.append([
                     shape(step) for step in steps
                     if collective(step) and (not hasattr(step, "file") or files[step.file].owner is None)

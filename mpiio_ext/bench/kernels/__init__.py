@@ -5,14 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mpiio_ext.bench.kernels.coll_perf import CollPerf
+from mpiio_ext.bench.kernels.flash import Flash
+from mpiio_ext.bench.kernels.hacc import Hacc, HaccShared
+from mpiio_ext.bench.kernels.ior import IorFilePerProcess, IorHard, IorRandom, IorShared
+from mpiio_ext.bench.kernels.ipic3d import Ipic3d
+from mpiio_ext.bench.kernels.madbench import Madbench
+from mpiio_ext.bench.kernels.mpi_io_test import MpiIoTestNToN, MpiIoTestSegmented, MpiIoTestStrided
+from mpiio_ext.bench.kernels.nas_btio import NasBtio, NasBtioSimple
 from mpiio_ext.bench.kernels.program import Kernel
+from mpiio_ext.bench.kernels.s3asim import S3aSim, S3aSimCollective
+from mpiio_ext.bench.kernels.s3d import S3d
 from mpiio_ext.bench.kernels.vpic import BdCats, Vpic
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["REGISTRY", "Kernel", "create"]
 
 #: Kernel name -> class, in the order in which the bench runs them.
-REGISTRY: dict[str, type[Kernel]] = {kernel.name: kernel for kernel in (Vpic, BdCats)}
+REGISTRY: dict[str, type[Kernel]] = {
+    kernel.name: kernel
+    for kernel in (
+        IorShared, IorFilePerProcess, IorHard, IorRandom,
+        MpiIoTestStrided, MpiIoTestSegmented, MpiIoTestNToN,
+        CollPerf,
+        Vpic, BdCats,
+        Hacc, HaccShared,
+        S3aSim, S3aSimCollective,
+        S3d, Flash, NasBtio, NasBtioSimple, Madbench, Ipic3d,
+    )
+}
 
 
 def create(

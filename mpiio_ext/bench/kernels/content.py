@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from mpiio_ext.bench.kernels.layout import FileLayout, Slab, Variable, address_of
-from mpiio_ext.bench.kernels.program import Access, Kernel
+from mpiio_ext.bench.kernels.program import Access, Kernel, box_part
 from mpiio_ext.bench.pattern import POISON, Bytes, Offsets, fill_pieces, fill_range, salt_of_run
 from mpiio_ext.bench.shapes import coalesce
 
@@ -76,20 +76,27 @@ class Content:
 
     def memory(self, access: Access) -> Bytes:
         """Return the memory before a write or after a read: the data in place, poison in every guard cell."""
+        if access.boxes is None:
+            return self.packed(access)
+        memory = self.poison(access)
+        self.place(access, memory)
+        return memory
+
+    def place(self, access: Access, memory: Bytes) -> None:
+        """Put the data of an access into its places in the memory."""
         packed = self.packed(access)
         if access.boxes is None:
-            return packed
-        variable = self.files[access.file].variable(access.variable)
-        memory = self.poison(access)
+            memory[:] = packed
+            return
+        dtype = self.files[access.file].variable(access.variable).dtype
+        data, elements = packed.view(dtype), memory.view(dtype)
         taken = begin = 0
-        for (_, count), (sizes, starts) in zip(access.slabs, access.boxes, strict=True):
-            box_bytes = math.prod(sizes) * variable.item_bytes
-            box = memory[begin : begin + box_bytes].view(variable.dtype).reshape(sizes)
-            part_bytes = math.prod(count) * variable.item_bytes
-            inner = tuple(slice(s, s + c) for s, c in zip(starts, _padded(count, len(sizes)), strict=True))
-            box[inner] = packed[taken : taken + part_bytes].view(variable.dtype).reshape(_padded(count, len(sizes)))
-            begin, taken = begin + box_bytes, taken + part_bytes
-        return memory
+        for (_, count), box in zip(access.slabs, access.boxes, strict=True):
+            sizes, starts, counts = box_part(box, count)
+            array = elements[begin : begin + math.prod(sizes)].reshape(sizes)
+            part = data[taken : taken + math.prod(count)].reshape(counts)
+            array[tuple(slice(s, s + c) for s, c in zip(starts, counts, strict=True))] = part
+            begin, taken = begin + math.prod(sizes), taken + part.size
 
     def poison(self, access: Access) -> Bytes:
         """Return the memory before a read: not one byte is what the read must bring."""
@@ -102,13 +109,3 @@ class Content:
         fill_range(out, self._address(file, variable.name) + begin)
         out ^= np.uint8(self.salt(version))
         return out
-
-
-def _padded(count: tuple[int, ...], dimensions: int) -> tuple[int, ...]:
-    """Return the count of a slab in a box of fewer or more dimensions: leading ones of extent 1 come and go."""
-    if len(count) <= dimensions:
-        return (1,) * (dimensions - len(count)) + count
-    dropped = count[: len(count) - dimensions]
-    if math.prod(dropped) != 1:
-        raise ValueError(f"a slab of {count} elements does not fit a box of {dimensions} dimensions")
-    return count[len(count) - dimensions :]

@@ -56,7 +56,7 @@ class FileLayout:
     ----------
     name : file name without folder and without the suffix of the format
     variables : what it holds; all of it is written by the end of the kernel
-    owner : the one rank that uses the file, or None when all ranks share it
+    owner : None when all ranks share the file, else the rank that writes it; in a phase one rank alone uses it
     """
 
     name: str

@@ -40,15 +40,8 @@ class PhaseTimes:
     close_s: float
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class _Move:
-    """An access with its memory."""
-
-    request: Request
-
-
 #: A step with what it needs: an access has its memory.
-_Prepared = Open | _Move | Wait | Sync | Barrier | Close
+_Prepared = Open | Request | Wait | Sync | Barrier | Close
 
 
 class Player:
@@ -72,6 +65,7 @@ class Player:
         self._open: dict[int, OpenFile] = {}
         self._times = {"open": 0.0, "define": 0.0, "data": 0.0, "close": 0.0}
         self._first_error: Exception | None = None
+        self._shared: dict[str, Bytes] = {}
 
     def phase(self, phase: Phase) -> tuple[PhaseTimes, int, str | None]:
         """Play a phase on all ranks.
@@ -88,7 +82,9 @@ class Player:
             A step failed on some rank; raised on all.
         """
         steps = list(self._kernel.steps(phase.name, self._comm.rank, self._store.name))
+        self._shared = {}
         prepared = [self._prepare(step) for step in steps]
+        self._store.arrange(self._comm, [item for item in prepared if isinstance(item, (Open, Request))])
         self._times = dict.fromkeys(self._times, 0.0)
         self._first_error = None
         self._comm.Barrier()
@@ -96,7 +92,7 @@ class Player:
         for item in prepared:
             self._do(item)
         end = time.perf_counter()
-        moved = sum(self._size(item.request) for item in prepared if isinstance(item, _Move))
+        moved = sum(self._size(item) for item in prepared if isinstance(item, Request))
         gathered = self._comm.allgather(((platform.node(), begin, end), dict(self._times), moved))
         error = self._failure()
         if error is not None:
@@ -119,9 +115,20 @@ class Player:
     def _prepare(self, step: Step) -> _Prepared:
         if not isinstance(step, Access):
             return step
-        variable = self._content.files[step.file].variable(step.variable)
-        memory = self._content.memory(step) if step.write else self._content.poison(step)
-        return _Move(request=Request(access=step, variable=variable, memory=memory))
+        layout = self._content.files[step.file]
+        return Request(access=step, variable=layout.variable(step.variable), memory=self._memory(step),
+                       shared=layout.owner is None)
+
+    def _memory(self, access: Access) -> Bytes:
+        """Return the memory of an access before it: the data of a write, in its own array or in a common one."""
+        if not access.write:
+            return self._content.poison(access)
+        if not access.memory:
+            return self._content.memory(access)
+        if access.memory not in self._shared:
+            self._shared[access.memory] = self._content.poison(access)
+        self._content.place(access, self._shared[access.memory])
+        return self._shared[access.memory]
 
     def _do(self, item: _Prepared) -> None:
         begin = time.perf_counter()
@@ -163,15 +170,15 @@ class Player:
             raise
         self._open[step.file] = opened
 
-    def _use(self, item: _Move | Wait | Sync) -> None:
-        number = item.request.access.file if isinstance(item, _Move) else item.file
+    def _use(self, item: Request | Wait | Sync) -> None:
+        number = item.access.file if isinstance(item, Request) else item.file
         opened = self._open.get(number)
         if opened is None:
             if self._first_error is None:
                 raise LookupError(f"file {number} is used while it is not open")
             return
-        if isinstance(item, _Move):
-            opened.access(item.request)
+        if isinstance(item, Request):
+            opened.access(item)
         elif isinstance(item, Wait):
             opened.wait(collective=item.collective)
         else:
@@ -186,8 +193,8 @@ class Player:
 
     def _mismatch(self, prepared: Sequence[_Prepared]) -> str | None:
         for item in prepared:
-            if isinstance(item, _Move) and not item.request.access.write:
-                found = self._difference(item.request)
+            if isinstance(item, Request) and not item.access.write:
+                found = self._difference(item)
                 if found is not None:
                     return found
         return None

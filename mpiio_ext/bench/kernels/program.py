@@ -25,10 +25,32 @@ from mpiio_ext.errors import ArgumentError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Access", "Barrier", "Box", "Close", "Kernel", "Open", "Phase", "Step", "Sync", "Wait"]
+__all__ = ["Access", "Barrier", "Box", "Close", "Kernel", "Open", "Phase", "Step", "Sync", "Wait", "box_part"]
 
-#: (sizes, starts): an array in memory in which a slab is a rectangular part, e.g. inside its guard cells. In elements.
-Box = tuple[tuple[int, ...], tuple[int, ...]]
+_Index = tuple[int, ...]
+
+#: (sizes, starts), in elements: an array in memory in which a slab is a rectangular part, e.g. inside its guard cells.
+#: The part has the slab's extents, to which leading ones come and go; (sizes, starts, counts) names any others that
+#: hold as many elements, e.g. one of the variables of every cell.
+Box = tuple[_Index, _Index] | tuple[_Index, _Index, _Index]
+
+
+def box_part(box: Box, count: _Index) -> tuple[_Index, _Index, _Index]:
+    """Return (sizes, starts, counts) of the part of an array in memory that holds a slab of `count` elements.
+
+    Raises
+    ------
+    ValueError
+        Slab and part differ in their number of elements.
+    """
+    sizes, starts = box[0], box[1]
+    if len(box) == 3:
+        counts = box[2]
+    else:
+        counts = (1,) * (len(sizes) - len(count)) + count[max(0, len(count) - len(sizes)) :]
+    if math.prod(counts) != math.prod(count):
+        raise ValueError(f"a slab of {count} elements does not fit a part of {counts} in an array of {sizes}")
+    return sizes, starts, counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +76,8 @@ class Access:
     collective : all ranks that share the file call together
     nonblocking : begun here, completed by `Wait`
     version : which writing of this array's elements: 0 the first, 1 the next over it, …
+    memory : writes of a phase that name the same memory have one array between them, each in parts of its own;
+        "" = an array of its own
     """
 
     file: int
@@ -64,6 +88,7 @@ class Access:
     collective: bool = True
     nonblocking: bool = False
     version: int = 0
+    memory: str = ""
 
     @property
     def elements(self) -> int:
@@ -75,7 +100,7 @@ class Access:
         """Elements of the memory, guard cells included."""
         if self.boxes is None:
             return self.elements
-        return sum(math.prod(sizes) for sizes, _ in self.boxes)
+        return sum(math.prod(box[0]) for box in self.boxes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

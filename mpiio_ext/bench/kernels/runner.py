@@ -34,15 +34,26 @@ __all__ = ["KernelCase", "KernelRunner"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelCase:
-    """One kernel through one interface."""
+    """One kernel through one interface; `name` tells it from another one of the same kernel, "" = the kernel's own."""
 
     kernel: Kernel
     store: Store
+    name: str = ""
+
+    @property
+    def variant(self) -> str:
+        """Name of its rows."""
+        return self.name or self.kernel.key
+
+    @property
+    def title(self) -> str:
+        """For people, without the interface."""
+        return f"{self.kernel.label} ({self.name})" if self.name else self.kernel.label
 
     @property
     def label(self) -> str:
         """For people."""
-        return f"{self.kernel.label}, {self.store.title}"
+        return f"{self.title}, {self.store.title}"
 
     @property
     def bytes(self) -> int:
@@ -222,8 +233,8 @@ def _row(case: KernelCase, phase: Phase, strategy: Strategy, ranks: int, times: 
     kernel = case.kernel
     return Row(
         workload=kernel.name,
-        variant=kernel.key,
-        label=kernel.label,
+        variant=case.variant,
+        label=case.title,
         interface=case.store.name,
         strategy=strategy.name,
         operation=phase.operation,

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mpiio_ext.bench.kernels.layout import FileLayout, Variable
-from mpiio_ext.bench.kernels.program import Access
+from mpiio_ext.bench.kernels.program import Access, Open
 from mpiio_ext.bench.pattern import Bytes
 
 __all__ = ["OpenFile", "RawReader", "Reader", "Request", "Store", "Where"]
@@ -43,13 +43,23 @@ class Where:
     hints: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(slots=True, eq=False, kw_only=True)
 class Request:
-    """An access with its memory: the store reads from `memory` or fills it, and keeps it until a wait is done."""
+    """An access with its memory: the store reads from `memory` or fills it, and keeps it until a wait is done.
+
+    Attributes
+    ----------
+    access, variable : what is done, to which array
+    memory : the bytes
+    shared : other ranks have the file open too
+    arranged : what the store has decided in `Store.arrange`
+    """
 
     access: Access
     variable: Variable
     memory: Bytes
+    shared: bool = True
+    arranged: Any = None
 
 
 class OpenFile(ABC):
@@ -164,6 +174,12 @@ class Store(ABC):
     def path(self, folder: Path, layout: FileLayout) -> Path:
         """Return the file's path."""
         return folder / (layout.name + self.suffix)
+
+    def arrange(self, comm: Any, items: Sequence[Open | Request]) -> None:  # noqa: B027  (most decide nothing)
+        """Decide before the clock starts what ranks that share a file must decide alike; collective over `comm`.
+
+        `items` are the opens and accesses of a phase on this rank, in order.
+        """
 
     @abstractmethod
     def reader(self, path: Path, layout: FileLayout) -> Reader:

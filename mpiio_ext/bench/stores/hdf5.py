@@ -15,6 +15,7 @@ import numpy as np
 
 from mpiio_ext.bench.interfaces.hdf5 import Hdf5 as Hdf5Interface
 from mpiio_ext.bench.kernels.layout import FileLayout, Variable
+from mpiio_ext.bench.kernels.program import box_part
 from mpiio_ext.bench.pattern import Bytes
 from mpiio_ext.bench.stores.base import OpenFile, Reader, Request, Store, Where, tool_difference
 from mpiio_ext.bench.stores.memory import pack, unpack
@@ -107,8 +108,7 @@ def _memory_space(request: Request) -> Any:
         if access.elements == 0:
             space.select_none()
         return space
-    (sizes, starts), (_, count) = access.boxes[0], access.slabs[0]
-    counts = (1,) * (len(sizes) - len(count)) + count[max(0, len(count) - len(sizes)) :]
+    sizes, starts, counts = box_part(access.boxes[0], access.slabs[0][1])
     space = h5s.create_simple(sizes)
     space.select_hyperslab(starts, counts)
     return space

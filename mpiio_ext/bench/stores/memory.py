@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mpiio_ext.bench.kernels.program import box_part
 from mpiio_ext.bench.pattern import Bytes
 from mpiio_ext.bench.stores.base import Request
 
@@ -19,11 +20,11 @@ def boxed_parts(request: Request) -> Iterator[np.ndarray[Any, Any]]:
     access, variable = request.access, request.variable
     assert access.boxes is not None
     begin = 0
-    for (_, count), (sizes, starts) in zip(access.slabs, access.boxes, strict=True):
+    for (_, count), box in zip(access.slabs, access.boxes, strict=True):
+        sizes, starts, counts = box_part(box, count)
         end = begin + math.prod(sizes) * variable.item_bytes
-        box = request.memory[begin:end].view(variable.dtype).reshape(sizes)
-        counts = (1,) * (len(sizes) - len(count)) + count[max(0, len(count) - len(sizes)) :]
-        yield box[tuple(slice(s, s + c) for s, c in zip(starts, counts, strict=True))]
+        array = request.memory[begin:end].view(variable.dtype).reshape(sizes)
+        yield array[tuple(slice(s, s + c) for s, c in zip(starts, counts, strict=True))]
         begin = end
 
 

@@ -3,12 +3,15 @@
 A slab that is one run of the file is moved at an explicit offset under the default view. Anything else has a file
 view of subarrays (MPI_Type_create_subarray, several of them in an MPI_Type_create_struct) and, in memory with guard
 cells, a type of the same kind. An array whose first dimension counts time steps has one view of a step, and the step
-is the offset. A view is set when it differs from the one in force; setting it is part of the access.
+is the offset. Setting a view is collective: for a shared file all ranks have one as soon as one of them needs it, and
+all set theirs as soon as one has to change. Both are agreed before the clock starts; setting the view is part of the
+access.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,7 +19,7 @@ import numpy as np
 
 from mpiio_ext.bench.kernels.content import slab_pieces
 from mpiio_ext.bench.kernels.layout import FileLayout, Slab, Variable
-from mpiio_ext.bench.kernels.program import Box
+from mpiio_ext.bench.kernels.program import Box, Open, box_part
 from mpiio_ext.bench.stores.base import OpenFile, RawReader, Reader, Request, Store, Where
 
 __all__ = ["MpiIo", "info_of", "memory_type"]
@@ -35,8 +38,8 @@ def info_of(hints: dict[str, str]) -> Any:
 def _element(variable: Variable) -> Any:
     from mpi4py import MPI
 
-    kinds = {"u1": MPI.UNSIGNED_CHAR, "i2": MPI.SHORT, "i4": MPI.INT, "i8": MPI.LONG_LONG, "f4": MPI.FLOAT,
-             "f8": MPI.DOUBLE}
+    kinds = {"u1": MPI.UNSIGNED_CHAR, "i2": MPI.SHORT, "u2": MPI.UNSIGNED_SHORT, "i4": MPI.INT, "i8": MPI.LONG_LONG,
+             "f4": MPI.FLOAT, "f8": MPI.DOUBLE}
     return kinds[np.dtype(variable.dtype).str[1:]]
 
 
@@ -56,11 +59,53 @@ def _parts_type(element: Any, parts: list[tuple[tuple[int, ...], tuple[int, ...]
 def memory_type(variable: Variable, boxes: tuple[Box, ...], slabs: tuple[Slab, ...]) -> Any:
     """Return a committed datatype of the slabs inside their arrays with guard cells; the caller frees it."""
     parts, begin = [], 0
-    for (sizes, starts), (_, count) in zip(boxes, slabs, strict=True):
-        subsizes = (1,) * (len(sizes) - len(count)) + count[max(0, len(count) - len(sizes)) :]
+    for box, (_, count) in zip(boxes, slabs, strict=True):
+        sizes, starts, subsizes = box_part(box, count)
         parts.append((sizes, subsizes, starts, begin))
         begin += math.prod(sizes) * variable.item_bytes
     return _parts_type(_element(variable), parts)
+
+
+class _Plan:
+    """How an access goes through a view.
+
+    Attributes
+    ----------
+    pieces : it needs a view: more than one piece, or a step of an array of steps
+    offset_bytes : of the first piece in the array
+    key : (array, shape, slabs) of the view, without the steps; None = the default view
+    step : which step
+    set_view : the view is to be set before the access
+    """
+
+    __slots__ = ("key", "offset_bytes", "pieces", "set_view", "step")
+
+    def __init__(self, request: Request) -> None:
+        variable = request.variable
+        offsets, lengths = slab_pieces(variable.shape, request.access.slabs, variable.item_bytes)
+        self.pieces = lengths.size > 1 or variable.steps
+        self.offset_bytes = int(offsets[0]) if offsets.size else 0
+        self.key: Any = None
+        self.step, self.set_view = 0, False
+
+    def use_view(self, request: Request, wanted: bool) -> None:
+        """Choose the view."""
+        shape, slabs = request.variable.shape, request.access.slabs
+        if not wanted:
+            return
+        if request.variable.steps and slabs:
+            self.step = slabs[0][0][0]
+            shape, slabs = shape[1:], tuple((start[1:], count[1:]) for start, count in slabs)
+        self.key = (request.variable.name, shape, slabs)
+
+
+def _any_rank(comm: Any, mine: list[bool]) -> list[bool]:
+    """Return for each place whether any rank has True there; collective, lists of one length."""
+    from mpi4py import MPI
+
+    flags = np.array(mine, np.uint8)
+    comm.Allreduce(MPI.IN_PLACE, flags, op=MPI.MAX)
+    return [bool(flag) for flag in flags]
 
 
 class MpiIoFile(OpenFile):
@@ -71,7 +116,6 @@ class MpiIoFile(OpenFile):
         self._file: Any = None
         self._info = info_of(where.hints)
         self._types: dict[Any, Any] = {}
-        self._view: Any = None
         self._pending: list[Any] = []
 
     def open(self) -> None:
@@ -91,31 +135,22 @@ class MpiIoFile(OpenFile):
             self._types[key] = make()
         return self._types[key]
 
-    def _set_view(self, key: Any, displacement: int, element: Any, filetype: Any) -> None:
-        if self._view != key:
-            self._file.Set_view(displacement, element, filetype, "native")
-            self._view = key
-
     def _place(self, request: Request) -> int:
         """Set the view that an access needs and return its offset there, in elements of the view."""
         from mpi4py import MPI
 
         access, variable = request.access, request.variable
-        shape, slabs, step = variable.shape, access.slabs, 0
-        offsets, lengths = slab_pieces(shape, slabs, variable.item_bytes)
-        if lengths.size <= 1 and not variable.steps:
-            self._set_view(None, 0, MPI.BYTE, MPI.BYTE)
-            return variable.offset_bytes + (int(offsets[0]) if offsets.size else 0)
-        if not access.collective:
-            raise ValueError(f"array {variable.name}: an independent access of pieces has no view here")
-        if variable.steps and slabs:
-            step = slabs[0][0][0]
-            shape, slabs = shape[1:], tuple((start[1:], count[1:]) for start, count in slabs)
-        element = _element(variable)
-        key = (variable.name, shape, slabs)
-        filetype = self._kept(key, lambda: self._file_type(element, shape, slabs))
-        self._set_view(key, variable.offset_bytes, element, filetype)
-        return step * access.elements
+        plan: _Plan = request.arranged
+        if plan.key is None:
+            if plan.set_view:
+                self._file.Set_view(0, MPI.BYTE, MPI.BYTE, "native")
+            return variable.offset_bytes + plan.offset_bytes
+        if plan.set_view:
+            _, shape, slabs = plan.key
+            element = _element(variable)
+            filetype = self._kept(plan.key, lambda: self._file_type(element, shape, slabs))
+            self._file.Set_view(variable.offset_bytes, element, filetype, "native")
+        return int(plan.step) * access.elements
 
     @staticmethod
     def _file_type(element: Any, shape: tuple[int, ...], slabs: tuple[Slab, ...]) -> Any:
@@ -177,6 +212,29 @@ class MpiIo(Store):
     title: ClassVar[str] = "MPI-IO"
     suffix: ClassVar[str] = ".dat"
     file: ClassVar[type[OpenFile]] = MpiIoFile
+
+    def arrange(self, comm: Any, items: Sequence[Open | Request]) -> None:
+        """Give every access its view, alike on all ranks that share the file."""
+        requests = [item for item in items if isinstance(item, Request)]
+        together = [request for request in requests if request.shared and request.access.collective]
+        for request in requests:
+            request.arranged = _Plan(request)
+        for request, needed in zip(together, _any_rank(comm, [r.arranged.pieces for r in together]), strict=True):
+            request.arranged.use_view(request, needed)
+        in_force: dict[int, Any] = {}
+        for item in items:
+            if isinstance(item, Open):
+                in_force[item.file] = None
+                continue
+            plan, number = item.arranged, item.access.file
+            if not (item.shared and item.access.collective):
+                plan.use_view(item, plan.pieces)
+                if item.shared and (plan.key is not None or in_force[number] is not None):
+                    raise ValueError(f"array {item.variable.name}: an independent access of a shared file has no view")
+            plan.set_view = plan.key != in_force[number]
+            in_force[number] = plan.key
+        for request, change in zip(together, _any_rank(comm, [r.arranged.set_view for r in together]), strict=True):
+            request.arranged.set_view = change
 
     def reader(self, path: Path, layout: FileLayout) -> Reader:  # noqa: D102
         return RawReader(path, {v.name: v.offset_bytes for v in layout.variables}, layout=layout)
