@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from mpiio_ext.bench.pnetcdf.datatypes import classic
 from mpiio_ext.bench.pnetcdf.errors import PnetcdfError
 from mpiio_ext.bench.pnetcdf.library import Pnetcdf, load
 from mpiio_ext.bench.pnetcdf.memory import TYPES, Place, Variable, memory, subarray, subarrays, type_number
@@ -279,7 +280,9 @@ class File:
         buftype: MPI.Datatype | None,
     ) -> None:
         items = memory(self._pnetcdf, variable, place, data, bufcount=bufcount, buftype=buftype, changed=True)
-        self._call(name, variable.id, *place.arguments, *items.arguments, variable=variable.name)
+        with classic(self._pnetcdf, items.datatype) as kind:
+            arguments = (*place.arguments, items.address, items.count, kind)
+            self._call(name, variable.id, *arguments, variable=variable.name)
 
     def put_vara_all(
         self,
@@ -439,9 +442,11 @@ class File:
     ) -> int:
         buffered = name.startswith("bput")
         items = memory(self._pnetcdf, variable, place, data, bufcount=bufcount, buftype=buftype, changed=not buffered)
-        request = self._inquire(name, "int", variable.id, *place.arguments, *items.arguments, variable=variable.name)
+        with classic(self._pnetcdf, items.datatype) as kind:
+            arguments = (*place.arguments, items.address, items.count, kind)
+            request = self._inquire(name, "int", variable.id, *arguments, variable=variable.name)
         if request != _REQ_NULL:  # nothing to do: no data
-            self._pending[request] = (variable.name, None if buffered else items)
+            self._pending[request] = (variable.name, None if buffered else items.data)
         return request
 
     def iput_vara(

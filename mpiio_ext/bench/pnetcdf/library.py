@@ -20,16 +20,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mpiio_ext.bench.pnetcdf import datatypes
 from mpiio_ext.errors import LoadError
 
-__all__ = ["Pnetcdf", "absent_reason", "candidates", "library_path", "load", "mpi_names", "version"]
+__all__ = ["Pnetcdf", "absent_reason", "candidates", "declarations", "library_path", "load", "mpi_names", "version"]
 
 _RTLD_NOLOAD = 0x4  # <dlfcn.h> of Linux
 
 _MPI_NAME = re.compile(rb"\0(lib(?:mpi|mpich)\.so\.\d+)(?=\0)")
 
 #: PnetCDF's C interface, as far as the bench calls it (pnetcdf.h of 1.12; unchanged in later releases).
-DECLARATIONS = """
+_DECLARATIONS = """
 typedef {handle} MPI_Comm;
 typedef {handle} MPI_Info;
 typedef {handle} MPI_Datatype;
@@ -76,6 +77,11 @@ int ncmpi_wait(int ncid, int count, int array_of_requests[], int array_of_status
 int ncmpi_wait_all(int ncid, int count, int array_of_requests[], int array_of_statuses[]);
 int ncmpi_cancel(int ncid, int num, int *reqs, int *statuses);
 """
+
+
+def declarations(handle: str) -> str:
+    """Return the declarations for cffi; ``handle`` is the C type of MPI's handles."""
+    return _DECLARATIONS.replace("{handle}", handle) + _data_calls() + datatypes.DECLARATIONS
 
 
 def _data_calls() -> str:
@@ -179,7 +185,7 @@ def load() -> Pnetcdf:
         if objection is None:
             ffi = cffi.FFI()
             handle = "int" if MPI._sizeof(MPI.COMM_NULL) == ffi.sizeof("int") else "void *"
-            ffi.cdef(DECLARATIONS.replace("{handle}", handle) + _data_calls())
+            ffi.cdef(declarations(handle))
             try:
                 return Pnetcdf(ffi=ffi, lib=ffi.dlopen(str(path), ffi.RTLD_NOW), path=path)
             except OSError as error:

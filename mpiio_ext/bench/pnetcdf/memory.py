@@ -75,16 +75,20 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Memory:
-    """The last arguments of the C call: address, number of items, MPI type.
+    """The memory of an access.
 
     Attributes
     ----------
-    arguments : cffi values.
-    keep : what must stay alive as long as the arguments are used.
+    address : cffi pointer to the first byte.
+    count : number of items.
+    datatype : mpi4py's type of an item.
+    data : the array, which must stay alive as long as the address is used.
     """
 
-    arguments: tuple[Any, Any, Any]
-    keep: tuple[Any, ...]
+    address: Any
+    count: int
+    datatype: MPI.Datatype
+    data: npt.NDArray[Any]
 
 
 def _code(dtype: np.dtype[Any]) -> str:
@@ -213,6 +217,4 @@ def memory(
     else:
         bufcount = 1 if bufcount is None else bufcount
         _flexible(data, bufcount, buftype, where)
-    ffi = pnetcdf.ffi
-    handle = ffi.cast("MPI_Datatype", MPI._handleof(buftype))
-    return Memory(arguments=(_address(pnetcdf, "void *", data), bufcount, handle), keep=(data, buftype))
+    return Memory(address=_address(pnetcdf, "void *", data), count=bufcount, datatype=buftype, data=data)

@@ -1,0 +1,136 @@
+"""netCDF4 for Python, through parallel HDF5 and through PnetCDF: the library is under it, and the files are right."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from support.launch import base_environment, mpi_run, python_run
+
+pytestmark = pytest.mark.mpi
+
+PROGRAM = pathlib.Path(__file__).resolve().parent / "netcdf4_program.py"
+CDF5 = "NETCDF3_64BIT_DATA"
+CHECK = """
+import sys
+sys.path.insert(0, sys.argv[2])
+import netCDF4, numpy as np
+import netcdf4_program as program
+with netCDF4.Dataset(sys.argv[1]) as file:
+    assert np.array_equal(file["blocks"][...], program.formula())
+    assert np.array_equal(file["steps"][...], program.formula()[:program.STEPS])
+    assert np.array_equal(file["ranks"][...], np.arange(program.SHAPE[0]))
+print("equal")
+"""
+
+
+def python(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a process of its own, without a launcher."""
+    return subprocess.run(
+        [sys.executable, "-c", *arguments],
+        env=base_environment() | variables,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def parallel_netcdf4(extension: str) -> None:
+    """Skip unless netCDF4 of this environment has parallel HDF5 and PnetCDF."""
+    done = python("import netCDF4 as n; print(n.__has_parallel4_support__, n.__has_pnetcdf_support__)")
+    if done.returncode:
+        pytest.skip(f"netCDF4 cannot be imported: {done.stderr.strip().splitlines()[-1]}")
+    if done.stdout.split() != ["1", "1"]:
+        pytest.skip(f"netCDF4 of this environment: parallel HDF5, PnetCDF: {done.stdout.strip()}")
+
+
+def run(
+    folder: pathlib.Path, form: str, ranks: int, env: dict[str, str] | None = None
+) -> tuple[pathlib.Path, list[dict[str, Any]]]:
+    """Write and read a file in a new folder; return its path and what every rank saw."""
+    folder.mkdir()
+    path = folder / "data.nc"
+    python_run([PROGRAM, form, path, folder], ranks, env=env, timeout_s=60)
+    return path, [json.loads((folder / f"{rank}.json").read_text("utf-8")) for rank in range(ranks)]
+
+
+def check_alone(path: pathlib.Path) -> None:
+    """Compare the file with the formula in a process without MPI-IO."""
+    done = python(CHECK, str(path), str(PROGRAM.parent), NATIVE="1")
+    assert done.stdout.strip() == "equal", done.stderr[-3000:]
+
+
+@pytest.mark.parametrize(("form", "ranks"), [("NETCDF4", 1), ("NETCDF4", 4), (CDF5, 1), (CDF5, 4)])
+def test_round_trip(tmp_path: pathlib.Path, parallel_netcdf4: None, form: str, ranks: int) -> None:
+    """Both ways to the file; statistics prove that the calls went through the library."""
+    path, seen = run(tmp_path / "ours", form, ranks)
+    for result in seen:
+        assert result["equal"]
+        assert result["errors"] == 0
+        assert result["collective_writes"] >= 3
+        assert result["collective_reads"] >= 3
+        assert result["opens"] >= 2
+        assert len(result["mpis"]) == 1, result["mpis"]
+    data = 24 * 18 * 10 * 8 + 2 * 18 * 10 * 4 + 24 * 4
+    assert sum(result["bytes_written"] for result in seen) >= data
+    with path.open("rb") as file:
+        assert file.read(4) == (b"CDF\x05" if form == CDF5 else b"\x89HDF")
+    check_alone(path)
+
+
+def test_methods_leave_the_native_bytes(tmp_path: pathlib.Path, parallel_netcdf4: None) -> None:
+    """CDF-5 has no time stamps: the MPI library alone and every method leave the same file."""
+    native, seen = run(tmp_path / "native", CDF5, 4, {"NATIVE": "1"})
+    assert all(result["equal"] for result in seen)
+    for method in ("even", "aligned", "static_cyclic", "group_cyclic", "transpose"):
+        hints = (
+            f"*.nc:mpiox_partition={method}:mpiox_exchange=two_phase:striping_unit=512:striping_factor=3:"
+            "cb_buffer_size=1024:cb_nodes=3:mpiox_ranks_per_node=2"
+        )
+        path, seen = run(tmp_path / method, CDF5, 4, {"MPIOX_HINTS": hints})
+        assert all(result["equal"] and result["collective_writes"] >= 3 for result in seen)
+        assert path.read_bytes() == native.read_bytes(), method
+
+
+@pytest.mark.parametrize("form", ["NETCDF4", CDF5])
+def test_preloaded(tmp_path: pathlib.Path, parallel_netcdf4: None, form: str) -> None:
+    """An unchanged program under LD_PRELOAD."""
+    statistics = tmp_path / "stats.jsonl"
+    path = tmp_path / "data.nc"
+    mpi_run(
+        [sys.executable, PROGRAM, form, path, tmp_path],
+        3,
+        preload=True,
+        timeout_s=60,
+        env={"NATIVE": "1", "MPIOX_STATS": "1", "MPIOX_STATS_FILE": os.fspath(statistics)},
+    )
+    check_alone(path)
+    lines = [json.loads(line) for line in statistics.read_text("utf-8").splitlines()]
+    ours = [line for line in lines if str(line.get("path", "")).endswith("data.nc")]
+    assert sum(line["collective_writes"] for line in ours) >= 3, lines  # calls per rank
+    assert sum(line["collective_reads"] for line in ours) >= 3, lines
+
+
+def test_missing_file(tmp_path: pathlib.Path, parallel_netcdf4: None, script: Any) -> None:
+    """Errors of the layers below arrive as netCDF4's own, on every rank."""
+    program = script(r"""
+        import sys
+        import mpiio_ext
+        # isort: split
+        import netCDF4
+        from mpi4py import MPI
+        try:
+            netCDF4.Dataset(sys.argv[1], "r", parallel=True, comm=MPI.COMM_WORLD, info=MPI.Info())
+        except OSError as error:
+            sys.stdout.write(f"raised {str(error.filename).endswith('missing.nc')}\n")  # one write: ranks interleave
+    """)
+    launch = python_run([program, tmp_path / "missing.nc"], 2, timeout_s=60)
+    assert launch.stdout.count("raised True") == 2, launch.describe()

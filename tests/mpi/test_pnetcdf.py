@@ -1,0 +1,328 @@
+"""PnetCDF through the bench's binding: four ways to the same bytes, with and without the library, and its errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.launch import base_environment, python_run
+
+pytestmark = pytest.mark.mpi
+
+PROGRAM = pathlib.Path(__file__).resolve().parent / "pnetcdf_program.py"
+NATIVE = {"MPIOX_HINTS": "*:mpiox_enable=false"}
+REASON = """
+import mpiio_ext.bench.pnetcdf as pnetcdf
+print(pnetcdf.absent_reason() or f"version {pnetcdf.version()}")
+"""
+
+
+def reason(**variables: str) -> str:
+    """Return what `absent_reason` says in a fresh process, or the version."""
+    done = subprocess.run(
+        [sys.executable, "-c", REASON],
+        env=base_environment() | variables,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def pnetcdf(extension: str) -> None:
+    """Skip where there is no PnetCDF for this MPI, and say why."""
+    found = reason()
+    if not found.startswith("version "):
+        pytest.skip(found)
+
+
+def run(
+    folder: pathlib.Path, mode: str, form: str, ranks: int, env: dict[str, str] | None = None
+) -> tuple[pathlib.Path, list[dict[str, Any]]]:
+    """Write and read a file in a new folder; return its path and what every rank saw."""
+    folder.mkdir()
+    path = folder / "data.nc"
+    python_run([PROGRAM, mode, form, path, folder], ranks, env=env, timeout_s=60)
+    return path, [json.loads((folder / f"{rank}.json").read_text("utf-8")) for rank in range(ranks)]
+
+
+def check_bytes(path: pathlib.Path, offsets: dict[str, int], form: str) -> None:
+    """Compare the data in the file, big-endian at the offsets that PnetCDF named, with the formulas."""
+    content = path.read_bytes()
+    assert content[:3] == b"CDF" and content[3] == {"cdf1": 1, "cdf2": 2, "cdf5": 5}[form]
+    rows, columns, records, record_bytes = 12, 10, 3, 12 * 10 * 4 + 10 * 2
+    plane = np.arange(rows * columns)
+
+    def at(offset: int, code: str, count: int) -> Any:
+        return np.frombuffer(content, np.dtype(code).newbyteorder(">"), count, offset)
+
+    wide = form == "cdf5"
+    assert np.array_equal(at(offsets["blocks"], "f8", plane.size), plane)
+    assert np.array_equal(at(offsets["pieces"], "u4" if wide else "i4", plane.size), plane + 7)
+    for record in range(records):
+        shift = record * record_bytes
+        assert np.array_equal(at(offsets["records"] + shift, "f4", plane.size), plane + 1000 * record)
+        assert np.array_equal(at(offsets["other"] + shift, "i2", columns), plane[:columns] + record)
+    assert at(offsets["scalar"], "i8" if wide else "i4", 1)[0] == 4711
+    assert content[offsets["letters"] :][:columns] == b"abcdefghij"
+    assert len(content) == offsets["records"] + records * record_bytes
+
+
+@pytest.mark.parametrize(
+    ("mode", "form", "ranks"),
+    [
+        ("blocking", "cdf5", 1),
+        ("blocking", "cdf2", 2),
+        ("blocking", "cdf5", 4),
+        ("nonblocking", "cdf5", 2),
+        ("nonblocking", "cdf1", 3),
+        ("nonblocking", "cdf5", 4),
+        ("buffered", "cdf5", 3),
+        ("independent", "cdf5", 4),
+    ],
+)
+def test_round_trip(tmp_path: pathlib.Path, pnetcdf: None, mode: str, form: str, ranks: int) -> None:
+    """Every way of writing leaves the bytes of the formulas, and they went through the library."""
+    path, seen = run(tmp_path / "ours", mode, form, ranks)
+    for result in seen:
+        assert result["equal"]
+        assert result["errors"] == 0
+        assert result["native_calls"] == 0
+        assert result["opens"] >= 2
+        assert len(result["mpis"]) == 1, result["mpis"]
+    accesses = "independent" if mode == "independent" else "collective"
+    assert sum(result[f"{accesses}_writes"] for result in seen) >= 1
+    assert sum(result[f"{accesses}_reads"] for result in seen) >= 3
+    data = 12 * 10 * 8 + 12 * 10 * 4 + 3 * (12 * 10 * 4 + 10 * 2) + 10
+    assert sum(result["bytes_written"] for result in seen) >= data
+    check_bytes(path, seen[0]["offsets"], form)
+
+
+def test_nonblocking_aggregates(tmp_path: pathlib.Path, pnetcdf: None) -> None:
+    """Ten posted writes of several variables become fewer collectives than ten blocking ones."""
+    _, blocking = run(tmp_path / "blocking", "blocking", "cdf5", 2)
+    _, nonblocking = run(tmp_path / "nonblocking", "nonblocking", "cdf5", 2)
+    assert blocking[0]["collective_writes"] == 10
+    assert nonblocking[0]["collective_writes"] < 5
+
+
+@pytest.mark.parametrize("mode", ["nonblocking", "blocking"])
+def test_methods_leave_the_native_bytes(tmp_path: pathlib.Path, pnetcdf: None, mode: str) -> None:
+    """The MPI library alone and every method: the same file, small stripes, two pretended nodes."""
+    native, seen = run(tmp_path / "native", mode, "cdf5", 4, NATIVE)
+    assert all(result["equal"] and result["collective_writes"] == 0 for result in seen)
+    check_bytes(native, seen[0]["offsets"], "cdf5")
+    methods = ["even", "aligned", "static_cyclic", "group_cyclic", "transpose"]
+    for method in methods if mode == "nonblocking" else methods[-1:]:
+        hints = (
+            f"*.nc:mpiox_partition={method}:mpiox_exchange=two_phase:striping_unit=256:striping_factor=3:"
+            "cb_buffer_size=512:cb_nodes=3:mpiox_ranks_per_node=2"
+        )
+        path, seen = run(tmp_path / method, mode, "cdf5", 4, {"MPIOX_HINTS": hints})
+        assert all(result["equal"] and result["collective_writes"] >= 1 for result in seen)
+        assert path.read_bytes() == native.read_bytes(), method
+
+
+ERRORS = """
+    import os, sys
+    import mpiio_ext
+    # isort: split
+    import numpy as np
+    from mpi4py import MPI
+    from mpiio_ext.bench import pnetcdf
+    from mpiio_ext.errors import ArgumentError
+
+    comm, folder = MPI.COMM_WORLD, sys.argv[1]
+    made = os.path.join(folder, "made.nc")
+
+    def fails(kind, *needles):
+        class Expect:
+            def __enter__(self): pass
+            def __exit__(self, found, error, traceback):
+                assert found is not None, f"no error; expected {needles}"
+                assert issubclass(found, kind), (found, error)
+                text = str(error)
+                assert "\\n" not in text and all(needle in text for needle in needles), text
+                return True
+        return Expect()
+
+    with fails(pnetcdf.PnetcdfError, "missing.nc", "ncmpi_open", "does not exist", "NC_ENOENT"):
+        pnetcdf.File.open(os.path.join(folder, "missing.nc"), comm)
+    with fails(pnetcdf.PnetcdfError, "nowhere/new.nc", "ncmpi_create"):
+        pnetcdf.File.create(os.path.join(folder, "nowhere", "new.nc"), comm)
+    with fails(pnetcdf.PnetcdfError, "other.nc", "NC_ENOTNC"):
+        pnetcdf.File.open(os.path.join(folder, "other.nc"), comm)
+    if os.geteuid():
+        with fails(pnetcdf.PnetcdfError, "closed.nc", "ncmpi_open", "ermission"):
+            pnetcdf.File.open(os.path.join(folder, "closed.nc"), comm)
+    with fails(ArgumentError, "format"):
+        pnetcdf.File.create(made, comm, format="hdf5")
+
+    with pnetcdf.File.create(made, comm, info={"nc_header_align_size": "1024"}) as file:
+        x = file.def_dim("x", 10)
+        v = file.def_var("v", ">f8", [x, x])
+        with fails(pnetcdf.PnetcdfError, "made.nc", "'v'", "NC_ENAMEINUSE"):
+            file.def_var("v", "i4", [x])
+        with fails(ArgumentError, "complex128"):
+            file.def_var("w", "c16", [x])
+        with fails(pnetcdf.PnetcdfError, "ncmpi_put_vara_all", "'v'", "NC_EINDEFINE"):
+            file.put_vara_all(v, [0, 0], [1, 1], np.zeros(1))
+        file.enddef()
+        hints = file.inq_file_info()
+        assert hints["nc_header_align_size"] == "1024", hints
+        assert file.header_extent() == 1024 and 0 < file.header_size() < 1024
+        data = np.zeros(10)
+        with fails(pnetcdf.PnetcdfError, "'v'", "NC_EINVALCOORDS"):
+            file.put_vara_all(v, [11, 0], [1, 10], data)
+        with fails(pnetcdf.PnetcdfError, "'v'", "exceeds dimension bound"):
+            file.get_vara_all(v, [9, 1], [1, 10], data)
+        with fails(pnetcdf.PnetcdfError, "'v'", "NC_ENOTINDEP"):
+            file.put_vara(v, [0, 0], [1, 10], data)
+        with fails(ArgumentError, "v: start", "shape (2,)"):
+            file.put_vara_all(v, [0], [1, 10], data)
+        with fails(ArgumentError, "v: count", "integers"):
+            file.put_vara_all(v, [0, 0], [1.0, 10.0], data)
+        with fails(ArgumentError, "v: data", "10 values for a place of 20"):
+            file.put_vara_all(v, [0, 0], [2, 10], data)
+        with fails(ArgumentError, "v: data", "not contiguous"):
+            file.put_vara_all(v, [0, 0], [1, 5], data[::2])
+        with fails(ArgumentError, "v: data", "read-only"):
+            file.put_vara_all(v, [0, 0], [1, 1], np.frombuffer(bytes(8)))
+        with fails(ArgumentError, "dtype", ">f8"):
+            file.put_vara_all(v, [0, 0], [1, 10], data.astype(">f8"))
+        with fails(ArgumentError, "buftype", "[0, 160)", "80 bytes"):
+            file.put_vara_all(v, [0, 0], [2, 10], data, bufcount=20, buftype=MPI.DOUBLE)
+        with fails(ArgumentError, "starts", "(1, 2)"):
+            file.iput_varn(v, [[0, 0, 0]], None, data)
+        file.put_vara_all(v, [comm.rank, 0], [1, 10], data)  # still usable
+        with fails(pnetcdf.PnetcdfError, "'w'", "ncmpi_inq_varid", "NC_ENOTVAR"):
+            file.variable("w")
+    with fails(ArgumentError, "closed"):
+        file.sync()
+    with fails(pnetcdf.PnetcdfError, "made.nc", "NC_EEXIST"):
+        pnetcdf.File.create(made, comm, clobber=False)
+    with pnetcdf.File.open(made, comm) as file:
+        with fails(pnetcdf.PnetcdfError, "made.nc", "'v'", "NC_EPERM"):
+            file.put_vara_all(file.variable("v"), [0, 0], [1, 10], np.zeros(10))
+    class Stop(Exception): pass
+    try:
+        with pnetcdf.File.open(made, comm, writable=True) as file:
+            v = file.variable("v")
+            file.iput_vara(v, [comm.rank, 0], [1, 10], np.full(10, 9.0))
+            raise Stop
+    except Stop:
+        assert file.closed
+    with pnetcdf.File.open(made, comm) as file:
+        request = file.iget_vara(file.variable("v"), [comm.rank, 0], [1, 10], data)
+        file.wait_all([request] if comm.rank == 0 else [])
+        assert data.sum() == 0  # what was cancelled was not written
+        if comm.rank:
+            file.cancel([request])
+    print("done")
+"""
+
+
+def test_errors(tmp_path: pathlib.Path, pnetcdf: None, script: Any) -> None:
+    """Each error is one line that names file, call, variable and PnetCDF's reason; the file stays usable."""
+    (tmp_path / "other.nc").write_bytes(b"no netCDF file" * 100)
+    (tmp_path / "closed.nc").touch(mode=0)
+    launch = python_run([script(ERRORS), tmp_path], 2, timeout_s=60)
+    assert launch.stdout.count("done") == 2, launch.describe()
+
+
+MEMORY_TYPES = """
+    import os, sys
+    import mpiio_ext
+    # isort: split
+    import numpy as np
+    from mpi4py import MPI
+    from mpiio_ext.bench import pnetcdf
+    from mpiio_ext.errors import ArgumentError
+
+    F = MPI.FLOAT
+    inner = F.Create_vector(2, 1, 3)
+    types = {
+        "named": F.Dup(),
+        "contiguous": F.Create_contiguous(3),
+        "vector": F.Create_vector(3, 2, 4),
+        "hvector": F.Create_hvector(3, 2, 20),
+        "indexed": F.Create_indexed([1, 2], [3, 6]),
+        "hindexed": F.Create_hindexed([1, 2], [0, 16]),
+        "indexed_block": F.Create_indexed_block(2, [1, 4]),
+        "struct": MPI.Datatype.Create_struct([1, 2], [4, 16], [F, inner]),
+        "subarray": F.Create_subarray([4, 6], [2, 3], [1, 2]),
+        "darray": F.Create_darray(4, 1, [8, 5], [MPI.DISTRIBUTE_CYCLIC] * 2, [2, 1], [2, 2]),
+        "resized": inner.Create_resized(0, 40),
+        "nested": F.Create_vector(2, 1, 3).Create_resized(0, 20).Create_contiguous(2).Create_hvector(2, 1, 48),
+    }
+    with pnetcdf.File.create(sys.argv[1], MPI.COMM_WORLD) as file:
+        x = file.def_dim("x", 1000)
+        v = file.def_var("v", "f4", [x])
+        file.enddef()
+        for name, kind in types.items():
+            kind.Commit()
+            for items in (1, 3):
+                memory = np.arange(200, dtype="f4") + 1
+                packed = np.zeros(kind.Get_size() * items // 4, "f4")
+                MPI.COMM_SELF.Sendrecv([memory, items, kind], 0, recvbuf=[packed, F])
+                n = packed.size
+                file.put_vara_all(v, [0], [n], memory, bufcount=items, buftype=kind)
+                file.iput_vara(v, [500], [n], memory, bufcount=items, buftype=kind)
+                file.wait_all()
+                for start in (0, 500):
+                    found = np.zeros(n, "f4")
+                    file.get_vara_all(v, [start], [n], found)
+                    assert np.array_equal(found, packed), (name, items, found, packed)
+                back, expected = np.zeros(200, "f4"), np.zeros(200, "f4")
+                file.iget_vara(v, [0], [n], back, bufcount=items, buftype=kind)
+                file.wait_all()
+                MPI.COMM_SELF.Sendrecv([packed, F], 0, recvbuf=[expected, items, kind])
+                assert np.array_equal(back, expected), (name, items)
+                assert np.array_equal(memory, np.arange(200, dtype="f4") + 1)  # swapped back
+        unknown = F.Create_hindexed_block(2, [4, 16]).Commit()
+        try:
+            file.put_vara_all(v, [0], [4], np.zeros(200, "f4"), buftype=unknown)
+        except pnetcdf.PnetcdfError as error:
+            assert error.name == "NC_EIOMISMATCH", error
+        else:
+            raise AssertionError("this PnetCDF knows hindexed_block: say so")
+    print("done")
+"""
+
+
+def test_memory_types(tmp_path: pathlib.Path, pnetcdf: None, script: Any) -> None:
+    """Types of every constructor describe the memory, though mpi4py makes them in a form that PnetCDF cannot read."""
+    launch = python_run([script(MEMORY_TYPES), tmp_path / "data.nc"], 1, timeout_s=60)
+    assert launch.stdout.count("done") == 1, launch.describe()
+
+
+def test_absent(tmp_path: pathlib.Path, extension: str) -> None:
+    """Without a library, and with one for another MPI, the reason is one line; importing is no error."""
+    missing = reason(MPIIO_EXT_PNETCDF=os.fspath(tmp_path / "libpnetcdf.so"))
+    assert "cannot be read (No such file or directory)" in missing and "\n" not in missing
+    foreign = tmp_path / "foreign.so"
+    foreign.write_bytes(b"\x7fELF\0libc.so.6\0libmpi.so.99\0libm.so.6\0")
+    found = reason(MPIIO_EXT_PNETCDF=os.fspath(foreign))
+    assert "built for another MPI (libmpi.so.99)" in found and "make build" in found and "\n" not in found
+
+
+def test_not_loaded_by_importing(extension: str) -> None:
+    """Importing the package loads neither PnetCDF nor MPI."""
+    code = (
+        "import mpiio_ext.bench.pnetcdf, sys; maps = open('/proc/self/maps').read();"
+        "print('mpi4py.MPI' in sys.modules, 'libpnetcdf' in maps)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=base_environment(), capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.split() == ["False", "False"]
