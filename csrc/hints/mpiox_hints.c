@@ -85,6 +85,11 @@ int mpiox_hints_check(const char *name, const char *value, char *message, int64_
     }
     if (mpiox_hints_is_foreign(name, NULL))
         return MPIOX_OK;
+    if (strncmp(name, "nc_", 3) == 0) { /* PnetCDF has read its own before it calls MPI_File_open */
+        snprintf(message, (size_t)message_bytes,
+                 "hint %.80s cannot reach PnetCDF from here: set PNETCDF_HINTS=\"%.80s=%.80s\"", name, name, value);
+        return MPIOX_E_ARG;
+    }
     nearest = mpiox_hints_nearest(name);
     if (nearest != NULL)
         snprintf(message, (size_t)message_bytes, "hint %.80s does not exist; did you mean %s?", name, nearest);

@@ -31,11 +31,7 @@ static const foreign foreign_hints[] = {
     {"romio_lustre_co_ratio", false}, {"romio_lustre_coll_threshold", false},
     {"romio_lustre_ds_in_coll", false}, {"romio_lustre_start_iodevice", false},
     {"start_iodevice", false},     {"sharedfp", false},
-    {"stripe_size", true},         {"nc_header_align_size", true},
-    {"nc_var_align_size", true},   {"nc_record_align_size", true},
-    {"nc_header_read_chunk_size", true}, {"nc_in_place_swap", false},
-    {"nc_ibuf_size", true},        {"nc_burst_buf", false},
-    {"nc_num_aggrs_per_node", false},
+    {"stripe_size", true},
 };
 
 enum { FOREIGN = (int)(sizeof foreign_hints / sizeof foreign_hints[0]), NAME_BYTES = 64 };

@@ -3,7 +3,8 @@
  *
  * A file whose hints ask for it is summed over its ranks (PMPI_Reduce on a duplicate of its communicator) and printed
  * by its rank 0; the run's totals are summed over MPI_COMM_WORLD. Text goes to stderr, or, with MPIOX_STATS_FILE, one
- * JSON line per file and one for the run are appended to that file in one write each.
+ * JSON line per file and one for the run are appended to that file in one write each. A file's report says which hints
+ * were in force and who had set them.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -14,6 +15,14 @@
 #include <unistd.h>
 
 #include "mpiox_file.h"
+
+enum { HINTS_MAX = 32, VALUE_BYTES = 256 };
+
+typedef struct hint_texts { /* the hints of one file that are not defaults */
+    mpiox_stats_hint hints[HINTS_MAX];
+    char values[HINTS_MAX][VALUE_BYTES];
+    int count;
+} hint_texts;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static mpiox_stats run; /* files closed so far, this process */
@@ -92,22 +101,36 @@ static void append_line(const char *file, const char *text, size_t bytes)
         close(fd);
 }
 
-static void print(const mpiox_stats *stats, const char *path, int ranks)
+static void collect_hints(const mpiox_hints *hints, hint_texts *out)
+{
+    out->count = 0;
+    for (int i = 0; i < mpiox_hints_count() && out->count < HINTS_MAX; i++) {
+        const mpiox_hint_spec *spec = mpiox_hints_spec(i);
+        char *value = out->values[out->count];
+
+        if (hints->source[i] == MPIOX_HINT_DEFAULT)
+            continue;
+        spec->format(hints, value, VALUE_BYTES);
+        out->hints[out->count++] =
+            (mpiox_stats_hint){spec->name, value, mpiox_hints_source_name(hints->source[i])};
+    }
+}
+
+static void print(const mpiox_stats *stats, const mpiox_stats_subject *about)
 {
     const char *file = getenv("MPIOX_STATS_FILE");
     bool as_json = file != NULL && file[0] != '\0';
-    int64_t needed =
-        as_json ? mpiox_stats_json(stats, path, ranks, NULL, 0) : mpiox_stats_table(stats, path, ranks, NULL, 0);
+    int64_t needed = as_json ? mpiox_stats_json(stats, about, NULL, 0) : mpiox_stats_table(stats, about, NULL, 0);
     char *text = malloc((size_t)needed + 2);
 
     if (text == NULL)
         return;
     if (as_json) {
-        mpiox_stats_json(stats, path, ranks, text, needed + 1);
+        mpiox_stats_json(stats, about, text, needed + 1);
         text[needed] = '\n';
         append_line(file, text, (size_t)needed + 1);
     } else {
-        mpiox_stats_table(stats, path, ranks, text, needed + 1);
+        mpiox_stats_table(stats, about, text, needed + 1);
         fputs(text, stderr);
     }
     free(text);
@@ -116,6 +139,7 @@ static void print(const mpiox_stats *stats, const char *path, int ranks)
 void mpiox_file_report_close(mpiox_file *file)
 {
     mpiox_stats stats;
+    hint_texts texts;
 
     mpiox_file_stats(file, &stats);
     pthread_mutex_lock(&lock);
@@ -123,8 +147,10 @@ void mpiox_file_report_close(mpiox_file *file)
     pthread_mutex_unlock(&lock);
     if (file->comm == MPI_COMM_NULL)
         return;
-    if (sum_over_ranks(&stats, file->rank, file->comm) == MPI_SUCCESS && file->rank == 0)
-        print(&stats, file->path, file->ranks);
+    if (sum_over_ranks(&stats, file->rank, file->comm) != MPI_SUCCESS || file->rank != 0)
+        return;
+    collect_hints(&file->hints, &texts);
+    print(&stats, &(mpiox_stats_subject){file->path, file->ranks, texts.hints, texts.count});
 }
 
 void mpiox_file_run_finalize(void)
@@ -142,5 +168,5 @@ void mpiox_file_run_finalize(void)
     PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
     mpiox_file_run_stats(&stats);
     if (sum_over_ranks(&stats, rank, MPI_COMM_WORLD) == MPI_SUCCESS && rank == 0)
-        print(&stats, NULL, ranks);
+        print(&stats, &(mpiox_stats_subject){NULL, ranks, NULL, 0});
 }

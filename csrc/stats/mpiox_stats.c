@@ -100,18 +100,31 @@ static int last_bucket(const mpiox_stats *stats)
     return last;
 }
 
-int64_t mpiox_stats_json(const mpiox_stats *stats, const char *path, int ranks, char *text, int64_t text_bytes)
+static void put_hints(writer *out, const mpiox_stats_subject *about)
+{
+    put(out, ", \"hints\": {");
+    for (int i = 0; i < about->hint_count; i++) {
+        put(out, "%s\"%s\": {\"value\": ", i > 0 ? ", " : "", about->hints[i].name);
+        put_string(out, about->hints[i].value);
+        put(out, ", \"source\": ");
+        put_string(out, about->hints[i].source);
+        put(out, "}");
+    }
+    put(out, "}");
+}
+
+int64_t mpiox_stats_json(const mpiox_stats *stats, const mpiox_stats_subject *about, char *text, int64_t text_bytes)
 {
     writer out = {text, text_bytes, 0};
     int last = last_bucket(stats);
 
-    put(&out, "{\"kind\": \"%s\", ", path != NULL ? "file" : "run");
-    if (path != NULL) {
+    put(&out, "{\"kind\": \"%s\", ", about->path != NULL ? "file" : "run");
+    if (about->path != NULL) {
         put(&out, "\"path\": ");
-        put_string(&out, path);
+        put_string(&out, about->path);
         put(&out, ", ");
     }
-    put(&out, "\"ranks\": %d", ranks);
+    put(&out, "\"ranks\": %d", about->ranks);
 #define X(name, unit, over_ranks, meaning) put(&out, ", \"" #name "\": %" PRId64, stats->name);
     MPIOX_STATS_COUNTERS(X)
 #undef X
@@ -125,6 +138,8 @@ int64_t mpiox_stats_json(const mpiox_stats *stats, const char *path, int ranks, 
     put_string(&out, stats->partition);
     put(&out, ", \"reason\": ");
     put_string(&out, stats->reason);
+    if (about->path != NULL)
+        put_hints(&out, about);
     put(&out, "}");
     return out.used;
 }
@@ -148,17 +163,17 @@ static void put_size(writer *out, int power)
     put(out, "%d %s", 1 << (power % 10), units[power / 10]);
 }
 
-int64_t mpiox_stats_table(const mpiox_stats *stats, const char *path, int ranks, char *text, int64_t text_bytes)
+int64_t mpiox_stats_table(const mpiox_stats *stats, const mpiox_stats_subject *about, char *text, int64_t text_bytes)
 {
     writer out = {text, text_bytes, 0};
     const char *separator = "";
 
-    put(&out, "mpiio_ext: statistics of %s, summed over %d rank%s\n", path != NULL ? path : "the run", ranks,
-        ranks == 1 ? "" : "s");
+    put(&out, "mpiio_ext: statistics of %s, summed over %d rank%s\n", about->path != NULL ? about->path : "the run",
+        about->ranks, about->ranks == 1 ? "" : "s");
 #define X(name, unit, over_ranks, meaning) put_counter(&out, #name, stats->name, unit, meaning);
     MPIOX_STATS_COUNTERS(X)
 #undef X
-#define X(name, meaning) put_time(&out, #name, stats->name, ranks, meaning);
+#define X(name, meaning) put_time(&out, #name, stats->name, about->ranks, meaning);
     MPIOX_STATS_TIMES(X)
 #undef X
     if (last_bucket(stats) >= 0) {
@@ -176,5 +191,8 @@ int64_t mpiox_stats_table(const mpiox_stats *stats, const char *path, int ranks,
         put(&out, "  %-20s %s\n", "partition", stats->partition);
     if (stats->reason[0] != '\0')
         put(&out, "  %-20s %s\n", "reason", stats->reason);
+    for (int i = 0; i < about->hint_count; i++)
+        put(&out, "  %-20s %s=%s (%s)\n", i == 0 ? "hints" : "", about->hints[i].name, about->hints[i].value,
+            about->hints[i].source);
     return out.used;
 }

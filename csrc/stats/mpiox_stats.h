@@ -68,9 +68,21 @@ typedef struct mpiox_stats {
 void mpiox_stats_add(mpiox_stats *into, const mpiox_stats *from); /* sums; texts of `from` win when set */
 /* Is counter `index` (order of the list) the maximum over ranks rather than the sum? */
 int mpiox_stats_is_max(int index);
+
+typedef struct mpiox_stats_hint { /* a hint in force that somebody has set, and who */
+    const char *name, *value, *source;
+} mpiox_stats_hint;
+
+typedef struct mpiox_stats_subject { /* what the numbers are about */
+    const char *path;              /* of the file; NULL: the run */
+    int ranks;
+    const mpiox_stats_hint *hints; /* of the file */
+    int hint_count;
+} mpiox_stats_subject;
+
 /* One JSON object (no newline) into text; returns the length it needs, as snprintf. */
-int64_t mpiox_stats_json(const mpiox_stats *stats, const char *path, int ranks, char *text, int64_t text_bytes);
+int64_t mpiox_stats_json(const mpiox_stats *stats, const mpiox_stats_subject *about, char *text, int64_t text_bytes);
 /* A table for people, several lines. */
-int64_t mpiox_stats_table(const mpiox_stats *stats, const char *path, int ranks, char *text, int64_t text_bytes);
+int64_t mpiox_stats_table(const mpiox_stats *stats, const mpiox_stats_subject *about, char *text, int64_t text_bytes);
 
 #endif

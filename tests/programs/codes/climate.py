@@ -1,0 +1,152 @@
+"""History output of a climate model, written with netCDF4-python: record variables that grow by one time step a record.
+
+Four variables share the unlimited dimension ``time``, so that in a classic file each record holds a slab of every one
+of them; a mask without time lies before. The ranks own bands of latitude. Everything is written collectively, closed,
+opened again to append the second half of the records, and read back, each rank reading its neighbour's band.
+
+Usage: ``climate.py FILE N RECORDS [FORMAT]``: N latitudes, 2N longitudes, 5 levels. FORMAT: NETCDF3_64BIT_DATA
+(default; written by PnetCDF), NETCDF3_64BIT_OFFSET, NETCDF3_CLASSIC, NETCDF4 or NETCDF4_CLASSIC (written by HDF5).
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+from netCDF4 import Dataset
+
+LEVELS = 5
+VARIABLES = {"temperature": 4, "humidity": 4, "pressure": 3, "rain": 3}  # name: dimensions
+
+comm = MPI.COMM_WORLD
+
+
+class Watch:
+    """Adds up the seconds of I/O: opening, defining, transferring and closing, without the computation between."""
+
+    def __init__(self) -> None:
+        self.spent_s = 0.0
+
+    def __enter__(self) -> None:
+        comm.Barrier()
+        self.since_s = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self.spent_s += time.perf_counter() - self.since_s
+
+    def say(self, operation: str, size_bytes: float) -> None:
+        """Print the bandwidth on rank 0; the slowest rank's time counts."""
+        slowest_s = comm.allreduce(self.spent_s, MPI.MAX)
+        if comm.rank == 0:
+            print(f"climate {operation} {size_bytes / slowest_s / 1e6:.1f} MB/s, {size_bytes / 1e6:.1f} MB")
+
+
+def band(rank: int, n: int) -> slice:
+    """Return the latitudes of a rank."""
+    return slice(n * rank // comm.size, n * (rank + 1) // comm.size)
+
+
+def values(name: str, record: int, rows: slice, n: int) -> np.ndarray:
+    """Return one record of a variable on a band; the values are whole numbers that a float holds."""
+    number = list(VARIABLES).index(name)
+    level, row, column = np.ogrid[0 : LEVELS if VARIABLES[name] == 4 else 1, rows, 0 : 2 * n]
+    data = ((level * n + row) * 2 * n + column) % 131_071 + 200_000 * number + 1_000_000 * (record % 8)
+    return (data if VARIABLES[name] == 4 else data[0]).astype("f4")
+
+
+def define(file: Dataset, n: int) -> None:
+    """Make dimensions and variables."""
+    for name, length in {"time": None, "level": LEVELS, "lat": n, "lon": 2 * n}.items():
+        file.createDimension(name, length)
+    file.title = "history"
+    file.createVariable("mask", "i2", ("lat", "lon"))
+    file.createVariable("time", "f8", ("time",)).units = "days since 1850-01-01"
+    for name, dims in VARIABLES.items():
+        where = ("time", "level", "lat", "lon") if dims == 4 else ("time", "lat", "lon")
+        file.createVariable(name, "f4", where)
+
+
+def mask(rows: slice, n: int) -> np.ndarray:
+    """Return the mask of a band."""
+    row, column = np.ogrid[rows, 0 : 2 * n]
+    return ((row * 2 * n + column) % 32_749).astype("i2")
+
+
+def place(name: str, record: int, rows: slice) -> tuple[slice | int, ...]:
+    """Return where one record of a variable lies on a band."""
+    return (record, slice(None), rows) if VARIABLES[name] == 4 else (record, rows)
+
+
+def append(file: Dataset, records: range, n: int, watch: Watch) -> None:
+    """Write records, collectively."""
+    rows = band(comm.rank, n)
+    for variable in file.variables.values():
+        variable.set_collective(True)
+    for record in records:
+        data = {name: values(name, record, rows, n) for name in VARIABLES}
+        with watch:
+            file["time"][record] = float(record)
+            for name in VARIABLES:
+                file[name][place(name, record, rows)] = data[name]
+
+
+def write(path: str, n: int, records: int, kind: Any) -> Watch:
+    """Write half of the records into a new file, append the others."""
+    half, rows, watch = (records + 1) // 2, band(comm.rank, n), Watch()
+    land = mask(rows, n)
+    with watch:
+        file = Dataset(path, "w", parallel=True, comm=comm, info=MPI.Info(), format=kind)
+        file.set_fill_off()
+        define(file, n)
+        file["mask"].set_collective(True)
+        file["mask"][rows] = land
+    append(file, range(half), n, watch)
+    with watch:
+        file.close()
+        file = Dataset(path, "a", parallel=True, comm=comm, info=MPI.Info())
+    append(file, range(half, records), n, watch)
+    with watch:
+        file.close()
+    return watch
+
+
+def read(path: str, n: int, records: int) -> tuple[Watch, int]:
+    """Read the neighbour's band; return the number of wrong values, too."""
+    rows, watch = band((comm.rank + 1) % comm.size, n), Watch()
+    with watch:
+        file = Dataset(path, "r", parallel=True, comm=comm, info=MPI.Info())
+        file.set_auto_mask(False)
+        for variable in file.variables.values():
+            variable.set_collective(True)
+        land, days = file["mask"][rows], file["time"][:]
+    wrong = np.count_nonzero(land != mask(rows, n)) + np.count_nonzero(days != np.arange(records))
+    for record in range(records):
+        with watch:
+            found = {name: file[name][place(name, record, rows)] for name in VARIABLES}
+        wrong += sum(np.count_nonzero(found[name] != values(name, record, rows, n)) for name in VARIABLES)
+    with watch:
+        file.close()
+    return watch, int(wrong)
+
+
+def main() -> None:
+    """Write, read, verify."""
+    path, n, records = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    kind = sys.argv[4] if len(sys.argv) > 4 else "NETCDF3_64BIT_DATA"
+    size_bytes = 2 * n * n * (2 + 4 * records * (2 * LEVELS + 2))
+    write(path, n, records, kind).say("write", size_bytes)
+    watch, wrong = read(path, n, records)
+    watch.say("read", size_bytes)
+    if wrong:
+        print(f"climate: rank {comm.rank}: {wrong} wrong values", file=sys.stderr)
+    if comm.allreduce(wrong):
+        raise SystemExit(1)
+    if comm.rank == 0:
+        print("climate verified")
+
+
+if __name__ == "__main__":
+    main()
