@@ -2,7 +2,8 @@
  * mpiox_chunk.c - the ways to move one chunk of an independent access. See mpiox_independent.c for when each is taken.
  *
  * What is described on both sides (pieces in the file, pieces in memory) is copied once, between the user's memory and
- * the sieve buffer or the mapping. Where a request needs contiguous memory, described memory passes through staging.
+ * the sieve buffer or the mapping. Requests take memory in large pieces as it is (vectors of pwritev and preadv); small
+ * ones pass through staging.
  */
 #include "mpiox_independent_impl.h"
 
@@ -12,7 +13,11 @@
 
 #include "mpiox_copy.h"
 
-enum { STAGING_BYTES = 1024 * 1024, PIECES = 256 };
+enum {
+    STAGING_BYTES = 1024 * 1024,
+    PIECES = 256,
+    LARGE_MEMORY_BYTES = 16 * 1024 /* memory in pieces of this average is not copied */
+};
 
 static int need_staging(mpiox_mover *m, int64_t bytes, mpiox_error *error) {
     if (m->staging_bytes >= bytes)
@@ -59,28 +64,6 @@ static int transfer(const mpiox_mover *m, char *buffer, int64_t offset, int64_t 
     }
     if (guarded)
         mpiox_independent_unlock(file, offset, length);
-    return code;
-}
-
-int mpiox_chunk_whole(mpiox_mover *m, const mpiox_chunk *chunk, int64_t *moved, mpiox_error *error) {
-    const mpiox_request *request = m->request;
-    if (!request->memory)
-        return transfer(m, (char *) request->buffer + chunk->memory_position, chunk->offset, chunk->length, moved, error);
-    const int64_t room = chunk->length < STAGING_BYTES ? chunk->length : STAGING_BYTES;
-    int code = need_staging(m, room, error);
-    for (int64_t at = 0; code == MPIOX_OK && at < chunk->length; at += room) {
-        const int64_t part = chunk->length - at < room ? chunk->length - at : room;
-        const mpiox_side staged = {m->staging, NULL, 0, 0}, memory = memory_side(m, chunk, at);
-        int64_t done;
-        if (request->write)
-            mpiox_copy(&staged, &memory, part);
-        code = transfer(m, m->staging, chunk->offset + at, part, &done, error);
-        if (!request->write)
-            mpiox_copy(&memory, &staged, done);
-        *moved += done;
-        if (done < part)
-            break;
-    }
     return code;
 }
 
@@ -156,10 +139,101 @@ static int transfer_pieces(const mpiox_mover *m, const mpiox_chunk *chunk, char 
     return error->code;
 }
 
+/* ---- memory in large pieces -------------------------------------------------------------------------------------- */
+
+typedef struct piece_cursor { /* a description piece by piece, which may be taken in parts */
+    mpiox_cursor cursor;
+    mpiox_run run;  /* the present piece is the first block of it */
+    int64_t taken;  /* bytes of that block */
+    int64_t unseen; /* bytes behind the run */
+} piece_cursor;
+
+static void pieces_init(piece_cursor *p, const mpiox_access *access, int64_t origin, int64_t position, int64_t length) {
+    mpiox_cursor_init(&p->cursor, access, origin, position);
+    p->run.count = 0;
+    p->taken = 0;
+    p->unseen = length;
+}
+
+/* Bytes left of the present piece, from *offset on. */
+static int64_t pieces_peek(piece_cursor *p, int64_t *offset) {
+    if (p->run.count == 0)
+        p->unseen -= mpiox_cursor_next(&p->cursor, p->unseen, &p->run);
+    *offset = p->run.offset + p->taken;
+    return p->run.length - p->taken;
+}
+
+static void pieces_take(piece_cursor *p, int64_t bytes) {
+    p->taken += bytes;
+    if (p->taken < p->run.length)
+        return;
+    p->run.offset += p->run.stride;
+    p->run.count--;
+    p->taken = 0;
+}
+
+/* Is the memory better left where it is? Stripe-size I/O and the guard of sieved writes go through transfer(). */
+static bool is_vectored(const mpiox_mover *m) {
+    const mpiox_access *memory = m->request->memory;
+    const mpiox_hints *hints = m->file->hints;
+    return memory && !hints->stripe_size_io && !(m->request->write && hints->ds_write == MPIOX_ON) &&
+           mpiox_access_size(memory) / mpiox_access_pieces(memory) >= LARGE_MEMORY_BYTES;
+}
+
+/* A list of the pieces in which both file and memory are contiguous; neighbours in the file become one request. */
+static int transfer_vectors(const mpiox_mover *m, const mpiox_chunk *chunk, int64_t *moved, mpiox_error *error) {
+    const mpiox_request *request = m->request;
+    batch b = {.m = m, .count = 0};
+    piece_cursor file, memory;
+    int64_t left = chunk->length;
+    pieces_init(&file, m->file->view, m->file->displacement, chunk->position, left);
+    pieces_init(&memory, request->memory, 0, chunk->memory_position, left);
+    while (left > 0) {
+        int64_t offset, address;
+        const int64_t in_file = pieces_peek(&file, &offset), in_memory = pieces_peek(&memory, &address);
+        const int64_t part = in_file < in_memory ? in_file : in_memory;
+        b.pieces[b.count++] = (mpiox_storage_piece) {(char *) request->buffer + address, part, offset};
+        pieces_take(&file, part);
+        pieces_take(&memory, part);
+        left -= part;
+        if ((b.count == PIECES || left == 0) && !flush(&b, moved, error))
+            break;
+    }
+    return error->code;
+}
+
+/* ---- requests ---------------------------------------------------------------------------------------------------- */
+
+int mpiox_chunk_whole(mpiox_mover *m, const mpiox_chunk *chunk, int64_t *moved, mpiox_error *error) {
+    const mpiox_request *request = m->request;
+    if (!request->memory)
+        return transfer(m, (char *) request->buffer + chunk->memory_position, chunk->offset, chunk->length, moved, error);
+    if (is_vectored(m))
+        return transfer_vectors(m, chunk, moved, error);
+    const int64_t room = chunk->length < STAGING_BYTES ? chunk->length : STAGING_BYTES;
+    int code = need_staging(m, room, error);
+    for (int64_t at = 0; code == MPIOX_OK && at < chunk->length; at += room) {
+        const int64_t part = chunk->length - at < room ? chunk->length - at : room;
+        const mpiox_side staged = {m->staging, NULL, 0, 0}, memory = memory_side(m, chunk, at);
+        int64_t done;
+        if (request->write)
+            mpiox_copy(&staged, &memory, part);
+        code = transfer(m, m->staging, chunk->offset + at, part, &done, error);
+        if (!request->write)
+            mpiox_copy(&memory, &staged, done);
+        *moved += done;
+        if (done < part)
+            break;
+    }
+    return code;
+}
+
 int mpiox_chunk_list(mpiox_mover *m, const mpiox_chunk *chunk, int64_t *moved, mpiox_error *error) {
     const mpiox_request *request = m->request;
     if (!request->memory)
         return transfer_pieces(m, chunk, (char *) request->buffer + chunk->memory_position, moved, error);
+    if (is_vectored(m))
+        return transfer_vectors(m, chunk, moved, error);
     if (need_staging(m, chunk->length, error) != MPIOX_OK) /* at most a window */
         return error->code;
     const mpiox_side staged = {m->staging, NULL, 0, 0}, memory = memory_side(m, chunk, 0);
