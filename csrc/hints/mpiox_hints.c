@@ -258,6 +258,14 @@ char *mpiox_hints_collect(const char *path)
     return text;
 }
 
+/* "0" of a hint whose default is 0: the library chooses. MPI libraries know no such value (Open MPI 4.1 divides by it). */
+static bool leaves_open(const char *name, const char *value)
+{
+    int index = mpiox_hints_find(name);
+
+    return index >= 0 && strcmp(value, "0") == 0 && strcmp(mpiox_hints_spec(index)->default_value, "0") == 0;
+}
+
 static int apply_line(char *line, MPI_Info info)
 {
     char *equals = strchr(line, '='), present[VALUE_BYTES];
@@ -268,6 +276,9 @@ static int apply_line(char *line, MPI_Info info)
     *equals = '\0';
     if (line[0] == 'w' && info_get(info, line + 1, present, &found) == MPI_SUCCESS && found)
         return MPI_SUCCESS;
+    if (leaves_open(line + 1, equals + 1))
+        return info_get(info, line + 1, present, &found) == MPI_SUCCESS && found ? PMPI_Info_delete(info, line + 1)
+                                                                                  : MPI_SUCCESS;
     return equals[1] != '\0' ? PMPI_Info_set(info, line + 1, equals + 1) : MPI_SUCCESS;
 }
 
@@ -308,6 +319,8 @@ int mpiox_hints_to_info(const mpiox_hints *hints, MPI_Info info)
         if (strncmp(spec->name, PREFIX, sizeof PREFIX - 1) != 0 && hints->source[i] == MPIOX_HINT_DEFAULT)
             continue;
         spec->format(hints, text, (int64_t)sizeof text);
+        if (strncmp(spec->name, PREFIX, sizeof PREFIX - 1) != 0 && leaves_open(spec->name, text))
+            continue;
         if (text[0] != '\0' && PMPI_Info_set(info, spec->name, text) != MPI_SUCCESS)
             return MPIOX_E_MPI;
     }

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -452,6 +453,33 @@ def test_starter_is_not_preloaded(extension: str, tmp_path: pathlib.Path) -> Non
     mapped, parent = launch.stdout.split()
     assert int(mapped) > 0
     assert int(parent) == 0
+
+
+LEFT_OPEN = """
+    import sys
+    import numpy as np
+    import mpiio_ext
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    info = MPI.Info.Create({"cb_nodes": "2"})
+    file = MPI.File.Open(comm, sys.argv[1], MPI.MODE_RDWR | MPI.MODE_CREATE, info)
+    filetype = MPI.BYTE.Create_vector(1000, 1, comm.size).Create_resized(0, 1000 * comm.size).Commit()
+    file.Set_view(comm.rank, MPI.BYTE, filetype)
+    file.Write_all(np.full(1000, comm.rank + 1, "u1"))
+    assert file.Get_info().Get("cb_nodes") != "0"
+    file.Close()
+    assert open(sys.argv[1], "rb").read() == bytes(range(1, comm.size + 1)) * 1000
+"""
+
+
+@pytest.mark.parametrize("enabled", ["true", "false"])
+def test_zero_leaves_the_choice_open(
+    extension: str, script: Callable[[str], pathlib.Path], tmp_path: pathlib.Path, enabled: str
+) -> None:
+    """`cb_nodes=0` takes the program's number away; it never reaches an MPI library that would divide by it."""
+    env = {"MPIOX_HINTS": f"*:cb_nodes=0:mpiox_enable={enabled}"}
+    mpi_run([sys.executable, script(LEFT_OPEN), tmp_path / "data"], 2, env=env, timeout_s=60)
 
 
 assert shutil.which("nm"), "binutils are needed to check the exported symbols"
