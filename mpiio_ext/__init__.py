@@ -11,6 +11,8 @@ Subpackages: `mpiio_ext.partitioning` (file domains), `mpiio_ext.delegates` (I/O
 from __future__ import annotations
 
 import importlib
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpiio_ext._load import get_include, get_library, interposed, load
@@ -52,4 +54,16 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-load()
+def _is_command() -> bool:
+    """Return whether this process is `mpiio-ext` or `python -m mpiio_ext…` rather than a program of its user."""
+    words = [*sys.orig_argv, ""]
+    module = words[words.index("-m") + 1] if "-m" in words else ""
+    return module.split(".")[0] == "mpiio_ext" or (sys.argv[:1] != [] and Path(sys.argv[0]).name == "mpiio-ext")
+
+
+try:
+    load()
+except LoadError as _error:
+    if _is_command():  # whose user wants a line, not a traceback
+        raise SystemExit(f"mpiio_ext: {_error}") from None
+    raise

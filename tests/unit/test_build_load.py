@@ -105,3 +105,30 @@ def test_errors_are_standard_errors_too() -> None:
     assert issubclass(mpiio_ext.FileSystemError, OSError)
     for name in ("LoadError", "ArgumentError", "FileSystemError"):
         assert issubclass(getattr(mpiio_ext, name), mpiio_ext.MpiioExtError)
+
+
+#: Put in front of everything by PYTHONPATH: the library cannot be loaded.
+SABOTAGE = """
+import ctypes
+
+class Broken(ctypes.CDLL):
+    def __init__(self, name=None, *args, **kwargs):
+        if str(name).endswith("libmpiio_ext.so"):
+            raise OSError(f"{name}: cannot open shared object file")
+        super().__init__(name, *args, **kwargs)
+
+ctypes.CDLL = Broken
+"""
+
+
+@pytest.mark.parametrize("words", [["-m", "mpiio_ext", "hints"], ["-m", "mpiio_ext.bench", "--help"]])
+def test_commands_without_the_library_say_one_line(tmp_path: Path, words: list[str]) -> None:
+    """A missing library is a line and a status, not a traceback; a program that imports the package gets the error."""
+    (tmp_path / "sitecustomize.py").write_text(SABOTAGE, encoding="utf-8")
+    env = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"} | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, *words], env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("mpiio_ext: cannot load ") and done.stderr.count("\n") == 1, done.stderr
+    done = subprocess.run([sys.executable, "-c", "import mpiio_ext"], env=env, capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert done.returncode == 1 and "LoadError: cannot load" in done.stderr

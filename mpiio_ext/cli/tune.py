@@ -1,0 +1,296 @@
+"""``mpiio-ext tune``: find hints that make a program faster, and prove it before keeping them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mpiio_ext.cli.launchers import Launch, plan
+from mpiio_ext.cli.run import _launch, _settings
+from mpiio_ext.errors import MpiioExtError
+
+if TYPE_CHECKING:
+    from mpiio_ext.tune.hintsfile import OwnHints
+    from mpiio_ext.tune.objective import Metric
+    from mpiio_ext.tune.program import Present
+    from mpiio_ext.tune.setting import Setting
+    from mpiio_ext.tune.space import Options, Space
+    from mpiio_ext.tune.trial import Outcome
+    from mpiio_ext.tune.tuner import Plan, Record, Result
+
+__all__ = ["tune"]
+
+_DURATION = re.compile(r"(?:(?P<h>\d+(?:\.\d*)?)h)?(?:(?P<m>\d+(?:\.\d*)?)m)?(?:(?P<s>\d+(?:\.\d*)?)s?)?")
+_INTERRUPTED = 130
+
+
+class _Duration(click.ParamType[float]):
+    """Seconds, from text like 90, 90s, 5m, 1h30m."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, (int, float)):
+            return float(value)
+        match = _DURATION.fullmatch(value.strip())
+        parts = {unit: float(text) for unit, text in match.groupdict().items() if text} if match else {}
+        seconds = parts.get("h", 0.0) * 3600 + parts.get("m", 0.0) * 60 + parts.get("s", 0.0)
+        if seconds <= 0:
+            self.fail(f"{value!r} is not a duration such as 90s, 5m or 1h30m", param, ctx)
+        return seconds
+
+
+@dataclass(slots=True, kw_only=True)
+class _Job:
+    """What the phases share: filled when the baseline has run."""
+
+    command: tuple[str, ...]
+    glob: str
+    options: Options
+    own: OwnHints | None = None
+    present: Present | None = None
+
+    def launch(self, variables: Mapping[str, str], without: tuple[str, ...]) -> Launch:
+        """Work out what to execute, as `mpiio-ext run` does."""
+        import mpiio_ext
+        from mpiio_ext._binding import ffi, lib
+
+        environment = {name: value for name, value in os.environ.items() if name not in without}
+        family = ffi.string(lib.mpiio_ext_mpi_family()).decode()
+        library = str(mpiio_ext.get_library())
+        return plan(self.command, library=library, settings=variables, family=family, environment=environment)
+
+    def hints_text(self, setting: Setting) -> str:
+        """Return the hints file of a run."""
+        from mpiio_ext.tune.hintsfile import text_of
+
+        assert self.own is not None
+        return text_of(self.own, self.glob, setting)
+
+    def space(self, outcome: Outcome) -> Space:
+        """Learn from the baseline what there is to search."""
+        from mpiio_ext.tune import program
+        from mpiio_ext.tune.hintsfile import own_hints
+        from mpiio_ext.tune.space import build
+
+        uses = program.matching(outcome, self.glob)
+        self.present = program.present_hints(uses)
+        self.own = own_hints(sorted({use.path for use in outcome.files}), os.environ)
+        return build(
+            program.usage_of(uses),
+            self.options,
+            defaults=program.registry_defaults(),
+            in_force=self.present.values,
+            user=frozenset(self.present.sources),
+            removable=program.removable_hints(self.present, self.glob),
+        )
+
+
+def _metric(kind: str, pattern: str | None, lower: bool) -> Metric:
+    from mpiio_ext.tune.objective import Elapsed, InOutput, InsideAccess
+
+    if pattern is None:
+        if lower:
+            raise click.UsageError("--lower-is-better needs --metric-regex")
+        return InsideAccess() if kind == "io" else Elapsed()
+    try:
+        return InOutput(re.compile(pattern, re.MULTILINE), lower)
+    except re.error as error:
+        text = f"{pattern!r} is not a regular expression: {error}"
+        raise click.BadParameter(text, param_hint="--metric-regex") from error
+
+
+def _ranks_in(command: tuple[str, ...]) -> int:
+    """Return the number of ranks that a starter's options ask for; 4 where none is found."""
+    for index, word in enumerate(command):
+        match = re.fullmatch(r"(?:-n|-np|-c|--n|--np|--ntasks)(?:=(\d+))?", word)
+        text = (match[1] or "".join(command[index + 1 : index + 2])) if match else ""
+        if text.isdigit() and int(text) > 0:
+            return int(text)
+    return 4
+
+
+def _dry_run(job: _Job) -> None:
+    """Print the space and the first settings as they would be for a program of collective and independent accesses."""
+    from mpiio_ext.hints import in_force
+    from mpiio_ext.tune import program, report
+    from mpiio_ext.tune.space import Usage, build
+
+    ranks = _ranks_in(job.command)
+    found = in_force("")
+    present = program.Present(
+        values={item.spec.name: item.value for item in found},
+        sources={item.spec.name: item.source for item in found if item.source != "default"},
+    )
+    space = build(
+        Usage(ranks=ranks),
+        job.options,
+        defaults=program.registry_defaults(),
+        in_force=present.values,
+        user=frozenset(present.sources),
+        removable=program.removable_hints(present, job.glob),
+    )
+    click.echo(f"space for {ranks} ranks (kinds of access are learnt from the first run):")
+    click.echo(f"  ways: {' '.join(space.ways)}")
+    rows = [(item.hint, item.values, sorted(item.ways)) for item in space.parameters]
+    click.echo("\n".join(report.space_lines(rows)))
+    click.echo("first settings, after the program as it is:")
+    for point in space.starting_points():
+        click.echo(report.trial_line(point, space.setting_of(point)))
+
+
+@contextlib.contextmanager
+def _progress(budget_s: float, metric: Metric) -> Iterator[Callable[[Record], None]]:
+    """Show a bar on a terminal; be quiet elsewhere."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    best: dict[str, float] = {}
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as progress:
+        task = progress.add_task("as it is", total=budget_s)
+
+        def notify(record: Record) -> None:
+            if record.cost is not None:
+                best["cost"] = min(best.get("cost", record.cost), record.cost)
+            seen = f", best {metric.shown(best['cost'])}" if best else ""
+            text = f"{record.phase}, run {record.number}{seen}"
+            progress.update(task, description=text, completed=progress.tasks[0].elapsed)
+
+        yield notify
+
+
+def _interrupt(number: int, frame: object) -> None:  # noqa: ARG001  (a signal handler's arguments)
+    raise KeyboardInterrupt
+
+
+def _check_library() -> None:
+    """Refuse to start when the library that every rank is to load is not there."""
+    import mpiio_ext
+    from mpiio_ext.tune.errors import TuneError
+
+    library = mpiio_ext.get_library()
+    if not library.exists():
+        raise TuneError(f"the library {library} is missing: build and install mpiio_ext again (`make build`)")
+
+
+def _tune(job: _Job, metric: Metric, asked: Plan, log: Path, before: str | None) -> Result:
+    """Run all phases, with SIGTERM taken for Ctrl-C."""
+    from mpiio_ext.tune.errors import TuneError
+    from mpiio_ext.tune.trial import ProcessRunner
+    from mpiio_ext.tune.tuner import Tuner
+
+    folder = log.absolute()  # ranks may have another working folder
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TuneError(f"cannot make the log folder {folder}: {error.strerror}") from error
+    runner = ProcessRunner(launch=job.launch, hints_text=job.hints_text, log=folder, before=before)
+    previous = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with _progress(asked.budget_s, metric) as notify:
+            return Tuner(runner=runner, metric=metric, plan=asked, space_of=job.space, notify=notify).run()
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _finish(result: Result, job: _Job, metric: Metric, budget_s: float, output: Path, json_file: Path | None) -> None:
+    """Write and print what was found."""
+    from mpiio_ext.tune import hintsfile, report
+
+    subject = report.Subject(command=job.command, metric=metric, glob=job.glob, present=job.present, budget_s=budget_s)
+    won = result.verdict == "wins"
+    if won:
+        assert job.own is not None and result.candidate is not None
+        reasons = report.reasons(subject, result.candidate)
+        text = hintsfile.text_of(job.own, job.glob, result.candidate, report.header(result, subject), reasons)
+        hintsfile.write(output, text)
+    if json_file is not None:
+        found = report.as_json(result, subject, str(output) if won else None)
+        hintsfile.write(json_file, json.dumps(found, indent=1) + "\n")
+    click.echo("\n".join(report.lines(result, subject)))
+    if won:
+        click.echo(f"written: {output}; use it with: mpiio-ext run --hints-file {output} -- ...")
+        if os.environ.get("MPIOX_HINTS"):
+            click.echo("  it includes the hints of MPIOX_HINTS and -H, which are stronger than a file: leave them away")
+    else:
+        kept = " (the one that is there is left as it was)" if output.exists() else ""
+        click.echo(f"no hints file is written{kept}")
+
+
+@click.command(context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]})
+@click.option("--budget", type=_Duration(), default="5m", show_default=True, help="Time for all: 90s, 5m, 1h30m.")
+@click.option("--trials", type=click.IntRange(min=1), help="Search at most so many settings.")
+@click.option("--metric", "kind", type=click.Choice(["elapsed", "io"]), default="elapsed", show_default=True,
+              help="elapsed: the whole command; io: inside data access, by the statistics.")  # fmt: skip
+@click.option("--metric-regex", "pattern", metavar="REGEX", help="Read a bandwidth from the output; higher is better.")
+@click.option("--lower-is-better", is_flag=True, help="The number of --metric-regex is a time.")
+@click.option("--files", "glob", default="*", show_default=True, metavar="GLOB", help="Search hints for these files.")
+@click.option("-o", "--output", default="tuned.hints", show_default=True, metavar="FILE", help="Hints file to write.")
+@click.option("-H", "--hint", multiple=True, metavar="[GLOB:]NAME=VALUE", help="A hint to begin with, and to beat.")
+@click.option("--hints-file", metavar="FILE", help="Hints to begin with, and to beat.")
+@click.option("--striping", is_flag=True, help="Also try striping_unit and striping_factor.")
+@click.option("--allow-direct", is_flag=True, help="Also try direct I/O (direct_read, direct_write).")
+@click.option("--before", metavar="CMD", help="Shell command before each run: delete files, drop caches.")
+@click.option("--log", metavar="FOLDER", help="Output of every run.  [default: FILE.log]")
+@click.option("--json", "json_file", metavar="FILE", help="Write every run as JSON.")
+@click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
+@click.option("--seed", type=int, default=1, show_default=True)
+@click.option("--dry-run", is_flag=True, help="Print the space and the first settings, run nothing.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...")
+def tune(
+    budget: float, trials: int | None, kind: str, pattern: str | None, lower_is_better: bool, glob: str, output: str,
+    hint: tuple[str, ...], hints_file: str | None, striping: bool, allow_direct: bool, before: str | None,
+    log: str | None, json_file: str | None, confidence: float, seed: int, dry_run: bool, command: tuple[str, ...],
+) -> None:  # fmt: skip
+    """Run PROGRAM many times, find hints under which it is faster, and write them to a hints file.
+
+    \b
+      mpiio-ext tune --budget 5m -- mpirun -n 4 ./app
+      mpiio-ext tune --hints-file mine.hints --metric-regex '([0-9.]+) MB/s' -- mpirun -n 4 ./app
+
+    A setting is kept only if it wins against the program as it is in pairs of runs made for that purpose; otherwise
+    nothing is written. PROGRAM has to do the same work in every run.
+    """  # noqa: D301  (click wants the backspace character itself)
+    metric = _metric(kind, pattern, lower_is_better)
+    try:
+        from mpiio_ext.tune import hintsfile
+        from mpiio_ext.tune.errors import need
+        from mpiio_ext.tune.space import Options
+        from mpiio_ext.tune.tuner import Plan
+
+        hintsfile.check_glob(glob)
+        os.environ.update(_settings(hint, hints_file, None))
+        options = Options(native=metric.times_native, striping=striping, direct_io=allow_direct)
+        job = _Job(command=command, glob=glob, options=options)
+        _launch(command, {})  # refuses the starter of another MPI library
+        _check_library()
+        if dry_run:
+            _dry_run(job)
+            return
+        need("optuna")
+        need("scipy.stats")
+        asked = Plan(budget_s=budget, trials=trials, confidence=confidence, seed=seed)
+        result = _tune(job, metric, asked, Path(log or f"{output}.log"), before)
+        _finish(result, job, metric, budget, Path(output), None if json_file is None else Path(json_file))
+    except MpiioExtError as error:
+        click.echo(f"mpiio-ext tune: {error}", err=True)
+        raise SystemExit(getattr(error, "exit_status", 1)) from error
+    if result.broken_status or result.interrupted:
+        raise SystemExit(result.broken_status or _INTERRUPTED)

@@ -1,0 +1,42 @@
+"""The errors of tuning, each with the exit status of the command."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from mpiio_ext.errors import MpiioExtError
+
+__all__ = ["EXIT_TUNE", "ProgramError", "TuneError", "need"]
+
+EXIT_TUNE = 1
+
+
+class TuneError(MpiioExtError):
+    """Tuning cannot go on; the message is one line that says what to do."""
+
+    exit_status = EXIT_TUNE
+
+
+class ProgramError(TuneError):
+    """The program fails as it is, without any change of its hints; carries its exit status."""
+
+    def __init__(self, message: str, exit_status: int) -> None:
+        super().__init__(message)
+        self.exit_status = exit_status
+
+
+def need(module: str) -> Any:
+    """Import a module of the optional extra `tune`.
+
+    Raises
+    ------
+    TuneError
+        It is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        text = f"tuning needs {package}, which is not there ({error}): pip install 'mpiio_ext[tune]'"
+        raise TuneError(text) from error

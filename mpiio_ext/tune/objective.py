@@ -1,0 +1,132 @@
+"""The number by which a run is judged: its cost, lower is better.
+
+- `elapsed`: wall-clock seconds of the whole command. What its user waits for, defined for every setting, including
+  those under which the MPI library does the work. It contains computation and start-up, which dilute the gain and add
+  noise.
+- `io`: seconds inside data access, from the statistics, averaged over the ranks. Sharper where a program mostly
+  computes. The library does not time calls that the MPI library carries out, nor opening, views and closing: with this
+  metric native settings are not tried, and a program some of whose calls stay native cannot be judged.
+- a regular expression on what the program prints: its own bandwidth (more is better), or seconds (less is better).
+
+Ratios of costs mean the same for all three: how many times faster.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Protocol
+
+from mpiio_ext.tune.errors import TuneError
+from mpiio_ext.tune.trial import Outcome
+
+__all__ = ["Elapsed", "InOutput", "InsideAccess", "Metric", "Unjudged", "access_s"]
+
+
+class Unjudged(TuneError):  # noqa: N818  (a verdict, not only an error)
+    """A run that succeeded has no cost under this metric; the message says why."""
+
+
+class Metric(Protocol):
+    """How a run is judged."""
+
+    @property
+    def name(self) -> str:
+        """What is measured, for people."""
+
+    @property
+    def times_native(self) -> bool:
+        """Whether runs are judged in which the MPI library does the work."""
+
+    def cost(self, outcome: Outcome) -> float:
+        """Return the cost (> 0) of a run that succeeded; raises Unjudged."""
+
+    def shown(self, cost: float) -> str:
+        """Return a cost as people read it, with its unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elapsed:
+    """Wall-clock seconds of the command."""
+
+    name: str = "elapsed seconds of the whole command"
+    times_native: bool = True
+
+    def cost(self, outcome: Outcome) -> float:  # noqa: D102
+        return max(outcome.elapsed_s, 1e-9)
+
+    def shown(self, cost: float) -> str:  # noqa: D102
+        return f"{cost:.3f} s"
+
+
+def access_s(outcome: Outcome) -> float:
+    """Return the seconds that an average rank spent in data access, over all files, as the library counted them.
+
+    Accesses of one rank alone are also counted where a collective consists of them; that part of their time is inside
+    the collectives' time and must not count twice. It is taken to be the share of such accesses.
+    """
+    seconds = 0.0
+    for use in outcome.files:
+        alone = use.independent_calls
+        inside = min(alone, use.direct_calls * use.ranks)
+        seconds += (use.collective_s + use.independent_s * ((alone - inside) / alone if alone else 0.0)) / use.ranks
+    return seconds
+
+
+@dataclass(frozen=True, slots=True)
+class InsideAccess:
+    """Seconds inside data access by the statistics of the library."""
+
+    name: str = "seconds inside data access, per rank"
+    times_native: bool = False
+
+    def cost(self, outcome: Outcome) -> float:  # noqa: D102
+        native = sum(use.native_calls for use in outcome.files)
+        if native:
+            raise Unjudged(f"the MPI library carried out {native} calls, which --metric io cannot time")
+        seconds = access_s(outcome)
+        if seconds <= 0:
+            raise Unjudged("no time was spent in data access through MPI-IO")
+        return seconds
+
+    def shown(self, cost: float) -> str:  # noqa: D102
+        return f"{cost:.4f} s"
+
+
+@dataclass(frozen=True, slots=True)
+class InOutput:
+    """Numbers in the program's standard output.
+
+    Attributes
+    ----------
+    pattern : its first group, or else the whole match, is the number.
+    lower_is_better : the numbers are times rather than bandwidths.
+    """
+
+    pattern: re.Pattern[str]
+    lower_is_better: bool = False
+    times_native: bool = True
+
+    @property
+    def name(self) -> str:
+        """What is measured, for people."""
+        better = "lower" if self.lower_is_better else "higher"
+        return f"the number that /{self.pattern.pattern}/ finds in the output, {better} is better"
+
+    def cost(self, outcome: Outcome) -> float:
+        """Return the geometric mean of all matches, inverted where more is better."""
+        logs = []
+        for match in self.pattern.finditer(outcome.stdout()):
+            text = match[1] if self.pattern.groups else match[0]
+            try:
+                logs.append(math.log(float(text.replace(",", ""))))
+            except (ValueError, AttributeError):
+                raise Unjudged(f"/{self.pattern.pattern}/ found {text!r}, which is not a positive number") from None
+        if not logs or not all(map(math.isfinite, logs)):
+            raise Unjudged(f"the program printed no number that /{self.pattern.pattern}/ finds")
+        mean = math.fsum(logs) / len(logs)
+        return math.exp(mean if self.lower_is_better else -mean)
+
+    def shown(self, cost: float) -> str:  # noqa: D102
+        return f"{cost if self.lower_is_better else 1 / cost:.6g}"

@@ -1,0 +1,292 @@
+"""One run of the program under one setting.
+
+The program is started as `mpiio-ext run` starts it, with its standard output and error in files of the log folder and
+the statistics in a third one. It runs in a session of its own, and every process of it that lives on this machine
+carries a marker in its environment: a run that exceeds its limit is asked to end (the starter then ends its ranks on
+all nodes), and what is left after a grace period is killed, even where a starter has put ranks into groups of their
+own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from mpiio_ext.cli.launchers import Launch
+from mpiio_ext.tune.errors import TuneError
+from mpiio_ext.tune.setting import BASELINE, Setting
+
+__all__ = ["FileUse", "Outcome", "ProcessRunner", "Runner", "status_text"]
+
+_MARKER = "MPIIO_EXT_TUNE_RUN"
+_GRACE_S = 3.0
+_TAIL_BYTES = 20_000
+#: What a line says that tells why a program failed.
+_TELLING = (
+    "error",
+    "no space",
+    "cannot",
+    "could not",
+    "not find",
+    "no such",
+    "failed",
+    "exited on signal",
+    "attempt to",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileUse:
+    """What the statistics say of one opening of a file, summed over its ranks.
+
+    Attributes
+    ----------
+    path : its name as the program opened it.
+    ranks : ranks that opened it.
+    bytes_moved : data bytes written and read by accesses that the library carried out.
+    written : whether any of them wrote.
+    collective_calls, independent_calls, direct_calls, native_calls : accesses, as in `mpiio_ext.stats.FileStats`.
+    collective_s, independent_s : seconds inside them, summed over ranks.
+    hints : (name, value, source) of the hints that somebody had set.
+    """
+
+    path: str
+    ranks: int
+    bytes_moved: int
+    written: bool
+    collective_calls: int
+    independent_calls: int
+    direct_calls: int
+    native_calls: int
+    collective_s: float
+    independent_s: float
+    hints: tuple[tuple[str, str, str], ...] = ()
+
+    @classmethod
+    def of(cls, line: Mapping[str, Any]) -> FileUse:
+        """Return the use that one JSON line of statistics describes."""
+        direct_bytes = line["direct_calls"] > 0  # those are counted as accesses of one rank alone, too
+        alone = 0 if direct_bytes else line["independent_bytes_written"] + line["independent_bytes_read"]
+        return cls(
+            path=line["path"],
+            ranks=max(1, line["ranks"]),
+            bytes_moved=line["bytes_written"] + line["bytes_read"] + alone,
+            written=line["bytes_written"] + line["independent_bytes_written"] > 0,
+            collective_calls=line["collective_writes"] + line["collective_reads"],
+            independent_calls=line["independent_writes"] + line["independent_reads"],
+            direct_calls=line["direct_calls"],
+            native_calls=line["native_calls"],
+            collective_s=line["total_s"],
+            independent_s=line["independent_s"],
+            hints=tuple((name, hint["value"], hint["source"]) for name, hint in line.get("hints", {}).items()),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one run did.
+
+    Attributes
+    ----------
+    status : "ok", "failed" (the program ended with a status) or "stopped" (it exceeded its limit).
+    reason : why it is not "ok", one line; "" otherwise.
+    exit_status : of the command as a shell has it, 128 + signal for a signal.
+    elapsed_s : wall-clock seconds of the command.
+    files : the files that the program opened through MPI-IO and closed.
+    ranks : ranks of the run's MPI_COMM_WORLD; 0 when there are no statistics.
+    output : file with the program's standard output, None when there is none.
+    """
+
+    status: str
+    reason: str = ""
+    exit_status: int = 0
+    elapsed_s: float
+    files: tuple[FileUse, ...] = ()
+    ranks: int = 0
+    output: Path | None = None
+
+    def stdout(self) -> str:
+        """Return the program's standard output."""
+        return "" if self.output is None else self.output.read_text(encoding="utf-8", errors="replace")
+
+
+class Runner(Protocol):
+    """Something that runs a setting."""
+
+    def __call__(self, setting: Setting, number: int, limit_s: float) -> Outcome:
+        """Run once; `number` counts all runs; after `limit_s` seconds the run is stopped."""
+
+
+def status_text(status: int) -> str:
+    """Return an exit status for people; starters pass on 128 + signal of a killed rank."""
+    if 128 < status < 128 + signal.NSIG:
+        with contextlib.suppress(ValueError):
+            return f"exit status {status}: a process was ended by {signal.Signals(status - 128).name}"
+    return f"exit status {status}"
+
+
+def _last_words(path: Path) -> str:
+    """Return the most telling line near the end of what a failed program wrote, at most 200 characters."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+        text = file.read().decode("utf-8", "replace")
+    lines = [line.strip() for line in text.splitlines() if line.strip(" \t-=*+|")]
+    telling = [line for line in lines if any(word in line.lower() for word in _TELLING)]
+    return (telling[0] if telling else lines[-1] if lines else "")[:200]
+
+
+def _marked(marker: str) -> list[int]:
+    needle = f"{_MARKER}={marker}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if needle in (entry / "environ").read_bytes():
+                    found.append(int(entry.name))
+    return found
+
+
+def _end(process: subprocess.Popen[bytes], marker: str) -> None:
+    """End a run: politely its process group, then for certain whatever carries its marker on this machine."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_GRACE_S)
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    for _ in range(50):
+        left = _marked(marker)
+        if not left:
+            break
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+    process.wait()
+
+
+def _statistics(path: Path) -> tuple[tuple[FileUse, ...], int]:
+    """Return files and ranks of the world from a file of statistics; lines cut short by a failure do not count."""
+    uses, ranks = [], 0
+    if path.exists():
+        for text in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                line = json.loads(text)
+                if line["kind"] == "file":
+                    uses.append(FileUse.of(line))
+                elif line["kind"] == "run":
+                    ranks = max(ranks, line["ranks"])
+            except (ValueError, KeyError, TypeError):
+                continue
+    return tuple(uses), max([ranks, *(use.ranks for use in uses)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessRunner:
+    """Runs the user's command.
+
+    Attributes
+    ----------
+    launch : works out what to execute from variables to set, and names of variables to take away.
+    hints_text : text of the hints file of a setting other than the baseline.
+    log : folder for the output of all runs.
+    before : shell command before each run, outside the measured time; None: nothing.
+    """
+
+    launch: Callable[[Mapping[str, str], tuple[str, ...]], Launch]
+    hints_text: Callable[[Setting], str]
+    log: Path
+    before: str | None = None
+
+    def __call__(self, setting: Setting, number: int, limit_s: float) -> Outcome:
+        """Run once.
+
+        Raises
+        ------
+        TuneError
+            The log folder cannot be written, or the command before the run fails.
+        """
+        stem = self.log / f"{number:04d}"
+        statistics = stem.with_suffix(".stats")
+        variables = {"MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(statistics)}
+        without: tuple[str, ...] = ()
+        try:
+            if setting != BASELINE:
+                hints = stem.with_suffix(".hints")
+                hints.write_text(self.hints_text(setting), encoding="utf-8", errors="surrogateescape")
+                variables["MPIOX_HINTS_FILE"] = str(hints)
+                without = ("MPIOX_HINTS",)  # its hints are in the file, where those of the setting can replace them
+            statistics.unlink(missing_ok=True)
+            self._prepare(stem)
+            return self._run(self.launch(variables, without), stem, limit_s)
+        except OSError as error:
+            raise TuneError(f"cannot write to the log folder {self.log}: {error.strerror or error}") from error
+
+    def _prepare(self, stem: Path) -> None:
+        if self.before is None:
+            return
+        with stem.with_suffix(".before").open("wb") as output:
+            done = subprocess.run(
+                self.before, shell=True, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False
+            )
+        if done.returncode != 0:
+            raise TuneError(f"--before: {self.before!r} ended with exit status {done.returncode}, "
+                            f"its output is {stem.with_suffix('.before')}")
+
+    def _run(self, launch: Launch, stem: Path, limit_s: float) -> Outcome:
+        marker = uuid.uuid4().hex
+        stopped = False
+        with stem.with_suffix(".out").open("wb") as out, stem.with_suffix(".err").open("wb") as err:
+            begin_s = time.monotonic()
+            try:
+                process = subprocess.Popen(
+                    launch.arguments,
+                    env={**launch.environment, _MARKER: marker},
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                status = 127 if isinstance(error, FileNotFoundError) else 126
+                reason = f"cannot execute {launch.arguments[0]}: {error.strerror}"
+                return Outcome(status="failed", reason=reason, exit_status=status, elapsed_s=0.0)
+            try:
+                process.wait(timeout=limit_s)
+            except subprocess.TimeoutExpired:
+                stopped = True
+            finally:
+                elapsed_s = time.monotonic() - begin_s
+                if process.poll() != 0:  # also when this process is interrupted, and ranks that outlive a failed start
+                    _end(process, marker)
+        return self._outcome(process.returncode, elapsed_s, stem, limit_s if stopped else None)
+
+    def _outcome(self, returned: int, elapsed_s: float, stem: Path, limit_s: float | None) -> Outcome:
+        uses, ranks = _statistics(stem.with_suffix(".stats"))
+        exit_status = returned if returned >= 0 else 128 - returned
+        status, reason = "ok", ""
+        if limit_s is not None:
+            status, reason = "stopped", f"stopped after {limit_s:.1f} s; files it was writing may be incomplete"
+        elif exit_status != 0:
+            words = _last_words(stem.with_suffix(".err")) or _last_words(stem.with_suffix(".out"))
+            status, reason = "failed", status_text(exit_status) + (f": {words}" if words else "")
+        return Outcome(
+            status=status,
+            reason=reason,
+            exit_status=exit_status,
+            elapsed_s=elapsed_s,
+            files=uses,
+            ranks=ranks,
+            output=stem.with_suffix(".out"),
+        )

@@ -1,0 +1,451 @@
+"""The phases of tuning: baseline, search, race, prune, confirm.
+
+Problem: within a budget of time, find the hints under which a program is fastest, when one run costs seconds, its
+time is noisy, and the fastest of many noisy times is mostly lucky.
+
+How. 1. *Baseline*: the program as it is; it tells ranks, files, kinds of access, and what a run costs. 2. *Search*: the
+optimiser proposes, every proposal runs once. 3. *Race*: the settings close to the best, and the baseline if it is one
+of them, run again in rounds of random order; after every second round the slower half leaves (successive halving;
+K. Jamieson, A. Talwalkar, AISTATS 2016). Only the new times count, which no selection has touched. 4. *Prune*: hints
+without which the winner is as fast are dropped, several at a time where possible. 5. *Confirm*: baseline and winner run
+in new pairs of random order, as many as the rest of the budget holds, and `mpiio_ext.tune.evidence` decides.
+
+Guarantees. A setting is kept only if the confidence interval of its gain over the baseline lies above 1 and the gain is
+at least `LEAST_GAIN`. The pairs are new and the test is made once, so that the chance of keeping a setting that is no
+better is at most (1 - confidence) / 2, however many were tried. A setting under which the program failed or was
+stopped is never kept. No run begins that would probably end after the budget, and a run at the end of the budget is
+stopped.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from mpiio_ext.tune.errors import ProgramError, TuneError
+from mpiio_ext.tune.evidence import Evidence, evidence, least_pairs
+from mpiio_ext.tune.objective import Metric, Unjudged
+from mpiio_ext.tune.search import Search
+from mpiio_ext.tune.setting import BASELINE, Setting
+from mpiio_ext.tune.space import Space
+from mpiio_ext.tune.trial import Outcome, Runner
+
+__all__ = ["LEAST_GAIN", "Plan", "Record", "Result", "Tuner"]
+
+LEAST_GAIN = 1.01
+#: A run is stopped after so many times the best time so far; never before LEAST_LIMIT_S.
+STOP_FACTOR = 5.0
+LEAST_LIMIT_S = 5.0
+#: Search ends when this share of the free budget is left, the race when this one is.
+AFTER_SEARCH, AFTER_RACE = 0.55, 0.25
+#: "Close": within this factor of the best; so many settings race at most.
+CLOSE = 1.4
+RACERS = 8
+RACE_ROUNDS = 12
+#: A hint is dropped when so many pairs show, a standard error aside, that less than this is lost without it.
+PRUNE_PAIRS = 5
+PRUNE_LOSS = 1.05
+MOST_PAIRS = 20
+#: Pairs that are worth it to the confirmation in advance, while they fit into this share of the budget.
+GOOD_PAIRS, CONFIRM_SHARE = 12, 0.25
+#: A gain that shows in fewer pairs.
+CLEAR_GAIN = 1.5
+#: Runs are expected to take so much longer than their median; those of the confirmation must not be missing.
+MARGIN, RESERVE_MARGIN = 1.2, 1.5
+#: Runs that search and race need at least, beside the confirmation.
+LEAST_RUNS = 8
+REPEATS = 3
+#: After so many failed runs in a row, the program runs as it is, to see whether it is to blame.
+MANY_FAILURES = 3
+MOST_DUPLICATES = 25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What the user asks for.
+
+    Attributes
+    ----------
+    budget_s : seconds for everything.
+    trials : settings that the search runs at most; None: as many as the budget holds.
+    confidence : of the decision.
+    seed : of all random choices.
+    """
+
+    budget_s: float
+    trials: int | None = None
+    confidence: float = 0.95
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One run.
+
+    Attributes
+    ----------
+    number : counts all runs from 1.
+    phase : "baseline", "search", "race", "prune", "confirm", or "check" (the baseline again, after several failures).
+    setting : what was laid over the baseline.
+    status, reason, exit_status, elapsed_s : as in `Outcome`; status may also be "unjudged".
+    cost : by the metric, lower is better; None when there is none.
+    """
+
+    number: int
+    phase: str
+    setting: Setting
+    status: str
+    reason: str
+    exit_status: int
+    elapsed_s: float
+    cost: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What is known at the end, or when it was interrupted.
+
+    Attributes
+    ----------
+    verdict : "wins", "nothing" (wins) or "unconfirmed".
+    reason : one line, for a verdict other than "wins".
+    candidate : the setting that came to the decision, or the best so far; None when there is none.
+    evidence : the decision's numbers; None when it did not come to that.
+    records : every run.
+    baseline : the first run; None when it did not end.
+    interrupted : whether the user ended it.
+    broken_status : exit status with which the program failed as it is after it had run well; 0: it never did.
+    spent_s : seconds used.
+    """
+
+    verdict: str
+    reason: str
+    candidate: Setting | None
+    evidence: Evidence | None
+    records: tuple[Record, ...]
+    baseline: Outcome | None
+    interrupted: bool
+    broken_status: int
+    spent_s: float
+
+
+class _Broken(Exception):  # noqa: N818  (never leaves this module)
+    """The program fails as it is after it had run well: a full disk, a folder that is gone, a cluster in trouble."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of one setting."""
+
+    costs: list[float] = field(default_factory=list)
+    elapsed_s: list[float] = field(default_factory=list)
+    lost: str = ""
+
+
+class Tuner:
+    """Tunes one program.
+
+    Parameters
+    ----------
+    runner : runs a setting.
+    metric : judges a run.
+    plan : budget and confidence.
+    space_of : makes the space when the baseline has run.
+    notify : called after each run.
+    clock : monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        runner: Runner,
+        metric: Metric,
+        plan: Plan,
+        space_of: Callable[[Outcome], Space],
+        notify: Callable[[Record], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._runner, self._metric, self._plan = runner, metric, plan
+        self._space_of, self._notify, self._clock = space_of, notify, clock
+        self._random = random.Random(plan.seed)
+        self._least_pairs = least_pairs(plan.confidence)
+        self._begin_s = clock()
+        self._records: list[Record] = []
+        self._known: dict[Setting, _Known] = {}
+        self._baseline: Outcome | None = None
+        self._candidate: Setting | None = None
+        self._pairs: list[tuple[float, float]] = []
+
+    def run(self) -> Result:
+        """Do all phases.
+
+        Raises
+        ------
+        ProgramError
+            The program fails as it is.
+        TuneError
+            The budget is too short, or the metric cannot judge the program.
+        """
+        interrupted = False
+        broken: Record | None = None
+        try:
+            space = self._run_baseline()
+            free_s = self._remaining_s() - self._reserve_s()
+            self._search(space, free_s)
+            self._candidate = self._race(self._close_ones(), free_s)
+            if self._candidate is not None and self._candidate != BASELINE:
+                self._candidate = self._prune(self._candidate)
+                self._confirm(self._candidate)
+        except KeyboardInterrupt:
+            interrupted = True
+            if not self._pairs and self._baseline is not None:
+                self._candidate = self._best()
+        except _Broken:
+            broken = self._records[-1]
+        return self._result(interrupted, broken)
+
+    # ---- one run ----------------------------------------------------------------------------------------------------
+
+    def _remaining_s(self) -> float:
+        return self._plan.budget_s - (self._clock() - self._begin_s)
+
+    def _typical_s(self, setting: Setting) -> float:
+        """Return the median time of a setting, or of the best one if it has none."""
+        times = self._known[setting].elapsed_s if setting in self._known else []
+        if times:
+            return statistics.median(times)
+        return min(statistics.median(known.elapsed_s) for known in self._known.values() if known.elapsed_s)
+
+    def _affords(self, settings: Sequence[Setting], keep_s: float) -> bool:
+        return self._remaining_s() - keep_s > MARGIN * sum(map(self._typical_s, settings))
+
+    def _reserve_s(self) -> float:
+        """Return the seconds that are kept for the confirmation: the least that it needs, more in a large budget."""
+        pair_s = RESERVE_MARGIN * (self._typical_s(BASELINE) + self._typical_s(self._best() or BASELINE))
+        good = min(int(CONFIRM_SHARE * self._plan.budget_s / pair_s), GOOD_PAIRS)
+        return pair_s * max(self._least_pairs, good)
+
+    def _measure(self, phase: str, setting: Setting, keep_s: float = 0.0) -> float | None:
+        """Run a setting once and return its cost; None: it failed, was stopped or cannot be judged."""
+        limit_s, ours = self._remaining_s() - keep_s, True
+        if self._known and limit_s > (factor_s := max(STOP_FACTOR * self._typical_s(setting), LEAST_LIMIT_S)):
+            limit_s, ours = factor_s, False
+        number = len(self._records) + 1
+        outcome = self._runner(setting, number, max(limit_s, 0.01))
+        status, reason, cost = outcome.status, outcome.reason, None
+        if status == "ok":
+            try:
+                cost = self._metric.cost(outcome)
+            except Unjudged as error:
+                status, reason = "unjudged", str(error)
+        elif status == "stopped" and ours:
+            reason = f"the budget ended; {reason}"
+        record = Record(number=number, phase=phase, setting=setting, status=status, reason=reason, cost=cost,
+                        exit_status=outcome.exit_status, elapsed_s=outcome.elapsed_s)  # fmt: skip
+        self._records.append(record)
+        if phase == "baseline":
+            self._baseline = outcome
+        known = self._known.setdefault(setting, _Known())
+        if cost is not None:
+            known.costs.append(cost)
+            known.elapsed_s.append(outcome.elapsed_s)
+        elif not (status == "stopped" and ours and known.costs):
+            known.lost = reason
+        if self._notify is not None:
+            self._notify(record)
+        if setting == BASELINE and status == "failed" and phase != "baseline":
+            raise _Broken
+        if number > MANY_FAILURES and all(record.status == "failed" for record in self._records[-MANY_FAILURES:]):
+            self._measure("check", BASELINE)  # is it the settings, or does everything fail by now?
+        return cost
+
+    # ---- phases -----------------------------------------------------------------------------------------------------
+
+    def _run_baseline(self) -> Space:
+        cost = self._measure("baseline", BASELINE)
+        record, outcome = self._records[0], self._baseline
+        assert outcome is not None
+        if record.status == "failed":
+            raise ProgramError(f"the program fails as it is, without any change: {record.reason}", record.exit_status)
+        if record.status == "stopped":
+            raise TuneError(f"the first run, without any change, did not end within the budget of "
+                            f"{self._plan.budget_s:g} s: use a larger --budget or a smaller case")
+        if cost is None:
+            raise TuneError(record.reason)
+        space = self._space_of(outcome)
+        needed_s = (2 * RESERVE_MARGIN * self._least_pairs + LEAST_RUNS) * outcome.elapsed_s
+        if self._remaining_s() < needed_s:
+            raise TuneError(
+                f"the budget of {self._plan.budget_s:g} s is too short: a run takes {outcome.elapsed_s:.1f} s, and a "
+                f"decision at this confidence {2 * self._least_pairs + LEAST_RUNS} of them: use --budget "
+                f"{math.ceil((needed_s + outcome.elapsed_s) * 1.1)}s at least, better twice that"
+            )
+        return space
+
+    def _search(self, space: Space, free_s: float) -> None:
+        reference = self._known[BASELINE].costs[0]
+        search = Search(space, reference, self._plan.seed)
+        trials = duplicates = 0
+        while trials != self._plan.trials and duplicates < MOST_DUPLICATES:
+            best = self._best() or BASELINE
+            keep_s = self._reserve_s() + AFTER_SEARCH * free_s
+            if not self._affords([best], keep_s):
+                break
+            setting, token = search.ask()
+            known = self._known.get(setting)
+            if known is not None and not self._worth_repeating(known):
+                duplicates += 1
+                search.tell(token, statistics.median(known.costs) if known.costs and not known.lost else None)
+                continue
+            trials, duplicates = trials + 1, 0
+            search.tell(token, self._measure("search", setting, keep_s))
+
+    def _worth_repeating(self, known: _Known) -> bool:
+        """Whether a setting that is proposed again runs again: it is close to the best and not yet known well."""
+        best = self._best()
+        if known.lost or best is None or len(known.costs) >= REPEATS:
+            return False
+        return statistics.median(known.costs) <= CLOSE * statistics.median(self._known[best].costs)
+
+    def _fit(self) -> list[Setting]:
+        """Return the settings that never failed, best median first."""
+        fit = [setting for setting, known in self._known.items() if known.costs and not known.lost]
+        return sorted(fit, key=lambda setting: (statistics.median(self._known[setting].costs), len(setting.hints)))
+
+    def _best(self) -> Setting | None:
+        fit = self._fit()
+        return fit[0] if fit else None
+
+    def _close_ones(self) -> list[Setting]:
+        fit = self._fit()
+        if not fit:
+            return []
+        worst = CLOSE * statistics.median(self._known[fit[0]].costs)
+        close = [setting for setting in fit if statistics.median(self._known[setting].costs) <= worst]
+        racers = close[:RACERS]
+        if BASELINE in close and BASELINE not in racers:
+            racers[-1] = BASELINE
+        return racers
+
+    def _race(self, racers: list[Setting], free_s: float) -> Setting | None:
+        """Return the winner of repeated runs; None when no racer is left."""
+        alive, costs = list(racers), {setting: list[float]() for setting in racers}
+        rounds = 0
+        while len(alive) > 1 and rounds < RACE_ROUNDS:
+            keep_s = self._reserve_s() + AFTER_RACE * free_s
+            if not self._affords(alive, keep_s):
+                if rounds or len(alive) == 2:
+                    break
+                alive = alive[: (len(alive) + 1) // 2]  # fewer racers rather than none
+                continue
+            found = {s: self._measure("race", s, self._reserve_s()) for s in self._random.sample(alive, len(alive))}
+            alive = [setting for setting in alive if not self._known[setting].lost]
+            logs = {setting: math.log(cost) for setting, cost in found.items() if cost is not None}
+            for setting, value in logs.items():  # against the others of the round: drift cancels
+                costs[setting].append(value - statistics.median(logs.values()))
+            rounds += 1
+            if rounds % 2 == 0:
+                alive = [setting for setting in alive if costs[setting]]
+                alive.sort(key=lambda setting: statistics.median(costs[setting]))
+                alive = alive[: (len(alive) + 1) // 2]
+        alive = [setting for setting in alive if costs[setting]] or alive
+        return min(alive, key=lambda s: statistics.median(costs[s] or self._known[s].costs), default=None)
+
+    def _prune(self, whole: Setting) -> Setting:
+        """Return the winner without hints that are not missed. All is compared with the whole: losses do not add up."""
+        winner, groups = whole, [[name for name, _ in whole.hints]]
+        while groups:
+            group = groups.pop()
+            shorter = winner
+            for name in group:
+                shorter = shorter.without(name)
+            if shorter != BASELINE:
+                missed = self._is_missed(whole, shorter)
+                if missed is None:
+                    break
+                if not missed:
+                    winner = shorter
+                    continue
+            if len(group) > 1:
+                middle = len(group) // 2
+                groups += [group[:middle], group[middle:]]
+        return winner
+
+    def _is_missed(self, whole: Setting, shorter: Setting) -> bool | None:
+        """Whether the shorter setting may be slower than the whole one; None when the budget does not tell."""
+        losses = []
+        for _ in range(PRUNE_PAIRS):
+            if not self._affords([whole, shorter], self._reserve_s()):
+                return None
+            costs = {s: self._measure("prune", s) for s in self._random.sample([whole, shorter], 2)}
+            full, less = costs[whole], costs[shorter]
+            if less is None:
+                return True
+            if full is None:
+                return None
+            losses.append(math.log(less / full))
+        error = statistics.stdev(losses) / math.sqrt(len(losses))
+        return statistics.fmean(losses) + error > math.log(PRUNE_LOSS)
+
+    def _confirm(self, winner: Setting) -> None:
+        pair = [BASELINE, winner]
+        expected = statistics.median(self._known[BASELINE].costs) / statistics.median(self._known[winner].costs)
+        most = GOOD_PAIRS if expected >= CLEAR_GAIN else MOST_PAIRS  # from older runs: no peeking at the new ones
+        wanted = int(self._remaining_s() / (MARGIN * sum(map(self._typical_s, pair))))
+        wanted = min(max(wanted, self._least_pairs), max(most, self._least_pairs))
+        orders = [index % 2 == 0 for index in range(wanted)]
+        self._random.shuffle(orders)
+        for as_is in orders:
+            enough = len(self._pairs) >= self._least_pairs
+            left_s = self._remaining_s() - sum(map(self._typical_s, pair)) * (MARGIN if enough else 1.0)
+            if self._known[winner].lost or left_s <= 0:
+                break
+            costs = {setting: self._measure("confirm", setting) for setting in (pair if as_is else pair[::-1])}
+            before, after = costs[BASELINE], costs[winner]
+            if before is not None and after is not None:
+                self._pairs.append((before, after))
+
+    # ---- the end ----------------------------------------------------------------------------------------------------
+
+    def _decide(self, interrupted: bool) -> tuple[str, str, Evidence | None]:
+        """Return verdict, reason and evidence."""
+        candidate = self._candidate
+        if self._baseline is None:
+            return "unconfirmed", "the first run did not end", None
+        if not interrupted and (candidate is None or candidate == BASELINE):
+            return "nothing", "no setting was faster than the program as it is when the close ones were repeated", None
+        if candidate is None or candidate == BASELINE:
+            return "unconfirmed", "no setting was faster than the program as it is so far", None
+        if lost := self._known[candidate].lost:
+            return "nothing", f"the best setting did not stand the confirmation: {lost}", None
+        if len(self._pairs) < self._least_pairs:
+            text = f"only {len(self._pairs)} of at least {self._least_pairs} pairs of runs that a decision needs"
+            return "unconfirmed", text, None
+        found = evidence([a for a, _ in self._pairs], [b for _, b in self._pairs], self._plan.confidence)
+        if not found.wins:
+            return "nothing", "the best setting is not faster beyond chance", found
+        if found.gain < LEAST_GAIN:
+            return "nothing", f"the best setting gains less than {LEAST_GAIN - 1:.0%}", found
+        return "wins", "", found
+
+    def _result(self, interrupted: bool, broken: Record | None) -> Result:
+        if broken is None:
+            verdict, reason, found = self._decide(interrupted)
+        else:
+            verdict, found = "unconfirmed", None
+            reason = f"the program, which ran at first, fails as it is: {broken.reason}"
+        return Result(
+            verdict=verdict,
+            reason=reason,
+            candidate=None if self._candidate == BASELINE else self._candidate,
+            evidence=found,
+            records=tuple(self._records),
+            baseline=self._baseline,
+            interrupted=interrupted,
+            broken_status=0 if broken is None else broken.exit_status,
+            spent_s=self._clock() - self._begin_s,
+        )

@@ -1,0 +1,132 @@
+"""`mpiio-ext tune` on real programs: bad hints are beaten, failures end with one line and a status, Ctrl-C cleanly."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import uuid
+
+import pytest
+
+from support.cbuild import mpi_program
+from support.launch import MARKER, Launch, base_environment, end_marked, marked_processes, run_bounded, starter
+
+pytest.importorskip("optuna", reason="tuning needs Optuna")
+pytest.importorskip("scipy.stats", reason="tuning needs SciPy")
+
+pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
+
+COMMAND = str(pathlib.Path(sys.prefix) / "bin" / "mpiio-ext")
+#: Every request of the library waits, so that settings differ by their number of requests on any machine.
+SLOW_REQUESTS = {"MPIOX_FAULT": "op=any,delay_ms=10"}
+
+
+def btio(path: pathlib.Path, *more: str) -> list[str]:
+    return [str(starter()), "-n", "4", os.fspath(mpi_program("btio_like")), str(path), *more]
+
+
+def tune(folder: pathlib.Path, *words: str, env: dict[str, str] | None = None, timeout_s: float = 120.0) -> Launch:
+    return run_bounded(
+        [COMMAND, "tune", *words], env=base_environment() | (env or {}), timeout_s=timeout_s, cwd=folder, check=False
+    )
+
+
+def one_line(launch: Launch) -> str:
+    """Return the only line on standard error; nothing else may be printed."""
+    assert not launch.timed_out, launch.describe()
+    assert launch.returncode != 0 and launch.stdout == "", launch.describe()
+    assert launch.stderr.count("\n") == 1 and launch.stderr.startswith("mpiio-ext tune: "), launch.describe()
+    return launch.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("--read",), ("--verify",)])
+def test_the_program_of_these_tests(tmp_path: pathlib.Path, words: tuple[str, ...]) -> None:
+    """What it writes it reads back, with and without the library."""
+    sizes = []
+    for preload in ("1", ""):
+        command = btio(tmp_path / "file", "13", "3", *words)
+        launcher = [COMMAND, "run", "--", *command] if preload else command
+        done = run_bounded(launcher, env=base_environment(), timeout_s=60.0)
+        assert done.stdout.startswith("write 0.3 MB") and ("read 0.3 MB" in done.stdout) == bool(words)
+        assert ("verified: 0 wrong numbers" in done.stdout) == ("--verify" in words)
+        sizes.append((tmp_path / "file").stat().st_size)
+    assert sizes == [13**3 * 40 * 3] * 2
+
+
+def test_a_bad_hints_file_is_beaten(tmp_path: pathlib.Path) -> None:
+    """Dozens of requests of 32 KiB, one after the other, against a few: whatever wins replaces the tiny buffer."""
+    (tmp_path / "bad.hints").write_text("# mine\ncb_nodes = 1\ncb_buffer_size = 32k\n")
+    words = ["--budget", "80s", "--trials", "1", "--confidence", "0.9", "--hints-file", "bad.hints", "-o", "new.hints"]
+    done = tune(tmp_path, *words, "--json", "runs.json", "--", *btio(tmp_path / "file", "34", "1"), env=SLOW_REQUESTS)
+    assert done.returncode == 0, done.describe()
+    found = json.loads((tmp_path / "runs.json").read_text())
+    assert found["runs"][0]["phase"] == "baseline" and found["runs"][0]["hints"] == {}
+    own = {item["name"]: item["value"] for item in found["own_hints"]}
+    assert own == {"cb_nodes": "1", "cb_buffer_size": "32768"}
+    assert [(item["path"], item["bytes"]) for item in found["files"]] == [(str(tmp_path / "file"), 34**3 * 40)]
+    assert found["verdict"] == "wins", done.describe()
+    assert found["evidence"]["low"] > 1
+    assert found["hints"]["cb_buffer_size"] == "0"  # the only setting that was tried: the library's choice
+    assert "cb_buffer_size=32768 (from MPIOX_HINTS_FILE) lost to the library's choice" in done.stdout
+    environment = base_environment() | {"MPIOX_HINTS_FILE": str(tmp_path / "new.hints")}
+    check = run_bounded([COMMAND, "hints", "--path", str(tmp_path / "file"), "--json"], env=environment, timeout_s=30)
+    force = {item["name"]: item["value"] for item in json.loads(check.stdout)["hints"]}
+    assert all(force[name] == value for name, value in found["hints"].items())
+    text = (tmp_path / "new.hints").read_text()
+    assert "times as fast" in text and "pairs of runs" in text and "# mine" in text
+    logs = {path.suffix for path in (tmp_path / "new.hints.log").iterdir()}
+    assert logs == {".out", ".err", ".stats", ".hints"}
+
+
+def test_a_program_that_fails(tmp_path: pathlib.Path) -> None:
+    text = one_line(tune(tmp_path, "--", *btio(tmp_path / "missing" / "file")))
+    assert "fails as it is" in text and "exit status" in text
+    assert not (tmp_path / "tuned.hints").exists()
+
+
+def test_a_program_that_is_not_there(tmp_path: pathlib.Path) -> None:
+    assert "fails as it is" in one_line(tune(tmp_path, "--", str(starter()), "-n", "2", "/nowhere/app"))
+    done = tune(tmp_path, "--", "/nowhere/mpirun-of-mine", "-n", "2", "app")
+    assert "cannot execute /nowhere/mpirun-of-mine" in one_line(done) and done.returncode == 127
+
+
+def test_no_space(tmp_path: pathlib.Path) -> None:
+    done = tune(tmp_path, "--", *btio(tmp_path / "file"), env={"MPIOX_FAULT": "op=write,errno=ENOSPC"})
+    assert "space" in one_line(done).lower() and done.returncode != 0
+
+
+def test_a_killed_rank(tmp_path: pathlib.Path) -> None:
+    program = [os.fspath(mpi_program("killed")), str(tmp_path / "file"), "kill", "between", "1"]
+    text = one_line(tune(tmp_path, "--", str(starter()), "-n", "3", *program))
+    assert "fails as it is" in text and ("SIGKILL" in text or "signal 9" in text.lower() or "exit status 9" in text)
+
+
+def test_a_program_without_files(tmp_path: pathlib.Path) -> None:
+    program = [str(starter()), "-n", "2", sys.executable, "-c", "from mpi4py import MPI"]
+    assert "no file through MPI-IO" in one_line(tune(tmp_path, "--", *program))
+
+
+def test_ctrl_c_writes_what_is_known(tmp_path: pathlib.Path) -> None:
+    marker = uuid.uuid4().hex
+    command = [COMMAND, "tune", "--json", "runs.json", "--", *btio(tmp_path / "file", "13", "1")]
+    with (tmp_path / "log").open("wb") as log:
+        environment = {**base_environment(), MARKER: marker}
+        process = subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=log, stderr=log,
+                                   stdin=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
+        try:
+            deadline_s = time.monotonic() + 40
+            while not (tmp_path / "tuned.hints.log" / "0003.out").exists() and time.monotonic() < deadline_s:
+                time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=30) == 130, (tmp_path / "log").read_text()
+            assert marked_processes(marker) == []
+        finally:
+            end_marked(marker, process)
+    found = json.loads((tmp_path / "runs.json").read_text())
+    assert found["interrupted"] and found["verdict"] == "unconfirmed" and len(found["runs"]) >= 2
+    assert not (tmp_path / "tuned.hints").exists()

@@ -1,0 +1,236 @@
+"""One run of `mpiio-ext tune`, its objective, and the command's errors; the program is a shell command, no MPI."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import signal
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from mpiio_ext.cli import main
+from mpiio_ext.cli.launchers import Launch
+from mpiio_ext.tune.errors import TuneError
+from mpiio_ext.tune.objective import Elapsed, InOutput, InsideAccess, Unjudged, access_s
+from mpiio_ext.tune.setting import BASELINE, Setting
+from mpiio_ext.tune.trial import FileUse, Outcome, ProcessRunner, status_text
+
+COUNTERS = (
+    "collective_writes",
+    "collective_reads",
+    "native_calls",
+    "direct_calls",
+    "bytes_written",
+    "bytes_read",
+    "independent_writes",
+    "independent_reads",
+    "independent_bytes_written",
+    "independent_bytes_read",
+)
+
+
+def line(path: str = "/d/f", **values: float) -> dict[str, object]:
+    fixed = {"kind": "file", "path": path, "ranks": 4, "total_s": 0.0, "independent_s": 0.0}
+    return fixed | dict.fromkeys(COUNTERS, 0) | values
+
+
+def shell(script: str, folder: pathlib.Path, before: str | None = None) -> ProcessRunner:
+    def launch(variables, without):
+        environment = {name: value for name, value in os.environ.items() if name not in without}
+        return Launch(arguments=("sh", "-c", script), environment={**environment, **variables})
+
+    return ProcessRunner(launch=launch, hints_text=lambda setting: f"{setting}\n", log=folder, before=before)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" not in pathlib.Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+# ---- a run ----------------------------------------------------------------------------------------------------------
+
+
+def test_output_statistics_and_environment_of_a_run(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("MPIOX_HINTS", "cb_nodes=7")
+    text = json.dumps(line(collective_writes=3, bytes_written=10, hints={"cb_nodes": {"value": "7", "source": "x"}}))
+    run = json.dumps({"kind": "run", "ranks": 8})
+    script = f"""echo "[$MPIOX_HINTS] [$MPIOX_HINTS_FILE]"; echo '{text}' >> $MPIOX_STATS_FILE
+    echo '{run}' >> $MPIOX_STATS_FILE; printf '{{"kind": "file", "pa' >> $MPIOX_STATS_FILE"""
+    runner = shell(script, tmp_path)
+    for _ in range(2):  # the second one must not see the first one's statistics
+        outcome = runner(BASELINE, 1, 20.0)
+    assert (outcome.status, outcome.exit_status, outcome.ranks, len(outcome.files)) == ("ok", 0, 8, 1)
+    assert outcome.files[0].bytes_moved == 10 and outcome.files[0].hints == (("cb_nodes", "7", "x"),)
+    assert outcome.stdout() == "[cb_nodes=7] []\n"
+    changed = runner(Setting((("cb_nodes", "2"),)), 2, 20.0)
+    assert changed.stdout() == f"[] [{tmp_path}/0002.hints]\n"
+    assert (tmp_path / "0002.hints").read_text() == "cb_nodes=2\n"
+
+
+def test_a_run_that_takes_too_long_leaves_no_process(tmp_path) -> None:
+    """Not even one that has left the process group and ignores SIGTERM."""
+    code = "import os, signal, time; signal.signal(15, signal.SIG_IGN); print(os.getpid(), flush=True); time.sleep(60)"
+    outcome = shell(f"setsid {sys.executable} -c '{code}' & sleep 60", tmp_path)(BASELINE, 1, 3.0)
+    assert outcome.status == "stopped" and "stopped after 3.0 s" in outcome.reason
+    pid = int(outcome.stdout())
+    deadline_s = time.monotonic() + 10
+    while alive(pid) and time.monotonic() < deadline_s:
+        time.sleep(0.02)
+    assert not alive(pid)
+
+
+def test_how_a_failed_run_is_told(tmp_path) -> None:
+    script = "echo progress; echo 'app: error: no space left' >&2; echo later >&2; exit 5"
+    failed = shell(script, tmp_path)(BASELINE, 1, 20.0)
+    assert (failed.status, failed.exit_status) == ("failed", 5)
+    assert failed.reason == "exit status 5: app: error: no space left"
+    killed = shell("kill -KILL $$", tmp_path)(BASELINE, 2, 20.0)
+    assert killed.exit_status == 128 + signal.SIGKILL and "SIGKILL" in killed.reason
+    assert status_text(137).endswith("SIGKILL") and status_text(1) == "exit status 1"
+
+
+def test_a_program_that_does_not_exist(tmp_path) -> None:
+    runner = ProcessRunner(
+        launch=lambda variables, without: Launch(arguments=("/nowhere/app",), environment={}),
+        hints_text=str,
+        log=tmp_path,
+    )
+    outcome = runner(BASELINE, 1, 5.0)
+    assert (outcome.status, outcome.exit_status) == ("failed", 127)
+    assert outcome.reason == "cannot execute /nowhere/app: No such file or directory"
+
+
+def test_the_command_before_a_run(tmp_path) -> None:
+    runner = shell(f"cat {tmp_path}/mark", tmp_path, before=f"echo fresh > {tmp_path}/mark")
+    assert runner(BASELINE, 1, 20.0).stdout() == "fresh\n"
+    with pytest.raises(TuneError, match="--before: 'exit 4' ended with exit status 4"):
+        shell("true", tmp_path, before="exit 4")(BASELINE, 1, 20.0)
+
+
+def test_a_log_folder_that_is_gone(tmp_path) -> None:
+    with pytest.raises(TuneError, match="cannot write to the log folder"):
+        shell("true", tmp_path / "gone")(BASELINE, 1, 20.0)
+
+
+# ---- objectives -----------------------------------------------------------------------------------------------------
+
+
+def outcome_with(text: str, folder: pathlib.Path) -> Outcome:
+    (folder / "out").write_text(text, encoding="utf-8")
+    return Outcome(status="ok", elapsed_s=2.0, output=folder / "out")
+
+
+def test_bandwidths_and_times_in_the_output(tmp_path) -> None:
+    outcome = outcome_with("write 100 MB/s\nread 400 MB/s\n1,250.5 s\n", tmp_path)
+    bandwidth = InOutput(re.compile(r"([0-9.]+) MB/s"))
+    assert bandwidth.cost(outcome) == pytest.approx(1 / 200) and bandwidth.shown(1 / 200) == "200"
+    seconds = InOutput(re.compile(r"[0-9.,]+(?= s$)", re.MULTILINE), lower_is_better=True)
+    assert seconds.cost(outcome) == pytest.approx(1250.5)
+    for text in ("nothing", "0 MB/s", "nan MB/s"):
+        with pytest.raises(Unjudged):
+            InOutput(re.compile(r"(\S+) MB/s")).cost(outcome_with(text, tmp_path))
+    assert Elapsed().cost(outcome) == 2.0
+
+
+def test_time_inside_data_access_counts_direct_collectives_once() -> None:
+    two_phase = FileUse.of(line(collective_writes=2, total_s=8.0))
+    direct = FileUse.of(line(collective_writes=2, direct_calls=2, independent_writes=8, total_s=8.0, independent_s=6.0))
+    alone = FileUse.of(line(independent_writes=8, independent_s=6.0, independent_bytes_written=5))
+    for use, expected in ((two_phase, 2.0), (direct, 2.0), (alone, 1.5)):
+        outcome = Outcome(status="ok", elapsed_s=9.0, files=(use,))
+        assert access_s(outcome) == pytest.approx(expected)
+        assert InsideAccess().cost(outcome) == pytest.approx(expected)
+    assert alone.bytes_moved == 5 and alone.written
+    native = Outcome(status="ok", elapsed_s=9.0, files=(FileUse.of(line(native_calls=3, total_s=1.0)),))
+    with pytest.raises(Unjudged, match="3 calls"):
+        InsideAccess().cost(native)
+    with pytest.raises(Unjudged, match="no time"):
+        InsideAccess().cost(Outcome(status="ok", elapsed_s=9.0))
+
+
+# ---- the command ----------------------------------------------------------------------------------------------------
+
+
+def failing(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["tune", *arguments])
+    assert result.exit_code != 0 and (result.exception is None or isinstance(result.exception, SystemExit))
+    return result.exit_code, result.output
+
+
+@pytest.fixture()
+def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    for name in ("MPIOX_HINTS", "MPIOX_HINTS_FILE", "LD_PRELOAD"):
+        monkeypatch.setenv(name, "")  # so that what the command sets is undone
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("MPIOX_SITE_FILE", os.devnull)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("clean")
+class TestCommand:
+    @pytest.mark.parametrize(
+        ("text", "seconds"), [("90", 90), ("90s", 90), ("5m", 300), ("1h30m", 5400), ("0.5h", 1800)]
+    )
+    def test_durations(self, text: str, seconds: float) -> None:
+        from mpiio_ext.cli.tune import _Duration
+
+        assert _Duration().convert(text, None, None) == seconds
+
+    @pytest.mark.parametrize("text", ["", "0", "5x", "-3s", "m", "5 m"])
+    def test_what_is_no_duration(self, text: str) -> None:
+        assert failing("--budget", text, "--", "true")[0] == 2
+
+    @pytest.mark.parametrize("module", ["optuna", "scipy.stats"])
+    def test_without_the_optional_packages(self, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+        monkeypatch.setitem(sys.modules, module, None)
+        status, output = failing("--", "true")
+        assert status == 1 and output.count("\n") == 1
+        assert f"needs {module.partition('.')[0]}" in output and "mpiio_ext[tune]" in output
+
+    def test_without_the_library(self, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+        import mpiio_ext
+
+        monkeypatch.setattr(mpiio_ext, "get_library", lambda: tmp_path / "libmpiio_ext.so")
+        status, output = failing("--", "true")
+        assert status == 1 and output.count("\n") == 1 and "libmpiio_ext.so is missing" in output
+
+    def test_a_missing_program_and_a_failing_one(self) -> None:
+        status, output = failing("--", "/nowhere/app")
+        assert status == 127 and output.count("\n") == 1 and "cannot execute /nowhere/app" in output
+        status, output = failing("--", "sh", "-c", "echo 'x: error: disk full' >&2; exit 9")
+        assert status == 9 and output.count("\n") == 1 and "fails as it is" in output and "disk full" in output
+
+    def test_a_program_without_mpi(self) -> None:
+        status, output = failing("--budget", "20s", "--", "true")
+        assert status == 1 and output.count("\n") == 1 and "the extension saw nothing of the program" in output
+
+    def test_places_that_cannot_be_written(self) -> None:
+        pathlib.Path("file").write_text("", encoding="utf-8")
+        status, output = failing("--log", "file/log", "--", "true")
+        assert status == 1 and output.count("\n") == 1 and "cannot make the log folder" in output
+
+    def test_a_number_that_is_not_printed(self) -> None:
+        status, output = failing("--metric-regex", "([0-9.]+) MB/s", "--", "true")
+        assert status == 1 and output.count("\n") == 1 and "printed no number" in output
+        assert failing("--metric-regex", "(", "--", "true")[0] == 2
+        assert failing("--lower-is-better", "--", "true")[0] == 2
+
+    def test_bad_hints_and_patterns(self) -> None:
+        assert failing("-H", "cb_nods=1", "--", "true")[0] == 2
+        assert failing("--hints-file", "missing.hints", "--", "true")[0] == 2
+        status, output = failing("--files", "a#b", "--", "true")
+        assert status == 1 and "--files" in output
+
+    def test_dry_run(self) -> None:
+        result = CliRunner().invoke(main, ["tune", "--dry-run", "-H", "cb_nodes=1", "--", "srun", "-n", "3", "./app"])
+        assert result.exit_code == 0, result.output
+        assert "space for 3 ranks" in result.output and "cb_nodes: 0 1 2 3 " in result.output
+        assert "auto: cb_nodes=(not set)" in result.output and "native: " in result.output
+        assert not list(pathlib.Path().iterdir())
