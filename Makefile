@@ -1,5 +1,5 @@
 # make help          what there is
-# make bench         measure collective MPI-IO under the MPI library's own way and under each method
+# make bench         measure patterns and kernels of applications, under the MPI library's own way and under each method
 # make test          the tests
 #
 # MPI=openmpi (Debian's, default) or MPI=mpich (the PyPI wheel). Each target sets everything up by itself: .ci/setup.
@@ -29,8 +29,8 @@ help: ## this list
 	@echo
 	@echo 'Variables: MPI=$(MPI)   RANKS=$(RANKS) and BENCH_ARGS="--help" (bench)   PYTEST_ARGS="-k NAME" (tests)'
 
-bench: build ## mpirun -n RANKS python -m mpiio_ext.bench BENCH_ARGS
-	$(BIN)/mpirun -n $(RANKS) $(BIN)/python -m mpiio_ext.bench $(BENCH_ARGS)
+bench: build ## mpirun -n RANKS python -m mpiio_ext.bench BENCH_ARGS; without BENCH_ARGS the quick suite
+	$(BIN)/mpirun -n $(RANKS) $(BIN)/python -m mpiio_ext.bench $(or $(BENCH_ARGS),--suite quick)
 
 test: build ## the fast tests, 15 minutes at most
 	timeout --foreground --signal=INT --kill-after=30 $(TEST_TIMEOUT_S) $(BIN)/python -m pytest $(PYTEST_ARGS)

@@ -1,4 +1,4 @@
-"""The bench: access patterns of parallel codes, written and read under each strategy, with every byte verified.
+"""The bench: access patterns and kernels of parallel codes, run under each strategy, with every byte verified.
 
 ``mpirun -n 4 python -m mpiio_ext.bench`` runs it; ``--help`` explains its options and docs/bench.md its measurements.
 
@@ -11,9 +11,16 @@ Layers, each of which imports only those above it:
 `strategies`        native and the methods of the extension, as sets of hints
 `interfaces`        how the bytes travel: MPI-IO, HDF5
 `verify`            the file against the formula
-`runner`            the measurement: phases, order, repetitions
+`runner`            measuring a pattern: phases, order of the strategies
+`stores`            how the bytes of kernels travel: POSIX, MPI-IO, HDF5, PnetCDF, netCDF-4
+`kernels`           one module per application: what each rank does, played through a store, and measured
 `results`           the rows, their schema, medians, JSON and Parquet
-`table`, `plot`     for people
+`suites`            parameter files, one suite at a time, archive, batch scripts
+`options`           the command line
+`work`, `record`    what runs, decided before anything runs, and how it is recorded
+`schedule`          repetitions over patterns and kernels, within the budget
+`table`, `plot`     for people; `preview`: what would be run
+`bench`             all of it, from options to files
 ==================  ==================================================================================================
 
 Beside them, for ``python -m mpiio_ext.bench compare`` and ``scaling``, which launch a C kernel and are no MPI programs:

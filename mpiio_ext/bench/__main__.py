@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import io
 import sys
 import traceback
-from typing import NoReturn
+from pathlib import Path
+from typing import Any, NoReturn
 
 import click
 
 from mpiio_ext.bench.bench import run_bench
 from mpiio_ext.bench.errors import EXIT_USAGE, BenchError
 from mpiio_ext.bench.options import Options, command
-from mpiio_ext.bench.terminal import launch_rank
+from mpiio_ext.bench.terminal import launch_rank, terminal_width
 
 __all__ = ["main"]
 
@@ -32,6 +34,13 @@ def _leave(status: int, message: str) -> NoReturn:
     sys.exit(status)
 
 
+def _leave_without_mpi(status: int, message: str) -> NoReturn:
+    """As `_leave`, where MPI is not to be started."""
+    if not launch_rank():
+        print(f"mpiio_ext.bench: {message}", file=sys.stderr, flush=True)
+    sys.exit(status)
+
+
 def _parse(arguments: list[str]) -> Options:
     """Return the options; ends the process after --help or a wrong argument."""
     silent = contextlib.redirect_stdout(io.StringIO()) if launch_rank() else contextlib.nullcontext()
@@ -39,35 +48,88 @@ def _parse(arguments: list[str]) -> Options:
         with silent:
             options = command.main(args=arguments, prog_name="python -m mpiio_ext.bench", standalone_mode=False)
     except click.ClickException as error:
-        text = " ".join(error.format_message().split())
-        _leave(EXIT_USAGE, f"{text} (--help lists the options)")
+        text = " ".join(error.format_message().split()) + " (--help lists the options)"
+        if {"--dry-run", "--list"} & set(arguments):
+            _leave_without_mpi(EXIT_USAGE, text)
+        _leave(EXIT_USAGE, text)
     if not isinstance(options, Options):
         sys.exit(0)
     return options
 
 
+def _preview(options: Options) -> NoReturn:
+    """Print what would be run, or what there is, without MPI; where a launcher started several, the first one does."""
+    if launch_rank():
+        sys.exit(0)
+    import mpi4py
+
+    mpi4py.rc.initialize = False  # to ask h5py and the others whether they are there imports mpi4py.MPI
+    from rich.console import Console
+
+    from mpiio_ext.bench.preview import launch_ranks, print_kernels, print_plan
+    from mpiio_ext.bench.work import plan
+
+    width = terminal_width(1)
+    console = Console(force_terminal=width is not None, no_color=width is None or None, width=max(width or 0, 132))
+    ranks = launch_ranks(options)
+    if options.list_kernels:
+        print_kernels(console, options, ranks)
+        sys.exit(0)
+    try:
+        print_plan(console, options, plan(options, ranks), ranks)
+    except BenchError as error:
+        _leave_without_mpi(error.exit_status, str(error))
+    sys.exit(0)
+
+
+def _collect_logs(comm_rank: int, options: Options, output: Path, started: datetime.datetime) -> None:
+    """End MPI, which has Darshan write its log, and keep the log beside the results of a suite."""
+    from mpi4py import MPI
+
+    from mpiio_ext.bench.suites.archive import collect_darshan
+
+    MPI.Finalize()
+    if comm_rank == 0 and options.suite is not None:
+        for path in collect_darshan(output, started):
+            print(f"Darshan log: {path}", flush=True)
+
+
+#: Commands that launch MPI programs, or write scripts that do, and are none themselves: name -> module.
+_COMMANDS = {
+    "compare": "mpiio_ext.bench.compare",
+    "scaling": "mpiio_ext.bench.scaling",
+    "slurm": "mpiio_ext.bench.suites.slurm",
+}
+
+
+def _other_command(name: str, arguments: list[str]) -> NoReturn:
+    import importlib
+
+    other: Any = importlib.import_module(_COMMANDS[name]).command
+    other.main(args=arguments, prog_name=f"python -m mpiio_ext.bench {name}")
+    raise SystemExit
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments[:1] == ["compare"]:  # launches MPI programs and is none itself
-        from mpiio_ext.bench.compare import command as compare
-
-        compare.main(args=arguments[1:], prog_name="python -m mpiio_ext.bench compare")
-    if arguments[:1] == ["scaling"]:
-        from mpiio_ext.bench.scaling import command as scaling
-
-        scaling.main(args=arguments[1:], prog_name="python -m mpiio_ext.bench scaling")
+    if arguments and arguments[0] in _COMMANDS:
+        _other_command(arguments[0], arguments[1:])
     options = _parse(arguments)
+    if options.dry_run or options.list_kernels:
+        _preview(options)
+    started = datetime.datetime.now().astimezone()
     from mpi4py import MPI
 
     try:
-        run_bench(MPI.COMM_WORLD, options)
+        output = run_bench(MPI.COMM_WORLD, options)
     except BenchError as error:
         _leave(error.exit_status, str(error))
     except Exception:
         traceback.print_exc()
         sys.stderr.flush()
         MPI.COMM_WORLD.Abort(1)
+    _collect_logs(MPI.COMM_WORLD.rank, options, output, started)
 
 
 if __name__ == "__main__":

@@ -8,85 +8,41 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from mpiio_ext.bench import extension, interfaces, workloads
 from mpiio_ext.bench.environment import describe
-from mpiio_ext.bench.errors import EXIT_USAGE, BenchError, VerificationError
+from mpiio_ext.bench.errors import BenchError, VerificationError
+from mpiio_ext.bench.kernels.runner import KernelRunner
 from mpiio_ext.bench.options import Options
 from mpiio_ext.bench.plot import plot_ratios
+from mpiio_ext.bench.record import configuration
 from mpiio_ext.bench.results import Absent, summarize, with_ratios, write_results
-from mpiio_ext.bench.runner import Case, Runner
-from mpiio_ext.bench.strategies import Strategy
+from mpiio_ext.bench.runner import Runner
+from mpiio_ext.bench.schedule import Schedule, Stage
+from mpiio_ext.bench.suites.archive import folder_of, write_surroundings
+from mpiio_ext.bench.suites.lock import hold
 from mpiio_ext.bench.table import print_absent, print_heading, print_table
 from mpiio_ext.bench.team import agree
 from mpiio_ext.bench.terminal import terminal_width
+from mpiio_ext.bench.work import SetupError, Work, needed_bytes, plan
 
 __all__ = ["SetupError", "run_bench"]
 
-_HEADER_BYTES = 1 << 20  # of self-describing formats, generously
-
-
-class SetupError(BenchError):
-    """What was asked for cannot run here."""
-
-    exit_status = EXIT_USAGE
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Work:
-    cases: list[Case]
-    strategies: list[Strategy]
-    absent: list[Absent]
-    notes: list[str]
+class _Place:
+    """Where things go: `folder` the bench files, `output` the results."""
+
+    folder: Path
+    output: Path
 
 
-def _available_interfaces(options: Options, absent: list[Absent]) -> list[interfaces.Interface]:
-    available = []
-    for name in options.interfaces or interfaces.REGISTRY:
-        interface = interfaces.REGISTRY[name]
-        reason = interface.absent_reason()
-        if reason is None:
-            available.append(interface)
-        elif options.interfaces:
-            raise SetupError(f"--interface {name}: {reason}")
-        else:
-            absent.append(Absent(what=f"{interface.title} variants", reason=reason))
-    return available
-
-
-def _available_strategies(options: Options, absent: list[Absent]) -> list[Strategy]:
-    wanted = list(options.strategies)
-    reason = extension.absent_reason()
-    if reason is None:
-        return wanted
-    ours = [strategy.name for strategy in wanted if not strategy.native]
-    if ours and options.strategies_given:
-        raise SetupError(f"--method {ours[0]}: {reason}")
-    if ours:
-        absent.append(Absent(what=f"methods {', '.join(ours)}", reason=reason))
-    return [strategy for strategy in wanted if strategy.native]
-
-
-def _work(options: Options, ranks: int) -> _Work:
-    """Decide what runs; local, the same on every rank of a homogeneous job."""
-    absent: list[Absent] = []
-    ways = _available_interfaces(options, absent)
-    methods = _available_strategies(options, absent)
-    try:
-        variants = workloads.create(options.workloads, options.sizes, ranks)
-    except ValueError as error:
-        raise SetupError(f"--size: {error}") from error
-    cases = [Case(workload=v, interface=way) for v in variants for way in ways if way.supports(v)]
-    if not cases:
-        raise SetupError("nothing to run: none of the workloads has a form for the interfaces asked for")
-    notes = list(dict.fromkeys(v.note for v in variants if v.note))
-    return _Work(cases=cases, strategies=methods, absent=absent, notes=notes)
+# ---- before anything runs ----
 
 
 def _on_rank_0(comm: Any, action: Callable[[], Any]) -> Any:
@@ -96,8 +52,10 @@ def _on_rank_0(comm: Any, action: Callable[[], Any]) -> Any:
     if comm.rank == 0:
         try:
             result = action()
-        except (OSError, SetupError) as caught:
-            error = caught if isinstance(caught, SetupError) else SetupError(_os_text(caught))
+        except BenchError as caught:
+            error = caught
+        except OSError as caught:
+            error = SetupError(_os_text(caught))
     agree(comm, error, "preparing")
     return comm.bcast(result)
 
@@ -106,7 +64,18 @@ def _os_text(error: OSError) -> str:
     return f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
 
 
-def _make_folder(options: Options, work: _Work) -> Path:
+def _planned(comm: Any, options: Options) -> Work:
+    """Return what runs; collective, because ranks of different hosts may find different libraries."""
+    work, error = Work(), None
+    try:
+        work = plan(options, comm.size)
+    except SetupError as caught:
+        error = caught
+    agree(comm, error, "preparing")
+    return work
+
+
+def _make_folder(options: Options, work: Work) -> Path:
     """Make the temporary folder of the bench files after checks that would otherwise fail in the middle; rank 0."""
     path = options.path
     if not path.is_dir():
@@ -116,8 +85,7 @@ def _make_folder(options: Options, work: _Work) -> Path:
         folder.chmod(0o755)
     except OSError as error:
         raise SetupError(f"--path {path}: cannot write there ({error.strerror})") from error
-    sizes = [case.workload.extent_bytes + (0 if case.interface.raw else _HEADER_BYTES) for case in work.cases]
-    needed = sum(sizes) if options.keep_files else max(sizes)
+    needed = needed_bytes(work, keep_files=options.keep_files)
     space = os.statvfs(folder)
     free = space.f_bavail * space.f_frsize
     if free < needed:
@@ -129,9 +97,12 @@ def _make_folder(options: Options, work: _Work) -> Path:
 def _make_output(options: Options) -> Path:
     """Make the folder of the results; rank 0."""
     output = options.output
+    now = datetime.datetime.now().astimezone()
     try:
+        if output is None and options.suite is not None:
+            return folder_of(options.archive, options.suite.name, now)
         if output is None:
-            base = Path("bench-results") / datetime.datetime.now().astimezone().strftime("%Y-%m-%dT%H-%M-%S")
+            base = Path("bench-results") / now.strftime("%Y-%m-%dT%H-%M-%S")
             output, count = base, 1
             while output.exists():
                 count += 1
@@ -140,8 +111,27 @@ def _make_output(options: Options) -> Path:
         if not os.access(output, os.W_OK):
             raise SetupError(f"--output {output}: cannot write there")
     except OSError as error:
-        raise SetupError(f"--output {output}: cannot write there ({error.strerror})") from error
+        what = f"--output {output}" if output is not None else f"--archive {options.archive}"
+        raise SetupError(f"{what}: cannot write there ({error.strerror})") from error
     return output
+
+
+@contextlib.contextmanager
+def _one_suite(comm: Any, options: Options) -> Iterator[None]:
+    """Hold the archive's lock while a suite runs; raises on all ranks where another one runs; collective."""
+    with contextlib.ExitStack() as stack:
+        if options.suite is not None:
+            _on_rank_0(comm, lambda: _enter(stack, options))
+        yield
+
+
+def _enter(stack: contextlib.ExitStack, options: Options) -> None:
+    assert options.suite is not None
+    try:
+        options.archive.mkdir(parents=True, exist_ok=True)
+        stack.enter_context(hold(options.archive, options.suite.name))
+    except OSError as error:
+        raise SetupError(f"--archive {options.archive}: cannot write there ({error.strerror})") from error
 
 
 def _check_shared(comm: Any, folder: Path) -> None:
@@ -150,9 +140,12 @@ def _check_shared(comm: Any, folder: Path) -> None:
     agree(comm, unseen, "preparing")
 
 
+# ---- what people see ----
+
+
 @contextlib.contextmanager
 def _progress(comm: Any, options: Options, steps: int) -> Iterator[Callable[[str], None]]:
-    """Yield the function that the runner calls after each run; a bar on rank 0's terminal, otherwise nothing."""
+    """Yield the function that the runners call after each run; a bar on rank 0's terminal, otherwise nothing."""
     width = terminal_width(2) if comm.rank == 0 else None
     shown = options.progress if options.progress is not None else width is not None
     if comm.rank != 0 or not shown:
@@ -167,26 +160,29 @@ def _progress(comm: Any, options: Options, steps: int) -> Iterator[Callable[[str
 
 
 def _console() -> Console:
+    """Return a console that remembers what it printed, for table.txt."""
     width = terminal_width(1)
-    return Console(force_terminal=width is not None, no_color=width is None or None, width=max(width or 0, 132))
+    return Console(force_terminal=width is not None, no_color=width is None or None, width=max(width or 0, 150),
+                   record=True)
 
 
-def _configuration(options: Options, work: _Work) -> dict[str, Any]:
-    return {
-        "sizes": asdict(options.sizes),
-        "workloads": {
-            case.workload.key: {"class": type(case.workload).__name__, **asdict(case.workload)}  # type: ignore[call-overload]
-            for case in work.cases
-        },
-        "interfaces": list(dict.fromkeys(case.interface.name for case in work.cases)),
-        "strategies": {strategy.name: dict(strategy.hints) for strategy in work.strategies},
-        "hints": options.hints,
-        "repetitions": options.repetitions,
-        "budget_s": options.budget_s,
-        "read_shift": options.read_shift,
-        "native_limit_s": options.native_limit_s,
-        "native_bytes": options.native_bytes,
-    }
+# ---- the run ----
+
+
+def _stages(comm: Any, options: Options, work: Work, folder: Path, advance: Callable[[str], None]) -> list[Stage]:
+    """Return the patterns and the kernels as parts of every repetition."""
+    common = {"comm": comm, "folder": folder, "strategies": list(work.strategies), "common_hints": options.hints,
+              "keep_files": options.keep_files, "advance": advance}
+    stages = []
+    if work.cases:
+        patterns = Runner(**common, sizes=options.sizes, read_shift=options.read_shift,
+                          native_limit_s=options.native_limit_s, native_bytes=options.native_bytes)
+        stages.append(Stage(run=lambda number: patterns.repetition(list(work.cases), number), rows=patterns.rows))
+    if work.items:
+        applications = KernelRunner(**common)
+        cases = [item.case for item in work.items]
+        stages.append(Stage(run=lambda number: applications.repetition(cases, number), rows=applications.rows))
+    return stages
 
 
 def _clean(folder: Path, options: Options, failure: BenchError | None) -> None:
@@ -196,76 +192,106 @@ def _clean(folder: Path, options: Options, failure: BenchError | None) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def run_bench(comm: Any, options: Options) -> None:
-    """Run everything and write the results; collective over `comm`.
+def _missing(schedule: Schedule) -> list[Absent]:
+    """Return the repetitions that the budget did not allow."""
+    missing = schedule.repetitions - schedule.repetitions_done
+    if not missing:
+        return []
+    reason = f"--budget of {schedule.budget_s:g} s ({schedule.repetitions_done} done)"
+    return [Absent(what=f"{missing} of {schedule.repetitions} repetitions", reason=reason)]
+
+
+def _versions(work: Work) -> dict[str, str]:
+    found = [case.interface.versions() for case in work.cases] + [item.case.store.versions() for item in work.items]
+    return {name: version for versions in found for name, version in versions.items()}
+
+
+def run_bench(comm: Any, options: Options) -> Path:
+    """Run everything, write the results and return their folder; collective over `comm`.
 
     Raises
     ------
     BenchError
         On every rank with the same message.
     """
-    error: Exception | None = None
-    work = _Work(cases=[], strategies=[], absent=[], notes=[])
-    try:
-        work = _work(options, comm.size)
-    except SetupError as caught:
-        error = caught
-    agree(comm, error, "preparing")
-    output: Path = _on_rank_0(comm, lambda: _make_output(options))
-    folder: Path = _on_rank_0(comm, lambda: _make_folder(options, work))
-    _check_shared(comm, folder)
-    versions = {k: v for case in work.cases for k, v in case.interface.versions().items()}
-    environment = describe(comm, folder.parent, versions)
+    work = _planned(comm, options)
+    with _one_suite(comm, options):
+        output: Path = _on_rank_0(comm, lambda: _make_output(options))
+        folder: Path = _on_rank_0(comm, lambda: _make_folder(options, work))
+        _check_shared(comm, folder)
+        _run(comm, options, work, _Place(folder=folder, output=output))
+    return output
+
+
+def _run(comm: Any, options: Options, work: Work, place: _Place) -> None:
+    environment = describe(comm, place.folder.parent, _versions(work))
     console = _console() if comm.rank == 0 else None
     if console:
         print_heading(console, environment, work.notes)
-
     failure: BenchError | None = None
-    with _progress(comm, options, len(work.cases) * len(work.strategies) * options.repetitions) as advance:
-        runner = Runner(
-            comm=comm,
-            folder=folder,
-            sizes=options.sizes,
-            strategies=work.strategies,
-            common_hints=options.hints,
-            repetitions=options.repetitions,
-            read_shift=options.read_shift,
-            native_limit_s=options.native_limit_s,
-            native_bytes=options.native_bytes,
-            budget_s=options.budget_s,
-            keep_files=options.keep_files,
-            advance=advance,
-        )
+    with _progress(comm, options, work.runs * options.repetitions) as advance:
+        schedule = Schedule(comm=comm, stages=_stages(comm, options, work, place.folder, advance),
+                            repetitions=options.repetitions, budget_s=options.budget_s)
         try:
-            runner.run(work.cases)
+            schedule.run()
         except BenchError as caught:
             failure = caught
 
     def finish() -> None:
-        _clean(folder, options, failure)
-        rows = with_ratios(runner.rows)
-        summaries = summarize(rows)
         assert console is not None
-        if rows:
-            print_table(console, summaries)
-        absent = list(work.absent)
-        if failure is None and runner.repetitions_done < options.repetitions:
-            missing = options.repetitions - runner.repetitions_done
-            reason = f"--budget of {options.budget_s:g} s ({runner.repetitions_done} done)"
-            absent.append(Absent(what=f"{missing} of {options.repetitions} repetitions", reason=reason))
-        print_absent(console, absent)
-        paths = write_results(
-            output,
-            environment=environment,
-            configuration=_configuration(options, work),
-            rows=rows,
-            absent=absent,
-            failure=str(failure) if failure else None,
-        )
-        if options.plot:
-            paths += plot_ratios(summaries, output)
-        console.print(f"results: {', '.join(path.name for path in paths)} in {output}", highlight=False, soft_wrap=True)
+        _clean(place.folder, options, failure)
+        absent = [*work.absent, *(_missing(schedule) if failure is None else [])]
+        _write(console, options, work, place.output, environment=environment, schedule=schedule, absent=absent,
+               failure=failure)
 
     _on_rank_0(comm, finish)
     if failure is not None:
         raise failure
+
+
+# ---- the results; all on rank 0 ----
+
+
+def _write(console: Console, options: Options, work: Work, output: Path, *, environment: dict[str, Any],
+           schedule: Schedule, absent: list[Absent], failure: BenchError | None) -> None:
+    """Print the table and write everything that is kept."""
+    rows = with_ratios(schedule.rows)
+    summaries = summarize(rows)
+    if rows:
+        print_table(console, summaries)
+    print_absent(console, absent)
+    paths = write_results(
+        output,
+        environment=environment,
+        configuration=configuration(options, work),
+        rows=rows,
+        absent=absent,
+        failure=str(failure) if failure else None,
+    )
+    if options.plot:
+        paths += plot_ratios(summaries, output)
+    if options.suite is not None:
+        paths += write_surroundings(output, options.suite, environment)
+    page = _write_report(console, options, output) if options.report and rows else None
+    paths.append(output / "table.txt")
+    console.print(f"results: {', '.join(path.name for path in paths)} in {output}", highlight=False, soft_wrap=True)
+    if page is not None:
+        console.print(f"report: {page}", highlight=False, soft_wrap=True)
+    console.save_text(str(output / "table.txt"))
+
+
+def _write_report(console: Console, options: Options, output: Path) -> Path | None:
+    """Write report.html; what goes wrong there is a warning, because the results are there already."""
+    path = output / "report.html"
+    try:
+        from mpiio_ext.report.load import load_all
+        from mpiio_ext.report.output import write_whole
+        from mpiio_ext.report.page import render
+
+        title = options.suite.title if options.suite else "I/O benchmark of mpiio_ext"
+        write_whole(path, render(*load_all([output / "results.json"]), title=title).text)
+    except Exception as error:
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        console.print(f"warning: no report.html ({text})", highlight=False, soft_wrap=True)
+        return None
+    return path

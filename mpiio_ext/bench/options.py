@@ -1,25 +1,26 @@
-"""The options of the command, and the command line that makes them."""
+"""The options of the command, and the command line that makes them.
+
+What is given on the command line is stronger than ``--quick``, which is stronger than a suite, which is stronger than
+the defaults.
+"""
 
 from __future__ import annotations
 
-import difflib
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from mpiio_ext.bench import interfaces, strategies, workloads
+from mpiio_ext.bench import interfaces, kernels, stores, strategies, workloads
+from mpiio_ext.bench.kernel_options import DEFAULT_PRESET, KernelRequest, parse_parameter
+from mpiio_ext.bench.options_types import HintType, ListType, SizeType, one_of, positive_size
 from mpiio_ext.bench.strategies import Strategy, parse_strategy
+from mpiio_ext.bench.suites import files
+from mpiio_ext.bench.suites.files import Suite
 from mpiio_ext.bench.workloads import Sizes
-
-if TYPE_CHECKING:
-    _ParamType = click.ParamType[Any]
-else:
-    _ParamType = click.ParamType  # not generic before click 8.2
+from mpiio_ext.errors import ArgumentError
 
 __all__ = ["PRESETS", "Options", "command"]
 
@@ -31,8 +32,12 @@ PRESETS: dict[str, dict[str, Any]] = {
         "repetitions": 2,
         "method": "native,auto,even,group_cyclic,transpose",
         "native_limit": 2.0,
+        "preset": "quick",
     },
 }
+
+_INTERFACES = list(dict.fromkeys([*interfaces.REGISTRY, *stores.REGISTRY]))
+_PRESET_NAMES = list(dict.fromkeys(name for kind in kernels.REGISTRY.values() for name in kind.presets))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +47,13 @@ class Options:
     Attributes
     ----------
     path : folder of the bench files
-    output : folder of the results, None = a new one under ./bench-results
+    output : folder of the results, None = a new one under ./bench-results, or in the archive for a suite
+    archive : folder under which the results of suites are kept
+    suite : the parameter file, or None
     sizes : geometry of the workloads
-    workloads, interfaces : names; empty interfaces = all that are there
+    workloads : names of patterns
+    kernels : the applications
+    interfaces : names; empty = all that are there
     strategies : what to compare
     strategies_given : the user named them, so that one that cannot run is an error rather than left out
     hints : set for every strategy
@@ -52,14 +61,19 @@ class Options:
     budget_s : fewer repetitions where they would take longer; 0 = no limit
     native_limit_s, native_bytes : see `Runner`
     keep_files : leave the bench files behind
-    plot : draw the picture
+    plot, report : draw the picture, make the page
     progress : None = when there is a terminal
+    dry_run, list_kernels : only print what would be run, or what there is
+    ranks : for these two; None = what the launcher says
     """
 
     path: Path
     output: Path | None
+    archive: Path
+    suite: Suite | None
     sizes: Sizes
     workloads: tuple[str, ...]
+    kernels: tuple[KernelRequest, ...]
     interfaces: tuple[str, ...]
     strategies: tuple[Strategy, ...]
     strategies_given: bool
@@ -71,103 +85,153 @@ class Options:
     native_bytes: int
     keep_files: bool
     plot: bool
+    report: bool
     progress: bool | None
+    dry_run: bool
+    list_kernels: bool
+    ranks: int | None
 
 
-class _Size(_ParamType):
-    """Bytes: a number with an optional unit."""
-
-    name = "size"
-    _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}  # noqa: RUF012
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)(b?)\s*", str(value).lower())
-        if match is None or (match[3] and not match[2]):
-            self.fail(f"'{value}' is not a size; write for example 4096, 64KiB, 64MiB or 1.5GiB", param, ctx)
-        decimal = match[2] and match[4] and not match[3]
-        unit = 1000 ** " kmgt".index(match[2]) if decimal else self._UNITS[match[2]]
-        return int(float(match[1]) * unit)
-
-
-class _List(_ParamType):
-    """A comma-separated list without repetitions."""
-
-    name = "list"
-
-    def __init__(self, item: Callable[[str], Any], metavar: str) -> None:
-        self._item = item
-        self.name = metavar
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Any, ...]:
-        if isinstance(value, tuple):
-            return value
-        items = [text.strip() for text in str(value).split(",") if text.strip()]
-        if not items:
-            self.fail("the list is empty", param, ctx)
-        try:
-            return tuple(dict.fromkeys(self._item(text) for text in items))
-        except (ValueError, click.BadParameter) as error:
-            self.fail(str(error), param, ctx)
-
-
-def _one_of(names: list[str]) -> Callable[[str], str]:
-    def choose(text: str) -> str:
-        if text in names:
-            return text
-        nearest = difflib.get_close_matches(text, names, n=1)
-        hint = f"did you mean '{nearest[0]}'?" if nearest else f"one of {', '.join(names)}"
-        raise ValueError(f"unknown name '{text}', {hint}")
-
-    return choose
-
-
-def _positive_size(text: str) -> int:
-    size = _Size().convert(text, None, None)
-    if size < 1:
-        raise ValueError("a block must have at least one byte")
-    return size
-
-
-class _Hint(_ParamType):
-    """``name=value``."""
-
-    name = "name=value"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        if isinstance(value, tuple):
-            return value
-        name, equals, text = str(value).partition("=")
-        if not equals or not name or not text:
-            self.fail(f"'{value}' is not of the form name=value", param, ctx)
-        return name, text
+# ---- suites and presets: defaults that are not the command's own ----
 
 
 def _use_quick(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
     if value:
-        ctx.default_map = PRESETS["quick"]
+        ctx.meta["quick"] = PRESETS["quick"]
+        ctx.default_map = {**(ctx.default_map or {}), **PRESETS["quick"]}
     return value
 
 
-_SIZE = _Size()
+def _checked_options(ctx: click.Context, suite: Suite) -> dict[str, Any]:
+    """Return the suite's options after a check of names and values; raises ArgumentError with file and entry."""
+    known = {param.name: param for param in ctx.command.params if param.name}
+    for name, value in suite.options.items():
+        try:
+            one_of(known)(name)
+            known[name].type_cast_value(ctx, value)
+        except click.BadParameter as error:
+            raise ArgumentError(f"{suite.where}: options.{name}: {error.message}") from error
+        except ValueError as error:
+            raise ArgumentError(f"{suite.where}: options: {error}") from error
+    return dict(suite.options)
+
+
+def _use_suite(ctx: click.Context, _: click.Parameter, value: str | None) -> Suite | None:
+    if value is None:
+        return None
+    try:
+        suite = files.load(value)
+        given = _checked_options(ctx, suite)
+    except ArgumentError as error:
+        raise click.BadParameter(str(error), param_hint="'--suite'") from error
+    ctx.default_map = {**(ctx.default_map or {}), **given, **ctx.meta.get("quick", {})}
+    return suite
+
+
+# ---- which patterns and kernels ----
+
+
+class _Choice:
+    """Decides which patterns and kernels are asked for: -k alone means no patterns, -w alone no kernels."""
+
+    def __init__(self, ctx: click.Context, values: dict[str, Any]) -> None:
+        self._ctx, self._values = ctx, values
+        self._suite: Suite | None = values["suite"]
+        self._interfaces: tuple[str, ...] = values["interface"] or ()
+
+    def _given(self, name: str) -> bool:
+        return self._ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+    def _from_suite(self, name: str) -> bool:
+        return self._suite is not None and name in self._suite.options
+
+    def workloads(self) -> tuple[str, ...]:
+        """Return the patterns."""
+        names: tuple[str, ...] = self._values["workload"]
+        if self._given("workload"):
+            return names
+        if self._given("kernel") or (self._suite is not None and not self._from_suite("workload")):
+            return ()
+        return names
+
+    def kernels(self) -> tuple[KernelRequest, ...]:
+        """Return the kernels; raises click.BadParameter."""
+        names: tuple[str, ...] = self._values["kernel"] or ()
+        if self._given("workload") and not self._given("kernel"):
+            names = ()
+        elif self._suite is not None and self._suite.entries:
+            return self._entries(self._suite, names if self._given("kernel") else ())
+        preset = self._values["preset"] or DEFAULT_PRESET
+        every = len(names) == len(kernels.REGISTRY) > 1
+        parameters = self._parameters(names)
+        return tuple(
+            KernelRequest(
+                kernel=name, preset=preset, parameters=parameters, scale=self._values["scale"],
+                interfaces=tuple(way for way in kernels.REGISTRY[name].interfaces
+                                 if not self._interfaces or way in self._interfaces),
+                required=self._given("kernel") and not every,
+            )
+            for name in names
+        )
+
+    def _entries(self, suite: Suite, names: tuple[str, ...]) -> tuple[KernelRequest, ...]:
+        """Return the suite's entries, or those of the kernels that are named."""
+        self._parameters(())
+        strong = self._given("preset") or ("quick" in self._ctx.meta and not self._from_suite("preset"))
+        preset = self._values["preset"]
+        wanted = [entry for entry in suite.entries if not names or entry.kernel in names]
+        missing = set(names) - {entry.kernel for entry in wanted}
+        if missing and len(names) < len(kernels.REGISTRY):
+            raise click.BadParameter(f"{suite.where} has no kernel {sorted(missing)[0]}", param_hint="'--kernel'")
+        return tuple(
+            entry.request(preset=preset if strong else None, fallback=preset, scale=self._values["scale"],
+                          interfaces=self._interfaces)
+            for entry in wanted
+        )
+
+    def _parameters(self, names: tuple[str, ...]) -> dict[str, Any]:
+        given = self._values["param"]
+        if not given:
+            return {}
+        if len(names) != 1:
+            raise click.BadParameter("goes with exactly one --kernel, without a suite", param_hint="'--param'")
+        try:
+            return dict(parse_parameter(kernels.REGISTRY[names[0]], text) for text in given)
+        except ArgumentError as error:
+            raise click.BadParameter(str(error), param_hint="'--param'") from error
+
+
+class _Workloads(ListType):
+    """Names of patterns; "none" is an empty list."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Any, ...]:
+        return () if value == "none" else super().convert(value, param, ctx)
+
+
+# ---- the command ----
+
+_SIZE = SizeType()
+_FOLDER = click.Path(path_type=Path)
 _LIST_HELP = {
     "workload": ", ".join(workloads.REGISTRY),
-    "interface": ", ".join(interfaces.REGISTRY),
+    "kernel": ", ".join(kernels.REGISTRY),
+    "interface": ", ".join(_INTERFACES),
     "method": ", ".join(strategies.NAMES),
 }
 
 _EPILOG = """
 \b
 Examples:
-  mpirun -n 4 python -m mpiio_ext.bench --quick
+  mpirun -n 4 python -m mpiio_ext.bench --suite quick --path /dev/shm
   mpirun -n 4 python -m mpiio_ext.bench --path /lustre/me --size 4GiB --repetitions 5
   mpirun -n 4 python -m mpiio_ext.bench -w interleaved --block 8,64,4KiB -m native,auto,even
-  mpirun -n 4 python -m mpiio_ext.bench -w block3d -i hdf5 -m native,group_cyclic+stripe_size_io
+  mpirun -n 4 python -m mpiio_ext.bench -k vpic -i hdf5 -P particles=1000000 -m native,group_cyclic
+  python -m mpiio_ext.bench --suite tokio-abc --scale 0.1 --dry-run --ranks 64
 
 \b
+Further commands, each with --help: compare, scaling, slurm.
 Every file is verified byte for byte, every read compared; wrong data ends the bench.
-Exit status: 0 done, 1 a run failed, 2 bad argument or path, 3 wrong data.
+Exit status: 0 done, 1 a run failed, 2 bad argument or path, or another suite is running, 3 wrong data.
 """
 
 
@@ -176,23 +240,38 @@ Exit status: 0 done, 1 a run failed, 2 bad argument or path, 3 wrong data.
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True},
     epilog=_EPILOG,
 )
+@click.option("--suite", is_eager=True, callback=_use_suite, metavar="NAME",
+              help=f"Run a suite: {', '.join(files.names())}, or a parameter file FILE.toml; options that are given "
+                   "still count, and --workload or --kernel choose a part of it.")
 @click.option("--quick", is_flag=True, is_eager=True, expose_value=False, callback=_use_quick, show_default=False,
               help="Small files, fewer methods and repetitions; options that are given still count.")
-@click.option("--path", type=click.Path(path_type=Path), default=".", metavar="FOLDER",
+@click.option("--path", type=_FOLDER, default=".", metavar="FOLDER",
               help="Existing folder on the file system to measure; a temporary folder is made in it.")
-@click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER",
-              help="Where results go.  [default: ./bench-results/<date>]")
-@click.option("-w", "--workload", type=_List(_one_of(list(workloads.REGISTRY)), "LIST"),
-              default=",".join(workloads.REGISTRY), help=f"Workloads, comma-separated: {_LIST_HELP['workload']}.",
-              show_default="all")
-@click.option("-i", "--interface", type=_List(_one_of(list(interfaces.REGISTRY)), "LIST"), show_default="all there are",
-              help=f"Interfaces, comma-separated: {_LIST_HELP['interface']} (3-D arrays only).")
-@click.option("-m", "--method", type=_List(parse_strategy, "LIST"), default=",".join(strategies.DEFAULT),
+@click.option("--output", type=_FOLDER, metavar="FOLDER", show_default=False,
+              help="Where results go.  [default: ./bench-results/<date>, of a suite: in the archive]")
+@click.option("--archive", type=_FOLDER, default="bench-results", metavar="FOLDER",
+              help="Results of suites go to FOLDER/<suite>/<date>/<time>; one suite at a time.")
+@click.option("-w", "--workload", type=_Workloads(one_of(workloads.REGISTRY), "LIST", everything=workloads.REGISTRY),
+              default="all", show_default="all, with --kernel none",
+              help=f"Access patterns, comma-separated, all or none: {_LIST_HELP['workload']}.")
+@click.option("-k", "--kernel", type=ListType(one_of(kernels.REGISTRY), "LIST", everything=kernels.REGISTRY),
+              show_default="none",
+              help=f"Kernels of applications, comma-separated or all: {_LIST_HELP['kernel']}; see --list.")
+@click.option("--preset", type=click.Choice(_PRESET_NAMES), metavar="NAME", show_default=DEFAULT_PRESET,
+              help="Size of the kernels: quick, laptop, published, or a class of a kernel's own; see --list.")
+@click.option("--scale", type=click.FloatRange(min=0, min_open=True), default=1.0, metavar="FACTOR",
+              help="Multiply the kernels' volume per rank.")
+@click.option("-P", "--param", multiple=True, metavar="NAME=VALUE",
+              help="Parameter of the one --kernel; may be repeated.")
+@click.option("-i", "--interface", type=ListType(one_of(_INTERFACES), "LIST"), show_default="all there are",
+              help=f"Interfaces, comma-separated: {_LIST_HELP['interface']}; patterns have mpiio, and hdf5 for 3-D "
+                   "arrays.")
+@click.option("-m", "--method", type=ListType(parse_strategy, "LIST"), default=",".join(strategies.DEFAULT),
               help=f"Methods, comma-separated: {_LIST_HELP['method']}; each with modifiers such as +stripe_size_io or "
                    "+cb_nodes=2.")
 @click.option("-s", "--size", type=_SIZE, default="64MiB", metavar="SIZE",
-              help="Size of each file; workloads round down to their geometry.")
-@click.option("-b", "--block", type=_List(_positive_size, "LIST"), default="64KiB,512B",
+              help="Size of each file of the patterns; they round down to their geometry.")
+@click.option("-b", "--block", type=ListType(positive_size, "LIST"), default="64KiB,512B",
               help="interleaved: block sizes, comma-separated.")
 @click.option("--transfer", type=_SIZE, default="0", metavar="SIZE",
               help="contiguous: bytes per rank and call; 0 = all in one call.")
@@ -206,42 +285,50 @@ Exit status: 0 done, 1 a run failed, 2 bad argument or path, 3 wrong data.
 @click.option("--budget", type=click.FloatRange(min=0), default=75.0, metavar="SECONDS",
               help="Begin no repetition that would end later than this; 0 = no limit, as when --repetitions is given.")
 @click.option("--read-shift", type=click.IntRange(min=0), default=1, metavar="N",
-              help="Rank r reads what rank r+N wrote; 0 = its own data.")
-@click.option("-H", "--hint", type=_Hint(), multiple=True, metavar="NAME=VALUE",
+              help="Patterns: rank r reads what rank r+N wrote; 0 = its own data.")
+@click.option("-H", "--hint", type=HintType(), multiple=True, metavar="NAME=VALUE",
               help="Hint for every method, native too; may be repeated.")
 @click.option("--stripe-size", type=_SIZE, metavar="SIZE", help="Same as --hint striping_unit=SIZE.")
 @click.option("--stripe-count", type=click.IntRange(min=1), metavar="N", help="Same as --hint striping_factor=N.")
 @click.option("--native-limit", type=click.FloatRange(min=0), default=6.0, metavar="SECONDS",
-              help="Native runs that would take longer use a smaller file and are marked; 0 = no limit.")
-@click.option("--native-size", type=_SIZE, metavar="SIZE", help="File size for the native methods, if smaller.")
+              help="Native runs of patterns that would take longer use a smaller file and are marked; 0 = no limit.")
+@click.option("--native-size", type=_SIZE, metavar="SIZE", help="File size of patterns for the native methods, if "
+                                                                "smaller.")
 @click.option("--keep", is_flag=True, show_default=False, help="Leave the files behind.")
 @click.option("--plot/--no-plot", default=True, help="Draw the ratios to native.")
+@click.option("--report/--no-report", default=True, help="Make report.html.")
 @click.option("--progress/--no-progress", default=None, show_default="when there is a terminal", help="Show progress.")
+@click.option("--list", "list_kernels", is_flag=True, show_default=False,
+              help="Print the kernels with interfaces and sizes, and end; needs no mpirun.")
+@click.option("--dry-run", is_flag=True, show_default=False,
+              help="Print what would be run, and end; needs no mpirun.")
+@click.option("--ranks", type=click.IntRange(min=1), metavar="N", show_default="the launcher's, or 4",
+              help="For --list and --dry-run: number of ranks.")
 @click.pass_context
 def command(ctx: click.Context, /, **values: Any) -> Options:
-    """Measure collective I/O: access patterns of parallel codes, native against the file-domain methods.
+    """Measure I/O: access patterns and kernels of parallel codes, native against the extension's methods.
 
-    Each workload is written, verified, read and compared under every method in turn; results are a table, JSON, Parquet
-    and a plot. Run it under mpirun; ranks may outnumber processors.
+    Each is written, verified, read and compared under every method in turn; results are a table, JSON, Parquet, a plot
+    and a report. Run it under mpirun; ranks may outnumber processors.
     """
+    return _options(ctx, values)
 
-    def given(name: str) -> bool:
-        return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
-    size = values["size"]
-    if size < 1:
-        raise click.BadParameter("must be at least one byte", param_hint="'--size'")
-    if values["piece"] < 4:
-        raise click.BadParameter("must be at least 4 bytes", param_hint="'--piece'")
+def _hints(values: dict[str, Any]) -> dict[str, str]:
     hints = dict(values["hint"])
     for option, name in (("stripe_size", "striping_unit"), ("stripe_count", "striping_factor")):
         if values[option] is not None:
             hints[name] = str(values[option])
-    budget_s = values["budget"]
-    if given("repetitions") and not given("budget"):
-        budget_s = 0.0
-    sizes = Sizes(
-        file_bytes=size,
+    return hints
+
+
+def _sizes(values: dict[str, Any]) -> Sizes:
+    if values["size"] < 1:
+        raise click.BadParameter("must be at least one byte", param_hint="'--size'")
+    if values["piece"] < 4:
+        raise click.BadParameter("must be at least 4 bytes", param_hint="'--piece'")
+    return Sizes(
+        file_bytes=values["size"],
         blocks_bytes=values["block"],
         transfer_bytes=values["transfer"],
         piece_bytes=values["piece"],
@@ -249,15 +336,31 @@ def command(ctx: click.Context, /, **values: Any) -> Options:
         steps=values["steps"],
         seed=values["seed"],
     )
+
+
+def _options(ctx: click.Context, values: dict[str, Any]) -> Options:
+    def given(name: str) -> bool:
+        return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+    budget_s = values["budget"]
+    if given("repetitions") and not given("budget"):
+        budget_s = 0.0
+    if values["ranks"] is not None and not (values["dry_run"] or values["list_kernels"]):
+        raise click.BadParameter("is for --dry-run and --list; otherwise the launcher says how many ranks run",
+                                 param_hint="'--ranks'")
+    choice = _Choice(ctx, values)
     return Options(
         path=values["path"],
         output=values["output"],
-        sizes=sizes,
-        workloads=values["workload"],
+        archive=values["archive"],
+        suite=values["suite"],
+        sizes=_sizes(values),
+        workloads=choice.workloads(),
+        kernels=choice.kernels(),
         interfaces=values["interface"] or (),
         strategies=values["method"],
         strategies_given=given("method"),
-        hints=hints,
+        hints=_hints(values),
         repetitions=values["repetitions"],
         budget_s=budget_s,
         read_shift=values["read_shift"],
@@ -265,5 +368,9 @@ def command(ctx: click.Context, /, **values: Any) -> Options:
         native_bytes=values["native_size"] or 0,
         keep_files=values["keep"],
         plot=values["plot"],
+        report=values["report"],
         progress=values["progress"],
+        dry_run=values["dry_run"],
+        list_kernels=values["list_kernels"],
+        ranks=values["ranks"],
     )

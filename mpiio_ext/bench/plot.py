@@ -1,4 +1,4 @@
-"""One picture: ratio to native per workload and method, write above and read below.
+"""One picture: ratio to native per workload or kernel's phase and method, write above and read below, in bands.
 
 Colours are those of M. Okabe and K. Ito ("Color Universal Design", 2008), which people with any kind of colour vision
 can tell apart; hatches tell the bars apart without colour. The axis is logarithmic, so that 2× and ½× look alike.
@@ -7,10 +7,12 @@ can tell apart; hatches tell the bars apart without colour. The axis is logarith
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mpiio_ext.bench.results import Summary
+from mpiio_ext.bench.table import interface_title, parts
 
 __all__ = ["plot_ratios"]
 
@@ -18,18 +20,38 @@ _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#
 _HATCHES = ("", "//", "..", "\\\\", "xx", "--", "++", "oo")
 
 
-def _case_label(row: Summary) -> str:
-    interface = {"mpiio": "", "hdf5": "\nHDF5"}.get(row.interface, "\n" + row.interface)
-    return row.label.replace(" of ", "\n").replace(" with ", "\nwith ").replace(" (", "\n(") + interface
+_PER_BAND = 10
 
 
-def _bars(axes: Any, rows: Sequence[Summary], cases: list[tuple[str, str]], strategies: list[str]) -> None:
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    """Bars that stand together: rows of one pattern, kernel or phase, by (method, operation)."""
+
+    label: str
+    rows: dict[tuple[str, str], Summary]
+
+
+def _label(rows: Sequence[Summary], phase: str) -> str:
+    row = rows[0]
+    interface = "" if row.kind == "pattern" and row.interface == "mpiio" else "\n" + interface_title(row.interface)
+    text = row.label.replace(" of ", "\n").replace(" with ", "\nwith ").replace(" (", "\n(").replace(", ", "\n")
+    return text + (f"\n{phase}" if phase else "") + interface
+
+
+def _clusters(rows: Sequence[Summary]) -> list[_Cluster]:
+    return [
+        _Cluster(_label(group, phase),
+                 {(row.strategy, "read" if row.operation == "read" else "write"): row for row in group})
+        for (_, _, phase), group in parts(rows).items()
+    ]
+
+
+def _bars(axes: Any, clusters: Sequence[_Cluster], strategies: Sequence[str], operation: str) -> None:
     width = 0.84 / len(strategies)
-    by_place = {(row.variant, row.interface, row.strategy): row for row in rows}
     for k, strategy in enumerate(strategies):
         places, heights, low, high = [], [], [], []
-        for x, case in enumerate(cases):
-            row = by_place.get((*case, strategy))
+        for x, cluster in enumerate(clusters):
+            row = cluster.rows.get((strategy, operation))
             if row is None or row.ratio_to_native is None:
                 continue
             places.append(x - 0.42 + (k + 0.5) * width)
@@ -44,6 +66,25 @@ def _bars(axes: Any, rows: Sequence[Summary], cases: list[tuple[str, str]], stra
         )
 
 
+def _band(all_axes: Sequence[Any], clusters: Sequence[_Cluster], strategies: Sequence[str], places: int) -> None:
+    """Draw clusters, for which there are `places`: write into the first axes, read into the second."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    for axes, operation in zip(all_axes, ("write", "read"), strict=True):
+        axes.set_yscale("log", base=2)
+        _bars(axes, clusters, strategies, operation)
+        axes.axhline(1, color="black", linewidth=1)
+        axes.yaxis.set_major_locator(LogLocator(base=2))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.grid(axis="y", linewidth=0.4, alpha=0.6)
+        axes.set_axisbelow(True)
+        axes.set_ylabel(f"{operation}: bandwidth\nrelative to native")
+        axes.set_xlim(-0.6, places - 0.4)
+        axes.set_xticks(range(len(clusters)), [""] * len(clusters))
+    all_axes[1].set_xticks(range(len(clusters)), [cluster.label for cluster in clusters])
+
+
 def plot_ratios(summaries: Sequence[Summary], folder: Path) -> list[Path]:
     """Write ratios.svg and ratios.png into `folder` and return their paths; none when there is nothing to compare."""
     rows = [row for row in summaries if row.ratio_to_native is not None and row.strategy != "native"]
@@ -53,29 +94,20 @@ def plot_ratios(summaries: Sequence[Summary], folder: Path) -> list[Path]:
 
     mpl.use("agg")
     from matplotlib import pyplot as plt
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    cases = list(dict.fromkeys((row.variant, row.interface) for row in rows))
-    labels = {(row.variant, row.interface): _case_label(row) for row in rows}
+    clusters = _clusters(rows)
     strategies = list(dict.fromkeys(row.strategy for row in rows))
+    bands = [clusters[k : k + _PER_BAND] for k in range(0, len(clusters), _PER_BAND)]
     with mpl.rc_context({"font.size": 9, "svg.hashsalt": "mpiio_ext", "hatch.linewidth": 0.5}):
-        figure, all_axes = plt.subplots(2, 1, figsize=(max(7.0, 1.6 * len(cases)), 6.4), sharex=True)
-        for axes, operation in zip(all_axes, ("write", "read"), strict=True):
-            axes.set_yscale("log", base=2)
-            _bars(axes, [row for row in rows if row.operation == operation], cases, strategies)
-            axes.axhline(1, color="black", linewidth=1)
-            axes.yaxis.set_major_locator(LogLocator(base=2))
-            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
-            axes.yaxis.set_minor_formatter(NullFormatter())
-            axes.grid(axis="y", linewidth=0.4, alpha=0.6)
-            axes.set_axisbelow(True)
-            axes.set_ylabel(f"{operation}: bandwidth\nrelative to native")
-        all_axes[1].set_xticks(range(len(cases)), [labels[case] for case in cases])
+        size = (max(7.0, 1.6 * len(bands[0])), 6.4 * len(bands))
+        figure, all_axes = plt.subplots(2 * len(bands), 1, figsize=size)
+        for k, band in enumerate(bands):
+            _band(all_axes[2 * k : 2 * k + 2], band, strategies, len(bands[0]))
         handles, names = all_axes[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="upper center", ncols=min(len(names), 5), frameon=False)
-        figure.tight_layout(rect=(0, 0, 1, 0.98 - 0.035 * -(-len(names) // 5)))
+        figure.tight_layout(rect=(0, 0, 1, 1 - (0.02 + 0.035 * -(-len(names) // 5)) / len(bands)))
         paths = [folder / "ratios.svg", folder / "ratios.png"]
         figure.savefig(paths[0], metadata={"Date": None})
-        figure.savefig(paths[1], dpi=150)
+        figure.savefig(paths[1], dpi=150 if len(bands) == 1 else 100)
         plt.close(figure)
     return paths

@@ -219,7 +219,10 @@ def _summary(rows: list[Row]) -> Summary:
     bandwidths = [row.bandwidth_mb_per_s for row in rows]
     ratios = [row.ratio_to_native for row in rows if row.ratio_to_native is not None]
     best = [row.ratio_to_best_native for row in rows if row.ratio_to_best_native is not None]
-    taken = [row.collectives_taken_over for row in rows]
+    taken = [
+        None if row.collectives_taken_over is None else row.collectives_taken_over + (row.independents_taken_over or 0)
+        for row in rows
+    ]
     return Summary(
         workload=first.workload,
         variant=first.variant,

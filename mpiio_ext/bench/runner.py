@@ -1,8 +1,8 @@
-"""The measurement: which runs in which order, and one run with its phases, its checks and its counters.
+"""Measuring patterns: which runs in which order, and one run with its phases, its checks and its counters.
 
-Order. A repetition runs every workload; inside it every strategy follows directly on the other, and the order of the
-strategies is rotated by one place per repetition, so that drift of the machine falls on all of them and no strategy
-always comes first. Ratios are formed inside a repetition.
+Order. A repetition (`mpiio_ext.bench.schedule` says how many there are) runs every workload; inside it every strategy
+follows directly on the other, and the order of the strategies is rotated by one place per repetition, so that drift of
+the machine falls on all of them and no strategy always comes first. Ratios are formed inside a repetition.
 
 One run. open, prepare, transfer, close of a new file; then every rank has closed the file, and after a barrier the file
 is verified with plain reads and opened anew for reading: close, barrier, open is what MPI and close-to-open file
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -80,11 +79,9 @@ class Runner:
     sizes, seed : as the workloads were made
     strategies : in the order of the first repetition
     common_hints : set for every strategy, weaker than the strategy's own
-    repetitions : at least 1
     read_shift : rank r reads what rank r + read_shift wrote
     native_limit_s : longest time of a native write and read; 0 = no limit
     native_bytes : file size for the native strategies; 0 = as the others
-    budget_s : no repetition is begun that would probably end later than this after the start; 0 = no limit
     keep_files : leave every file behind
     advance : called after each run with a description of the next one
     """
@@ -94,15 +91,12 @@ class Runner:
     sizes: Sizes
     strategies: list[Strategy]
     common_hints: dict[str, str] = field(default_factory=dict)
-    repetitions: int = 3
     read_shift: int = 1
     native_limit_s: float = 6.0
     native_bytes: int = 0
-    budget_s: float = 0.0
     keep_files: bool = False
     advance: Callable[[str], None] = lambda _: None
     rows: list[Row] = field(default_factory=list)
-    repetitions_done: int = 0
     _runs: int = 0
     _order: int = 0
     _native_cases: dict[tuple[str, str, str], Case] = field(default_factory=dict)
@@ -110,30 +104,21 @@ class Runner:
 
     # ---- order ----
 
-    def run(self, cases: list[Case]) -> None:
-        """Run everything; the rows are in `rows` on rank 0 of `comm`, also when an error ends it early.
+    def repetition(self, cases: list[Case], number: int) -> None:
+        """Run every case once under every strategy; the rows are in `rows` on rank 0, also when an error ends it early.
 
         Raises
         ------
         BenchError
             On every rank of `comm`.
         """
-        start = time.perf_counter()
-        for repetition in range(self.repetitions):
-            if repetition and not self._affords(repetition, time.perf_counter() - start):
-                break
-            self.repetitions_done = repetition + 1
-            for case in cases:
-                self._prepared.clear()
-                with self._team(case.workload.ranks) as team:
-                    if team is not None:
-                        self._run_case(team, case, repetition)
-                for _ in self.strategies:
-                    self.advance(case.label)
-
-    def _affords(self, done: int, elapsed_s: float) -> bool:
-        """Return rank 0's judgement whether one more repetition like the ones done fits the budget; collective."""
-        return bool(self.comm.bcast(not self.budget_s or elapsed_s * (done + 1) / done <= self.budget_s))
+        for case in cases:
+            self._prepared.clear()
+            with self._team(case.workload.ranks) as team:
+                if team is not None:
+                    self._run_case(team, case, number)
+            for _ in self.strategies:
+                self.advance(case.label)
 
     @contextlib.contextmanager
     def _team(self, ranks: int) -> Iterator[Any]:

@@ -1,4 +1,8 @@
-"""The results as a table for people."""
+"""The results as a table for people.
+
+A pattern, or a kernel that writes once and reads once, has write and read side by side; a kernel with other phases has
+a part for each phase.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from mpiio_ext.bench import interfaces, stores
 from mpiio_ext.bench.results import Absent, Summary
 
-__all__ = ["print_absent", "print_heading", "print_table"]
+__all__ = ["interface_title", "parts", "print_absent", "print_heading", "print_table"]
 
 _DASH = "–"
 
@@ -44,22 +49,58 @@ def _strategy(row: Summary) -> str:
     return row.strategy + marks
 
 
+def parts(summaries: Sequence[Summary]) -> dict[tuple[str, str, str], list[Summary]]:
+    """Return (variant, interface, phase) -> rows that are shown together; phase "" where write and read are.
+
+    The same for the table and the picture.
+    """
+    phases: dict[tuple[str, str], dict[str, str]] = {}
+    for row in summaries:
+        phases.setdefault((row.variant, row.interface), {})[row.phase] = row.operation
+    groups: dict[tuple[str, str, str], list[Summary]] = {}
+    for row in summaries:
+        operations = list(phases[row.variant, row.interface].values())
+        together = len(set(phases[row.variant, row.interface])) == 1 or sorted(operations) == ["read", "write"]
+        groups.setdefault((row.variant, row.interface, "" if together else row.phase), []).append(row)
+    return groups
+
+
+def interface_title(name: str) -> str:
+    """Return an interface's name for people."""
+    way = stores.REGISTRY.get(name) or interfaces.REGISTRY.get(name)
+    return way.title if way is not None else name
+
+
+def _notes(summaries: Sequence[Summary]) -> list[str]:
+    notes = ["× native: median of the ratios within each repetition (smallest–largest)."]
+    if any(row.requests_source == "kernel" for row in summaries):
+        notes.append("~ system calls that read or write, counted by the kernel.")
+    if any(row.scaled for row in summaries):
+        notes.append("* ran on a smaller file, by --native-limit or --native-size; bandwidths are compared.")
+    if any(row.gaps_written for row in summaries):
+        notes.append("° wrote bytes that no rank wrote (MPI leaves them undefined in a new file); its data is right.")
+    if any(row.taken_over is False and not row.strategy.startswith("native") for row in summaries):
+        notes.append("! the extension passed these calls on to the MPI library.")
+    if any(row.operation == "both" for row in summaries):
+        notes.append("A phase that writes and reads stands under write; its bandwidth is that of both together.")
+    return notes
+
+
 def print_table(console: Console, summaries: Sequence[Summary]) -> None:
-    """Print one line per workload, interface and strategy; write and read side by side."""
+    """Print one line per workload or kernel's phase, interface and strategy; write and read side by side."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("strategy", no_wrap=True)
     for title in ("write\nMB/s", "read\nMB/s", "write\n× native", "read\n× native", "data\nMB", "rounds\nw / r"):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("requests\nw / r", justify="right", no_wrap=True)
-    groups: dict[tuple[str, str], dict[str, dict[str, Summary]]] = {}
-    for row in summaries:
-        by_strategy = groups.setdefault((row.label, row.interface), {})
-        by_strategy.setdefault(row.strategy, {})[row.operation] = row
-    for number, ((label, interface), by_strategy) in enumerate(groups.items()):
+    for number, ((_, interface, phase), rows) in enumerate(parts(summaries).items()):
         if number:
             table.add_row()
-        title = {"mpiio": "MPI-IO", "hdf5": "HDF5"}.get(interface, interface)
-        table.add_row(Text(f"{label} [{title}]", style="bold"))
+        title = rows[0].label + (f", {phase}" if phase else "")
+        table.add_row(Text(f"{title} [{interface_title(interface)}]", style="bold"))
+        by_strategy: dict[str, dict[str, Summary]] = {}
+        for row in rows:
+            by_strategy.setdefault(row.strategy, {})["read" if row.operation == "read" else "write"] = row
         for operations in by_strategy.values():
             write, read = operations.get("write"), operations.get("read")
             any_row = write or read
@@ -75,16 +116,7 @@ def print_table(console: Console, summaries: Sequence[Summary]) -> None:
                 _pair(_count(write, "requests"), _count(read, "requests")),
             )
     console.print(table)
-    notes = ["× native: median of the ratios within each repetition (smallest–largest)."]
-    if any(row.requests_source == "kernel" for row in summaries):
-        notes.append("~ system calls that read or write, counted by the kernel.")
-    if any(row.scaled for row in summaries):
-        notes.append("* ran on a smaller file, by --native-limit or --native-size; bandwidths are compared.")
-    if any(row.gaps_written for row in summaries):
-        notes.append("° wrote bytes that no rank wrote (MPI leaves them undefined in a new file); its data is right.")
-    if any(row.taken_over is False and not row.strategy.startswith("native") for row in summaries):
-        notes.append("! the extension passed these calls on to the MPI library.")
-    console.print("\n" + "\n".join(notes), highlight=False)
+    console.print("\n" + "\n".join(_notes(summaries)), highlight=False)
 
 
 def print_heading(console: Console, environment: dict[str, Any], notes: Sequence[str]) -> None:

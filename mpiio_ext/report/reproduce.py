@@ -58,6 +58,8 @@ def _pattern_options(configuration: Mapping[str, Any], row: Measured) -> list[st
 
 def _kernel_options(configuration: Mapping[str, Any], row: Measured) -> list[str]:
     entry = _entry(configuration, row)
+    if isinstance(entry.get("options"), list):  # as the bench would have them
+        return [str(word) for word in entry["options"]]
     words = ["--kernel", row.last.workload]
     if entry.get("scale") is not None:
         words += ["--scale", str(entry["scale"])]

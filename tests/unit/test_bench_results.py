@@ -14,12 +14,12 @@ import pytest
 from rich.console import Console
 
 from mpiio_ext.bench import workloads
+from mpiio_ext.bench.counters import with_counters
 from mpiio_ext.bench.environment import file_system_of
 from mpiio_ext.bench.options import PRESETS, Options, command
 from mpiio_ext.bench.pattern import POISON, fill_range
 from mpiio_ext.bench.plot import plot_ratios
 from mpiio_ext.bench.results import Absent, Row, Summary, summarize, with_ratios, write_results
-from mpiio_ext.bench.counters import with_counters
 from mpiio_ext.bench.runner import Runner
 from mpiio_ext.bench.strategies import DEFAULT, METHODS, parse_strategy
 from mpiio_ext.bench.table import print_table
@@ -200,7 +200,8 @@ def test_sizes(text, size):
 @pytest.mark.parametrize("arguments, message", [
     (["--size", "many"], "is not a size"), (["--size", "0"], "at least one byte"), (["--size", "-4"], "is not a size"),
     (["--block", "64,0"], "at least one byte"), (["--block", ""], "empty"), (["-w", "blok3d"], "mean 'block3d'"),
-    (["-i", "netcdf9"], "one of mpiio"), (["-m", "evn"], "did you mean 'even'"), (["-r", "0"], "repetitions"),
+    (["-i", "netcdf9"], "did you mean 'pnetcdf'"), (["-i", "adios"], "one of mpiio"),
+    (["-m", "evn"], "did you mean 'even'"), (["-r", "0"], "repetitions"),
     (["--hint", "cb_nodes"], "name=value"), (["--nonsense"], "No such option"), (["stray"], "unexpected extra"),
     (["--piece", "1"], "at least 4"),
 ])

@@ -18,6 +18,7 @@ import numpy as np
 
 from mpiio_ext.bench.kernels.content import Content
 from mpiio_ext.bench.kernels.program import Access, Barrier, Close, Kernel, Open, Phase, Step, Sync, Wait
+from mpiio_ext.bench.last_words import LastWords
 from mpiio_ext.bench.pattern import Bytes
 from mpiio_ext.bench.stores import OpenFile, Request, Store, Where
 from mpiio_ext.bench.team import agree, span_of
@@ -65,6 +66,7 @@ class Player:
         self._open: dict[int, OpenFile] = {}
         self._times = {"open": 0.0, "define": 0.0, "data": 0.0, "close": 0.0}
         self._first_error: Exception | None = None
+        self._last_words = LastWords(comm.rank)
         self._shared: dict[str, Bytes] = {}
 
     def phase(self, phase: Phase) -> tuple[PhaseTimes, int, str | None]:
@@ -94,6 +96,7 @@ class Player:
         end = time.perf_counter()
         moved = sum(self._size(item) for item in prepared if isinstance(item, Request))
         gathered = self._comm.allgather(((platform.node(), begin, end), dict(self._times), moved))
+        self._last_words.dismiss()
         error = self._failure()
         if error is not None:
             self._abandon()
@@ -148,6 +151,8 @@ class Player:
                 self._use(item)
         except Exception as error:
             self._first_error = self._first_error or error
+            self._last_words.prepare(f"{self._kernel.label} through {self._store.title}: {error} (rank "
+                                     f"{self._comm.rank}; the other ranks do not come back)")
         self._times[kind] += time.perf_counter() - begin
 
     def _open_file(self, step: Open) -> None:

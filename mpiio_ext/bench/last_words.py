@@ -1,0 +1,65 @@
+"""A rank that has failed, while the others do not come back: it says why and ends, and the launcher ends the rest.
+
+Ranks agree on errors when a phase is over. Some libraries never get there: where the disk is full, HDF5's collective
+close waits on some ranks for others that have given up. Nothing inside such a process can speak, because the library
+holds Python's lock; so a helper process is started with the message when a rank fails, and dismissed when the ranks
+have agreed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+
+__all__ = ["PATIENCE_S", "LastWords"]
+
+#: How long a failed rank waits for the others. The next ranks wait longer, while the launcher ends them: one speaks.
+PATIENCE_S = 20
+_STEP_S = 5
+_MOST_STEPS = 8
+
+#: $1 seconds, $2 process, $3 message. It ends by itself when the process has gone.
+_HELPER = """
+seconds=$1
+while [ "$seconds" -gt 0 ]; do
+    sleep 1
+    kill -0 "$2" 2>/dev/null || exit 0
+    seconds=$((seconds - 1))
+done
+printf '%s\\n' "$3" >&2
+kill -KILL "$2"
+"""
+
+
+class LastWords:
+    """The helper of one rank.
+
+    Parameters
+    ----------
+    rank : of this process
+    """
+
+    def __init__(self, rank: int) -> None:
+        self._rank = rank
+        self._helper: subprocess.Popen[bytes] | None = None
+
+    def prepare(self, message: str) -> None:
+        """Have `message` said, and this process ended, unless `dismiss` is called in time; the first message counts."""
+        if self._helper is not None:
+            return
+        text = f"mpiio_ext.bench: {' '.join(message.split())}"
+        seconds = PATIENCE_S + _STEP_S * min(self._rank, _MOST_STEPS)
+        words = ["/bin/sh", "-c", _HELPER, "sh", str(seconds), str(os.getpid()), text]
+        with contextlib.suppress(OSError):  # no process left to be had: then the rank just waits
+            self._helper = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                            start_new_session=True)
+
+    def dismiss(self) -> None:
+        """Send the helper away; harmless without one."""
+        if self._helper is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._helper.pid, signal.SIGKILL)
+            self._helper.wait()
+            self._helper = None

@@ -1,0 +1,190 @@
+"""What would be run, and what there is to run, as text; neither starts MPI work nor touches a file."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+from mpiio_ext.bench import interfaces, kernels
+from mpiio_ext.bench.kernel_options import command_words
+from mpiio_ext.bench.kernels import Kernel
+from mpiio_ext.bench.kernels.program import Access
+from mpiio_ext.bench.options import Options
+from mpiio_ext.bench.runner import Case
+from mpiio_ext.bench.strategies import Strategy
+from mpiio_ext.bench.table import print_absent
+from mpiio_ext.bench.work import KernelItem, Work, needed_bytes
+from mpiio_ext.errors import ArgumentError
+
+__all__ = ["Volume", "launch_ranks", "print_kernels", "print_plan", "volume_of"]
+
+_SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
+_DEFAULT_RANKS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volume:
+    """What all runs move together, in bytes, and how many files they make."""
+
+    written_bytes: int = 0
+    read_bytes: int = 0
+    files: int = 0
+
+    def times(self, count: int) -> Volume:
+        """Return `count` times as much."""
+        return Volume(written_bytes=count * self.written_bytes, read_bytes=count * self.read_bytes,
+                      files=count * self.files)
+
+    def plus(self, other: Volume) -> Volume:
+        """Return the sum."""
+        return Volume(written_bytes=self.written_bytes + other.written_bytes,
+                      read_bytes=self.read_bytes + other.read_bytes, files=self.files + other.files)
+
+    def __str__(self) -> str:
+        word = "file" if self.files == 1 else "files"
+        return f"{_megabytes(self.written_bytes)} written, {_megabytes(self.read_bytes)} read, {self.files:,} {word}"
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB"
+
+
+def launch_ranks(options: Options) -> int:
+    """Return the number of ranks that is asked for, or that the launcher gave, or 4."""
+    if options.ranks is not None:
+        return options.ranks
+    found = [os.environ[name] for name in _SIZE_VARIABLES if os.environ.get(name, "").isdigit()]
+    return max(1, int(found[0])) if found else _DEFAULT_RANKS
+
+
+# ---- what one run moves ----
+
+
+def volume_of(kernel: Kernel, interface: str) -> Volume:
+    """Return what one run of a kernel moves, counted over the steps of all ranks."""
+    layouts, moved = kernel.files(), {True: 0, False: 0}
+    sizes = [{item.name: item.item_bytes for item in layout.variables} for layout in layouts]
+    for phase in kernel.phases():
+        for rank in range(kernel.active):
+            for step in kernel.steps(phase.name, rank, interface):
+                if isinstance(step, Access):
+                    moved[step.write] += step.elements * sizes[step.file][step.variable]
+    return Volume(written_bytes=moved[True], read_bytes=moved[False], files=len(layouts))
+
+
+def _pattern_volume(case: Case) -> Volume:
+    ranks = range(case.workload.ranks)
+    return Volume(
+        written_bytes=sum(case.workload.write_plan(rank).data_bytes for rank in ranks),
+        read_bytes=sum(case.workload.read_plan(rank).data_bytes for rank in ranks),
+        files=1,
+    )
+
+
+# ---- equivalent commands ----
+
+
+def _command(options: Options, ranks: int, words: Sequence[str], methods: Sequence[Strategy]) -> str:
+    line = ["mpirun", "-n", str(ranks), "python", "-m", "mpiio_ext.bench", *words]
+    line += ["-m", ",".join(method.name for method in methods), "-r", str(options.repetitions)]
+    for name, value in options.hints.items():
+        line += ["-H", f"{name}={value}"]
+    return shlex.join([*line, "--path", str(options.path)])
+
+
+def _pattern_words(options: Options, case: Case) -> list[str]:
+    sizes = options.sizes
+    words = ["-w", case.workload.name, "-i", case.interface.name, "--size", str(sizes.file_bytes)]
+    more = {
+        "contiguous": ["--transfer", str(sizes.transfer_bytes)],
+        "interleaved": ["--block", str(getattr(case.workload, "block_bytes", 0))],
+        "tiles2d": ["--ghost", str(sizes.ghost)],
+        "btio": ["--steps", str(sizes.steps)],
+        "random": ["--piece", str(sizes.piece_bytes), "--seed", str(sizes.seed)],
+    }
+    return words + more.get(case.workload.name, [])
+
+
+# ---- printing ----
+
+
+def _print(console: Console, text: str = "") -> None:
+    console.print(text, highlight=False, soft_wrap=True, markup=False)
+
+
+def _print_item(console: Console, title: str, details: str, volume: Volume, methods: Sequence[Strategy],
+                command: str) -> None:
+    _print(console, title)
+    if details:
+        _print(console, f"    {details}")
+    _print(console, f"    each run: {volume}; methods: {', '.join(method.name for method in methods)}")
+    _print(console, f"    {command}")
+
+
+def _details(item: KernelItem) -> str:
+    kernel = item.case.kernel
+    values = [f"{field.name}={getattr(kernel, field.name)}" for field in dataclasses.fields(kernel)
+              if field.name != "ranks"]
+    scale = f", scale {item.request.scale:g}" if item.request.scale != 1 else ""
+    return f"preset {item.request.preset}{scale}: {' '.join(values)}"
+
+
+def print_plan(console: Console, options: Options, work: Work, ranks: int) -> None:
+    """Print each thing that would run, with its parameters, bytes, methods and the command that runs it alone."""
+    if options.suite is not None:
+        _print(console, f"suite {options.suite.name}: {options.suite.title}")
+        if options.suite.source:
+            _print(console, f"parameters: {options.suite.source}")
+    _print(console, f"{ranks} ranks, {options.repetitions} repetitions"
+                    + (f" within {options.budget_s:g} s" if options.budget_s else "") + f", files in {options.path}\n")
+    total, every = Volume(), list(work.strategies)
+    for case in work.cases:
+        volume = _pattern_volume(case)
+        _print_item(console, f"{case.label}", "", volume, every,
+                    _command(options, ranks, _pattern_words(options, case), every))
+        total = total.plus(volume.times(len(every)))
+    for item in work.items:
+        store = item.case.store
+        volume, methods = volume_of(item.case.kernel, store.name), item.case.strategies(every)
+        words = [*command_words(item.request), "-i", store.name]
+        _print_item(console, item.case.label, _details(item), volume, methods, _command(options, ranks, words, methods))
+        total = total.plus(volume.times(len(methods)))
+    _print(console, f"\n{work.runs * options.repetitions:,} runs: {total.times(options.repetitions)}")
+    _print(console, f"at a time {_megabytes(needed_bytes(work, keep_files=options.keep_files))} in {options.path}")
+    where = options.output or (options.archive / options.suite.name / "<date>" / "<time>" if options.suite else
+                               "bench-results/<date>")
+    _print(console, f"results in {where}")
+    print_absent(console, work.absent)
+
+
+def _size(kind: type[Kernel], ranks: int, preset: str, scale: float) -> str:
+    try:
+        kernel = kernels.create(kind.name, ranks, preset=preset, scale=scale)
+    except ArgumentError as error:
+        return str(error)
+    files = kernel.files()
+    count = f" in {len(files):,} files" if len(files) > 1 else ""
+    some = f", {kernel.active} ranks" if kernel.active != ranks else ""
+    return f"{preset} {_megabytes(sum(layout.size_bytes for layout in files))}{count}{some}"
+
+
+def print_kernels(console: Console, options: Options, ranks: int) -> None:
+    """Print every kernel with its interfaces, its presets and their sizes, its parameters."""
+    wanted = {request.kernel for request in options.kernels} or set(kernels.REGISTRY)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("kernel", "interfaces", f"sizes on {ranks} ranks", "parameters"):
+        table.add_column(title, overflow="fold", no_wrap=title in ("kernel", f"sizes on {ranks} ranks"))
+    for kind in kernels.REGISTRY.values():
+        if kind.name in wanted:
+            scale = next((request.scale for request in options.kernels), 1.0)
+            sizes = "\n".join(_size(kind, ranks, preset, scale) for preset in kind.presets)
+            parameters = ", ".join(field.name for field in dataclasses.fields(kind) if field.name != "ranks")
+            table.add_row(kind.name, "\n".join(kind.interfaces), sizes, parameters)
+    console.print(table)
+    _print(console, f"\npatterns (-w) have {' and '.join(interfaces.REGISTRY)}; --dry-run shows what would be run")

@@ -1,0 +1,303 @@
+"""Kernels on the command line of the bench: which are chosen, sizes and parameters; what would be run, in words."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import shlex
+
+import click
+import pytest
+from rich.console import Console
+
+from mpiio_ext.bench import interfaces, kernels, stores, workloads
+from mpiio_ext.bench.kernel_options import (
+    KernelRequest,
+    command_words,
+    convert_parameter,
+    parameter_kinds,
+    parse_parameter,
+)
+from mpiio_ext.bench.options import Options, command
+from mpiio_ext.bench.preview import launch_ranks, print_kernels, print_plan, volume_of
+from mpiio_ext.bench.record import configuration
+from mpiio_ext.bench.results import Row, summarize, with_ratios
+from mpiio_ext.bench.schedule import Schedule, Stage
+from mpiio_ext.bench.table import parts, print_table
+from mpiio_ext.bench.work import SetupError, needed_bytes, plan
+from mpiio_ext.errors import ArgumentError
+
+VPIC = kernels.REGISTRY["vpic"]
+
+
+def parse(*arguments: str) -> Options:
+    options = command.main(args=list(arguments), standalone_mode=False)
+    assert isinstance(options, Options)
+    return options
+
+
+@pytest.fixture(autouse=True)
+def every_interface_is_there(monkeypatch):
+    """To ask h5py and netCDF4 whether they are there starts MPI, which must not happen in this process."""
+    for way in (*stores.REGISTRY.values(), *interfaces.REGISTRY.values()):
+        monkeypatch.setattr(type(way), "absent_reason", lambda self: None)
+
+
+def error_of(*arguments: str) -> str:
+    with pytest.raises(click.ClickException) as caught:
+        parse(*arguments)
+    return caught.value.format_message()
+
+
+def printed(function, *arguments) -> str:
+    text = io.StringIO()
+    function(Console(file=text, width=200), *arguments)
+    return text.getvalue()
+
+
+# ---- which ----
+
+
+def test_kernels_alone_patterns_alone_and_both():
+    assert parse("-k", "vpic").workloads == ()
+    assert parse("-w", "btio").kernels == ()
+    both = parse("-w", "btio", "-k", "vpic,hacc")
+    assert both.workloads == ("btio",)
+    assert [request.kernel for request in both.kernels] == ["vpic", "hacc"]
+    neither = parse()
+    assert neither.workloads == tuple(workloads.REGISTRY)
+    assert neither.kernels == ()
+
+
+def test_all_kernels_are_chosen_but_not_required():
+    options = parse("-k", "all", "--preset", "C")
+    assert [request.kernel for request in options.kernels] == list(kernels.REGISTRY)
+    work = plan(options, 4)
+    assert {item.request.kernel for item in work.items} == {"nas_btio", "nas_btio_simple"}
+    assert any(item.what == "vpic" and "no preset 'C'" in item.reason for item in work.absent)
+    with pytest.raises(SetupError, match="--kernel vpic: no preset 'C'"):
+        plan(parse("-k", "vpic", "--preset", "C"), 4)
+
+
+def test_sizes_of_kernels():
+    (request,) = parse("-k", "vpic", "--scale", "0.5", "-P", "particles=1000").kernels
+    assert request.create(3).particles == 500
+    (request,) = parse("-k", "vpic", "--quick").kernels
+    assert request.create(2).particles == VPIC.presets["quick"]["particles"]
+    (request,) = parse("-k", "vpic").kernels
+    assert request.preset == "laptop"
+
+
+def test_interfaces_mean_patterns_and_kernels():
+    options = parse("-w", "block3d", "-k", "vpic,madbench", "-i", "mpiio,posix")
+    work = plan(options, 4)
+    assert [case.interface.name for case in work.cases] == ["mpiio"]
+    assert [(item.request.kernel, item.case.store.name) for item in work.items] == [
+        ("vpic", "mpiio"), ("madbench", "mpiio"), ("madbench", "posix")
+    ]
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["-k", "vpik"], "did you mean 'vpic'"),
+    (["-k", "vpic", "--preset", "huge"], "--preset"),
+    (["-k", "vpic", "--scale", "0"], "--scale"),
+    (["-k", "vpic", "-P", "particles"], "not of the form name=value"),
+    (["-k", "vpic", "-P", "partikel=1"], "unknown parameter 'partikel' (known: particles)"),
+    (["-k", "vpic", "-P", "particles=many"], "particles must be a whole number"),
+    (["-k", "vpic,hacc", "-P", "particles=1"], "exactly one --kernel"),
+    (["-P", "particles=1"], "exactly one --kernel"),
+    (["--ranks", "3"], "--dry-run and --list"),
+    (["--suite", "nightly"], "or a parameter file FILE.toml"),
+])
+def test_wrong_arguments_are_one_clear_line(arguments, message):
+    assert message in error_of(*arguments)
+
+
+def test_an_interface_that_is_missing_is_left_out_unless_named(monkeypatch):
+    monkeypatch.setattr(type(stores.REGISTRY["hdf5"]), "absent_reason", lambda self: "h5py is built without MPI")
+    work = plan(parse("-k", "vpic"), 4)
+    assert [item.case.store.name for item in work.items] == ["mpiio"]
+    assert [(item.what, item.reason) for item in work.absent] == [("HDF5 variants", "h5py is built without MPI")]
+    with pytest.raises(SetupError, match="--interface hdf5: h5py is built without MPI"):
+        plan(parse("-k", "vpic", "-i", "hdf5"), 4)
+
+
+def test_nothing_to_run_is_an_error():
+    with pytest.raises(SetupError, match="nothing to run"):
+        plan(parse("-k", "vpic", "-i", "posix"), 4)
+    with pytest.raises(SetupError, match="none of the methods"):
+        plan(parse("-k", "madbench", "-i", "posix", "-m", "auto"), 4)
+
+
+# ---- parameters ----
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Many(VPIC):
+    """A kernel with a parameter of each kind."""
+
+    flag: bool = False
+    part: float = 0.5
+    text: str = "a"
+    shape: tuple[int, ...] = (1, 2)
+
+
+@pytest.mark.parametrize("text, value", [
+    ("particles=12", 12), ("particles=4KiB", 4096), ("flag=true", True), ("flag=no", False), ("part=1e-3", 1e-3),
+    ("text=hello", "hello"), ("shape=3,4,5", (3, 4, 5)), ("shape=7", (7,)),
+])
+def test_parameters_from_text(text, value):
+    name, found = parse_parameter(Many, text)
+    assert (name, found, type(found)) == (text.partition("=")[0], value, type(value))
+
+
+@pytest.mark.parametrize("name, value", [
+    ("particles", 1.5), ("particles", True), ("flag", 3), ("part", "much"), ("shape", ["x"]), ("flag", "maybe"),
+])
+def test_parameters_of_another_type_are_refused(name, value):
+    with pytest.raises(ArgumentError, match=f"vpic: {name} must be"):
+        convert_parameter(Many, name, value)
+
+
+@pytest.mark.parametrize("name", list(kernels.REGISTRY))
+def test_every_preset_of_every_kernel_survives_the_command_line(name):
+    """The options that are printed for a row ask for the very kernel that was run."""
+    kind = kernels.REGISTRY[name]
+    assert set(parameter_kinds(kind)) == {field.name for field in dataclasses.fields(kind)} - {"ranks"}
+    for preset in kind.presets:
+        request = KernelRequest(kernel=name, interfaces=kind.interfaces, preset=preset, scale=0.5,
+                                parameters=dict(kind.presets[preset]))
+        (again,) = parse(*command_words(request)).kernels
+        assert dataclasses.replace(again, required=True) == dataclasses.replace(request, required=True)
+        assert again.create(4) == request.create(4)
+
+
+# ---- what would be run ----
+
+
+def test_space_counts_the_files_that_are_kept_for_comparison():
+    (item,) = plan(parse("-k", "madbench", "-i", "mpiio", "--preset", "quick", "-m", "native,auto"), 4).items
+    once = needed_bytes(plan(parse("-k", "madbench", "-i", "posix", "--preset", "quick"), 4), keep_files=False)
+    twice = needed_bytes(plan(parse("-k", "madbench", "-i", "mpiio", "--preset", "quick"), 4), keep_files=False)
+    assert twice == 2 * once
+    assert once >= item.case.bytes
+
+
+def test_volume_is_that_of_the_steps():
+    kernel = kernels.create("bdcats", 3, preset="quick")
+    volume = volume_of(kernel, "hdf5")
+    assert volume.written_bytes == 3 * kernel.particles * 32 == kernel.data_bytes("particles", "hdf5")
+    assert volume.read_bytes == 3 * kernel.particles * 24
+    assert volume.files == 1
+
+
+def test_plan_in_words_names_each_item_and_the_total():
+    options = parse("-w", "block3d", "-s", "1MiB", "-k", "bdcats,hacc", "-i", "mpiio", "--preset", "quick", "-m",
+                    "native,auto", "-r", "2", "-H", "cb_nodes=2", "--dry-run", "--ranks", "3")
+    work = plan(options, launch_ranks(options))
+    text = printed(print_plan, options, work, 3)
+    bdcats, hacc = (volume_of(item.case.kernel, "mpiio") for item in work.items)
+    assert f"each run: {bdcats}; methods: native, auto" in text
+    assert "particles=131072" in text
+    total = 4 * (work.cases[0].workload.extent_bytes + bdcats.written_bytes + hacc.written_bytes)
+    assert f"12 runs: {total / 1e6:,.1f} MB written" in text
+    lines = [line.strip() for line in text.splitlines() if line.strip().startswith("mpirun")]
+    assert len(lines) == 3
+    for line in lines:
+        words = shlex.split(line)
+        assert words[:6] == ["mpirun", "-n", "3", "python", "-m", "mpiio_ext.bench"]
+        alone = plan(parse(*words[6:]), 3)
+        assert len(alone.cases) + len(alone.items) == 1
+        assert [strategy.name for strategy in alone.strategies] == ["native", "auto"]
+        assert parse(*words[6:]).hints == {"cb_nodes": "2"}
+
+
+def test_list_names_every_kernel_interface_and_preset():
+    options = parse("--list", "--ranks", "4")
+    text = printed(print_kernels, options, launch_ranks(options))
+    for kind in kernels.REGISTRY.values():
+        assert kind.name in text
+        assert all(word in text for word in (*kind.interfaces, *kind.presets))
+    bytes_ = sum(layout.size_bytes for layout in kernels.create("vpic", 4, preset="quick").files())
+    assert f"quick {bytes_ / 1e6:,.1f} MB" in text
+
+
+def test_configuration_reproduces_each_row():
+    options = parse("-k", "vpic", "--scale", "0.25", "-P", "particles=4000", "-i", "mpiio")
+    recorded = configuration(options, plan(options, 2))["kernels"]["vpic"]
+    assert recorded["particles"] == 1000
+    assert (recorded["name"], recorded["preset"], recorded["scale"]) == ("vpic", "laptop", 0.25)
+    assert parse(*recorded["options"]).kernels[0].create(2) == kernels.create("vpic", 2, parameters={"particles": 1000})
+
+
+# ---- order of repetitions, table ----
+
+
+class OneRank:
+    """A communicator of one rank, as far as the schedule uses it."""
+
+    def bcast(self, value):
+        return value
+
+
+def row(kind: str, variant: str, phase: str, operation: str, strategy: str, order: int, speed: float = 1.0) -> Row:
+    return Row(
+        workload=variant, variant=variant, label=variant.upper(), interface="hdf5", strategy=strategy,
+        operation=operation, repetition=0, order=order, ranks=4, scaled=False, file_bytes=1000, data_bytes=1000,
+        open_s=0.1, view_s=0.0, data_s=1.0, close_s=0.1, bandwidth_mb_per_s=speed, bandwidth_total_mb_per_s=speed,
+        kind=kind, phase=phase,
+    )
+
+
+def test_repetitions_are_interleaved_over_patterns_and_kernels():
+    seen, first, second = [], [], []
+
+    def stage(name, rows, start):
+        def run(number):
+            seen.append((name, number))
+            for operation in ("write", "read"):
+                rows.append(row("pattern", name, "", operation, "native", start + number))
+        return Stage(run=run, rows=rows)
+
+    schedule = Schedule(comm=OneRank(), stages=[stage("a", first, 0), stage("b", second, 1)], repetitions=3)
+    schedule.run()
+    assert seen == [(name, number) for number in range(3) for name in "ab"]
+    assert [(item.variant, item.order) for item in schedule.rows if item.operation == "read"] == [
+        ("a", 0), ("b", 1), ("a", 2), ("b", 3), ("a", 4), ("b", 5)
+    ]
+
+
+def test_budget_and_failure_keep_what_was_measured():
+    rows: list[Row] = []
+
+    def run(number):
+        rows.append(row("pattern", "a", "", "write", "native", number))
+        if number == 1:
+            raise ValueError("end")
+
+    schedule = Schedule(comm=OneRank(), stages=[Stage(run=run, rows=rows)], repetitions=5, budget_s=1e-9)
+    schedule.run()
+    assert (schedule.repetitions_done, len(schedule.rows)) == (1, 1)
+    rows.clear()
+    schedule = Schedule(comm=OneRank(), stages=[Stage(run=run, rows=rows)], repetitions=5)
+    with pytest.raises(ValueError, match="end"):
+        schedule.run()
+    assert len(schedule.rows) == 2
+
+
+def test_phases_stand_side_by_side_only_as_one_write_and_one_read():
+    rows = [
+        row("kernel", "pair", "out", "write", "native", 0), row("kernel", "pair", "in", "read", "native", 0),
+        row("kernel", "three", "S", "write", "native", 1), row("kernel", "three", "W", "both", "native", 1),
+        row("kernel", "three", "C", "read", "native", 1), row("kernel", "one", "dump", "write", "native", 2),
+        row("pattern", "old", "", "write", "native", 3), row("pattern", "old", "", "read", "native", 3),
+    ]
+    summaries = summarize(with_ratios(rows))
+    assert list(parts(summaries)) == [
+        ("pair", "hdf5", ""), ("three", "hdf5", "S"), ("three", "hdf5", "W"), ("three", "hdf5", "C"),
+        ("one", "hdf5", ""), ("old", "hdf5", ""),
+    ]
+    text = io.StringIO()
+    print_table(Console(file=text, width=132), summaries)
+    for words in ("PAIR [HDF5]", "THREE, W [HDF5]", "A phase that writes and reads stands under write"):
+        assert words in text.getvalue()

@@ -1,0 +1,408 @@
+"""Suites: parameter files, one at a time, the archive, and batch scripts."""
+
+from __future__ import annotations
+
+import datetime
+import errno
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from mpiio_ext.bench import interfaces, kernels, stores
+from mpiio_ext.bench.options import Options, command
+from mpiio_ext.bench.preview import volume_of
+from mpiio_ext.bench.suites import files, lock, slurm
+from mpiio_ext.bench.suites.archive import collect_darshan, folder_of, write_surroundings
+from mpiio_ext.bench.work import plan
+from mpiio_ext.bench.workloads import REGISTRY as WORKLOADS
+from mpiio_ext.errors import ArgumentError
+
+MIB = 1 << 20
+
+
+def parse(*arguments: str) -> Options:
+    options = command.main(args=list(arguments), standalone_mode=False)
+    assert isinstance(options, Options)
+    return options
+
+
+@pytest.fixture(autouse=True)
+def every_interface_is_there(monkeypatch):
+    """To ask h5py and netCDF4 whether they are there starts MPI, which must not happen in this process."""
+    for way in (*stores.REGISTRY.values(), *interfaces.REGISTRY.values()):
+        monkeypatch.setattr(type(way), "absent_reason", lambda self: None)
+
+
+@pytest.fixture
+def suite_file(tmp_path):
+    """Write a parameter file and return its path."""
+
+    def write(text: str, name: str = "mine.toml") -> str:
+        (tmp_path / name).write_text(text)
+        return str(tmp_path / name)
+
+    return write
+
+
+# ---- the project's own suites ----
+
+
+@pytest.mark.parametrize("name", files.names())
+@pytest.mark.parametrize("ranks", [1, 4, 5])
+def test_every_suite_can_be_planned(name, ranks):
+    options = parse("--suite", name)
+    assert options.suite.title
+    assert options.suite.source
+    work = plan(options, ranks)
+    assert work.items
+    assert not work.absent
+
+
+def test_tokio_abc_moves_what_the_paper_says():
+    """Bytes of a process, on Mira: 64 MiB by IOR, 96 MiB by HACC, 8 Mi particles of 32 bytes by VPIC, 3/4 back."""
+    ranks = 3
+    items = {
+        (item.request.kernel, item.case.store.name): item.case.kernel
+        for item in plan(parse("--suite", "tokio-abc"), ranks).items
+    }
+    volumes = {place: volume_of(kernel, place[1]) for place, kernel in items.items()}
+    for place in (("ior_shared", "mpiio"), ("ior_fpp", "posix"), ("ior_fpp", "mpiio")):
+        assert volumes[place].written_bytes == volumes[place].read_bytes == ranks * 64 * MIB
+        assert volumes[place].files == (ranks if place[0] == "ior_fpp" else 1)
+    hacc = volumes["hacc", "mpiio"]
+    assert hacc.written_bytes == pytest.approx(ranks * 96 * MIB, rel=0.001)
+    assert hacc.files == ranks
+    assert volumes["vpic", "hdf5"].written_bytes == ranks * 8 * MIB * 32
+    assert volumes["bdcats", "hdf5"].read_bytes == ranks * 8 * MIB * 32 * 3 // 4
+
+
+def test_one_factor_scales_the_volume():
+    full, eighth = (plan(parse("--suite", "tokio-abc", "--scale", scale), 2) for scale in ("1", "0.125"))
+    for a, b in zip(full.items, eighth.items, strict=True):
+        once, scaled = (volume_of(item.case.kernel, item.case.store.name).written_bytes for item in (a, b))
+        assert scaled == pytest.approx(once / 8, rel=0.01), a.request.kernel
+
+
+def test_seeds_has_every_kernel_in_every_interface():
+    (options, larger) = parse("--suite", "seeds"), parse("--suite", "seeds", "--preset", "laptop")
+    assert {request.kernel: request.interfaces for request in options.kernels} == {
+        name: kind.interfaces for name, kind in kernels.REGISTRY.items()
+    }
+    assert {request.preset for request in options.kernels} == {"quick"}
+    assert {request.preset for request in larger.kernels} == {"laptop"}
+    assert options.workloads == ()
+
+
+def test_quick_has_the_patterns_and_every_interface():
+    options = parse("--suite", "quick")
+    assert options.workloads == tuple(WORKLOADS)
+    assert {way for request in options.kernels for way in request.interfaces} == {
+        "mpiio", "posix", "hdf5", "pnetcdf", "netcdf4"
+    }
+    names = [strategy.name for strategy in options.strategies]
+    assert names[:3] == ["native", "native_tuned", "auto"]
+    assert options.budget_s > 0
+
+
+# ---- the command line and a suite ----
+
+
+def test_what_is_given_is_stronger_than_the_suite():
+    options = parse("--suite", "quick", "-m", "native", "-r", "1", "-s", "1MiB", "-i", "hdf5")
+    assert [strategy.name for strategy in options.strategies] == ["native"]
+    assert (options.repetitions, options.budget_s, options.sizes.file_bytes) == (1, 0, MIB)
+    assert {way for request in options.kernels for way in request.interfaces} == {"hdf5"}
+
+
+def test_a_part_of_a_suite():
+    options = parse("--suite", "quick", "-k", "flash,vpic")
+    assert [request.kernel for request in options.kernels] == ["vpic", "flash"]
+    assert options.workloads == ()
+    assert parse("--suite", "quick", "-w", "btio").kernels == ()
+    with pytest.raises(click.BadParameter, match="suite tokio-abc has no kernel flash"):
+        parse("--suite", "tokio-abc", "-k", "flash")
+    with pytest.raises(click.BadParameter, match="without a suite"):
+        parse("--suite", "tokio-abc", "-P", "particles=1")
+
+
+def test_a_suite_of_ones_own(suite_file):
+    path = suite_file("""
+        title = "Mine"
+        [options]
+        workload = ["contiguous", "btio"]
+        size = "2MiB"
+        native-limit = 1
+        hint = ["cb_nodes=2"]
+        plot = false
+        [[kernels]]
+        kernel = "vpic"
+        name = "small"
+        interfaces = ["mpiio"]
+        parameters = { particles = 1000 }
+        [[kernels]]
+        kernel = "vpic"
+        interfaces = ["mpiio"]
+        preset = "quick"
+        scale = 0.5
+    """)
+    options = parse("--suite", path, "--scale", "2")
+    assert (options.suite.name, options.suite.title, options.plot) == ("mine", "Mine", False)
+    assert options.workloads == ("contiguous", "btio")
+    assert (options.sizes.file_bytes, options.native_limit_s, options.hints) == (2 * MIB, 1, {"cb_nodes": "2"})
+    work = plan(options, 2)
+    assert {item.case.variant: item.case.kernel.particles for item in work.items} == {
+        "small": 2000, "vpic": kernels.REGISTRY["vpic"].presets["quick"]["particles"]
+    }
+    assert work.items[0].case.title == "VPIC-IO (small)"
+
+
+def test_presets_of_a_suite(suite_file):
+    path = suite_file("""
+        [options]
+        preset = "published"
+        [[kernels]]
+        kernel = "vpic"
+        preset = "quick"
+        [[kernels]]
+        kernel = "bdcats"
+    """)
+    assert [request.preset for request in parse("--suite", path).kernels] == ["quick", "published"]
+    assert [request.preset for request in parse("--suite", path, "--preset", "laptop").kernels] == ["laptop", "laptop"]
+
+
+ENTRY = '[[kernels]]\nkernel = "vpic"\n'
+
+
+@pytest.mark.parametrize("text, words", [
+    ("title = 3", ["title must be a text"]),
+    ("titel = 'a'", ["unknown name 'titel'", "did you mean 'title'"]),
+    ("a = = 3", ["not TOML", "line 1"]),
+    ("[options]\nrepetition = 3", ["options", "'repetition'", "did you mean 'repetitions'"]),
+    ("[options]\nrepetitions = 0", ["options.repetitions", "0 is not in the range"]),
+    ("[options]\nmethod = ['natve']", ["options.method", "did you mean 'native'"]),
+    ("[options]\nsize = { a = 1 }", ["options.size", "one value or a list"]),
+    ("[options]\npath = '/tmp'", ["options.path", "command line"]),
+    ("options = 3", ["options must be a table"]),
+    ("kernels = 3", ["[[kernels]]"]),
+    ("[[kernels]]\nname = 'a'", ["entry 1", "names no kernel"]),
+    (ENTRY + "[[kernels]]\nkernel = 'vpix'", ["entry 2 (vpix)", "did you mean 'vpic'"]),
+    (ENTRY + "scal = 1", ["entry 1 (vpic)", "did you mean 'scale'"]),
+    (ENTRY + "scale = 0", ["entry 1 (vpic)", "above 0"]),
+    (ENTRY + "scale = true", ["entry 1 (vpic)", "above 0"]),
+    (ENTRY + "preset = 'hug'", ["entry 1 (vpic)", "preset"]),
+    (ENTRY + "name = 'a/b'", ["entry 1 (vpic)", "name must be"]),
+    (ENTRY + "interfaces = 'hdf5'", ["entry 1 (vpic)", "must be a list"]),
+    (ENTRY + "interfaces = ['hdf4']", ["entry 1 (vpic)", "did you mean 'hdf5'"]),
+    (ENTRY + "interfaces = ['pnetcdf']", ["entry 1 (vpic)", "vpic has hdf5, mpiio only"]),
+    (ENTRY + "parameters = { particle = 3 }", ["entry 1 (vpic)", "unknown parameter 'particle'", "particles"]),
+    (ENTRY + "parameters = { particles = 1.5 }", ["entry 1 (vpic)", "particles must be a whole number", "1.5"]),
+    (ENTRY + "parameters = 3", ["entry 1 (vpic)", "parameters must be a table"]),
+])
+def test_wrong_parameter_files_are_named_with_the_entry(suite_file, text, words):
+    path = suite_file(text)
+    with pytest.raises(click.BadParameter) as caught:
+        parse("--suite", path)
+    message = caught.value.format_message()
+    for word in ["--suite", path, *words]:
+        assert word in message
+    assert "\n" not in message
+    assert message.count(path) == 1
+
+
+def test_parameter_files_that_cannot_be_read(tmp_path, suite_file):
+    for path, word in ((str(tmp_path / "none.toml"), "No such file"), (suite_file("", "ü.toml"), "names the suite")):
+        with pytest.raises(ArgumentError, match=word):
+            files.load(path)
+    (tmp_path / "latin.toml").write_bytes(b"title = '\xff'")
+    with pytest.raises(ArgumentError, match="not UTF-8"):
+        files.load(str(tmp_path / "latin.toml"))
+
+
+def test_the_same_name_twice_is_an_error(suite_file):
+    path = suite_file(2 * (ENTRY + "interfaces = ['mpiio']\n"))
+    with pytest.raises(Exception, match="called vpic through mpiio: give one of the entries a name"):
+        plan(parse("--suite", path), 2)
+
+
+# ---- one at a time ----
+
+
+def test_the_lock_names_its_holder_and_is_given_back(tmp_path):
+    with lock.hold(tmp_path, "first"):
+        with pytest.raises(lock.LockedError) as caught, lock.hold(tmp_path, "second"):
+            pass
+        for word in ("one suite at a time", "suite first", f"process {os.getpid()}", str(tmp_path)):
+            assert word in str(caught.value)
+        assert caught.value.exit_status == 2
+    with lock.hold(tmp_path, "third"):
+        pass
+
+
+HOLDER = """
+import pathlib, sys, time
+from mpiio_ext.bench.suites.lock import hold
+with hold(pathlib.Path(sys.argv[1]), "crashed"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_the_lock_dies_with_its_process(tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(lock.LockedError, match=f"suite crashed .* process {process.pid}"), lock.hold(tmp_path, "b"):
+            pass
+    finally:
+        process.kill()
+        process.wait(timeout=10)
+        process.stdout.close()
+    with lock.hold(tmp_path, "b"):
+        pass
+
+
+def test_without_flock_the_file_is_the_lock(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    held = pytest.raises(lock.LockedError, match=r"no flock.*remove .*exclusive")
+    with lock.hold(tmp_path, "first"), held, lock.hold(tmp_path, "second"):
+        pass
+    with pytest.raises(ZeroDivisionError), lock.hold(tmp_path, "third"):
+        raise ZeroDivisionError
+    with lock.hold(tmp_path, "fourth"):
+        pass
+
+
+def test_other_errors_of_the_lock_are_told(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(OSError, match="Input/output"), lock.hold(tmp_path, "first"):
+        pass
+
+
+# ---- the archive ----
+
+
+def test_runs_are_kept_by_date(tmp_path):
+    now = datetime.datetime(2026, 3, 4, 5, 6, 7).astimezone()
+    found = [folder_of(tmp_path, "quick", now).relative_to(tmp_path) for _ in range(3)]
+    assert [str(path) for path in found] == [
+        "quick/2026-03-04/05-06-07", "quick/2026-03-04/05-06-07-2", "quick/2026-03-04/05-06-07-3"
+    ]
+
+
+def test_surroundings_without_secrets(tmp_path, monkeypatch):
+    for name, value in {"SLURM_JOB_ID": "77", "SLURM_JWT": "abc", "LOADEDMODULES": "gcc/12:hdf5/1.14", "HOME": "/me",
+                        "PBS_API_KEY": "def"}.items():
+        monkeypatch.setenv(name, value)
+    suite = files.load("quick")
+    paths = write_surroundings(tmp_path, suite, {"ranks": 4})
+    assert [path.name for path in paths] == ["quick.toml", "environment.json"]
+    assert paths[0].read_text() == suite.text
+    document = json.loads(paths[1].read_text())
+    assert document["modules"] == ["gcc/12", "hdf5/1.14"]
+    assert document["environment"] == {"ranks": 4}
+    assert document["job"]["SLURM_JOB_ID"] == "77"
+    assert "abc" not in paths[1].read_text()
+    assert "def" not in document["job"].values()
+
+
+def test_darshan_logs_of_this_job_are_kept(tmp_path, monkeypatch):
+    logs, target = tmp_path / "logs", tmp_path / "results"
+    target.mkdir()
+    started = datetime.datetime.now().astimezone() - datetime.timedelta(seconds=5)
+    day = logs / str(started.year) / str(started.month) / str(started.day)
+    day.mkdir(parents=True)
+    for name in (logs / "me_python_id77-12_3-4-5_6.darshan", logs / "me_python_id78-12_3-4-5_6.darshan",
+                 day / "me_python_id77-13_3-4-5_6.darshan", logs / "other.txt", logs / "odd.darshan"):
+        name.write_bytes(b"log")
+    old = logs / "me_python_id77-1_3-4-5_6.darshan"
+    old.write_bytes(b"log")
+    os.utime(old, (0, 0))
+    monkeypatch.delenv("DARSHAN_LOGFILE", raising=False)
+    monkeypatch.setenv("DARSHAN_LOGPATH", str(logs))
+    monkeypatch.setenv("SLURM_JOB_ID", "77")
+    found = collect_darshan(target, started)
+    assert sorted(path.name for path in found) == ["me_python_id77-12_3-4-5_6.darshan",
+                                                   "me_python_id77-13_3-4-5_6.darshan"]
+    assert all(path.parent == target / "darshan" for path in found)
+    monkeypatch.setenv("DARSHAN_LOGFILE", str(logs / "odd.darshan"))
+    assert [path.name for path in collect_darshan(target, started)] == ["odd.darshan"]
+
+
+def test_without_darshan_there_is_nothing_to_keep(tmp_path, monkeypatch):
+    for name in ("DARSHAN_LOGFILE", "DARSHAN_LOGPATH"):
+        monkeypatch.delenv(name, raising=False)
+    assert collect_darshan(tmp_path, datetime.datetime.now().astimezone()) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- batch scripts ----
+
+
+def write_script(*arguments: str):
+    return CliRunner().invoke(slurm.command, [
+        "--suite", "quick", "--nodes", "2", "--ranks-per-node", "3", "--time", "1:00:00", *arguments
+    ])
+
+
+def test_batch_script_says_everything(tmp_path):
+    target = tmp_path / "job.sh"
+    result = write_script("--partition", "main", "--account", "a1", "--mail-user", "me@site.org", "--module",
+                          "hdf5/1.14", "--mpi", "pmix", "--path", str(tmp_path), "--archive", str(tmp_path / "kept"),
+                          "--output", str(target), "--", "--scale", "0.5", "-m", "native,auto")
+    assert (result.exit_code, result.output) == (0, "")
+    text = target.read_text()
+    for line in ("#SBATCH --nodes=2", "#SBATCH --ntasks-per-node=3", "#SBATCH --time=1:00:00",
+                 "#SBATCH --partition=main", "#SBATCH --account=a1", "#SBATCH --mail-user=me@site.org",
+                 "#SBATCH --dependency=singleton", "module load hdf5/1.14", f"path={tmp_path}",
+                 f"archive={tmp_path / 'kept'}"):
+        assert line in text.splitlines(), line
+    assert f"srun --mpi=pmix \\\n    {sys.executable} -m mpiio_ext.bench --suite quick \\\n" in text
+    assert "--scale 0.5 -m native,auto" in text
+    assert os.access(target, os.X_OK)
+    subprocess.run(["bash", "-n", str(target)], check=True)
+
+
+def test_batch_script_passes_shellcheck():
+    if shutil.which("shellcheck") is None:
+        pytest.skip("shellcheck is not installed")
+    for more in ((), ("--module", "a/1", "--", "-H", "cb_buffer_size=1", "--no-plot")):
+        done = subprocess.run(["shellcheck", "-"], input=write_script(*more).output, capture_output=True, text=True,
+                              check=False)
+        assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("arguments, word", [
+    (("--time", "soon"), "not a time limit"), (("--time", "1:99:00"), "not a time limit"),
+    (("--time", "1-00:00:00; rm"), "not a time limit"), (("--partition", "a b"), "not a name"),
+    (("--account", "$(x)"), "not a name"), (("--module", "`x`"), "not a module"), (("--mpi", "a;b"), "not a name"),
+    (("--nodes", "0"), "--nodes"), (("--suite", "nightly"), "unknown name 'nightly'"),
+    (("--path", "/a b"), "sbatch knows no quotes"), (("--archive", "/a\nb"), "sbatch knows no quotes"),
+    (("--output", "/nonexistent/x.sh"), "/nonexistent/x.sh: No such file"),
+    (("--", "--path", "/tmp"), "the script's"), (("--", "--sice", "3"), "--sice"),
+    (("--", "-m", "x"), "unknown method"),
+])
+def test_values_of_batch_scripts_are_checked(arguments, word):
+    result = write_script(*arguments)
+    assert result.exit_code == 2
+    assert word in result.output
+    assert "#SBATCH" not in result.output
+
+
+@pytest.mark.parametrize("limit", ["30", "30:00", "1:30:00", "2-12", "2-12:30", "2-12:30:15"])
+def test_time_limits_of_slurm(limit):
+    result = CliRunner().invoke(slurm.command, ["--suite", "quick", "--nodes", "1", "--ranks-per-node", "1", "--time",
+                                                limit])
+    assert f"#SBATCH --time={limit}\n" in result.output
