@@ -50,7 +50,7 @@ class Row:
     file_bytes : extent of the file's data
     data_bytes : transferred by all ranks together
     open_s, view_s, data_s, close_s : longest time of a rank in each phase; view_s is the file view, or the dataset
-    bandwidth_mb_per_s : data_bytes / (view_s + data_s)
+    bandwidth_mb_per_s : data_bytes / (view_s + data_s); of a kernel's phase the same as the next
     bandwidth_total_mb_per_s : data_bytes / (open_s + view_s + data_s + close_s)
     ratio_to_native : bandwidth over that of "native" in the same repetition; None when that was not run
     ratio_to_best_native : the same over the faster of "native" and "native_tuned"; None when neither was run

@@ -240,3 +240,18 @@ def test_raw_reader(tmp_path: Path) -> None:
     big = RawReader(path, {"a": 0}, big_endian=True)
     assert bytes(big.read(a, 2, 18)) == numbers.tobytes()[2:18]
     assert big.read(Variable(name="a", dtype="<i4", shape=(9,)), 16, 36).size == 4
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_contiguous_phases_are(name: str) -> None:
+    """A phase that is called contiguous has no access of several pieces, in the file or in memory, on any rank."""
+    for kernel, interface in variants(name):
+        for phase in kernel.phases():
+            if not phase.contiguous and kernel.noncontiguous:
+                continue
+            for rank in range(kernel.active):
+                for step in kernel.steps(phase.name, rank, interface):
+                    if isinstance(step, Access):
+                        shape = kernel.files()[step.file].variable(step.variable).shape
+                        pieces = slab_pieces(shape, step.slabs, 1)[0].size
+                        assert pieces <= 1 and step.boxes is None, (kernel, interface, phase, step)

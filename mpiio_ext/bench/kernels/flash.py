@@ -121,7 +121,7 @@ class Flash(Kernel):
         return tuple(layouts)
 
     def phases(self) -> tuple[Phase, ...]:  # noqa: D102
-        return tuple(Phase(name=name, operation="write") for name in _PHASES)
+        return tuple(Phase(name=name, operation="write", contiguous=name != "checkpoint") for name in _PHASES)
 
     def steps(self, phase: str, rank: int, interface: str) -> Iterator[Step]:  # noqa: D102
         file = _PHASES.index(phase)

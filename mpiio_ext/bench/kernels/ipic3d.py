@@ -135,8 +135,9 @@ class Ipic3d(Kernel):
         return FileLayout(name=f"restart{rank}", variables=variables, owner=rank)
 
     def phases(self) -> tuple[Phase, ...]:  # noqa: D102
-        return (Phase(name="fields", operation="write"), Phase(name="particles", operation="write"),
-                Phase(name="restart", operation="write"), Phase(name="resume", operation="read"))
+        return (Phase(name="fields", operation="write"), Phase(name="particles", operation="write", contiguous=True),
+                Phase(name="restart", operation="write", contiguous=True),
+                Phase(name="resume", operation="read", contiguous=True))
 
     def steps(self, phase: str, rank: int, interface: str) -> Iterator[Step]:  # noqa: D102
         del interface

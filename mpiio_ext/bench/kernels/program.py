@@ -141,10 +141,12 @@ class Phase:
     ----------
     name : in the application's terms, e.g. "S" of MADBench2
     operation : "write", "read", or "both"
+    contiguous : every access is one piece, although the kernel's others are not
     """
 
     name: str
     operation: str
+    contiguous: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
