@@ -16,7 +16,6 @@ readonly netcdf4_version=1.7.4
 readonly pnetcdf_source=1.12.3-1 # Debian 12's, as apt names them
 readonly netcdf_source=1:4.9.0-3
 readonly wheels=${XDG_CACHE_HOME:-$HOME/.cache}/mpiio_ext/wheels
-readonly sources=http://deb.debian.org/debian
 
 readonly h5py=(h5py .ci/stack.bash "$venv/pyvenv.cfg")
 readonly netcdf=(netcdf .ci/stack.bash .ci/netcdf_rc.h "$venv/pyvenv.cfg")
@@ -98,10 +97,17 @@ build_h5py() {
 
 # ---- netCDF ----------------------------------------------------------------------------------------------------------
 
+# Where this machine has Debian 12's packages from.
+debian_archive() {
+    apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+        sed -n 's/ \(bookworm\|stable\|oldstable\) main$//p' | head -n 1 | grep .
+}
+
 # fetch_source PACKAGE=VERSION FOLDER: unpack Debian's original source, checked by apt. The machine's own lists of
 # packages are neither used nor changed, and no root is needed.
 fetch_source() {
-    local apt=$folder/apt
+    local apt=$folder/apt sources
+    sources=$(debian_archive) || { echo "error: no source of Debian 12's packages is configured"; return 1; }
     local options=(-q -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=- -o Dir::State::lists="$apt/lists"
         -o Dir::Cache="$apt/cache" -o APT::Sandbox::User=root -o APT::Update::Error-Mode=any)
     rm -rf "$2" && mkdir -p "$2" "$apt/lists/partial" "$apt/cache/archives/partial" || return 1
