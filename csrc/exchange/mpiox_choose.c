@@ -2,8 +2,8 @@
  * mpiox_choose.c - direct or two-phase, and over which file domains.
  *
  * Rule. Direct (every rank moves its own pieces, no exchange) wins where an exchange only adds a copy: on a coherent
- * local file system when the pieces are large, and anywhere when the accesses are so sparse that windows would mostly
- * hold bytes nobody asked for. On a file system that is shared by several nodes large pieces go direct only when ranks do
+ * local file system when the pieces are large, or one a rank and not small; and anywhere when the accesses are so sparse
+ * that windows would mostly hold bytes nobody asked for. On a file system that is shared by several nodes large pieces go direct only when ranks do
  * not interleave, so that clients meet in a stripe at the ends of their ranges at most (its locks keep that right; without
  * locks such files stay native, see mpiox_exchange_open). A method named by hint always means two-phase. The thresholds:
  * docs/performance.md; the decision and its reason appear in the statistics.
@@ -15,7 +15,7 @@
 
 #include "mpiox_exchange_impl.h"
 
-enum { DIRECT_PIECE_BYTES = 256 * 1024, SPARSE_FACTOR = 8, SPARSE_SPACING_BYTES = 4096 };
+enum { DIRECT_PIECE_BYTES = 256 * 1024, SINGLE_PIECE_BYTES = 32 * 1024, SPARSE_FACTOR = 8, SPARSE_SPACING_BYTES = 4096 };
 
 static int64_t occupied_bytes(const mpiox_summary *s) {
     int64_t bytes = 0;
@@ -38,6 +38,10 @@ static bool direct_wins(const mpiox_call *call, const char **reason) {
     }
     if (x->layout.coherent && piece >= DIRECT_PIECE_BYTES) {
         *reason = "direct: large pieces on a local file system";
+        return true;
+    }
+    if (x->layout.coherent && s->pieces <= x->team->size && piece >= SINGLE_PIECE_BYTES) {
+        *reason = "direct: one piece a rank on a local file system";
         return true;
     }
     if (!x->layout.coherent && !s->interleaved && piece >= DIRECT_PIECE_BYTES && piece >= x->layout.stripe_size) {

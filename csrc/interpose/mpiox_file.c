@@ -275,8 +275,10 @@ int mpiox_file_get_info(MPI_File fh, MPI_Info *info_used)
     if (file->exchange != NULL) { /* what the library's own choices came to */
         set_number(*info_used, "cb_nodes", mpiox_exchange_aggregators(file->exchange));
         set_number(*info_used, "cb_buffer_size", mpiox_exchange_window_bytes(file->exchange));
-        set_number(*info_used, "striping_unit", mpiox_exchange_layout(file->exchange)->stripe_size);
-        set_number(*info_used, "striping_factor", mpiox_exchange_layout(file->exchange)->servers);
+        if (mpiox_exchange_layout(file->exchange)->stripe_known) { /* PnetCDF aligns its arrays to it */
+            set_number(*info_used, "striping_unit", mpiox_exchange_layout(file->exchange)->stripe_size);
+            set_number(*info_used, "striping_factor", mpiox_exchange_layout(file->exchange)->servers);
+        }
     }
     return result;
 }
