@@ -7,6 +7,7 @@ import datetime
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from mpiio_ext.bench.kernels.runner import KernelRunner
 from mpiio_ext.bench.options import Options
 from mpiio_ext.bench.plot import plot_ratios
 from mpiio_ext.bench.record import configuration
-from mpiio_ext.bench.results import Absent, summarize, with_ratios, write_results
+from mpiio_ext.bench.results import Absent, summarize, with_ratios, write_document, write_results
 from mpiio_ext.bench.runner import Runner
 from mpiio_ext.bench.schedule import Schedule, Stage
 from mpiio_ext.bench.suites.archive import folder_of, write_surroundings
@@ -32,6 +33,9 @@ from mpiio_ext.bench.terminal import terminal_width
 from mpiio_ext.bench.work import SetupError, Work, needed_bytes, plan
 
 __all__ = ["SetupError", "run_bench"]
+
+#: At most so much measuring is lost when the job is killed.
+_KEEP_EVERY_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +98,16 @@ def _make_folder(options: Options, work: Work) -> Path:
     return folder
 
 
-def _make_output(options: Options) -> Path:
-    """Make the folder of the results; rank 0."""
+def _make_output(options: Options, folder: Path) -> Path:
+    """Make the folder of the results, or take the bench files' folder away again; rank 0."""
+    try:
+        return _new_output(options)
+    except SetupError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _new_output(options: Options) -> Path:
     output = options.output
     now = datetime.datetime.now().astimezone()
     try:
@@ -185,6 +197,21 @@ def _stages(comm: Any, options: Options, work: Work, folder: Path, advance: Call
     return stages
 
 
+def _keeping(advance: Callable[[str], None], write: Callable[[], None]) -> Callable[[str], None]:
+    """Return `advance` that also has the results so far written now and then: a killed job shall not lose them all."""
+    last = time.monotonic()
+
+    def advance_and_keep(text: str) -> None:
+        nonlocal last
+        advance(text)
+        if time.monotonic() - last > _KEEP_EVERY_S:
+            with contextlib.suppress(OSError):  # said when the bench ends
+                write()
+            last = time.monotonic()
+
+    return advance_and_keep
+
+
 def _clean(folder: Path, options: Options, failure: BenchError | None) -> None:
     """Remove the bench files unless they were asked for, or hold the wrong data that the message speaks of; rank 0."""
     if options.keep_files or isinstance(failure, VerificationError):
@@ -216,8 +243,8 @@ def run_bench(comm: Any, options: Options) -> Path:
     """
     work = _planned(comm, options)
     with _one_suite(comm, options):
-        output: Path = _on_rank_0(comm, lambda: _make_output(options))
         folder: Path = _on_rank_0(comm, lambda: _make_folder(options, work))
+        output: Path = _on_rank_0(comm, lambda: _make_output(options, folder))
         _check_shared(comm, folder)
         _run(comm, options, work, _Place(folder=folder, output=output))
     return output
@@ -229,9 +256,17 @@ def _run(comm: Any, options: Options, work: Work, place: _Place) -> None:
     if console:
         print_heading(console, environment, work.notes)
     failure: BenchError | None = None
+    stages: list[Stage] = []
+
+    def keep() -> None:
+        if comm.rank == 0:
+            rows = with_ratios(row for stage in stages for row in stage.rows)
+            write_document(place.output, environment=environment, configuration=configuration(options, work), rows=rows,
+                           absent=work.absent, failure="the bench had not ended when this was written")
+
     with _progress(comm, options, work.runs * options.repetitions) as advance:
-        schedule = Schedule(comm=comm, stages=_stages(comm, options, work, place.folder, advance),
-                            repetitions=options.repetitions, budget_s=options.budget_s)
+        stages += _stages(comm, options, work, place.folder, _keeping(advance, keep))
+        schedule = Schedule(comm=comm, stages=stages, repetitions=options.repetitions, budget_s=options.budget_s)
         try:
             schedule.run()
         except BenchError as caught:

@@ -15,8 +15,10 @@ import subprocess
 
 __all__ = ["PATIENCE_S", "LastWords"]
 
-#: How long a failed rank waits for the others. The next ranks wait longer, while the launcher ends them: one speaks.
+#: How long a failed rank waits for the others, besides the time that the phase's data may take them on a slow file
+#: system. The next ranks wait longer, while the launcher ends them: one speaks.
 PATIENCE_S = 20
+SLOWEST_BYTES_PER_S = 2_000_000
 _STEP_S = 5
 _MOST_STEPS = 8
 
@@ -43,6 +45,7 @@ class LastWords:
 
     def __init__(self, rank: int) -> None:
         self._rank = rank
+        self.phase_bytes = 0  # that each rank moves in the phase
         self._helper: subprocess.Popen[bytes] | None = None
 
     def prepare(self, message: str) -> None:
@@ -50,7 +53,7 @@ class LastWords:
         if self._helper is not None:
             return
         text = f"mpiio_ext.bench: {' '.join(message.split())}"
-        seconds = PATIENCE_S + _STEP_S * min(self._rank, _MOST_STEPS)
+        seconds = PATIENCE_S + self.phase_bytes // SLOWEST_BYTES_PER_S + _STEP_S * min(self._rank, _MOST_STEPS)
         words = ["/bin/sh", "-c", _HELPER, "sh", str(seconds), str(os.getpid()), text]
         with contextlib.suppress(OSError):  # no process left to be had: then the rank just waits
             self._helper = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,

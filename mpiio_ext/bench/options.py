@@ -105,15 +105,18 @@ def _use_quick(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
 def _checked_options(ctx: click.Context, suite: Suite) -> dict[str, Any]:
     """Return the suite's options after a check of names and values; raises ArgumentError with file and entry."""
     known = {param.name: param for param in ctx.command.params if param.name}
+    options = dict(suite.options)
     for name, value in suite.options.items():
         try:
             one_of(known)(name)
+            if known[name].multiple and isinstance(value, str):
+                options[name] = value = [value]
             known[name].type_cast_value(ctx, value)
         except click.BadParameter as error:
             raise ArgumentError(f"{suite.where}: options.{name}: {error.message}") from error
         except ValueError as error:
             raise ArgumentError(f"{suite.where}: options: {error}") from error
-    return dict(suite.options)
+    return options
 
 
 def _use_suite(ctx: click.Context, _: click.Parameter, value: str | None) -> Suite | None:
@@ -343,7 +346,9 @@ def _options(ctx: click.Context, values: dict[str, Any]) -> Options:
         return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
     budget_s = values["budget"]
-    if given("repetitions") and not given("budget"):
+    in_suite = values["suite"].options if values["suite"] is not None else {}
+    counted = given("repetitions") or ("repetitions" in in_suite and "budget" not in in_suite)
+    if counted and not given("budget"):
         budget_s = 0.0
     if values["ranks"] is not None and not (values["dry_run"] or values["list_kernels"]):
         raise click.BadParameter("is for --dry-run and --list; otherwise the launcher says how many ranks run",

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-__all__ = ["SCHEMA_VERSION", "Absent", "Row", "Summary", "summarize", "with_ratios", "write_results"]
+__all__ = ["SCHEMA_VERSION", "Absent", "Row", "Summary", "summarize", "with_ratios", "write_document", "write_results"]
 
 SCHEMA_VERSION = 2
 
@@ -308,6 +308,32 @@ def _arrow_table(kind: type[Row] | type[Summary], rows: Sequence[Row | Summary],
     return pa.Table.from_pylist([asdict(row) for row in rows], schema=schema)
 
 
+def write_document(
+    folder: Path,
+    *,
+    environment: dict[str, Any],
+    configuration: dict[str, Any],
+    rows: Sequence[Row],
+    absent: Sequence[Absent],
+    failure: str | None,
+) -> Path:
+    """Write results.json and return its path; what was there before stays until the new file is whole."""
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "environment": environment,
+        "configuration": configuration,
+        "failure": failure,
+        "absent": [asdict(item) for item in absent],
+        "summary": [asdict(row) for row in summarize(rows)],
+        "runs": [asdict(row) for row in rows],
+    }
+    path = folder / "results.json"
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    part.replace(path)
+    return path
+
+
 def write_results(
     folder: Path,
     *,
@@ -325,17 +351,8 @@ def write_results(
     import pyarrow.parquet as pq
 
     summaries = summarize(rows)
-    document = {
-        "schema_version": SCHEMA_VERSION,
-        "environment": environment,
-        "configuration": configuration,
-        "failure": failure,
-        "absent": [asdict(item) for item in absent],
-        "summary": [asdict(row) for row in summaries],
-        "runs": [asdict(row) for row in rows],
-    }
-    json_path = folder / "results.json"
-    json_path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    json_path = write_document(folder, environment=environment, configuration=configuration, rows=rows, absent=absent,
+                               failure=failure)
     metadata = {
         "mpiio_ext.bench.schema_version": str(SCHEMA_VERSION),
         "mpiio_ext.bench.environment": json.dumps(environment),

@@ -31,6 +31,7 @@ from mpiio_ext.bench.errors import BenchError, VerificationError
 from mpiio_ext.bench.interfaces import Interface, Session, Target
 from mpiio_ext.bench.pattern import POISON, Bytes, salt_of_run
 from mpiio_ext.bench.results import Row
+from mpiio_ext.bench.shapes import Contiguous
 from mpiio_ext.bench.strategies import Strategy
 from mpiio_ext.bench.team import agree, timed, wait_quietly
 from mpiio_ext.bench.verify import FileFaults, Mismatch, check_buffer, check_file
@@ -304,6 +305,7 @@ class Runner:
             close_s=times[3],
             bandwidth_mb_per_s=total / 1e6 / max(times[1] + times[2], 1e-9),
             bandwidth_total_mb_per_s=total / 1e6 / max(sum(times), 1e-9),
+            noncontiguous=_in_pieces(target.plan),
         )
         if comm.rank == 0:
             row = with_counters(row, [item[1] for item in gathered], [item[2] for item in gathered])
@@ -372,3 +374,8 @@ class Runner:
             f"{where} {path} {worst} (strategy {strategy.name}, found by rank {rank}; {len(found)} of {team.size} "
             "ranks found wrong bytes; the file is left there)"
         )
+
+
+def _in_pieces(plan: Plan) -> bool:
+    """Return whether a rank's calls are in pieces, in the file or in memory."""
+    return not all(isinstance(shape, Contiguous) for shape in (plan.file, *(call.memory for call in plan.calls)))

@@ -4,7 +4,8 @@ Results come from other machines, other versions and runs that were cut short. E
 whole or refused with one line that names the file and the field; nothing is guessed. Two kinds are understood:
 
 - ``results.json`` of ``python -m mpiio_ext.bench``, schema versions 1 and 2 (`ResultSet`). Fields that version 1 lacks
-  are "not known", except `noncontiguous`: of the six patterns of version 1 only "contiguous" is contiguous.
+  are "not known", except `noncontiguous`, which is known of patterns where a file does not say it: of the six patterns
+  only "contiguous" is contiguous.
 - the JSON of ``python -m mpiio_ext.bench compare --json`` (`PeerSet`).
 
 The rows are made from ``runs``; ``summary``, which holds the same in other words, is not read.
@@ -216,7 +217,9 @@ def _schema_of(path: Path, document: Mapping[str, Any]) -> int:
     return version
 
 
-def _known_of_version_1(run: Run) -> Run:
+def _with_noncontiguous(run: Run) -> Run:
+    if run.noncontiguous is not None or run.kind != "pattern":
+        return run
     return replace(run, noncontiguous=run.workload != "contiguous")
 
 
@@ -230,9 +233,7 @@ def _result_set(path: Path, document: dict[str, Any]) -> ResultSet:
     if not items:
         why = f": {failure}" if failure else ""
         raise ReportError(f"{path}: the bench recorded no run{why}")
-    runs = [check.run(f"runs[{k}]", item) for k, item in enumerate(items)]
-    if schema == 1:
-        runs = [_known_of_version_1(run) for run in runs]
+    runs = [_with_noncontiguous(check.run(f"runs[{k}]", item)) for k, item in enumerate(items)]
     return ResultSet(
         name=path.parent.name if path.name == "results.json" and path.parent.name else path.stem,
         path=path,

@@ -6,7 +6,7 @@ the model hands over besides are numbers and words made here.
 
 The model holds what the template shows and no more, so that the template has no arithmetic.
 
-A page stays below `LIMIT_BYTES`, so that it can be sent, opened and printed anywhere. Some seven hundred rows fit in
+A page stays below `LIMIT_BYTES`, so that it can be sent, opened and printed anywhere. Some five hundred rows fit in
 whole; with more, details are left out by the levels of `_LEFT_OUT` until the page fits, and the page says which. The
 ratios of every row are on it always.
 """

@@ -1,9 +1,10 @@
 """What all rows together say, by rules that the page states.
 
 A row of the extension is compared with ``native`` inside each repetition, so a slow minute of the machine hits both.
-It is "at least as fast within the spread" when the largest of its ratios reaches 1: in some repetition it was not
-slower. It is "faster beyond the spread" when even the smallest exceeds 1. A row that was measured once has no spread
-and is judged by its one ratio.
+Rows are counted by the median of these ratios, which more repetitions make surer but not larger: it reaches 1; or it
+is below 1, but some repetition reached 1 (within the spread); or every repetition was below 1. A row that was measured
+once has no spread and is judged by its one ratio. All ratios are taken to two decimals, as they are shown, so that
+counts and symbols agree with the figures beside them.
 """
 
 from __future__ import annotations
@@ -21,13 +22,24 @@ __all__ = ["GOAL", "Tally", "judge", "sentences", "tally"]
 GOAL = 1.3
 
 
+def _shown(value: float) -> float:
+    """Return a ratio as the page shows it, to two decimals."""
+    return round(value, 2)
+
+
 def judge(spread: Spread | None) -> str:
-    """Return "faster", "level" or "slower" than native, or "" when native was not measured."""
+    """Return how a row compares with native over its repetitions, or "" when native was not measured.
+
+    Returns
+    -------
+    str
+        "faster" or "slower" in every repetition, else "level".
+    """
     if spread is None:
         return ""
-    if spread.low > 1:
+    if _shown(spread.low) > 1:
         return "faster"
-    return "level" if spread.high >= 1 else "slower"
+    return "level" if _shown(spread.high) >= 1 else "slower"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +50,9 @@ class Tally:
     ----------
     title : which methods
     rows : rows with a ratio
-    reached, beyond : at least as fast within the spread; faster beyond it
+    reached : rows whose median reaches 1
+    within : rows whose median is below 1, though some repetition reached it
+    slower : rows that were below 1 in every repetition; the three add up to `rows`
     noncontiguous, noncontiguous_at_goal : rows of noncontiguous access; those whose median gain reaches `GOAL`
     noncontiguous_median : median of their median gains; None without such rows
     best, worst : rows with the largest and the smallest median gain
@@ -48,7 +62,8 @@ class Tally:
     title: str
     rows: int
     reached: int
-    beyond: int
+    within: int
+    slower: int
     noncontiguous: int
     noncontiguous_at_goal: int
     noncontiguous_median: float | None
@@ -66,15 +81,17 @@ def _tally(title: str, rows: Sequence[Measured]) -> Tally | None:
     rows = [row for row in rows if row.ratio is not None]
     if not rows:
         return None
-    judged = [judge(row.ratio) for row in rows]
+    reached = sum(_shown(_median_ratio(row)) >= 1 for row in rows)
+    slower = sum(judge(row.ratio) == "slower" for row in rows)
     gains = [_median_ratio(row) for row in rows if row.last.noncontiguous]
     return Tally(
         title=title,
         rows=len(rows),
-        reached=sum(word != "slower" for word in judged),
-        beyond=judged.count("faster"),
+        reached=reached,
+        within=len(rows) - reached - slower,
+        slower=slower,
         noncontiguous=len(gains),
-        noncontiguous_at_goal=sum(gain >= GOAL for gain in gains),
+        noncontiguous_at_goal=sum(_shown(gain) >= GOAL for gain in gains),
         noncontiguous_median=statistics.median(gains) if gains else None,
         best=max(rows, key=_median_ratio),
         worst=min(rows, key=_median_ratio),
@@ -101,13 +118,14 @@ def _named(row: Measured) -> str:
 def sentences(item: Tally) -> list[str]:
     """Return the tally in plain words."""
     out = [
-        f"{item.reached:,} of {item.rows:,} rows are at least as fast as native within the spread; "
-        f"{item.beyond:,} are faster beyond it."
+        f"{item.reached:,} of {item.rows:,} rows: median at least native’s speed (ratio ≥ 1.00).",
+        f"Within the spread (median below native’s speed, but some repetition reached it): {item.within:,} more.",
+        f"Slower than native in every repetition: {item.slower:,}.",
     ]
     if item.noncontiguous_median is not None:
         out.append(
             f"Noncontiguous access: median gain {ratio(item.noncontiguous_median)}×; "
-            f"{item.noncontiguous_at_goal:,} of {item.noncontiguous:,} rows reach {GOAL}×."
+            f"the medians of {item.noncontiguous_at_goal:,} of {item.noncontiguous:,} rows reach {GOAL}×."
         )
     out.append(f"Worst row: {_named(item.worst)}.")
     if item.best is not item.worst:

@@ -16,7 +16,7 @@ __all__ = [
 ]
 
 DASH = "–"
-_INTERFACES = {"mpiio": "MPI-IO", "hdf5": "HDF5", "pnetcdf": "PnetCDF", "netcdf4": "netCDF4", "posix": "POSIX"}
+_INTERFACES = {"mpiio": "MPI-IO", "hdf5": "HDF5", "pnetcdf": "PnetCDF", "netcdf4": "netCDF-4", "posix": "POSIX"}
 
 
 def bandwidth(value: float) -> str:

@@ -11,7 +11,10 @@ import pathlib
 import sys
 
 import mpiio_ext  # noqa: F401  (before MPI: the extension is active)
+
+# isort: split
 from mpi4py import MPI
+
 from mpiio_ext.bench import kernels, stores
 from mpiio_ext.bench.errors import BenchError
 from mpiio_ext.bench.kernels.runner import KernelCase, KernelRunner

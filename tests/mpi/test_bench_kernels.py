@@ -42,7 +42,7 @@ def test_every_kernel(extension: str, tmp_path: pathlib.Path, ranks: int) -> Non
     ("written", "vpic", "VerificationError: VPIC-IO, MPI-IO, native, phase particles wrote wrong data"),
     ("read", "bdcats", "phase clustering read wrong data"),
     ("foreign", "vpic", "wrote what no rank wrote: a file of"),
-    ("raises", "bdcats", "BenchError: VPIC-IO through MPI-IO, phase particles: made to fail (rank 1"),
+    ("raises", "bdcats", "BenchError: VPIC-IO through MPI-IO, native, phase particles: made to fail (rank 1"),
     ("differs", "vpic", "files of two strategies differ: vpic.dat at byte"),
 ])
 def test_faults_are_found(extension: str, tmp_path: pathlib.Path, what: str, kernel: str, message: str) -> None:

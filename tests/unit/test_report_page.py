@@ -167,8 +167,8 @@ def test_tables_hold_the_input(written):
     for cells, group in zip(lines, by_place.values(), strict=True):
         for method, cell in zip(methods[1:], cells[1:], strict=True):
             row = group[method]
-            low, high = ratio(row.ratio_to_native_min), ratio(row.ratio_to_native_max)
-            symbol = "▲" if row.ratio_to_native_min > 1 else "≈" if row.ratio_to_native_max >= 1 else "▼"
+            low, high = (f"{value:.2f}" for value in (row.ratio_to_native_min, row.ratio_to_native_max))
+            symbol = "▲" if float(low) > 1 else "≈" if float(high) >= 1 else "▼"
             assert cell == f"{symbol} {ratio(row.ratio_to_native)} {low}–{high}"
 
     speeds = page.of_class("speed")
@@ -327,6 +327,10 @@ def test_words_of_a_histogram():
     assert histogram_words([0] * 48) == ""
 
 
+def shown_ratio(value: float) -> float:
+    return float(f"{value:.2f}")
+
+
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.sampled_from(["native", "auto", "even"]), st.sampled_from([True, False, None]),
                           st.lists(st.floats(0.01, 100), min_size=1, max_size=4)), max_size=12))
@@ -343,26 +347,53 @@ def test_tally_counts_what_it_says(cases):
             continue
         item = found[title]
         assert item.rows == len(chosen)
-        assert item.reached == sum(any(value >= 1 for value in ratios) for _, _, ratios in chosen)
-        assert item.beyond == sum(all(value > 1 for value in ratios) for _, _, ratios in chosen)
+        shown = [(shown_ratio(statistics.median(ratios)), shown_ratio(max(ratios))) for _, _, ratios in chosen]
+        assert item.reached == sum(median >= 1 for median, _ in shown)
+        assert item.within == sum(median < 1 <= high for median, high in shown)
+        assert item.slower == sum(high < 1 for _, high in shown)
+        assert item.reached + item.within + item.slower == item.rows
         medians = [statistics.median(ratios) for _, noncontiguous, ratios in chosen if noncontiguous]
         assert item.noncontiguous == len(medians)
         assert item.noncontiguous_median == (statistics.median(medians) if medians else None)
-        assert item.noncontiguous_at_goal == sum(value >= 1.3 for value in medians)
+        assert item.noncontiguous_at_goal == sum(shown_ratio(value) >= 1.3 for value in medians)
         assert item.worst.ratio.median == min(statistics.median(ratios) for _, _, ratios in chosen)
-        assert f"{item.reached:,} of {item.rows:,} rows" in sentences(item)[0]
+        assert sentences(item)[0].startswith(f"{item.reached:,} of {item.rows:,} rows: median at least")
+        assert sentences(item)[1].endswith(f": {item.within:,} more.")
+        assert sentences(item)[2].endswith(f": {item.slower:,}.")
         assert any(row_title(item.worst) in line for line in sentences(item))
 
 
 @pytest.mark.parametrize("figures, word", [([1.1, 2.0], "faster"), ([0.9, 1.1], "level"), ([1.0, 1.0], "level"),
-                                           ([0.5, 0.99], "slower"), ([0.5, 1.0], "level")])
+                                           ([0.5, 0.99], "slower"), ([0.5, 1.0], "level"),
+                                           ([1.004, 1.5], "level"), ([0.5, 0.996], "level"), ([0.5, 0.994], "slower")])
 def test_judgment_against_native(figures, word):
     assert judge(Spread.of(figures)) == word
 
 
-def test_noncontiguous_of_old_results_is_known_from_the_pattern(tmp_path):
-    runs = [results.run("auto", workload="contiguous", variant="contiguous"), results.run("auto")]
-    path = results.write(tmp_path / "results.json", results.document(runs, schema=1))
+def test_more_repetitions_do_not_make_a_slow_row_count_as_fast():
+    rows = measure([load_run(results.run("auto", repetition=k, ratio_to_native=value))
+                    for k, value in enumerate([0.45, 0.28, 0.45, 0.4, 1.97])])
+    (item,) = tally(rows)
+    assert (item.reached, item.within, item.slower) == (0, 1, 0)
+    assert sentences(item)[0].startswith("0 of 1 rows")
+
+
+@pytest.mark.parametrize("schema", [1, 2])
+@pytest.mark.parametrize("said", [{}, {"noncontiguous": None}])
+def test_noncontiguous_of_a_pattern_is_known_from_its_name(schema, said, tmp_path):
+    runs = [results.run("auto", workload="contiguous", variant="contiguous", **said), results.run("auto", **said)]
+    path = results.write(tmp_path / "results.json", results.document(runs, schema=schema))
     assert [row.last.noncontiguous for row in load(path).rows] == [False, True]
+
+
+def test_noncontiguous_that_is_said_stays_and_that_of_a_kernel_is_not_guessed(tmp_path):
+    runs = [results.run("auto", noncontiguous=False), results.run("even", kind="kernel", noncontiguous=None)]
     path = results.write(tmp_path / "results.json", results.document(runs, schema=2))
-    assert [row.last.noncontiguous for row in load(path).rows] == [None, None]
+    assert [row.last.noncontiguous for row in load(path).rows] == [False, None]
+
+
+def test_definitions_take_no_room_and_interfaces_have_their_names(tmp_path):
+    page, html = page_of(results.document([results.run("auto", interface="netcdf4")]), folder=tmp_path)
+    style = html.split("<style>")[1].split("</style>")[0]
+    assert style.index("svg { display: block; width: 100%") < style.index(".defs { position: absolute; width: 0;")
+    assert "[netCDF-4]" in page.text

@@ -7,6 +7,7 @@ behind the last step. What was read is compared after the clock has stopped.
 
 from __future__ import annotations
 
+import os
 import platform
 import time
 from collections.abc import Sequence
@@ -55,10 +56,11 @@ class Player:
     folder : where the files are
     hints : for MPI_Info
     content : the bytes
+    method : name of the strategy, for messages
     """
 
     def __init__(self, *, comm: Any, kernel: Kernel, store: Store, folder: Path, hints: dict[str, str],
-                 content: Content) -> None:
+                 content: Content, method: str = "") -> None:
         from mpi4py import MPI
 
         self._comm, self._self, self._kernel, self._store = comm, MPI.COMM_SELF, kernel, store
@@ -67,6 +69,7 @@ class Player:
         self._times = {"open": 0.0, "define": 0.0, "data": 0.0, "close": 0.0}
         self._first_error: Exception | None = None
         self._last_words = LastWords(comm.rank)
+        self._method, self._doing = method, ""
         self._shared: dict[str, Bytes] = {}
 
     def phase(self, phase: Phase) -> tuple[PhaseTimes, int, str | None]:
@@ -89,18 +92,20 @@ class Player:
         self._store.arrange(self._comm, [item for item in prepared if isinstance(item, (Open, Request))])
         self._times = dict.fromkeys(self._times, 0.0)
         self._first_error = None
+        self._doing = f"{self._kernel.label} through {self._store.title}, {self._method}, phase {phase.name}"
+        self._last_words.phase_bytes = sum(self._size(item) for item in prepared if isinstance(item, Request))
         self._comm.Barrier()
         begin = time.perf_counter()
         for item in prepared:
             self._do(item)
         end = time.perf_counter()
-        moved = sum(self._size(item) for item in prepared if isinstance(item, Request))
+        moved = self._last_words.phase_bytes
         gathered = self._comm.allgather(((platform.node(), begin, end), dict(self._times), moved))
         self._last_words.dismiss()
         error = self._failure()
         if error is not None:
             self._abandon()
-        agree(self._comm, error, f"{self._kernel.label} through {self._store.title}, phase {phase.name}")
+        agree(self._comm, error, self._doing)
         return self._phase_times(gathered), sum(item[2] for item in gathered), self._mismatch(prepared)
 
     @staticmethod
@@ -151,8 +156,8 @@ class Player:
                 self._use(item)
         except Exception as error:
             self._first_error = self._first_error or error
-            self._last_words.prepare(f"{self._kernel.label} through {self._store.title}: {error} (rank "
-                                     f"{self._comm.rank}; the other ranks do not come back)")
+            self._last_words.prepare(f"{self._doing}: {error}{_space(self._folder)} (rank {self._comm.rank}; the "
+                                     "other ranks do not come back)")
         self._times[kind] += time.perf_counter() - begin
 
     def _open_file(self, step: Open) -> None:
@@ -214,3 +219,13 @@ class Player:
         return (f"{self._store.path(self._folder, layout)}, array {request.variable.name}, part "
                 f"{request.access.slabs[:1]}: byte {i} of the memory is 0x{request.memory[i]:02x} in place of "
                 f"0x{expected[i]:02x}, {wrong.size} bytes are wrong")
+
+
+def _space(folder: Path) -> str:
+    """Return in words that the file system is full, where it is: MPI libraries have no words for it."""
+    try:
+        space = os.statvfs(folder)
+    except OSError:
+        return ""
+    free = space.f_bavail * space.f_frsize
+    return f"; {free} bytes are left on the file system of {folder}" if free < 1 << 20 else ""

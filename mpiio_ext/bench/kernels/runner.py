@@ -140,7 +140,7 @@ class KernelRunner:
     def _run_once(self, team: Any, case: KernelCase, strategy: Strategy, content: Content) -> list[Row]:
         hints = {**self.common_hints, **strategy.hints_for(team.size)} if case.store.through_mpi else {}
         player = Player(comm=team, kernel=case.kernel, store=case.store, folder=self.folder, hints=hints,
-                        content=content)
+                        content=content, method=strategy.name)
         self._remove(team, case, self.folder)
         rows, written = [], set[tuple[int, str]]()
         for phase in case.kernel.phases():
