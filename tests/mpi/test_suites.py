@@ -353,15 +353,16 @@ def test_no_space_where_hdf5_does_not_come_back(bench, script):
 
 KILLED = """
 import mpiio_ext
-import os, signal, sys
+import os, pathlib, signal, sys
 from mpi4py import MPI
-from mpiio_ext.bench import __main__
+from mpiio_ext.bench import __main__, bench
 from mpiio_ext.bench.kernels.play import Player
 
 phase = Player.phase
+bench._KEEP_EVERY_S = 0
 
 def die(player, what):
-    if MPI.COMM_WORLD.rank == 1 and what.operation == "read":
+    if MPI.COMM_WORLD.rank == 1 and what.operation == "read" and any(pathlib.Path("kept").rglob("results.json")):
         os.kill(os.getpid(), signal.SIGKILL)
     return phase(player, what)
 
@@ -372,11 +373,14 @@ __main__.main(sys.argv[1:])
 
 def test_killed_rank_ends_the_launch_and_frees_the_lock(bench, script, small, tmp_path):
     program = script(KILLED)
-    launch = bench(4, "--suite", small, "--archive", "kept", program=[program], check=False, timeout_s=60)
+    launch = bench(4, "--suite", small, "--archive", "kept", "-r", "1000", program=[program], check=False, timeout_s=60)
     assert not launch.timed_out, launch.describe()
     assert launch.returncode != 0, launch.describe()
     assert re.search(r"signal 9|KILLED|Killed", launch.stdout + launch.stderr), launch.describe()
     assert "Traceback" not in launch.stderr, launch.describe()
+    (kept,) = (tmp_path / "kept").rglob("results.json")
+    document = json.loads(kept.read_text(encoding="utf-8"))
+    assert document["runs"] and document["failure"] == "the bench had not ended when this was written"
     assert bench(2, "--suite", small, "--archive", "kept", "-r", "1", "--no-plot", "--no-report").returncode == 0
 
 
