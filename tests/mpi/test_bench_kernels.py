@@ -22,9 +22,13 @@ def run(folder: pathlib.Path, ranks: int, what: str, strategies: str, *words: st
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
 def test_every_kernel(extension: str, tmp_path: pathlib.Path, ranks: int) -> None:
-    """Every byte right, the files of all strategies equal, the extension at work wherever MPI-IO is beneath."""
+    """Every byte right, the files of all strategies equal, the extension at work wherever MPI-IO is beneath.
+
+    With seven ranks on a small machine a launch takes its time: there every kernel goes through its first interface.
+    """
     strategies = "native,auto,group_cyclic,transpose+stripe_size_io" if ranks == 4 else "native,auto"
-    launch = run(tmp_path, ranks, "right", strategies, *NAMES)
+    words = NAMES if ranks < 7 else [f"{name}:{kernels.REGISTRY[name].interfaces[0]}" for name in NAMES]
+    launch = run(tmp_path, ranks, "right", strategies, *words)
     rows = [line.split()[1:] for line in launch.stdout.splitlines() if line.startswith("row ")]
     assert {row[0] for row in rows} == set(NAMES), launch.describe()
     for name, interface, strategy, _, _, data_bytes, compared, collective, independent in rows:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -13,9 +16,11 @@ from hypothesis import strategies as st
 pytest.importorskip("optuna", reason="tuning needs Optuna")
 pytest.importorskip("scipy.stats", reason="tuning needs SciPy")
 
+from mpiio_ext.cli.tune import _finish, _Job
 from mpiio_ext.tune.errors import ProgramError, TuneError
+from mpiio_ext.tune.hintsfile import OwnHints
 from mpiio_ext.tune.objective import Elapsed
-from mpiio_ext.tune.program import registry_defaults
+from mpiio_ext.tune.program import Present, registry_defaults
 from mpiio_ext.tune.setting import BASELINE, Setting
 from mpiio_ext.tune.space import Options, Usage, build
 from mpiio_ext.tune.trial import Outcome
@@ -35,6 +40,7 @@ class Program:
     interrupt_at: int | None = None
     now_s: float = 0.0
     limits: list[tuple[Setting, float]] = field(default_factory=list)
+    kept: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -42,7 +48,9 @@ class Program:
     def clock(self) -> float:
         return self.now_s
 
-    def __call__(self, setting: Setting, number: int, limit_s: float) -> Outcome:
+    def __call__(self, setting: Setting, number: int, limit_s: float, *, keep: bool = False) -> Outcome:
+        if keep:
+            self.kept.append(number)
         if number == self.interrupt_at:
             raise KeyboardInterrupt
         self.limits.append((setting, limit_s))
@@ -93,10 +101,10 @@ def test_the_numbers_of_the_decision_are_those_of_the_confirmation_alone() -> No
     class Lucky(Program):
         until = 10**9
 
-        def __call__(self, setting, number, limit_s):
+        def __call__(self, setting, number, limit_s, *, keep=False):
             lucky = setting != BASELINE and number < self.until
             self.seconds = (lambda hints: 0.5) if lucky else flat
-            return super().__call__(setting, number, limit_s)
+            return super().__call__(setting, number, limit_s, keep=keep)
 
     always = tune(Lucky(flat))
     assert always.verdict == "wins" and always.evidence.gain == pytest.approx(2, rel=0.1)
@@ -111,6 +119,14 @@ def test_the_first_run_is_the_program_as_it_is() -> None:
     result = tune(Program(one_is_best))
     assert (result.records[0].phase, result.records[0].setting) == ("baseline", BASELINE)
     assert [record.number for record in result.records] == list(range(1, len(result.records) + 1))
+
+
+def test_statistics_stay_of_the_baseline_and_the_confirmation() -> None:
+    program = Program(one_is_best)
+    result = tune(program)
+    phases = {record.number: record.phase for record in result.records}
+    assert program.kept == [number for number, phase in phases.items() if phase in ("baseline", "confirm")]
+    assert len(program.kept) < len(phases)
 
 
 def test_the_same_seed_gives_the_same_runs() -> None:
@@ -219,6 +235,85 @@ def test_short_runs_are_not_stopped_for_being_noisy() -> None:
     program = Program(lambda hints: 0.05, noise=0.1)
     tune(program, budget_s=30, trials=14)
     assert all(limit_s >= min(LEAST_LIMIT_S, 30 - program.now_s) for _, limit_s in program.limits[:20])
+
+
+# ---- the metric that the first run chooses ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Inner:
+    """A part of the elapsed time, as `io` is: a tenth, halved by any hint of a partition."""
+
+    name: str = "inner seconds"
+    times_native: bool = False
+
+    def cost(self, outcome: Outcome) -> float:
+        return outcome.ranks / 1e6
+
+    def shown(self, cost: float) -> str:
+        return f"{cost:g}"
+
+
+@pytest.mark.parametrize(("whole_s", "verdict"), [(10.0, "wins"), (11.0, "nothing")])
+def test_a_chosen_metric_decides_unless_the_whole_gets_slower(whole_s: float, verdict: str) -> None:
+    class Computes(Program):
+        def __call__(self, setting, number, limit_s, *, keep=False):
+            outcome = super().__call__(setting, number, limit_s, keep=keep)
+            inner_s = (0.5 if "mpiox_partition" in setting.as_dict() else 1.0) * self.random.lognormvariate(0.0, 0.02)
+            return replace(outcome, ranks=int(inner_s * 1e6))
+
+    program = Computes(lambda hints: whole_s if "mpiox_partition" in hints else 10.0, noise=0.02)
+    defaults, judged = registry_defaults(), []
+    space = build(Usage(ranks=4, independent=False), Options(native=False), defaults=defaults, in_force=defaults)
+
+    def judge(outcome: Outcome) -> Inner:
+        judged.append(outcome)
+        return Inner()
+
+    result = Tuner(runner=program, metric=Elapsed(), plan=Plan(budget_s=2000), space_of=lambda outcome: space,
+                   judge=judge, clock=program.clock).run()  # fmt: skip
+    assert judged == [result.baseline] and result.records[0].cost == pytest.approx(1.0, rel=0.2)
+    assert result.verdict == verdict and result.evidence.gain == pytest.approx(2, rel=0.1)
+    assert ("makes the whole command take 1.1" in result.reason) == (verdict == "nothing")
+
+
+# ---- the end: nothing that was found is lost ------------------------------------------------------------------------
+
+
+def finish(output: Path, json_file: Path) -> list[str]:
+    result = tune(Program(one_is_best))
+    present = Present(values=registry_defaults(), sources={})
+    job = _Job(command=("app",), glob="*", options=Options(), metric=Elapsed(), own=OwnHints(), present=present,
+               why_metric="because")  # fmt: skip
+    return _finish(result, job, 400.0, output, json_file)
+
+
+@pytest.mark.parametrize("broken", [(), ("output",), ("json",), ("output", "json")])
+def test_what_cannot_be_written_in_the_end_costs_nothing_else(tmp_path, capsys, broken: tuple[str, ...]) -> None:
+    places = {name: tmp_path / name for name in ("output", "json")}
+    for name in broken:
+        places[name].mkdir()  # since the check before the first run
+    failures = finish(places["output"], places["json"])
+    assert failures == [f"cannot write {places[name]}: Is a directory" for name in ("json", "output") if name in broken]
+    told = capsys.readouterr().out
+    assert "wins: mpiox_partition=static_cyclic" in told and "judged by elapsed seconds" in told and "because" in told
+    assert ("written: " in told) == ("output" not in broken)
+    if "output" not in broken:
+        assert "mpiox_partition = static_cyclic" in places["output"].read_text()
+    if "json" not in broken:
+        found = json.loads(places["json"].read_text())
+        assert found["hints"] == {"mpiox_partition": "static_cyclic"} and found["metric_reason"] == "because"
+
+
+def test_a_result_that_cannot_be_printed_is_written(tmp_path, monkeypatch) -> None:
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        failures = finish(tmp_path / "output", tmp_path / "json")
+        monkeypatch.undo()
+        with contextlib.suppress(OSError):
+            full.close()
+    assert failures and set(failures) == {"cannot print the result: No space left on device"}
+    assert json.loads((tmp_path / "json").read_text())["verdict"] == "wins" and (tmp_path / "output").exists()
 
 
 # ---- errors and interruption ----------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from mpiio_ext.cli import main
 from mpiio_ext.cli.launchers import Launch
 from mpiio_ext.tune.errors import TuneError
-from mpiio_ext.tune.objective import Elapsed, InOutput, InsideAccess, Unjudged, access_s
+from mpiio_ext.tune.objective import Elapsed, InOutput, InsideAccess, Unjudged, access_s, access_share, choose
 from mpiio_ext.tune.setting import BASELINE, Setting
 from mpiio_ext.tune.trial import FileUse, Outcome, ProcessRunner, status_text
 
@@ -71,7 +71,19 @@ def test_output_statistics_and_environment_of_a_run(tmp_path, monkeypatch) -> No
     assert outcome.stdout() == "[cb_nodes=7] []\n"
     changed = runner(Setting((("cb_nodes", "2"),)), 2, 20.0)
     assert changed.stdout() == f"[] [{tmp_path}/0002.hints]\n"
-    assert (tmp_path / "0002.hints").read_text() == "cb_nodes=2\n"
+    assert (tmp_path / "0002.log").read_text() == f"{changed.stdout()}\n---- hints\ncb_nodes=2\n"
+
+
+def test_a_run_leaves_one_file_and_its_statistics_if_asked(tmp_path) -> None:
+    """Errors are in the file, but are not what a metric reads."""
+    text = json.dumps(line(collective_writes=1))
+    runner = shell(f"echo 5 MB/s; echo 9 MB/s >&2; echo '{text}' >> $MPIOX_STATS_FILE", tmp_path, before="echo made")
+    for number, keep in ((1, True), (2, False)):
+        outcome = runner(Setting((("cb_nodes", "2"),)), number, 20.0, keep=keep)
+        assert outcome.stdout() == "5 MB/s\n" and outcome.files[0].collective_calls == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"0001.log", "0001.stats", "0002.log"}
+    expected = "5 MB/s\n\n---- standard error\n9 MB/s\n\n---- hints\ncb_nodes=2\n\n---- the command before\nmade\n"
+    assert (tmp_path / "0002.log").read_text() == expected
 
 
 def test_a_run_that_takes_too_long_leaves_no_process(tmp_path) -> None:
@@ -155,6 +167,25 @@ def test_time_inside_data_access_counts_direct_collectives_once() -> None:
         InsideAccess().cost(Outcome(status="ok", elapsed_s=9.0))
 
 
+@pytest.mark.parametrize(
+    ("values", "metric", "share"),
+    [
+        ({"collective_writes": 2, "total_s": 8.0}, InsideAccess, 0.2),  # of four ranks, in ten seconds
+        ({"collective_writes": 2, "total_s": 12.0}, Elapsed, 0.3),
+        ({"collective_writes": 2, "total_s": 8.0, "native_calls": 1}, Elapsed, None),
+        ({}, Elapsed, None),
+    ],
+)
+def test_the_first_run_chooses_the_metric(values: dict[str, float], metric: type, share: float | None) -> None:
+    outcome = Outcome(status="ok", elapsed_s=10.0, files=(FileUse.of(line(**values)),), ranks=4)
+    assert access_share(outcome) == (None if share is None else pytest.approx(share))
+    chosen, why = choose(outcome)
+    assert type(chosen) is metric
+    if share is not None:
+        assert f"{share:.0%} of the elapsed time" in why
+    assert ("native settings are left out" in why) == (metric is InsideAccess)
+
+
 # ---- the command ----------------------------------------------------------------------------------------------------
 
 
@@ -211,10 +242,61 @@ class TestCommand:
         status, output = failing("--budget", "20s", "--", "true")
         assert status == 1 and output.count("\n") == 1 and "the extension saw nothing of the program" in output
 
-    def test_places_that_cannot_be_written(self) -> None:
-        pathlib.Path("file").write_text("", encoding="utf-8")
-        status, output = failing("--log", "file/log", "--", "true")
-        assert status == 1 and output.count("\n") == 1 and "cannot make the log folder" in output
+    @pytest.mark.parametrize(
+        ("words", "text"),
+        [
+            (["-o", "folder"], "-o folder: is a folder"),
+            (["-o", "missing/x.hints"], "there is no folder missing"),
+            (["-o", "file/x.hints"], "there is no folder file"),
+            (["-o", "x" * 300, "--log", "log"], "cannot be written: File name too long"),
+            (["-o", "/proc/x.hints", "--log", "log"], "-o /proc/x.hints: cannot be written"),
+            (["-o", "pipe"], "is not a regular file"),
+            (["--json", "folder"], "--json folder: is a folder"),
+            (["--json", "missing/x.json"], "--json missing/x.json: cannot be written: there is no folder missing"),
+            (["--json", "tuned.hints"], "is also the file of -o"),
+            (["--json", "mine", "--hints-file", "mine"], "is also the file of the user's hints"),
+            (["--log", "file/log"], "cannot make the log folder"),
+            (["--log", "file"], "cannot make the log folder: a file has that name"),
+            (["--log", "missing/log"], "there is no folder missing"),
+            (["--log", "/proc/sys"], "--log /proc/sys: cannot be written"),
+            (["--log", "tuned.hints"], "is also the name of a result"),
+        ],
+    )
+    def test_places_that_cannot_be_written_are_refused_before_the_first_run(self, words: list[str], text: str) -> None:
+        pathlib.Path("folder").mkdir()
+        for name in ("file", "mine"):
+            pathlib.Path(name).write_text("", encoding="utf-8")
+        os.mkfifo("pipe")
+        before = sorted(pathlib.Path().rglob("*"))
+        status, output = failing(*words, "--", "sh", "-c", "touch ran")
+        assert status == 2 and output.count("\n") == 1 and output.startswith("mpiio-ext tune: ") and text in output
+        assert sorted(pathlib.Path().rglob("*")) == before
+
+    @pytest.mark.parametrize(
+        ("words", "metric", "choose", "native"),
+        [
+            ([], Elapsed, True, True),
+            (["--metric", "auto"], Elapsed, True, True),
+            (["--metric", "elapsed"], Elapsed, False, True),
+            (["--metric", "io"], InsideAccess, False, False),
+            (["--metric-regex", "x"], InOutput, False, True),
+        ],
+    )
+    def test_only_a_metric_that_was_not_given_is_chosen(
+        self, monkeypatch: pytest.MonkeyPatch, words: list[str], metric: type, choose: bool, native: bool
+    ) -> None:
+        jobs = []
+
+        def no_runs(job, *rest: object) -> None:
+            jobs.append(job)
+            raise TuneError("no runs here")
+
+        monkeypatch.setattr("mpiio_ext.cli.tune._tune", no_runs)
+        assert failing(*words, "--", "true") == (1, "mpiio-ext tune: no runs here\n")
+        (job,) = jobs
+        assert (type(job.metric), job.choose, job.options.native) == (metric, choose, native)
+        small = Outcome(status="ok", elapsed_s=9.0, files=(FileUse.of(line(collective_writes=1, total_s=1.0)),))
+        assert isinstance(job.judge(small), InsideAccess) and not job.options.native
 
     def test_a_number_that_is_not_printed(self) -> None:
         status, output = failing("--metric-regex", "([0-9.]+) MB/s", "--", "true")
