@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import re
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from mpiio_ext.tune.hintsfile import OwnHints
     from mpiio_ext.tune.objective import Metric
     from mpiio_ext.tune.program import Present
+    from mpiio_ext.tune.report import Subject
     from mpiio_ext.tune.setting import Setting
     from mpiio_ext.tune.space import Options, Space
     from mpiio_ext.tune.trial import Outcome
@@ -51,11 +53,17 @@ class _Duration(click.ParamType[float]):
 
 @dataclass(slots=True, kw_only=True)
 class _Job:
-    """What the phases share: filled when the baseline has run."""
+    """What the phases share: filled when the baseline has run.
+
+    `choose` says that the first run chooses the metric, `why_metric` why it has chosen this one.
+    """
 
     command: tuple[str, ...]
     glob: str
     options: Options
+    metric: Metric
+    choose: bool = False
+    why_metric: str = ""
     own: OwnHints | None = None
     present: Present | None = None
 
@@ -75,6 +83,14 @@ class _Job:
 
         assert self.own is not None
         return text_of(self.own, self.glob, setting)
+
+    def judge(self, outcome: Outcome) -> Metric:
+        """Choose the metric by the baseline."""
+        from mpiio_ext.tune.objective import choose
+
+        self.metric, self.why_metric = choose(outcome)
+        self.options = dataclasses.replace(self.options, native=self.metric.times_native)
+        return self.metric
 
     def space(self, outcome: Outcome) -> Space:
         """Learn from the baseline what there is to search."""
@@ -141,6 +157,8 @@ def _dry_run(job: _Job) -> None:
     )
     click.echo(f"space for {ranks} ranks (kinds of access are learnt from the first run):")
     click.echo(f"  ways: {' '.join(space.ways)}")
+    if job.choose:
+        click.echo("  (native is left out if the first run shows that runs are better judged by --metric io)")
     rows = [(item.hint, item.values, sorted(item.ways)) for item in space.parameters]
     click.echo("\n".join(report.space_lines(rows)))
     click.echo("first settings, after the program as it is:")
@@ -149,7 +167,7 @@ def _dry_run(job: _Job) -> None:
 
 
 @contextlib.contextmanager
-def _progress(budget_s: float, metric: Metric) -> Iterator[Callable[[Record], None]]:
+def _progress(budget_s: float, job: _Job) -> Iterator[Callable[[Record], None]]:
     """Show a bar on a terminal; be quiet elsewhere."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -169,7 +187,7 @@ def _progress(budget_s: float, metric: Metric) -> Iterator[Callable[[Record], No
         def notify(record: Record) -> None:
             if record.cost is not None:
                 best["cost"] = min(best.get("cost", record.cost), record.cost)
-            seen = f", best {metric.shown(best['cost'])}" if best else ""
+            seen = f", best {job.metric.shown(best['cost'])}" if best else ""
             text = f"{record.phase}, run {record.number}{seen}"
             progress.update(task, description=text, completed=progress.tasks[0].elapsed)
 
@@ -190,55 +208,83 @@ def _check_library() -> None:
         raise TuneError(f"the library {library} is missing: build and install mpiio_ext again (`make build`)")
 
 
-def _tune(job: _Job, metric: Metric, asked: Plan, log: Path, before: str | None) -> Result:
+def _tune(job: _Job, asked: Plan, log: Path, before: str | None) -> Result:
     """Run all phases, with SIGTERM taken for Ctrl-C."""
-    from mpiio_ext.tune.errors import TuneError
     from mpiio_ext.tune.trial import ProcessRunner
     from mpiio_ext.tune.tuner import Tuner
 
     folder = log.absolute()  # ranks may have another working folder
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise TuneError(f"cannot make the log folder {folder}: {error.strerror}") from error
+    judge = job.judge if job.choose else None
     runner = ProcessRunner(launch=job.launch, hints_text=job.hints_text, log=folder, before=before)
     previous = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        with _progress(asked.budget_s, metric) as notify:
-            return Tuner(runner=runner, metric=metric, plan=asked, space_of=job.space, notify=notify).run()
+        with _progress(asked.budget_s, job) as notify:
+            tuner = Tuner(runner=runner, metric=job.metric, plan=asked, space_of=job.space, judge=judge, notify=notify)
+            return tuner.run()
     finally:
         signal.signal(signal.SIGTERM, previous)
 
 
-def _finish(result: Result, job: _Job, metric: Metric, budget_s: float, output: Path, json_file: Path | None) -> None:
-    """Write and print what was found."""
-    from mpiio_ext.tune import hintsfile, report
+def _tell(result: Result, subject: Subject, output: Path) -> None:
+    """Print the result."""
+    from mpiio_ext.tune import report
 
-    subject = report.Subject(command=job.command, metric=metric, glob=job.glob, present=job.present, budget_s=budget_s)
-    won = result.verdict == "wins"
-    if won:
-        assert job.own is not None and result.candidate is not None
-        reasons = report.reasons(subject, result.candidate)
-        text = hintsfile.text_of(job.own, job.glob, result.candidate, report.header(result, subject), reasons)
-        hintsfile.write(output, text)
-    if json_file is not None:
-        found = report.as_json(result, subject, str(output) if won else None)
-        hintsfile.write(json_file, json.dumps(found, indent=1) + "\n")
     click.echo("\n".join(report.lines(result, subject)))
-    if won:
-        click.echo(f"written: {output}; use it with: mpiio-ext run --hints-file {output} -- ...")
-        if os.environ.get("MPIOX_HINTS"):
-            click.echo("  it includes the hints of MPIOX_HINTS and -H, which are stronger than a file: leave them away")
-    else:
+    if result.verdict != "wins":
         kept = " (the one that is there is left as it was)" if output.exists() else ""
         click.echo(f"no hints file is written{kept}")
+
+
+def _write_hints(result: Result, job: _Job, subject: Subject, output: Path) -> None:
+    """Write the hints file of a setting that wins, and say how to use it."""
+    from mpiio_ext.tune import hintsfile, report
+
+    assert job.own is not None and result.candidate is not None
+    reasons = report.reasons(subject, result.candidate)
+    text = hintsfile.text_of(job.own, job.glob, result.candidate, report.header(result, subject), reasons)
+    hintsfile.write(output, text)
+    click.echo(f"written: {output}; use it with: mpiio-ext run --hints-file {output} -- ...")
+    if os.environ.get("MPIOX_HINTS"):
+        click.echo("  it includes the hints of MPIOX_HINTS and -H, which are stronger than a file: leave them away")
+
+
+def _finish(result: Result, job: _Job, budget_s: float, output: Path, json_file: Path | None) -> list[str]:
+    """Print the result, then write the JSON, then the hints file; return a line for each of them that failed.
+
+    None of them keeps the others from being tried: the runs have cost what is hard to get again.
+    """
+    from mpiio_ext.tune import hintsfile, report
+
+    subject = report.Subject(command=job.command, metric=job.metric, glob=job.glob, present=job.present,
+                             budget_s=budget_s, why_metric=job.why_metric)  # fmt: skip
+    won = result.verdict == "wins"
+
+    def write_json(path: Path) -> None:
+        found = report.as_json(result, subject, str(output) if won else None)
+        hintsfile.write(path, json.dumps(found, indent=1) + "\n")
+
+    steps: list[Callable[[], None]] = [lambda: _tell(result, subject, output)]
+    if json_file is not None:
+        steps.append(lambda: write_json(json_file))
+    if won:
+        steps.append(lambda: _write_hints(result, job, subject, output))
+    failures = []
+    for step in steps:
+        try:
+            step()
+        except MpiioExtError as error:
+            failures.append(str(error))
+        except OSError as error:
+            failures.append(f"cannot print the result: {error.strerror or error}")
+    return failures
 
 
 @click.command(context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]})
 @click.option("--budget", type=_Duration(), default="5m", show_default=True, help="Time for all: 90s, 5m, 1h30m.")
 @click.option("--trials", type=click.IntRange(min=1), help="Search at most so many settings.")
-@click.option("--metric", "kind", type=click.Choice(["elapsed", "io"]), default="elapsed", show_default=True,
-              help="elapsed: the whole command; io: inside data access, by the statistics.")  # fmt: skip
+@click.option("--metric", "kind", type=click.Choice(["auto", "elapsed", "io"]), default="auto", show_default=True,
+              help="elapsed: the whole command; io: inside data access, by the statistics; auto: io where that is a "
+                   "small part of the whole and can be told.")  # fmt: skip
 @click.option("--metric-regex", "pattern", metavar="REGEX", help="Read a bandwidth from the output; higher is better.")
 @click.option("--lower-is-better", is_flag=True, help="The number of --metric-regex is a time.")
 @click.option("--files", "glob", default="*", show_default=True, metavar="GLOB", help="Search hints for these files.")
@@ -273,12 +319,14 @@ def tune(
         from mpiio_ext.tune import hintsfile
         from mpiio_ext.tune.errors import need
         from mpiio_ext.tune.space import Options
+        from mpiio_ext.tune.targets import check_targets
         from mpiio_ext.tune.tuner import Plan
 
         hintsfile.check_glob(glob)
         os.environ.update(_settings(hint, hints_file, None))
         options = Options(native=metric.times_native, striping=striping, direct_io=allow_direct)
-        job = _Job(command=command, glob=glob, options=options)
+        chosen = kind == "auto" and pattern is None
+        job = _Job(command=command, glob=glob, options=options, metric=metric, choose=chosen)
         _launch(command, {})  # refuses the starter of another MPI library
         _check_library()
         if dry_run:
@@ -287,10 +335,15 @@ def tune(
         need("optuna")
         need("scipy.stats")
         asked = Plan(budget_s=budget, trials=trials, confidence=confidence, seed=seed)
-        result = _tune(job, metric, asked, Path(log or f"{output}.log"), before)
-        _finish(result, job, metric, budget, Path(output), None if json_file is None else Path(json_file))
+        hints_path, json_path = Path(output), None if json_file is None else Path(json_file)
+        log_path, own = Path(log or f"{output}.log"), os.environ.get("MPIOX_HINTS_FILE")
+        check_targets(hints_path, json_path, log_path, Path(own) if own else None)
+        result = _tune(job, asked, log_path, before)
+        failures = _finish(result, job, budget, hints_path, json_path)
     except MpiioExtError as error:
         click.echo(f"mpiio-ext tune: {error}", err=True)
         raise SystemExit(getattr(error, "exit_status", 1)) from error
-    if result.broken_status or result.interrupted:
-        raise SystemExit(result.broken_status or _INTERRUPTED)
+    for failure in failures:
+        click.echo(f"mpiio-ext tune: {failure}", err=True)
+    if result.broken_status or result.interrupted or failures:
+        raise SystemExit(result.broken_status or (_INTERRUPTED if result.interrupted else 1))

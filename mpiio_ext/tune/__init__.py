@@ -12,6 +12,7 @@ objective  the number a run is judged by
 evidence   what interleaved pairs of runs prove
 tuner      the phases: baseline, search, race, prune, confirm
 hintsfile  the user's own hints, and the file that is written
+targets    whether the results can be written, asked before the first run
 report     what is printed, and the JSON of all runs
 ========== ===========================================================================================
 

@@ -7,6 +7,8 @@
   computes. The library does not time calls that the MPI library carries out, nor opening, views and closing: with this
   metric native settings are not tried, and a program some of whose calls stay native cannot be judged.
 - a regular expression on what the program prints: its own bandwidth (more is better), or seconds (less is better).
+- `auto`: `io` where the first run shows that data access is a small part of the elapsed time and that the statistics
+  time all of it, otherwise `elapsed`. A gain in a small part of the elapsed time drowns in the noise of the rest.
 
 Ratios of costs mean the same for all three: how many times faster.
 """
@@ -21,7 +23,20 @@ from typing import Protocol
 from mpiio_ext.tune.errors import TuneError
 from mpiio_ext.tune.trial import Outcome
 
-__all__ = ["Elapsed", "InOutput", "InsideAccess", "Metric", "Unjudged", "access_s"]
+__all__ = [
+    "SMALL_SHARE",
+    "Elapsed",
+    "InOutput",
+    "InsideAccess",
+    "Metric",
+    "Unjudged",
+    "access_s",
+    "access_share",
+    "choose",
+]
+
+#: Below this share of the elapsed time, gains in data access hardly show in it.
+SMALL_SHARE = 0.3
 
 
 class Unjudged(TuneError):  # noqa: N818  (a verdict, not only an error)
@@ -72,6 +87,17 @@ def access_s(outcome: Outcome) -> float:
         inside = min(alone, use.direct_calls * use.ranks)
         seconds += (use.collective_s + use.independent_s * ((alone - inside) / alone if alone else 0.0)) / use.ranks
     return seconds
+
+
+def access_share(outcome: Outcome) -> float | None:
+    """Return the share of data access in the elapsed time, 0 to about 1; None where the statistics do not time it all.
+
+    They do not time the calls that the MPI library carries out. A program without any data access has no share.
+    """
+    seconds = access_s(outcome)
+    if seconds <= 0 or any(use.native_calls for use in outcome.files):
+        return None
+    return seconds / max(outcome.elapsed_s, 1e-9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,3 +156,16 @@ class InOutput:
 
     def shown(self, cost: float) -> str:  # noqa: D102
         return f"{cost if self.lower_is_better else 1 / cost:.6g}"
+
+
+def choose(baseline: Outcome) -> tuple[Metric, str]:
+    """Return the metric that suits a program, and why; its first run decides, before any setting has been tried."""
+    share = access_share(baseline)
+    if share is None:
+        return Elapsed(), "the statistics do not time all data access"
+    if share >= SMALL_SHARE:
+        return Elapsed(), f"data access is {share:.0%} of the elapsed time"
+    return InsideAccess(), (
+        f"data access is only {share:.0%} of the elapsed time. The library does not time the MPI library's calls: "
+        "native settings are left out; --metric elapsed tries them"
+    )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpiio_ext.tune.evidence import Evidence
-from mpiio_ext.tune.objective import Elapsed, Metric, access_s
+from mpiio_ext.tune.objective import SMALL_SHARE, Elapsed, Metric, access_share
 from mpiio_ext.tune.program import Present, files_of
 from mpiio_ext.tune.setting import BASELINE, LEFT_AWAY, Setting
 from mpiio_ext.tune.tuner import Result
@@ -21,7 +21,6 @@ __all__ = ["Subject", "as_json", "file_lines", "header", "lines", "lost_hints", 
 
 _MOST_FILES = 20
 _MOST_FAILURES = 5
-_SMALL_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +34,7 @@ class Subject:
     glob : files for which hints were searched.
     present : hints in force in the baseline; None when it did not end.
     budget_s : seconds.
+    why_metric : why runs were judged by it, where the first run has chosen it; "" where the user has.
     """
 
     command: tuple[str, ...]
@@ -42,6 +42,7 @@ class Subject:
     glob: str
     present: Present | None
     budget_s: float
+    why_metric: str = ""
 
 
 def _size(count: int) -> str:
@@ -106,6 +107,7 @@ def header(result: Result, subject: Subject) -> list[str]:
         "",
         f"Gain: {_gain(result.evidence)}.",
         f"{_medians(result.evidence, subject.metric)}.",
+        *_judged(subject),
         f"{len(result.records)} runs of {len({record.setting for record in result.records})} settings in "
         f"{result.spent_s:.0f} s; {result.baseline.ranks} ranks.",
         "Measured for this program, this size, this number of ranks and these files:",
@@ -131,10 +133,8 @@ def reasons(subject: Subject, setting: Setting) -> dict[str, str]:
 def _advice(result: Result, subject: Subject) -> list[str]:
     if result.baseline is None or not isinstance(subject.metric, Elapsed):
         return []
-    if any(use.native_calls for use in result.baseline.files):
-        return []
-    share = access_s(result.baseline) / max(result.baseline.elapsed_s, 1e-9)
-    if share >= _SMALL_SHARE:
+    share = access_share(result.baseline)
+    if share is None or share >= SMALL_SHARE:
         return []
     return [
         f"note: data access is {share:.0%} of the elapsed time, so that gains there hardly show: --metric io or "
@@ -154,9 +154,15 @@ def _failures(result: Result) -> list[str]:
     return [*found[:_MOST_FAILURES], *([f"and {len(found) - _MOST_FAILURES} more"] if found[_MOST_FAILURES:] else [])]
 
 
+def _judged(subject: Subject) -> list[str]:
+    """Return by what runs were judged, where the first run has chosen it."""
+    return [f"judged by {subject.metric.name}: {subject.why_metric}"] if subject.why_metric else []
+
+
 def lines(result: Result, subject: Subject) -> list[str]:
     """Return the result for people."""
     text = [_counts(result), *(f"  {line}" for line in [*file_lines(result), *_failures(result)])]
+    text += _judged(subject)
     if result.verdict == "wins":
         assert result.evidence is not None and result.candidate is not None
         text += [f"wins: {result.candidate}", f"  {_gain(result.evidence)}"]
@@ -205,6 +211,7 @@ def as_json(result: Result, subject: Subject, hints_file: str | None) -> dict[st
         "mpiio_ext": __version__,
         "command": list(subject.command),
         "metric": subject.metric.name,
+        "metric_reason": subject.why_metric,
         "files_glob": subject.glob,
         "budget_s": subject.budget_s,
         "spent_s": result.spent_s,

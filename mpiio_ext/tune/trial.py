@@ -1,15 +1,16 @@
 """One run of the program under one setting.
 
-The program is started as `mpiio-ext run` starts it, with its standard output and error in files of the log folder and
-the statistics in a third one. It runs in a session of its own, and every process of it that lives on this machine
-carries a marker in its environment: a run that exceeds its limit is asked to end (the starter then ends its ranks on
-all nodes), and what is left after a grace period is killed, even where a starter has put ranks into groups of their
-own.
+The program is started as `mpiio-ext run` starts it. What it prints, its hints and its statistics are files of the log
+folder while it runs; afterwards one file is left of them, and the statistics only where they are asked for. It runs in
+a session of its own, and every process of it that lives on this machine carries a marker in its environment: a run that
+exceeds its limit is asked to end (the starter then ends its ranks on all nodes), and what is left after a grace period
+is killed, even where a starter has put ranks into groups of their own.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import signal
@@ -103,7 +104,8 @@ class Outcome:
     elapsed_s : wall-clock seconds of the command.
     files : the files that the program opened through MPI-IO and closed.
     ranks : ranks of the run's MPI_COMM_WORLD; 0 when there are no statistics.
-    output : file with the program's standard output, None when there is none.
+    output : file that begins with the program's standard output, None when there is none.
+    output_bytes : length of the standard output; None: the whole file.
     """
 
     status: str
@@ -113,17 +115,20 @@ class Outcome:
     files: tuple[FileUse, ...] = ()
     ranks: int = 0
     output: Path | None = None
+    output_bytes: int | None = None
 
     def stdout(self) -> str:
         """Return the program's standard output."""
-        return "" if self.output is None else self.output.read_text(encoding="utf-8", errors="replace")
+        if self.output is None:
+            return ""
+        return self.output.read_bytes()[: self.output_bytes].decode("utf-8", "replace")
 
 
 class Runner(Protocol):
     """Something that runs a setting."""
 
-    def __call__(self, setting: Setting, number: int, limit_s: float) -> Outcome:
-        """Run once; `number` counts all runs; after `limit_s` seconds the run is stopped."""
+    def __call__(self, setting: Setting, number: int, limit_s: float, *, keep: bool = False) -> Outcome:
+        """Run once; `number` counts all runs; after `limit_s` seconds it is stopped; `keep` its statistics."""
 
 
 def status_text(status: int) -> str:
@@ -192,6 +197,21 @@ def _statistics(path: Path) -> tuple[tuple[FileUse, ...], int]:
     return tuple(uses), max([ranks, *(use.ranks for use in uses)])
 
 
+def _fold(stem: Path) -> int:
+    """Make one file of a run's output, errors and hints; return the bytes of the standard output, which comes first."""
+    log = stem.with_suffix(".log")
+    stem.with_suffix(".out").replace(log)
+    length = log.stat().st_size
+    with log.open("ab") as target:
+        for suffix, title in ((".err", "standard error"), (".hints", "hints"), (".before", "the command before")):
+            part = stem.with_suffix(suffix)
+            text = part.read_bytes() if part.exists() else b""
+            if text:
+                target.write(f"\n---- {title}\n".encode() + text)
+            part.unlink(missing_ok=True)
+    return length
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessRunner:
     """Runs the user's command.
@@ -209,8 +229,8 @@ class ProcessRunner:
     log: Path
     before: str | None = None
 
-    def __call__(self, setting: Setting, number: int, limit_s: float) -> Outcome:
-        """Run once.
+    def __call__(self, setting: Setting, number: int, limit_s: float, *, keep: bool = False) -> Outcome:
+        """Run once; `keep` says whether the file of its statistics stays.
 
         Raises
         ------
@@ -229,7 +249,10 @@ class ProcessRunner:
                 without = ("MPIOX_HINTS",)  # its hints are in the file, where those of the setting can replace them
             statistics.unlink(missing_ok=True)
             self._prepare(stem)
-            return self._run(self.launch(variables, without), stem, limit_s)
+            outcome = self._run(self.launch(variables, without), stem, limit_s)
+            if not keep:
+                statistics.unlink(missing_ok=True)
+            return dataclasses.replace(outcome, output=stem.with_suffix(".log"), output_bytes=_fold(stem))
         except OSError as error:
             raise TuneError(f"cannot write to the log folder {self.log}: {error.strerror or error}") from error
 
@@ -288,5 +311,4 @@ class ProcessRunner:
             elapsed_s=elapsed_s,
             files=uses,
             ranks=ranks,
-            output=stem.with_suffix(".out"),
         )

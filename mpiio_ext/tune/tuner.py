@@ -155,6 +155,7 @@ class Tuner:
     metric : judges a run.
     plan : budget and confidence.
     space_of : makes the space when the baseline has run.
+    judge : chooses another metric from the baseline; None: `metric` it is.
     notify : called after each run.
     clock : monotonic seconds.
     """
@@ -166,11 +167,12 @@ class Tuner:
         metric: Metric,
         plan: Plan,
         space_of: Callable[[Outcome], Space],
+        judge: Callable[[Outcome], Metric] | None = None,
         notify: Callable[[Record], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._runner, self._metric, self._plan = runner, metric, plan
-        self._space_of, self._notify, self._clock = space_of, notify, clock
+        self._space_of, self._judge, self._notify, self._clock = space_of, judge, notify, clock
         self._random = random.Random(plan.seed)
         self._least_pairs = least_pairs(plan.confidence)
         self._begin_s = clock()
@@ -179,6 +181,7 @@ class Tuner:
         self._baseline: Outcome | None = None
         self._candidate: Setting | None = None
         self._pairs: list[tuple[float, float]] = []
+        self._elapsed_pairs: list[tuple[float, float]] = []
 
     def run(self) -> Result:
         """Do all phases.
@@ -235,8 +238,10 @@ class Tuner:
         if self._known and limit_s > (factor_s := max(STOP_FACTOR * self._typical_s(setting), LEAST_LIMIT_S)):
             limit_s, ours = factor_s, False
         number = len(self._records) + 1
-        outcome = self._runner(setting, number, max(limit_s, 0.01))
+        outcome = self._runner(setting, number, max(limit_s, 0.01), keep=phase in ("baseline", "confirm"))
         status, reason, cost = outcome.status, outcome.reason, None
+        if phase == "baseline" and status == "ok" and self._judge is not None:
+            self._metric = self._judge(outcome)
         if status == "ok":
             try:
                 cost = self._metric.cost(outcome)
@@ -408,6 +413,8 @@ class Tuner:
             before, after = costs[BASELINE], costs[winner]
             if before is not None and after is not None:
                 self._pairs.append((before, after))
+                elapsed_s = {record.setting: record.elapsed_s for record in self._records[-2:]}
+                self._elapsed_pairs.append((elapsed_s[BASELINE], elapsed_s[winner]))
 
     # ---- the end ----------------------------------------------------------------------------------------------------
 
@@ -430,6 +437,12 @@ class Tuner:
             return "nothing", "the best setting is not faster beyond chance", found
         if found.gain < LEAST_GAIN:
             return "nothing", f"the best setting gains less than {LEAST_GAIN - 1:.0%}", found
+        if self._judge is not None:  # a metric that nobody asked for must not make the whole command slower
+            before_s, after_s = zip(*self._elapsed_pairs, strict=True)
+            whole = evidence(before_s, after_s, self._plan.confidence)
+            if whole.high < 1:
+                text = f"the best setting makes the whole command take {1 / whole.gain:.3g} times as long"
+                return "nothing", text, found
         return "wins", "", found
 
     def _result(self, interrupted: bool, broken: Record | None) -> Result:

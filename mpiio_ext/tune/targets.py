@@ -1,0 +1,90 @@
+"""Where the results of tuning go: refused before the first run, not after the last one.
+
+Tuning takes minutes or hours; a name that cannot be written must not cost them. Each place is tried as it will be used
+at the end, by making a file beside it: permissions alone do not tell of a file system that is read-only, or of a name
+that is too long. No folder is made but the log's own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mpiio_ext.tune.errors import TuneError
+
+__all__ = ["EXIT_TARGET", "TargetError", "check_file", "check_targets"]
+
+EXIT_TARGET = 2
+
+
+class TargetError(TuneError):
+    """A result cannot be put where the user wants it; the message says which option, why, and what to do."""
+
+    exit_status = EXIT_TARGET
+
+
+def _try(trial: Path) -> None:
+    trial.open("ab").close()
+    trial.unlink()
+
+
+def check_file(option: str, path: Path) -> None:
+    """Refuse a file that could not be written.
+
+    Raises
+    ------
+    TargetError
+        It is a folder or a device, its folder is missing, or nothing can be written there.
+    """
+    try:
+        if path.is_dir():
+            raise TargetError(f"{option} {path}: is a folder; name a file, for example {path / 'result'}")
+        if path.exists() and not path.is_file():
+            raise TargetError(f"{option} {path}: is not a regular file, so nothing can be put in its place")
+        if not path.parent.is_dir():
+            raise TargetError(f"{option} {path}: cannot be written: there is no folder {path.parent}")
+        _try(path.with_name(f".{path.name}.new"))
+    except OSError as error:  # pathlib raises it for a name that is too long
+        raise TargetError(f"{option} {path}: cannot be written: {error.strerror or error}") from error
+
+
+def _check_log(log: Path) -> None:
+    """Refuse a log folder that could not be filled; make it where it is not there."""
+    try:
+        log.mkdir(exist_ok=True)
+    except FileNotFoundError as error:
+        raise TargetError(f"--log {log}: cannot make the log folder: there is no folder {log.parent}") from error
+    except FileExistsError as error:
+        raise TargetError(f"--log {log}: cannot make the log folder: a file has that name") from error
+    except OSError as error:
+        raise TargetError(f"--log {log}: cannot make the log folder: {error.strerror or error}") from error
+    try:
+        _try(log / ".new")
+    except OSError as error:
+        raise TargetError(f"--log {log}: cannot be written: {error.strerror or error}") from error
+
+
+def check_targets(output: Path, json_file: Path | None, log: Path, own_hints: Path | None) -> None:
+    """Refuse places that could not be written at the end; make the log folder.
+
+    Parameters
+    ----------
+    output : the hints file of `-o`.
+    json_file : the file of `--json`, if any.
+    log : the folder of `--log`.
+    own_hints : the user's hints file, which `-o` may replace, but no JSON.
+
+    Raises
+    ------
+    TargetError
+        One line that names the option.
+    """
+    check_file("-o", output)
+    if json_file is not None:
+        check_file("--json", json_file)
+        others = {"-o": output, "the user's hints": own_hints}
+        for what, other in others.items():
+            if other is not None and json_file.resolve() == other.resolve():
+                raise TargetError(f"--json {json_file}: is also the file of {what}; name another file")
+    if log.resolve() in {item.resolve() for item in (output, json_file) if item is not None}:
+        raise TargetError(f"--log {log}: is also the name of a result; name another folder")
+    _check_log(log)
