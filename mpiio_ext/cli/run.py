@@ -54,8 +54,15 @@ def _check_file(name: str) -> str:
     from mpiio_ext.hints import problems
 
     path = str(Path(name).absolute())
-    os.environ["MPIOX_HINTS_FILE"] = path
-    found = [line for line in problems() if path in line]
+    before = os.environ.get("MPIOX_HINTS_FILE")
+    os.environ["MPIOX_HINTS_FILE"] = path  # where the check looks
+    try:
+        found = [line for line in problems() if path in line]
+    finally:
+        if before is None:
+            del os.environ["MPIOX_HINTS_FILE"]
+        else:
+            os.environ["MPIOX_HINTS_FILE"] = before
     if found:
         raise click.BadParameter("\n  ".join(found), param_hint="--hints-file")
     return path

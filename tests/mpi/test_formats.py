@@ -27,12 +27,15 @@ from support.launch import Launch, base_environment, mpi_family, mpi_run
 pytestmark = pytest.mark.mpi
 
 RANKS = 4
-QUICK = ("auto", "group_cyclic", "aligned+stripe_size_io", "transpose+mpiox_ranks_per_node=1")
+QUICK = ("auto", "transpose+mpiox_ranks_per_node=1")
 METHODS = (
     *QUICK,
     *(
         pytest.param(method, marks=pytest.mark.slow)
-        for method in (*strategies.METHODS, "even+mpiox_ranks_per_node=1", "static_cyclic+mpiox_ranks_per_node=2")
+        for method in (
+            *strategies.METHODS, "aligned+stripe_size_io", "even+mpiox_ranks_per_node=1",
+            "static_cyclic+mpiox_ranks_per_node=2",
+        )
         if method not in QUICK
     ),
 )

@@ -33,8 +33,8 @@ SUITE = pathlib.Path(__file__).resolve().parent / "h5py_suite.py"
 PYTEST_MPI = "0.6"
 GEOMETRY = "striping_unit=1k:striping_factor=3:cb_buffer_size=4k"
 NODES = ("transpose+mpiox_ranks_per_node=1", "even+mpiox_ranks_per_node=1")
-QUICK = ("auto", "group_cyclic", "aligned+stripe_size_io", NODES[0])
-REST = [method for method in (*strategies.METHODS, *NODES) if method not in QUICK]
+QUICK = ("auto", NODES[0])
+REST = [method for method in (*strategies.METHODS, "aligned+stripe_size_io", *NODES) if method not in QUICK]
 METHODS = (*QUICK, *(pytest.param(method, marks=pytest.mark.slow) for method in REST))
 PARALLEL = ("-p", "pytest_mpi", "--only-mpi", "--pyargs", "h5py.tests.test_file")
 SOME = ("-p", "pytest_mpi", "--with-mpi", "--pyargs", "h5py.tests.test_slicing", "h5py.tests.test_dataset")
