@@ -60,9 +60,21 @@ typedef struct pattern {
 static int rank, size;
 static bool one_host;
 
+/* What one rank finds: ends the whole job. MPICH's mpiexec kills its proxies at once and may lose what they have not passed on
+ * yet, so they get a moment. */
 static void fail(const char *what) {
     fprintf(stderr, "mpiox_kernel: rank %d: %s\n", rank, what);
+    usleep(100000);
     MPI_Abort(MPI_COMM_WORLD, 2);
+}
+
+/* A wrong command line, which every rank finds alike: said once, and nothing is aborted. */
+static void refuse(const char *what) {
+    if (rank == 0)
+        fprintf(stderr, "mpiox_kernel: %s\n", what);
+    MPI_Barrier(MPI_COMM_WORLD); /* a starter ends the others as soon as one has ended with an error */
+    MPI_Finalize();
+    exit(2);
 }
 
 static void check(int code, const char *what) {
@@ -143,7 +155,7 @@ static void make_pattern(const options *o, pattern *p) {
     else if (strcmp(o->pattern, "random") == 0)
         make_random(o, p);
     else
-        fail("unknown pattern (contiguous, inter, gaps, blocks3d, random)");
+        refuse("unknown pattern (contiguous, inter, gaps, blocks3d, random)");
     if (p->filetype != MPI_DATATYPE_NULL)
         MPI_Type_commit(&p->filetype);
 }
@@ -472,7 +484,7 @@ static int64_t number(const char *text) {
     char *end;
     const long long value = strtoll(text, &end, 10);
     if (!*text || *end || value <= 0)
-        fail("a number must be a positive integer");
+        refuse("a number must be a positive integer");
     return value;
 }
 
@@ -480,14 +492,14 @@ static access_kind access_of(const char *name) {
     for (int kind = 0; kind < ACCESSES; kind++)
         if (strcmp(access_names[kind], name) == 0)
             return (access_kind) kind;
-    fail("unknown access (collective, independent, nonblocking, nonblocking_collective, split)");
+    refuse("unknown access (collective, independent, nonblocking, nonblocking_collective, split)");
     return COLLECTIVE;
 }
 
 static void set_hint(options *o, const char *text) {
     char *name = strdup(text), *equals = strchr(name, '=');
     if (!equals)
-        fail("a hint is name=value");
+        refuse("a hint is name=value");
     *equals = 0;
     if (o->info == MPI_INFO_NULL)
         MPI_Info_create(&o->info);
@@ -521,11 +533,11 @@ static void parse(int argc, char **argv, options *o) {
         else if (strcmp(argv[i], "--access") == 0) o->access = access_of(value);
         else if (strcmp(argv[i], "--hint") == 0) set_hint(o, value);
         else
-            fail("unknown option (see the head of mpiox_kernel.c)");
+            refuse("unknown option (see the head of mpiox_kernel.c)");
         i++;
     }
     if (!o->file)
-        fail("--file is missing");
+        refuse("--file is missing");
 }
 
 /* The first use of communicators costs an MPI library memory that has nothing to do with files (MPICH: 1.9 MB at the ninth

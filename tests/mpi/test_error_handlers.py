@@ -10,12 +10,11 @@ import pathlib
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
 
 import pytest
 
 from support.cbuild import failed_checks, mpi_program
-from support.launch import Launch, mpi_run
+from support.launch import Launch, heard, mpi_run
 
 pytestmark = pytest.mark.mpi
 
@@ -104,7 +103,7 @@ def problems(text: str, ranks: int, deviations: set[str], family: str) -> list[s
 def run(tmp_path: pathlib.Path, ranks: int, *words: str, preload: bool, prefix: tuple[str, ...] = ()) -> Launch:
     """Run the program on a file in an own folder."""
     path = tmp_path / "file"
-    path.with_name("file.folder").mkdir(exist_ok=True)  # see `heard`
+    path.with_name("file.folder").mkdir(exist_ok=True)  # launched again by `heard`
     launch = mpi_run(
         [*prefix, mpi_program("handlers"), path, *words], ranks, preload=preload, timeout_s=30, check=False
     )
@@ -162,19 +161,6 @@ def test_permission_denied(extension: str, family: str, tmp_path: pathlib.Path, 
     assert not problems(launch.stdout, 2, DEVIATIONS[family], family), launch.describe()
     first = next(LINE.finditer(launch.stdout))
     assert first["handler"] == "ACCESS", launch.describe()
-
-
-def heard(launch_again: Callable[[], Launch]) -> Launch:
-    """Launch what is to die with a message, again where mpirun of Open MPI 4.1 says that it has lost the message.
-
-    (`ORTE_ERROR_LOG: Data unpack would read past end of buffer in file … show_help.c`: a few launches in a hundred, of
-    the MPI library alone too.)
-    """
-    for _ in range(10):
-        launch = launch_again()
-        if "ORTE_ERROR_LOG" not in launch.stderr or "show_help.c" not in launch.stderr:
-            break
-    return launch
 
 
 #: Handler, call that goes wrong, what the message must contain (None: the MPI library dies without one).

@@ -1,7 +1,7 @@
 """History output of a climate model, written with netCDF4-python: record variables that grow by one time step a record.
 
 Four variables share the unlimited dimension ``time``, so that in a classic file each record holds a slab of every one
-of them; a mask without time lies before. The ranks own bands of latitude. Everything is written collectively, closed,
+of them; the coordinates and a mask without time lie before. The ranks own bands of latitude. Everything is written collectively, closed,
 opened again to append the second half of the records, and read back, each rank reading its neighbour's band.
 
 Usage: ``climate.py FILE N RECORDS [FORMAT]``: N latitudes, 2N longitudes, 5 levels. FORMAT: NETCDF3_64BIT_DATA
@@ -19,6 +19,7 @@ from mpi4py import MPI
 from netCDF4 import Dataset
 
 LEVELS = 5
+COORDINATES = ("level", "lat", "lon")
 VARIABLES = {"temperature": 4, "humidity": 4, "pressure": 3, "rain": 3}  # name: dimensions
 
 comm = MPI.COMM_WORLD
@@ -63,6 +64,8 @@ def define(file: Dataset, n: int) -> None:
         file.createDimension(name, length)
     file.title = "history"
     file.createVariable("mask", "i2", ("lat", "lon"))
+    for name in COORDINATES:
+        file.createVariable(name, "f4", (name,))
     file.createVariable("time", "f8", ("time",)).units = "days since 1850-01-01"
     for name, dims in VARIABLES.items():
         where = ("time", "level", "lat", "lon") if dims == 4 else ("time", "lat", "lon")
@@ -73,6 +76,28 @@ def mask(rows: slice, n: int) -> np.ndarray:
     """Return the mask of a band."""
     row, column = np.ogrid[rows, 0 : 2 * n]
     return ((row * 2 * n + column) % 32_749).astype("i2")
+
+
+def coordinate(name: str, n: int) -> np.ndarray:
+    """Return the values of a coordinate: hPa from above, degrees from the south and from Greenwich."""
+    if name == "level":
+        return np.linspace(200, 1000, LEVELS, dtype="f4")
+    lowest, extent, count = (-90, 180, n) if name == "lat" else (0, 360, 2 * n)
+    return (lowest + (np.arange(count) + 0.5) * extent / count).astype("f4")
+
+
+def write_fixed(file: Dataset, n: int) -> None:
+    """Write what has no time, collectively: a band of the mask and of the latitudes, the other coordinates whole.
+
+    Every value of the file is written: what a library leaves between is not the same with every MPI library.
+    """
+    rows = band(comm.rank, n)
+    for name in ("mask", *COORDINATES):
+        file[name].set_collective(True)
+    file["mask"][rows] = mask(rows, n)
+    file["lat"][rows] = coordinate("lat", n)[rows]
+    for name in ("level", "lon"):
+        file[name][:] = coordinate(name, n)
 
 
 def place(name: str, record: int, rows: slice) -> tuple[slice | int, ...]:
@@ -95,14 +120,12 @@ def append(file: Dataset, records: range, n: int, watch: Watch) -> None:
 
 def write(path: str, n: int, records: int, kind: Any) -> Watch:
     """Write half of the records into a new file, append the others."""
-    half, rows, watch = (records + 1) // 2, band(comm.rank, n), Watch()
-    land = mask(rows, n)
+    half, watch = (records + 1) // 2, Watch()
     with watch:
         file = Dataset(path, "w", parallel=True, comm=comm, info=MPI.Info(), format=kind)
         file.set_fill_off()
         define(file, n)
-        file["mask"].set_collective(True)
-        file["mask"][rows] = land
+        write_fixed(file, n)
     append(file, range(half), n, watch)
     with watch:
         file.close()
@@ -122,7 +145,9 @@ def read(path: str, n: int, records: int) -> tuple[Watch, int]:
         for variable in file.variables.values():
             variable.set_collective(True)
         land, days = file["mask"][rows], file["time"][:]
+        coordinates = {name: file[name][:] for name in COORDINATES}
     wrong = np.count_nonzero(land != mask(rows, n)) + np.count_nonzero(days != np.arange(records))
+    wrong += sum(np.count_nonzero(found != coordinate(name, n)) for name, found in coordinates.items())
     for record in range(records):
         with watch:
             found = {name: file[name][place(name, record, rows)] for name in VARIABLES}
