@@ -1,8 +1,9 @@
 """History output of a climate model, written with netCDF4-python: record variables that grow by one time step a record.
 
 Four variables share the unlimited dimension ``time``, so that in a classic file each record holds a slab of every one
-of them; the coordinates and a mask without time lie before. The ranks own bands of latitude. Everything is written collectively, closed,
-opened again to append the second half of the records, and read back, each rank reading its neighbour's band.
+of them; the coordinates and a mask without time lie before. The ranks own bands of latitude. Everything is written
+collectively, closed, opened again to append the second half of the records, and read back, each rank reading its
+neighbour's band.
 
 Usage: ``climate.py FILE N RECORDS [FORMAT]``: N latitudes, 2N longitudes, 5 levels. FORMAT: NETCDF3_64BIT_DATA
 (default; written by PnetCDF), NETCDF3_64BIT_OFFSET, NETCDF3_CLASSIC, NETCDF4 or NETCDF4_CLASSIC (written by HDF5).
