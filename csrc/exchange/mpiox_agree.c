@@ -87,6 +87,15 @@ bool mpiox_agree_all(mpiox_exchange *x, bool mine) {
     return x->board->verdict != 0;
 }
 
+int mpiox_agree_lowest(mpiox_exchange *x, int mine) {
+    int values[MPIOX_LOBBY_VOTES] = {mine}, nothing = 0;
+    if (x->team->lobby.page)
+        mpiox_lobby_vote(&x->team->lobby, values, &nothing, sizeof nothing);
+    else if (PMPI_Allreduce(&mine, values, 1, MPI_INT, MPI_MIN, x->team->comm) != MPI_SUCCESS)
+        return mine < MPIOX_E_MPI ? mine : MPIOX_E_MPI;
+    return values[0];
+}
+
 /* ---- posts ------------------------------------------------------------------------------------------------------- */
 
 /* Everything about this rank's access that other ranks need. */

@@ -124,21 +124,49 @@ mpiox_exchange_offer mpiox_exchange_offer_team(MPI_Comm comm, const mpiox_hints 
     return offer;
 }
 
-/* Everything that needs no other rank but rank 0's layout. x may be NULL (no memory): the rank still walks along. */
-static int open_here(mpiox_exchange *x, mpiox_team *team, const char *path, bool opened) {
-    mpiox_layout layout = {.stripe_size = 0};
-    int code = !x ? MPIOX_E_NOMEM : opened ? prepare(x, path) : MPIOX_E_IO;
-    if (x && code == MPIOX_OK && team->rank == 0)
-        layout = x->layout;
-    if (PMPI_Bcast(&layout, sizeof layout, MPI_BYTE, 0, team->comm) != MPI_SUCCESS)
+void mpiox_exchange_tell(MPI_Comm comm, void *data, int64_t bytes) {
+    mpiox_lobby *lobby = bytes <= MPIOX_LOBBY_TOLD_BYTES ? mpiox_team_lobby(comm) : NULL;
+    if (lobby)
+        mpiox_lobby_tell(lobby, data, bytes);
+    else
+        PMPI_Bcast(data, (int) bytes, MPI_BYTE, 0, comm);
+}
+
+/* The lowest of every value, and rank 0's layout. */
+static int agree_on_layout(mpiox_team *team, int values[MPIOX_LOBBY_VOTES], mpiox_layout *layout) {
+    _Static_assert(sizeof *layout <= MPIOX_LOBBY_NOTE_BYTES, "the layout is a note");
+    if (team->lobby.page) {
+        mpiox_lobby_vote(&team->lobby, values, layout, sizeof *layout);
+        return MPIOX_OK;
+    }
+    if (PMPI_Bcast(layout, sizeof *layout, MPI_BYTE, 0, team->comm) != MPI_SUCCESS ||
+        PMPI_Allreduce(MPI_IN_PLACE, values, MPIOX_LOBBY_VOTES, MPI_INT, MPI_MIN, team->comm) != MPI_SUCCESS)
         return MPIOX_E_MPI;
-    if (code != MPIOX_OK || !x)
-        return code;
-    if (layout.stripe_size <= 0) /* rank 0 could not */
-        return MPIOX_E_UNSUPPORTED;
-    x->layout = layout;
-    code = mpiox_access_block(1, &x->view); /* MPI's initial view: bytes */
-    return code == MPIOX_OK ? set_up(x) : code;
+    return MPIOX_OK;
+}
+
+/* Rank 0's layout, known to be good everywhere, is what the rest is set up for. x: not NULL on any rank. */
+static int follow_layout(mpiox_exchange *x, const mpiox_layout *layout) {
+    x->layout = *layout;
+    const int code = mpiox_access_block(1, &x->view); /* MPI's initial view: bytes */
+    return mpiox_agree_lowest(x, code == MPIOX_OK ? set_up(x) : code);
+}
+
+/* The file's storage and layout, on all ranks or on none; x may be NULL (no memory): the rank still walks along. */
+static int open_everywhere(mpiox_exchange *x, mpiox_team *team, const char *path, bool opened, bool *all_opened) {
+    mpiox_layout layout = {.stripe_size = 0};
+    int level = MPI_THREAD_SINGLE;
+    PMPI_Query_thread(&level);
+    int values[MPIOX_LOBBY_VOTES] = {!x ? MPIOX_E_NOMEM : opened ? prepare(x, path) : MPIOX_E_IO, opened,
+                                     level == MPI_THREAD_MULTIPLE};
+    if (values[0] == MPIOX_OK && team->rank == 0)
+        layout = x->layout;
+    int code = agree_on_layout(team, values, &layout);
+    *all_opened = values[1] != 0;
+    if (code != MPIOX_OK || values[0] != MPIOX_OK)
+        return code != MPIOX_OK ? code : values[0];
+    x->threads = values[2] != 0;
+    return follow_layout(x, &layout);
 }
 
 /* The shared file pointer of a file that is opened to be appended to stands at its end. */
@@ -157,7 +185,6 @@ int mpiox_exchange_open(MPI_Comm comm, const mpiox_exchange_offer *offer, const 
     *all_opened = false;
     mpiox_exchange *x = calloc(1, sizeof *x);
     mpiox_team *team = NULL;
-    int level = MPI_THREAD_SINGLE;
     if (mpiox_team_join(comm, offer->team, offer->fresh != 0, offer->ranks_per_node, &team) != MPIOX_OK) {
         free(x); /* on every rank */
         return PMPI_Allreduce(&opened, all_opened, 1, MPI_C_BOOL, MPI_LAND, comm) == MPI_SUCCESS ? MPIOX_E_UNSUPPORTED
@@ -168,26 +195,21 @@ int mpiox_exchange_open(MPI_Comm comm, const mpiox_exchange_offer *offer, const 
         x->team = team;
         x->amode = amode;
         x->hints = *hints;
+        x->nonce = offer->nonce;
         x->new_view = true; /* what is known of the last file's views on this team is not to be believed */
-    }
-    PMPI_Query_thread(&level);
-    if (x)
         mpiox_shared_pointer_clear_next(x);
-    int mine[3] = {open_here(x, team, path, opened), opened, level == MPI_THREAD_MULTIPLE}, worst[3] = {MPIOX_E_MPI, 0, 0};
-    PMPI_Allreduce(mine, worst, 3, MPI_INT, MPI_MIN, team->comm);
-    *all_opened = worst[1] != 0;
+    }
+    int code = open_everywhere(x, team, path, opened, all_opened);
     mpiox_error error = {.code = MPIOX_OK};
     team->turn++;
-    if (worst[0] == MPIOX_OK && x) {
-        x->threads = worst[2] != 0;
-        x->nonce = offer->nonce;
+    if (code == MPIOX_OK) {
         /* A nonblocking collective must find the memory ready, because it cannot set it up in the background. */
         if (mpiox_exchange_background(x) && mpiox_memory_attach(x, &error) != MPIOX_OK)
-            worst[0] = MPIOX_E_UNSUPPORTED; /* on every rank */
+            code = MPIOX_E_UNSUPPORTED; /* on every rank */
         else
-            worst[0] = start_at_end(x, &error);
+            code = start_at_end(x, &error);
     }
-    if (worst[0] != MPIOX_OK || !x) {
+    if (code != MPIOX_OK) {
         if (x)
             discard(x);
         else
@@ -200,9 +222,9 @@ int mpiox_exchange_open(MPI_Comm comm, const mpiox_exchange_offer *offer, const 
 
 /* Every rank gets the error of the lowest rank that has one. */
 static int agree_error(mpiox_exchange *x, mpiox_error *error) {
-    int mine = error->code != MPIOX_OK ? x->team->rank : x->team->size, lowest = mine;
     error->rank = x->team->rank;
-    if (PMPI_Allreduce(&mine, &lowest, 1, MPI_INT, MPI_MIN, x->team->comm) == MPI_SUCCESS && lowest < x->team->size)
+    const int lowest = mpiox_agree_lowest(x, error->code != MPIOX_OK ? x->team->rank : x->team->size);
+    if (lowest >= 0 && lowest < x->team->size)
         PMPI_Bcast(error, sizeof *error, MPI_BYTE, lowest, x->team->comm);
     return error->code;
 }

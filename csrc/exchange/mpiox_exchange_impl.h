@@ -148,6 +148,7 @@ void mpiox_agree_finish(int n, MPI_Request *requests, bool (*work)(void *), void
 bool mpiox_agree_poke(void *exchange); /* idle work: lets MPI make progress; always false */
 
 bool mpiox_agree_all(mpiox_exchange *x, bool mine); /* collective: true if every rank says so */
+int mpiox_agree_lowest(mpiox_exchange *x, int mine); /* collective, while no other is under way in the background */
 
 /* mpiox_shared_pointer.c */
 void mpiox_shared_pointer_free(mpiox_exchange *x);

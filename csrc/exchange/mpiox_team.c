@@ -54,6 +54,7 @@ static void destroy(mpiox_team *team) {
     if (!team)
         return;
     mpiox_segment_free(&team->segment);
+    mpiox_segment_free(&team->lobby_segment);
     free_comm(&team->leader_comm);
     if (team->node_comm != team->comm)
         free_comm(&team->node_comm);
@@ -164,6 +165,73 @@ static int own_comm(MPI_Comm comm, mpiox_team *team) {
     return MPIOX_OK;
 }
 
+/* ---- shared memory ----------------------------------------------------------------------------------------------- */
+
+/* One attempt; the same answer on all ranks of the node. */
+static int try_share(const mpiox_team *team, mpiox_segment_kind kind, int64_t bytes, mpiox_segment *out, mpiox_error *error) {
+    struct { char name[MPIOX_SEGMENT_NAME]; int32_t code; } offer;
+    memset(&offer, 0, sizeof offer);
+    if (team->node_rank == 0)
+        offer.code = mpiox_segment_create(kind, bytes, offer.name, out, error);
+    if (PMPI_Bcast(&offer, sizeof offer, MPI_BYTE, 0, team->node_comm) != MPI_SUCCESS)
+        return mpiox_error_set(error, MPIOX_E_MPI, 0, -1, bytes, "announcing shared memory");
+    int code = offer.code, worst;
+    if (code == MPIOX_OK && team->node_rank != 0)
+        code = mpiox_segment_attach(offer.name, bytes, out, error);
+    worst = code;
+    if (PMPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MIN, team->node_comm) != MPI_SUCCESS)
+        worst = MPIOX_E_MPI;
+    if (team->node_rank == 0 && offer.code == MPIOX_OK)
+        mpiox_segment_seal(out, offer.name);
+    if (worst == MPIOX_OK)
+        return MPIOX_OK;
+    mpiox_segment_free(out);
+    return code == MPIOX_OK ? mpiox_error_set(error, worst, 0, -1, bytes, "shared memory on this node") : worst;
+}
+
+/* Collective over the node: zero-filled memory of all its ranks. */
+static int share(const mpiox_team *team, int64_t bytes, mpiox_segment *out, mpiox_error *error) {
+    int code = MPIOX_E_NOMEM;
+    for (int kind = 0; kind < MPIOX_SEGMENT_KINDS && code != MPIOX_OK; kind++)
+        code = try_share(team, kind, bytes, out, error);
+    return code;
+}
+
+int mpiox_team_segment(mpiox_team *team, int64_t bytes, uint64_t layout, mpiox_error *error) {
+    if (team->segment.base && team->segment.bytes == bytes && team->segment_layout == layout) /* alike on the node */
+        return MPIOX_OK;
+    team->segment_layout = layout;
+    team->segment_placed = false;
+    mpiox_segment_free(&team->segment);
+    return share(team, bytes, &team->segment, error);
+}
+
+/* A team does without a lobby where there is no shared memory. */
+static void make_lobby(mpiox_team *team) {
+    mpiox_error error = {.code = MPIOX_OK};
+    int level = MPI_THREAD_MULTIPLE;
+    const int64_t bytes = mpiox_lobby_bytes(team->size);
+    if (team->size == 1 || team->n_nodes > 1 || share(team, bytes, &team->lobby_segment, &error) != MPIOX_OK)
+        return;
+    mpiox_lobby_begin(&team->lobby, team->lobby_segment.base, team->comm, team->rank, team->size);
+    PMPI_Query_thread(&level);
+    int values[MPIOX_LOBBY_VOTES] = {level != MPI_THREAD_MULTIPLE}, nothing = 0;
+    mpiox_lobby_vote(&team->lobby, values, &nothing, sizeof nothing);
+    team->lobby_of_group = values[0] != 0;
+}
+
+mpiox_lobby *mpiox_team_lobby(MPI_Comm comm) {
+    mpiox_lobby *oldest = NULL; /* the list begins with the youngest; a group's teams have the same order on its ranks */
+    pthread_mutex_lock(&lock);
+    for (mpiox_team *t = teams; t; t = t->next)
+        if (t->lobby_of_group && same_group(comm, t, t->ranks_per_node))
+            oldest = &t->lobby;
+    pthread_mutex_unlock(&lock);
+    return oldest;
+}
+
+/* ---- making one --------------------------------------------------------------------------------------------------- */
+
 static int make(MPI_Comm comm, uint64_t id, int ranks_per_node, mpiox_team **out) {
     char name[MPI_MAX_PROCESSOR_NAME + 1] = "";
     int length = 0, *all = NULL;
@@ -174,7 +242,7 @@ static int make(MPI_Comm comm, uint64_t id, int ranks_per_node, mpiox_team **out
         return code;
     }
     *team = (mpiox_team) {.comm = MPI_COMM_NULL, .node_comm = MPI_COMM_NULL, .leader_comm = MPI_COMM_NULL};
-    team->segment.fd = -1;
+    team->segment.fd = team->lobby_segment.fd = -1;
     team->id = id;
     team->in_use = true;
     team->ranks_per_node = ranks_per_node;
@@ -192,6 +260,7 @@ static int make(MPI_Comm comm, uint64_t id, int ranks_per_node, mpiox_team **out
     }
     PMPI_Get_processor_name(name, &length);
     team->node_name = strdup(name); /* NULL matches no name in cb_config_list but '*' */
+    make_lobby(team);
     pthread_mutex_lock(&lock);
     team->next = teams;
     teams = team;
@@ -211,43 +280,6 @@ void mpiox_team_release(mpiox_team *team) {
     pthread_mutex_lock(&lock);
     team->in_use = false;
     pthread_mutex_unlock(&lock);
-}
-
-/* One attempt; the same answer on all ranks of the node. */
-static int try_segment(mpiox_team *team, mpiox_segment_kind kind, int64_t bytes, mpiox_error *error) {
-    struct { char name[MPIOX_SEGMENT_NAME]; int32_t code; } offer;
-    memset(&offer, 0, sizeof offer);
-    if (team->node_rank == 0)
-        offer.code = mpiox_segment_create(kind, bytes, offer.name, &team->segment, error);
-    if (PMPI_Bcast(&offer, sizeof offer, MPI_BYTE, 0, team->node_comm) != MPI_SUCCESS)
-        return mpiox_error_set(error, MPIOX_E_MPI, 0, -1, bytes, "announcing shared memory");
-    int code = offer.code, worst;
-    if (code == MPIOX_OK && team->node_rank != 0)
-        code = mpiox_segment_attach(offer.name, bytes, &team->segment, error);
-    worst = code;
-    if (PMPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MIN, team->node_comm) != MPI_SUCCESS)
-        worst = MPIOX_E_MPI;
-    if (team->node_rank == 0 && offer.code == MPIOX_OK)
-        mpiox_segment_seal(&team->segment, offer.name);
-    if (worst == MPIOX_OK)
-        return MPIOX_OK;
-    mpiox_segment_free(&team->segment);
-    return code == MPIOX_OK ? mpiox_error_set(error, worst, 0, -1, bytes, "shared memory on this node") : worst;
-}
-
-int mpiox_team_segment(mpiox_team *team, int64_t bytes, uint64_t layout, mpiox_error *error) {
-    int code = MPIOX_OK;
-    if (team->segment.base && team->segment.bytes == bytes && team->segment_layout == layout) /* alike on the node */
-        return MPIOX_OK;
-    team->segment_layout = layout;
-    team->segment_placed = false;
-    mpiox_segment_free(&team->segment);
-    for (int kind = 0; kind < MPIOX_SEGMENT_KINDS; kind++) {
-        code = try_segment(team, kind, bytes, error);
-        if (code == MPIOX_OK)
-            break;
-    }
-    return code;
 }
 
 void mpiox_team_finalize(void) {

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "mpiox_error.h"
+#include "mpiox_lobby.h"
 #include "mpiox_segment.h"
 
 typedef struct mpiox_team {
@@ -31,6 +32,9 @@ typedef struct mpiox_team {
     mpiox_segment segment; /* collective buffers; empty until mpiox_team_segment() */
     bool segment_placed;     /* its pages have been touched by those who use them most */
     uint64_t segment_layout; /* what the segment was laid out for */
+    mpiox_segment lobby_segment;
+    mpiox_lobby lobby;     /* one node of several ranks; page NULL: there is none, on every rank */
+    bool lobby_of_group;   /* no rank may open two files at once: rank 0 may tell through it what its choice is */
     uint64_t id;
     bool in_use;
     uint32_t turn; /* views of all its files, opening included, counted on: which shared file pointer is in use */
@@ -42,6 +46,9 @@ uint64_t mpiox_team_offer(MPI_Comm comm, int ranks_per_node, int32_t *fresh);
 /* What rank 0 has chosen, on every rank. Local unless it is fresh; then collective over comm and blocking: MPIOX_E_NOMEM or
  * MPIOX_E_MPI (no communicator left, say), the same on all ranks. */
 int mpiox_team_join(MPI_Comm comm, uint64_t id, bool fresh, int ranks_per_node, mpiox_team **out);
+/* Local: what the ranks of `comm` may speak through before a team is chosen, NULL when there is nothing; the same answer on
+ * every rank. Programs with MPI_THREAD_MULTIPLE get NULL: two threads may open files on one group in any order. */
+mpiox_lobby *mpiox_team_lobby(MPI_Comm comm);
 /* Collective by order (each rank releases once every rank is done with the team); local in cost. */
 void mpiox_team_release(mpiox_team *team);
 /* Collective over the node: make team->segment `bytes` bytes laid out as `layout` says (any number that differs when the

@@ -67,12 +67,12 @@ static void agree_on_opening(MPI_Comm comm, const char *filename, int amode, MPI
     PMPI_Comm_rank(comm, &rank);
     if (rank == 0)
         decide(comm, filename, amode, info, out, &text);
-    PMPI_Bcast(out, (int)sizeof *out, MPI_BYTE, 0, comm);
+    mpiox_exchange_tell(comm, out, (int64_t)sizeof *out);
     if (out->text_bytes > TEXT_INLINE_BYTES) {
         if (rank != 0)
             text = malloc((size_t)out->text_bytes);
         if (text != NULL)
-            PMPI_Bcast(text, (int)out->text_bytes, MPI_BYTE, 0, comm);
+            mpiox_exchange_tell(comm, text, out->text_bytes);
         else
             PMPI_Abort(comm, 1); /* nowhere to receive what the others wait to see received */
     }
