@@ -25,18 +25,38 @@ mpiox_worker *mpiox_worker_create(void) {
     return worker;
 }
 
-static mpiox_task *next_task(mpiox_worker *worker) {
-    pthread_mutex_lock(&worker->lock);
-    while (!worker->first && !worker->stopping)
-        pthread_cond_wait(&worker->changed, &worker->lock);
+/* Under the lock. NULL: none is left. */
+static mpiox_task *take_oldest(mpiox_worker *worker) {
     mpiox_task *task = worker->first;
     if (task) {
         worker->first = task->next;
         if (!worker->first)
             worker->last = &worker->first;
     }
+    return task;
+}
+
+static mpiox_task *next_task(mpiox_worker *worker) {
+    pthread_mutex_lock(&worker->lock);
+    while (!worker->first && !worker->stopping)
+        pthread_cond_wait(&worker->changed, &worker->lock);
+    mpiox_task *task = take_oldest(worker);
     pthread_mutex_unlock(&worker->lock);
     return task;
+}
+
+bool mpiox_worker_help(mpiox_worker *worker, const mpiox_task *wanted) {
+    pthread_mutex_lock(&worker->lock);
+    const mpiox_task *found = worker->first;
+    while (found && found != wanted)
+        found = found->next;
+    mpiox_task *task = found ? take_oldest(worker) : NULL;
+    pthread_mutex_unlock(&worker->lock);
+    if (!task)
+        return false;
+    task->run(task);
+    mpiox_word_add(&worker->finished);
+    return true;
 }
 
 static void *work(void *context) {

@@ -3,7 +3,8 @@
  *
  * Nonblocking data access runs here, a worker per file, so that nonblocking collectives keep their order and two files
  * never wait for each other. The thread is started with the first task; signals are blocked in it. Submitting is safe
- * from any thread; a task must not submit to or drain its own worker.
+ * from any thread; a task must not submit to or drain its own worker. Where the order of tasks does not matter, a thread
+ * that waits for one helps: with more threads than cores the worker may get its turn late.
  */
 #ifndef MPIOX_WORKER_H
 #define MPIOX_WORKER_H
@@ -23,6 +24,9 @@ typedef struct mpiox_task {
 mpiox_worker *mpiox_worker_create(void); /* no thread yet; NULL: no memory */
 /* False when no thread can be started: then nothing has happened. */
 bool mpiox_worker_submit(mpiox_worker *worker, mpiox_task *task);
+/* Run the oldest task that has not begun, in the calling thread, if `wanted` has not begun either (so that nobody who waits
+ * for it does work that is not needed yet). False when there was nothing to do. `wanted` may be done and freed. */
+bool mpiox_worker_help(mpiox_worker *worker, const mpiox_task *wanted);
 /* Wait until every task handed in so far has run. NULL-safe; idle as for mpiox_wait_while(). */
 void mpiox_worker_drain(mpiox_worker *worker, const mpiox_idle *idle);
 /* Drains, ends the thread. NULL-safe. */

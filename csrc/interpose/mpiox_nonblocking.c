@@ -6,7 +6,9 @@
  * Algorithm. An operation is a task of the file's worker thread and a generalized request. When the worker has run it,
  *            it puts it on a list; the wrappers of MPI_Wait, MPI_Test... complete the requests on the list before they
  *            call PMPI, in the program's thread. What a wrapper waits for is a word that counts finished operations, not
- *            memory of the operation, which its owner may free as soon as it is done.
+ *            memory of the operation, which its owner may free as soon as it is done. An independent operation whose turn has not
+ *            come when somebody waits for it is carried out by who waits: where threads outnumber cores the worker may be
+ *            late, and its caches are not those that hold the data.
  * Guarantee. An operation is in the table from its start until MPI frees its request. An error reaches the file's
  *            error handler once, from the call that completes the request.
  */
@@ -322,6 +324,20 @@ bool mpiox_nonblocking_is_pending(MPI_Request request)
     return pending;
 }
 
+/* Independent operations may be carried out in any order and by several threads. False: nothing was left to take on. */
+static bool help(MPI_Request request)
+{
+    mpiox_worker *worker = NULL;
+    operation *o;
+
+    pthread_mutex_lock(&lock);
+    o = find(request);
+    if (o != NULL && !o->collective && o->file != NULL)
+        worker = o->file->independent_worker;
+    pthread_mutex_unlock(&lock);
+    return worker != NULL && mpiox_worker_help(worker, &o->task);
+}
+
 void mpiox_nonblocking_await(MPI_Request request)
 {
     for (;;) {
@@ -329,7 +345,8 @@ void mpiox_nonblocking_await(MPI_Request request)
 
         if (!mpiox_nonblocking_is_pending(request))
             return;
-        mpiox_wait_while(&finished, seen, &idle);
+        if (!help(request))
+            mpiox_wait_while(&finished, seen, &idle);
     }
 }
 

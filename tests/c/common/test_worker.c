@@ -1,5 +1,6 @@
 /*
- * test_worker.c - tasks run once each, in order, from several submitting threads, and are all done after drain and free.
+ * test_worker.c - tasks run once each, in order, from several submitting threads, and are all done after drain and free;
+ * who waits for a task runs it, and what was handed in before it, when the worker is busy.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -57,6 +58,47 @@ static bool count_idle(void *context)
     return false;
 }
 
+static atomic_int gate; /* 1: the worker stands before it, 2: it is open */
+static atomic_int helped;
+
+static void stand_at_gate(mpiox_task *task)
+{
+    (void)task;
+    atomic_store(&gate, 1);
+    while (atomic_load(&gate) != 2)
+        nanosleep(&(struct timespec){0, 1000 * 100}, NULL);
+}
+
+static void count_help(mpiox_task *task)
+{
+    (void)task;
+    atomic_fetch_add(&helped, 1);
+}
+
+static void check_help(void)
+{
+    mpiox_worker *worker = mpiox_worker_create();
+    mpiox_task at_gate = {.run = stand_at_gate}, tasks[3] = {{.run = count_help}, {.run = count_help}, {.run = count_help}};
+
+    CHECK_EQUAL(mpiox_worker_help(worker, &tasks[0]), false); /* not handed in */
+    CHECK_EQUAL(mpiox_worker_submit(worker, &at_gate), true);
+    while (atomic_load(&gate) != 1)
+        nanosleep(&(struct timespec){0, 1000 * 100}, NULL);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQUAL(mpiox_worker_submit(worker, &tasks[i]), true);
+    CHECK_EQUAL(mpiox_worker_help(worker, &at_gate), false); /* has begun: others' work is not done for it */
+    CHECK_EQUAL(mpiox_worker_help(worker, &tasks[1]), true);
+    CHECK_EQUAL(atomic_load(&helped), 1);
+    CHECK_EQUAL(mpiox_worker_help(worker, &tasks[0]), false); /* that was it */
+    CHECK_EQUAL(mpiox_worker_help(worker, &tasks[1]), true);
+    CHECK_EQUAL(mpiox_worker_help(worker, &tasks[1]), false);
+    CHECK_EQUAL(atomic_load(&helped), 2);
+    atomic_store(&gate, 2);
+    mpiox_worker_drain(worker, NULL);
+    CHECK_EQUAL(atomic_load(&helped), 3);
+    mpiox_worker_free(worker);
+}
+
 int main(void)
 {
     mpiox_worker *worker = mpiox_worker_create();
@@ -82,5 +124,6 @@ int main(void)
     submit(&submitters[0]);
     mpiox_worker_free(worker); /* runs what is left first */
     CHECK_EQUAL(atomic_load(&done), (THREADS + 1) * TASKS);
+    check_help();
     return check_exit();
 }
