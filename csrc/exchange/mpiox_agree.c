@@ -89,6 +89,8 @@ bool mpiox_agree_all(mpiox_exchange *x, bool mine) {
 
 int mpiox_agree_lowest(mpiox_exchange *x, int mine) {
     int values[MPIOX_LOBBY_VOTES] = {mine}, nothing = 0;
+    if (x->team->size == 1)
+        return mine;
     if (x->team->lobby.page)
         mpiox_lobby_vote(&x->team->lobby, values, &nothing, sizeof nothing);
     else if (PMPI_Allreduce(&mine, values, 1, MPI_INT, MPI_MIN, x->team->comm) != MPI_SUCCESS)

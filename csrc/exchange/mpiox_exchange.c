@@ -139,6 +139,8 @@ static int agree_on_layout(mpiox_team *team, int values[MPIOX_LOBBY_VOTES], mpio
         mpiox_lobby_vote(&team->lobby, values, layout, sizeof *layout);
         return MPIOX_OK;
     }
+    if (team->size == 1)
+        return MPIOX_OK;
     if (PMPI_Bcast(layout, sizeof *layout, MPI_BYTE, 0, team->comm) != MPI_SUCCESS ||
         PMPI_Allreduce(MPI_IN_PLACE, values, MPIOX_LOBBY_VOTES, MPI_INT, MPI_MIN, team->comm) != MPI_SUCCESS)
         return MPIOX_E_MPI;
