@@ -100,6 +100,25 @@ int mpiox_agree_lowest(mpiox_exchange *x, int mine) {
 
 /* ---- posts ------------------------------------------------------------------------------------------------------- */
 
+/* Contiguous file pieces of a part of the stream: exact when they are few, else from their share of the view. */
+static int64_t count_pieces(const mpiox_access *view, int64_t position, int64_t length) {
+    enum { COUNTED = 64 };
+    const double share = (double) length / (double) mpiox_access_size(view); /* pieces * length may exceed 2^63 */
+    const int64_t estimate = (int64_t) ((double) mpiox_access_pieces(view) * share) + 1;
+    if (mpiox_access_is_contiguous(view) || estimate > COUNTED)
+        return mpiox_access_is_contiguous(view) ? 1 : estimate;
+    mpiox_cursor cursor;
+    int64_t pieces = 0, end = INT64_MIN;
+    mpiox_cursor_init(&cursor, view, 0, position);
+    while (length > 0) {
+        mpiox_run run;
+        length -= mpiox_cursor_next(&cursor, length, &run);
+        pieces += run.count - (run.offset == end);
+        end = run.offset + (run.count - 1) * run.stride + run.length;
+    }
+    return pieces;
+}
+
 /* Everything about this rank's access that other ranks need. */
 void mpiox_agree_post(mpiox_call *call) {
     mpiox_exchange *x = call->x;
@@ -134,10 +153,7 @@ void mpiox_agree_post(mpiox_call *call) {
         post->length = 0;
     }
     if (post->length > 0) {
-        const int64_t size = mpiox_access_size(x->view), pieces = mpiox_access_pieces(x->view);
-        post->pieces = 1;
-        if (!mpiox_access_is_contiguous(x->view)) /* in double: pieces * length may exceed 2^63 */
-            post->pieces = (int64_t) ((double) pieces * (double) post->length / (double) size) + 1;
+        post->pieces = count_pieces(x->view, post->position, post->length);
         int64_t granule = mpiox_common_divisor(post->first, post->last);
         if (!mpiox_access_is_contiguous(x->view)) {
             granule = mpiox_common_divisor(granule, mpiox_access_granule(x->view));

@@ -1,12 +1,13 @@
 /*
  * mpiox_choose.c - direct or two-phase, and over which file domains.
  *
- * Rule. Direct (every rank moves its own pieces, no exchange) wins where an exchange only adds a copy: on a coherent
- * local file system when the pieces are large, or one a rank and not small; and anywhere when the accesses are so sparse
- * that windows would mostly hold bytes nobody asked for. On a file system that is shared by several nodes large pieces go direct only when ranks do
- * not interleave, so that clients meet in a stripe at the ends of their ranges at most (its locks keep that right; without
- * locks such files stay native, see mpiox_exchange_open). A method named by hint always means two-phase. The thresholds:
- * docs/performance.md; the decision and its reason appear in the statistics.
+ * Rule. Direct (every rank moves its own pieces, no exchange) wins where an exchange only adds a copy or a wait: on a
+ * coherent local file system when the pieces are large, or one a rank and not tiny, when they are read and not small, or
+ * when so little is written that the rounds do not come to overlap; and anywhere when the accesses are so sparse that
+ * windows would mostly hold bytes nobody asked for. On a file system that is shared by several nodes large pieces go direct
+ * only when ranks do not interleave, so that clients meet in a stripe at the ends of their ranges at most (its locks keep
+ * that right; without locks such files stay native, see mpiox_exchange_open). A method named by hint always means
+ * two-phase. The thresholds: docs/performance.md; the decision and its reason appear in the statistics.
  * Every rank computes the same answer from the summary, the hints and rank 0's layout.
  */
 #include <stdio.h>
@@ -15,13 +16,46 @@
 
 #include "mpiox_exchange_impl.h"
 
-enum { DIRECT_PIECE_BYTES = 256 * 1024, SINGLE_PIECE_BYTES = 32 * 1024, SPARSE_FACTOR = 8, SPARSE_SPACING_BYTES = 4096 };
+enum {
+    DIRECT_PIECE_BYTES = 256 * 1024,
+    SINGLE_PIECE_BYTES = 4096,       /* when no rank has more than one */
+    READ_PIECE_BYTES = 24 * 1024,    /* below, windows that several ranks share are read with fewer requests */
+    OVERLAP_ROUNDS = 8,              /* an exchange that writes needs so many for its waits not to show */
+    SHORT_PIECE_BYTES = 12 * 1024,   /* of a write that has fewer */
+    FEW_PIECES = 4, FEW_PIECE_BYTES = 4096, /* or so few a rank */
+    SPARSE_FACTOR = 8, SPARSE_SPACING_BYTES = 4096
+};
 
 static int64_t occupied_bytes(const mpiox_summary *s) {
     int64_t bytes = 0;
     for (int32_t i = 0; i < s->n_occupied; i++)
         bytes += s->occupied[i].last - s->occupied[i].first;
     return bytes;
+}
+
+/* A write of tmpfs that ends before its rounds overlap. (Elsewhere writers of one file wait for each other's requests: there
+ * fewer and larger ones win, measured on ext4.) */
+static bool is_short(const mpiox_call *call, int64_t piece) {
+    const mpiox_exchange *x = call->x;
+    const mpiox_summary *s = &call->summary;
+    return x->layout.fs == MPIOX_FS_TMPFS && s->bytes < OVERLAP_ROUNDS * x->n_aggregators * x->window_bytes &&
+           (piece >= SHORT_PIECE_BYTES || (piece >= FEW_PIECE_BYTES && s->pieces <= FEW_PIECES * x->team->size));
+}
+
+/* Why no exchange is needed on a local file system, or NULL. */
+static const char *local_reason(const mpiox_call *call, int64_t piece) {
+    const mpiox_exchange *x = call->x;
+    if (piece >= DIRECT_PIECE_BYTES)
+        return "direct: large pieces on a local file system";
+    if (call->summary.pieces <= x->team->size && piece >= SINGLE_PIECE_BYTES)
+        return "direct: one piece a rank on a local file system";
+    if (x->team->n_nodes > 1)
+        return NULL;
+    if (!call->write && piece >= READ_PIECE_BYTES)
+        return "direct: reads of pieces that are not small on a local file system";
+    if (call->write && is_short(call, piece))
+        return "direct: a short write of pieces that are not small on a local file system";
+    return NULL;
 }
 
 static bool direct_wins(const mpiox_call *call, const char **reason) {
@@ -36,12 +70,9 @@ static bool direct_wins(const mpiox_call *call, const char **reason) {
         *reason = "direct: accesses are sparse";
         return true;
     }
-    if (x->layout.coherent && piece >= DIRECT_PIECE_BYTES) {
-        *reason = "direct: large pieces on a local file system";
-        return true;
-    }
-    if (x->layout.coherent && s->pieces <= x->team->size && piece >= SINGLE_PIECE_BYTES) {
-        *reason = "direct: one piece a rank on a local file system";
+    const char *local = x->layout.coherent ? local_reason(call, piece) : NULL;
+    if (local) {
+        *reason = local;
         return true;
     }
     if (!x->layout.coherent && !s->interleaved && piece >= DIRECT_PIECE_BYTES && piece >= x->layout.stripe_size) {

@@ -9,7 +9,7 @@
  *                       Gropp, Lusk, Frontiers 1999); write: read-modify-write under a lock, only by hint;
  *              mapped   write, many small pieces on a local file system: copied straight into a mapping of the file;
  *              listed   one list of requests, neighbours merged.
- *            Sieving reads pay while the holes are not much larger than the pieces; see the measured limits below.
+ *            Sieving reads pay while the holes are short; see the measured limits below.
  * Guarantee. Only bytes of the view are written (sieved writes put back what they read, under a lock that every other
  *            writer of this file takes too). Bytes are reported in stream order: after an error or the end of the file
  *            *done counts those before it. In atomic mode the whole file range is locked for the length of the access.
@@ -26,8 +26,9 @@ enum {
     DEFAULT_SIEVE_BYTES = 1024 * 1024,   /* stays in the second-level cache with the user's data */
     MINIMUM_SIEVE_BYTES = 4096,
     LARGE_PIECE_BYTES = 64 * 1024,       /* from here on a piece is a request of its own */
-    SIEVE_FACTOR = 16,                   /* read by sieving while range <= factor * data */
-    SIEVE_PIECE_BYTES = 16 * 1024,       /* and while pieces are shorter than this on average */
+    SIEVE_HOLE_BYTES = 3584,             /* local file systems: read by sieving while holes are shorter than this on average */
+    SIEVE_FACTOR = 16,                   /* others: while range <= factor * data */
+    SIEVE_PIECE_BYTES = 16 * 1024,       /* and pieces are shorter than this on average */
     MAPPED_PIECES = 16, MAPPED_PIECE_BYTES = 1024 /* at least so many, so short on average, are mapped */
 };
 
@@ -89,6 +90,14 @@ static void cut(const mpiox_independent_file *file, int64_t left, int64_t window
     chunk->pieces = 1 + (int64_t) ((double) mpiox_access_pieces(file->view) * share);
 }
 
+/* A hole that is read costs its copy, a piece that is not sieved a system call: on a local file system what lies in the page
+ * cache decides (a list puts what does not in flight together, mpiox_storage_uring.c); elsewhere the way to the server. */
+static bool sieving_pays(const mpiox_independent_file *file, const mpiox_chunk *chunk) {
+    if (file->layout->coherent)
+        return (chunk->span - chunk->length) / chunk->pieces < SIEVE_HOLE_BYTES;
+    return chunk->length / chunk->pieces < SIEVE_PIECE_BYTES && chunk->span / SIEVE_FACTOR <= chunk->length;
+}
+
 typedef enum way { WHOLE, SIEVED, MAPPED, LISTED } way;
 
 static way choose(const mpiox_independent_file *file, bool write, const mpiox_chunk *chunk) {
@@ -104,7 +113,7 @@ static way choose(const mpiox_independent_file *file, bool write, const mpiox_ch
     }
     if (file->hints->ds_read != MPIOX_AUTO)
         return file->hints->ds_read == MPIOX_ON ? SIEVED : LISTED;
-    return piece < SIEVE_PIECE_BYTES && chunk->span / SIEVE_FACTOR <= chunk->length ? SIEVED : LISTED;
+    return sieving_pays(file, chunk) ? SIEVED : LISTED;
 }
 
 static int move_chunk(mpiox_mover *m, const mpiox_chunk *chunk, int64_t *moved, mpiox_error *error) {
