@@ -4,24 +4,38 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <time.h>
+
+static const double grace_s = 2e-3;  /* so old is a task that nobody is about to wait for */
+static const double look_s = 5e-3;   /* between two looks */
+static const double linger_s = 10e-3; /* looks end so long after the last task was handed in: then the worker sleeps */
 
 struct mpiox_worker {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
-    bool running, stopping;
+    bool shared, running, stopping;
+    bool eager;    /* shared: tasks are not left to waiters */
+    bool busy;     /* the thread is in a task */
+    bool asleep;   /* until it is woken */
+    double active; /* the last task was handed in or taken, seconds of mpiox_now() */
     mpiox_task *first, **last;
     uint32_t submitted; /* under the lock */
     mpiox_word finished; /* tasks that have run */
 };
 
-mpiox_worker *mpiox_worker_create(void) {
+mpiox_worker *mpiox_worker_create(bool shared) {
+    pthread_condattr_t clock;
     mpiox_worker *worker = calloc(1, sizeof *worker);
     if (!worker)
         return NULL;
     pthread_mutex_init(&worker->lock, NULL);
-    pthread_cond_init(&worker->changed, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&worker->changed, &clock);
+    pthread_condattr_destroy(&clock);
     worker->last = &worker->first;
+    worker->shared = shared;
     return worker;
 }
 
@@ -36,13 +50,46 @@ static mpiox_task *take_oldest(mpiox_worker *worker) {
     return task;
 }
 
+/* Under the lock: until somebody wakes this thread, or until `when` if that is not 0. */
+static void rest(mpiox_worker *worker, double when) {
+    struct timespec t = {(time_t) when, (long) ((when - (double) (time_t) when) * 1e9)};
+    if (when > 0) {
+        pthread_cond_timedwait(&worker->changed, &worker->lock, &t);
+        return;
+    }
+    worker->asleep = true;
+    pthread_cond_wait(&worker->changed, &worker->lock);
+    worker->asleep = false;
+}
+
+/* Under the lock, shared workers: wait until there is a task that shall not be left to a waiter, or the end. */
+static void watch(mpiox_worker *worker) {
+    while (!worker->stopping && !(worker->first && worker->eager)) {
+        const double now = mpiox_now();
+        if (worker->first && now >= worker->first->since + grace_s)
+            worker->eager = true;
+        else
+            rest(worker, worker->first || now < worker->active + linger_s ? now + look_s : 0);
+    }
+}
+
+/* The next task for the worker's own thread; NULL: it shall end. */
 static mpiox_task *next_task(mpiox_worker *worker) {
     pthread_mutex_lock(&worker->lock);
+    worker->busy = false;
+    if (worker->shared)
+        watch(worker);
     while (!worker->first && !worker->stopping)
-        pthread_cond_wait(&worker->changed, &worker->lock);
+        rest(worker, 0);
     mpiox_task *task = take_oldest(worker);
+    worker->busy = task != NULL;
     pthread_mutex_unlock(&worker->lock);
     return task;
+}
+
+static void carry_out(mpiox_worker *worker, mpiox_task *task) {
+    task->run(task);
+    mpiox_word_add(&worker->finished);
 }
 
 bool mpiox_worker_help(mpiox_worker *worker, const mpiox_task *wanted) {
@@ -51,21 +98,19 @@ bool mpiox_worker_help(mpiox_worker *worker, const mpiox_task *wanted) {
     while (found && found != wanted)
         found = found->next;
     mpiox_task *task = found ? take_oldest(worker) : NULL;
+    if (task && !worker->busy)
+        worker->eager = false; /* the waiter was quicker */
     pthread_mutex_unlock(&worker->lock);
-    if (!task)
-        return false;
-    task->run(task);
-    mpiox_word_add(&worker->finished);
-    return true;
+    if (task)
+        carry_out(worker, task);
+    return task != NULL;
 }
 
 static void *work(void *context) {
     mpiox_worker *worker = context;
     mpiox_task *task;
-    while ((task = next_task(worker))) {
-        task->run(task);
-        mpiox_word_add(&worker->finished);
-    }
+    while ((task = next_task(worker)))
+        carry_out(worker, task);
     return NULL;
 }
 
@@ -87,7 +132,9 @@ bool mpiox_worker_submit(mpiox_worker *worker, mpiox_task *task) {
         *worker->last = task;
         worker->last = &task->next;
         worker->submitted++;
-        pthread_cond_signal(&worker->changed);
+        task->since = worker->active = mpiox_now();
+        if (worker->asleep || worker->eager)
+            pthread_cond_signal(&worker->changed);
     }
     pthread_mutex_unlock(&worker->lock);
     return fine;
@@ -98,7 +145,14 @@ void mpiox_worker_drain(mpiox_worker *worker, const mpiox_idle *idle) {
         return;
     pthread_mutex_lock(&worker->lock);
     const uint32_t target = worker->submitted;
+    mpiox_task *task = worker->shared ? take_oldest(worker) : NULL;
     pthread_mutex_unlock(&worker->lock);
+    while (task) {
+        carry_out(worker, task);
+        pthread_mutex_lock(&worker->lock);
+        task = take_oldest(worker);
+        pthread_mutex_unlock(&worker->lock);
+    }
     mpiox_wait_reach(&worker->finished, target, idle);
 }
 

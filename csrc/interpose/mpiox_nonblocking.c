@@ -198,7 +198,7 @@ static bool submit(mpiox_file *file, operation *o)
 
     pthread_mutex_lock(&file->pointer_lock);
     if (*slot == NULL)
-        *slot = mpiox_worker_create();
+        *slot = mpiox_worker_create(!o->collective);
     worker = *slot;
     pthread_mutex_unlock(&file->pointer_lock);
     return worker != NULL && mpiox_worker_submit(worker, &o->task);

@@ -77,7 +77,7 @@ static void count_help(mpiox_task *task)
 
 static void check_help(void)
 {
-    mpiox_worker *worker = mpiox_worker_create();
+    mpiox_worker *worker = mpiox_worker_create(true);
     mpiox_task at_gate = {.run = stand_at_gate}, tasks[3] = {{.run = count_help}, {.run = count_help}, {.run = count_help}};
 
     CHECK_EQUAL(mpiox_worker_help(worker, &tasks[0]), false); /* not handed in */
@@ -96,12 +96,20 @@ static void check_help(void)
     atomic_store(&gate, 2);
     mpiox_worker_drain(worker, NULL);
     CHECK_EQUAL(atomic_load(&helped), 3);
+    for (int i = 0; i < 3; i++) { /* at once or later, but without anybody who waits */
+        nanosleep(&(struct timespec){0, i * 1000 * 1000 * 20}, NULL); /* asleep the second and third time */
+        CHECK_EQUAL(mpiox_worker_submit(worker, &tasks[i]), true);
+        while (atomic_load(&helped) != 4 + i)
+            nanosleep(&(struct timespec){0, 1000 * 100}, NULL);
+    }
+    CHECK_EQUAL(mpiox_worker_submit(worker, &tasks[0]), true);
     mpiox_worker_free(worker);
+    CHECK_EQUAL(atomic_load(&helped), 7);
 }
 
 int main(void)
 {
-    mpiox_worker *worker = mpiox_worker_create();
+    mpiox_worker *worker = mpiox_worker_create(false);
     pthread_t threads[THREADS];
     submitter submitters[THREADS];
     int idles = 0;
