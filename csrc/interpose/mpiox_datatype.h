@@ -1,5 +1,7 @@
 /*
- * mpiox_datatype.h - is a datatype committed? MPI has no such query, but every MPI library refuses to communicate with
+ * mpiox_datatype.h - questions about a datatype that come before its description.
+ *
+ * Is it committed? MPI has no such query, but every MPI library refuses to communicate with
  * a type that is not, so one is asked to send an element of it to nobody (no memory is touched), on a communicator
  * whose errors are returned.
  */
@@ -8,7 +10,11 @@
 
 #include <mpi.h>
 #include <stdbool.h>
+#include <stdint.h>
 
+/* Bytes of an element when the datatype is a predefined one without gaps, which needs neither a commit nor a description;
+ * else 0. The last one is remembered: most programs move small accesses of one type. */
+int64_t mpiox_datatype_plain_bytes(MPI_Datatype datatype);
 bool mpiox_datatype_is_committed(MPI_Datatype datatype);
 /* Free the communicator; before PMPI_Finalize. */
 void mpiox_datatype_finalize(void);

@@ -78,6 +78,19 @@ static void pack_memory(const mpiox_file_call *call, mpiox_prepared *out)
         mpiox_file_problem(&request->local_error, MPI_ERR_TYPE, "datatype that can neither be described nor packed");
 }
 
+/* Elements of a predefined type: one run of bytes. */
+static void describe_run(const mpiox_file_call *call, int64_t element_bytes, mpiox_request *request)
+{
+    if (call->count > INT64_MAX / element_bytes) {
+        mpiox_file_problem(&request->local_error, MPI_ERR_COUNT, "count times datatype size is too large");
+        return;
+    }
+    request->length = element_bytes * (int64_t)call->count;
+    request->buffer = call->buffer;
+    if (request->buffer == NULL && request->length > 0)
+        mpiox_file_problem(&request->local_error, MPI_ERR_BUFFER, "no buffer");
+}
+
 /* Data bytes of the call; problems go to request->local_error. */
 static void describe_memory(const mpiox_file_call *call, mpiox_prepared *out)
 {
@@ -147,6 +160,7 @@ static void place_at_pointer(mpiox_file *file, mpiox_prepared *out)
 void mpiox_file_prepare(mpiox_file *file, const mpiox_file_call *call, mpiox_prepared *out)
 {
     mpiox_request *request = &out->request;
+    int64_t plain = 0;
 
     memset(out, 0, sizeof *out);
     request->write = call->write;
@@ -157,10 +171,12 @@ void mpiox_file_prepare(mpiox_file *file, const mpiox_file_call *call, mpiox_pre
         mpiox_file_problem(&request->local_error, MPI_ERR_COUNT, "bad count");
     else if (call->datatype == MPI_DATATYPE_NULL)
         mpiox_file_problem(&request->local_error, MPI_ERR_TYPE, "no datatype");
-    else if (!mpiox_datatype_is_committed(call->datatype))
+    else if ((plain = mpiox_datatype_plain_bytes(call->datatype)) == 0 && !mpiox_datatype_is_committed(call->datatype))
         mpiox_file_problem(&request->local_error, MPI_ERR_TYPE, "datatype is not committed");
     else if (!file->has_view) /* every rank then hands the call to PMPI */
         mpiox_error_set(&request->local_error, MPIOX_E_UNSUPPORTED, 0, -1, -1, "view");
+    else if (plain > 0)
+        describe_run(call, plain, request);
     else
         describe_memory(call, out);
     if (request->local_error.code == MPIOX_OK && call->explicit_offset)
