@@ -10,15 +10,21 @@ static const double grace_s = 2e-3;  /* so old is a task that nobody is about to
 static const double look_s = 5e-3;   /* between two looks */
 static const double linger_s = 10e-3; /* looks end so long after the last task was handed in: then the worker sleeps */
 
+typedef struct running { /* a task that a thread is in, on that thread's stack */
+    struct running *next;
+    uint32_t number;
+} running;
+
 struct mpiox_worker {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
-    bool shared, running, stopping;
+    bool shared, started, stopping;
     bool eager;    /* shared: tasks are not left to waiters */
     bool busy;     /* the thread is in a task */
     bool asleep;   /* until it is woken */
-    double active; /* the last task was handed in or taken, seconds of mpiox_now() */
+    double active; /* the last task was handed in, seconds of mpiox_now() */
+    running *runs; /* under the lock */
     mpiox_task *first, **last;
     uint32_t submitted; /* under the lock */
     mpiox_word finished; /* tasks that have run */
@@ -40,12 +46,14 @@ mpiox_worker *mpiox_worker_create(bool shared) {
 }
 
 /* Under the lock. NULL: none is left. */
-static mpiox_task *take_oldest(mpiox_worker *worker) {
+static mpiox_task *take_oldest(mpiox_worker *worker, running *run) {
     mpiox_task *task = worker->first;
     if (task) {
         worker->first = task->next;
         if (!worker->first)
             worker->last = &worker->first;
+        *run = (running) {worker->runs, task->number};
+        worker->runs = run;
     }
     return task;
 }
@@ -74,43 +82,60 @@ static void watch(mpiox_worker *worker) {
 }
 
 /* The next task for the worker's own thread; NULL: it shall end. */
-static mpiox_task *next_task(mpiox_worker *worker) {
+static mpiox_task *next_task(mpiox_worker *worker, running *run) {
     pthread_mutex_lock(&worker->lock);
     worker->busy = false;
     if (worker->shared)
         watch(worker);
     while (!worker->first && !worker->stopping)
         rest(worker, 0);
-    mpiox_task *task = take_oldest(worker);
+    mpiox_task *task = take_oldest(worker, run);
     worker->busy = task != NULL;
     pthread_mutex_unlock(&worker->lock);
     return task;
 }
 
-static void carry_out(mpiox_worker *worker, mpiox_task *task) {
+static void carry_out(mpiox_worker *worker, mpiox_task *task, running *run) {
     task->run(task);
+    pthread_mutex_lock(&worker->lock);
+    running **link = &worker->runs;
+    while (*link != run)
+        link = &(*link)->next;
+    *link = run->next;
+    pthread_mutex_unlock(&worker->lock);
     mpiox_word_add(&worker->finished);
 }
 
 bool mpiox_worker_help(mpiox_worker *worker, const mpiox_task *wanted) {
+    running run;
     pthread_mutex_lock(&worker->lock);
     const mpiox_task *found = worker->first;
     while (found && found != wanted)
         found = found->next;
-    mpiox_task *task = found ? take_oldest(worker) : NULL;
+    mpiox_task *task = found ? take_oldest(worker, &run) : NULL;
     if (task && !worker->busy)
         worker->eager = false; /* the waiter was quicker */
     pthread_mutex_unlock(&worker->lock);
     if (task)
-        carry_out(worker, task);
+        carry_out(worker, task, &run);
     return task != NULL;
+}
+
+void mpiox_worker_hurry(mpiox_worker *worker) {
+    pthread_mutex_lock(&worker->lock);
+    if (worker->shared && !worker->eager) {
+        worker->eager = true;
+        pthread_cond_signal(&worker->changed);
+    }
+    pthread_mutex_unlock(&worker->lock);
 }
 
 static void *work(void *context) {
     mpiox_worker *worker = context;
     mpiox_task *task;
-    while ((task = next_task(worker)))
-        carry_out(worker, task);
+    running run;
+    while ((task = next_task(worker, &run)))
+        carry_out(worker, task, &run);
     return NULL;
 }
 
@@ -119,19 +144,19 @@ static bool start(mpiox_worker *worker) {
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    worker->running = pthread_create(&worker->thread, NULL, work, worker) == 0;
+    worker->started = pthread_create(&worker->thread, NULL, work, worker) == 0;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return worker->running;
+    return worker->started;
 }
 
 bool mpiox_worker_submit(mpiox_worker *worker, mpiox_task *task) {
     pthread_mutex_lock(&worker->lock);
-    const bool fine = worker->running || start(worker);
+    const bool fine = worker->started || start(worker);
     if (fine) {
         task->next = NULL;
         *worker->last = task;
         worker->last = &task->next;
-        worker->submitted++;
+        task->number = ++worker->submitted;
         task->since = worker->active = mpiox_now();
         if (worker->asleep || worker->eager)
             pthread_cond_signal(&worker->changed);
@@ -140,31 +165,45 @@ bool mpiox_worker_submit(mpiox_worker *worker, mpiox_task *task) {
     return fine;
 }
 
+/* Under the lock: is a task up to `target` waiting or under way? */
+static bool is_left(const mpiox_worker *worker, uint32_t target) {
+    bool left = worker->first && (int32_t) (worker->first->number - target) <= 0;
+    for (const running *run = worker->runs; run && !left; run = run->next)
+        left = (int32_t) (run->number - target) <= 0;
+    return left;
+}
+
 void mpiox_worker_drain(mpiox_worker *worker, const mpiox_idle *idle) {
+    running run;
+    bool left = true;
     if (!worker)
         return;
     pthread_mutex_lock(&worker->lock);
     const uint32_t target = worker->submitted;
-    mpiox_task *task = worker->shared ? take_oldest(worker) : NULL;
     pthread_mutex_unlock(&worker->lock);
-    while (task) {
-        carry_out(worker, task);
+    while (left) {
+        const uint32_t seen = mpiox_word_get(&worker->finished);
         pthread_mutex_lock(&worker->lock);
-        task = take_oldest(worker);
+        const bool mine = worker->shared && worker->first && (int32_t) (worker->first->number - target) <= 0;
+        mpiox_task *task = mine ? take_oldest(worker, &run) : NULL;
+        left = is_left(worker, target);
         pthread_mutex_unlock(&worker->lock);
+        if (task)
+            carry_out(worker, task, &run);
+        else if (left)
+            mpiox_wait_while(&worker->finished, seen, idle);
     }
-    mpiox_wait_reach(&worker->finished, target, idle);
 }
 
 void mpiox_worker_free(mpiox_worker *worker) {
     if (!worker)
         return;
     pthread_mutex_lock(&worker->lock);
-    const bool running = worker->running;
+    const bool started = worker->started;
     worker->stopping = true;
     pthread_cond_signal(&worker->changed);
     pthread_mutex_unlock(&worker->lock);
-    if (running)
+    if (started)
         pthread_join(worker->thread, NULL);
     pthread_cond_destroy(&worker->changed);
     pthread_mutex_destroy(&worker->lock);

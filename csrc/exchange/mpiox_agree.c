@@ -103,10 +103,12 @@ int mpiox_agree_lowest(mpiox_exchange *x, int mine) {
 /* Contiguous file pieces of a part of the stream: exact when they are few, else from their share of the view. */
 static int64_t count_pieces(const mpiox_access *view, int64_t position, int64_t length) {
     enum { COUNTED = 64 };
+    if (mpiox_access_is_contiguous(view))
+        return 1;
     const double share = (double) length / (double) mpiox_access_size(view); /* pieces * length may exceed 2^63 */
     const int64_t estimate = (int64_t) ((double) mpiox_access_pieces(view) * share) + 1;
-    if (mpiox_access_is_contiguous(view) || estimate > COUNTED)
-        return mpiox_access_is_contiguous(view) ? 1 : estimate;
+    if (estimate > COUNTED)
+        return estimate;
     mpiox_cursor cursor;
     int64_t pieces = 0, end = INT64_MIN;
     mpiox_cursor_init(&cursor, view, 0, position);

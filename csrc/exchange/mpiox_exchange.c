@@ -164,7 +164,7 @@ static int open_everywhere(mpiox_exchange *x, mpiox_team *team, const char *path
     if (values[0] == MPIOX_OK && team->rank == 0)
         layout = x->layout;
     int code = agree_on_layout(team, values, &layout);
-    *all_opened = values[1] != 0;
+    *all_opened = code == MPIOX_OK && values[1] != 0;
     if (code != MPIOX_OK || values[0] != MPIOX_OK)
         return code != MPIOX_OK ? code : values[0];
     x->threads = values[2] != 0;

@@ -65,7 +65,6 @@ int mpiox_memory_attach(mpiox_exchange *x, mpiox_error *error) {
     x->box_areas = base + at_areas;
     x->box_bytes = area;
     place_buffers(x);
-    mpiox_storage_register(x->storage, x->collective_buffers, slots * x->window_bytes); /* until the file is closed */
     return MPIOX_OK;
 }
 

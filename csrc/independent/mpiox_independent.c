@@ -26,7 +26,7 @@ enum {
     DEFAULT_SIEVE_BYTES = 1024 * 1024,   /* stays in the second-level cache with the user's data */
     MINIMUM_SIEVE_BYTES = 4096,
     LARGE_PIECE_BYTES = 64 * 1024,       /* from here on a piece is a request of its own */
-    SIEVE_HOLE_BYTES = 3584,             /* local file systems: read by sieving while holes are shorter than this on average */
+    SIEVE_COST_BYTES = 4096,             /* local file systems: a request costs as much as copying so many bytes */
     SIEVE_FACTOR = 16,                   /* others: while range <= factor * data */
     SIEVE_PIECE_BYTES = 16 * 1024,       /* and pieces are shorter than this on average */
     MAPPED_PIECES = 16, MAPPED_PIECE_BYTES = 1024 /* at least so many, so short on average, are mapped */
@@ -90,11 +90,12 @@ static void cut(const mpiox_independent_file *file, int64_t left, int64_t window
     chunk->pieces = 1 + (int64_t) ((double) mpiox_access_pieces(file->view) * share);
 }
 
-/* A hole that is read costs its copy, a piece that is not sieved a system call: on a local file system what lies in the page
- * cache decides (a list puts what does not in flight together, mpiox_storage_uring.c); elsewhere the way to the server. */
+/* Sieving copies the holes and, from cache to cache, the pieces once more; a list makes a request of every piece. On a local
+ * file system what lies in the page cache decides (a list puts what does not in flight together, mpiox_storage_uring.c);
+ * elsewhere the way to the server. */
 static bool sieving_pays(const mpiox_independent_file *file, const mpiox_chunk *chunk) {
     if (file->layout->coherent)
-        return (chunk->span - chunk->length) / chunk->pieces < SIEVE_HOLE_BYTES;
+        return (chunk->span - chunk->length + chunk->length / 4) / chunk->pieces < SIEVE_COST_BYTES;
     return chunk->length / chunk->pieces < SIEVE_PIECE_BYTES && chunk->span / SIEVE_FACTOR <= chunk->length;
 }
 

@@ -42,6 +42,7 @@ int mpiox_test(MPI_Request *request, int *flag, MPI_Status *status)
     if (!mpiox_nonblocking_any() || request == NULL)
         return PMPI_Test(request, flag, status);
     tested = *request;
+    mpiox_nonblocking_hurry(tested);
     mpiox_nonblocking_progress();
     mpiox_nonblocking_enter(false);
     result = PMPI_Test(request, flag, status);
@@ -56,6 +57,7 @@ int mpiox_request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 
     if (!mpiox_nonblocking_any())
         return PMPI_Request_get_status(request, flag, status);
+    mpiox_nonblocking_hurry(request);
     mpiox_nonblocking_progress();
     mpiox_nonblocking_enter(true);
     result = PMPI_Request_get_status(request, flag, status);
@@ -130,6 +132,27 @@ static bool any_pending(int count, const MPI_Request *requests)
     return false;
 }
 
+/* Carry out one that may be carried out here. False: there is none. */
+static bool help_one(int count, const MPI_Request *requests)
+{
+    for (int i = 0; i < count; i++) {
+        if (mpiox_nonblocking_help(requests[i]))
+            return true;
+    }
+    return false;
+}
+
+/* The program looks and does not wait: the first that is not done shall begin, and so do those behind it. */
+static void hurry(int count, const MPI_Request *requests)
+{
+    int i = 0;
+
+    while (i < count && !mpiox_nonblocking_is_pending(requests[i]))
+        i++;
+    if (i < count)
+        mpiox_nonblocking_hurry(requests[i]);
+}
+
 /* Errors of ours among n completed requests: request i of them is before[indices ? indices[i] : i], its status
  * statuses[i]. */
 static int failures_of(const MPI_Request *before, int n, const int *indices, MPI_Status *statuses, int result)
@@ -176,6 +199,7 @@ int mpiox_testall(int count, MPI_Request *requests, int *flag, MPI_Status *statu
 
     if (before == NULL)
         return PMPI_Testall(count, requests, flag, statuses);
+    hurry(count, requests);
     mpiox_nonblocking_progress();
     mpiox_nonblocking_enter(false);
     result = PMPI_Testall(count, requests, flag, statuses);
@@ -186,7 +210,7 @@ int mpiox_testall(int count, MPI_Request *requests, int *flag, MPI_Status *statu
     return result;
 }
 
-int mpiox_testany(int count, MPI_Request *requests, int *index, int *flag, MPI_Status *status)
+static int test_any(int count, MPI_Request *requests, int *index, int *flag, MPI_Status *status)
 {
     MPI_Request *before = copy_of(count, requests);
     int result, failure = MPI_SUCCESS;
@@ -203,6 +227,13 @@ int mpiox_testany(int count, MPI_Request *requests, int *index, int *flag, MPI_S
     return failure != MPI_SUCCESS ? failure : result;
 }
 
+int mpiox_testany(int count, MPI_Request *requests, int *index, int *flag, MPI_Status *status)
+{
+    if (mpiox_nonblocking_any() && requests != NULL)
+        hurry(count, requests);
+    return test_any(count, requests, index, flag, status);
+}
+
 /* PMPI may wait only once nothing of ours is under way: it could wait for one of ours that finishes meanwhile. */
 int mpiox_waitany(int count, MPI_Request *requests, int *index, MPI_Status *status)
 {
@@ -210,15 +241,16 @@ int mpiox_waitany(int count, MPI_Request *requests, int *index, MPI_Status *stat
 
     while (mpiox_nonblocking_any() && count > 0 && any_pending(count, requests)) {
         int flag = 0;
-        const int result = mpiox_testany(count, requests, index, &flag, status);
+        const int result = test_any(count, requests, index, &flag, status);
 
         if (flag || result != MPI_SUCCESS)
             return result;
-        mpiox_wait_patiently(&patience);
+        if (!help_one(count, requests))
+            mpiox_wait_patiently(&patience);
     }
     if (mpiox_nonblocking_any()) { /* all of ours are done: one test finds them, or PMPI waits for the others */
         int flag = 0;
-        const int result = mpiox_testany(count, requests, index, &flag, status);
+        const int result = test_any(count, requests, index, &flag, status);
 
         if (flag || result != MPI_SUCCESS)
             return result;
@@ -226,7 +258,7 @@ int mpiox_waitany(int count, MPI_Request *requests, int *index, MPI_Status *stat
     return PMPI_Waitany(count, requests, index, status);
 }
 
-int mpiox_testsome(int incount, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
+static int test_some(int incount, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
 {
     MPI_Request *before = copy_of(incount, requests);
     int result;
@@ -243,6 +275,13 @@ int mpiox_testsome(int incount, MPI_Request *requests, int *outcount, int *indic
     return result;
 }
 
+int mpiox_testsome(int incount, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
+{
+    if (mpiox_nonblocking_any() && requests != NULL)
+        hurry(incount, requests);
+    return test_some(incount, requests, outcount, indices, statuses);
+}
+
 int mpiox_waitsome(int incount, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
 {
     bool again = mpiox_nonblocking_any() && incount > 0;
@@ -250,12 +289,12 @@ int mpiox_waitsome(int incount, MPI_Request *requests, int *outcount, int *indic
 
     while (again) {
         const bool pending = any_pending(incount, requests);
-        const int result = mpiox_testsome(incount, requests, outcount, indices, statuses);
+        const int result = test_some(incount, requests, outcount, indices, statuses);
 
         if (*outcount != 0 || result != MPI_SUCCESS)
             return result;
         again = pending;
-        if (pending)
+        if (pending && !help_one(incount, requests))
             mpiox_wait_patiently(&patience);
     }
     return PMPI_Waitsome(incount, requests, outcount, indices, statuses);

@@ -26,7 +26,7 @@ static void print_problem(const char *message, void *context)
 
 enum { TEXT_INLINE_BYTES = 1024 };
 
-/* What rank 0 tells the others before the file is opened, in one message. */
+/* What rank 0 tells the others before the file is opened. */
 typedef struct opening {
     mpiox_hints hints;
     mpiox_exchange_offer offer;
@@ -55,7 +55,7 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
         out->offer = mpiox_exchange_offer_team(comm, &out->hints);
 }
 
-/* One broadcast, two when the text is long. A rank without memory for it, or for the object, lets its MPI library work
+/* Told at once, or twice when the text is long. A rank without memory for it, or for the object, lets its MPI library work
  * with the program's own info: that is local, hence no reason to stay behind. */
 static void agree_on_opening(MPI_Comm comm, const char *filename, int amode, MPI_Info info, opening *out,
                              MPI_Info *merged)

@@ -324,18 +324,40 @@ bool mpiox_nonblocking_is_pending(MPI_Request request)
     return pending;
 }
 
-/* Independent operations may be carried out in any order and by several threads. False: nothing was left to take on. */
-static bool help(MPI_Request request)
+/* The worker of an independent operation that is not done, and its task; else NULL. Such operations may be carried out in any
+ * order and by several threads. */
+static mpiox_worker *shared_worker(MPI_Request request, const mpiox_task **task)
 {
     mpiox_worker *worker = NULL;
     operation *o;
 
+    if (request == MPI_REQUEST_NULL)
+        return NULL;
     pthread_mutex_lock(&lock);
     o = find(request);
-    if (o != NULL && !o->collective && o->file != NULL)
+    if (o != NULL && !o->collective && o->file != NULL && !atomic_load(&o->done)) {
         worker = o->file->independent_worker;
+        *task = &o->task;
+    }
     pthread_mutex_unlock(&lock);
-    return worker != NULL && mpiox_worker_help(worker, &o->task);
+    return worker;
+}
+
+bool mpiox_nonblocking_help(MPI_Request request)
+{
+    const mpiox_task *task;
+    mpiox_worker *worker = shared_worker(request, &task);
+
+    return worker != NULL && mpiox_worker_help(worker, task);
+}
+
+void mpiox_nonblocking_hurry(MPI_Request request)
+{
+    const mpiox_task *task;
+    mpiox_worker *worker = shared_worker(request, &task);
+
+    if (worker != NULL)
+        mpiox_worker_hurry(worker);
 }
 
 void mpiox_nonblocking_await(MPI_Request request)
@@ -345,7 +367,9 @@ void mpiox_nonblocking_await(MPI_Request request)
 
         if (!mpiox_nonblocking_is_pending(request))
             return;
-        if (!help(request))
+        if (mpiox_nonblocking_help(request))
+            poke(NULL); /* what other ranks wait for goes on between two accesses */
+        else
             mpiox_wait_while(&finished, seen, &idle);
     }
 }

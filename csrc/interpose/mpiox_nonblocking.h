@@ -29,6 +29,11 @@ bool mpiox_nonblocking_any(void); /* is any request of ours unfinished or not ye
 void mpiox_nonblocking_progress(void);
 /* Wait until the access behind this request is done, if it is one of ours; lets MPI progress meanwhile. */
 void mpiox_nonblocking_await(MPI_Request request);
+/* For who waits: carry out the access behind this request, or one before it, if that has not begun and may be done here.
+ * False: nothing was done. */
+bool mpiox_nonblocking_help(MPI_Request request);
+/* For who only looks: let the access begin, if it has not. */
+void mpiox_nonblocking_hurry(MPI_Request request);
 bool mpiox_nonblocking_is_pending(MPI_Request request); /* ours, and its access is not done */
 /* Between enter and leave errors of our requests are collected instead of being returned by their query function, which
  * both MPI libraries would hand to MPI_COMM_WORLD's error handler. They nest; what has not

@@ -62,14 +62,15 @@ static bool one_host;
 
 /* What one rank finds: ends the whole job. MPICH's mpiexec kills its proxies at once and may lose what they have not passed on
  * yet, so they get a moment. */
-static void fail(const char *what) {
+static _Noreturn void fail(const char *what) {
     fprintf(stderr, "mpiox_kernel: rank %d: %s\n", rank, what);
     usleep(100000);
     MPI_Abort(MPI_COMM_WORLD, 2);
+    exit(2);
 }
 
 /* A wrong command line, which every rank finds alike: said once, and nothing is aborted. */
-static void refuse(const char *what) {
+static _Noreturn void refuse(const char *what) {
     if (rank == 0)
         fprintf(stderr, "mpiox_kernel: %s\n", what);
     MPI_Barrier(MPI_COMM_WORLD); /* a starter ends the others as soon as one has ended with an error */

@@ -23,7 +23,7 @@ class File:
     written : False in gaps that nobody wrote: zero by us, undefined by MPI.
     writer, reader : agent that wrote (read) a byte since the last sync, -1 none.
     settled : size at the last sync; ``tops``: the end of what each agent wrote since.
-    met_end : agents whose reads since the last sync went past the end.
+    met_end : agents whose reads since the last sync went past the end, and the smallest size that they met.
     resized : the size was set and not synced yet.
     """
 
@@ -39,7 +39,7 @@ class File:
         self.reader: Marks = np.full(0, -1, np.int32)
         self.settled = len(self.data)
         self.tops: dict[int, int] = {}
-        self.met_end: set[int] = set()
+        self.met_end: dict[int, int] = {}
         self.resized = False
         self.dirty = False
 
@@ -48,7 +48,7 @@ class File:
         twin = copy.copy(self)
         twin.data, twin.written = self.data.copy(), self.written.copy()
         twin.writer, twin.reader = self.writer.copy(), self.reader.copy()
-        twin.tops, twin.met_end = dict(self.tops), set(self.met_end)
+        twin.tops, twin.met_end = dict(self.tops), dict(self.met_end)
         return twin
 
     def fence(self, instance: int) -> None:
@@ -91,7 +91,7 @@ class File:
             if not np.isin(marks[target], allowed).all():
                 raise Illegal("conflict without sync")
         if verb == "write":  # a size that changes while somebody reads at the end is a conflict, too
-            if top > len(self.data) and self.met_end - {agent}:
+            if any(top > size for reader, size in self.met_end.items() if reader != agent):
                 raise Illegal("file grows after a read past its end without sync")
             return
         known = max(self.settled, self.tops.get(agent, 0), self.tops.get(FENCED + instance, 0))
@@ -114,4 +114,8 @@ class File:
         if verb == "write" and top > self.settled:
             self.tops[agent] = max(top, self.tops.get(agent, 0))
         if verb == "read" and top > len(self.data):
-            self.met_end.add(agent)
+            self.saw_end(agent)
+
+    def saw_end(self, agent: int) -> None:
+        """The agent has learnt the size."""
+        self.met_end[agent] = min(len(self.data), self.met_end.get(agent, len(self.data)))

@@ -229,7 +229,7 @@ class Simulation:
                 raise Illegal("negative offset")
         if op["whence"] == "end":
             for rank in moved:
-                self.files[handle.file_of(rank)].met_end.add(self.agent(handle, rank))
+                self.files[handle.file_of(rank)].saw_end(self.agent(handle, rank))
         handle.tracks = moved
 
     def seek_shared(self, op: Op, handle: Handle) -> None:
@@ -285,7 +285,7 @@ class Simulation:
                 answer["byte_offset"] = int(track.view.offsets(track.pointer * track.view.etype.size, 1)[0])
             if not self.pending and not file.resized and not set(file.tops) - {self.agent(handle, rank)}:
                 answer["size"] = len(file.data)
-                file.met_end.add(self.agent(handle, rank))
+                file.saw_end(self.agent(handle, rank))
             if op.get("shared") and handle.touched[g] is None:
                 answer["shared"] = handle.shared[g]
             found[rank] = answer

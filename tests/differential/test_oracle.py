@@ -42,6 +42,10 @@ LEGAL: dict[str, list[Op]] = {
     "own data without sync": [WRITE, access("read", "at", [8, 8], [0, 8])],
     "others' data after sync": [WRITE, SYNC, CROSS],
     "others' data after a barrier in atomic mode": [ATOMIC, WRITE, FENCE, CROSS],
+    "a file that the reader made grow": [
+        access("read", "at", [8, 0], [0, 0], who=[True, False]),
+        access("write", "at", [8, 8], [100, 0], who=[True, False]),
+    ],
     "requests completed": [access("write", "iat", [8, 8], [0, 8], req=1), {"op": "wait", "reqs": [1], "style": "wait"}],
     "conflict in atomic mode, looked at": [ATOMIC, access("write", "at", [8, 8], [0, 4], snap=True)],
     "shared pointer by one rank, then by the other": [
@@ -66,6 +70,15 @@ ILLEGAL: dict[str, list[Op]] = {
     "size asked while another rank writes": [
         {"op": "query", "shared": False},
         access("write", "at", [8, 8], [0, 8], who=[True, False]),
+    ],
+    "file grows after a read past its end": [
+        access("read", "at", [8, 0], [0, 0], who=[True, False]),
+        access("write", "at", [8, 8], [0, 50], who=[False, True]),
+    ],
+    "file grows after a read past its end, and the reader itself made it grow in between": [
+        access("read", "at", [8, 0], [0, 0], who=[True, False]),
+        access("write", "at", [8, 8], [100, 0], who=[True, False]),
+        access("write", "at", [8, 8], [0, 50], who=[False, True]),
     ],
     "shared pointer by both without barrier": [
         access("write", "shared", [4, 4], who=[True, False]),

@@ -195,7 +195,7 @@ def heard(launch_again: Callable[[], Launch]) -> Launch:
     library alone too: mpirun of Open MPI 4.1 says so (`ORTE_ERROR_LOG: Data unpack would read past end of buffer in
     file … show_help.c`, a few launches in a hundred), mpiexec of MPICH says nothing at all (a few in a thousand).
     """
-    for _ in range(10):
+    for _ in range(4):
         launch = launch_again()
         lost = "ORTE_ERROR_LOG" in launch.stderr and "show_help.c" in launch.stderr
         silent = launch.returncode != 0 and not launch.timed_out and not launch.stderr.strip()
