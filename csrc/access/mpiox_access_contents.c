@@ -1,8 +1,8 @@
 /*
  * mpiox_access_contents.c - MPI_Type_get_envelope and MPI_Type_get_contents behind one small reader.
  *
- * MPI-4 added forms that can describe types made by large-count constructors; the old forms fail on those. The new
- * forms are used where the MPI library has them. Each derived handle that MPI returns is a new reference and is freed.
+ * MPI-4 added forms that can describe types made by large-count constructors; the old forms fail on those (MPICH ends
+ * the job). The new forms are used where the MPI library has them, and nothing else in this library asks MPI for an envelope. Each derived handle that MPI returns is a new reference and is freed.
  */
 #include <stdlib.h>
 
@@ -33,6 +33,12 @@ int mpiox_contents_envelope(MPI_Datatype datatype, mpiox_contents *c)
     c->n_addresses = addresses;
     c->n_types = types;
     return MPIOX_OK;
+}
+
+bool mpiox_contents_is_predefined(MPI_Datatype datatype)
+{
+    mpiox_contents envelope = {.combiner = MPI_COMBINER_NAMED};
+    return mpiox_contents_envelope(datatype, &envelope) == MPIOX_OK && mpiox_contents_are_predefined(&envelope);
 }
 
 static int get_contents(MPI_Datatype datatype, mpiox_contents *c)

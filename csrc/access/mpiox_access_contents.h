@@ -26,6 +26,8 @@ typedef struct mpiox_contents {
 int mpiox_contents_envelope(MPI_Datatype datatype, mpiox_contents *contents);
 /* Named types and those of MPI_Type_create_f90_*: handles that are never freed. */
 bool mpiox_contents_are_predefined(const mpiox_contents *contents);
+/* The same, asked of a datatype; false when MPI does not tell. */
+bool mpiox_contents_is_predefined(MPI_Datatype datatype);
 
 int mpiox_contents_get(MPI_Datatype datatype, mpiox_contents *contents);
 /* Also frees the derived handles among `types`. */

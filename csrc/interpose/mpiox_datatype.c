@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 
+#include "mpiox_access_contents.h"
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static MPI_Comm asking;
 static bool made;
@@ -18,14 +20,6 @@ static bool make_communicator(void)
     return made;
 }
 
-static bool is_predefined(MPI_Datatype datatype)
-{
-    int integers = 0, addresses = 0, datatypes = 0, combiner = MPI_COMBINER_NAMED;
-
-    return PMPI_Type_get_envelope(datatype, &integers, &addresses, &datatypes, &combiner) == MPI_SUCCESS &&
-           combiner == MPI_COMBINER_NAMED;
-}
-
 int64_t mpiox_datatype_plain_bytes(MPI_Datatype datatype)
 {
     static _Thread_local MPI_Datatype last; /* predefined types are never freed, nor their handles used again */
@@ -34,7 +28,7 @@ int64_t mpiox_datatype_plain_bytes(MPI_Datatype datatype)
 
     if (last_bytes > 0 && datatype == last)
         return last_bytes;
-    if (!is_predefined(datatype) || PMPI_Type_size_x(datatype, &size) != MPI_SUCCESS ||
+    if (!mpiox_contents_is_predefined(datatype) || PMPI_Type_size_x(datatype, &size) != MPI_SUCCESS ||
         PMPI_Type_get_extent_x(datatype, &lb, &extent) != MPI_SUCCESS || size <= 0 || lb != 0 || extent != size)
         return 0;
     last = datatype;
@@ -46,7 +40,7 @@ bool mpiox_datatype_is_committed(MPI_Datatype datatype)
 {
     char nothing = 0;
 
-    if (is_predefined(datatype))
+    if (mpiox_contents_is_predefined(datatype))
         return true;
     return !make_communicator() || PMPI_Send(&nothing, 1, datatype, MPI_PROC_NULL, 0, asking) == MPI_SUCCESS;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "mpiox_access_contents.h"
 #include "mpiox_access_mpi.h"
 #include "mpiox_datatype.h"
 #include "mpiox_file_error.h"
@@ -15,27 +16,19 @@
 
 /* ---- datatypes that outlive the program's handles ---------------------------------------------------------------- */
 
-static bool is_named(MPI_Datatype type)
-{
-    int integers, addresses, types, combiner = MPI_COMBINER_NAMED;
-
-    PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
-    return combiner == MPI_COMBINER_NAMED;
-}
-
 /* A predefined type is itself; of any other a duplicate. MPI_DATATYPE_NULL: there is none. */
 static MPI_Datatype keep(MPI_Datatype type)
 {
     MPI_Datatype copy = type;
 
-    if (is_named(type) || PMPI_Type_dup(type, &copy) == MPI_SUCCESS)
+    if (mpiox_contents_is_predefined(type) || PMPI_Type_dup(type, &copy) == MPI_SUCCESS)
         return copy;
     return MPI_DATATYPE_NULL;
 }
 
 static void drop(MPI_Datatype *type)
 {
-    if (*type != MPI_DATATYPE_NULL && !is_named(*type))
+    if (*type != MPI_DATATYPE_NULL && !mpiox_contents_is_predefined(*type))
         PMPI_Type_free(type);
     *type = MPI_DATATYPE_NULL;
 }
