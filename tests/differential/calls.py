@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from mpi4py import MPI
 
-from differential import typetree
+from differential import classic, typetree
 from differential.state import (
     ACCESS,
     HOWS,
@@ -330,12 +330,13 @@ class Rank:
         region[:] = data
         address = region.ctypes.data + memory.origin
         datatype, count, free = self.datatype(op["mem"][rank]), op["count"][rank], None
-        bottom = op["bottom"][rank]
+        bottom, large = op["bottom"][rank], is_large(op, rank)
         if FAMILY == "openmpi" and not self.managed[index] and not len(memory.offsets):
             datatype, count, bottom = MPI.BYTE, 0, False  # OMPIO divides by the size of the type
         buffer: Any = MPI.buffer.fromaddress(address, max(memory.hi, 1))
         if bottom:
-            free = datatype.Create_hindexed([count], [address]).Commit()
+            free = datatype.Create_hindexed([count], [address]) if large else classic.hindexed(count, address, datatype)
+            free.Commit()
             buffer, datatype, count = MPI.BOTTOM, free, 1
         running = Running(
             op=op, rank=rank, file=fh, result={}, region=region, message=[buffer, count, datatype], free=free
@@ -355,32 +356,44 @@ class Rank:
         op, fh, how = running.op, running.file, running.op["how"]
         if FAMILY == "openmpi" and not managed:
             how = BLOCKING.get(how, how)
-        verb = verb_of(op, running.rank).capitalize()
+        verb, large = verb_of(op, running.rank), is_large(op, running.rank)
         at = [op["at"][running.rank]] if "at" in op else []
+
+        def make(name: str, *last: MPI.Status | MPI.Request) -> Any:
+            """Call MPI_File_NAME, or its large-count form; a request comes back."""
+            if large:
+                statuses = [value for value in last if isinstance(value, MPI.Status)]
+                return getattr(fh, name.capitalize())(*at, running.message, *statuses)
+            classic.access(fh, name, at, running.message, last[0] if last else None)
+            return last[0] if last else None
+
         if HOWS[how].split:
             stem = verb + STEMS[how.removesuffix("_split")]
-            getattr(fh, f"{stem}_begin")(*at, running.message)
-            running.end = getattr(fh, f"{stem}_end")
+            make(f"{stem}_begin")
+            running.end = getattr(fh, f"{stem.capitalize()}_end")
             if "req" not in op:
                 running.end(running.message, status)
                 running.end = None
         elif HOWS[how].nonblocking:
-            request = getattr(fh, f"I{verb.lower()}{STEMS[how[1:]]}")(*at, running.message)
+            request = make(f"i{verb}{STEMS[how[1:]]}", MPI.Request())
             if "req" in op:
                 running.request = request
             else:
                 request.Wait(status)
         else:
-            getattr(fh, verb + STEMS[how])(*at, running.message, status)
+            make(verb + STEMS[how], status)
 
     def finish(self, running: Running, status: MPI.Status) -> None:
         """Take the results of a call that is complete."""
         tree = running.op["mem"][running.rank]
+        count, elements = classic.count, classic.elements
+        if is_large(running.op, running.rank):
+            count, elements = MPI.Status.Get_count, MPI.Status.Get_elements
         running.result |= {
             "buffer": running.region.tobytes(),
-            "nbytes": status.Get_count(MPI.BYTE),
-            "elements": status.Get_elements(self.datatype(tree)) if countable(tree) else None,
-            "count": status.Get_count(self.datatype(tree)),
+            "nbytes": count(status, MPI.BYTE),
+            "elements": elements(status, self.datatype(tree)) if countable(tree) else None,
+            "count": count(status, self.datatype(tree)),
             "undefined": MPI.UNDEFINED,
         }
         if running.free is not None:
@@ -468,9 +481,15 @@ class Rank:
             made.Free()
 
 
+def is_large(op: Op, rank: int) -> bool:
+    """Tell whether a rank makes a data-access call in the large-count form."""
+    return bool(op["large"][rank]) if "large" in op else False
+
+
 def countable(tree: typetree.Tree) -> bool:
     """Tell whether MPI_Get_elements can be asked: MPICH 5.0 aborts on mixed and empty types, pairs count as 1 or 2."""
-    if not typetree.model(tree).size or "pair" in typetree.constructors(tree):
+    kinds = {name.removesuffix("_c") for name in typetree.constructors(tree)}
+    if not typetree.model(tree).size or "pair" in kinds:
         return False
     simple = {"named", "contiguous", "vector", "hvector", "indexed", "hindexed"}
-    return FAMILY == "openmpi" or (len(typetree.leaves(tree)) == 1 and typetree.constructors(tree) <= simple)
+    return FAMILY == "openmpi" or (len(typetree.leaves(tree)) == 1 and kinds <= simple)

@@ -48,6 +48,8 @@ def op_features(op: Op, simulation: Simulation) -> set[str]:
             found.add("etype derived")
     elif op["op"] in ACCESS:
         found |= {f"memory {name}" for tree in op["mem"] for name in typetree.constructors(tree)}
+        forms = ["large" if large else "classic" for large in op.get("large", [False])]
+        found |= {f"{form} {op['op']} {op['how']}" for form in forms}
         if any(op["bottom"]):
             found.add("memory MPI_BOTTOM")
         if handle and handle.atomic:

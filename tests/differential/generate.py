@@ -12,6 +12,7 @@ import random
 
 from differential import simulate
 from differential.draw_calls import METHODS, access_op, draw_hints, draw_how
+from differential.draw_forms import draw_forms
 from differential.draw_types import etype_tree, weighted
 from differential.draw_views import STRATEGIES
 from differential.program import ACCESS_FAMILIES, FAMILIES, Program
@@ -164,4 +165,5 @@ def generate(seed: int, only: frozenset[str] | None = None) -> Case:
         for name in ("romio_cb_write", "romio_cb_read"):
             if case["hints"].get(name) == "disable":
                 case["hints"][name] = "automatic"
+    draw_forms(random.Random(f"forms {seed}"), case)
     return case

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from differential import simulate
 from differential.state import BYTE, HOWS, Case, Op
-from differential.typetree import Tree, model
+from differential.typetree import ATOMS, Tree, classic_text, model, plain
 
 Fails = Callable[[list[Case]], list[bool]]
 
@@ -26,7 +26,7 @@ def without_rank(case: Case, rank: int) -> Case:
     small = copy.deepcopy(case)
     small["ranks"] -= 1
     for op in small["ops"]:
-        for name in ("disp", "ftype", "mem", "count", "bottom", "at", "offset", "who", "verb"):
+        for name in ("disp", "ftype", "mem", "count", "bottom", "large", "at", "offset", "who", "verb"):
             if isinstance(op.get(name), list):
                 del op[name][rank]
     return small
@@ -34,22 +34,23 @@ def without_rank(case: Case, rank: int) -> Case:
 
 def simpler_trees(tree: Tree, leaf: Tree | None) -> Iterator[Tree]:
     """Yield simpler trees: children, or the same constructor over simpler ones; ``leaf`` stays at the bottom."""
-    if tree == leaf or tree[0] in ("named", "f90_real", "f90_integer"):
+    if tree[0] in ATOMS or (leaf is not None and classic_text(tree) == classic_text(leaf)):
         return
-    if tree[0] == "struct":
+    kind = plain(tree)
+    if kind == "struct":
         yield from tree[3]
         for i in range(len(tree[1])):
             if len(tree[1]) > 1:
-                yield ["struct", *[[v for j, v in enumerate(part) if j != i] for part in tree[1:4]]]
+                yield [tree[0], *[[v for j, v in enumerate(part) if j != i] for part in tree[1:4]]]
         return
     yield tree[-1]
-    if tree[0] in ("contiguous", "vector", "hvector") and tree[1] > 1:
+    if kind in ("contiguous", "vector", "hvector") and tree[1] > 1:
         yield [tree[0], tree[1] // 2, *tree[2:]]
-    if tree[0] in ("indexed", "hindexed") and len(tree[1]) > 1:
+    if kind in ("indexed", "hindexed") and len(tree[1]) > 1:
         half = len(tree[1]) // 2
         yield [tree[0], tree[1][:half], tree[2][:half], tree[3]]
         yield [tree[0], tree[1][half:], tree[2][half:], tree[3]]
-    if tree[0] in ("indexed_block", "hindexed_block") and len(tree[2]) > 1:
+    if kind in ("indexed_block", "hindexed_block") and len(tree[2]) > 1:
         half = len(tree[2]) // 2
         yield [tree[0], tree[1], tree[2][:half], tree[3]]
         yield [tree[0], tree[1], tree[2][half:], tree[3]]
@@ -84,6 +85,10 @@ def plainer_calls(op: Op) -> Iterator[Op]:
         yield whole | {"how": name.removesuffix("_split") if how.split else name[1:]}
         if "req" in op:
             yield whole
+    if "large" in op:
+        yield {k: v for k, v in op.items() if k != "large"}
+    if (classic := json.loads(classic_text([op]))[0]) != op:
+        yield classic
     if op.get("snap"):
         yield {k: v for k, v in op.items() if k != "snap"}
     if op["op"] == "wait" and op["style"] != "wait":

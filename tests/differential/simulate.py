@@ -42,7 +42,7 @@ from differential.state import (
     same_elements,
     verb_of,
 )
-from differential.typetree import Offsets, distinct, model
+from differential.typetree import Offsets, classic_text, distinct, model
 
 __all__ = ["BYTE", "COLLECTIVE", "INDEPENDENT", "NONBLOCKING", "Case", "Illegal", "Op", "Simulation", "check"]
 
@@ -254,7 +254,7 @@ class Simulation:
         if last is not None and last != (use, rank) and (use, last[0]) != ("ordered", "ordered"):
             raise Illegal("uses of the shared pointer without a barrier")
         if handle.view and len(handle.groups[g]) > 1:
-            trees = {(handle.view["disp"][r], str(handle.view["ftype"][r])) for r in handle.groups[g]}
+            trees = {(handle.view["disp"][r], classic_text(handle.view["ftype"][r])) for r in handle.groups[g]}
             if len(trees) > 1:
                 raise Illegal("shared pointer with different views")
 

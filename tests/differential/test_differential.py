@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -12,6 +13,7 @@ from differential.arms import Setting
 from differential.features import features
 from differential.program import ACCESS_FAMILIES, STYLES
 from differential.state import HOWS
+from support.launch import Launch
 
 #: Seconds after which the bounded tier starts no new launch.
 BUDGET_S = 110.0
@@ -64,6 +66,41 @@ def test_long(extension: str, cases: int) -> None:
     check(run.run(list(range(1, cases + 1)), Setting(arms=("ours", "native")), progress=True), cases)
 
 
+FORMS = """
+    import sys
+    sys.path.append({tests!r})
+    from mpi4py import MPI
+    from differential import draw_types, typetree
+    import random
+    LARGE = hasattr(__import__("differential.classic").classic.SYMBOLS, "MPI_Type_contiguous_c")
+    rng = random.Random(7)
+    for _ in range(300):
+        for tree in typetree.composites(draw_types.memory_tree(rng, 2)):
+            for form in (typetree.plain(tree), typetree.plain(tree) + "_c"):
+                made = []
+                kind = typetree.build(["dup" if form == "dup_c" else form, *tree[1:]], made)
+                counts = kind.Get_envelope()[2]
+                print(form, "large" if counts else "classic", LARGE)
+                for other in reversed(made):
+                    other.Free()
+"""
+
+
+@pytest.mark.mpi
+def test_both_forms_reach_the_mpi_library(
+    family: str, mpi_python: Callable[..., Launch], script: Callable[[str], pathlib.Path]
+) -> None:
+    """MPI says of every type by which form of the constructor it was made."""
+    tests = str(pathlib.Path(__file__).resolve().parents[1])
+    found = set(mpi_python([script(FORMS.format(tests=tests))], 1).stdout.splitlines())
+    names = {line.split()[0] for line in found}
+    assert len(names) >= 20, names
+    for line in found:
+        name, form, large = line.split()
+        assert form == ("large" if name.endswith("_c") and name != "dup_c" and large == "True" else "classic"), found
+    assert any(line.endswith("True") for line in found) == (family == "mpich")
+
+
 def test_the_same_seed_gives_the_same_case() -> None:
     """Seeds are enough to reproduce a failure, on any machine."""
     for seed in range(40):
@@ -88,10 +125,9 @@ def test_cases_are_legal_and_cover_everything() -> None:
         assert simulate.check(case) is None, seed
         found |= features(case)
     kinds = "contiguous vector hvector indexed hindexed indexed_block hindexed_block struct subarray darray resized dup"
-    wanted = {f"{side} {kind}" for side in ("file", "memory") for kind in kinds.split()} | {
-        "memory pair",
-        "memory f90_real",
-    }
+    forms = [*kinds.split(), *(f"{kind}_c" for kind in kinds.split() if kind != "dup")]
+    wanted = {f"{side} {form}" for side in ("file", "memory") for form in forms} | {"memory pair", "memory f90_real"}
+    wanted |= {f"{form} {op} {how}" for form in ("classic", "large") for op in ("read", "write") for how in HOWS}
     wanted |= {f"call {op} {how}" for op in ("read", "write") for how in HOWS}
     wanted |= {f"wait {style}" for style in STYLES} | {"several under way", "idle ranks"}
     wanted |= {f"atomic {family}" for family in ("collective", "independent", "nonblocking", "icollective")}

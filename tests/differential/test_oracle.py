@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import random
 from typing import Any
 
 import pytest
 
-from differential import simulate
+from differential import shrink, simulate
 from differential.compare import Comparison
+from differential.draw_forms import formed
+from differential.draw_types import memory_tree
 from differential.simulate import Simulation
 from differential.state import ACCESS, BYTE, Case, Op
+from differential.typetree import classic_text, constructors, leaves, model
 
 
 def case_of(ops: list[Op], *, ranks: int = 2, **more: Any) -> Case:
@@ -167,3 +172,30 @@ def test_a_wrong_read_is_found(name: str) -> None:
     right = results[1][3][name]
     results[1][3][name] = right[:-70] + b"\0" + right[-69:] if name == "buffer" else right + 1
     assert Comparison(case, results, strict=True).run(files)
+
+
+def test_forms_change_nothing_else() -> None:
+    """A type in large-count form describes the same; of a case, only the names of constructors and ``large`` differ."""
+    rng = random.Random(3)
+    for _ in range(200):
+        tree = memory_tree(rng, 3)
+        drawn = formed(rng, tree)
+        assert json.loads(classic_text(drawn)) == tree
+        assert model(drawn) is model(tree)
+        assert leaves(drawn) == leaves(tree)
+        assert {name.removesuffix("_c") for name in constructors(drawn)} == constructors(tree)
+
+
+def test_shrinking_tries_the_classic_form() -> None:
+    """A failure that does not need large-count calls is shown without them, one that does keeps them."""
+    op = access("write", "at", [8, 8], [0, 8], large=[True, False]) | {"mem": [["contiguous_c", 8, BYTE], BYTE]}
+    case = case_of([op | {"count": [1, 8]}])
+
+    def needs_call(cases: list[Case]) -> list[bool]:
+        return ["large" in c["ops"][0] and c["ops"][0]["large"][0] if c["ops"] else False for c in cases]
+
+    kept = shrink.shrink(case, needs_call)["ops"][0]
+    assert kept["large"][0]
+    assert "_c" not in json.dumps(kept["mem"])
+    anything = shrink.shrink(case, lambda cases: [bool(c["ops"]) for c in cases])
+    assert "large" not in anything["ops"][0]

@@ -1,7 +1,8 @@
 """Datatype trees: a JSON form, a byte-exact NumPy model of their type maps, and their MPI counterparts.
 
-A tree is a list whose first entry names the constructor; children are trees. The model lists every data byte's
-displacement in type-map order, which is slow and obviously right: it shares no idea with the library's descriptions.
+A tree is a list whose first entry names the constructor; children are trees. A name that ends in ``_c`` stands for the
+large-count form of the constructor, which describes the same. The model lists every data byte's displacement in
+type-map order, which is slow and obviously right: it shares no idea with the library's descriptions.
 Bounds follow the rules of the MPI standard. Where MPI libraries differ (padding of misaligned types, bounds of structs
 that mix resized and plain members, empty types), the model says "ambiguous" and the generator wraps an explicit resize
 around it, so that one tree means the same everywhere.
@@ -41,6 +42,8 @@ NAMED: dict[str, tuple[tuple[int, ...], tuple[int, ...], int, int]] = {
 }
 PLAIN = tuple(name for name, parts in NAMED.items() if len(parts[0]) == 1)
 PAIRS = tuple(name for name, parts in NAMED.items() if len(parts[0]) > 1)
+#: Trees without children: handles that MPI has already.
+ATOMS = ("named", "f90_real", "f90_integer")
 BLOCK, CYCLIC, NONE, DEFAULT = "block", "cyclic", "none", -49767  # the last stands for MPI_DISTRIBUTE_DFLT_DARG
 
 
@@ -196,9 +199,26 @@ def _darray(tree: Tree) -> Model:
     return _grid(child, list(sizes), chosen, order)
 
 
+def plain(tree: Tree) -> str:
+    """Return the name of a tree's constructor without its form."""
+    return str(tree[0]).removesuffix("_c")
+
+
+def children_of(tree: Tree) -> list[Tree]:
+    """Return the trees that a tree is made of."""
+    if tree[0] in ATOMS:
+        return []
+    return list(tree[3]) if plain(tree) == "struct" else [tree[-1]]
+
+
+def classic_text(tree: Tree) -> str:
+    """Return a tree as JSON with every constructor in its classic form."""
+    return json.dumps(tree).replace('_c"', '"')
+
+
 def model(tree: Tree) -> Model:
     """Return the model of a tree (cached by content)."""
-    return _model_of(json.dumps(tree))
+    return _model_of(classic_text(tree))
 
 
 @functools.lru_cache(maxsize=4000)
@@ -255,32 +275,31 @@ def _model_of(text: str) -> Model:
 
 
 def constructors(tree: Tree) -> set[str]:
-    """Return the names of all constructors in a tree."""
-    kind = tree[0]
-    if kind in ("named", "f90_real", "f90_integer"):
-        return {"pair" if kind == "named" and tree[1] in PAIRS else kind}
-    children = tree[3] if kind == "struct" else [tree[-1]]
-    return {kind}.union(*(constructors(child) for child in children))
+    """Return the names of all constructors in a tree, with their forms."""
+    if tree[0] in ATOMS:
+        return {"pair" if tree[0] == "named" and tree[1] in PAIRS else tree[0]}
+    return {str(tree[0])}.union(*(constructors(child) for child in children_of(tree)))
 
 
 def leaves(tree: Tree) -> set[str]:
     """Return the predefined types in a tree, as text."""
-    if tree[0] in ("named", "f90_real", "f90_integer"):
+    if tree[0] in ATOMS:
         return {json.dumps(tree)}
-    return set().union(*(leaves(child) for child in (tree[3] if tree[0] == "struct" else [tree[-1]])))
+    return set().union(*(leaves(child) for child in children_of(tree)))
 
 
 def composites(tree: Tree) -> list[Tree]:
     """Return the tree and all trees in it that are no predefined types, in the order in which build() makes them."""
-    if tree[0] in ("named", "f90_real", "f90_integer"):
+    if tree[0] in ATOMS:
         return []
-    children = tree[3] if tree[0] == "struct" else [tree[-1]]
-    return [part for child in children for part in composites(child)] + [tree]
+    return [part for child in children_of(tree) for part in composites(child)] + [tree]
 
 
 def build(tree: Tree, made: list[MPI.Datatype]) -> MPI.Datatype:
     """Make the MPI datatype of a tree; everything to be freed is appended to ``made``. The result is not committed."""
     from mpi4py import MPI
+
+    from differential import classic
 
     kind = tree[0]
     if kind == "named":
@@ -290,38 +309,47 @@ def build(tree: Tree, made: list[MPI.Datatype]) -> MPI.Datatype:
         return MPI.Datatype.Create_f90_real(tree[1], tree[2])
     if kind == "f90_integer":
         return MPI.Datatype.Create_f90_integer(tree[1])
-    if kind == "struct":
-        result = MPI.Datatype.Create_struct(tree[1], tree[2], [build(child, made) for child in tree[3]])
+    children = [build(child, made) for child in children_of(tree)]
+    if kind == "dup":
+        result = children[0].Dup()
+    elif kind == plain(tree):
+        result = classic.datatype(kind, tree[1 : 3 if kind == "struct" else -1], children)
     else:
-        child = build(tree[-1], made)
-        order = {"C": MPI.ORDER_C, "F": MPI.ORDER_F}
-        if kind == "dup":
-            result = child.Dup()
-        elif kind == "contiguous":
-            result = child.Create_contiguous(tree[1])
-        elif kind == "vector":
-            result = child.Create_vector(*tree[1:4])
-        elif kind == "hvector":
-            result = child.Create_hvector(*tree[1:4])
-        elif kind == "indexed":
-            result = child.Create_indexed(tree[1], tree[2])
-        elif kind == "hindexed":
-            result = child.Create_hindexed(tree[1], tree[2])
-        elif kind == "indexed_block":
-            result = child.Create_indexed_block(tree[1], tree[2])
-        elif kind == "hindexed_block":
-            result = child.Create_hindexed_block(tree[1], tree[2])
-        elif kind == "subarray":
-            result = child.Create_subarray(tree[1], tree[2], tree[3], order[tree[4]])
-        elif kind == "darray":
-            ways = {BLOCK: MPI.DISTRIBUTE_BLOCK, CYCLIC: MPI.DISTRIBUTE_CYCLIC, NONE: MPI.DISTRIBUTE_NONE}
-            arguments = [MPI.DISTRIBUTE_DFLT_DARG if a == DEFAULT else a for a in tree[5]]
-            result = child.Create_darray(
-                tree[1], tree[2], tree[3], [ways[w] for w in tree[4]], arguments, tree[6], order[tree[7]]
-            )
-        elif kind == "resized":
-            result = child.Create_resized(tree[1], tree[2])
-        else:
-            raise ValueError(f"unknown constructor {kind!r}")
+        result = _build_large(tree, children)
     made.append(result)
     return result
+
+
+def _build_large(tree: Tree, children: list[MPI.Datatype]) -> MPI.Datatype:
+    """Make the MPI datatype of a tree over its children by mpi4py: in large-count form where there is one."""
+    from mpi4py import MPI
+
+    kind, child = plain(tree), children[0] if children else MPI.DATATYPE_NULL
+    order = {"C": MPI.ORDER_C, "F": MPI.ORDER_F}
+    if kind == "struct":
+        return MPI.Datatype.Create_struct(tree[1], tree[2], children)
+    if kind == "contiguous":
+        return child.Create_contiguous(tree[1])
+    if kind == "vector":
+        return child.Create_vector(*tree[1:4])
+    if kind == "hvector":
+        return child.Create_hvector(*tree[1:4])
+    if kind == "indexed":
+        return child.Create_indexed(tree[1], tree[2])
+    if kind == "hindexed":
+        return child.Create_hindexed(tree[1], tree[2])
+    if kind == "indexed_block":
+        return child.Create_indexed_block(tree[1], tree[2])
+    if kind == "hindexed_block":
+        return child.Create_hindexed_block(tree[1], tree[2])
+    if kind == "subarray":
+        return child.Create_subarray(tree[1], tree[2], tree[3], order[tree[4]])
+    if kind == "darray":
+        ways = {BLOCK: MPI.DISTRIBUTE_BLOCK, CYCLIC: MPI.DISTRIBUTE_CYCLIC, NONE: MPI.DISTRIBUTE_NONE}
+        arguments = [MPI.DISTRIBUTE_DFLT_DARG if a == DEFAULT else a for a in tree[5]]
+        return child.Create_darray(
+            tree[1], tree[2], tree[3], [ways[w] for w in tree[4]], arguments, tree[6], order[tree[7]]
+        )
+    if kind == "resized":
+        return child.Create_resized(tree[1], tree[2])
+    raise ValueError(f"unknown constructor {kind!r}")

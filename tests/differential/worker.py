@@ -197,8 +197,13 @@ def run_cases(out: IO[str], own: IO[bytes]) -> None:
 
 
 def main() -> None:
-    """Run the job."""
+    """Run the job.
+
+    As in most programs, errors that belong to no file end it: also those of calls that the library makes for itself.
+    """
     faulthandler.enable()
+    for comm in (MPI.COMM_WORLD, MPI.COMM_SELF):
+        comm.Set_errhandler(MPI.ERRORS_ARE_FATAL)  # mpi4py has them returned
     out = JOB["out"] if WORLD.rank == 0 else os.devnull
     with open(out, "a", encoding="utf-8", buffering=1) as lines, open(f"{JOB['out']}.{WORLD.rank}", "wb") as own:
         run_cases(lines, own)
