@@ -150,7 +150,7 @@ void mpiox_agree_post(mpiox_call *call) {
         post->first = INT64_MAX;
         post->last = INT64_MIN;
         mpiox_error_set(&post->error, MPIOX_E_ARG, EFBIG, request->position, request->length,
-                        "access beyond 2^62 bytes");
+                        "access outside of bytes 0 to 2^62");
         post->error.rank = x->team->rank;
         post->length = 0;
     }

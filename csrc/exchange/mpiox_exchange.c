@@ -222,8 +222,7 @@ int mpiox_exchange_open(MPI_Comm comm, const mpiox_exchange_offer *offer, const 
     return MPIOX_OK;
 }
 
-/* Every rank gets the error of the lowest rank that has one. */
-static int agree_error(mpiox_exchange *x, mpiox_error *error) {
+int mpiox_exchange_agree_error(mpiox_exchange *x, mpiox_error *error) {
     error->rank = x->team->rank;
     const int lowest = mpiox_agree_lowest(x, error->code != MPIOX_OK ? x->team->rank : x->team->size);
     if (lowest >= 0 && lowest < x->team->size)
@@ -234,7 +233,7 @@ static int agree_error(mpiox_exchange *x, mpiox_error *error) {
 int mpiox_exchange_sync(mpiox_exchange *x, mpiox_error *error) {
     *error = (mpiox_error) {.code = MPIOX_OK};
     mpiox_storage_sync(x->storage, error);
-    return agree_error(x, error);
+    return mpiox_exchange_agree_error(x, error);
 }
 
 int mpiox_exchange_preallocate(mpiox_exchange *x, int64_t bytes, mpiox_error *error) {
@@ -245,7 +244,7 @@ int mpiox_exchange_preallocate(mpiox_exchange *x, int64_t bytes, mpiox_error *er
         mpiox_error_set(error, MPIOX_E_ARG, EINVAL, -1, bytes, "preallocate (sizes negative or different)");
     else if (x->team->rank == 0)
         mpiox_storage_reserve(x->storage, bytes, error);
-    return agree_error(x, error);
+    return mpiox_exchange_agree_error(x, error);
 }
 
 int mpiox_exchange_close(mpiox_exchange *x, mpiox_error *error) {
@@ -257,7 +256,7 @@ int mpiox_exchange_close(mpiox_exchange *x, mpiox_error *error) {
     x->storage = NULL;
     /* A local file system has nothing to report at close; with several nodes nobody may still use the shared pointer. */
     if (!x->layout.coherent || x->team->n_nodes > 1)
-        agree_error(x, error);
+        mpiox_exchange_agree_error(x, error);
     discard(x);
     return error->code;
 }

@@ -68,6 +68,8 @@ int64_t mpiox_exchange_data_before(const mpiox_exchange *exchange, int64_t byte)
 int mpiox_exchange_shared_add(mpiox_exchange *exchange, int64_t etypes, int64_t *old, mpiox_error *error);
 int mpiox_exchange_shared_set(mpiox_exchange *exchange, int64_t etypes, mpiox_error *error);
 bool mpiox_exchange_all(mpiox_exchange *exchange, bool mine); /* collective: true if every rank says so */
+/* Collective: every rank gets the error of the lowest rank that has one, and its code; 0 when there is none. */
+int mpiox_exchange_agree_error(mpiox_exchange *exchange, mpiox_error *error);
 
 typedef struct mpiox_outcome {
     int64_t bytes;     /* data bytes of this rank that were transferred (less than length at end of file) */

@@ -42,7 +42,7 @@ bool mpiox_independent_range(const mpiox_access *view, int64_t displacement, int
         return false;
     *first = displacement + mpiox_access_offset(view, position);
     *last = displacement + mpiox_access_offset(view, position + length - 1) + 1;
-    return true;
+    return *first >= 0;
 }
 
 bool mpiox_independent_maps(const mpiox_layout *layout) {
@@ -204,7 +204,7 @@ static int move_tiles(const mpiox_independent_file *file, const mpiox_request *r
         const int64_t at = request->position + *done, left = size - at % size;
         int64_t moved = 0, shift;
         if (__builtin_mul_overflow(at / size, file->tile_extent, &shift) || shift > MPIOX_INDEPENDENT_MAX_OFFSET)
-            return mpiox_error_set(error, MPIOX_E_ARG, EFBIG, at, request->length, "access beyond 2^62 bytes");
+            return mpiox_error_set(error, MPIOX_E_ARG, EFBIG, at, request->length, "access outside of bytes 0 to 2^62");
         one.displacement += shift;
         one.tile_extent = 0;
         one.locked = file->atomic;
@@ -275,7 +275,7 @@ int mpiox_independent_access(const mpiox_independent_file *file, const mpiox_req
     *error = (mpiox_error) {.code = MPIOX_OK};
     clock_gettime(CLOCK_MONOTONIC, &begun);
     if (!mpiox_independent_range(file->view, file->displacement, request->position, request->length, &first, &last))
-        return mpiox_error_set(error, MPIOX_E_ARG, EFBIG, request->position, request->length, "access beyond 2^62 bytes");
+        return mpiox_error_set(error, MPIOX_E_ARG, EFBIG, request->position, request->length, "access outside of bytes 0 to 2^62");
     if (file->atomic && mpiox_independent_lock(file, request->write, first, last - first, error) != MPIOX_OK)
         return error->code;
     if (file->atomic)

@@ -89,6 +89,25 @@ static bool examine(MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, 
            mpiox_exchange_takes_view(out->access);
 }
 
+/* Whether a file type has displacements before its origin, which MPI forbids. */
+static bool reaches_back(const mpiox_access *filetype)
+{
+    return filetype != NULL && mpiox_access_size(filetype) > 0 && mpiox_access_true_lb(filetype) < 0;
+}
+
+/* What no view may be, whoever carries out the accesses. Open MPI 4.1 takes negative displacements and fails in the accesses,
+ * and where they are negative on some ranks only, MPICH lets the others wait for ever. The classes are the MPI libraries'. */
+static void judge(const mpiox_file *file, MPI_Offset disp, const new_view *view, mpiox_error *error)
+{
+    const bool current = disp == MPI_DISPLACEMENT_CURRENT && (file->amode & MPI_MODE_SEQUENTIAL);
+
+    memset(error, 0, sizeof *error);
+    if (disp < 0 && !current)
+        mpiox_file_problem(error, MPI_ERR_ARG, "negative displacement of a view");
+    else if (reaches_back(view->access))
+        mpiox_file_problem(error, MPI_ERR_IO, "negative displacement in a file type");
+}
+
 /* The new view is in force on this rank. */
 static void adopt(mpiox_file *file, new_view *view, MPI_Offset disp, bool native)
 {
@@ -104,17 +123,23 @@ static void adopt(mpiox_file *file, new_view *view, MPI_Offset disp, bool native
     mpiox_file_pointer_reset(file);
 }
 
+/* The old view stays in force after all, on every rank. */
+static void put_back(mpiox_file *file, new_view *view, bool was_ours)
+{
+    mpiox_access_free(view->access);
+    drop(&view->etype);
+    drop(&view->filetype);
+    mpiox_exchange_keep_view(file->exchange);
+    file->all_ours = was_ours;
+}
+
 /* The MPI library has refused the view on some rank: the old one stays in force on all, here and there. Returns the error
  * of a rank where it would have been taken. */
 static int keep_old(mpiox_file *file, new_view *view, bool was_ours, int result)
 {
     mpiox_error error;
 
-    mpiox_access_free(view->access);
-    drop(&view->etype);
-    drop(&view->filetype);
-    mpiox_exchange_keep_view(file->exchange);
-    file->all_ours = was_ours;
+    put_back(file, view, was_ours);
     file->view_told = false;
     if (!was_ours && file->native_view)
         mpiox_file_view_tell(file);
@@ -130,6 +155,7 @@ int mpiox_file_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Da
 {
     mpiox_file *file = mpiox_file_find(fh);
     new_view view;
+    mpiox_error error;
     int result = MPI_SUCCESS;
 
     if (file == NULL)
@@ -141,8 +167,13 @@ int mpiox_file_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Da
     const bool native = datarep != NULL && strcasecmp(datarep, "native") == 0, was_ours = file->all_ours;
     const bool good = examine(disp, etype, filetype, native, &view);
 
-    file->all_ours = mpiox_exchange_agree_view(file->exchange, good);
+    judge(file, disp, &view, &error);
+    file->all_ours = mpiox_exchange_agree_view(file->exchange, good && error.code == MPIOX_OK);
     if (!file->all_ours) {
+        if (mpiox_exchange_agree_error(file->exchange, &error) != MPIOX_OK) {
+            put_back(file, &view, was_ours);
+            return mpiox_file_error_raise(fh, file->path, &error);
+        }
         result = PMPI_File_set_view(fh, disp, etype, filetype, datarep, info);
         if (!mpiox_exchange_all(file->exchange, result == MPI_SUCCESS))
             return keep_old(file, &view, was_ours, result);

@@ -27,6 +27,7 @@ CLASSES = {
     "whence": {"ARG"},
     "size": {"ARG"},
     "view": {"ARG"},
+    "filetype": {"IO"},
     "datarep": {"UNSUPPORTED_DATAREP"},
     "rdonly": {"READ_ONLY"},
     "wronly": {"ACCESS"},
@@ -73,6 +74,7 @@ MENDED = {
     "rdonly ordered",
     "rdonly split",
     "rdonly pointer collective",
+    "view",
     "wronly collective",
     "wronly pointer collective",
 }
@@ -114,7 +116,7 @@ def run(tmp_path: pathlib.Path, ranks: int, *words: str, preload: bool, prefix: 
 def test_native(family: str, tmp_path: pathlib.Path) -> None:
     """The control of the program."""
     launch = run(tmp_path, 3, preload=False)
-    assert len(LINE.findall(launch.stdout)) >= 3 * 35, launch.describe()
+    assert len(LINE.findall(launch.stdout)) >= 3 * 37, launch.describe()
     assert not problems(launch.stdout, 3, DEVIATIONS[family], family), launch.describe()
     assert not failed_checks(launch.stdout, 11) and launch.stdout.rstrip().endswith("end"), launch.describe()
 
@@ -122,9 +124,25 @@ def test_native(family: str, tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("ranks", [1, 3, 4])
 def test_preloaded(extension: str, family: str, tmp_path: pathlib.Path, ranks: int) -> None:
     launch = run(tmp_path, ranks, preload=True)
-    assert len(LINE.findall(launch.stdout)) >= ranks * 35, launch.describe()
+    assert len(LINE.findall(launch.stdout)) >= ranks * 37, launch.describe()
     assert not problems(launch.stdout, ranks, DEVIATIONS[family] - MENDED, family), launch.describe()
     assert not failed_checks(launch.stdout, 11) and launch.stdout.rstrip().endswith("end"), launch.describe()
+
+
+@pytest.mark.parametrize(("ranks", "per_node"), [(1, 1), (3, 3), (4, 2), (3, 1)])
+def test_wrong_on_one_rank_only(extension: str, family: str, tmp_path: pathlib.Path, ranks: int, per_node: int) -> None:
+    """Negative displacements and offsets of the last rank: every rank is told the same, and the view stays.
+
+    Not tried with the MPI libraries alone: ROMIO's other ranks wait for ever, OMPIO takes the view and ends the job in
+    the first access. Nor are nonblocking collectives between nodes, which are theirs.
+    """
+    path, env = tmp_path / "file", {"MPIOX_RANKS_PER_NODE": str(per_node)}
+    mode = "alone" if per_node == ranks else "alone-blocking"
+    launch = mpi_run([mpi_program("handlers"), path, mode], ranks, preload=True, env=env, timeout_s=20, check=False)
+    assert not launch.timed_out, launch.describe()
+    assert len(LINE.findall(launch.stdout)) == ranks * (9 if per_node == ranks else 7), launch.describe()
+    assert not problems(launch.stdout, ranks, set(), family), launch.describe()
+    assert not failed_checks(launch.stdout, 3) and launch.stdout.rstrip().endswith("end"), launch.describe()
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])

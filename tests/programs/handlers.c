@@ -3,6 +3,8 @@
  *
  * usage: handlers FILE                     every wrong call in turn; FILE names the files to be made
  *        handlers FILE denied              opens FILE, which may not be opened for writing
+ *        handlers FILE alone               calls that are wrong on the last rank only
+ *        handlers FILE alone-blocking      the same without nonblocking collectives
  *        handlers FILE late                nonblocking calls whose errors may come as late as MPI_Wait
  *        handlers FILE die KIND HOW        the handler KIND (fatal, abort, null) ends the job in the call HOW
  *
@@ -97,11 +99,26 @@ static int complete(int code, MPI_Request *request)
     return code == MPI_SUCCESS ? MPI_Wait(request, MPI_STATUS_IGNORE) : code;
 }
 
+/* Ints at -8, then every 64 bytes: no file type of MPI. */
+static MPI_Datatype backward(void)
+{
+    const int length = 1;
+    const MPI_Aint at = -8;
+    MPI_Datatype block, made;
+
+    MPI_Type_create_hindexed(1, &length, &at, MPI_INT, &block);
+    MPI_Type_create_resized(block, -8, 64, &made);
+    MPI_Type_commit(&made);
+    MPI_Type_free(&block);
+    return made;
+}
+
 /* ---- wrong arguments ---------------------------------------------------------------------------------------------- */
 
 static void wrong_arguments(MPI_File file)
 {
     MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Datatype before_start = backward();
     MPI_Status status;
 
     CALL("count collective", file, MPI_File_write_at_all(file, 0, data, -1, MPI_BYTE, &status));
@@ -122,7 +139,68 @@ static void wrong_arguments(MPI_File file)
     CALL("size", file, MPI_File_set_size(file, -1));
     CALL("view", file, MPI_File_set_view(file, -5, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
     MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL); /* where the wrong one was taken */
+    CALL("filetype", file, MPI_File_set_view(file, 0, MPI_INT, before_start, "native", MPI_INFO_NULL));
+    CALL("filetype at 8", file, MPI_File_set_view(file, 8, MPI_INT, before_start, "native", MPI_INFO_NULL));
+    MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL);
     CALL("datarep", file, MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "no such thing", MPI_INFO_NULL));
+    MPI_Type_free(&before_start);
+}
+
+/* ---- wrong on one rank only ---------------------------------------------------------------------------------------- */
+
+static int split(MPI_File file, MPI_Offset at, int write)
+{
+    int code = write ? MPI_File_write_at_all_begin(file, at, data, BYTES, MPI_BYTE)
+                     : MPI_File_read_at_all_begin(file, at, data, BYTES, MPI_BYTE);
+
+    if (code != MPI_SUCCESS || seen.calls > 0) /* after a user's handler MPICH's functions return MPI_SUCCESS */
+        return code;
+    return write ? MPI_File_write_at_all_end(file, data, MPI_STATUS_IGNORE)
+                 : MPI_File_read_at_all_end(file, data, MPI_STATUS_IGNORE);
+}
+
+/* The displacement of the view, or a lie when it is no view of ours. */
+static MPI_Offset displacement(MPI_File file)
+{
+    MPI_Offset disp = -1;
+    MPI_Datatype etype, filetype;
+    char rep[MPI_MAX_DATAREP_STRING];
+
+    MPI_File_get_view(file, &disp, &etype, &filetype, rep);
+    return etype == MPI_BYTE && filetype == MPI_BYTE && strcmp(rep, "native") == 0 ? disp : -1;
+}
+
+static void alone(MPI_Errhandler errhandler, int nonblocking)
+{
+    const int last = rank == ranks - 1;
+    const MPI_Offset start = 128, mine = (MPI_Offset)rank * BYTES, at = last ? -1 : mine;
+    MPI_File file = open_with(path, MPI_MODE_RDWR | MPI_MODE_CREATE, errhandler);
+    MPI_Datatype type = backward();
+    MPI_Request request = MPI_REQUEST_NULL;
+    unsigned char back[BYTES];
+
+    MPI_File_set_view(file, start, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL);
+    CALL("view alone", file, MPI_File_set_view(file, last ? -5 : 4, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+    CALL("view current alone", file,
+         MPI_File_set_view(file, last ? MPI_DISPLACEMENT_CURRENT : 4, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+    CALL("filetype alone", file, MPI_File_set_view(file, 4, MPI_INT, last ? type : MPI_INT, "native", MPI_INFO_NULL));
+    check("alone: the view has stayed", displacement(file) == start);
+    CALL("offset write", file, MPI_File_write_at_all(file, at, data, BYTES, MPI_BYTE, MPI_STATUS_IGNORE));
+    CALL("offset read", file, MPI_File_read_at_all(file, at, data, BYTES, MPI_BYTE, MPI_STATUS_IGNORE));
+    CALL("offset write split", file, split(file, at, 1));
+    CALL("offset read split", file, split(file, at, 0));
+    fill_from(data, mine, BYTES, 1);
+    before();
+    check("alone: the file works on",
+          MPI_File_write_at_all(file, mine, data, BYTES, MPI_BYTE, MPI_STATUS_IGNORE) == MPI_SUCCESS && !seen.calls);
+    MPI_File_read_at_all(file, mine, back, BYTES, MPI_BYTE, MPI_STATUS_IGNORE);
+    check("alone: and holds what was written", memcmp(back, data, BYTES) == 0);
+    if (nonblocking) {
+        CALL("offset iwrite", file, complete(MPI_File_iwrite_at_all(file, at, data, BYTES, MPI_BYTE, &request), &request));
+        CALL("offset iread", file, complete(MPI_File_iread_at_all(file, at, data, BYTES, MPI_BYTE, &request), &request));
+    }
+    MPI_Type_free(&type);
+    MPI_File_close(&file);
 }
 
 /* ---- the access mode forbids it ------------------------------------------------------------------------------------ */
@@ -329,6 +407,8 @@ int main(int argc, char **argv)
     MPI_File_create_errhandler(handler, &mine);
     if (argc == 3 && strcmp(argv[2], "late") == 0) {
         late(mine);
+    } else if (argc == 3 && strncmp(argv[2], "alone", 5) == 0) {
+        alone(mine, argv[2][5] == '\0');
     } else if (argc == 3) {
         MPI_File_set_errhandler(MPI_FILE_NULL, mine);
         opening("denied", path, MPI_MODE_RDWR);
