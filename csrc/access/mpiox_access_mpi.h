@@ -15,7 +15,7 @@
  * MPIOX_E_MPI when an MPI call fails. */
 int mpiox_access_from_datatype(MPI_Datatype datatype, mpiox_access **out);
 
-/* Release the attribute key; called from the MPI_Finalize wrapper before PMPI_Finalize. */
+/* Release the attribute key; while MPI_Finalize runs. A later need makes another one. */
 void mpiox_access_mpi_finalize(void);
 
 #endif

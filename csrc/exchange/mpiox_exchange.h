@@ -99,7 +99,7 @@ const mpiox_stats *mpiox_exchange_stats(mpiox_exchange *exchange); /* local; thi
 int mpiox_exchange_aggregators(const mpiox_exchange *exchange);          /* local; number in force */
 int64_t mpiox_exchange_window_bytes(const mpiox_exchange *exchange);     /* local; size of one collective buffer */
 
-/* Drop cached teams and shared memory; from the MPI_Finalize wrapper, before PMPI_Finalize. */
+/* Drop cached teams and shared memory, while MPI_Finalize runs; what open files use is dropped when they are closed. */
 void mpiox_exchange_finalize(void);
 
 #endif

@@ -9,6 +9,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static mpiox_team *teams; /* every team of this process */
 static uint32_t made;     /* teams made by this process, for ids */
+static bool ending;       /* MPI_Finalize has begun: no team is kept for later */
 
 static bool same_group(MPI_Comm comm, const mpiox_team *team, int ranks_per_node) {
     int result = MPI_UNEQUAL;
@@ -274,22 +275,45 @@ int mpiox_team_join(MPI_Comm comm, uint64_t id, bool fresh, int ranks_per_node, 
     return *out ? MPIOX_OK : make(comm, id, ranks_per_node, out);
 }
 
-void mpiox_team_release(mpiox_team *team) {
-    if (!team)
-        return;
-    pthread_mutex_lock(&lock);
-    team->in_use = false;
-    pthread_mutex_unlock(&lock);
+/* Take the teams that nobody uses out of the list, in its order. */
+static mpiox_team *take_idle(void) {
+    mpiox_team *idle = NULL, **end = &idle;
+    for (mpiox_team **link = &teams; *link;) {
+        mpiox_team *team = *link;
+        if (team->in_use) {
+            link = &team->next;
+            continue;
+        }
+        *link = team->next;
+        team->next = NULL;
+        *end = team;
+        end = &team->next;
+    }
+    return idle;
 }
 
-void mpiox_team_finalize(void) {
-    pthread_mutex_lock(&lock);
-    mpiox_team *list = teams;
-    teams = NULL;
-    pthread_mutex_unlock(&lock);
+static void destroy_all(mpiox_team *list) {
     while (list) {
         mpiox_team *next = list->next;
         destroy(list);
         list = next;
     }
+}
+
+void mpiox_team_release(mpiox_team *team) {
+    if (!team)
+        return;
+    pthread_mutex_lock(&lock);
+    team->in_use = false;
+    mpiox_team *idle = ending ? take_idle() : NULL;
+    pthread_mutex_unlock(&lock);
+    destroy_all(idle);
+}
+
+void mpiox_team_finalize(void) {
+    pthread_mutex_lock(&lock);
+    ending = true;
+    mpiox_team *idle = take_idle();
+    pthread_mutex_unlock(&lock);
+    destroy_all(idle);
 }

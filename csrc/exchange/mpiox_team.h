@@ -56,7 +56,7 @@ void mpiox_team_release(mpiox_team *team);
  * zero-filled one takes its place, so that no byte of an old layout is read as something else. All ranks of the node get
  * the same answer. */
 int mpiox_team_segment(mpiox_team *team, int64_t bytes, uint64_t layout, mpiox_error *error);
-/* Free every team that is not in use. Before PMPI_Finalize. */
+/* Free every team that is not in use, and each of the others when it is released. While MPI_Finalize runs. */
 void mpiox_team_finalize(void);
 
 #endif

@@ -18,6 +18,41 @@
 #define ALIAS(name, target) \
     extern __typeof__(target) name __attribute__((alias(#target), visibility("default")))
 
+int mpiox_wrap_Init(void);
+void mpi_init_(MPI_Fint *ierror);
+EXPORT void mpi_init_(MPI_Fint *ierror)
+{
+    int result;
+
+    result = mpiox_wrap_Init();
+    mpiox_fortran_result(ierror, result);
+}
+ALIAS(mpi_init, mpi_init_);
+ALIAS(mpi_init__, mpi_init_);
+ALIAS(MPI_INIT, mpi_init_);
+ALIAS(MPI_Init_f, mpi_init_);
+ALIAS(MPI_Init_f08, mpi_init_);
+ALIAS(ompi_init_f, mpi_init_);
+
+int mpiox_wrap_Init_thread(int required, int *provided);
+void mpi_init_thread_(MPI_Fint *required, MPI_Fint *provided, MPI_Fint *ierror);
+EXPORT void mpi_init_thread_(MPI_Fint *required, MPI_Fint *provided, MPI_Fint *ierror)
+{
+    int result;
+    int c_provided = 0;
+
+    result = mpiox_wrap_Init_thread((int)*required, &c_provided);
+    if (result == MPI_SUCCESS)
+        *provided = (MPI_Fint)c_provided;
+    mpiox_fortran_result(ierror, result);
+}
+ALIAS(mpi_init_thread, mpi_init_thread_);
+ALIAS(mpi_init_thread__, mpi_init_thread_);
+ALIAS(MPI_INIT_THREAD, mpi_init_thread_);
+ALIAS(MPI_Init_thread_f, mpi_init_thread_);
+ALIAS(MPI_Init_thread_f08, mpi_init_thread_);
+ALIAS(ompi_init_thread_f, mpi_init_thread_);
+
 int mpiox_wrap_Finalize(void);
 void mpi_finalize_(MPI_Fint *ierror);
 EXPORT void mpi_finalize_(MPI_Fint *ierror)

@@ -16,7 +16,7 @@
  * else 0. The last one is remembered: most programs move small accesses of one type. */
 int64_t mpiox_datatype_plain_bytes(MPI_Datatype datatype);
 bool mpiox_datatype_is_committed(MPI_Datatype datatype);
-/* Free the communicator; before PMPI_Finalize. */
+/* Free the communicator, while MPI_Finalize runs. A later need makes another one. */
 void mpiox_datatype_finalize(void);
 
 #endif

@@ -14,6 +14,8 @@
 #include "mpiox_file_error.h"
 #include "mpiox_file_path.h"
 #include "mpiox_file_view.h"
+#include "mpiox_finalize.h"
+#include "mpiox_members.h"
 #include "mpiox_nonblocking.h"
 
 /* ---- hints ------------------------------------------------------------------------------------------------------- */
@@ -31,6 +33,7 @@ typedef struct opening {
     mpiox_hints hints;
     mpiox_exchange_offer offer;
     bool is_there;                /* MPI_MODE_EXCL will refuse the file, and must not delete it */
+    bool run_stats;               /* MPI_Finalize shall report on the run */
     int64_t text_bytes;           /* hints to lay over every rank's info object; 0: none */
     char text[TEXT_INLINE_BYTES]; /* when it fits */
 } opening;
@@ -51,6 +54,7 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     if (out->text_bytes > 0 && out->text_bytes <= TEXT_INLINE_BYTES)
         memcpy(out->text, *text, (size_t)out->text_bytes);
     out->is_there = (amode & MPI_MODE_EXCL) && mpiox_file_path_is_posix(filename) && access(path, F_OK) == 0;
+    out->run_stats = mpiox_file_run_wanted();
     if (is_wanted(filename, amode, &out->hints))
         out->offer = mpiox_exchange_offer_team(comm, &out->hints);
 }
@@ -171,8 +175,27 @@ static int explain_open(const char *filename, int amode, int rank, int result)
     return mpiox_file_error_code(path, &error);
 }
 
+/* Some ranks lack the library: the MPI library alone, with the program's own hints, and nothing that the ranks would have
+ * to agree on. The file has an entry so that what happens to it is counted. */
+static int open_among_strangers(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh,
+                                const mpiox_members *members)
+{
+    const int result = PMPI_File_open(comm, filename, amode, info, fh);
+    mpiox_file *file = result == MPI_SUCCESS ? new_file(comm, filename, amode) : NULL;
+
+    if (file == NULL)
+        return result;
+    mpiox_hints_resolve(file->path, info, &file->hints, NULL, NULL);
+    file->handle = *fh;
+    file->stranger = members->stranger;
+    file->reports_alone = members->first && file->hints.stats;
+    mpiox_file_insert(file);
+    return result;
+}
+
 int mpiox_file_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh)
 {
+    mpiox_members members;
     MPI_Info merged = MPI_INFO_NULL;
     mpiox_file *file;
     opening o;
@@ -181,7 +204,13 @@ int mpiox_file_open(MPI_Comm comm, const char *filename, int amode, MPI_Info inf
     if (comm == MPI_COMM_NULL || filename == NULL || fh == NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS ||
         inter)
         return PMPI_File_open(comm, filename, amode, info, fh);
+    mpiox_finalize_prepare();
+    mpiox_members_examine(comm, &members);
+    if (members.stranger != NULL)
+        return open_among_strangers(comm, filename, amode, info, fh, &members);
     agree_on_opening(comm, filename, amode, info, &o, &merged);
+    if (members.whole_world)
+        mpiox_file_run_agreed(o.run_stats);
     /* Open MPI 4.1 deletes the file that MPI_MODE_EXCL has just refused, if it was to be deleted on close. */
     result = PMPI_File_open(comm, filename, o.is_there ? amode & ~MPI_MODE_DELETE_ON_CLOSE : amode,
                             merged != MPI_INFO_NULL ? merged : info, fh);
@@ -269,7 +298,7 @@ int mpiox_file_get_info(MPI_File fh, MPI_Info *info_used)
     mpiox_file *file = mpiox_file_find(fh);
     int result = PMPI_File_get_info(fh, info_used);
 
-    if (file == NULL || result != MPI_SUCCESS || *info_used == MPI_INFO_NULL)
+    if (file == NULL || result != MPI_SUCCESS || *info_used == MPI_INFO_NULL || file->stranger != NULL)
         return result;
     mpiox_hints_to_info(&file->hints, *info_used);
     if (file->exchange != NULL) { /* what the library's own choices came to */

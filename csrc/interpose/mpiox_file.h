@@ -41,6 +41,8 @@ typedef struct mpiox_file {
     char *path;              /* without ROMIO's file-system prefix */
     mpiox_hints hints;
     mpiox_exchange *exchange; /* NULL: every data access is native */
+    const char *stranger; /* why no rank may be asked anything: some lack the library (mpiox_members.h); NULL otherwise */
+    bool reports_alone;   /* then: this rank reports on the file, without the others */
     bool all_ours;       /* every access is carried out here, and the MPI library's view may be out of date; on all ranks */
     bool view_told;      /* the MPI library has the view in force */
     MPI_Datatype etype, filetype; /* of the view in force; ours to free unless predefined */
@@ -87,7 +89,10 @@ int mpiox_file_get_position(MPI_File fh, MPI_Offset *offset);               /* m
 void mpiox_file_stats(mpiox_file *file, mpiox_stats *out); /* this rank's counters so far */
 void mpiox_file_report_close(mpiox_file *file);            /* collective when file->comm is set; adds to the run */
 void mpiox_file_run_stats(mpiox_stats *out);                     /* this process: closed files and open ones */
-void mpiox_file_run_finalize(void); /* collective over MPI_COMM_WORLD when MPIOX_STATS is on */
+/* All ranks of MPI_COMM_WORLD have opened a file together, and rank 0 of it wants (or not) the run's statistics. */
+void mpiox_file_run_agreed(bool wanted);
+bool mpiox_file_run_wanted(void);   /* local: MPIOX_STATS asks for the run's statistics */
+void mpiox_file_run_finalize(void); /* collective over MPI_COMM_WORLD where mpiox_file_run_agreed(true) was called */
 /* Visit every open file under the table's lock. */
 void mpiox_file_each(void (*visit)(mpiox_file *file, void *context), void *context);
 

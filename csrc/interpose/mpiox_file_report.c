@@ -2,7 +2,9 @@
  * mpiox_file_report.c - statistics of a file at its close and of the run at MPI_Finalize.
  *
  * A file whose hints ask for it is summed over its ranks (PMPI_Reduce on a duplicate of its communicator) and printed
- * by its rank 0; the run's totals are summed over MPI_COMM_WORLD. Text goes to stderr, or, with MPIOX_STATS_FILE, one
+ * by its rank 0. The run's totals are summed over MPI_COMM_WORLD if all its ranks have opened a file together: then it is
+ * known that all have the library, and rank 0 of that file has told the others whether MPIOX_STATS is set. It may be set
+ * on some ranks only. Otherwise each process sums up the files that it has reported on. Text goes to stderr, or, with MPIOX_STATS_FILE, one
  * JSON line per file and one for the run are appended to that file in one write each. A file's report says which hints
  * were in force and who had set them.
  */
@@ -26,6 +28,9 @@ typedef struct hint_texts { /* the hints of one file that are not defaults */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static mpiox_stats run; /* files closed so far, this process */
+static mpiox_stats reported; /* all ranks of the files on which this process has reported */
+static int reported_ranks;   /* most ranks of any of them; 0: there is none */
+static bool agreed, wanted;
 
 void mpiox_file_stats(mpiox_file *file, mpiox_stats *out)
 {
@@ -38,7 +43,9 @@ void mpiox_file_stats(mpiox_file *file, mpiox_stats *out)
     out->views_set = file->views_set;
     if (file->exchange == NULL && out->reason[0] == '\0')
         snprintf(out->reason, sizeof out->reason, "%s",
-                 file->hints.enabled ? "left to the MPI library" : "mpiox_enable=false");
+                 file->stranger != NULL ? file->stranger
+                 : file->hints.enabled  ? "left to the MPI library"
+                                        : "mpiox_enable=false");
 }
 
 static void add_open_file(mpiox_file *file, void *context)
@@ -136,34 +143,65 @@ static void print(const mpiox_stats *stats, const mpiox_stats_subject *about)
     free(text);
 }
 
+static void add_reported(const mpiox_stats *stats, int ranks)
+{
+    pthread_mutex_lock(&lock);
+    mpiox_stats_add(&reported, stats);
+    reported_ranks = ranks > reported_ranks ? ranks : reported_ranks;
+    pthread_mutex_unlock(&lock);
+}
+
 void mpiox_file_report_close(mpiox_file *file)
 {
     mpiox_stats stats;
     hint_texts texts;
+    mpiox_stats_subject subject = {.path = file->path, .hints = texts.hints};
 
     mpiox_file_stats(file, &stats);
     pthread_mutex_lock(&lock);
     mpiox_stats_add(&run, &stats);
     pthread_mutex_unlock(&lock);
-    if (file->comm == MPI_COMM_NULL)
+    if (file->comm == MPI_COMM_NULL && !file->reports_alone)
         return;
-    if (sum_over_ranks(&stats, file->rank, file->comm) != MPI_SUCCESS || file->rank != 0)
+    if (!file->reports_alone && (sum_over_ranks(&stats, file->rank, file->comm) != MPI_SUCCESS || file->rank != 0))
         return;
     collect_hints(&file->hints, &texts);
-    print(&stats, &(mpiox_stats_subject){file->path, file->ranks, texts.hints, texts.count});
+    if (file->reports_alone)
+        texts.count = 0; /* no hint of ours is in force */
+    subject.ranks = file->reports_alone ? 1 : file->ranks;
+    subject.hint_count = texts.count;
+    print(&stats, &subject);
+    add_reported(&stats, subject.ranks);
+}
+
+bool mpiox_file_run_wanted(void)
+{
+    mpiox_hints hints;
+
+    if (getenv("MPIOX_STATS") == NULL)
+        return false;
+    mpiox_hints_resolve("", MPI_INFO_NULL, &hints, NULL, NULL);
+    return hints.stats;
+}
+
+void mpiox_file_run_agreed(bool is_wanted)
+{
+    pthread_mutex_lock(&lock);
+    agreed = true;
+    wanted |= is_wanted; /* the same on all ranks in the end: all of them take part in every such opening */
+    pthread_mutex_unlock(&lock);
 }
 
 void mpiox_file_run_finalize(void)
 {
     mpiox_stats stats;
-    mpiox_hints hints;
     int rank = 0, ranks = 1;
 
-    if (getenv("MPIOX_STATS") == NULL)
+    if (!agreed || !wanted) {
+        if (reported_ranks > 0 && mpiox_file_run_wanted())
+            print(&reported, &(mpiox_stats_subject){NULL, reported_ranks, NULL, 0});
         return;
-    mpiox_hints_resolve("", MPI_INFO_NULL, &hints, NULL, NULL);
-    if (!hints.stats)
-        return;
+    }
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
     mpiox_file_run_stats(&stats);

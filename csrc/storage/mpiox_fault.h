@@ -12,6 +12,8 @@
  *   short=BYTES                   the call moves at most this many bytes; 0: end of file / nothing written; or
  *   delay_ms=N                    the call sleeps first, then is carried out (may stand beside errno or short)
  *
+ * Every process says once on standard error that fault injection is on.
+ *
  * Example: MPIOX_FAULT="op=write,rank=1,after=3,errno=ENOSPC;op=read,short=100"
  * A call is what reaches the back end under test: a request, the rest of one after a short transfer, a piece of a list.
  * The first rule that acts on a call decides; every rule that matches counts the call. A rule that cannot be understood

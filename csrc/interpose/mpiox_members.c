@@ -1,0 +1,284 @@
+/* mpiox_members.c - see mpiox_members.h. */
+#include "mpiox_members.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TEXT_BYTES = 32768, ANCESTORS = 8, CHUNK = 256, UNKNOWN = -1 };
+
+/* What a starter tells its ranks: the variables that are the same in all ranks of a job and differ between two jobs, and
+ * the one that holds the rank in MPI_COMM_WORLD. Hydra names no job: its ranks descend from one proxy. */
+static const struct launcher {
+    const char *rank, *same[3];
+    const char *ancestor; /* NULL: the variables say enough */
+} launchers[] = {
+    {"PMIX_RANK", {"PMIX_NAMESPACE", NULL}, NULL},
+    {"PMI_RANK", {"PMI_SIZE", "PMI_SPAWNED", NULL}, "hydra_pmi_proxy"},
+};
+
+typedef struct local_rank { /* what was found of a rank of this node */
+    int rank;
+    bool has_library, has_mpi;
+} local_rank;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool looked;
+static int *lacking; /* ranks of MPI_COMM_WORLD that were started without the library */
+static int lacking_count;
+
+bool mpiox_members_world(void)
+{
+    int begun = 0, ended = 0;
+
+    PMPI_Initialized(&begun);
+    PMPI_Finalized(&ended);
+    return begun && !ended;
+}
+
+/* ---- processes of this node -------------------------------------------------------------------------------------- */
+
+/* The file /proc/PID/NAME, cut at `bytes` - 1; 0 when it cannot be read. */
+static size_t read_proc(int pid, const char *name, char *text, size_t bytes)
+{
+    char path[64];
+    size_t used = 0;
+    ssize_t got = 1;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && used + 1 < bytes && (got = read(fd, text + used, bytes - 1 - used)) > 0)
+        used += (size_t)got;
+    if (fd >= 0)
+        close(fd);
+    text[used] = '\0';
+    return used;
+}
+
+/* The value of a variable in the text of /proc/PID/environ; NULL: it is not set. */
+static const char *variable(const char *text, size_t bytes, const char *name)
+{
+    const size_t length = strlen(name);
+
+    for (const char *at = text; at < text + bytes; at += strlen(at) + 1) {
+        if (strncmp(at, name, length) == 0 && at[length] == '=')
+            return at + length + 1;
+    }
+    return NULL;
+}
+
+/* The process of this name from which pid descends, or 0. */
+static int ancestor(int pid, const char *name)
+{
+    char text[512];
+
+    for (int i = 0; i < ANCESTORS && pid > 1; i++) {
+        const char *begin, *end;
+
+        if (read_proc(pid, "stat", text, sizeof text) == 0 || (begin = strchr(text, '(')) == NULL ||
+            (end = strrchr(text, ')')) == NULL)
+            return 0;
+        if ((size_t)(end - begin - 1) == strlen(name) && strncmp(begin + 1, name, strlen(name)) == 0)
+            return pid;
+        if (sscanf(end + 1, " %*c %d", &pid) != 1)
+            return 0;
+    }
+    return 0;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+/* The rank of a process in this job, or UNKNOWN. `proxy`: this process's own ancestor. */
+static int rank_of(int pid, const struct launcher *launcher, int proxy)
+{
+    static char text[TEXT_BYTES]; /* under the lock */
+    const size_t bytes = read_proc(pid, "environ", text, sizeof text);
+    const char *rank = variable(text, bytes, launcher->rank);
+
+    if (rank == NULL)
+        return UNKNOWN;
+    for (int i = 0; launcher->same[i] != NULL; i++) {
+        if (!same_text(variable(text, bytes, launcher->same[i]), getenv(launcher->same[i])))
+            return UNKNOWN;
+    }
+    if (launcher->ancestor != NULL && ancestor(pid, launcher->ancestor) != proxy)
+        return UNKNOWN;
+    return atoi(rank);
+}
+
+/* Which of the two libraries a process has mapped. Their files' names tell: libmpi.so.40, libmpich.so.12, ... */
+static void look_at_maps(int pid, local_rank *out)
+{
+    char path[64], *line = NULL;
+    size_t bytes = 0;
+    FILE *maps;
+
+    snprintf(path, sizeof path, "/proc/%d/maps", pid);
+    maps = fopen(path, "re");
+    while (maps != NULL && getline(&line, &bytes, maps) > 0) {
+        const char *slash = strrchr(line, '/');
+
+        if (slash == NULL)
+            continue;
+        if (strncmp(slash, "/libmpiio_ext", 13) == 0)
+            out->has_library = true;
+        else if (strncmp(slash, "/libmpi.", 8) == 0 || strncmp(slash, "/libmpich.", 10) == 0 ||
+                 strncmp(slash, "/libmpi_", 8) == 0)
+            out->has_mpi = true;
+    }
+    free(line);
+    if (maps != NULL)
+        fclose(maps);
+}
+
+static local_rank *entry_of(local_rank **all, int *count, int rank)
+{
+    local_rank *more;
+
+    for (int i = 0; i < *count; i++) {
+        if ((*all)[i].rank == rank)
+            return &(*all)[i];
+    }
+    more = realloc(*all, (size_t)(*count + 1) * sizeof **all);
+    if (more == NULL)
+        return NULL;
+    *all = more;
+    more[*count] = (local_rank){.rank = rank};
+    return &more[(*count)++];
+}
+
+/* A rank may have several processes (a shell around it, children): one that has the library is enough. */
+static void keep_lacking(const local_rank *all, int count)
+{
+    lacking = malloc(sizeof(int) * (size_t)(count > 0 ? count : 1));
+    for (int i = 0; i < count && lacking != NULL; i++) {
+        if (all[i].has_mpi && !all[i].has_library)
+            lacking[lacking_count++] = all[i].rank;
+    }
+}
+
+static void look_with(const struct launcher *launcher)
+{
+    const int proxy = launcher->ancestor != NULL ? ancestor(getpid(), launcher->ancestor) : 0;
+    local_rank *all = NULL;
+    int count = 0;
+    struct dirent *entry;
+    DIR *processes;
+
+    if (launcher->ancestor != NULL && proxy == 0)
+        return;
+    processes = opendir("/proc");
+    while (processes != NULL && (entry = readdir(processes)) != NULL) {
+        const int pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
+        const int rank = pid > 0 && pid != getpid() ? rank_of(pid, launcher, proxy) : UNKNOWN;
+        local_rank *found = rank != UNKNOWN ? entry_of(&all, &count, rank) : NULL;
+
+        if (found != NULL)
+            look_at_maps(pid, found);
+    }
+    if (processes != NULL)
+        closedir(processes);
+    keep_lacking(all, count);
+    free(all);
+}
+
+/* Once, by the first starter whose variables fit what MPI says. */
+static void look(void)
+{
+    int rank = 0;
+
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++) {
+        const char *told = getenv(launchers[i].rank);
+
+        if (told != NULL && atoi(told) == rank) {
+            look_with(&launchers[i]);
+            return;
+        }
+    }
+}
+
+/* ---- a group ----------------------------------------------------------------------------------------------------- */
+
+static bool is_lacking(int world_rank)
+{
+    for (int i = 0; i < lacking_count; i++) {
+        if (lacking[i] == world_rank)
+            return true;
+    }
+    return false;
+}
+
+/* `ranks`: the places of the group's next `count` ranks in MPI_COMM_WORLD. */
+static void judge(const int *ranks, int count, int from, int *first, mpiox_members *out)
+{
+    for (int i = 0; i < count; i++) {
+        if (ranks[i] == MPI_UNDEFINED)
+            out->stranger = "native: ranks of another MPI_COMM_WORLD share the file";
+        else if (is_lacking(ranks[i]))
+            out->stranger = "native: some of the ranks were started without the library";
+        else if (*first < 0)
+            *first = from + i;
+    }
+}
+
+static void walk(MPI_Comm comm, int size, mpiox_members *out)
+{
+    MPI_Group group, world;
+    int rank = 0, first = -1, places[CHUNK], world_places[CHUNK];
+
+    PMPI_Comm_rank(comm, &rank);
+    PMPI_Comm_group(comm, &group);
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    for (int from = 0; from < size; from += CHUNK) {
+        const int count = size - from < CHUNK ? size - from : CHUNK;
+
+        for (int i = 0; i < count; i++)
+            places[i] = from + i;
+        if (PMPI_Group_translate_ranks(group, count, places, world, world_places) != MPI_SUCCESS) {
+            out->stranger = "native: the file's ranks cannot be found in MPI_COMM_WORLD";
+            break;
+        }
+        judge(world_places, count, from, &first, out);
+    }
+    PMPI_Group_free(&group);
+    PMPI_Group_free(&world);
+    out->first = first == rank;
+}
+
+void mpiox_members_examine(MPI_Comm comm, mpiox_members *out)
+{
+    int size = 0, all = 0, rank = 0, like_world = MPI_UNEQUAL;
+
+    *out = (mpiox_members){.stranger = NULL};
+    PMPI_Comm_size(comm, &size);
+    PMPI_Comm_rank(comm, &rank);
+    out->first = rank == 0;
+    if (!mpiox_members_world()) {
+        out->stranger = "native: MPI runs by a session alone, without MPI_Init";
+        return;
+    }
+    PMPI_Comm_size(MPI_COMM_WORLD, &all);
+    out->whole_world = size == all;
+    if (size == 1)
+        return;
+    pthread_mutex_lock(&lock);
+    if (!looked)
+        look();
+    looked = true;
+    pthread_mutex_unlock(&lock);
+    if (size == all)
+        PMPI_Comm_compare(comm, MPI_COMM_WORLD, &like_world);
+    if (lacking_count > 0 || like_world == MPI_UNEQUAL)
+        walk(comm, size, out);
+    out->whole_world &= out->stranger == NULL;
+}
