@@ -175,8 +175,8 @@ static int explain_open(const char *filename, int amode, int rank, int result)
     return mpiox_file_error_code(path, &error);
 }
 
-/* Some ranks lack the library: the MPI library alone, with the program's own hints, and nothing that the ranks would have
- * to agree on. The file has an entry so that what happens to it is counted. */
+/* Some ranks lack the library: the MPI library alone, with the program's own hints, and nothing that the ranks would
+ * have to agree on. The file has an entry so that what happens to it is counted. */
 static int open_among_strangers(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh,
                                 const mpiox_members *members)
 {

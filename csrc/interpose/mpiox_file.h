@@ -41,7 +41,7 @@ typedef struct mpiox_file {
     char *path;              /* without ROMIO's file-system prefix */
     mpiox_hints hints;
     mpiox_exchange *exchange; /* NULL: every data access is native */
-    const char *stranger; /* why no rank may be asked anything: some lack the library (mpiox_members.h); NULL otherwise */
+    const char *stranger; /* why nothing may be asked of the others, some lack the library (mpiox_members.h); or NULL */
     bool reports_alone;   /* then: this rank reports on the file, without the others */
     bool all_ours;       /* every access is carried out here, and the MPI library's view may be out of date; on all ranks */
     bool view_told;      /* the MPI library has the view in force */

@@ -2,11 +2,11 @@
  * mpiox_file_report.c - statistics of a file at its close and of the run at MPI_Finalize.
  *
  * A file whose hints ask for it is summed over its ranks (PMPI_Reduce on a duplicate of its communicator) and printed
- * by its rank 0. The run's totals are summed over MPI_COMM_WORLD if all its ranks have opened a file together: then it is
- * known that all have the library, and rank 0 of that file has told the others whether MPIOX_STATS is set. It may be set
- * on some ranks only. Otherwise each process sums up the files that it has reported on. Text goes to stderr, or, with MPIOX_STATS_FILE, one
- * JSON line per file and one for the run are appended to that file in one write each. A file's report says which hints
- * were in force and who had set them.
+ * by its rank 0. The run's totals are summed over MPI_COMM_WORLD if all its ranks have opened a file together: then it
+ * is known that all have the library, and rank 0 of that file has told the others whether MPIOX_STATS is set, which may
+ * differ between ranks. Otherwise each process sums up the files that it has reported on. Text goes to stderr, or, with
+ * MPIOX_STATS_FILE, one JSON line per file and one for the run are appended to that file in one write each. A file's
+ * report says which hints were in force and who had set them.
  */
 #include <fcntl.h>
 #include <pthread.h>

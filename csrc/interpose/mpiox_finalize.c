@@ -1,14 +1,14 @@
 /*
  * mpiox_finalize.c - MPI_Init and MPI_Finalize: the last moment at which the library may communicate.
  *
- * Problem.   Programs close files inside MPI_Finalize: HDF5 closes what was left open when an attribute of MPI_COMM_SELF
- *            is deleted, and so does every h5py script that forgets close(). Communicators and shared memory must last
- *            until then.
- * Algorithm. MPI deletes the attributes of MPI_COMM_SELF first of all, the last one set first. An attribute of our own, set
- *            as soon as MPI_Init is done, is deleted after all others: then the library cleans up.
+ * Problem.   Programs close files inside MPI_Finalize: HDF5 closes what was left open when an attribute of
+ *            MPI_COMM_SELF is deleted, and so does every h5py script that forgets close(). Communicators and shared
+ *            memory must last until then.
+ * Algorithm. MPI deletes the attributes of MPI_COMM_SELF first of all, the last one set first. An attribute of our
+ *            own, set as soon as MPI_Init is done, is deleted after all others: then the library cleans up.
  * Promise.   Where the attribute comes late (MPI was initialised behind our back), files that are closed after it still
- *            find what they need: what an open file uses is freed when it is closed. A file that the program never closes
- *            has its nonblocking accesses carried out.
+ *            find what they need: what an open file uses is freed when it is closed. A file that the program never
+ *            closes has its nonblocking accesses carried out.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -37,8 +37,8 @@ static void finish_accesses(mpiox_file *file, void *context)
     mpiox_nonblocking_drain(file);
 }
 
-/* The run statistics use collectives on MPI_COMM_WORLD, the exchange drops communicators and shared memory, the datatype
- * cache drops its attribute key. */
+/* The run statistics use collectives on MPI_COMM_WORLD, the exchange drops communicators and shared memory, the
+ * datatype cache drops its attribute key. */
 static int clean_up(MPI_Comm comm, int key, void *value, void *extra)
 {
     (void)comm;

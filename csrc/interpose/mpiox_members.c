@@ -10,16 +10,17 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TEXT_BYTES = 32768, ANCESTORS = 8, CHUNK = 256, UNKNOWN = -1 };
+enum { TEXT_BYTES = 1 << 18, ANCESTORS = 8, CHUNK = 256, UNKNOWN = -1 };
 
-/* What a starter tells its ranks: the variables that are the same in all ranks of a job and differ between two jobs, and
- * the one that holds the rank in MPI_COMM_WORLD. Hydra names no job: its ranks descend from one proxy. */
+/* What a starter tells its ranks: the variables that are the same in all ranks of a job and differ between two jobs,
+ * and the one that holds the rank in MPI_COMM_WORLD. Hydra names no job: its ranks descend from one proxy. */
 static const struct launcher {
     const char *rank, *same[3];
-    const char *ancestor; /* NULL: the variables say enough */
+    const char *local_size; /* how many ranks are on this node; need not be set */
+    const char *ancestor;   /* NULL: the variables say enough */
 } launchers[] = {
-    {"PMIX_RANK", {"PMIX_NAMESPACE", NULL}, NULL},
-    {"PMI_RANK", {"PMI_SIZE", "PMI_SPAWNED", NULL}, "hydra_pmi_proxy"},
+    {"PMIX_RANK", {"PMIX_NAMESPACE", NULL}, "OMPI_COMM_WORLD_LOCAL_SIZE", NULL},
+    {"PMI_RANK", {"PMI_SIZE", "PMI_SPAWNED", NULL}, "MPI_LOCALNRANKS", "hydra_pmi_proxy"},
 };
 
 typedef struct local_rank { /* what was found of a rank of this node */
@@ -124,7 +125,7 @@ static void look_at_maps(int pid, local_rank *out)
 
     snprintf(path, sizeof path, "/proc/%d/maps", pid);
     maps = fopen(path, "re");
-    while (maps != NULL && getline(&line, &bytes, maps) > 0) {
+    while (maps != NULL && !out->has_library && getline(&line, &bytes, maps) > 0) {
         const char *slash = strrchr(line, '/');
 
         if (slash == NULL)
@@ -156,6 +157,13 @@ static local_rank *entry_of(local_rank **all, int *count, int rank)
     return &more[(*count)++];
 }
 
+static int nearer(const void *a, const void *b)
+{
+    const int own = getpid(), x = abs(*(const int *)a - own), y = abs(*(const int *)b - own);
+
+    return (x > y) - (x < y);
+}
+
 /* A rank may have several processes (a shell around it, children): one that has the library is enough. */
 static void keep_lacking(const local_rank *all, int count)
 {
@@ -166,29 +174,55 @@ static void keep_lacking(const local_rank *all, int count)
     }
 }
 
+/* Ids of the processes of this node, nearest to this one's first: a starter's ranks follow each other. May be NULL. */
+static int *processes(int *count)
+{
+    DIR *folder = opendir("/proc");
+    struct dirent *entry;
+    int *pids = NULL, room = 0;
+
+    *count = 0;
+    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+        if (!isdigit((unsigned char)entry->d_name[0]))
+            continue;
+        if (*count == room) {
+            int *more = realloc(pids, sizeof *pids * (size_t)(room = 2 * room + 256));
+
+            if (more == NULL)
+                break;
+            pids = more;
+        }
+        pids[(*count)++] = atoi(entry->d_name);
+    }
+    if (folder != NULL)
+        closedir(folder);
+    if (pids != NULL)
+        qsort(pids, (size_t)*count, sizeof *pids, nearer);
+    return pids;
+}
+
 static void look_with(const struct launcher *launcher)
 {
     const int proxy = launcher->ancestor != NULL ? ancestor(getpid(), launcher->ancestor) : 0;
+    const char *size = getenv(launcher->local_size);
+    int count = 0, known = 0, pid_count = 0, *pids;
     local_rank *all = NULL;
-    int count = 0;
-    struct dirent *entry;
-    DIR *processes;
 
     if (launcher->ancestor != NULL && proxy == 0)
         return;
-    processes = opendir("/proc");
-    while (processes != NULL && (entry = readdir(processes)) != NULL) {
-        const int pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
-        const int rank = pid > 0 && pid != getpid() ? rank_of(pid, launcher, proxy) : UNKNOWN;
+    pids = processes(&pid_count);
+    for (int i = 0; i < pid_count && (size == NULL || known < atoi(size)); i++) {
+        const int rank = rank_of(pids[i], launcher, proxy);
         local_rank *found = rank != UNKNOWN ? entry_of(&all, &count, rank) : NULL;
 
-        if (found != NULL)
-            look_at_maps(pid, found);
+        if (found != NULL && !found->has_library) {
+            look_at_maps(pids[i], found);
+            known += found->has_library;
+        }
     }
-    if (processes != NULL)
-        closedir(processes);
     keep_lacking(all, count);
     free(all);
+    free(pids);
 }
 
 /* Once, by the first starter whose variables fit what MPI says. */

@@ -1,15 +1,16 @@
 /*
  * mpiox_members.h - do all ranks of a communicator have this library?
  *
- * Problem.   Opening a file is a collective of the library beside that of the MPI library. Ranks that were started without
- *            it do not take part, and the others would wait for ever: children of MPI_Comm_spawn, which no starter preloads;
- *            partners of MPI_Comm_connect; some of the programs of one mpiexec line.
- * Algorithm. Nothing may be asked of the ranks in question, so every rank judges for itself by what all ranks see alike.
- *            Ranks outside its own MPI_COMM_WORLD are strangers. Inside it, the processes of this node are looked up in
- *            /proc: one that has an MPI library mapped and not this one was started without it. That is certain, because
- *            the library is mapped before MPI_Init, and MPI_Init returns only when all ranks have called it.
- * Promise.   A group with strangers is refused on every rank that has the library. In a job of several nodes a rank that
- *            lacks it on another node is not seen.
+ * Problem.   Opening a file is a collective of the library beside that of the MPI library. Ranks that were started
+ *            without it do not take part, and the others would wait for ever: children of MPI_Comm_spawn, which no
+ *            starter preloads; partners of MPI_Comm_connect; some of the programs of one mpiexec line.
+ * Algorithm. Nothing may be asked of the ranks in question, so every rank judges for itself by what all ranks see
+ *            alike. Ranks outside its own MPI_COMM_WORLD are strangers. Inside it, the processes of this node are
+ *            looked up in /proc: one that has an MPI library mapped and not this one was started without it. That is
+ *            certain, because the library is mapped before MPI_Init, and MPI_Init returns only when all ranks have
+ *            called it.
+ * Promise.   A group with strangers is refused on every rank that has the library. In a job of several nodes a rank
+ *            that lacks it on another node is not seen.
  */
 #ifndef MPIOX_MEMBERS_H
 #define MPIOX_MEMBERS_H

@@ -182,15 +182,15 @@ int mpiox_fault_wrap(mpiox_storage *inner, const char *rules, const char *path, 
     return rc;
 }
 
-/* Nobody shall look for the cause of such failures elsewhere: a variable left in a job script would spoil every file. By
- * every process: it may be set for some ranks only. */
+/* Nobody shall look for the cause of such failures elsewhere: a variable left in a job script would spoil every file.
+ * By every process: it may be set for some ranks only. */
 static void announce(const char *rules, int rank)
 {
     static atomic_flag announced = ATOMIC_FLAG_INIT;
 
     if (!atomic_flag_test_and_set(&announced))
-        fprintf(stderr, "mpiio_ext: rank %d: fault injection is on, accesses fail on purpose (MPIOX_FAULT=\"%s\")\n", rank,
-                rules);
+        fprintf(stderr, "mpiio_ext: rank %d: fault injection is on, accesses fail on purpose (MPIOX_FAULT=\"%s\")\n",
+                rank, rules);
 }
 
 int mpiox_fault_open(const char *rules, const char *path, int flags, int rank, const mpiox_storage_options *options,

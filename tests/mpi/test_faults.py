@@ -80,6 +80,15 @@ FAULTS = [
 ]  # fmt: skip
 
 
+def test_says_that_it_is_on(extension: str, tmp_path: pathlib.Path) -> None:
+    """Every process once, however many files it opens; and nothing where it is not set."""
+    for rules, lines in (("op=read,short=0", 2), ("", 0)):
+        env = {"MPIOX_FAULT": rules}
+        launch = mpi_run([mpi_program("ending"), tmp_path / "file", "plain"], 2, preload=True, env=env, timeout_s=60)
+        assert launch.stderr.count("fault injection is on") == lines, launch.describe()
+        assert launch.stderr.count(f'MPIOX_FAULT="{rules}"') == lines
+
+
 @pytest.mark.parametrize(("ranks", "per_node", "hints", "rules", "writes", "reads"), FAULTS)
 def test_collectives_fail_alike_and_work_on(
     extension: str,

@@ -1,4 +1,4 @@
-"""From MPI_Init to MPI_Finalize: files closed late or never, several MPI_COMM_WORLDs, ranks without the library, sessions.
+"""From MPI_Init to MPI_Finalize: files closed late or never, several worlds, ranks without the library, sessions.
 
 Unchanged C programs of tests/programs and an h5py script, natively (the control of the program) and preloaded.
 """
@@ -80,9 +80,7 @@ def ending(tmp_path: pathlib.Path, ranks: int, case: str, per_node: int, *, prel
 
 @pytest.mark.parametrize(("ranks", "per_node"), [(1, 0), (2, 0), (2, 1), (4, 0), (4, 2)])
 @pytest.mark.parametrize("case", ["closed", "behind"])
-def test_closed_inside_finalize(
-    extension: str, tmp_path: pathlib.Path, case: str, ranks: int, per_node: int
-) -> None:
+def test_closed_inside_finalize(extension: str, tmp_path: pathlib.Path, case: str, ranks: int, per_node: int) -> None:
     """As HDF5 does it. What is closed then has its report, and the run's comes last, unless MPI_Init was not seen."""
     rows = ending(tmp_path, ranks, case, per_node, preload=True)
     assert sorted(row["kind"] for row in rows) == ["file", "run"]
@@ -197,7 +195,7 @@ def test_children_with_the_library(extension: str, family: str, tmp_path: pathli
 
 @pytest.mark.parametrize("first", [True, False], ids=["rank_0_has_it", "rank_0_lacks_it"])
 def test_some_programs_without_the_library(extension: str, tmp_path: pathlib.Path, first: bool) -> None:
-    """`mpiexec -n 2 env LD_PRELOAD=… app : -n 2 app`: files of those that have it are taken over, shared ones are not."""
+    """`mpiexec -n 2 env LD_PRELOAD=… app : -n 2 app`: only files of ranks that have it are taken over."""
     stats = {"MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(tmp_path / "stats")}
     library = {"LD_PRELOAD": extension, **stats}
     program = [str(mpi_program("spawning")), str(tmp_path / "file"), "mixed"]
@@ -223,8 +221,10 @@ def test_statistics_on_one_rank(extension: str, tmp_path: pathlib.Path, speaker:
     stats = {"MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(tmp_path / "stats")}
     parts = [(1, {"LD_PRELOAD": extension, **(stats if rank == speaker else {})}) for rank in range(2)]
     run_parts(parts, [str(mpi_program("ending")), str(tmp_path / "file"), case])
-    found = [(os.path.basename(row.get("path", "")), row["ranks"], row["bytes_written"]) for row in statistics(
-        tmp_path / "stats")]
+    found = [
+        (os.path.basename(row.get("path", "")), row["ranks"], row["bytes_written"])
+        for row in statistics(tmp_path / "stats")
+    ]
     world, alone = ("file.world", 2, 40000), (f"file.{speaker}", 1, 5)
     if case == "alone" or speaker == 1:
         assert found == [alone, ("", 1, 5)]

@@ -1,8 +1,8 @@
 /*
  * ending.c - files that are still open when MPI_Finalize is called; plain MPI.
  *
- *   ending FILE CASE   closed    closed, after more was written, by the delete callback of an attribute of MPI_COMM_SELF,
- *                                as HDF5 does
+ *   ending FILE CASE   closed    closed, after more was written, by the delete callback of an attribute of
+ *                                MPI_COMM_SELF, as HDF5 does
  *                      behind    the same, and MPI was initialised by PMPI_Init, which no library on top of MPI sees
  *                      reopened  as closed; the callback then also opens, writes and closes a new file
  *                      left      never closed; nonblocking writes that nobody waits for

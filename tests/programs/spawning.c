@@ -2,9 +2,9 @@
  * spawning.c - files of communicators that span several MPI_COMM_WORLDs, and of programs of which only some ranks were
  * started with the library; plain MPI.
  *
- *   spawning FILE spawn [LIBRARY]  two children are spawned, with LIBRARY preloaded when it is given; files are opened by
- *                                  each MPI_COMM_WORLD, by parents and children merged, by parts of these, and by the
- *                                  two sides after MPI_Comm_accept and MPI_Comm_connect
+ *   spawning FILE spawn [LIBRARY]  two children are spawned, with LIBRARY preloaded when it is given; files are opened
+ *                                  by each MPI_COMM_WORLD, by parents and children merged, by parts of these, and by
+ *                                  the two sides after MPI_Comm_accept and MPI_Comm_connect
  *   spawning FILE mixed            files of MPI_COMM_WORLD and of its ranks 0 and 1
  *
  * Each file is written and read back by interleaved collectives. Rank 0 of each MPI_COMM_WORLD says which were right.
