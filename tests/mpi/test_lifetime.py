@@ -115,6 +115,7 @@ def test_ending_native(family: str, tmp_path: pathlib.Path) -> None:
 
 
 H5PY = """
+import ctypes
 import sys
 import numpy as np
 from mpi4py import MPI
@@ -124,7 +125,8 @@ file = h5py.File(sys.argv[1], "w", driver="mpio", comm=comm)
 data = file.create_dataset("x", (50 * comm.size, 7), dtype="i4")
 with data.collective:
     data[comm.rank :: comm.size] = np.full((50, 7), comm.rank, "i4")
-sys.modules["kept"] = (file, data)  # neither is closed
+for kept in (file.id, data.id):  # so that not even the end of Python closes them
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
 """
 
 
