@@ -455,7 +455,8 @@ static int64_t receive(mpiox_call *call, int source, char *buffer) {
     mpiox_exchange *x = call->x;
     MPI_Message message;
     MPI_Status status;
-    int there = 0, bytes = 0;
+    MPI_Count bytes = 0;
+    int there = 0;
     mpiox_patience patience = {0};
     while (!there) {
         if (PMPI_Improbe(source, tag_of(call->round), x->team->leader_comm, &there, &message, &status) != MPI_SUCCESS) {
@@ -465,13 +466,13 @@ static int64_t receive(mpiox_call *call, int source, char *buffer) {
         if (!there && !mpiox_rounds_idle(call))
             mpiox_wait_patiently(&patience); /* ranks may outnumber cores, and the sender may be one of this machine's */
     }
-    PMPI_Get_count(&status, MPI_BYTE, &bytes);
+    PMPI_Get_elements_x(&status, MPI_BYTE, &bytes); /* of any length, unlike MPI_Get_count */
     if (bytes > x->box_bytes)
         protocol_error(x, source, bytes);
     MPI_Request request = MPI_REQUEST_NULL;
-    PMPI_Imrecv(buffer, bytes, MPI_BYTE, &message, &request);
+    PMPI_Imrecv(buffer, (int) bytes, MPI_BYTE, &message, &request);
     mpiox_agree_finish(1, &request, mpiox_rounds_idle, call);
-    if (bytes == (int) sizeof failed_entry && ((const entry *) (const void *) buffer)->rank < 0) {
+    if (bytes == (MPI_Count) sizeof failed_entry && ((const entry *) (const void *) buffer)->rank < 0) {
         fail(x, MPIOX_E_IO, -1, "collecting data on another node");
         return 0;
     }

@@ -101,7 +101,9 @@ int64_t mpiox_exchange_byte_offset(const mpiox_exchange *x, int64_t position) {
             return -1;
         position %= size;
     }
-    return mpiox_independent_range(x->view, x->set_displacement + shift, position, 1, &first, &last) ? first : -1;
+    if (__builtin_add_overflow(shift, x->set_displacement, &shift))
+        return -1;
+    return mpiox_independent_range(x->view, shift, position, 1, &first, &last) ? first : -1;
 }
 
 int64_t mpiox_exchange_data_before(const mpiox_exchange *x, int64_t byte) {

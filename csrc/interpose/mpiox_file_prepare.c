@@ -30,6 +30,18 @@ void mpiox_file_problem(mpiox_error *error, int error_class, const char *what)
     error->mpi_code = error_class;
 }
 
+#if MPI_VERSION >= 4
+typedef MPI_Count packed_bytes;
+#define PACKED_MAX INT64_MAX
+#define PACK PMPI_Pack_c
+#define UNPACK PMPI_Unpack_c
+#else
+typedef int packed_bytes;
+#define PACKED_MAX INT32_MAX
+#define PACK PMPI_Pack
+#define UNPACK PMPI_Unpack
+#endif
+
 /* Move all elements between the program's memory and the packed copy, in steps that MPI_Pack can count. False: it
  * refuses. What a read does not reach must come back unchanged, so a copy is always packed first. */
 static bool pack(mpiox_prepared *p, bool unpack)
@@ -39,18 +51,18 @@ static bool pack(mpiox_prepared *p, bool unpack)
 
     PMPI_Type_size_x(p->user_type, &size);
     PMPI_Type_get_extent_x(p->user_type, &lb, &extent);
-    if (size > INT32_MAX)
+    if (size > PACKED_MAX)
         return false;
-    step = INT32_MAX / (size > 0 ? size : 1);
+    step = PACKED_MAX / (size > 0 ? size : 1);
     for (MPI_Count i = 0; size > 0 && i < p->user_count; i += step) {
-        const int n = (int)(p->user_count - i < step ? p->user_count - i : step);
+        const packed_bytes n = (packed_bytes)(p->user_count - i < step ? p->user_count - i : step);
+        const packed_bytes bytes = (packed_bytes)size * n;
         char *user = (char *)p->user_buffer + i * extent, *packed = p->packed + i * size;
-        int at = 0;
-        const int result =
-            unpack ? PMPI_Unpack(packed, (int)size * n, &at, user, n, p->user_type, MPI_COMM_SELF)
-                   : PMPI_Pack(user, n, p->user_type, packed, (int)size * n, &at, MPI_COMM_SELF);
+        packed_bytes at = 0;
+        const int result = unpack ? UNPACK(packed, bytes, &at, user, n, p->user_type, MPI_COMM_SELF)
+                                  : PACK(user, n, p->user_type, packed, bytes, &at, MPI_COMM_SELF);
 
-        if (result != MPI_SUCCESS || at != (int)size * n)
+        if (result != MPI_SUCCESS || at != bytes)
             return false;
     }
     return true;

@@ -95,8 +95,8 @@ static bool reaches_back(const mpiox_access *filetype)
     return filetype != NULL && mpiox_access_size(filetype) > 0 && mpiox_access_true_lb(filetype) < 0;
 }
 
-/* What no view may be, whoever carries out the accesses. Open MPI 4.1 takes negative displacements and fails in the accesses,
- * and where they are negative on some ranks only, MPICH lets the others wait for ever. The classes are the MPI libraries'. */
+/* What no view may be, whoever carries out the accesses. Open MPI 4.1 takes negative displacements and fails in the
+ * accesses; where they are negative on some ranks only, MPICH lets the others wait for ever. The classes are theirs. */
 static void judge(const mpiox_file *file, MPI_Offset disp, const new_view *view, mpiox_error *error)
 {
     const bool current = disp == MPI_DISPLACEMENT_CURRENT && (file->amode & MPI_MODE_SEQUENTIAL);

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from support.launch import python_run
+from support.cbuild import failed_checks, mpi_program
+from support.launch import mpi_run, python_run
 
 pytestmark = pytest.mark.mpi
 
@@ -50,6 +51,17 @@ def test_count_beyond_two_gib(tmp_path: pathlib.Path, extension: str, family: st
         pytest.skip("Open MPI 4.1 has no large-count interface: a count is an int")
     for rank, seen in enumerate(run(tmp_path, "counts", 3)):
         assert all(seen.values()), (rank, seen)
+
+
+def test_sizes_and_statuses_beyond_two_gib(tmp_path: pathlib.Path, extension: str) -> None:
+    """What statuses, file pointers and queries say of accesses, types and etypes larger than 2^31 bytes."""
+    path = tmp_path / "large"
+    try:
+        launch = mpi_run([mpi_program("large_counts"), path], 2, preload=True, timeout_s=120, check=False)
+    finally:
+        path.unlink(missing_ok=True)
+    assert launch.returncode == 0, launch.describe()
+    assert not failed_checks(launch.stdout, 7) and launch.stdout.rstrip().endswith("end"), launch.describe()
 
 
 @pytest.mark.slow

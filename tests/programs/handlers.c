@@ -146,7 +146,7 @@ static void wrong_arguments(MPI_File file)
     MPI_Type_free(&before_start);
 }
 
-/* ---- wrong on one rank only ---------------------------------------------------------------------------------------- */
+/* ---- wrong on one rank only --------------------------------------------------------------------------------------- */
 
 static int split(MPI_File file, MPI_Offset at, int write)
 {
@@ -196,8 +196,10 @@ static void alone(MPI_Errhandler errhandler, int nonblocking)
     MPI_File_read_at_all(file, mine, back, BYTES, MPI_BYTE, MPI_STATUS_IGNORE);
     check("alone: and holds what was written", memcmp(back, data, BYTES) == 0);
     if (nonblocking) {
-        CALL("offset iwrite", file, complete(MPI_File_iwrite_at_all(file, at, data, BYTES, MPI_BYTE, &request), &request));
-        CALL("offset iread", file, complete(MPI_File_iread_at_all(file, at, data, BYTES, MPI_BYTE, &request), &request));
+        CALL("offset iwrite", file,
+             complete(MPI_File_iwrite_at_all(file, at, data, BYTES, MPI_BYTE, &request), &request));
+        CALL("offset iread", file,
+             complete(MPI_File_iread_at_all(file, at, data, BYTES, MPI_BYTE, &request), &request));
     }
     MPI_Type_free(&type);
     MPI_File_close(&file);

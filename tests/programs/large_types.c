@@ -1,6 +1,6 @@
 /*
- * large_types.c - datatypes made by large-count constructors, where the MPI library has them (else by the classic ones),
- * as file types, etypes and memory types of every kind of access.
+ * large_types.c - datatypes made by large-count constructors, where the MPI library has them (else by the classic
+ * ones), as file types, etypes and memory types of every kind of access.
  *
  * usage: large_types FILE
  *
@@ -22,8 +22,8 @@ typedef MPI_Aint address;
 
 enum { REGION = 8192, ITEMS_MAX = 256 };
 
-static const char *const KINDS[] = {"contiguous",    "vector",         "hvector", "indexed",  "hindexed", "indexed_block",
-                                    "hindexed_block", "struct", "subarray", "darray",   "resized"};
+static const char *const KINDS[] = {"contiguous",     "vector", "hvector",  "indexed", "hindexed", "indexed_block",
+                                    "hindexed_block", "struct", "subarray", "darray",  "resized"};
 enum { N_KINDS = sizeof KINDS / sizeof *KINDS };
 
 static const char *path;
@@ -112,11 +112,12 @@ static int wait_for(MPI_Request *request, int bytes)
     return count == bytes;
 }
 
-/* ---- as file type and etype ---------------------------------------------------------------------------------------- */
+/* ---- as file type and etype -------------------------------------------------------------------------------- */
 
 typedef enum way { TOGETHER, ALONE, LATER, LATER_TOGETHER, IN_TWO, WAYS } way;
 
-static const char *const WAY_NAMES[WAYS] = {"collective", "independent", "nonblocking", "nonblocking collective", "split"};
+static const char *const WAY_NAMES[WAYS] = {"collective", "independent", "nonblocking", "nonblocking collective",
+                                            "split"};
 
 static int move(MPI_File file, way how, int write, MPI_Offset at, void *data, int count, MPI_Datatype type, int bytes)
 {
@@ -171,7 +172,7 @@ static int view_is(MPI_File file, MPI_Count bytes)
     return disp == (MPI_Offset)rank * REGION && size == bytes;
 }
 
-/* How the program treats the handles of the view: frees them at once, passes duplicates, makes the type the etype too. */
+/* What becomes of the handles of the view: freed at once, duplicates are passed, the type is the etype, too. */
 typedef enum style { FREED, DUPLICATED, ETYPE, STYLES } style;
 
 static const char *const STYLE_NAMES[STYLES] = {"freed", "duplicated", "etype"};
@@ -209,7 +210,8 @@ static void in_file(MPI_File file, int kind)
             fine = set_view(file, kind, handles, &bytes);
             fine &= move(file, how, 1, 0, p.packed, p.bytes, MPI_BYTE, p.bytes);
             MPI_Barrier(MPI_COMM_WORLD);
-            fine &= move(file, how, 0, 0, back, p.bytes, MPI_BYTE, p.bytes) && memcmp(back, p.packed, (size_t)p.bytes) == 0;
+            fine &= move(file, how, 0, 0, back, p.bytes, MPI_BYTE, p.bytes);
+            fine &= memcmp(back, p.packed, (size_t)p.bytes) == 0;
             fine &= region_is(file, p.image);
             snprintf(name, sizeof name, "file %s %s %s", KINDS[kind], STYLE_NAMES[handles], WAY_NAMES[how]);
             check(name, fine);
@@ -217,24 +219,24 @@ static void in_file(MPI_File file, int kind)
     }
 }
 
-/* ---- as memory type ------------------------------------------------------------------------------------------------- */
+/* ---- as memory type -------------------------------------------------------------------------------- */
 
 /* The type is freed as soon as MPI allows it: before the request is completed. */
 static int write_from_memory(MPI_File file, way how, int kind, place *p)
 {
+    const MPI_Offset at = (MPI_Offset)rank * REGION;
     MPI_Datatype type = duplicate(make(kind));
     MPI_Request request;
     int fine;
 
     MPI_Type_commit(&type);
     if (how != LATER && how != LATER_TOGETHER) {
-        fine = move(file, how, 1, (MPI_Offset)rank * REGION, p->image, p->count, type, p->bytes);
+        fine = move(file, how, 1, at, p->image, p->count, type, p->bytes);
         MPI_Type_free(&type);
         return fine;
     }
-    fine = how == LATER
-               ? MPI_File_iwrite_at(file, (MPI_Offset)rank * REGION, p->image, p->count, type, &request) == MPI_SUCCESS
-               : MPI_File_iwrite_at_all(file, (MPI_Offset)rank * REGION, p->image, p->count, type, &request) == MPI_SUCCESS;
+    fine = how == LATER ? MPI_File_iwrite_at(file, at, p->image, p->count, type, &request) == MPI_SUCCESS
+                        : MPI_File_iwrite_at_all(file, at, p->image, p->count, type, &request) == MPI_SUCCESS;
     MPI_Type_free(&type);
     return fine && wait_for(&request, p->bytes);
 }
