@@ -3,10 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static int map(int fd, int64_t bytes, mpiox_segment *out, mpiox_error *error) {
@@ -18,67 +22,144 @@ static int map(int fd, int64_t bytes, mpiox_segment *out, mpiox_error *error) {
     return MPIOX_OK;
 }
 
-/* A named file for kernels or containers without memfd or /proc; unlinked by mpiox_segment_seal(). */
-static int create_file(char name[MPIOX_SEGMENT_NAME]) {
-    const char *tmp = getenv("TMPDIR");
-    const char *folders[] = {"/dev/shm", tmp && *tmp ? tmp : "/tmp"};
-    for (int i = 0; i < 2; i++) {
-        snprintf(name, MPIOX_SEGMENT_NAME, "%s/mpiox.XXXXXX", folders[i]);
-        int fd = mkostemp(name, O_CLOEXEC);
-        if (fd >= 0)
-            return fd;
-    }
-    return -1;
+/* vm.overcommit_memory = 2: a page that exceeds the limit when it is touched is a SIGBUS, also one of a memfd. Otherwise a
+ * memfd runs out of pages only with the machine, or the control group, out of memory. */
+static bool strict_commitment(void) {
+    char text[4] = "";
+    const int fd = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    const ssize_t bytes = read(fd, text, sizeof text - 1);
+    close(fd);
+    return bytes > 0 && text[0] == '2';
 }
 
-static int create_memfd(char name[MPIOX_SEGMENT_NAME]) {
-    int fd = memfd_create("mpiox", MFD_CLOEXEC);
-    if (fd >= 0)
-        snprintf(name, MPIOX_SEGMENT_NAME, "/proc/%ld/fd/%d", (long) getpid(), fd);
+/* The size, the pages if they are to be reserved, and the mark behind the shared bytes. 0 or an errno. */
+static int fill(int fd, bool reserve, int64_t bytes, mpiox_segment_address *address) {
+    const int64_t whole = bytes + (int64_t) sizeof address->mark;
+    struct stat status;
+    int code;
+    if (getrandom(address->mark, sizeof address->mark, GRND_NONBLOCK) != (ssize_t) sizeof address->mark) {
+        struct timespec now; /* too early in the machine's life for random bits */
+        clock_gettime(CLOCK_REALTIME, &now);
+        address->mark[0] = (uint64_t) now.tv_sec << 30 ^ (uint64_t) now.tv_nsec;
+        address->mark[1] = (uint64_t) getpid();
+    }
+    if (ftruncate(fd, whole) != 0)
+        return errno;
+    if (reserve) {
+        do
+            code = posix_fallocate(fd, 0, whole);
+        while (code == EINTR);
+        if (code != 0)
+            return code;
+    }
+    if (pwrite(fd, address->mark, sizeof address->mark, bytes) != (ssize_t) sizeof address->mark)
+        return ENOSPC;
+    if (fstat(fd, &status) != 0)
+        return errno;
+    address->device = (uint64_t) status.st_dev;
+    address->inode = (uint64_t) status.st_ino;
+    address->bytes = bytes;
+    return 0;
+}
+
+static int create_memfd(int64_t bytes, mpiox_segment_address *address) {
+    const int fd = memfd_create("mpiox", MFD_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    const int code = fill(fd, strict_commitment(), bytes, address);
+    if (code != 0) {
+        close(fd);
+        errno = code;
+        return -1;
+    }
+    snprintf(address->name, sizeof address->name, "/proc/%ld/fd/%d", (long) getpid(), fd);
     return fd;
 }
 
-int mpiox_segment_create(mpiox_segment_kind kind, int64_t bytes, char name[MPIOX_SEGMENT_NAME], mpiox_segment *out,
+/* A named file for kernels or containers where no memfd is to be had, or not found by the others. */
+static int create_file(int64_t bytes, mpiox_segment_address *address) {
+    const char *tmp = getenv("TMPDIR");
+    const char *folders[] = {"/dev/shm", tmp && *tmp ? tmp : "/tmp"};
+    int code = ENOSPC;
+    for (int i = 0; i < 2; i++) {
+        const int length = snprintf(address->name, sizeof address->name, "%s/mpiox.XXXXXX", folders[i]);
+        const int fd = length < MPIOX_SEGMENT_NAME ? mkostemp(address->name, O_CLOEXEC) : -1;
+        const int failed = fd >= 0 ? fill(fd, true, bytes, address) : length < MPIOX_SEGMENT_NAME ? errno : ENAMETOOLONG;
+        if (failed == 0)
+            return fd;
+        if (fd >= 0) {
+            close(fd);
+            unlink(address->name);
+        }
+        code = i == 0 || code != ENOSPC ? failed : code; /* want of room is what the user can do something about */
+    }
+    errno = code;
+    return -1;
+}
+
+static void drop(int fd, const mpiox_segment_address *address) {
+    close(fd);
+    if (strncmp(address->name, "/proc/", 6) != 0)
+        unlink(address->name);
+}
+
+int mpiox_segment_create(mpiox_segment_kind kind, int64_t bytes, mpiox_segment_address *address, mpiox_segment *out,
                          mpiox_error *error) {
     *out = (mpiox_segment) {.fd = -1};
-    int fd = kind == MPIOX_SEGMENT_MEMFD ? create_memfd(name) : create_file(name);
-    if (fd < 0)
-        return mpiox_error_set(error, MPIOX_E_NOMEM, errno, -1, bytes, "creating shared memory");
-    if (ftruncate(fd, bytes) != 0) {
-        int code = mpiox_error_set(error, MPIOX_E_NOMEM, errno, -1, bytes, "sizing shared memory");
-        close(fd);
-        if (strncmp(name, "/proc/", 6) != 0)
-            unlink(name);
-        return code;
+    const int fd = kind == MPIOX_SEGMENT_MEMFD ? create_memfd(bytes, address) : create_file(bytes, address);
+    if (fd < 0) {
+        const bool full = errno == ENOSPC || errno == EDQUOT;
+        return mpiox_error_set(error, full ? MPIOX_E_FULL : MPIOX_E_NOMEM, errno, -1, bytes, "creating shared memory");
     }
-    int code = map(fd, bytes, out, error);
-    if (code == MPIOX_OK) {
+    const int code = map(fd, bytes, out, error);
+    if (code != MPIOX_OK)
+        drop(fd, address);
+    else
         out->fd = fd;
-        return code;
-    }
-    close(fd);
-    if (strncmp(name, "/proc/", 6) != 0)
-        unlink(name);
     return code;
 }
 
-int mpiox_segment_attach(const char *name, int64_t bytes, mpiox_segment *out, mpiox_error *error) {
-    *out = (mpiox_segment) {.fd = -1};
-    int fd = open(name, O_RDWR | O_CLOEXEC);
+static bool is_the_creators(const struct stat *status, const mpiox_segment_address *address) {
+    return S_ISREG(status->st_mode) && (uint64_t) status->st_dev == address->device &&
+           (uint64_t) status->st_ino == address->inode &&
+           (int64_t) status->st_size == address->bytes + (int64_t) sizeof address->mark;
+}
+
+/* A name may lead to anything: it is looked at before it is opened, since opening a device can do something, and what was
+ * opened is looked at again. The mark tells apart files of different kernels that have the same numbers. */
+static int open_the_creators(const mpiox_segment_address *address) {
+    struct stat status;
+    uint64_t mark[2] = {0, 0};
+    if (stat(address->name, &status) != 0 || !is_the_creators(&status, address))
+        return -1;
+    const int fd = open(address->name, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
-        return mpiox_error_set(error, MPIOX_E_NOMEM, errno, -1, bytes, "attaching shared memory");
-    int code = map(fd, bytes, out, error);
+        return -1;
+    if (fstat(fd, &status) == 0 && is_the_creators(&status, address) &&
+        pread(fd, mark, sizeof mark, address->bytes) == (ssize_t) sizeof mark &&
+        memcmp(mark, address->mark, sizeof mark) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+int mpiox_segment_attach(const mpiox_segment_address *address, mpiox_segment *out, mpiox_error *error) {
+    *out = (mpiox_segment) {.fd = -1};
+    const int fd = open_the_creators(address);
+    if (fd < 0)
+        return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, 0, -1, address->bytes, "attaching shared memory");
+    const int code = map(fd, address->bytes, out, error);
     close(fd);
     return code;
 }
 
-void mpiox_segment_seal(mpiox_segment *segment, const char *name) {
+void mpiox_segment_seal(mpiox_segment *segment, const mpiox_segment_address *address) {
     if (segment->fd < 0)
         return;
-    close(segment->fd);
+    drop(segment->fd, address);
     segment->fd = -1;
-    if (strncmp(name, "/proc/", 6) != 0)
-        unlink(name);
 }
 
 void mpiox_segment_free(mpiox_segment *segment) {

@@ -1,10 +1,16 @@
 /*
  * mpiox_segment.h - anonymous memory shared by the processes of one node.
  *
- * The creator makes a memfd; the others open it through /proc/<pid>/fd/<fd>. The segment has no name in any file
- * system, so that nothing is left behind when processes are killed, and it is not bound by the size of /dev/shm.
- * Pages appear when they are first touched. Where /proc does not allow that, an unlinked file in /dev/shm or TMPDIR
- * takes its place.
+ * Problem.   Processes of a node must find the same memory, and nobody else's. A descriptor's number means another file
+ *            in another process-id namespace, a name means another file under other mounts; a page that cannot be had
+ *            when it is first touched ends the process with SIGBUS.
+ * Algorithm. The creator makes a memfd; the others open it through /proc/<pid>/fd/<fd>. It has no name in any file
+ *            system, so that nothing is left behind when processes are killed, and it is not bound by the size of
+ *            /dev/shm. Where that does not lead to the creator's memory, a file in /dev/shm or TMPDIR takes its place,
+ *            unlinked by mpiox_segment_seal(). Before it is mapped, device, inode, size and a random mark behind the
+ *            shared bytes are compared with the creator's.
+ * Guarantee. Pages of a file are reserved when it is made. Those of a memfd appear when they are first touched, in the
+ *            memory of who touches them; they are reserved too where the kernel refuses pages that were not committed.
  */
 #ifndef MPIOX_SEGMENT_H
 #define MPIOX_SEGMENT_H
@@ -23,11 +29,21 @@ enum { MPIOX_SEGMENT_NAME = 256 };
 
 typedef enum mpiox_segment_kind { MPIOX_SEGMENT_MEMFD, MPIOX_SEGMENT_FILE, MPIOX_SEGMENT_KINDS } mpiox_segment_kind;
 
-/* Creator: zero-filled memory of `bytes` bytes; `name` receives what the others need to attach. */
-int mpiox_segment_create(mpiox_segment_kind kind, int64_t bytes, char name[MPIOX_SEGMENT_NAME], mpiox_segment *out, mpiox_error *error);
-int mpiox_segment_attach(const char *name, int64_t bytes, mpiox_segment *out, mpiox_error *error);
+/* What the others need to attach, and to know that they have the creator's memory. Plain data: it is sent over MPI. */
+typedef struct mpiox_segment_address {
+    char name[MPIOX_SEGMENT_NAME];
+    uint64_t device, inode;
+    uint64_t mark[2]; /* random */
+    int64_t bytes;
+} mpiox_segment_address;
+
+/* Creator: zero-filled memory of `bytes` bytes. 0, MPIOX_E_FULL (no room) or MPIOX_E_NOMEM. */
+int mpiox_segment_create(mpiox_segment_kind kind, int64_t bytes, mpiox_segment_address *address, mpiox_segment *out,
+                         mpiox_error *error);
+/* 0, MPIOX_E_UNSUPPORTED (the address does not lead to the creator's memory from here) or MPIOX_E_NOMEM. */
+int mpiox_segment_attach(const mpiox_segment_address *address, mpiox_segment *out, mpiox_error *error);
 /* Creator, after everyone has attached: drops the descriptor and any file name. */
-void mpiox_segment_seal(mpiox_segment *segment, const char *name);
+void mpiox_segment_seal(mpiox_segment *segment, const mpiox_segment_address *address);
 void mpiox_segment_free(mpiox_segment *segment); /* NULL-safe; unmaps */
 
 #endif

@@ -70,8 +70,6 @@ static bool safe_across_nodes(const mpiox_exchange *x) {
 
 /* After rank 0's layout has been spread: who the aggregators are, and how large their buffers. */
 static int set_up(mpiox_exchange *x) {
-    if (!safe_across_nodes(x))
-        return MPIOX_E_UNSUPPORTED;
     if (x->layout.servers > SERVERS_MAX) /* a hint's typing error: a plan may have as many sets as there are servers */
         x->layout.servers = SERVERS_MAX;
     x->buffers = x->hints.buffers >= 2 ? x->hints.buffers : 2;
@@ -83,7 +81,8 @@ static int set_up(mpiox_exchange *x) {
     return mpiox_messages_create(x);
 }
 
-/* This rank's own path to the file. Rank 0 also asks for the layout. */
+/* This rank's own path to the file. The layout in force will be rank 0's, but every rank judges the file system by what it
+ * sees itself: a file server's own disk is NFS to the others. */
 static int prepare(mpiox_exchange *x, const char *path) {
     x->path = path ? strdup(path) : NULL;
     if (!x->path)
@@ -92,8 +91,9 @@ static int prepare(mpiox_exchange *x, const char *path) {
     if (code != MPIOX_OK)
         return code;
     x->real_path = x->team->n_nodes > 1 ? realpath(path, NULL) : NULL; /* the program may change its folder */
-    if (x->team->rank == 0)
-        mpiox_layout_detect(x->storage->fd, x->hints.striping_unit, x->hints.striping_factor, &x->layout);
+    mpiox_layout_detect(x->storage->fd, x->hints.striping_unit, x->hints.striping_factor, &x->layout);
+    if (!safe_across_nodes(x))
+        return MPIOX_E_UNSUPPORTED;
     if (strcmp(x->hints.partition, "auto") != 0)
         x->forced = mpiox_partition_find(x->hints.partition);
     return MPIOX_OK;
@@ -181,9 +181,20 @@ static int start_at_end(mpiox_exchange *x, mpiox_error *error) {
     return mpiox_agree_all(x, error->code == MPIOX_OK) ? MPIOX_OK : MPIOX_E_UNSUPPORTED;
 }
 
+/* Why the ranks have no shared memory, from the code that all of them have. */
+static const char *memory_reason(int code) {
+    switch (code) {
+    case MPIOX_E_FULL: return "native: shared memory is full";
+    case MPIOX_E_UNSUPPORTED: return "native: ranks of a node cannot share memory";
+    default: return "native: no shared memory";
+    }
+}
+
 int mpiox_exchange_open(MPI_Comm comm, const mpiox_exchange_offer *offer, const char *path, int amode,
-                        const mpiox_hints *hints, bool opened, bool *all_opened, mpiox_exchange **out) {
+                        const mpiox_hints *hints, bool opened, bool *all_opened, mpiox_exchange **out,
+                        const char **why_not) {
     *out = NULL;
+    *why_not = NULL;
     *all_opened = false;
     mpiox_exchange *x = calloc(1, sizeof *x);
     mpiox_team *team = NULL;
@@ -201,13 +212,16 @@ int mpiox_exchange_open(MPI_Comm comm, const mpiox_exchange_offer *offer, const 
         x->new_view = true; /* what is known of the last file's views on this team is not to be believed */
         mpiox_shared_pointer_clear_next(x);
     }
-    int code = open_everywhere(x, team, path, opened, all_opened);
+    int code = open_everywhere(x, team, path, opened, all_opened); /* as on every rank */
     mpiox_error error = {.code = MPIOX_OK};
     team->turn++;
+    if (code == MPIOX_E_UNSUPPORTED)
+        *why_not = "native: several nodes may share the file, and its file system does not keep their caches coherent";
     if (code == MPIOX_OK) {
         /* A nonblocking collective must find the memory ready, because it cannot set it up in the background. */
-        if (mpiox_exchange_background(x) && mpiox_memory_attach(x, &error) != MPIOX_OK)
-            code = MPIOX_E_UNSUPPORTED; /* on every rank */
+        code = mpiox_exchange_background(x) ? mpiox_memory_attach(x, &error) : MPIOX_OK;
+        if (code != MPIOX_OK)
+            *why_not = memory_reason(code);
         else
             code = start_at_end(x, &error);
     }
@@ -324,9 +338,11 @@ int mpiox_exchange_access(mpiox_exchange *x, const mpiox_request *request, mpiox
     const double begun = mpiox_now();
     *outcome = (mpiox_outcome) {.bytes = 0, .error = {.code = MPIOX_OK}};
     mpiox_error memory_error = {.code = MPIOX_OK};
-    if (x->native_only || mpiox_memory_attach(x, &memory_error) != MPIOX_OK) { /* on every rank */
+    const int memory = x->native_only ? MPIOX_E_UNSUPPORTED : mpiox_memory_attach(x, &memory_error);
+    if (memory != MPIOX_OK) { /* on every rank */
+        if (!x->native_only)
+            snprintf(x->stats.reason, sizeof x->stats.reason, "%s", memory_reason(memory));
         x->native_only = true;
-        snprintf(x->stats.reason, sizeof x->stats.reason, "native: no shared memory");
         return MPIOX_E_UNSUPPORTED;
     }
     mpiox_agree_post(&call);

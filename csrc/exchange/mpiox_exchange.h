@@ -35,9 +35,10 @@ mpiox_exchange_offer mpiox_exchange_offer_team(MPI_Comm comm, const mpiox_hints 
 /* Open our own path to a file that PMPI_File_open has just opened, or failed to open (opened == false), on comm (an
  * intracommunicator). amode: MPI_MODE_*; path NULL: no memory for it. Agreed by all ranks: either every rank gets an
  * exchange, or every rank gets MPIOX_E_UNSUPPORTED (the file stays native) and *out == NULL. *all_opened: opened is true
- * on every rank. */
+ * on every rank. *why_not: static text, NULL when there is nothing particular to say. */
 int mpiox_exchange_open(MPI_Comm comm, const mpiox_exchange_offer *offer, const char *path, int amode,
-                        const mpiox_hints *hints, bool opened, bool *all_opened, mpiox_exchange **out);
+                        const mpiox_hints *hints, bool opened, bool *all_opened, mpiox_exchange **out,
+                        const char **why_not);
 /* Free it in any case. Errors that the file system reports at close are agreed by all ranks: the same *error everywhere.
  * NULL-safe; 0 or MPIOX_E_IO. */
 int mpiox_exchange_close(mpiox_exchange *exchange, mpiox_error *error);

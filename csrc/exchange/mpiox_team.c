@@ -119,7 +119,8 @@ static bool allocate(mpiox_team *team, int **all) {
 /* node_of, local_of, node_start, node_ranks from everyone's (leader's rank, rank in node); `all` is scratch. */
 static int map_ranks(mpiox_team *team, int *all) {
     int mine[2] = {team->rank, team->node_rank};
-    PMPI_Bcast(&mine[0], 1, MPI_INT, 0, team->node_comm); /* the leader's rank names the node */
+    if (PMPI_Bcast(&mine[0], 1, MPI_INT, 0, team->node_comm) != MPI_SUCCESS) /* the leader's rank names the node */
+        return MPIOX_E_MPI;
     if (PMPI_Allgather(mine, 2, MPI_INT, all, 2, MPI_INT, team->comm) != MPI_SUCCESS)
         return MPIOX_E_MPI;
     for (int r = 0; r < team->size; r++) { /* leaders have the lowest rank of their node, so they come first */
@@ -170,24 +171,24 @@ static int own_comm(MPI_Comm comm, mpiox_team *team) {
 
 /* One attempt; the same answer on all ranks of the node. */
 static int try_share(const mpiox_team *team, mpiox_segment_kind kind, int64_t bytes, mpiox_segment *out, mpiox_error *error) {
-    struct { char name[MPIOX_SEGMENT_NAME]; int32_t code; } offer;
+    struct { mpiox_segment_address address; int32_t code; } offer;
     memset(&offer, 0, sizeof offer);
     if (team->node_rank == 0)
-        offer.code = mpiox_segment_create(kind, bytes, offer.name, out, error);
+        offer.code = mpiox_segment_create(kind, bytes, &offer.address, out, error);
     if (PMPI_Bcast(&offer, sizeof offer, MPI_BYTE, 0, team->node_comm) != MPI_SUCCESS)
-        return mpiox_error_set(error, MPIOX_E_MPI, 0, -1, bytes, "announcing shared memory");
+        offer.code = mpiox_error_set(error, MPIOX_E_MPI, 0, -1, bytes, "announcing shared memory");
     int code = offer.code, worst;
     if (code == MPIOX_OK && team->node_rank != 0)
-        code = mpiox_segment_attach(offer.name, bytes, out, error);
+        code = mpiox_segment_attach(&offer.address, out, error);
     worst = code;
     if (PMPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MIN, team->node_comm) != MPI_SUCCESS)
         worst = MPIOX_E_MPI;
-    if (team->node_rank == 0 && offer.code == MPIOX_OK)
-        mpiox_segment_seal(out, offer.name);
+    if (team->node_rank == 0)
+        mpiox_segment_seal(out, &offer.address);
     if (worst == MPIOX_OK)
         return MPIOX_OK;
     mpiox_segment_free(out);
-    return code == MPIOX_OK ? mpiox_error_set(error, worst, 0, -1, bytes, "shared memory on this node") : worst;
+    return mpiox_error_set(error, worst, code == worst ? error->sys_errno : 0, -1, bytes, "shared memory on this node");
 }
 
 /* Collective over the node: zero-filled memory of all its ranks. */

@@ -54,7 +54,8 @@ void mpiox_team_release(mpiox_team *team);
 /* Collective over the node: make team->segment `bytes` bytes laid out as `layout` says (any number that differs when the
  * layout does). The present segment stays, with what is in it, if it was made for the same layout; otherwise a new,
  * zero-filled one takes its place, so that no byte of an old layout is read as something else. All ranks of the node get
- * the same answer. */
+ * the same answer: 0, MPIOX_E_FULL (no room), MPIOX_E_UNSUPPORTED (ranks do not see the memory of each other),
+ * MPIOX_E_NOMEM or MPIOX_E_MPI. */
 int mpiox_team_segment(mpiox_team *team, int64_t bytes, uint64_t layout, mpiox_error *error);
 /* Free every team that is not in use, and each of the others when it is released. While MPI_Finalize runs. */
 void mpiox_team_finalize(void);

@@ -144,11 +144,14 @@ static bool attach(mpiox_file *file, MPI_Comm comm, const char *filename, int am
 
     if (is_wanted(filename, amode, &o->hints)) {
         mpiox_exchange *exchange;
+        const char *why_not;
 
         mpiox_exchange_open(comm, &o->offer, file != NULL ? file->path : NULL, amode, &o->hints, opened, &all_opened,
-                            &exchange);
-        if (file != NULL)
+                            &exchange, &why_not);
+        if (file != NULL) {
             file->exchange = exchange;
+            file->why_native = why_not;
+        }
         if (exchange != NULL)
             mpiox_file_view_begin(file);
     }
@@ -187,7 +190,8 @@ static int open_among_strangers(MPI_Comm comm, const char *filename, int amode, 
         return result;
     mpiox_hints_resolve(file->path, info, &file->hints, NULL, NULL);
     file->handle = *fh;
-    file->stranger = members->stranger;
+    file->why_native = members->stranger;
+    file->among_strangers = true;
     file->reports_alone = members->first && file->hints.stats;
     mpiox_file_insert(file);
     return result;
@@ -298,7 +302,7 @@ int mpiox_file_get_info(MPI_File fh, MPI_Info *info_used)
     mpiox_file *file = mpiox_file_find(fh);
     int result = PMPI_File_get_info(fh, info_used);
 
-    if (file == NULL || result != MPI_SUCCESS || *info_used == MPI_INFO_NULL || file->stranger != NULL)
+    if (file == NULL || result != MPI_SUCCESS || *info_used == MPI_INFO_NULL || file->among_strangers)
         return result;
     mpiox_hints_to_info(&file->hints, *info_used);
     if (file->exchange != NULL) { /* what the library's own choices came to */

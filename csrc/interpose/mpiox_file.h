@@ -40,8 +40,9 @@ typedef struct mpiox_file {
     int rank, ranks, amode;
     char *path;              /* without ROMIO's file-system prefix */
     mpiox_hints hints;
-    mpiox_exchange *exchange; /* NULL: every data access is native */
-    const char *stranger; /* why nothing may be asked of the others, some lack the library (mpiox_members.h); or NULL */
+    mpiox_exchange *exchange; /* NULL: every data access is native... */
+    const char *why_native;   /* ...for this reason (static text); NULL: no particular one */
+    bool among_strangers; /* nothing may be asked of the other ranks, since some lack the library (mpiox_members.h) */
     bool reports_alone;   /* then: this rank reports on the file, without the others */
     bool all_ours;       /* every access is carried out here, and the MPI library's view may be out of date; on all ranks */
     bool view_told;      /* the MPI library has the view in force */

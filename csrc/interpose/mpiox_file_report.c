@@ -43,9 +43,8 @@ void mpiox_file_stats(mpiox_file *file, mpiox_stats *out)
     out->views_set = file->views_set;
     if (file->exchange == NULL && out->reason[0] == '\0')
         snprintf(out->reason, sizeof out->reason, "%s",
-                 file->stranger != NULL ? file->stranger
-                 : file->hints.enabled  ? "left to the MPI library"
-                                        : "mpiox_enable=false");
+                 !file->hints.enabled ? "mpiox_enable=false"
+                                      : file->why_native != NULL ? file->why_native : "left to the MPI library");
 }
 
 static void add_open_file(mpiox_file *file, void *context)

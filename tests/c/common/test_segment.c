@@ -1,0 +1,116 @@
+/*
+ * test_segment.c - shared memory that is another file, that has no room, or whose pages must be committed.
+ *
+ * test_segment attach FOLDER | full | committed KIND: "full" is run where /dev/shm and TMPDIR are small.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "mpiox_segment.h"
+
+enum { BYTES = 8 * 1024 * 1024 };
+
+static int attach(const mpiox_segment_address *address)
+{
+    mpiox_segment other;
+    mpiox_error error = {.code = MPIOX_OK};
+    const int code = mpiox_segment_attach(address, &other, &error);
+
+    mpiox_segment_free(&other);
+    return code;
+}
+
+/* A regular file of `bytes` bytes whose content is that of the segment. */
+static void copy_segment(const mpiox_segment *segment, const char *path, off_t bytes)
+{
+    const int fd = open(path, O_CREAT | O_TRUNC | O_RDWR, 0600);
+    char *all = calloc(1, (size_t)bytes);
+
+    CHECK(all != NULL && pread(segment->fd, all, (size_t)bytes, 0) > 0);
+    CHECK(all != NULL && write(fd, all, (size_t)bytes) == (ssize_t)bytes);
+    free(all);
+    close(fd);
+}
+
+static void wrong_files(mpiox_segment_kind kind, const char *folder)
+{
+    mpiox_segment segment, other;
+    mpiox_segment_address address, changed;
+    mpiox_error error = {.code = MPIOX_OK};
+    char path[200];
+
+    CHECK_EQUAL(mpiox_segment_create(kind, BYTES, &address, &segment, &error), 0);
+    CHECK_EQUAL(mpiox_segment_attach(&address, &other, &error), 0);
+    ((char *)segment.base)[BYTES - 1] = 'x';
+    CHECK_EQUAL(((char *)other.base)[BYTES - 1], 'x');
+    CHECK_EQUAL(((char *)other.base)[0], 0);
+    mpiox_segment_free(&other);
+    changed = address; /* a copy of the same size: another inode */
+    snprintf(path, sizeof path, "%s/copy", folder);
+    copy_segment(&segment, path, BYTES + 16);
+    snprintf(changed.name, sizeof changed.name, "%s", path);
+    CHECK_EQUAL(attach(&changed), MPIOX_E_UNSUPPORTED);
+    changed = address; /* the same numbers, another mark: of another kernel */
+    changed.mark[1] ^= 1;
+    CHECK_EQUAL(attach(&changed), MPIOX_E_UNSUPPORTED);
+    changed = address; /* larger than it is */
+    changed.bytes *= 2;
+    CHECK_EQUAL(attach(&changed), MPIOX_E_UNSUPPORTED);
+    snprintf(changed.name, sizeof changed.name, "/dev/tty"); /* nothing that is no regular file is opened */
+    CHECK_EQUAL(attach(&changed), MPIOX_E_UNSUPPORTED);
+    mpiox_segment_seal(&segment, &address);
+    CHECK_EQUAL(attach(&address), MPIOX_E_UNSUPPORTED); /* nothing has stayed */
+    mpiox_segment_free(&segment);
+}
+
+static void full(void)
+{
+    mpiox_segment segment;
+    mpiox_segment_address address;
+    mpiox_error error = {.code = MPIOX_OK};
+
+    CHECK_EQUAL(mpiox_segment_create(MPIOX_SEGMENT_FILE, BYTES, &address, &segment, &error), MPIOX_E_FULL);
+    CHECK_EQUAL(error.sys_errno, ENOSPC);
+    CHECK(segment.base == NULL);
+    CHECK_EQUAL(mpiox_segment_create(MPIOX_SEGMENT_FILE, BYTES / 64, &address, &segment, &error), 0);
+    memset(segment.base, 1, BYTES / 64);
+    mpiox_segment_seal(&segment, &address);
+    mpiox_segment_free(&segment);
+    CHECK_EQUAL(mpiox_segment_create(MPIOX_SEGMENT_MEMFD, BYTES, &address, &segment, &error), 0); /* not bound by it */
+    memset(segment.base, 1, BYTES);
+    mpiox_segment_seal(&segment, &address);
+    mpiox_segment_free(&segment);
+}
+
+/* Prints how many bytes of a new segment are reserved. */
+static void committed(mpiox_segment_kind kind)
+{
+    mpiox_segment segment;
+    mpiox_segment_address address;
+    mpiox_error error = {.code = MPIOX_OK};
+    struct stat status = {.st_blocks = -1};
+
+    CHECK_EQUAL(mpiox_segment_create(kind, BYTES, &address, &segment, &error), 0);
+    CHECK_EQUAL(fstat(segment.fd, &status), 0);
+    printf("reserved %s\n", status.st_blocks * 512 >= BYTES ? "all" : "little");
+    mpiox_segment_seal(&segment, &address);
+    mpiox_segment_free(&segment);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 2 && strcmp(argv[1], "attach") == 0) {
+        wrong_files(MPIOX_SEGMENT_MEMFD, argv[2]);
+        wrong_files(MPIOX_SEGMENT_FILE, argv[2]);
+    } else if (argc > 1 && strcmp(argv[1], "full") == 0) {
+        full();
+    } else if (argc > 2 && strcmp(argv[1], "committed") == 0) {
+        committed(strcmp(argv[2], "file") == 0 ? MPIOX_SEGMENT_FILE : MPIOX_SEGMENT_MEMFD);
+    }
+    return check_exit();
+}
