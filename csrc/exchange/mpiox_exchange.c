@@ -63,9 +63,11 @@ static void fit_messages(mpiox_exchange *x) {
 }
 
 /* What cannot be taken over on the file system that holds the file: several nodes that write one file through page caches
- * that nothing keeps coherent (NFS, FUSE, SMB...). ROMIO locks there, and so it shall. */
+ * that nothing keeps coherent (NFS, FUSE, SMB...). ROMIO locks there, and so it shall. Ranks that open the file by
+ * themselves, or those of one node, may share it with ranks of other nodes all the same. */
 static bool safe_across_nodes(const mpiox_exchange *x) {
-    return x->team->n_nodes == 1 || x->layout.coherent || x->layout.lock != MPIOX_LOCK_NONE;
+    return x->layout.coherent || x->layout.lock != MPIOX_LOCK_NONE ||
+           (x->team->n_nodes == 1 && mpiox_team_world_on_one_node(x->team->ranks_per_node));
 }
 
 /* After rank 0's layout has been spread: who the aggregators are, and how large their buffers. */

@@ -1,6 +1,7 @@
 /* mpiox_team.c - see mpiox_team.h. */
 #include "mpiox_team.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -230,6 +231,48 @@ mpiox_lobby *mpiox_team_lobby(MPI_Comm comm) {
             oldest = &t->lobby;
     pthread_mutex_unlock(&lock);
     return oldest;
+}
+
+/* ---- all of MPI_COMM_WORLD --------------------------------------------------------------------------------------- */
+
+/* A number that a launcher has left in the environment; 0: none. */
+static int launched(const char *name) {
+    const char *text = getenv(name);
+    char *end = NULL;
+    const long number = text && *text ? strtol(text, &end, 10) : 0;
+    return end && *end == '\0' && number > 0 && number <= INT_MAX ? (int) number : 0;
+}
+
+/* Has the launcher put all `size` ranks on this node? No rank may ask another one here. */
+static bool launched_on_one_node(int size) {
+#ifdef OPEN_MPI
+    const int here = launched("OMPI_COMM_WORLD_LOCAL_SIZE");
+#else
+    const int here = launched("MPI_LOCALNRANKS"); /* MPICH's mpiexec and those made of it */
+#endif
+    if (here > 0)
+        return here == size;
+    return launched("SLURM_STEP_NUM_NODES") == 1 && launched("SLURM_STEP_NUM_TASKS") == size; /* srun */
+}
+
+bool mpiox_team_world_on_one_node(int ranks_per_node) {
+    int initialized = 0, size = 0;
+    bool one = false;
+    if (PMPI_Initialized(&initialized) != MPI_SUCCESS || !initialized ||
+        PMPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS)
+        return false;
+    if (ranks_per_node > 0 && size > ranks_per_node)
+        return false;
+    if (size == 1 || launched_on_one_node(size))
+        return true;
+    pthread_mutex_lock(&lock);
+    for (mpiox_team *t = teams; t && !one; t = t->next) { /* a file has been open on all of it */
+        int result = MPI_UNEQUAL;
+        if (t->size == size && t->n_nodes == 1 && PMPI_Comm_compare(MPI_COMM_WORLD, t->comm, &result) == MPI_SUCCESS)
+            one = result == MPI_CONGRUENT || result == MPI_SIMILAR || result == MPI_IDENT;
+    }
+    pthread_mutex_unlock(&lock);
+    return one;
 }
 
 /* ---- making one --------------------------------------------------------------------------------------------------- */

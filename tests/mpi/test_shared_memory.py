@@ -1,4 +1,4 @@
-"""The shared memory of a node: ranks that cannot share it, or for which there is no room, leave the file to the MPI library."""
+"""The shared memory of a node: ranks that cannot share it, or have no room for it, leave files to the MPI library."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.mpi
 
 OWN_PIDS = ["unshare", "--pid", "--fork", "--mount-proc"]
 
-# Every rank has its own process ids, so that a number of another rank names a process of this rank, mostly itself. What it
-# finds under the descriptor's number is then one of its own files: rank 0 has few open files, the others have many.
+# Every rank has its own process ids, so that a number of another rank names a process of this rank, mostly itself. What
+# it finds under the descriptor's number is then one of its own files: rank 0 has few open files, the others have many.
 CONTAINERS = """
 import ctypes, os, pathlib, subprocess, sys
 import mpiio_ext
@@ -77,9 +77,11 @@ if comm.rank == 0:
 
 def needs_namespaces(*command: str) -> None:
     """Skip where this machine does not let us have namespaces of our own."""
-    done = subprocess.run([*command, "true"], capture_output=True, text=True, timeout=60) if shutil.which("unshare") else None
-    if os.geteuid() != 0 or done is None or done.returncode != 0:
-        pytest.skip(f"no namespaces: {done.stderr.strip() if done else 'not root, or no unshare'}")
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        pytest.skip("no namespaces: not root, or no unshare")
+    done = subprocess.run([*command, "true"], capture_output=True, text=True, timeout=60)
+    if done.returncode != 0:
+        pytest.skip(f"no namespaces: {done.stderr.strip()}")
 
 
 def records(path: pathlib.Path) -> dict[str, dict[str, object]]:

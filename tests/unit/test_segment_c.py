@@ -31,7 +31,7 @@ def test_only_the_creators_memory_is_attached(tmp_path: pathlib.Path) -> None:
 
 
 def test_no_room_is_an_error_and_no_signal() -> None:
-    """A file in a small /dev/shm, then in a small TMPDIR, is refused when it is made, not when its pages are touched."""
+    """A file in a small /dev/shm, then in a small TMPDIR, is refused when made, not when its pages are touched."""
     program = cbuild.program("common/test_segment.c", "common")
     out = mounted('mount -t tmpfs -o size=1m none /dev/shm && exec "$1" full', str(program), TMPDIR="/dev/shm")
     assert out.splitlines()[-1].endswith(" 0 failures")

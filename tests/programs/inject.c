@@ -1,0 +1,163 @@
+/*
+ * inject.c - preloaded under a program: makes chosen calls of the library under test fail.
+ *
+ *   PRETEND_FS=MAGIC          every descriptor lies on the file system with this statfs(2) magic, in hexadecimal
+ *   inject_malloc(low, high)  from now on no memory for requests of low to high - 1 bytes; (0, 0) ends it
+ *   inject_operation(name, n) the n-th (from 0) nonblocking operation PMPI_NAME from now on fails when it completes: it is
+ *                             carried out, but the caller is told MPI_ERR_OTHER. inject_done() says whether one has
+ *   inject_testall(n)         the n-th PMPI_Testall from now on fails and does nothing
+ */
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statfs.h>
+
+extern void *__libc_malloc(size_t bytes);
+
+static volatile size_t malloc_low, malloc_high;
+static char operation[32];
+static int countdown = -1, testall_countdown = -1, done;
+static MPI_Request marked = MPI_REQUEST_NULL;
+
+void inject_malloc(long low, long high);
+void inject_operation(const char *name, int n);
+void inject_testall(int n);
+int inject_done(void);
+
+void inject_malloc(long low, long high)
+{
+    malloc_low = (size_t)low;
+    malloc_high = (size_t)high;
+}
+
+void inject_operation(const char *name, int n)
+{
+    strncpy(operation, name, sizeof operation - 1);
+    countdown = n;
+    done = 0;
+    marked = MPI_REQUEST_NULL;
+}
+
+void inject_testall(int n)
+{
+    testall_countdown = n;
+    done = 0;
+}
+
+int inject_done(void) { return done; }
+
+void *malloc(size_t bytes) { return bytes >= malloc_low && bytes < malloc_high ? NULL : __libc_malloc(bytes); }
+
+int fstatfs(int fd, struct statfs *status)
+{
+    int (*real)(int, struct statfs *);
+    const char *magic = getenv("PRETEND_FS");
+
+    *(void **)&real = dlsym(RTLD_NEXT, "fstatfs");
+    const int result = real(fd, status);
+
+    if (result == 0 && magic != NULL && *magic != '\0')
+        status->f_type = (__typeof__(status->f_type))strtoul(magic, NULL, 16);
+    return result;
+}
+
+static int begun(const char *name, int result, MPI_Request *request)
+{
+    if (strcmp(name, operation) == 0 && countdown >= 0 && countdown-- == 0)
+        marked = *request;
+    return result;
+}
+
+#define REAL(name, ...)                                   \
+    int (*real)(__VA_ARGS__);                             \
+    *(void **)&real = dlsym(RTLD_NEXT, "PMPI_" #name)
+
+int PMPI_Iallgather(const void *from, int n, MPI_Datatype type, void *to, int m, MPI_Datatype other, MPI_Comm comm,
+                    MPI_Request *request)
+{
+    REAL(Iallgather, const void *, int, MPI_Datatype, void *, int, MPI_Datatype, MPI_Comm, MPI_Request *);
+    return begun("Iallgather", real(from, n, type, to, m, other, comm, request), request);
+}
+
+int PMPI_Iallgatherv(const void *from, int n, MPI_Datatype type, void *to, const int counts[], const int displs[],
+                     MPI_Datatype other, MPI_Comm comm, MPI_Request *request)
+{
+    REAL(Iallgatherv, const void *, int, MPI_Datatype, void *, const int[], const int[], MPI_Datatype, MPI_Comm,
+         MPI_Request *);
+    return begun("Iallgatherv", real(from, n, type, to, counts, displs, other, comm, request), request);
+}
+
+int PMPI_Igather(const void *from, int n, MPI_Datatype type, void *to, int m, MPI_Datatype other, int root, MPI_Comm comm,
+                 MPI_Request *request)
+{
+    REAL(Igather, const void *, int, MPI_Datatype, void *, int, MPI_Datatype, int, MPI_Comm, MPI_Request *);
+    return begun("Igather", real(from, n, type, to, m, other, root, comm, request), request);
+}
+
+int PMPI_Igatherv(const void *from, int n, MPI_Datatype type, void *to, const int counts[], const int displs[],
+                  MPI_Datatype other, int root, MPI_Comm comm, MPI_Request *request)
+{
+    REAL(Igatherv, const void *, int, MPI_Datatype, void *, const int[], const int[], MPI_Datatype, int, MPI_Comm,
+         MPI_Request *);
+    return begun("Igatherv", real(from, n, type, to, counts, displs, other, root, comm, request), request);
+}
+
+int PMPI_Ibcast(void *buffer, int n, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request *request)
+{
+    REAL(Ibcast, void *, int, MPI_Datatype, int, MPI_Comm, MPI_Request *);
+    return begun("Ibcast", real(buffer, n, type, root, comm, request), request);
+}
+
+int PMPI_Iallreduce(const void *from, void *to, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request *request)
+{
+    REAL(Iallreduce, const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request *);
+    return begun("Iallreduce", real(from, to, n, type, op, comm, request), request);
+}
+
+int PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    REAL(Isend, const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+    return begun("Isend", real(buffer, n, type, to, tag, comm, request), request);
+}
+
+int PMPI_Imrecv(void *buffer, int n, MPI_Datatype type, MPI_Message *message, MPI_Request *request)
+{
+    REAL(Imrecv, void *, int, MPI_Datatype, MPI_Message *, MPI_Request *);
+    return begun("Imrecv", real(buffer, n, type, message, request), request);
+}
+
+int PMPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
+{
+    const int chosen = marked != MPI_REQUEST_NULL && *request == marked;
+
+    REAL(Test, MPI_Request *, int *, MPI_Status *);
+    const int result = real(request, flag, status);
+
+    if (!chosen || result != MPI_SUCCESS || !*flag)
+        return result;
+    marked = MPI_REQUEST_NULL;
+    done = 1;
+    return MPI_ERR_OTHER;
+}
+
+int PMPI_Testall(int n, MPI_Request requests[], int *flag, MPI_Status statuses[])
+{
+    int chosen = 0;
+
+    REAL(Testall, int, MPI_Request *, int *, MPI_Status *);
+    if (testall_countdown >= 0 && testall_countdown-- == 0) {
+        done = 1;
+        return MPI_ERR_OTHER;
+    }
+    for (int i = 0; i < n; i++)
+        chosen |= marked != MPI_REQUEST_NULL && requests[i] == marked;
+    const int result = real(n, requests, flag, statuses);
+
+    if (!chosen || result != MPI_SUCCESS || !*flag)
+        return result;
+    marked = MPI_REQUEST_NULL;
+    done = 1;
+    return MPI_ERR_OTHER;
+}
