@@ -9,6 +9,7 @@
  * Guarantee. Every rank returns with the same summary and the same error; a rank with a local error takes part.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,21 +24,38 @@ bool mpiox_agree_poke(void *exchange) {
     return false;
 }
 
-void mpiox_agree_finish(int n, MPI_Request *requests, bool (*work)(void *), void *context) {
+/* One by one, not by MPI_Testall: whose failure ended it says only a status each. */
+int mpiox_agree_finish(int n, MPI_Request *requests, bool (*work)(void *), void *context) {
     mpiox_patience patience = {0};
-    int done = 0;
-    while (PMPI_Testall(n, requests, &done, MPI_STATUSES_IGNORE) == MPI_SUCCESS && !done)
-        if (!work || !work(context))
+    int code = MPIOX_OK;
+    for (int i = 0; i < n;) {
+        int done = 0;
+        if (requests[i] != MPI_REQUEST_NULL && PMPI_Test(&requests[i], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
+            requests[i] = MPI_REQUEST_NULL; /* nothing more can be learnt of it */
+            code = MPIOX_E_MPI;
+        }
+        if (requests[i] == MPI_REQUEST_NULL)
+            i++;
+        else if (!work || !work(context))
             mpiox_wait_patiently(&patience);
+    }
+    return code;
+}
+
+void mpiox_agree_give_up(mpiox_exchange *x, int code, int64_t offset, int64_t length, const char *what) {
+    char text[512];
+    mpiox_error error = {.code = MPIOX_OK};
+    mpiox_error_set(&error, code, code == MPIOX_E_NOMEM ? ENOMEM : code == MPIOX_E_ARG ? EINVAL : 0, offset, length, what);
+    error.rank = x->team->rank;
+    fprintf(stderr, "mpiio_ext: %s\n", mpiox_error_text(&error, x->path, text, sizeof text));
+    PMPI_Abort(x->team->comm, 1);
 }
 
 /* MPI_Allgather of `bytes` bytes a rank. */
 static bool gather(const void *mine, size_t bytes, void *all, MPI_Comm comm) {
     MPI_Request request;
-    if (PMPI_Iallgather(mine, (int) bytes, MPI_BYTE, all, (int) bytes, MPI_BYTE, comm, &request) != MPI_SUCCESS)
-        return false;
-    mpiox_agree_finish(1, &request, NULL, NULL);
-    return true;
+    return PMPI_Iallgather(mine, (int) bytes, MPI_BYTE, all, (int) bytes, MPI_BYTE, comm, &request) == MPI_SUCCESS &&
+           mpiox_agree_finish(1, &request, NULL, NULL) == MPIOX_OK;
 }
 
 /* Barrier over the node; `serial` (may be NULL) runs on one rank when all have arrived and before any leaves. */
@@ -78,8 +96,7 @@ bool mpiox_agree_all(mpiox_exchange *x, bool mine) {
     if (x->team->size == 1)
         return mine;
     if (x->team->n_nodes > 1 || !x->board) {
-        PMPI_Allreduce(&mine, &all, 1, MPI_C_BOOL, MPI_LAND, x->team->comm);
-        return all;
+        return PMPI_Allreduce(&mine, &all, 1, MPI_C_BOOL, MPI_LAND, x->team->comm) == MPI_SUCCESS && all;
     }
     if (!mine)
         atomic_fetch_add(&x->board->against, 1);
@@ -326,19 +343,17 @@ static void close_posts(void *context) {
     mpiox_summary *s = &board->summary;
     summarize_node(x, s);
     if (team->n_nodes > 1) {
-        mpiox_summary *all = malloc(sizeof *all * (size_t) team->n_nodes);
+        mpiox_summary *all = mpiox_messages_scratch(x);
         int32_t overlap = 0;
-        if (!all || !gather(s, sizeof *s, all, team->leader_comm))
-            mpiox_error_set(&s->error, all ? MPIOX_E_MPI : MPIOX_E_NOMEM, 0, -1, -1, "agreeing on the access region");
-        else {
-            summary_clear(s);
-            for (int n = 0; n < team->n_nodes; n++)
-                summary_add(s, &all[n], &overlap);
-            s->interleaved |= overlap;
-            if (overlap) /* views are compared inside a node only */
-                s->disjoint = 0;
-        }
-        free(all);
+        /* Without the others' summaries nobody here knows what they go on to do: they would wait for this node for ever. */
+        if (!gather(s, sizeof *s, all, team->leader_comm))
+            mpiox_agree_give_up(x, MPIOX_E_MPI, -1, -1, "agreeing on the access region");
+        summary_clear(s);
+        for (int n = 0; n < team->n_nodes; n++)
+            summary_add(s, &all[n], &overlap);
+        s->interleaved |= overlap;
+        if (overlap) /* views are compared inside a node only */
+            s->disjoint = 0;
     }
     atomic_store(&board->failed, 0);
     atomic_store(&board->eof, INT64_MAX);
@@ -364,7 +379,7 @@ void mpiox_agree_fail(mpiox_exchange *x, const mpiox_error *error) {
 
 bool mpiox_agree_failed(mpiox_exchange *x) { return atomic_load_explicit(&x->board->failed, memory_order_relaxed) != 0; }
 
-typedef struct verdict { /* what leaders tell each other at the end */
+typedef struct verdict { /* what leaders tell each other at the end; no larger than a summary */
     int64_t eof;
     mpiox_error error;
 } verdict;
@@ -375,11 +390,12 @@ static void close_call(void *context) {
     mpiox_team *team = x->team;
     if (team->n_nodes == 1)
         return;
-    verdict mine = {atomic_load(&board->eof), {.code = MPIOX_OK}}, *all = malloc(sizeof *all * (size_t) team->n_nodes);
+    verdict mine = {atomic_load(&board->eof), {.code = MPIOX_OK}}, *all = mpiox_messages_scratch(x);
+    _Static_assert(sizeof mine <= sizeof(mpiox_summary), "they share the scratch");
     if (atomic_load(&board->failed))
         mine.error = board->error;
-    if (!all || !gather(&mine, sizeof mine, all, team->leader_comm)) {
-        mpiox_error_set(&mine.error, all ? MPIOX_E_MPI : MPIOX_E_NOMEM, 0, -1, -1, "agreeing on the outcome");
+    if (!gather(&mine, sizeof mine, all, team->leader_comm)) {
+        mpiox_error_set(&mine.error, MPIOX_E_MPI, 0, -1, -1, "agreeing on the outcome");
         mpiox_agree_fail(x, &mine.error);
     } else {
         for (int n = 0; n < team->n_nodes; n++) {
@@ -393,7 +409,6 @@ static void close_call(void *context) {
             if (all[n].eof < atomic_load(&board->eof))
                 atomic_store(&board->eof, all[n].eof);
     }
-    free(all);
 }
 
 void mpiox_agree_end(mpiox_call *call, mpiox_outcome *outcome) {

@@ -126,12 +126,12 @@ mpiox_exchange_offer mpiox_exchange_offer_team(MPI_Comm comm, const mpiox_hints 
     return offer;
 }
 
-void mpiox_exchange_tell(MPI_Comm comm, void *data, int64_t bytes) {
+int mpiox_exchange_tell(MPI_Comm comm, void *data, int64_t bytes) {
     mpiox_lobby *lobby = bytes <= MPIOX_LOBBY_TOLD_BYTES ? mpiox_team_lobby(comm) : NULL;
-    if (lobby)
-        mpiox_lobby_tell(lobby, data, bytes);
-    else
-        PMPI_Bcast(data, (int) bytes, MPI_BYTE, 0, comm);
+    if (!lobby)
+        return PMPI_Bcast(data, (int) bytes, MPI_BYTE, 0, comm);
+    mpiox_lobby_tell(lobby, data, bytes);
+    return MPI_SUCCESS;
 }
 
 /* The lowest of every value, and rank 0's layout. */
@@ -240,9 +240,12 @@ int mpiox_exchange_open(MPI_Comm comm, const mpiox_exchange_offer *offer, const 
 
 int mpiox_exchange_agree_error(mpiox_exchange *x, mpiox_error *error) {
     error->rank = x->team->rank;
-    const int lowest = mpiox_agree_lowest(x, error->code != MPIOX_OK ? x->team->rank : x->team->size);
-    if (lowest >= 0 && lowest < x->team->size)
-        PMPI_Bcast(error, sizeof *error, MPI_BYTE, lowest, x->team->comm);
+    const int own = error->code;
+    const int lowest = mpiox_agree_lowest(x, own != MPIOX_OK ? x->team->rank : x->team->size);
+    if (lowest == x->team->size)
+        return MPIOX_OK;
+    if (lowest < 0 || PMPI_Bcast(error, sizeof *error, MPI_BYTE, lowest, x->team->comm) != MPI_SUCCESS)
+        mpiox_error_set(error, own != MPIOX_OK ? own : MPIOX_E_MPI, 0, -1, -1, "agreeing on an error");
     return error->code;
 }
 
@@ -255,8 +258,9 @@ int mpiox_exchange_sync(mpiox_exchange *x, mpiox_error *error) {
 int mpiox_exchange_preallocate(mpiox_exchange *x, int64_t bytes, mpiox_error *error) {
     int64_t bounds[2] = {bytes, -bytes};
     *error = (mpiox_error) {.code = MPIOX_OK};
-    PMPI_Allreduce(MPI_IN_PLACE, bounds, 2, MPI_INT64_T, MPI_MAX, x->team->comm);
-    if (bounds[0] != -bounds[1] || bytes < 0)
+    if (PMPI_Allreduce(MPI_IN_PLACE, bounds, 2, MPI_INT64_T, MPI_MAX, x->team->comm) != MPI_SUCCESS)
+        mpiox_error_set(error, MPIOX_E_MPI, 0, -1, bytes, "agreeing on the size to preallocate");
+    else if (bounds[0] != -bounds[1] || bytes < 0)
         mpiox_error_set(error, MPIOX_E_ARG, EINVAL, -1, bytes, "preallocate (sizes negative or different)");
     else if (x->team->rank == 0)
         mpiox_storage_reserve(x->storage, bytes, error);
@@ -283,12 +287,8 @@ int mpiox_exchange_close(mpiox_exchange *x, mpiox_error *error) {
  * cannot compute without a plan. Ending the job with a message is the only end that is not a hang. (A geometry that no
  * planner takes was refused before: by file_range() of mpiox_agree.c, the registry of hints, and set_up().) */
 static void give_up(const mpiox_call *call, int code) {
-    char text[512];
-    mpiox_error error = {.code = MPIOX_OK};
-    mpiox_error_set(&error, code, code == MPIOX_E_NOMEM ? ENOMEM : EINVAL, call->summary.start, call->summary.end - call->summary.start, "planning file domains");
-    error.rank = call->x->team->rank;
-    fprintf(stderr, "mpiio_ext: %s\n", mpiox_error_text(&error, call->x->path, text, sizeof text));
-    PMPI_Abort(call->x->team->comm, 1);
+    mpiox_agree_give_up(call->x, code == MPIOX_E_NOMEM ? code : MPIOX_E_ARG, call->summary.start,
+                        call->summary.end - call->summary.start, "planning file domains");
 }
 
 static void run_two_phase(mpiox_call *call) {

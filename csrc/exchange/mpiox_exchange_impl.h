@@ -143,8 +143,11 @@ void mpiox_agree_fail(mpiox_exchange *x, const mpiox_error *error); /* first err
 bool mpiox_agree_failed(mpiox_exchange *x);
 void mpiox_agree_end(mpiox_call *call, mpiox_outcome *outcome); /* barrier; agreed error and end of file */
 /* Wait for requests between nodes, doing `work` (may be NULL) meanwhile. MPI_Wait of some libraries spins, which starves
- * the very rank that it waits for when ranks outnumber cores. */
-void mpiox_agree_finish(int n, MPI_Request *requests, bool (*work)(void *), void *context);
+ * the very rank that it waits for when ranks outnumber cores. MPIOX_E_MPI when one of them has failed. */
+int mpiox_agree_finish(int n, MPI_Request *requests, bool (*work)(void *), void *context);
+/* Ends the job with a message: for where the others wait for what this rank cannot do, so that the only other end is a
+ * hang. */
+void mpiox_agree_give_up(mpiox_exchange *x, int code, int64_t offset, int64_t length, const char *what);
 bool mpiox_agree_poke(void *exchange); /* idle work: lets MPI make progress; always false */
 
 bool mpiox_agree_all(mpiox_exchange *x, bool mine); /* collective: true if every rank says so */
@@ -184,6 +187,7 @@ void mpiox_window_read(mpiox_call *call, mpiox_slot *slot);  /* fill the slot's 
 int64_t mpiox_messages_area_bytes(const mpiox_exchange *x); /* local */
 int mpiox_messages_create(mpiox_exchange *x);               /* local */
 void mpiox_messages_free(mpiox_exchange *x);                /* NULL-safe */
+void *mpiox_messages_scratch(mpiox_exchange *x); /* leaders: room for a summary of every node, in a barrier only */
 /* After the summary, before the rounds: leaders learn every rank's view and range (collective over the leaders). */
 void mpiox_messages_begin(mpiox_call *call);
 /* Read: true on the leader, which keeps the slot until it has served the other nodes from it. */

@@ -11,6 +11,8 @@
  *            call a rank's position, length and range. Boxes are double: round r+1 is packed while r is on its way.
  * Errors.    A node that has failed goes on sending: its ranks' data is as good as before, and the others write only what
  *            they were sent. If a message cannot be put together, the message says so and the receiver stops writing.
+ *            A leader whose collective over the leaders has failed takes part in those that follow, and says so at the end.
+ *            Where it then cannot know who sends, or cannot take or send a message, the job ends: the others would wait.
  * Who sends. Node s sends to node d in a round if and only if a window of d (write) or s (read) in that round meets the
  *            file range of the other node's ranks. Both sides compute it, so nobody waits for a message that never comes.
  * Source.    Two-level aggregation: Kang, Lee, Lee, Agrawal, Choudhary, Liao, "Improving all-to-many personalized
@@ -46,6 +48,7 @@ struct mpiox_messages {
     int *sizes;            /* [size] scratch */
     int *counts;           /* [2 * n_nodes] scratch */
     mpiox_interval *windows; /* [n_aggregators] from first to last byte of every window of the round */
+    mpiox_summary *summaries; /* [n_nodes] leaders: what they tell each other */
     int64_t *buffer_offsets; /* [offsets_max] where extents[0] of the window being placed lie in the buffer */
     int64_t offsets_max;
 };
@@ -97,8 +100,9 @@ int mpiox_messages_create(mpiox_exchange *x) {
     m->counts = calloc(2 * nodes, sizeof *m->counts);
     m->windows = calloc((size_t) x->n_aggregators, sizeof *m->windows);
     m->incoming = x->team->node_rank == 0 ? malloc((size_t) mpiox_messages_area_bytes(x)) : NULL;
+    m->summaries = x->team->node_rank == 0 ? calloc(nodes, sizeof *m->summaries) : NULL;
     return m->ranks && m->views && m->nodes && m->outgoing && m->room && m->requests && m->by_node && m->sizes &&
-                   m->counts && m->windows && (m->incoming || x->team->node_rank != 0)
+                   m->counts && m->windows && ((m->incoming && m->summaries) || x->team->node_rank != 0)
                ? MPIOX_OK
                : MPIOX_E_NOMEM;
 }
@@ -117,6 +121,7 @@ void mpiox_messages_free(mpiox_exchange *x) {
     free(m->outgoing);
     free(m->room);
     free(m->incoming);
+    free(m->summaries);
     free(m->requests);
     free(m->by_node);
     free(m->sizes);
@@ -127,17 +132,17 @@ void mpiox_messages_free(mpiox_exchange *x) {
     x->messages = NULL;
 }
 
+void *mpiox_messages_scratch(mpiox_exchange *x) { return x->messages->summaries; }
+
 static void fail(mpiox_exchange *x, int code, int64_t bytes, const char *what) {
     mpiox_error error = {.code = MPIOX_OK};
     mpiox_error_set(&error, code, 0, -1, bytes, what);
     mpiox_agree_fail(x, &error);
 }
 
-/* A nonblocking collective to its end: blocking ones of some libraries spin (mpiox_agree_finish). Returns its code. */
+/* A nonblocking collective to its end: blocking ones of some libraries spin (mpiox_agree_finish). 0 or MPIOX_E_MPI. */
 static int waited(int code, MPI_Request *request) {
-    if (code == MPI_SUCCESS)
-        mpiox_agree_finish(1, request, NULL, NULL);
-    return code;
+    return code == MPI_SUCCESS ? mpiox_agree_finish(1, request, NULL, NULL) : MPIOX_E_MPI;
 }
 
 /* ---- before the rounds ------------------------------------------------------------------------------------------- */
@@ -151,7 +156,7 @@ static void node_counts(const mpiox_team *team, int item_bytes, int *counts, int
 }
 
 /* Leaders: everyone's range and position of this call, from the posts in shared memory. */
-static int gather_ranges(mpiox_exchange *x) {
+static void gather_ranges(mpiox_exchange *x) {
     mpiox_messages *m = x->messages;
     mpiox_team *team = x->team;
     for (int i = 0; i < team->node_size; i++) {
@@ -161,10 +166,9 @@ static int gather_ranges(mpiox_exchange *x) {
     }
     node_counts(team, (int) sizeof *m->by_node, m->counts, m->counts + team->n_nodes);
     MPI_Request request;
-    if (PMPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_BYTE, m->by_node, m->counts, m->counts + team->n_nodes, MPI_BYTE,
-                         team->leader_comm, &request) != MPI_SUCCESS)
-        return MPIOX_E_MPI;
-    mpiox_agree_finish(1, &request, NULL, NULL);
+    if (waited(PMPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_BYTE, m->by_node, m->counts, m->counts + team->n_nodes, MPI_BYTE,
+                                team->leader_comm, &request), &request) != MPIOX_OK)
+        mpiox_agree_give_up(x, MPIOX_E_MPI, -1, -1, "agreeing on who sends to whom");
     for (int i = 0; i < team->size; i++)
         m->ranks[team->node_ranks[i]] = m->by_node[i];
     for (int n = 0; n < team->n_nodes; n++) {
@@ -176,37 +180,84 @@ static int gather_ranges(mpiox_exchange *x) {
             m->nodes[n].last = m->by_node[i].last > m->nodes[n].last ? m->by_node[i].last : m->nodes[n].last;
         }
     }
-    return MPIOX_OK;
 }
 
-/* Every rank's serialized view to its leader, back to back; the leader gets them and *total, others NULL. Sizes stay in
- * m->sizes[0 .. node_size - 1] at the leader. Without memory at the leader nothing is gathered and *total is -1. */
-static char *gather_node_views(mpiox_exchange *x, int64_t *total) {
-    mpiox_team *team = x->team;
-    const int64_t bytes = x->view ? mpiox_access_blob_bytes(x->view) : 0;
-    MPI_Request request;
-    int mine = bytes <= INT32_MAX ? (int) bytes : 0, *sizes = x->messages->sizes, *displs = NULL, go = 1;
-    char *blob = malloc((size_t) mine + 8), *all = NULL;
+/* This rank's serialized view, to be freed. *bytes: its size, 0 for a view without data, -1 if it cannot be sent. */
+static char *serialize_view(const mpiox_exchange *x, int *bytes) {
+    const int64_t size = x->view ? mpiox_access_blob_bytes(x->view) : 0;
+    char *blob = x->view && size > 0 && size <= INT32_MAX ? malloc((size_t) size) : NULL;
+    *bytes = x->empty_view ? 0 : blob && mpiox_access_to_blob(x->view, blob, size) == MPIOX_OK ? (int) size : -1;
+    return blob;
+}
+
+/* At the leader: where the node's views go, and room for them; NULL when one of them, or memory, is missing. */
+static char *room_for_views(const mpiox_team *team, const int *sizes, int *displs, int64_t *total) {
     *total = 0;
-    if (!blob || !mine || mpiox_access_to_blob(x->view, blob, mine) != MPIOX_OK)
-        mine = 0; /* the receivers miss this view and say so */
-    waited(PMPI_Igather(&mine, 1, MPI_INT, sizes, 1, MPI_INT, 0, team->node_comm, &request), &request);
+    for (int i = 0; displs && i < team->node_size; *total += sizes[i++]) {
+        if (sizes[i] < 0 || *total > INT32_MAX)
+            return NULL;
+        displs[i] = (int) *total;
+    }
+    return displs && *total <= INT32_MAX ? malloc((size_t) *total + 8) : NULL;
+}
+
+/* Every rank's serialized view to its leader, back to back; the leader gets them in *all and their sizes in m->sizes[0 ..
+ * node_size - 1], others NULL. If a view cannot be sent, or the leader has no memory, nothing is gathered, *total is -1. */
+static int gather_node_views(mpiox_exchange *x, char **all, int64_t *total) {
+    mpiox_team *team = x->team;
+    MPI_Request request;
+    int mine, *sizes = x->messages->sizes, *displs = NULL, go = 1;
+    char *blob = serialize_view(x, &mine);
+    *all = NULL;
+    *total = 0;
+    int code = waited(PMPI_Igather(&mine, 1, MPI_INT, sizes, 1, MPI_INT, 0, team->node_comm, &request), &request);
     if (team->node_rank == 0) {
         displs = calloc((size_t) team->node_size, sizeof *displs);
-        for (int i = 0; i < team->node_size; *total += sizes[i++])
-            if (displs)
-                displs[i] = (int) *total;
-        all = displs && *total <= INT32_MAX ? malloc((size_t) *total + 8) : NULL;
-        go = all != NULL;
+        *all = code == MPIOX_OK ? room_for_views(team, sizes, displs, total) : NULL;
+        go = *all != NULL;
     }
-    waited(PMPI_Ibcast(&go, 1, MPI_INT, 0, team->node_comm, &request), &request);
-    if (go)
-        waited(PMPI_Igatherv(blob, mine, MPI_BYTE, all, sizes, displs, MPI_BYTE, 0, team->node_comm, &request), &request);
-    else
+    const int told = waited(PMPI_Ibcast(&go, 1, MPI_INT, 0, team->node_comm, &request), &request);
+    if (told != MPIOX_OK && team->node_rank != 0)
+        go = 1; /* most likely */
+    code = code == MPIOX_OK ? told : code;
+    if (go) {
+        const int moved = waited(PMPI_Igatherv(blob, mine < 0 ? 0 : mine, MPI_BYTE, *all, sizes, displs, MPI_BYTE, 0,
+                                               team->node_comm, &request), &request);
+        code = code == MPIOX_OK ? moved : code;
+    }
+    if (!go || (team->node_rank == 0 && code != MPIOX_OK))
         *total = -1;
     free(displs);
     free(blob);
-    return all;
+    return code == MPIOX_OK && *total < 0 ? MPIOX_E_NOMEM : code;
+}
+
+/* Leaders: fine on all of them? *code becomes MPIOX_E_NOMEM if not; after a failure the others are taken to be fine. */
+static bool all_leaders(const mpiox_exchange *x, int fine, int *code) {
+    MPI_Request request;
+    int all = fine;
+    if (waited(PMPI_Iallreduce(&fine, &all, 1, MPI_INT, MPI_MIN, x->team->leader_comm, &request), &request) != MPIOX_OK) {
+        *code = MPIOX_E_MPI;
+        all = fine;
+    }
+    if (!all && *code == MPIOX_OK)
+        *code = MPIOX_E_NOMEM;
+    return all != 0;
+}
+
+/* Leaders: every rank's description from the blobs of all nodes. */
+static int rebuild_views(mpiox_exchange *x, const char *blobs, const int *sizes) {
+    mpiox_messages *m = x->messages;
+    int64_t at = 0;
+    int code = MPIOX_OK;
+    for (int i = 0; i < x->team->size; at += sizes[i++]) {
+        mpiox_access **view = &m->views[x->team->node_ranks[i]];
+        mpiox_access_free(*view);
+        *view = NULL;
+        if (sizes[i] && code == MPIOX_OK) /* blob sizes are multiples of 8, so every blob is aligned */
+            code = mpiox_access_from_blob(blobs + at, sizes[i], view);
+    }
+    return code;
 }
 
 /* Leaders: spread the blobs of all nodes and rebuild every rank's description. node_total < 0: this leader has none. */
@@ -214,36 +265,30 @@ static int spread_views(mpiox_exchange *x, const char *node_blobs, int64_t node_
     mpiox_messages *m = x->messages;
     mpiox_team *team = x->team;
     MPI_Request request;
-    int *sizes = malloc(sizeof *sizes * (size_t) team->size), *displs = m->counts + team->n_nodes;
-    int64_t total = 0, at = 0;
-    int fine = sizes != NULL && node_total >= 0, all_fine = fine;
-    waited(PMPI_Iallreduce(&fine, &all_fine, 1, MPI_INT, MPI_MIN, team->leader_comm, &request), &request);
-    if (!all_fine) {
+    int *sizes = calloc((size_t) team->size, sizeof *sizes), *displs = m->counts + team->n_nodes, code = MPIOX_OK;
+    int64_t total = 0;
+    if (!all_leaders(x, sizes != NULL && node_total >= 0, &code)) {
         free(sizes);
-        return MPIOX_E_NOMEM;
+        return code;
     }
     node_counts(team, 1, m->counts, displs);
-    waited(PMPI_Iallgatherv(m->sizes, team->node_size, MPI_INT, sizes, m->counts, displs, MPI_INT, team->leader_comm,
-                            &request), &request);
+    const int sized = waited(PMPI_Iallgatherv(m->sizes, team->node_size, MPI_INT, sizes, m->counts, displs, MPI_INT,
+                                              team->leader_comm, &request), &request);
     for (int n = 0; n < team->n_nodes; n++) {
         displs[n] = (int) total;
         m->counts[n] = 0;
         for (int i = team->node_start[n]; i < team->node_start[n + 1]; total += sizes[i++])
             m->counts[n] += sizes[i];
     }
-    char *all = total <= INT32_MAX ? malloc((size_t) total + 8) : NULL; /* counts of MPI_Allgatherv are ints */
-    fine = all != NULL;
-    waited(PMPI_Iallreduce(&fine, &all_fine, 1, MPI_INT, MPI_MIN, team->leader_comm, &request), &request);
-    int code = all_fine ? MPIOX_OK : MPIOX_E_NOMEM;
-    if (all_fine && waited(PMPI_Iallgatherv(node_blobs, (int) node_total, MPI_BYTE, all, m->counts, displs, MPI_BYTE,
-                                    team->leader_comm, &request), &request) != MPI_SUCCESS)
-        code = MPIOX_E_MPI;
-    for (int i = 0; code == MPIOX_OK && i < team->size; at += sizes[i++]) {
-        mpiox_access **view = &m->views[team->node_ranks[i]];
-        mpiox_access_free(*view);
-        *view = NULL;
-        if (sizes[i]) /* blob sizes are multiples of 8, so every blob is aligned */
-            code = mpiox_access_from_blob(all + at, sizes[i], view);
+    /* counts of MPI_Allgatherv are ints */
+    char *all = sized == MPIOX_OK && total <= INT32_MAX ? malloc((size_t) total + 8) : NULL;
+    code = code == MPIOX_OK ? sized : code;
+    if (all_leaders(x, all != NULL, &code)) {
+        const int moved = waited(PMPI_Iallgatherv(node_blobs, (int) node_total, MPI_BYTE, all, m->counts, displs, MPI_BYTE,
+                                                  team->leader_comm, &request), &request);
+        code = code == MPIOX_OK ? moved : code;
+        if (code == MPIOX_OK)
+            code = rebuild_views(x, all, sizes);
     }
     free(all);
     free(sizes);
@@ -269,22 +314,31 @@ void mpiox_messages_begin(mpiox_call *call) {
     int code = MPIOX_OK;
     if (spreading) {
         int64_t total;
-        char *blobs = gather_node_views(x, &total);
-        if (x->team->node_rank == 0)
-            code = spread_views(x, blobs, total);
+        char *blobs;
+        code = gather_node_views(x, &blobs, &total);
+        if (x->team->node_rank == 0) {
+            const int spread = spread_views(x, blobs, code == MPIOX_OK ? total : -1);
+            code = code == MPIOX_OK ? spread : code;
+        }
         free(blobs);
         x->views_spread = true; /* taken back when the collective fails */
     }
-    if (x->team->node_rank == 0) {
-        const int ranges = gather_ranges(x);
-        code = code == MPIOX_OK ? ranges : code;
-    }
+    if (x->team->node_rank == 0)
+        gather_ranges(x);
     if (spreading) {
         x->views_disjoint = x->team->node_rank == 0 && code == MPIOX_OK && all_views_disjoint(x);
-        waited(PMPI_Ibcast(&x->views_disjoint, 1, MPI_INT, 0, x->team->node_comm, &request), &request);
+        const int told = waited(PMPI_Ibcast(&x->views_disjoint, 1, MPI_INT, 0, x->team->node_comm, &request), &request);
+        if (told != MPIOX_OK)
+            x->views_disjoint = 0;
+        code = code == MPIOX_OK ? told : code;
     }
-    if (code != MPIOX_OK)
-        fail(x, code, -1, "gathering the views of other nodes");
+    if (code == MPIOX_OK)
+        return;
+    fail(x, code, -1, "gathering the views of other nodes");
+    for (int r = 0; r < x->team->size; r++) { /* old views would put data in wrong places */
+        mpiox_access_free(x->messages->views[r]);
+        x->messages->views[r] = NULL;
+    }
 }
 
 /* ---- who sends --------------------------------------------------------------------------------------------------- */
@@ -459,19 +513,22 @@ static int64_t receive(mpiox_call *call, int source, char *buffer) {
     int there = 0;
     mpiox_patience patience = {0};
     while (!there) {
-        if (PMPI_Improbe(source, tag_of(call->round), x->team->leader_comm, &there, &message, &status) != MPI_SUCCESS) {
-            fail(x, MPIOX_E_MPI, -1, "receiving from another node");
-            return 0;
-        }
+        if (PMPI_Improbe(source, tag_of(call->round), x->team->leader_comm, &there, &message, &status) != MPI_SUCCESS)
+            mpiox_agree_give_up(x, MPIOX_E_MPI, -1, -1, "looking for a message from another node");
         if (!there && !mpiox_rounds_idle(call))
             mpiox_wait_patiently(&patience); /* ranks may outnumber cores, and the sender may be one of this machine's */
     }
-    PMPI_Get_elements_x(&status, MPI_BYTE, &bytes); /* of any length, unlike MPI_Get_count */
-    if (bytes > x->box_bytes)
+    if (PMPI_Get_elements_x(&status, MPI_BYTE, &bytes) != MPI_SUCCESS) /* of any length, unlike MPI_Get_count */
+        bytes = -1;
+    if (bytes < 0 || bytes > x->box_bytes)
         protocol_error(x, source, bytes);
     MPI_Request request = MPI_REQUEST_NULL;
-    PMPI_Imrecv(buffer, (int) bytes, MPI_BYTE, &message, &request);
-    mpiox_agree_finish(1, &request, mpiox_rounds_idle, call);
+    if (PMPI_Imrecv(buffer, (int) bytes, MPI_BYTE, &message, &request) != MPI_SUCCESS)
+        mpiox_agree_give_up(x, MPIOX_E_MPI, -1, bytes, "receiving a message from another node");
+    if (mpiox_agree_finish(1, &request, mpiox_rounds_idle, call) != MPIOX_OK) {
+        fail(x, MPIOX_E_MPI, bytes, "receiving from another node");
+        return 0;
+    }
     if (bytes == (MPI_Count) sizeof failed_entry && ((const entry *) (const void *) buffer)->rank < 0) {
         fail(x, MPIOX_E_IO, -1, "collecting data on another node");
         return 0;
@@ -488,9 +545,15 @@ static void send_to(mpiox_call *call, int node, const char *bytes, int64_t lengt
     }
     if (PMPI_Isend(bytes, (int) length, MPI_BYTE, node, tag_of(call->round), x->team->leader_comm,
                    &x->messages->requests[node]) != MPI_SUCCESS)
-        fail(x, MPIOX_E_MPI, length, "sending to another node");
+        mpiox_agree_give_up(x, MPIOX_E_MPI, -1, length, "sending a message to another node");
     x->stats.messages++;
     x->stats.message_bytes += length;
+}
+
+static void finish_sending(mpiox_call *call) {
+    mpiox_exchange *x = call->x;
+    if (mpiox_agree_finish(x->team->n_nodes, x->messages->requests, mpiox_rounds_idle, call) != MPIOX_OK)
+        fail(x, MPIOX_E_MPI, -1, "sending to another node");
 }
 
 static void leader_write(mpiox_call *call) {
@@ -516,7 +579,7 @@ static void leader_write(mpiox_call *call) {
         if (slot)
             mpiox_rounds_arrive(call, slot);
     }
-    mpiox_agree_finish(team->n_nodes, m->requests, mpiox_rounds_idle, call);
+    finish_sending(call);
     for (int node = 0; node < team->n_nodes; node++)
         atomic_store(&box_of(x, call->round, node, &area)->used, 0);
 }
@@ -550,7 +613,9 @@ static bool gather_rank(mpiox_call *call, int rank, int local, mpiox_slot *slot,
     mpiox_messages *m = x->messages;
     const rank_access *want = &m->ranks[rank];
     const int64_t eof = atomic_load(&slot->eof);
-    for (int64_t i = 0, at = 0; i < n && want->length > 0 && m->views[rank]; at += x->extents[0][i++].length) {
+    if (want->length > 0 && !m->views[rank]) /* it has a view, which has not come here */
+        return false;
+    for (int64_t i = 0, at = 0; i < n && want->length > 0; at += x->extents[0][i++].length) {
         mpiox_extent extent = x->extents[0][i];
         int64_t from, to;
         if (extent.offset >= eof)
@@ -612,7 +677,7 @@ static void leader_read(mpiox_call *call) {
             atomic_store(&box->used, receive(call, node, area));
     }
     mpiox_word_set(&x->board->shipped[parity], (uint32_t) (call->round / 2) + 1);
-    mpiox_agree_finish(team->n_nodes, m->requests, mpiox_rounds_idle, call);
+    finish_sending(call);
 }
 
 /* Copy this rank's entries out of the boxes of the round. */

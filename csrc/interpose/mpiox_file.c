@@ -61,29 +61,30 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
 
 /* Told at once, or twice when the text is long. A rank without memory for it, or for the object, lets its MPI library work
  * with the program's own info: that is local, hence no reason to stay behind. */
-static void agree_on_opening(MPI_Comm comm, const char *filename, int amode, MPI_Info info, opening *out,
-                             MPI_Info *merged)
+static int agree_on_opening(MPI_Comm comm, const char *filename, int amode, MPI_Info info, opening *out,
+                            MPI_Info *merged)
 {
     char *text = NULL;
-    int rank;
+    int rank, result;
 
     memset(out, 0, sizeof *out);
     PMPI_Comm_rank(comm, &rank);
     if (rank == 0)
         decide(comm, filename, amode, info, out, &text);
-    mpiox_exchange_tell(comm, out, (int64_t)sizeof *out);
-    if (out->text_bytes > TEXT_INLINE_BYTES) {
+    result = mpiox_exchange_tell(comm, out, (int64_t)sizeof *out);
+    if (result == MPI_SUCCESS && out->text_bytes > TEXT_INLINE_BYTES) {
         if (rank != 0)
             text = malloc((size_t)out->text_bytes);
         if (text != NULL)
-            mpiox_exchange_tell(comm, text, out->text_bytes);
+            result = mpiox_exchange_tell(comm, text, out->text_bytes);
         else
             PMPI_Abort(comm, 1); /* nowhere to receive what the others wait to see received */
     }
-    if (out->text_bytes > 0 &&
+    if (result == MPI_SUCCESS && out->text_bytes > 0 &&
         mpiox_hints_apply(out->text_bytes > TEXT_INLINE_BYTES ? text : out->text, info, merged) != MPIOX_OK)
         *merged = MPI_INFO_NULL;
     free(text);
+    return result;
 }
 
 /* ---- atomicity --------------------------------------------------------------------------------------------------- */
@@ -132,8 +133,9 @@ static mpiox_file *new_file(MPI_Comm comm, const char *filename, int amode)
 
 static bool all_true(MPI_Comm comm, bool mine)
 {
-    PMPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_C_BOOL, MPI_LAND, comm);
-    return mine;
+    bool all = false;
+
+    return PMPI_Allreduce(&mine, &all, 1, MPI_C_BOOL, MPI_LAND, comm) == MPI_SUCCESS && all;
 }
 
 /* After PMPI_File_open, whatever it returned here: our own path to the file, if every rank opened it. `file` is NULL
@@ -212,7 +214,9 @@ int mpiox_file_open(MPI_Comm comm, const char *filename, int amode, MPI_Info inf
     mpiox_members_examine(comm, &members);
     if (members.stranger != NULL)
         return open_among_strangers(comm, filename, amode, info, fh, &members);
-    agree_on_opening(comm, filename, amode, info, &o, &merged);
+    result = agree_on_opening(comm, filename, amode, info, &o, &merged);
+    if (result != MPI_SUCCESS) /* without rank 0's choices nothing can follow */
+        return result;
     if (members.whole_world)
         mpiox_file_run_agreed(o.run_stats);
     /* Open MPI 4.1 deletes the file that MPI_MODE_EXCL has just refused, if it was to be deleted on close. */

@@ -24,14 +24,19 @@ static int64_t find_place(mpiox_file *file, mpiox_request *request)
     int64_t mine[2] = {etypes, fine}, sums[2] = {0, 0}, start = -1;
     mpiox_error error = {.code = MPIOX_OK};
 
-    PMPI_Exscan(&etypes, &before, 1, MPI_INT64_T, MPI_SUM, comm);
-    PMPI_Reduce(mine, sums, 2, MPI_INT64_T, MPI_SUM, 0, comm);
-    if (file->rank == 0 &&
+    int placed = PMPI_Exscan(&etypes, &before, 1, MPI_INT64_T, MPI_SUM, comm);
+    const int summed = PMPI_Reduce(mine, sums, 2, MPI_INT64_T, MPI_SUM, 0, comm);
+
+    if (file->rank == 0 && summed == MPI_SUCCESS &&
         mpiox_exchange_shared_add(file->exchange, sums[1] == file->ranks ? sums[0] : 0, &start, &error) != MPIOX_OK) {
         start = -1;
         request->local_error = error;
     }
-    PMPI_Bcast(&start, 1, MPI_INT64_T, 0, comm);
+    placed = placed == MPI_SUCCESS ? summed : placed;
+    if (PMPI_Bcast(&start, 1, MPI_INT64_T, 0, comm) != MPI_SUCCESS || placed != MPI_SUCCESS) {
+        mpiox_error_set(&request->local_error, MPIOX_E_MPI, 0, -1, -1, "placing an ordered access");
+        start = -1;
+    }
     return start < 0 ? 0 : start + (file->rank == 0 ? 0 : before);
 }
 

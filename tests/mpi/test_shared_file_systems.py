@@ -1,4 +1,4 @@
-"""File systems whose caches nothing keeps coherent: left to the MPI library as soon as another node may share the file."""
+"""File systems whose caches nothing keeps coherent: left to the MPI library if other nodes may share the file."""
 
 from __future__ import annotations
 

@@ -1,0 +1,148 @@
+"""Calls that the library makes for itself and that fail between nodes: an error on every rank, never wrong bytes."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+
+import pytest
+
+from support.cbuild import mpi_program
+from support.launch import Launch, heard, mpi_run
+
+pytestmark = pytest.mark.mpi
+
+HEAD = """
+import ctypes, itertools, pathlib, sys
+import numpy as np
+from mpi4py import MPI
+comm, path = MPI.COMM_WORLD, pathlib.Path(sys.argv[1]) / "file"
+inject = ctypes.CDLL(None)
+PIECES, BLOCK = 5000, 16
+letters = np.full(PIECES * BLOCK, ord("A") + comm.rank, np.uint8)
+# Pieces of irregular places and no regular description: the serialized view is long.
+cells = np.random.default_rng(1).permutation(PIECES * comm.size).reshape(comm.size, PIECES)
+owners = np.empty(PIECES * comm.size, np.uint8)
+for rank in range(comm.size):
+    owners[cells[rank]] = ord("A") + rank
+filetype = MPI.BYTE.Create_indexed_block(BLOCK, np.sort(cells[comm.rank]) * BLOCK).Create_resized(
+    0, PIECES * comm.size * BLOCK).Commit()
+fh = MPI.File.Open(comm, str(path), MPI.MODE_CREATE | MPI.MODE_RDWR)
+
+def access(write, new_view=True, arm=None):
+    if new_view:
+        fh.Set_view(0, MPI.BYTE, MPI.BYTE)
+        fh.Set_view(0, MPI.BYTE, filetype)
+    buffer = letters.copy() if write else np.zeros_like(letters)
+    if arm:
+        getattr(inject, arm[0])(*arm[1:])
+    try:
+        (fh.Write_at_all if write else fh.Read_at_all)(0, buffer)
+    except MPI.Exception as error:
+        return error.Get_error_class(), False
+    return 0, np.array_equal(buffer, letters)
+
+def check_file(complete):
+    comm.Barrier()
+    if comm.rank == 0 and path.stat().st_size:
+        content = np.fromfile(path, np.uint8)
+        owner = np.repeat(owners, BLOCK)[: len(content)]
+        assert np.all((content == owner) | (content == 0)), "bytes that nobody wrote"
+        assert not complete or (len(content) == len(letters) * comm.size and np.all(content == owner))
+    comm.Barrier()
+
+def attempt(rank, write, arm, disarm, always=False):
+    what = (rank, write, arm)
+    fh.Set_size(0) if write else None
+    comm.Barrier()
+    found = access(write, arm=arm if comm.rank == rank else None)
+    failed = comm.rank == rank and (always or inject.inject_done())
+    if comm.rank == rank:
+        getattr(inject, disarm[0])(*disarm[1:])
+    found, failed = comm.allgather(found), any(comm.allgather(failed))
+    check_file(False)
+    if failed:
+        assert len({code for code, _ in found}) == 1 and found[0][0] != 0, (what, found)
+    else:
+        assert all(good for _, good in found), (what, found)
+    found = comm.allgather([access(True), access(False)])
+    assert all(good for pair in found for _, good in pair), (what, "afterwards", found)
+    check_file(True)
+    return failed
+"""
+
+VIEWS = """
+assert all(comm.allgather(access(True)[1] and access(False)[1]))
+blob = PIECES * 8  # at least; no other request of this call is of this order
+for rank, write in itertools.product(range(comm.size), (True, False)):
+    attempt(rank, write, ("inject_malloc", blob, 64 * blob), ("inject_malloc", 0, 0), always=True)
+if comm.rank == 0:
+    print("verified")
+fh.Close()
+"""
+
+OPERATIONS = """
+inject.inject_operation.argtypes = [ctypes.c_char_p, ctypes.c_int]
+reached = set()
+everywhere = [("Igather", 0), ("Ibcast", 0), ("Igatherv", 0), ("Ibcast", 1)]
+leaders = [("Iallreduce", 0), ("Iallgatherv", 0), ("Iallreduce", 1), ("Iallgatherv", 1), ("Isend", 0), ("Imrecv", 0),
+           ("Isend", 2), ("Imrecv", 2)]
+cases = [(kind, rank) for kind in everywhere for rank in range(comm.size)]
+cases += [(kind, rank) for kind in leaders for rank in (0, 2)]
+for (kind, rank), write in itertools.product(cases, (True, False)):
+    arm = ("inject_operation", kind[0].encode(), kind[1])
+    if attempt(rank, write, arm, ("inject_operation", b"", -1)):
+        reached.add(kind)
+assert reached == {*everywhere, *leaders}, reached
+for rank, n, write in itertools.product((0, 2), range(3), (True, False)):
+    attempt(rank, write, ("inject_testall", n), ("inject_testall", -1))
+if comm.rank == 0:
+    print("verified")
+fh.Close()
+"""
+
+LAST_WORD = """
+inject.inject_operation.argtypes = [ctypes.c_char_p, ctypes.c_int]
+assert all(comm.allgather(access(True)[1] and access(False)[1]))
+if comm.rank == 2:
+    inject.inject_operation(sys.argv[2].encode(), int(sys.argv[3]))
+access(True, new_view=False)
+"""
+
+
+def launch(extension: str, folder: pathlib.Path, text: str, *arguments: str, check: bool = True) -> Launch:
+    """Run the program on four ranks of two pretended nodes."""
+    script = folder / "program.py"
+    script.write_text(HEAD + text, encoding="utf-8")
+    environment = {
+        "LD_PRELOAD": f"{mpi_program('inject', '-shared', '-fPIC')}:{extension}",
+        "MPIOX_HINTS": "*:mpiox_exchange=two_phase:cb_buffer_size=32k:cb_nodes=2",
+        "MPIOX_RANKS_PER_NODE": "2",
+    }
+    return mpi_run([sys.executable, script, str(folder), *arguments], 4, env=environment, timeout_s=100, check=check)
+
+
+def test_a_view_that_cannot_be_sent(extension: str, tmp_path: pathlib.Path) -> None:
+    """A rank has no memory to send its view: all ranks are told, and no rank reads or writes without it."""
+    done = launch(extension, tmp_path, VIEWS)
+    assert "verified" in done.stdout, done.describe()
+
+
+def test_operations_that_fail(extension: str, tmp_path: pathlib.Path) -> None:
+    """Each operation of the MPI library under a collective fails once, on each rank: all ranks get one error class."""
+    done = launch(extension, tmp_path, OPERATIONS)
+    assert "verified" in done.stdout, done.describe()
+
+
+@pytest.mark.parametrize(
+    ("operation", "n", "message"),
+    [("Iallgather", 0, "agreeing on the access region"), ("Iallgatherv", 0, "agreeing on who sends to whom")],
+)
+def test_a_leader_that_cannot_go_on(
+    extension: str, tmp_path: pathlib.Path, operation: str, n: int, message: str
+) -> None:
+    """Where the other nodes would wait for what a leader cannot know, the job ends with a message and does not hang."""
+    done = heard(lambda: launch(extension, tmp_path, LAST_WORD, operation, str(n), check=False))
+    assert not done.timed_out, done.describe()
+    assert done.returncode != 0, done.describe()
+    assert f"rank 2: {message}" in done.stderr, done.describe()
