@@ -22,7 +22,7 @@ static int map(int fd, int64_t bytes, mpiox_segment *out, mpiox_error *error) {
     return MPIOX_OK;
 }
 
-/* vm.overcommit_memory = 2: a page that exceeds the limit when it is touched is a SIGBUS, also one of a memfd. Otherwise a
+/* vm.overcommit_memory = 2: a page that exceeds the limit when it is touched is a SIGBUS, also of a memfd. Otherwise a
  * memfd runs out of pages only with the machine, or the control group, out of memory. */
 static bool strict_commitment(void) {
     char text[4] = "";
@@ -85,8 +85,9 @@ static int create_file(int64_t bytes, mpiox_segment_address *address) {
     int code = ENOSPC;
     for (int i = 0; i < 2; i++) {
         const int length = snprintf(address->name, sizeof address->name, "%s/mpiox.XXXXXX", folders[i]);
-        const int fd = length < MPIOX_SEGMENT_NAME ? mkostemp(address->name, O_CLOEXEC) : -1;
-        const int failed = fd >= 0 ? fill(fd, true, bytes, address) : length < MPIOX_SEGMENT_NAME ? errno : ENAMETOOLONG;
+        const bool fits = length < MPIOX_SEGMENT_NAME;
+        const int fd = fits ? mkostemp(address->name, O_CLOEXEC) : -1;
+        const int failed = fd >= 0 ? fill(fd, true, bytes, address) : fits ? errno : ENAMETOOLONG;
         if (failed == 0)
             return fd;
         if (fd >= 0) {
@@ -127,8 +128,8 @@ static bool is_the_creators(const struct stat *status, const mpiox_segment_addre
            (int64_t) status->st_size == address->bytes + (int64_t) sizeof address->mark;
 }
 
-/* A name may lead to anything: it is looked at before it is opened, since opening a device can do something, and what was
- * opened is looked at again. The mark tells apart files of different kernels that have the same numbers. */
+/* A name may lead to anything: it is looked at before it is opened, since opening a device can do something, and what
+ * was opened is looked at again. The mark tells apart files of different kernels that have the same numbers. */
 static int open_the_creators(const mpiox_segment_address *address) {
     struct stat status;
     uint64_t mark[2] = {0, 0};

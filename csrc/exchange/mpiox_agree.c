@@ -45,7 +45,8 @@ int mpiox_agree_finish(int n, MPI_Request *requests, bool (*work)(void *), void 
 void mpiox_agree_give_up(mpiox_exchange *x, int code, int64_t offset, int64_t length, const char *what) {
     char text[512];
     mpiox_error error = {.code = MPIOX_OK};
-    mpiox_error_set(&error, code, code == MPIOX_E_NOMEM ? ENOMEM : code == MPIOX_E_ARG ? EINVAL : 0, offset, length, what);
+    const int sys_errno = code == MPIOX_E_NOMEM ? ENOMEM : code == MPIOX_E_ARG ? EINVAL : 0;
+    mpiox_error_set(&error, code, sys_errno, offset, length, what);
     error.rank = x->team->rank;
     fprintf(stderr, "mpiio_ext: %s\n", mpiox_error_text(&error, x->path, text, sizeof text));
     PMPI_Abort(x->team->comm, 1);
@@ -345,7 +346,7 @@ static void close_posts(void *context) {
     if (team->n_nodes > 1) {
         mpiox_summary *all = mpiox_messages_scratch(x);
         int32_t overlap = 0;
-        /* Without the others' summaries nobody here knows what they go on to do: they would wait for this node for ever. */
+        /* Without the others' summaries nobody here knows what they go on to do; they would wait for this node. */
         if (!gather(s, sizeof *s, all, team->leader_comm))
             mpiox_agree_give_up(x, MPIOX_E_MPI, -1, -1, "agreeing on the access region");
         summary_clear(s);

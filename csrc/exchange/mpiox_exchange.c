@@ -83,8 +83,8 @@ static int set_up(mpiox_exchange *x) {
     return mpiox_messages_create(x);
 }
 
-/* This rank's own path to the file. The layout in force will be rank 0's, but every rank judges the file system by what it
- * sees itself: a file server's own disk is NFS to the others. */
+/* This rank's own path to the file. The layout in force will be rank 0's, but every rank judges the file system by what
+ * it sees itself: a file server's own disk is NFS to the others. */
 static int prepare(mpiox_exchange *x, const char *path) {
     x->path = path ? strdup(path) : NULL;
     if (!x->path)

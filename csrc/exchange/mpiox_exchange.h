@@ -28,8 +28,8 @@ typedef struct mpiox_exchange_offer {
 } mpiox_exchange_offer;
 
 /* Rank 0's `bytes` bytes reach every rank of comm: MPI_Bcast, without the MPI library when a file was open on these ranks
- * before, they are on one node, none has MPI_THREAD_MULTIPLE, and the bytes are at most 8192. Collective. MPI_SUCCESS, or
- * MPI_Bcast's code. */
+ * before, they are on one node, none has MPI_THREAD_MULTIPLE, and the bytes are at most 8192. Collective. MPI_SUCCESS,
+ * or MPI_Bcast's code. */
 int mpiox_exchange_tell(MPI_Comm comm, void *data, int64_t bytes);
 /* Rank 0 only, local. Every offer must be followed by mpiox_exchange_open() on all ranks. */
 mpiox_exchange_offer mpiox_exchange_offer_team(MPI_Comm comm, const mpiox_hints *hints);

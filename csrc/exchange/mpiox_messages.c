@@ -11,8 +11,8 @@
  *            call a rank's position, length and range. Boxes are double: round r+1 is packed while r is on its way.
  * Errors.    A node that has failed goes on sending: its ranks' data is as good as before, and the others write only what
  *            they were sent. If a message cannot be put together, the message says so and the receiver stops writing.
- *            A leader whose collective over the leaders has failed takes part in those that follow, and says so at the end.
- *            Where it then cannot know who sends, or cannot take or send a message, the job ends: the others would wait.
+ *            A leader whose collective over the leaders has failed takes part in those that follow, and says so at the
+ *            end. Where it cannot know who sends, or take or send a message, the job ends: the others would wait.
  * Who sends. Node s sends to node d in a round if and only if a window of d (write) or s (read) in that round meets the
  *            file range of the other node's ranks. Both sides compute it, so nobody waits for a message that never comes.
  * Source.    Two-level aggregation: Kang, Lee, Lee, Agrawal, Choudhary, Liao, "Improving all-to-many personalized
@@ -201,8 +201,9 @@ static char *room_for_views(const mpiox_team *team, const int *sizes, int *displ
     return displs && *total <= INT32_MAX ? malloc((size_t) *total + 8) : NULL;
 }
 
-/* Every rank's serialized view to its leader, back to back; the leader gets them in *all and their sizes in m->sizes[0 ..
- * node_size - 1], others NULL. If a view cannot be sent, or the leader has no memory, nothing is gathered, *total is -1. */
+/* Every rank's serialized view to its leader, back to back; the leader gets them in *all and their sizes in m->sizes[0
+ * .. node_size - 1], others NULL. If a view cannot be sent, or the leader has no memory, nothing is gathered and *total
+ * is -1. */
 static int gather_node_views(mpiox_exchange *x, char **all, int64_t *total) {
     mpiox_team *team = x->team;
     MPI_Request request;
@@ -236,7 +237,8 @@ static int gather_node_views(mpiox_exchange *x, char **all, int64_t *total) {
 static bool all_leaders(const mpiox_exchange *x, int fine, int *code) {
     MPI_Request request;
     int all = fine;
-    if (waited(PMPI_Iallreduce(&fine, &all, 1, MPI_INT, MPI_MIN, x->team->leader_comm, &request), &request) != MPIOX_OK) {
+    MPI_Comm comm = x->team->leader_comm;
+    if (waited(PMPI_Iallreduce(&fine, &all, 1, MPI_INT, MPI_MIN, comm, &request), &request) != MPIOX_OK) {
         *code = MPIOX_E_MPI;
         all = fine;
     }
@@ -284,8 +286,8 @@ static int spread_views(mpiox_exchange *x, const char *node_blobs, int64_t node_
     char *all = sized == MPIOX_OK && total <= INT32_MAX ? malloc((size_t) total + 8) : NULL;
     code = code == MPIOX_OK ? sized : code;
     if (all_leaders(x, all != NULL, &code)) {
-        const int moved = waited(PMPI_Iallgatherv(node_blobs, (int) node_total, MPI_BYTE, all, m->counts, displs, MPI_BYTE,
-                                                  team->leader_comm, &request), &request);
+        const int moved = waited(PMPI_Iallgatherv(node_blobs, (int) node_total, MPI_BYTE, all, m->counts, displs,
+                                                  MPI_BYTE, team->leader_comm, &request), &request);
         code = code == MPIOX_OK ? moved : code;
         if (code == MPIOX_OK)
             code = rebuild_views(x, all, sizes);

@@ -49,7 +49,7 @@ int mpiox_team_join(MPI_Comm comm, uint64_t id, bool fresh, int ranks_per_node, 
 /* Local: what the ranks of `comm` may speak through before a team is chosen, NULL when there is nothing; the same answer on
  * every rank. Programs with MPI_THREAD_MULTIPLE get NULL: two threads may open files on one group in any order. */
 mpiox_lobby *mpiox_team_lobby(MPI_Comm comm);
-/* Local: is it known that all ranks of MPI_COMM_WORLD are on one node, as the hint has it? False where nothing says so. */
+/* Local: is it known that all ranks of MPI_COMM_WORLD are on one node, as the hint has it? False where nothing says. */
 bool mpiox_team_world_on_one_node(int ranks_per_node);
 /* Collective by order (each rank releases once every rank is done with the team); local in cost. */
 void mpiox_team_release(mpiox_team *team);

@@ -29,7 +29,7 @@ filetype = MPI.BYTE.Create_indexed_block(BLOCK, np.sort(cells[comm.rank]) * BLOC
     0, PIECES * comm.size * BLOCK).Commit()
 fh = MPI.File.Open(comm, str(path), MPI.MODE_CREATE | MPI.MODE_RDWR)
 
-def access(write, new_view=True, arm=None):
+def access(write, new_view=True, arm=None, disarm=None):
     if new_view:
         fh.Set_view(0, MPI.BYTE, MPI.BYTE)
         fh.Set_view(0, MPI.BYTE, filetype)
@@ -40,6 +40,9 @@ def access(write, new_view=True, arm=None):
         (fh.Write_at_all if write else fh.Read_at_all)(0, buffer)
     except MPI.Exception as error:
         return error.Get_error_class(), False
+    finally:
+        if disarm:
+            getattr(inject, disarm[0])(*disarm[1:])
     return 0, np.array_equal(buffer, letters)
 
 def check_file(complete):
@@ -55,10 +58,8 @@ def attempt(rank, write, arm, disarm, always=False):
     what = (rank, write, arm)
     fh.Set_size(0) if write else None
     comm.Barrier()
-    found = access(write, arm=arm if comm.rank == rank else None)
+    found = access(write, True, arm, disarm) if comm.rank == rank else access(write)
     failed = comm.rank == rank and (always or inject.inject_done())
-    if comm.rank == rank:
-        getattr(inject, disarm[0])(*disarm[1:])
     found, failed = comm.allgather(found), any(comm.allgather(failed))
     check_file(False)
     if failed:

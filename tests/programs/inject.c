@@ -3,8 +3,8 @@
  *
  *   PRETEND_FS=MAGIC          every descriptor lies on the file system with this statfs(2) magic, in hexadecimal
  *   inject_malloc(low, high)  from now on no memory for requests of low to high - 1 bytes; (0, 0) ends it
- *   inject_operation(name, n) the n-th (from 0) nonblocking operation PMPI_NAME from now on fails when it completes: it is
- *                             carried out, but the caller is told MPI_ERR_OTHER. inject_done() says whether one has
+ *   inject_operation(name, n) the n-th (from 0) nonblocking operation PMPI_NAME from now on fails when it completes: it
+ *                             is carried out, but the caller is told MPI_ERR_OTHER. inject_done(): one has; n < 0: end
  *   inject_testall(n)         the n-th PMPI_Testall from now on fails and does nothing
  */
 #include <dlfcn.h>
@@ -36,14 +36,14 @@ void inject_operation(const char *name, int n)
 {
     strncpy(operation, name, sizeof operation - 1);
     countdown = n;
-    done = 0;
+    done = n < 0 && done;
     marked = MPI_REQUEST_NULL;
 }
 
 void inject_testall(int n)
 {
     testall_countdown = n;
-    done = 0;
+    done = n < 0 && done;
 }
 
 int inject_done(void) { return done; }
@@ -89,8 +89,8 @@ int PMPI_Iallgatherv(const void *from, int n, MPI_Datatype type, void *to, const
     return begun("Iallgatherv", real(from, n, type, to, counts, displs, other, comm, request), request);
 }
 
-int PMPI_Igather(const void *from, int n, MPI_Datatype type, void *to, int m, MPI_Datatype other, int root, MPI_Comm comm,
-                 MPI_Request *request)
+int PMPI_Igather(const void *from, int n, MPI_Datatype type, void *to, int m, MPI_Datatype other, int root,
+                 MPI_Comm comm, MPI_Request *request)
 {
     REAL(Igather, const void *, int, MPI_Datatype, void *, int, MPI_Datatype, int, MPI_Comm, MPI_Request *);
     return begun("Igather", real(from, n, type, to, m, other, root, comm, request), request);
@@ -110,7 +110,8 @@ int PMPI_Ibcast(void *buffer, int n, MPI_Datatype type, int root, MPI_Comm comm,
     return begun("Ibcast", real(buffer, n, type, root, comm, request), request);
 }
 
-int PMPI_Iallreduce(const void *from, void *to, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request *request)
+int PMPI_Iallreduce(const void *from, void *to, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                    MPI_Request *request)
 {
     REAL(Iallreduce, const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request *);
     return begun("Iallreduce", real(from, to, n, type, op, comm, request), request);
