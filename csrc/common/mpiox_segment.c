@@ -14,9 +14,15 @@
 #include <unistd.h>
 
 static int map(int fd, int64_t bytes, mpiox_segment *out, mpiox_error *error) {
-    void *base = mmap(NULL, (size_t) bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    void *base = mmap(NULL, (size_t) bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (base == MAP_FAILED)
         return mpiox_error_set(error, MPIOX_E_NOMEM, errno, -1, bytes, "mmap of shared memory");
+    munlock(base, (size_t) bytes); /* under mlockall(MCL_FUTURE) all of it would take memory, used or not */
+    if (mprotect(base, (size_t) bytes, PROT_READ | PROT_WRITE) != 0) {
+        const int saved = errno;
+        munmap(base, (size_t) bytes);
+        return mpiox_error_set(error, MPIOX_E_NOMEM, saved, -1, bytes, "mmap of shared memory");
+    }
     out->base = base;
     out->bytes = bytes;
     return MPIOX_OK;

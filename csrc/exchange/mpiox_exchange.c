@@ -211,6 +211,7 @@ int mpiox_exchange_open(MPI_Comm comm, const mpiox_exchange_offer *offer, const 
         x->amode = amode;
         x->hints = *hints;
         x->nonce = offer->nonce;
+        x->foreground = offer->foreground != 0;
         x->new_view = true; /* what is known of the last file's views on this team is not to be believed */
         mpiox_shared_pointer_clear_next(x);
     }
@@ -398,7 +399,9 @@ int mpiox_exchange_independent(mpiox_exchange *x, const mpiox_request *request, 
     return outcome->error.code;
 }
 
-bool mpiox_exchange_background(const mpiox_exchange *x) { return x->team->n_nodes == 1 || x->threads; }
+bool mpiox_exchange_background(const mpiox_exchange *x) {
+    return !x->foreground && (x->team->n_nodes == 1 || x->threads);
+}
 
 int mpiox_exchange_access_background(mpiox_exchange *x, const mpiox_request *request, mpiox_outcome *outcome) {
     x->in_background = true;

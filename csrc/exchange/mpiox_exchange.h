@@ -25,6 +25,7 @@ typedef struct mpiox_exchange_offer {
     uint64_t team;
     uint64_t nonce; /* makes the name of a hidden file this opening's own */
     int32_t fresh, ranks_per_node;
+    int32_t foreground; /* set by the caller: nothing shall be done in the background */
 } mpiox_exchange_offer;
 
 /* Rank 0's `bytes` bytes reach every rank of comm: MPI_Bcast, without the MPI library when a file was open on these ranks

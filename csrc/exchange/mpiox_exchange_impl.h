@@ -55,6 +55,7 @@ struct mpiox_exchange {
     int views_disjoint; /* several nodes: proven when the views were spread; alike on all ranks of the node */
     bool views_spread; /* the leaders know the present views of all ranks; the same on every rank */
     bool threads;       /* every rank's MPI library supports MPI_THREAD_MULTIPLE */
+    bool foreground;    /* mpiox_exchange_offer's */
     bool in_background; /* the collective under way runs in a thread of ours */
     bool native_only;  /* no shared memory is to be had; the same on every rank */
 

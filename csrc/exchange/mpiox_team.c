@@ -7,10 +7,17 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Teams that a process keeps for the next file of the same group; a program that makes a group for each file would
+ * otherwise run out of communicators and memory. */
+enum { KEPT = 32 };
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static mpiox_team *teams; /* every team of this process */
 static uint32_t made;     /* teams made by this process, for ids */
 static bool ending;       /* MPI_Finalize has begun: no team is kept for later */
+/* Offered by this thread and not yet joined: if it offers again, the program has left MPI_File_open by a longjmp out of its
+ * error handler, on all ranks. */
+static _Thread_local uint64_t offered;
 
 static bool same_group(MPI_Comm comm, const mpiox_team *team, int ranks_per_node) {
     int result = MPI_UNEQUAL;
@@ -23,6 +30,9 @@ static bool same_group(MPI_Comm comm, const mpiox_team *team, int ranks_per_node
 uint64_t mpiox_team_offer(MPI_Comm comm, int ranks_per_node, int32_t *fresh) {
     uint64_t id = 0;
     pthread_mutex_lock(&lock);
+    for (mpiox_team *t = teams; t && offered; t = t->next)
+        if (t->id == offered)
+            t->in_use = false;
     for (mpiox_team *t = teams; t && !id; t = t->next)
         if (!t->in_use && same_group(comm, t, ranks_per_node)) {
             t->in_use = true;
@@ -32,6 +42,7 @@ uint64_t mpiox_team_offer(MPI_Comm comm, int ranks_per_node, int32_t *fresh) {
     if (*fresh)
         id = ((uint64_t) (uint32_t) getpid() << 32) | ++made;
     pthread_mutex_unlock(&lock);
+    offered = id;
     return id;
 }
 
@@ -220,7 +231,7 @@ static void make_lobby(mpiox_team *team) {
     PMPI_Query_thread(&level);
     int values[MPIOX_LOBBY_VOTES] = {level != MPI_THREAD_MULTIPLE}, nothing = 0;
     mpiox_lobby_vote(&team->lobby, values, &nothing, sizeof nothing);
-    team->lobby_of_group = values[0] != 0;
+    team->lobby_of_group = values[0] != 0 && !team->temporary;
 }
 
 mpiox_lobby *mpiox_team_lobby(MPI_Comm comm) {
@@ -275,6 +286,20 @@ bool mpiox_team_world_on_one_node(int ranks_per_node) {
     return one;
 }
 
+/* The ranks of a group make their teams together, but each has those of other groups besides: one that has many already
+ * says so for all. */
+static int make_temporary(MPI_Comm comm, mpiox_team *team) {
+    int room = KEPT, least = 0;
+    pthread_mutex_lock(&lock);
+    for (const mpiox_team *t = teams; t && room > 0; t = t->next)
+        room--;
+    pthread_mutex_unlock(&lock);
+    if (PMPI_Allreduce(&room, &least, 1, MPI_INT, MPI_MIN, comm) != MPI_SUCCESS)
+        return MPIOX_E_MPI;
+    team->temporary = least == 0;
+    return MPIOX_OK;
+}
+
 /* ---- making one --------------------------------------------------------------------------------------------------- */
 
 static int make(MPI_Comm comm, uint64_t id, int ranks_per_node, mpiox_team **out) {
@@ -291,7 +316,9 @@ static int make(MPI_Comm comm, uint64_t id, int ranks_per_node, mpiox_team **out
     team->id = id;
     team->in_use = true;
     team->ranks_per_node = ranks_per_node;
-    code = agree(comm, own_comm(comm, team));
+    code = make_temporary(comm, team);
+    if (code == MPIOX_OK)
+        code = agree(comm, own_comm(comm, team));
     if (code == MPIOX_OK)
         code = agree(comm, split_nodes(team));
     if (code == MPIOX_OK)
@@ -315,6 +342,7 @@ static int make(MPI_Comm comm, uint64_t id, int ranks_per_node, mpiox_team **out
 }
 
 int mpiox_team_join(MPI_Comm comm, uint64_t id, bool fresh, int ranks_per_node, mpiox_team **out) {
+    offered = 0;
     *out = fresh ? NULL : find(comm, id, ranks_per_node);
     return *out ? MPIOX_OK : make(comm, id, ranks_per_node, out);
 }
@@ -344,12 +372,23 @@ static void destroy_all(mpiox_team *list) {
     }
 }
 
+/* Take one team out of the list. */
+static mpiox_team *take(mpiox_team *team) {
+    mpiox_team **link = &teams;
+    while (*link && *link != team)
+        link = &(*link)->next;
+    if (*link)
+        *link = team->next;
+    team->next = NULL;
+    return team;
+}
+
 void mpiox_team_release(mpiox_team *team) {
     if (!team)
         return;
     pthread_mutex_lock(&lock);
     team->in_use = false;
-    mpiox_team *idle = ending ? take_idle() : NULL;
+    mpiox_team *idle = ending ? take_idle() : team->temporary ? take(team) : NULL;
     pthread_mutex_unlock(&lock);
     destroy_all(idle);
 }

@@ -36,6 +36,7 @@ typedef struct mpiox_team {
     mpiox_lobby lobby;     /* one node of several ranks; page NULL: there is none, on every rank */
     bool lobby_of_group;   /* no rank may open two files at once: rank 0 may tell through it what its choice is */
     uint64_t id;
+    bool temporary;        /* goes with the file that it was made for; the same on every rank */
     bool in_use;
     uint32_t turn; /* views of all its files, opening included, counted on: which shared file pointer is in use */
     struct mpiox_team *next;

@@ -6,6 +6,7 @@
  */
 #include "mpiox_file.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "mpiox_finalize.h"
 #include "mpiox_members.h"
 #include "mpiox_nonblocking.h"
+#include "mpiox_tools.h"
 
 /* ---- hints ------------------------------------------------------------------------------------------------------- */
 
@@ -32,6 +34,8 @@ enum { TEXT_INLINE_BYTES = 1024 };
 typedef struct opening {
     mpiox_hints hints;
     mpiox_exchange_offer offer;
+    bool wanted;                  /* the file is to be taken over */
+    bool waits_hidden;            /* a tool keeps MPI_Wait and its kin from this library */
     bool is_there;                /* MPI_MODE_EXCL will refuse the file, and must not delete it */
     bool run_stats;               /* MPI_Finalize shall report on the run */
     int64_t text_bytes;           /* hints to lay over every rank's info object; 0: none */
@@ -41,6 +45,18 @@ typedef struct opening {
 static bool is_wanted(const char *filename, int amode, const mpiox_hints *hints)
 {
     return hints->enabled && !(amode & MPI_MODE_SEQUENTIAL) && mpiox_file_path_is_posix(filename);
+}
+
+/* Some calls on the file would not arrive here. Whoever preloads this library must learn of it, once. */
+static bool is_hidden(void)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    const char *function = mpiox_tools_hide_files();
+
+    if (function != NULL && !atomic_flag_test_and_set(&said))
+        fprintf(stderr, "mpiio_ext: a library in front of this one wraps %s: files are left to the MPI library; "
+                "preload libmpiio_ext.so first\n", function);
+    return function != NULL;
 }
 
 /* Rank 0: hints, where they came from, and the team. *text is to be freed. */
@@ -55,8 +71,11 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
         memcpy(out->text, *text, (size_t)out->text_bytes);
     out->is_there = (amode & MPI_MODE_EXCL) && mpiox_file_path_is_posix(filename) && access(path, F_OK) == 0;
     out->run_stats = mpiox_file_run_wanted();
-    if (is_wanted(filename, amode, &out->hints))
+    out->wanted = is_wanted(filename, amode, &out->hints) && !is_hidden();
+    out->waits_hidden = mpiox_tools_hide_waits();
+    if (out->wanted)
         out->offer = mpiox_exchange_offer_team(comm, &out->hints);
+    out->offer.foreground = out->waits_hidden;
 }
 
 /* Told at once, or twice when the text is long. A rank without memory for it, or for the object, lets its MPI library work
@@ -140,11 +159,11 @@ static bool all_true(MPI_Comm comm, bool mine)
 
 /* After PMPI_File_open, whatever it returned here: our own path to the file, if every rank opened it. `file` is NULL
  * without memory. Returns whether this rank shall keep its entry. */
-static bool attach(mpiox_file *file, MPI_Comm comm, const char *filename, int amode, const opening *o, bool opened)
+static bool attach(mpiox_file *file, MPI_Comm comm, int amode, const opening *o, bool opened)
 {
     bool all_opened = opened;
 
-    if (is_wanted(filename, amode, &o->hints)) {
+    if (o->wanted) { /* as rank 0 sees it: name and mode may differ in a wrong program */
         mpiox_exchange *exchange;
         const char *why_not;
 
@@ -228,8 +247,9 @@ int mpiox_file_open(MPI_Comm comm, const char *filename, int amode, MPI_Info inf
     if (file != NULL) {
         file->hints = o.hints;
         file->handle = *fh;
+        file->waits_hidden = o.waits_hidden;
     }
-    if (attach(file, comm, filename, amode, &o, result == MPI_SUCCESS)) {
+    if (attach(file, comm, amode, &o, result == MPI_SUCCESS)) {
         mpiox_file_insert(file);
         return result;
     }
@@ -283,11 +303,13 @@ int mpiox_file_close(MPI_File *fh)
         mpiox_nonblocking_close(file);
         mpiox_file_report_close(file);
         if (mpiox_exchange_close(file->exchange, &error) != MPIOX_OK)
-            deferred = mpiox_file_error_raise(file->handle, file->path, &error);
+            deferred = mpiox_file_error_code(file->path, &error);
         mpiox_file_view_release(file);
         if (file->comm != MPI_COMM_NULL)
             PMPI_Comm_free(&file->comm);
         discard(file);
+        if (deferred != MPI_SUCCESS) /* last: a handler may leave by longjmp */
+            PMPI_File_call_errhandler(*fh, deferred);
     }
     result = PMPI_File_close(fh);
     return result != MPI_SUCCESS ? result : deferred;

@@ -51,6 +51,7 @@ typedef struct mpiox_file {
     bool native_view;    /* the view's data representation is "native"; the same on all ranks */
     bool has_view;       /* the exchange knows this rank's view, and etype_bytes > 0 */
     int64_t etype_bytes; /* unit of offsets and positions */
+    bool waits_hidden;   /* a tool keeps MPI_Wait from this library: nonblocking accesses are the MPI library's */
     mpiox_split split;
     pthread_mutex_t pointer_lock; /* guards the next two, and the creation of the workers */
     bool pointer_here;            /* the individual file pointer is ours at present (mpiox_file_pointer.h) */

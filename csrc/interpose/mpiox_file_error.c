@@ -101,6 +101,7 @@ int mpiox_file_error_raise(MPI_File handle, const char *path, const mpiox_error 
 {
     int code = mpiox_file_error_code(path, error);
 
-    PMPI_File_call_errhandler(handle, code);
+    if (handle != MPI_FILE_NULL) /* a file closed since: Open MPI would end the job */
+        PMPI_File_call_errhandler(handle, code);
     return code;
 }

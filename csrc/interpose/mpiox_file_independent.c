@@ -66,13 +66,13 @@ bool mpiox_file_access_start(MPI_File fh, const mpiox_file_call *call, MPI_Reque
 
     if (mpiox_file_refused(file, call, MPI_STATUS_IGNORE, result))
         return true;
-    if (!prepare(file, call, &prepared)) {
+    if ((file != NULL && file->waits_hidden) || !prepare(file, call, &prepared)) {
         hand_over(file);
         return false;
     }
     if (prepared.request.local_error.code != MPIOX_OK) { /* a bad call is refused now, not in MPI_Wait */
-        *result = mpiox_file_error_raise(file->handle, file->path, &prepared.request.local_error);
         mpiox_file_prepare_release(&prepared);
+        *result = mpiox_file_error_raise(file->handle, file->path, &prepared.request.local_error);
         return true;
     }
     *result = MPI_SUCCESS;

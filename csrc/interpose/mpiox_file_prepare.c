@@ -82,7 +82,9 @@ static void pack_memory(const mpiox_file_call *call, mpiox_prepared *out)
     request->buffer = out->packed = malloc((size_t)request->length + 1);
     out->user_buffer = call->buffer;
     out->user_count = call->count;
-    if (PMPI_Type_dup(call->datatype, &out->user_type) != MPI_SUCCESS) /* the program may free its own at once */
+    /* The program may free its own at once. A duplicate would run the program's attribute callbacks. */
+    if (PMPI_Type_contiguous(1, call->datatype, &out->user_type) != MPI_SUCCESS ||
+        PMPI_Type_commit(&out->user_type) != MPI_SUCCESS)
         out->user_type = MPI_DATATYPE_NULL;
     if (out->packed == NULL || out->user_type == MPI_DATATYPE_NULL)
         mpiox_error_set(&request->local_error, MPIOX_E_NOMEM, 0, -1, request->length, "packing memory");

@@ -42,8 +42,8 @@ static bool failed(mpiox_file *file, mpiox_prepared *prepared, int *result)
 {
     if (prepared->request.local_error.code == MPIOX_OK)
         return false;
-    *result = mpiox_file_error_raise(file->handle, file->path, &prepared->request.local_error);
     mpiox_file_prepare_release(prepared);
+    *result = mpiox_file_error_raise(file->handle, file->path, &prepared->request.local_error);
     return true;
 }
 

@@ -16,13 +16,19 @@
 
 /* ---- datatypes that outlive the program's handles ---------------------------------------------------------------- */
 
-/* A predefined type is itself; of any other a duplicate. MPI_DATATYPE_NULL: there is none. */
+/* A predefined type is itself; of any other one element of it, committed. Not a duplicate: that would run the program's
+ * attribute callbacks. MPI_DATATYPE_NULL: there is none. */
 static MPI_Datatype keep(MPI_Datatype type)
 {
     MPI_Datatype copy = type;
 
-    if (mpiox_contents_is_predefined(type) || PMPI_Type_dup(type, &copy) == MPI_SUCCESS)
+    if (mpiox_contents_is_predefined(type))
+        return type;
+    if (PMPI_Type_contiguous(1, type, &copy) != MPI_SUCCESS)
+        return MPI_DATATYPE_NULL;
+    if (PMPI_Type_commit(&copy) == MPI_SUCCESS)
         return copy;
+    PMPI_Type_free(&copy);
     return MPI_DATATYPE_NULL;
 }
 

@@ -1,0 +1,71 @@
+/*
+ * mpiox_tools.c - see mpiox_tools.h.
+ *
+ * Algorithm. Every wrapped name is looked up as the program's calls are, in the order in which libraries were loaded.
+ *            What is found elsewhere belongs to a tool. One that wraps MPI_File_open and yet lets the open arrive here
+ *            calls the next library's functions rather than PMPI, so its other wrappers do that, too.
+ */
+#include "mpiox_tools.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "mpiox_calls.h"
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static const char *hidden_file_function;
+static bool hidden_waits;
+
+/* Where the object that defines the name is loaded; NULL when there is none. A program that takes a function's address
+ * may hold an undefined symbol of that name, which is a reference to the definition. */
+static const void *object_of(const char *name)
+{
+    const ElfW(Sym) *symbol = NULL;
+    void *found = dlsym(RTLD_DEFAULT, name), *extra = NULL;
+    Dl_info info;
+
+    if (found == NULL || dladdr1(found, &info, &extra, RTLD_DL_SYMENT) == 0)
+        return NULL;
+    symbol = extra;
+    return symbol != NULL && symbol->st_shndx == SHN_UNDEF ? NULL : info.dli_fbase;
+}
+
+static void look(void)
+{
+    Dl_info own;
+    const void *opener = object_of("MPI_File_open");
+
+    if (dladdr((void *)(uintptr_t)look, &own) == 0)
+        return;
+    for (int i = 0; i < mpiox_calls_count(); i++) {
+        const char *name = mpiox_calls_name(i);
+        char large[64];
+
+        snprintf(large, sizeof large, "%s_c", name);
+        for (int form = 0; form < 2; form++) {
+            const void *object = object_of(form == 0 ? name : large);
+
+            if (object == NULL || object == own.dli_fbase || object == opener)
+                continue;
+            if (strncmp(name, "MPI_File_", 9) == 0)
+                hidden_file_function = name;
+            else
+                hidden_waits = true;
+        }
+    }
+}
+
+const char *mpiox_tools_hide_files(void)
+{
+    pthread_once(&once, look);
+    return hidden_file_function;
+}
+
+bool mpiox_tools_hide_waits(void)
+{
+    pthread_once(&once, look);
+    return hidden_waits;
+}

@@ -1,0 +1,16 @@
+/*
+ * mpiox_tools.h - profiling tools that stand between the program and this library.
+ *
+ * A tool that is preloaded before this library, or linked into the program, wraps some MPI functions and calls PMPI in
+ * them. This library then sees some of a file's calls and not others, and must not act as if it saw them all.
+ */
+#ifndef MPIOX_TOOLS_H
+#define MPIOX_TOOLS_H
+
+#include <stdbool.h>
+
+/* "MPI_File_write_all"...: a function on files that does not reach this library; NULL when all do. Found out once. */
+const char *mpiox_tools_hide_files(void);
+bool mpiox_tools_hide_waits(void); /* the same of MPI_Wait, MPI_Test and their kin */
+
+#endif
