@@ -18,6 +18,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static class_codes table[CLASSES];
 static int classes;
 
+void mpiox_file_problem(mpiox_error *error, int error_class, const char *what) {
+    mpiox_error_set(error, MPIOX_E_MPI, 0, -1, -1, what);
+    error->mpi_code = error_class;
+}
+
 static int class_of_errno(int sys_errno)
 {
     switch (sys_errno) {
@@ -39,7 +44,7 @@ static int class_of_errno(int sys_errno)
     }
 }
 
-int mpiox_file_error_class(const mpiox_error *error)
+static int class_of(const mpiox_error *error)
 {
     int error_class = MPI_ERR_IO;
 
@@ -80,7 +85,7 @@ static int code_of_class(int error_class)
 int mpiox_file_error_code(const char *path, const mpiox_error *error)
 {
     char class_text[MPI_MAX_ERROR_STRING] = "", detail[1024], text[sizeof detail + MPI_MAX_ERROR_STRING + 2];
-    int error_class = mpiox_file_error_class(error), length = 0, code;
+    int error_class = class_of(error), length = 0, code;
 
     PMPI_Error_string(error_class, class_text, &length);
     if (error->sys_errno == 0 && error->mpi_code != MPI_SUCCESS) /* a bad call rather than a failed one */
@@ -97,10 +102,21 @@ int mpiox_file_error_code(const char *path, const mpiox_error *error)
     return code;
 }
 
-int mpiox_file_error_raise(MPI_File handle, const char *path, const mpiox_error *error)
-{
-    int code = mpiox_file_error_code(path, error);
-
+int mpiox_file_error_raise(MPI_File handle, const char *path, const mpiox_error *error) {
+    const int code = mpiox_file_error_code(path, error);
     PMPI_File_call_errhandler(handle, code);
     return code;
+}
+
+int mpiox_file_raise(const mpiox_file *file, const mpiox_error *error) {
+    mpiox_error raised = *error;
+    if (raised.rank < 0)
+        raised.rank = file->rank;
+    return mpiox_file_error_raise(file->handle, file->path, &raised);
+}
+
+int mpiox_file_raise_problem(const mpiox_file *file, int error_class, const char *what) {
+    mpiox_error error;
+    mpiox_file_problem(&error, error_class, what);
+    return mpiox_file_raise(file, &error);
 }

@@ -4,10 +4,10 @@
  * The key is the handle's bytes: nothing is assumed about what an MPI_File is, only that equal handles have equal
  * bytes.
  */
+#include "mpiox_file_table.h"
+
 #include <pthread.h>
 #include <string.h>
-
-#include "mpiox_file.h"
 
 enum { BUCKETS = 256 };
 

@@ -9,7 +9,7 @@
 #include "mpiox_access_mpi.h"
 #include "mpiox_datatype.h"
 #include "mpiox_exchange.h"
-#include "mpiox_file.h"
+#include "mpiox_file_report.h"
 
 int mpiox_wrap_Finalize(void);
 
