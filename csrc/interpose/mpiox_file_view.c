@@ -57,7 +57,7 @@ void mpiox_file_view_release(mpiox_file *file)
 
 void mpiox_file_view_hand_over(mpiox_file *file)
 {
-    if (file == NULL || file->view_handed_over)
+    if (!mpiox_file_is_managed(file) || file->view_handed_over || !file->native_view)
         return;
     PMPI_File_set_view(file->handle, file->displacement, file->etype, file->filetype, "native", MPI_INFO_NULL);
     file->view_handed_over = true;
