@@ -182,18 +182,15 @@ static atomic_int_least64_t calls[CALLS];
 
 #define COUNT(name) atomic_fetch_add_explicit(&calls[CALL_##name], 1, memory_order_relaxed)
 
-int mpiox_calls_count(void)
-{
+int mpiox_calls_count(void) {
     return CALLS;
 }
 
-const char *mpiox_calls_name(int index)
-{
+const char *mpiox_calls_name(int index) {
     return index >= 0 && index < CALLS ? call_names[index] : NULL;
 }
 
-int64_t mpiox_calls_value(int index)
-{
+int64_t mpiox_calls_value(int index) {
     return index >= 0 && index < CALLS
                ? atomic_load_explicit(&calls[index], memory_order_relaxed)
                : 0;
@@ -205,147 +202,125 @@ int mpiox_wrap_Register_datarep(const char *datarep, MPI_Datarep_conversion_func
 
 HIDDEN int mpiox_wrap_Register_datarep(const char *datarep, MPI_Datarep_conversion_function *read_conversion_fn,
     MPI_Datarep_conversion_function *write_conversion_fn, MPI_Datarep_extent_function *dtype_file_extent_fn,
-    void *extra_state)
-{
+    void *extra_state) {
     COUNT(REGISTER_DATAREP);
     return PMPI_Register_datarep(datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state);
 }
 
 EXPORT int MPI_Register_datarep(const char *datarep, MPI_Datarep_conversion_function *read_conversion_fn,
     MPI_Datarep_conversion_function *write_conversion_fn, MPI_Datarep_extent_function *dtype_file_extent_fn,
-    void *extra_state)
-{
+    void *extra_state) {
     return mpiox_wrap_Register_datarep(datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn,
         extra_state);
 }
 
 int mpiox_wrap_File_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh);
 
-HIDDEN int mpiox_wrap_File_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh)
-{
+HIDDEN int mpiox_wrap_File_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh) {
     COUNT(FILE_OPEN);
     return mpiox_file_open(comm, filename, amode, info, fh);
 }
 
-EXPORT int MPI_File_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh)
-{
+EXPORT int MPI_File_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh) {
     return mpiox_wrap_File_open(comm, filename, amode, info, fh);
 }
 
 int mpiox_wrap_File_close(MPI_File *fh);
 
-HIDDEN int mpiox_wrap_File_close(MPI_File *fh)
-{
+HIDDEN int mpiox_wrap_File_close(MPI_File *fh) {
     COUNT(FILE_CLOSE);
     return mpiox_file_close(fh);
 }
 
-EXPORT int MPI_File_close(MPI_File *fh)
-{
+EXPORT int MPI_File_close(MPI_File *fh) {
     return mpiox_wrap_File_close(fh);
 }
 
 int mpiox_wrap_File_delete(const char *filename, MPI_Info info);
 
-HIDDEN int mpiox_wrap_File_delete(const char *filename, MPI_Info info)
-{
+HIDDEN int mpiox_wrap_File_delete(const char *filename, MPI_Info info) {
     COUNT(FILE_DELETE);
     return PMPI_File_delete(filename, info);
 }
 
-EXPORT int MPI_File_delete(const char *filename, MPI_Info info)
-{
+EXPORT int MPI_File_delete(const char *filename, MPI_Info info) {
     return mpiox_wrap_File_delete(filename, info);
 }
 
 int mpiox_wrap_File_set_size(MPI_File fh, MPI_Offset size);
 
-HIDDEN int mpiox_wrap_File_set_size(MPI_File fh, MPI_Offset size)
-{
+HIDDEN int mpiox_wrap_File_set_size(MPI_File fh, MPI_Offset size) {
     COUNT(FILE_SET_SIZE);
     return PMPI_File_set_size(fh, size);
 }
 
-EXPORT int MPI_File_set_size(MPI_File fh, MPI_Offset size)
-{
+EXPORT int MPI_File_set_size(MPI_File fh, MPI_Offset size) {
     return mpiox_wrap_File_set_size(fh, size);
 }
 
 int mpiox_wrap_File_preallocate(MPI_File fh, MPI_Offset size);
 
-HIDDEN int mpiox_wrap_File_preallocate(MPI_File fh, MPI_Offset size)
-{
+HIDDEN int mpiox_wrap_File_preallocate(MPI_File fh, MPI_Offset size) {
     COUNT(FILE_PREALLOCATE);
     return mpiox_file_preallocate(fh, size);
 }
 
-EXPORT int MPI_File_preallocate(MPI_File fh, MPI_Offset size)
-{
+EXPORT int MPI_File_preallocate(MPI_File fh, MPI_Offset size) {
     return mpiox_wrap_File_preallocate(fh, size);
 }
 
 int mpiox_wrap_File_get_size(MPI_File fh, MPI_Offset *size);
 
-HIDDEN int mpiox_wrap_File_get_size(MPI_File fh, MPI_Offset *size)
-{
+HIDDEN int mpiox_wrap_File_get_size(MPI_File fh, MPI_Offset *size) {
     COUNT(FILE_GET_SIZE);
     return PMPI_File_get_size(fh, size);
 }
 
-EXPORT int MPI_File_get_size(MPI_File fh, MPI_Offset *size)
-{
+EXPORT int MPI_File_get_size(MPI_File fh, MPI_Offset *size) {
     return mpiox_wrap_File_get_size(fh, size);
 }
 
 int mpiox_wrap_File_get_group(MPI_File fh, MPI_Group *group);
 
-HIDDEN int mpiox_wrap_File_get_group(MPI_File fh, MPI_Group *group)
-{
+HIDDEN int mpiox_wrap_File_get_group(MPI_File fh, MPI_Group *group) {
     COUNT(FILE_GET_GROUP);
     return PMPI_File_get_group(fh, group);
 }
 
-EXPORT int MPI_File_get_group(MPI_File fh, MPI_Group *group)
-{
+EXPORT int MPI_File_get_group(MPI_File fh, MPI_Group *group) {
     return mpiox_wrap_File_get_group(fh, group);
 }
 
 int mpiox_wrap_File_get_amode(MPI_File fh, int *amode);
 
-HIDDEN int mpiox_wrap_File_get_amode(MPI_File fh, int *amode)
-{
+HIDDEN int mpiox_wrap_File_get_amode(MPI_File fh, int *amode) {
     COUNT(FILE_GET_AMODE);
     return PMPI_File_get_amode(fh, amode);
 }
 
-EXPORT int MPI_File_get_amode(MPI_File fh, int *amode)
-{
+EXPORT int MPI_File_get_amode(MPI_File fh, int *amode) {
     return mpiox_wrap_File_get_amode(fh, amode);
 }
 
 int mpiox_wrap_File_set_info(MPI_File fh, MPI_Info info);
 
-HIDDEN int mpiox_wrap_File_set_info(MPI_File fh, MPI_Info info)
-{
+HIDDEN int mpiox_wrap_File_set_info(MPI_File fh, MPI_Info info) {
     COUNT(FILE_SET_INFO);
     return PMPI_File_set_info(fh, info);
 }
 
-EXPORT int MPI_File_set_info(MPI_File fh, MPI_Info info)
-{
+EXPORT int MPI_File_set_info(MPI_File fh, MPI_Info info) {
     return mpiox_wrap_File_set_info(fh, info);
 }
 
 int mpiox_wrap_File_get_info(MPI_File fh, MPI_Info *info_used);
 
-HIDDEN int mpiox_wrap_File_get_info(MPI_File fh, MPI_Info *info_used)
-{
+HIDDEN int mpiox_wrap_File_get_info(MPI_File fh, MPI_Info *info_used) {
     COUNT(FILE_GET_INFO);
     return mpiox_file_get_info(fh, info_used);
 }
 
-EXPORT int MPI_File_get_info(MPI_File fh, MPI_Info *info_used)
-{
+EXPORT int MPI_File_get_info(MPI_File fh, MPI_Info *info_used) {
     return mpiox_wrap_File_get_info(fh, info_used);
 }
 
@@ -353,146 +328,125 @@ int mpiox_wrap_File_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, M
     const char *datarep, MPI_Info info);
 
 HIDDEN int mpiox_wrap_File_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype,
-    const char *datarep, MPI_Info info)
-{
+    const char *datarep, MPI_Info info) {
     COUNT(FILE_SET_VIEW);
     return mpiox_file_set_view(fh, disp, etype, filetype, datarep, info);
 }
 
 EXPORT int MPI_File_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype,
-    const char *datarep, MPI_Info info)
-{
+    const char *datarep, MPI_Info info) {
     return mpiox_wrap_File_set_view(fh, disp, etype, filetype, datarep, info);
 }
 
 int mpiox_wrap_File_get_view(MPI_File fh, MPI_Offset *disp, MPI_Datatype *etype, MPI_Datatype *filetype, char *datarep);
 
 HIDDEN int mpiox_wrap_File_get_view(MPI_File fh, MPI_Offset *disp, MPI_Datatype *etype, MPI_Datatype *filetype,
-    char *datarep)
-{
+    char *datarep) {
     COUNT(FILE_GET_VIEW);
     return mpiox_file_get_view(fh, disp, etype, filetype, datarep);
 }
 
-EXPORT int MPI_File_get_view(MPI_File fh, MPI_Offset *disp, MPI_Datatype *etype, MPI_Datatype *filetype, char *datarep)
-{
+EXPORT int MPI_File_get_view(MPI_File fh, MPI_Offset *disp, MPI_Datatype *etype, MPI_Datatype *filetype,
+    char *datarep) {
     return mpiox_wrap_File_get_view(fh, disp, etype, filetype, datarep);
 }
 
 int mpiox_wrap_File_set_atomicity(MPI_File fh, int flag);
 
-HIDDEN int mpiox_wrap_File_set_atomicity(MPI_File fh, int flag)
-{
+HIDDEN int mpiox_wrap_File_set_atomicity(MPI_File fh, int flag) {
     COUNT(FILE_SET_ATOMICITY);
     return mpiox_file_set_atomicity(fh, flag);
 }
 
-EXPORT int MPI_File_set_atomicity(MPI_File fh, int flag)
-{
+EXPORT int MPI_File_set_atomicity(MPI_File fh, int flag) {
     return mpiox_wrap_File_set_atomicity(fh, flag);
 }
 
 int mpiox_wrap_File_get_atomicity(MPI_File fh, int *flag);
 
-HIDDEN int mpiox_wrap_File_get_atomicity(MPI_File fh, int *flag)
-{
+HIDDEN int mpiox_wrap_File_get_atomicity(MPI_File fh, int *flag) {
     COUNT(FILE_GET_ATOMICITY);
     return PMPI_File_get_atomicity(fh, flag);
 }
 
-EXPORT int MPI_File_get_atomicity(MPI_File fh, int *flag)
-{
+EXPORT int MPI_File_get_atomicity(MPI_File fh, int *flag) {
     return mpiox_wrap_File_get_atomicity(fh, flag);
 }
 
 int mpiox_wrap_File_sync(MPI_File fh);
 
-HIDDEN int mpiox_wrap_File_sync(MPI_File fh)
-{
+HIDDEN int mpiox_wrap_File_sync(MPI_File fh) {
     COUNT(FILE_SYNC);
     return mpiox_file_sync(fh);
 }
 
-EXPORT int MPI_File_sync(MPI_File fh)
-{
+EXPORT int MPI_File_sync(MPI_File fh) {
     return mpiox_wrap_File_sync(fh);
 }
 
 int mpiox_wrap_File_get_type_extent(MPI_File fh, MPI_Datatype datatype, MPI_Aint *extent);
 
-HIDDEN int mpiox_wrap_File_get_type_extent(MPI_File fh, MPI_Datatype datatype, MPI_Aint *extent)
-{
+HIDDEN int mpiox_wrap_File_get_type_extent(MPI_File fh, MPI_Datatype datatype, MPI_Aint *extent) {
     COUNT(FILE_GET_TYPE_EXTENT);
     return PMPI_File_get_type_extent(fh, datatype, extent);
 }
 
-EXPORT int MPI_File_get_type_extent(MPI_File fh, MPI_Datatype datatype, MPI_Aint *extent)
-{
+EXPORT int MPI_File_get_type_extent(MPI_File fh, MPI_Datatype datatype, MPI_Aint *extent) {
     return mpiox_wrap_File_get_type_extent(fh, datatype, extent);
 }
 
 int mpiox_wrap_File_seek(MPI_File fh, MPI_Offset offset, int whence);
 
-HIDDEN int mpiox_wrap_File_seek(MPI_File fh, MPI_Offset offset, int whence)
-{
+HIDDEN int mpiox_wrap_File_seek(MPI_File fh, MPI_Offset offset, int whence) {
     COUNT(FILE_SEEK);
     return mpiox_file_seek(fh, offset, whence);
 }
 
-EXPORT int MPI_File_seek(MPI_File fh, MPI_Offset offset, int whence)
-{
+EXPORT int MPI_File_seek(MPI_File fh, MPI_Offset offset, int whence) {
     return mpiox_wrap_File_seek(fh, offset, whence);
 }
 
 int mpiox_wrap_File_seek_shared(MPI_File fh, MPI_Offset offset, int whence);
 
-HIDDEN int mpiox_wrap_File_seek_shared(MPI_File fh, MPI_Offset offset, int whence)
-{
+HIDDEN int mpiox_wrap_File_seek_shared(MPI_File fh, MPI_Offset offset, int whence) {
     COUNT(FILE_SEEK_SHARED);
     return mpiox_file_seek_shared(fh, offset, whence);
 }
 
-EXPORT int MPI_File_seek_shared(MPI_File fh, MPI_Offset offset, int whence)
-{
+EXPORT int MPI_File_seek_shared(MPI_File fh, MPI_Offset offset, int whence) {
     return mpiox_wrap_File_seek_shared(fh, offset, whence);
 }
 
 int mpiox_wrap_File_get_position(MPI_File fh, MPI_Offset *offset);
 
-HIDDEN int mpiox_wrap_File_get_position(MPI_File fh, MPI_Offset *offset)
-{
+HIDDEN int mpiox_wrap_File_get_position(MPI_File fh, MPI_Offset *offset) {
     COUNT(FILE_GET_POSITION);
     return mpiox_file_get_position(fh, offset);
 }
 
-EXPORT int MPI_File_get_position(MPI_File fh, MPI_Offset *offset)
-{
+EXPORT int MPI_File_get_position(MPI_File fh, MPI_Offset *offset) {
     return mpiox_wrap_File_get_position(fh, offset);
 }
 
 int mpiox_wrap_File_get_position_shared(MPI_File fh, MPI_Offset *offset);
 
-HIDDEN int mpiox_wrap_File_get_position_shared(MPI_File fh, MPI_Offset *offset)
-{
+HIDDEN int mpiox_wrap_File_get_position_shared(MPI_File fh, MPI_Offset *offset) {
     COUNT(FILE_GET_POSITION_SHARED);
     return mpiox_file_get_position_shared(fh, offset);
 }
 
-EXPORT int MPI_File_get_position_shared(MPI_File fh, MPI_Offset *offset)
-{
+EXPORT int MPI_File_get_position_shared(MPI_File fh, MPI_Offset *offset) {
     return mpiox_wrap_File_get_position_shared(fh, offset);
 }
 
 int mpiox_wrap_File_get_byte_offset(MPI_File fh, MPI_Offset offset, MPI_Offset *disp);
 
-HIDDEN int mpiox_wrap_File_get_byte_offset(MPI_File fh, MPI_Offset offset, MPI_Offset *disp)
-{
+HIDDEN int mpiox_wrap_File_get_byte_offset(MPI_File fh, MPI_Offset offset, MPI_Offset *disp) {
     COUNT(FILE_GET_BYTE_OFFSET);
     return mpiox_file_get_byte_offset(fh, offset, disp);
 }
 
-EXPORT int MPI_File_get_byte_offset(MPI_File fh, MPI_Offset offset, MPI_Offset *disp)
-{
+EXPORT int MPI_File_get_byte_offset(MPI_File fh, MPI_Offset offset, MPI_Offset *disp) {
     return mpiox_wrap_File_get_byte_offset(fh, offset, disp);
 }
 
@@ -500,8 +454,7 @@ int mpiox_wrap_File_read_at(MPI_File fh, MPI_Offset offset, void *buf, int count
     MPI_Status *status);
 
 HIDDEN int mpiox_wrap_File_read_at(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype,
-    MPI_Status *status)
-{
+    MPI_Status *status) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = false, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
@@ -514,8 +467,7 @@ HIDDEN int mpiox_wrap_File_read_at(MPI_File fh, MPI_Offset offset, void *buf, in
 }
 
 EXPORT int MPI_File_read_at(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype,
-    MPI_Status *status)
-{
+    MPI_Status *status) {
     return mpiox_wrap_File_read_at(fh, offset, buf, count, datatype, status);
 }
 
@@ -523,8 +475,7 @@ int mpiox_wrap_File_read_at_all(MPI_File fh, MPI_Offset offset, void *buf, int c
     MPI_Status *status);
 
 HIDDEN int mpiox_wrap_File_read_at_all(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype,
-    MPI_Status *status)
-{
+    MPI_Status *status) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = true, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
@@ -537,8 +488,7 @@ HIDDEN int mpiox_wrap_File_read_at_all(MPI_File fh, MPI_Offset offset, void *buf
 }
 
 EXPORT int MPI_File_read_at_all(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype,
-    MPI_Status *status)
-{
+    MPI_Status *status) {
     return mpiox_wrap_File_read_at_all(fh, offset, buf, count, datatype, status);
 }
 
@@ -546,8 +496,7 @@ int mpiox_wrap_File_write_at(MPI_File fh, MPI_Offset offset, const void *buf, in
     MPI_Status *status);
 
 HIDDEN int mpiox_wrap_File_write_at(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype,
-    MPI_Status *status)
-{
+    MPI_Status *status) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = false, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
@@ -560,8 +509,7 @@ HIDDEN int mpiox_wrap_File_write_at(MPI_File fh, MPI_Offset offset, const void *
 }
 
 EXPORT int MPI_File_write_at(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype,
-    MPI_Status *status)
-{
+    MPI_Status *status) {
     return mpiox_wrap_File_write_at(fh, offset, buf, count, datatype, status);
 }
 
@@ -569,8 +517,7 @@ int mpiox_wrap_File_write_at_all(MPI_File fh, MPI_Offset offset, const void *buf
     MPI_Status *status);
 
 HIDDEN int mpiox_wrap_File_write_at_all(MPI_File fh, MPI_Offset offset, const void *buf, int count,
-    MPI_Datatype datatype, MPI_Status *status)
-{
+    MPI_Datatype datatype, MPI_Status *status) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = true, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
@@ -583,8 +530,7 @@ HIDDEN int mpiox_wrap_File_write_at_all(MPI_File fh, MPI_Offset offset, const vo
 }
 
 EXPORT int MPI_File_write_at_all(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype,
-    MPI_Status *status)
-{
+    MPI_Status *status) {
     return mpiox_wrap_File_write_at_all(fh, offset, buf, count, datatype, status);
 }
 
@@ -592,8 +538,7 @@ int mpiox_wrap_File_iread_at(MPI_File fh, MPI_Offset offset, void *buf, int coun
     MPI_Request *request);
 
 HIDDEN int mpiox_wrap_File_iread_at(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype,
-    MPI_Request *request)
-{
+    MPI_Request *request) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = false, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
@@ -606,8 +551,7 @@ HIDDEN int mpiox_wrap_File_iread_at(MPI_File fh, MPI_Offset offset, void *buf, i
 }
 
 EXPORT int MPI_File_iread_at(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype,
-    MPI_Request *request)
-{
+    MPI_Request *request) {
     return mpiox_wrap_File_iread_at(fh, offset, buf, count, datatype, request);
 }
 
@@ -615,8 +559,7 @@ int mpiox_wrap_File_iread_at_all(MPI_File fh, MPI_Offset offset, void *buf, int 
     MPI_Request *request);
 
 HIDDEN int mpiox_wrap_File_iread_at_all(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype,
-    MPI_Request *request)
-{
+    MPI_Request *request) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = true, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
@@ -629,8 +572,7 @@ HIDDEN int mpiox_wrap_File_iread_at_all(MPI_File fh, MPI_Offset offset, void *bu
 }
 
 EXPORT int MPI_File_iread_at_all(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype,
-    MPI_Request *request)
-{
+    MPI_Request *request) {
     return mpiox_wrap_File_iread_at_all(fh, offset, buf, count, datatype, request);
 }
 
@@ -638,8 +580,7 @@ int mpiox_wrap_File_iwrite_at(MPI_File fh, MPI_Offset offset, const void *buf, i
     MPI_Request *request);
 
 HIDDEN int mpiox_wrap_File_iwrite_at(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype,
-    MPI_Request *request)
-{
+    MPI_Request *request) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = false, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
@@ -652,8 +593,7 @@ HIDDEN int mpiox_wrap_File_iwrite_at(MPI_File fh, MPI_Offset offset, const void 
 }
 
 EXPORT int MPI_File_iwrite_at(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype,
-    MPI_Request *request)
-{
+    MPI_Request *request) {
     return mpiox_wrap_File_iwrite_at(fh, offset, buf, count, datatype, request);
 }
 
@@ -661,8 +601,7 @@ int mpiox_wrap_File_iwrite_at_all(MPI_File fh, MPI_Offset offset, const void *bu
     MPI_Request *request);
 
 HIDDEN int mpiox_wrap_File_iwrite_at_all(MPI_File fh, MPI_Offset offset, const void *buf, int count,
-    MPI_Datatype datatype, MPI_Request *request)
-{
+    MPI_Datatype datatype, MPI_Request *request) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = true, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
@@ -675,15 +614,13 @@ HIDDEN int mpiox_wrap_File_iwrite_at_all(MPI_File fh, MPI_Offset offset, const v
 }
 
 EXPORT int MPI_File_iwrite_at_all(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype,
-    MPI_Request *request)
-{
+    MPI_Request *request) {
     return mpiox_wrap_File_iwrite_at_all(fh, offset, buf, count, datatype, request);
 }
 
 int mpiox_wrap_File_read(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
-HIDDEN int mpiox_wrap_File_read(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
-{
+HIDDEN int mpiox_wrap_File_read(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = false, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
@@ -695,15 +632,13 @@ HIDDEN int mpiox_wrap_File_read(MPI_File fh, void *buf, int count, MPI_Datatype 
     return PMPI_File_read(fh, buf, count, datatype, status);
 }
 
-EXPORT int MPI_File_read(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
-{
+EXPORT int MPI_File_read(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status) {
     return mpiox_wrap_File_read(fh, buf, count, datatype, status);
 }
 
 int mpiox_wrap_File_read_all(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
-HIDDEN int mpiox_wrap_File_read_all(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
-{
+HIDDEN int mpiox_wrap_File_read_all(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = true, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
@@ -715,15 +650,13 @@ HIDDEN int mpiox_wrap_File_read_all(MPI_File fh, void *buf, int count, MPI_Datat
     return PMPI_File_read_all(fh, buf, count, datatype, status);
 }
 
-EXPORT int MPI_File_read_all(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
-{
+EXPORT int MPI_File_read_all(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status) {
     return mpiox_wrap_File_read_all(fh, buf, count, datatype, status);
 }
 
 int mpiox_wrap_File_write(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
-HIDDEN int mpiox_wrap_File_write(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
-{
+HIDDEN int mpiox_wrap_File_write(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = false, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
@@ -735,15 +668,14 @@ HIDDEN int mpiox_wrap_File_write(MPI_File fh, const void *buf, int count, MPI_Da
     return PMPI_File_write(fh, buf, count, datatype, status);
 }
 
-EXPORT int MPI_File_write(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
-{
+EXPORT int MPI_File_write(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status) {
     return mpiox_wrap_File_write(fh, buf, count, datatype, status);
 }
 
 int mpiox_wrap_File_write_all(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
-HIDDEN int mpiox_wrap_File_write_all(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
-{
+HIDDEN int mpiox_wrap_File_write_all(MPI_File fh, const void *buf, int count, MPI_Datatype datatype,
+    MPI_Status *status) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = true, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
@@ -755,15 +687,13 @@ HIDDEN int mpiox_wrap_File_write_all(MPI_File fh, const void *buf, int count, MP
     return PMPI_File_write_all(fh, buf, count, datatype, status);
 }
 
-EXPORT int MPI_File_write_all(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
-{
+EXPORT int MPI_File_write_all(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status) {
     return mpiox_wrap_File_write_all(fh, buf, count, datatype, status);
 }
 
 int mpiox_wrap_File_iread(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
-HIDDEN int mpiox_wrap_File_iread(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request)
-{
+HIDDEN int mpiox_wrap_File_iread(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = false, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
@@ -775,15 +705,13 @@ HIDDEN int mpiox_wrap_File_iread(MPI_File fh, void *buf, int count, MPI_Datatype
     return PMPI_File_iread(fh, buf, count, datatype, request);
 }
 
-EXPORT int MPI_File_iread(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request)
-{
+EXPORT int MPI_File_iread(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request) {
     return mpiox_wrap_File_iread(fh, buf, count, datatype, request);
 }
 
 int mpiox_wrap_File_iread_all(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
-HIDDEN int mpiox_wrap_File_iread_all(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request)
-{
+HIDDEN int mpiox_wrap_File_iread_all(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = true, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
@@ -795,15 +723,14 @@ HIDDEN int mpiox_wrap_File_iread_all(MPI_File fh, void *buf, int count, MPI_Data
     return PMPI_File_iread_all(fh, buf, count, datatype, request);
 }
 
-EXPORT int MPI_File_iread_all(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request)
-{
+EXPORT int MPI_File_iread_all(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request) {
     return mpiox_wrap_File_iread_all(fh, buf, count, datatype, request);
 }
 
 int mpiox_wrap_File_iwrite(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
-HIDDEN int mpiox_wrap_File_iwrite(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request)
-{
+HIDDEN int mpiox_wrap_File_iwrite(MPI_File fh, const void *buf, int count, MPI_Datatype datatype,
+    MPI_Request *request) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = false, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
@@ -815,16 +742,14 @@ HIDDEN int mpiox_wrap_File_iwrite(MPI_File fh, const void *buf, int count, MPI_D
     return PMPI_File_iwrite(fh, buf, count, datatype, request);
 }
 
-EXPORT int MPI_File_iwrite(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request)
-{
+EXPORT int MPI_File_iwrite(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request) {
     return mpiox_wrap_File_iwrite(fh, buf, count, datatype, request);
 }
 
 int mpiox_wrap_File_iwrite_all(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
 HIDDEN int mpiox_wrap_File_iwrite_all(MPI_File fh, const void *buf, int count, MPI_Datatype datatype,
-    MPI_Request *request)
-{
+    MPI_Request *request) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = true, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
@@ -836,15 +761,13 @@ HIDDEN int mpiox_wrap_File_iwrite_all(MPI_File fh, const void *buf, int count, M
     return PMPI_File_iwrite_all(fh, buf, count, datatype, request);
 }
 
-EXPORT int MPI_File_iwrite_all(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request)
-{
+EXPORT int MPI_File_iwrite_all(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request) {
     return mpiox_wrap_File_iwrite_all(fh, buf, count, datatype, request);
 }
 
 int mpiox_wrap_File_read_shared(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
-HIDDEN int mpiox_wrap_File_read_shared(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
-{
+HIDDEN int mpiox_wrap_File_read_shared(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = false, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
@@ -856,16 +779,14 @@ HIDDEN int mpiox_wrap_File_read_shared(MPI_File fh, void *buf, int count, MPI_Da
     return PMPI_File_read_shared(fh, buf, count, datatype, status);
 }
 
-EXPORT int MPI_File_read_shared(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
-{
+EXPORT int MPI_File_read_shared(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status) {
     return mpiox_wrap_File_read_shared(fh, buf, count, datatype, status);
 }
 
 int mpiox_wrap_File_write_shared(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
 HIDDEN int mpiox_wrap_File_write_shared(MPI_File fh, const void *buf, int count, MPI_Datatype datatype,
-    MPI_Status *status)
-{
+    MPI_Status *status) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = false, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
@@ -877,15 +798,14 @@ HIDDEN int mpiox_wrap_File_write_shared(MPI_File fh, const void *buf, int count,
     return PMPI_File_write_shared(fh, buf, count, datatype, status);
 }
 
-EXPORT int MPI_File_write_shared(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
-{
+EXPORT int MPI_File_write_shared(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status) {
     return mpiox_wrap_File_write_shared(fh, buf, count, datatype, status);
 }
 
 int mpiox_wrap_File_iread_shared(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
-HIDDEN int mpiox_wrap_File_iread_shared(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request)
-{
+HIDDEN int mpiox_wrap_File_iread_shared(MPI_File fh, void *buf, int count, MPI_Datatype datatype,
+    MPI_Request *request) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = false, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
@@ -897,16 +817,14 @@ HIDDEN int mpiox_wrap_File_iread_shared(MPI_File fh, void *buf, int count, MPI_D
     return PMPI_File_iread_shared(fh, buf, count, datatype, request);
 }
 
-EXPORT int MPI_File_iread_shared(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request)
-{
+EXPORT int MPI_File_iread_shared(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request) {
     return mpiox_wrap_File_iread_shared(fh, buf, count, datatype, request);
 }
 
 int mpiox_wrap_File_iwrite_shared(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 
 HIDDEN int mpiox_wrap_File_iwrite_shared(MPI_File fh, const void *buf, int count, MPI_Datatype datatype,
-    MPI_Request *request)
-{
+    MPI_Request *request) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = false, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
@@ -918,15 +836,14 @@ HIDDEN int mpiox_wrap_File_iwrite_shared(MPI_File fh, const void *buf, int count
     return PMPI_File_iwrite_shared(fh, buf, count, datatype, request);
 }
 
-EXPORT int MPI_File_iwrite_shared(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Request *request)
-{
+EXPORT int MPI_File_iwrite_shared(MPI_File fh, const void *buf, int count, MPI_Datatype datatype,
+    MPI_Request *request) {
     return mpiox_wrap_File_iwrite_shared(fh, buf, count, datatype, request);
 }
 
 int mpiox_wrap_File_read_ordered(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
-HIDDEN int mpiox_wrap_File_read_ordered(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
-{
+HIDDEN int mpiox_wrap_File_read_ordered(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = true, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
@@ -938,16 +855,14 @@ HIDDEN int mpiox_wrap_File_read_ordered(MPI_File fh, void *buf, int count, MPI_D
     return PMPI_File_read_ordered(fh, buf, count, datatype, status);
 }
 
-EXPORT int MPI_File_read_ordered(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
-{
+EXPORT int MPI_File_read_ordered(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status) {
     return mpiox_wrap_File_read_ordered(fh, buf, count, datatype, status);
 }
 
 int mpiox_wrap_File_write_ordered(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 
 HIDDEN int mpiox_wrap_File_write_ordered(MPI_File fh, const void *buf, int count, MPI_Datatype datatype,
-    MPI_Status *status)
-{
+    MPI_Status *status) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = true, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
@@ -959,16 +874,14 @@ HIDDEN int mpiox_wrap_File_write_ordered(MPI_File fh, const void *buf, int count
     return PMPI_File_write_ordered(fh, buf, count, datatype, status);
 }
 
-EXPORT int MPI_File_write_ordered(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status)
-{
+EXPORT int MPI_File_write_ordered(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status) {
     return mpiox_wrap_File_write_ordered(fh, buf, count, datatype, status);
 }
 
 int mpiox_wrap_File_read_at_all_begin(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype);
 
 HIDDEN int mpiox_wrap_File_read_at_all_begin(MPI_File fh, MPI_Offset offset, void *buf, int count,
-    MPI_Datatype datatype)
-{
+    MPI_Datatype datatype) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = true, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
@@ -980,15 +893,13 @@ HIDDEN int mpiox_wrap_File_read_at_all_begin(MPI_File fh, MPI_Offset offset, voi
     return PMPI_File_read_at_all_begin(fh, offset, buf, count, datatype);
 }
 
-EXPORT int MPI_File_read_at_all_begin(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype)
-{
+EXPORT int MPI_File_read_at_all_begin(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype) {
     return mpiox_wrap_File_read_at_all_begin(fh, offset, buf, count, datatype);
 }
 
 int mpiox_wrap_File_read_at_all_end(MPI_File fh, void *buf, MPI_Status *status);
 
-HIDDEN int mpiox_wrap_File_read_at_all_end(MPI_File fh, void *buf, MPI_Status *status)
-{
+HIDDEN int mpiox_wrap_File_read_at_all_end(MPI_File fh, void *buf, MPI_Status *status) {
     int result;
 
     COUNT(FILE_READ_AT_ALL_END);
@@ -997,8 +908,7 @@ HIDDEN int mpiox_wrap_File_read_at_all_end(MPI_File fh, void *buf, MPI_Status *s
     return PMPI_File_read_at_all_end(fh, buf, status);
 }
 
-EXPORT int MPI_File_read_at_all_end(MPI_File fh, void *buf, MPI_Status *status)
-{
+EXPORT int MPI_File_read_at_all_end(MPI_File fh, void *buf, MPI_Status *status) {
     return mpiox_wrap_File_read_at_all_end(fh, buf, status);
 }
 
@@ -1006,8 +916,7 @@ int mpiox_wrap_File_write_at_all_begin(MPI_File fh, MPI_Offset offset, const voi
     MPI_Datatype datatype);
 
 HIDDEN int mpiox_wrap_File_write_at_all_begin(MPI_File fh, MPI_Offset offset, const void *buf, int count,
-    MPI_Datatype datatype)
-{
+    MPI_Datatype datatype) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = true, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
@@ -1020,15 +929,13 @@ HIDDEN int mpiox_wrap_File_write_at_all_begin(MPI_File fh, MPI_Offset offset, co
 }
 
 EXPORT int MPI_File_write_at_all_begin(MPI_File fh, MPI_Offset offset, const void *buf, int count,
-    MPI_Datatype datatype)
-{
+    MPI_Datatype datatype) {
     return mpiox_wrap_File_write_at_all_begin(fh, offset, buf, count, datatype);
 }
 
 int mpiox_wrap_File_write_at_all_end(MPI_File fh, const void *buf, MPI_Status *status);
 
-HIDDEN int mpiox_wrap_File_write_at_all_end(MPI_File fh, const void *buf, MPI_Status *status)
-{
+HIDDEN int mpiox_wrap_File_write_at_all_end(MPI_File fh, const void *buf, MPI_Status *status) {
     int result;
 
     COUNT(FILE_WRITE_AT_ALL_END);
@@ -1037,15 +944,13 @@ HIDDEN int mpiox_wrap_File_write_at_all_end(MPI_File fh, const void *buf, MPI_St
     return PMPI_File_write_at_all_end(fh, buf, status);
 }
 
-EXPORT int MPI_File_write_at_all_end(MPI_File fh, const void *buf, MPI_Status *status)
-{
+EXPORT int MPI_File_write_at_all_end(MPI_File fh, const void *buf, MPI_Status *status) {
     return mpiox_wrap_File_write_at_all_end(fh, buf, status);
 }
 
 int mpiox_wrap_File_read_all_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype);
 
-HIDDEN int mpiox_wrap_File_read_all_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype)
-{
+HIDDEN int mpiox_wrap_File_read_all_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = true, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
@@ -1057,15 +962,13 @@ HIDDEN int mpiox_wrap_File_read_all_begin(MPI_File fh, void *buf, int count, MPI
     return PMPI_File_read_all_begin(fh, buf, count, datatype);
 }
 
-EXPORT int MPI_File_read_all_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype)
-{
+EXPORT int MPI_File_read_all_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype) {
     return mpiox_wrap_File_read_all_begin(fh, buf, count, datatype);
 }
 
 int mpiox_wrap_File_read_all_end(MPI_File fh, void *buf, MPI_Status *status);
 
-HIDDEN int mpiox_wrap_File_read_all_end(MPI_File fh, void *buf, MPI_Status *status)
-{
+HIDDEN int mpiox_wrap_File_read_all_end(MPI_File fh, void *buf, MPI_Status *status) {
     int result;
 
     COUNT(FILE_READ_ALL_END);
@@ -1074,15 +977,13 @@ HIDDEN int mpiox_wrap_File_read_all_end(MPI_File fh, void *buf, MPI_Status *stat
     return PMPI_File_read_all_end(fh, buf, status);
 }
 
-EXPORT int MPI_File_read_all_end(MPI_File fh, void *buf, MPI_Status *status)
-{
+EXPORT int MPI_File_read_all_end(MPI_File fh, void *buf, MPI_Status *status) {
     return mpiox_wrap_File_read_all_end(fh, buf, status);
 }
 
 int mpiox_wrap_File_write_all_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype);
 
-HIDDEN int mpiox_wrap_File_write_all_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype)
-{
+HIDDEN int mpiox_wrap_File_write_all_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = true, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
@@ -1094,15 +995,13 @@ HIDDEN int mpiox_wrap_File_write_all_begin(MPI_File fh, const void *buf, int cou
     return PMPI_File_write_all_begin(fh, buf, count, datatype);
 }
 
-EXPORT int MPI_File_write_all_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype)
-{
+EXPORT int MPI_File_write_all_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype) {
     return mpiox_wrap_File_write_all_begin(fh, buf, count, datatype);
 }
 
 int mpiox_wrap_File_write_all_end(MPI_File fh, const void *buf, MPI_Status *status);
 
-HIDDEN int mpiox_wrap_File_write_all_end(MPI_File fh, const void *buf, MPI_Status *status)
-{
+HIDDEN int mpiox_wrap_File_write_all_end(MPI_File fh, const void *buf, MPI_Status *status) {
     int result;
 
     COUNT(FILE_WRITE_ALL_END);
@@ -1111,15 +1010,13 @@ HIDDEN int mpiox_wrap_File_write_all_end(MPI_File fh, const void *buf, MPI_Statu
     return PMPI_File_write_all_end(fh, buf, status);
 }
 
-EXPORT int MPI_File_write_all_end(MPI_File fh, const void *buf, MPI_Status *status)
-{
+EXPORT int MPI_File_write_all_end(MPI_File fh, const void *buf, MPI_Status *status) {
     return mpiox_wrap_File_write_all_end(fh, buf, status);
 }
 
 int mpiox_wrap_File_read_ordered_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype);
 
-HIDDEN int mpiox_wrap_File_read_ordered_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype)
-{
+HIDDEN int mpiox_wrap_File_read_ordered_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = true, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
@@ -1131,15 +1028,13 @@ HIDDEN int mpiox_wrap_File_read_ordered_begin(MPI_File fh, void *buf, int count,
     return PMPI_File_read_ordered_begin(fh, buf, count, datatype);
 }
 
-EXPORT int MPI_File_read_ordered_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype)
-{
+EXPORT int MPI_File_read_ordered_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype) {
     return mpiox_wrap_File_read_ordered_begin(fh, buf, count, datatype);
 }
 
 int mpiox_wrap_File_read_ordered_end(MPI_File fh, void *buf, MPI_Status *status);
 
-HIDDEN int mpiox_wrap_File_read_ordered_end(MPI_File fh, void *buf, MPI_Status *status)
-{
+HIDDEN int mpiox_wrap_File_read_ordered_end(MPI_File fh, void *buf, MPI_Status *status) {
     int result;
 
     COUNT(FILE_READ_ORDERED_END);
@@ -1148,15 +1043,13 @@ HIDDEN int mpiox_wrap_File_read_ordered_end(MPI_File fh, void *buf, MPI_Status *
     return PMPI_File_read_ordered_end(fh, buf, status);
 }
 
-EXPORT int MPI_File_read_ordered_end(MPI_File fh, void *buf, MPI_Status *status)
-{
+EXPORT int MPI_File_read_ordered_end(MPI_File fh, void *buf, MPI_Status *status) {
     return mpiox_wrap_File_read_ordered_end(fh, buf, status);
 }
 
 int mpiox_wrap_File_write_ordered_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype);
 
-HIDDEN int mpiox_wrap_File_write_ordered_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype)
-{
+HIDDEN int mpiox_wrap_File_write_ordered_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = true, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
@@ -1168,15 +1061,13 @@ HIDDEN int mpiox_wrap_File_write_ordered_begin(MPI_File fh, const void *buf, int
     return PMPI_File_write_ordered_begin(fh, buf, count, datatype);
 }
 
-EXPORT int MPI_File_write_ordered_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype)
-{
+EXPORT int MPI_File_write_ordered_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype) {
     return mpiox_wrap_File_write_ordered_begin(fh, buf, count, datatype);
 }
 
 int mpiox_wrap_File_write_ordered_end(MPI_File fh, const void *buf, MPI_Status *status);
 
-HIDDEN int mpiox_wrap_File_write_ordered_end(MPI_File fh, const void *buf, MPI_Status *status)
-{
+HIDDEN int mpiox_wrap_File_write_ordered_end(MPI_File fh, const void *buf, MPI_Status *status) {
     int result;
 
     COUNT(FILE_WRITE_ORDERED_END);
@@ -1185,204 +1076,173 @@ HIDDEN int mpiox_wrap_File_write_ordered_end(MPI_File fh, const void *buf, MPI_S
     return PMPI_File_write_ordered_end(fh, buf, status);
 }
 
-EXPORT int MPI_File_write_ordered_end(MPI_File fh, const void *buf, MPI_Status *status)
-{
+EXPORT int MPI_File_write_ordered_end(MPI_File fh, const void *buf, MPI_Status *status) {
     return mpiox_wrap_File_write_ordered_end(fh, buf, status);
 }
 
 int mpiox_wrap_File_create_errhandler(MPI_File_errhandler_function *file_errhandler_fn, MPI_Errhandler *errhandler);
 
 HIDDEN int mpiox_wrap_File_create_errhandler(MPI_File_errhandler_function *file_errhandler_fn,
-    MPI_Errhandler *errhandler)
-{
+    MPI_Errhandler *errhandler) {
     COUNT(FILE_CREATE_ERRHANDLER);
     return PMPI_File_create_errhandler(file_errhandler_fn, errhandler);
 }
 
-EXPORT int MPI_File_create_errhandler(MPI_File_errhandler_function *file_errhandler_fn, MPI_Errhandler *errhandler)
-{
+EXPORT int MPI_File_create_errhandler(MPI_File_errhandler_function *file_errhandler_fn, MPI_Errhandler *errhandler) {
     return mpiox_wrap_File_create_errhandler(file_errhandler_fn, errhandler);
 }
 
 int mpiox_wrap_File_get_errhandler(MPI_File file, MPI_Errhandler *errhandler);
 
-HIDDEN int mpiox_wrap_File_get_errhandler(MPI_File file, MPI_Errhandler *errhandler)
-{
+HIDDEN int mpiox_wrap_File_get_errhandler(MPI_File file, MPI_Errhandler *errhandler) {
     COUNT(FILE_GET_ERRHANDLER);
     return PMPI_File_get_errhandler(file, errhandler);
 }
 
-EXPORT int MPI_File_get_errhandler(MPI_File file, MPI_Errhandler *errhandler)
-{
+EXPORT int MPI_File_get_errhandler(MPI_File file, MPI_Errhandler *errhandler) {
     return mpiox_wrap_File_get_errhandler(file, errhandler);
 }
 
 int mpiox_wrap_File_set_errhandler(MPI_File file, MPI_Errhandler errhandler);
 
-HIDDEN int mpiox_wrap_File_set_errhandler(MPI_File file, MPI_Errhandler errhandler)
-{
+HIDDEN int mpiox_wrap_File_set_errhandler(MPI_File file, MPI_Errhandler errhandler) {
     COUNT(FILE_SET_ERRHANDLER);
     return PMPI_File_set_errhandler(file, errhandler);
 }
 
-EXPORT int MPI_File_set_errhandler(MPI_File file, MPI_Errhandler errhandler)
-{
+EXPORT int MPI_File_set_errhandler(MPI_File file, MPI_Errhandler errhandler) {
     return mpiox_wrap_File_set_errhandler(file, errhandler);
 }
 
 int mpiox_wrap_File_call_errhandler(MPI_File fh, int errorcode);
 
-HIDDEN int mpiox_wrap_File_call_errhandler(MPI_File fh, int errorcode)
-{
+HIDDEN int mpiox_wrap_File_call_errhandler(MPI_File fh, int errorcode) {
     COUNT(FILE_CALL_ERRHANDLER);
     return PMPI_File_call_errhandler(fh, errorcode);
 }
 
-EXPORT int MPI_File_call_errhandler(MPI_File fh, int errorcode)
-{
+EXPORT int MPI_File_call_errhandler(MPI_File fh, int errorcode) {
     return mpiox_wrap_File_call_errhandler(fh, errorcode);
 }
 
 MPI_Fint mpiox_wrap_File_c2f(MPI_File file);
 
-HIDDEN MPI_Fint mpiox_wrap_File_c2f(MPI_File file)
-{
+HIDDEN MPI_Fint mpiox_wrap_File_c2f(MPI_File file) {
     COUNT(FILE_C2F);
     return PMPI_File_c2f(file);
 }
 
-EXPORT MPI_Fint MPI_File_c2f(MPI_File file)
-{
+EXPORT MPI_Fint MPI_File_c2f(MPI_File file) {
     return mpiox_wrap_File_c2f(file);
 }
 
 MPI_File mpiox_wrap_File_f2c(MPI_Fint file);
 
-HIDDEN MPI_File mpiox_wrap_File_f2c(MPI_Fint file)
-{
+HIDDEN MPI_File mpiox_wrap_File_f2c(MPI_Fint file) {
     COUNT(FILE_F2C);
     return PMPI_File_f2c(file);
 }
 
-EXPORT MPI_File MPI_File_f2c(MPI_Fint file)
-{
+EXPORT MPI_File MPI_File_f2c(MPI_Fint file) {
     return mpiox_wrap_File_f2c(file);
 }
 
 int mpiox_wrap_Wait(MPI_Request *request, MPI_Status *status);
 
-HIDDEN int mpiox_wrap_Wait(MPI_Request *request, MPI_Status *status)
-{
+HIDDEN int mpiox_wrap_Wait(MPI_Request *request, MPI_Status *status) {
     COUNT(WAIT);
     return mpiox_wait(request, status);
 }
 
-EXPORT int MPI_Wait(MPI_Request *request, MPI_Status *status)
-{
+EXPORT int MPI_Wait(MPI_Request *request, MPI_Status *status) {
     return mpiox_wrap_Wait(request, status);
 }
 
 int mpiox_wrap_Waitall(int count, MPI_Request *requests, MPI_Status *statuses);
 
-HIDDEN int mpiox_wrap_Waitall(int count, MPI_Request *requests, MPI_Status *statuses)
-{
+HIDDEN int mpiox_wrap_Waitall(int count, MPI_Request *requests, MPI_Status *statuses) {
     COUNT(WAITALL);
     return mpiox_waitall(count, requests, statuses);
 }
 
-EXPORT int MPI_Waitall(int count, MPI_Request *requests, MPI_Status *statuses)
-{
+EXPORT int MPI_Waitall(int count, MPI_Request *requests, MPI_Status *statuses) {
     return mpiox_wrap_Waitall(count, requests, statuses);
 }
 
 int mpiox_wrap_Waitany(int count, MPI_Request *requests, int *index, MPI_Status *status);
 
-HIDDEN int mpiox_wrap_Waitany(int count, MPI_Request *requests, int *index, MPI_Status *status)
-{
+HIDDEN int mpiox_wrap_Waitany(int count, MPI_Request *requests, int *index, MPI_Status *status) {
     COUNT(WAITANY);
     return mpiox_waitany(count, requests, index, status);
 }
 
-EXPORT int MPI_Waitany(int count, MPI_Request *requests, int *index, MPI_Status *status)
-{
+EXPORT int MPI_Waitany(int count, MPI_Request *requests, int *index, MPI_Status *status) {
     return mpiox_wrap_Waitany(count, requests, index, status);
 }
 
 int mpiox_wrap_Waitsome(int incount, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses);
 
-HIDDEN int mpiox_wrap_Waitsome(int incount, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
-{
+HIDDEN int mpiox_wrap_Waitsome(int incount, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses) {
     COUNT(WAITSOME);
     return mpiox_waitsome(incount, requests, outcount, indices, statuses);
 }
 
-EXPORT int MPI_Waitsome(int incount, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
-{
+EXPORT int MPI_Waitsome(int incount, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses) {
     return mpiox_wrap_Waitsome(incount, requests, outcount, indices, statuses);
 }
 
 int mpiox_wrap_Test(MPI_Request *request, int *flag, MPI_Status *status);
 
-HIDDEN int mpiox_wrap_Test(MPI_Request *request, int *flag, MPI_Status *status)
-{
+HIDDEN int mpiox_wrap_Test(MPI_Request *request, int *flag, MPI_Status *status) {
     COUNT(TEST);
     return mpiox_test(request, flag, status);
 }
 
-EXPORT int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
-{
+EXPORT int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
     return mpiox_wrap_Test(request, flag, status);
 }
 
 int mpiox_wrap_Testall(int count, MPI_Request *requests, int *flag, MPI_Status *statuses);
 
-HIDDEN int mpiox_wrap_Testall(int count, MPI_Request *requests, int *flag, MPI_Status *statuses)
-{
+HIDDEN int mpiox_wrap_Testall(int count, MPI_Request *requests, int *flag, MPI_Status *statuses) {
     COUNT(TESTALL);
     return mpiox_testall(count, requests, flag, statuses);
 }
 
-EXPORT int MPI_Testall(int count, MPI_Request *requests, int *flag, MPI_Status *statuses)
-{
+EXPORT int MPI_Testall(int count, MPI_Request *requests, int *flag, MPI_Status *statuses) {
     return mpiox_wrap_Testall(count, requests, flag, statuses);
 }
 
 int mpiox_wrap_Testany(int count, MPI_Request *requests, int *index, int *flag, MPI_Status *status);
 
-HIDDEN int mpiox_wrap_Testany(int count, MPI_Request *requests, int *index, int *flag, MPI_Status *status)
-{
+HIDDEN int mpiox_wrap_Testany(int count, MPI_Request *requests, int *index, int *flag, MPI_Status *status) {
     COUNT(TESTANY);
     return mpiox_testany(count, requests, index, flag, status);
 }
 
-EXPORT int MPI_Testany(int count, MPI_Request *requests, int *index, int *flag, MPI_Status *status)
-{
+EXPORT int MPI_Testany(int count, MPI_Request *requests, int *index, int *flag, MPI_Status *status) {
     return mpiox_wrap_Testany(count, requests, index, flag, status);
 }
 
 int mpiox_wrap_Testsome(int incount, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses);
 
-HIDDEN int mpiox_wrap_Testsome(int incount, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
-{
+HIDDEN int mpiox_wrap_Testsome(int incount, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses) {
     COUNT(TESTSOME);
     return mpiox_testsome(incount, requests, outcount, indices, statuses);
 }
 
-EXPORT int MPI_Testsome(int incount, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
-{
+EXPORT int MPI_Testsome(int incount, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses) {
     return mpiox_wrap_Testsome(incount, requests, outcount, indices, statuses);
 }
 
 int mpiox_wrap_Request_get_status(MPI_Request request, int *flag, MPI_Status *status);
 
-HIDDEN int mpiox_wrap_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
-{
+HIDDEN int mpiox_wrap_Request_get_status(MPI_Request request, int *flag, MPI_Status *status) {
     COUNT(REQUEST_GET_STATUS);
     return mpiox_request_get_status(request, flag, status);
 }
 
-EXPORT int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
-{
+EXPORT int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status) {
     return mpiox_wrap_Request_get_status(request, flag, status);
 }
 
@@ -1394,30 +1254,26 @@ int mpiox_wrap_Register_datarep_c(const char *datarep, MPI_Datarep_conversion_fu
 
 HIDDEN int mpiox_wrap_Register_datarep_c(const char *datarep, MPI_Datarep_conversion_function_c *read_conversion_fn,
     MPI_Datarep_conversion_function_c *write_conversion_fn, MPI_Datarep_extent_function *dtype_file_extent_fn,
-    void *extra_state)
-{
+    void *extra_state) {
     COUNT(REGISTER_DATAREP);
     return PMPI_Register_datarep_c(datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state);
 }
 
 EXPORT int MPI_Register_datarep_c(const char *datarep, MPI_Datarep_conversion_function_c *read_conversion_fn,
     MPI_Datarep_conversion_function_c *write_conversion_fn, MPI_Datarep_extent_function *dtype_file_extent_fn,
-    void *extra_state)
-{
+    void *extra_state) {
     return mpiox_wrap_Register_datarep_c(datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn,
         extra_state);
 }
 
 int mpiox_wrap_File_get_type_extent_c(MPI_File fh, MPI_Datatype datatype, MPI_Count *extent);
 
-HIDDEN int mpiox_wrap_File_get_type_extent_c(MPI_File fh, MPI_Datatype datatype, MPI_Count *extent)
-{
+HIDDEN int mpiox_wrap_File_get_type_extent_c(MPI_File fh, MPI_Datatype datatype, MPI_Count *extent) {
     COUNT(FILE_GET_TYPE_EXTENT);
     return PMPI_File_get_type_extent_c(fh, datatype, extent);
 }
 
-EXPORT int MPI_File_get_type_extent_c(MPI_File fh, MPI_Datatype datatype, MPI_Count *extent)
-{
+EXPORT int MPI_File_get_type_extent_c(MPI_File fh, MPI_Datatype datatype, MPI_Count *extent) {
     return mpiox_wrap_File_get_type_extent_c(fh, datatype, extent);
 }
 
@@ -1425,8 +1281,7 @@ int mpiox_wrap_File_read_at_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Cou
     MPI_Status *status);
 
 HIDDEN int mpiox_wrap_File_read_at_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count, MPI_Datatype datatype,
-    MPI_Status *status)
-{
+    MPI_Status *status) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = false, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
@@ -1439,8 +1294,7 @@ HIDDEN int mpiox_wrap_File_read_at_c(MPI_File fh, MPI_Offset offset, void *buf, 
 }
 
 EXPORT int MPI_File_read_at_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count, MPI_Datatype datatype,
-    MPI_Status *status)
-{
+    MPI_Status *status) {
     return mpiox_wrap_File_read_at_c(fh, offset, buf, count, datatype, status);
 }
 
@@ -1448,8 +1302,7 @@ int mpiox_wrap_File_read_at_all_c(MPI_File fh, MPI_Offset offset, void *buf, MPI
     MPI_Status *status);
 
 HIDDEN int mpiox_wrap_File_read_at_all_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count,
-    MPI_Datatype datatype, MPI_Status *status)
-{
+    MPI_Datatype datatype, MPI_Status *status) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = true, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
@@ -1462,8 +1315,7 @@ HIDDEN int mpiox_wrap_File_read_at_all_c(MPI_File fh, MPI_Offset offset, void *b
 }
 
 EXPORT int MPI_File_read_at_all_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count, MPI_Datatype datatype,
-    MPI_Status *status)
-{
+    MPI_Status *status) {
     return mpiox_wrap_File_read_at_all_c(fh, offset, buf, count, datatype, status);
 }
 
@@ -1471,8 +1323,7 @@ int mpiox_wrap_File_write_at_c(MPI_File fh, MPI_Offset offset, const void *buf, 
     MPI_Status *status);
 
 HIDDEN int mpiox_wrap_File_write_at_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count,
-    MPI_Datatype datatype, MPI_Status *status)
-{
+    MPI_Datatype datatype, MPI_Status *status) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = false, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
@@ -1485,8 +1336,7 @@ HIDDEN int mpiox_wrap_File_write_at_c(MPI_File fh, MPI_Offset offset, const void
 }
 
 EXPORT int MPI_File_write_at_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count, MPI_Datatype datatype,
-    MPI_Status *status)
-{
+    MPI_Status *status) {
     return mpiox_wrap_File_write_at_c(fh, offset, buf, count, datatype, status);
 }
 
@@ -1494,8 +1344,7 @@ int mpiox_wrap_File_write_at_all_c(MPI_File fh, MPI_Offset offset, const void *b
     MPI_Datatype datatype, MPI_Status *status);
 
 HIDDEN int mpiox_wrap_File_write_at_all_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count,
-    MPI_Datatype datatype, MPI_Status *status)
-{
+    MPI_Datatype datatype, MPI_Status *status) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = true, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
@@ -1508,8 +1357,7 @@ HIDDEN int mpiox_wrap_File_write_at_all_c(MPI_File fh, MPI_Offset offset, const 
 }
 
 EXPORT int MPI_File_write_at_all_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count,
-    MPI_Datatype datatype, MPI_Status *status)
-{
+    MPI_Datatype datatype, MPI_Status *status) {
     return mpiox_wrap_File_write_at_all_c(fh, offset, buf, count, datatype, status);
 }
 
@@ -1517,8 +1365,7 @@ int mpiox_wrap_File_iread_at_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Co
     MPI_Request *request);
 
 HIDDEN int mpiox_wrap_File_iread_at_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count,
-    MPI_Datatype datatype, MPI_Request *request)
-{
+    MPI_Datatype datatype, MPI_Request *request) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = false, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
@@ -1531,8 +1378,7 @@ HIDDEN int mpiox_wrap_File_iread_at_c(MPI_File fh, MPI_Offset offset, void *buf,
 }
 
 EXPORT int MPI_File_iread_at_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count, MPI_Datatype datatype,
-    MPI_Request *request)
-{
+    MPI_Request *request) {
     return mpiox_wrap_File_iread_at_c(fh, offset, buf, count, datatype, request);
 }
 
@@ -1540,8 +1386,7 @@ int mpiox_wrap_File_iread_at_all_c(MPI_File fh, MPI_Offset offset, void *buf, MP
     MPI_Request *request);
 
 HIDDEN int mpiox_wrap_File_iread_at_all_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count,
-    MPI_Datatype datatype, MPI_Request *request)
-{
+    MPI_Datatype datatype, MPI_Request *request) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = true, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
@@ -1554,8 +1399,7 @@ HIDDEN int mpiox_wrap_File_iread_at_all_c(MPI_File fh, MPI_Offset offset, void *
 }
 
 EXPORT int MPI_File_iread_at_all_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count, MPI_Datatype datatype,
-    MPI_Request *request)
-{
+    MPI_Request *request) {
     return mpiox_wrap_File_iread_at_all_c(fh, offset, buf, count, datatype, request);
 }
 
@@ -1563,8 +1407,7 @@ int mpiox_wrap_File_iwrite_at_c(MPI_File fh, MPI_Offset offset, const void *buf,
     MPI_Datatype datatype, MPI_Request *request);
 
 HIDDEN int mpiox_wrap_File_iwrite_at_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count,
-    MPI_Datatype datatype, MPI_Request *request)
-{
+    MPI_Datatype datatype, MPI_Request *request) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = false, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
@@ -1577,8 +1420,7 @@ HIDDEN int mpiox_wrap_File_iwrite_at_c(MPI_File fh, MPI_Offset offset, const voi
 }
 
 EXPORT int MPI_File_iwrite_at_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count,
-    MPI_Datatype datatype, MPI_Request *request)
-{
+    MPI_Datatype datatype, MPI_Request *request) {
     return mpiox_wrap_File_iwrite_at_c(fh, offset, buf, count, datatype, request);
 }
 
@@ -1586,8 +1428,7 @@ int mpiox_wrap_File_iwrite_at_all_c(MPI_File fh, MPI_Offset offset, const void *
     MPI_Datatype datatype, MPI_Request *request);
 
 HIDDEN int mpiox_wrap_File_iwrite_at_all_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count,
-    MPI_Datatype datatype, MPI_Request *request)
-{
+    MPI_Datatype datatype, MPI_Request *request) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = true, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
@@ -1600,15 +1441,13 @@ HIDDEN int mpiox_wrap_File_iwrite_at_all_c(MPI_File fh, MPI_Offset offset, const
 }
 
 EXPORT int MPI_File_iwrite_at_all_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count,
-    MPI_Datatype datatype, MPI_Request *request)
-{
+    MPI_Datatype datatype, MPI_Request *request) {
     return mpiox_wrap_File_iwrite_at_all_c(fh, offset, buf, count, datatype, request);
 }
 
 int mpiox_wrap_File_read_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 
-HIDDEN int mpiox_wrap_File_read_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status)
-{
+HIDDEN int mpiox_wrap_File_read_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = false, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
@@ -1620,16 +1459,14 @@ HIDDEN int mpiox_wrap_File_read_c(MPI_File fh, void *buf, MPI_Count count, MPI_D
     return PMPI_File_read_c(fh, buf, count, datatype, status);
 }
 
-EXPORT int MPI_File_read_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status)
-{
+EXPORT int MPI_File_read_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status) {
     return mpiox_wrap_File_read_c(fh, buf, count, datatype, status);
 }
 
 int mpiox_wrap_File_read_all_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 
 HIDDEN int mpiox_wrap_File_read_all_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype,
-    MPI_Status *status)
-{
+    MPI_Status *status) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = true, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
@@ -1641,16 +1478,14 @@ HIDDEN int mpiox_wrap_File_read_all_c(MPI_File fh, void *buf, MPI_Count count, M
     return PMPI_File_read_all_c(fh, buf, count, datatype, status);
 }
 
-EXPORT int MPI_File_read_all_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status)
-{
+EXPORT int MPI_File_read_all_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status) {
     return mpiox_wrap_File_read_all_c(fh, buf, count, datatype, status);
 }
 
 int mpiox_wrap_File_write_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 
 HIDDEN int mpiox_wrap_File_write_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
-    MPI_Status *status)
-{
+    MPI_Status *status) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = false, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
@@ -1662,8 +1497,7 @@ HIDDEN int mpiox_wrap_File_write_c(MPI_File fh, const void *buf, MPI_Count count
     return PMPI_File_write_c(fh, buf, count, datatype, status);
 }
 
-EXPORT int MPI_File_write_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status)
-{
+EXPORT int MPI_File_write_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status) {
     return mpiox_wrap_File_write_c(fh, buf, count, datatype, status);
 }
 
@@ -1671,8 +1505,7 @@ int mpiox_wrap_File_write_all_c(MPI_File fh, const void *buf, MPI_Count count, M
     MPI_Status *status);
 
 HIDDEN int mpiox_wrap_File_write_all_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
-    MPI_Status *status)
-{
+    MPI_Status *status) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = true, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
@@ -1685,15 +1518,14 @@ HIDDEN int mpiox_wrap_File_write_all_c(MPI_File fh, const void *buf, MPI_Count c
 }
 
 EXPORT int MPI_File_write_all_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
-    MPI_Status *status)
-{
+    MPI_Status *status) {
     return mpiox_wrap_File_write_all_c(fh, buf, count, datatype, status);
 }
 
 int mpiox_wrap_File_iread_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request);
 
-HIDDEN int mpiox_wrap_File_iread_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request)
-{
+HIDDEN int mpiox_wrap_File_iread_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype,
+    MPI_Request *request) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = false, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
@@ -1705,16 +1537,14 @@ HIDDEN int mpiox_wrap_File_iread_c(MPI_File fh, void *buf, MPI_Count count, MPI_
     return PMPI_File_iread_c(fh, buf, count, datatype, request);
 }
 
-EXPORT int MPI_File_iread_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request)
-{
+EXPORT int MPI_File_iread_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request) {
     return mpiox_wrap_File_iread_c(fh, buf, count, datatype, request);
 }
 
 int mpiox_wrap_File_iread_all_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request);
 
 HIDDEN int mpiox_wrap_File_iread_all_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype,
-    MPI_Request *request)
-{
+    MPI_Request *request) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = true, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
@@ -1726,8 +1556,7 @@ HIDDEN int mpiox_wrap_File_iread_all_c(MPI_File fh, void *buf, MPI_Count count, 
     return PMPI_File_iread_all_c(fh, buf, count, datatype, request);
 }
 
-EXPORT int MPI_File_iread_all_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request)
-{
+EXPORT int MPI_File_iread_all_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request) {
     return mpiox_wrap_File_iread_all_c(fh, buf, count, datatype, request);
 }
 
@@ -1735,8 +1564,7 @@ int mpiox_wrap_File_iwrite_c(MPI_File fh, const void *buf, MPI_Count count, MPI_
     MPI_Request *request);
 
 HIDDEN int mpiox_wrap_File_iwrite_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
-    MPI_Request *request)
-{
+    MPI_Request *request) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = false, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
@@ -1748,8 +1576,8 @@ HIDDEN int mpiox_wrap_File_iwrite_c(MPI_File fh, const void *buf, MPI_Count coun
     return PMPI_File_iwrite_c(fh, buf, count, datatype, request);
 }
 
-EXPORT int MPI_File_iwrite_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request)
-{
+EXPORT int MPI_File_iwrite_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
+    MPI_Request *request) {
     return mpiox_wrap_File_iwrite_c(fh, buf, count, datatype, request);
 }
 
@@ -1757,8 +1585,7 @@ int mpiox_wrap_File_iwrite_all_c(MPI_File fh, const void *buf, MPI_Count count, 
     MPI_Request *request);
 
 HIDDEN int mpiox_wrap_File_iwrite_all_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
-    MPI_Request *request)
-{
+    MPI_Request *request) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = true, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
@@ -1771,16 +1598,14 @@ HIDDEN int mpiox_wrap_File_iwrite_all_c(MPI_File fh, const void *buf, MPI_Count 
 }
 
 EXPORT int MPI_File_iwrite_all_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
-    MPI_Request *request)
-{
+    MPI_Request *request) {
     return mpiox_wrap_File_iwrite_all_c(fh, buf, count, datatype, request);
 }
 
 int mpiox_wrap_File_read_shared_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 
 HIDDEN int mpiox_wrap_File_read_shared_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype,
-    MPI_Status *status)
-{
+    MPI_Status *status) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = false, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
@@ -1792,8 +1617,7 @@ HIDDEN int mpiox_wrap_File_read_shared_c(MPI_File fh, void *buf, MPI_Count count
     return PMPI_File_read_shared_c(fh, buf, count, datatype, status);
 }
 
-EXPORT int MPI_File_read_shared_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status)
-{
+EXPORT int MPI_File_read_shared_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status) {
     return mpiox_wrap_File_read_shared_c(fh, buf, count, datatype, status);
 }
 
@@ -1801,8 +1625,7 @@ int mpiox_wrap_File_write_shared_c(MPI_File fh, const void *buf, MPI_Count count
     MPI_Status *status);
 
 HIDDEN int mpiox_wrap_File_write_shared_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
-    MPI_Status *status)
-{
+    MPI_Status *status) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = false, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
@@ -1815,8 +1638,7 @@ HIDDEN int mpiox_wrap_File_write_shared_c(MPI_File fh, const void *buf, MPI_Coun
 }
 
 EXPORT int MPI_File_write_shared_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
-    MPI_Status *status)
-{
+    MPI_Status *status) {
     return mpiox_wrap_File_write_shared_c(fh, buf, count, datatype, status);
 }
 
@@ -1824,8 +1646,7 @@ int mpiox_wrap_File_iread_shared_c(MPI_File fh, void *buf, MPI_Count count, MPI_
     MPI_Request *request);
 
 HIDDEN int mpiox_wrap_File_iread_shared_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype,
-    MPI_Request *request)
-{
+    MPI_Request *request) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = false, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
@@ -1837,8 +1658,8 @@ HIDDEN int mpiox_wrap_File_iread_shared_c(MPI_File fh, void *buf, MPI_Count coun
     return PMPI_File_iread_shared_c(fh, buf, count, datatype, request);
 }
 
-EXPORT int MPI_File_iread_shared_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Request *request)
-{
+EXPORT int MPI_File_iread_shared_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype,
+    MPI_Request *request) {
     return mpiox_wrap_File_iread_shared_c(fh, buf, count, datatype, request);
 }
 
@@ -1846,8 +1667,7 @@ int mpiox_wrap_File_iwrite_shared_c(MPI_File fh, const void *buf, MPI_Count coun
     MPI_Request *request);
 
 HIDDEN int mpiox_wrap_File_iwrite_shared_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
-    MPI_Request *request)
-{
+    MPI_Request *request) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = false, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
@@ -1860,16 +1680,14 @@ HIDDEN int mpiox_wrap_File_iwrite_shared_c(MPI_File fh, const void *buf, MPI_Cou
 }
 
 EXPORT int MPI_File_iwrite_shared_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
-    MPI_Request *request)
-{
+    MPI_Request *request) {
     return mpiox_wrap_File_iwrite_shared_c(fh, buf, count, datatype, request);
 }
 
 int mpiox_wrap_File_read_ordered_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status);
 
 HIDDEN int mpiox_wrap_File_read_ordered_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype,
-    MPI_Status *status)
-{
+    MPI_Status *status) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = true, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
@@ -1881,8 +1699,7 @@ HIDDEN int mpiox_wrap_File_read_ordered_c(MPI_File fh, void *buf, MPI_Count coun
     return PMPI_File_read_ordered_c(fh, buf, count, datatype, status);
 }
 
-EXPORT int MPI_File_read_ordered_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status)
-{
+EXPORT int MPI_File_read_ordered_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status) {
     return mpiox_wrap_File_read_ordered_c(fh, buf, count, datatype, status);
 }
 
@@ -1890,8 +1707,7 @@ int mpiox_wrap_File_write_ordered_c(MPI_File fh, const void *buf, MPI_Count coun
     MPI_Status *status);
 
 HIDDEN int mpiox_wrap_File_write_ordered_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
-    MPI_Status *status)
-{
+    MPI_Status *status) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = true, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
@@ -1904,8 +1720,7 @@ HIDDEN int mpiox_wrap_File_write_ordered_c(MPI_File fh, const void *buf, MPI_Cou
 }
 
 EXPORT int MPI_File_write_ordered_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
-    MPI_Status *status)
-{
+    MPI_Status *status) {
     return mpiox_wrap_File_write_ordered_c(fh, buf, count, datatype, status);
 }
 
@@ -1913,8 +1728,7 @@ int mpiox_wrap_File_read_at_all_begin_c(MPI_File fh, MPI_Offset offset, void *bu
     MPI_Datatype datatype);
 
 HIDDEN int mpiox_wrap_File_read_at_all_begin_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count,
-    MPI_Datatype datatype)
-{
+    MPI_Datatype datatype) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = true, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
@@ -1927,8 +1741,7 @@ HIDDEN int mpiox_wrap_File_read_at_all_begin_c(MPI_File fh, MPI_Offset offset, v
 }
 
 EXPORT int MPI_File_read_at_all_begin_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count,
-    MPI_Datatype datatype)
-{
+    MPI_Datatype datatype) {
     return mpiox_wrap_File_read_at_all_begin_c(fh, offset, buf, count, datatype);
 }
 
@@ -1936,8 +1749,7 @@ int mpiox_wrap_File_write_at_all_begin_c(MPI_File fh, MPI_Offset offset, const v
     MPI_Datatype datatype);
 
 HIDDEN int mpiox_wrap_File_write_at_all_begin_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count,
-    MPI_Datatype datatype)
-{
+    MPI_Datatype datatype) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = true, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
@@ -1950,15 +1762,13 @@ HIDDEN int mpiox_wrap_File_write_at_all_begin_c(MPI_File fh, MPI_Offset offset, 
 }
 
 EXPORT int MPI_File_write_at_all_begin_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count,
-    MPI_Datatype datatype)
-{
+    MPI_Datatype datatype) {
     return mpiox_wrap_File_write_at_all_begin_c(fh, offset, buf, count, datatype);
 }
 
 int mpiox_wrap_File_read_all_begin_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype);
 
-HIDDEN int mpiox_wrap_File_read_all_begin_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype)
-{
+HIDDEN int mpiox_wrap_File_read_all_begin_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = true, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
@@ -1970,15 +1780,13 @@ HIDDEN int mpiox_wrap_File_read_all_begin_c(MPI_File fh, void *buf, MPI_Count co
     return PMPI_File_read_all_begin_c(fh, buf, count, datatype);
 }
 
-EXPORT int MPI_File_read_all_begin_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype)
-{
+EXPORT int MPI_File_read_all_begin_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype) {
     return mpiox_wrap_File_read_all_begin_c(fh, buf, count, datatype);
 }
 
 int mpiox_wrap_File_write_all_begin_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype);
 
-HIDDEN int mpiox_wrap_File_write_all_begin_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype)
-{
+HIDDEN int mpiox_wrap_File_write_all_begin_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = true, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
@@ -1990,15 +1798,13 @@ HIDDEN int mpiox_wrap_File_write_all_begin_c(MPI_File fh, const void *buf, MPI_C
     return PMPI_File_write_all_begin_c(fh, buf, count, datatype);
 }
 
-EXPORT int MPI_File_write_all_begin_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype)
-{
+EXPORT int MPI_File_write_all_begin_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype) {
     return mpiox_wrap_File_write_all_begin_c(fh, buf, count, datatype);
 }
 
 int mpiox_wrap_File_read_ordered_begin_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype);
 
-HIDDEN int mpiox_wrap_File_read_ordered_begin_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype)
-{
+HIDDEN int mpiox_wrap_File_read_ordered_begin_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype) {
     int result;
     const mpiox_file_call call = {
         .write = false, .collective = true, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
@@ -2010,15 +1816,13 @@ HIDDEN int mpiox_wrap_File_read_ordered_begin_c(MPI_File fh, void *buf, MPI_Coun
     return PMPI_File_read_ordered_begin_c(fh, buf, count, datatype);
 }
 
-EXPORT int MPI_File_read_ordered_begin_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype)
-{
+EXPORT int MPI_File_read_ordered_begin_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype) {
     return mpiox_wrap_File_read_ordered_begin_c(fh, buf, count, datatype);
 }
 
 int mpiox_wrap_File_write_ordered_begin_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype);
 
-HIDDEN int mpiox_wrap_File_write_ordered_begin_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype)
-{
+HIDDEN int mpiox_wrap_File_write_ordered_begin_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype) {
     int result;
     const mpiox_file_call call = {
         .write = true, .collective = true, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
@@ -2030,8 +1834,7 @@ HIDDEN int mpiox_wrap_File_write_ordered_begin_c(MPI_File fh, const void *buf, M
     return PMPI_File_write_ordered_begin_c(fh, buf, count, datatype);
 }
 
-EXPORT int MPI_File_write_ordered_begin_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype)
-{
+EXPORT int MPI_File_write_ordered_begin_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype) {
     return mpiox_wrap_File_write_ordered_begin_c(fh, buf, count, datatype);
 }
 
@@ -2043,14 +1846,12 @@ extern int PMPI_File_toint(MPI_File file);
 extern int MPI_File_toint(MPI_File file);
 int mpiox_wrap_File_toint(MPI_File file);
 
-HIDDEN int mpiox_wrap_File_toint(MPI_File file)
-{
+HIDDEN int mpiox_wrap_File_toint(MPI_File file) {
     COUNT(FILE_TOINT);
     return PMPI_File_toint(file);
 }
 
-EXPORT int MPI_File_toint(MPI_File file)
-{
+EXPORT int MPI_File_toint(MPI_File file) {
     return mpiox_wrap_File_toint(file);
 }
 
@@ -2058,14 +1859,12 @@ extern MPI_File PMPI_File_fromint(int file);
 extern MPI_File MPI_File_fromint(int file);
 MPI_File mpiox_wrap_File_fromint(int file);
 
-HIDDEN MPI_File mpiox_wrap_File_fromint(int file)
-{
+HIDDEN MPI_File mpiox_wrap_File_fromint(int file) {
     COUNT(FILE_FROMINT);
     return PMPI_File_fromint(file);
 }
 
-EXPORT MPI_File MPI_File_fromint(int file)
-{
+EXPORT MPI_File MPI_File_fromint(int file) {
     return mpiox_wrap_File_fromint(file);
 }
 
@@ -2073,14 +1872,12 @@ extern int PMPI_Request_get_status_all(int count, const MPI_Request *requests, i
 extern int MPI_Request_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses);
 int mpiox_wrap_Request_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses);
 
-HIDDEN int mpiox_wrap_Request_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses)
-{
+HIDDEN int mpiox_wrap_Request_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses) {
     COUNT(REQUEST_GET_STATUS_ALL);
     return mpiox_request_get_status_all(count, requests, flag, statuses);
 }
 
-EXPORT int MPI_Request_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses)
-{
+EXPORT int MPI_Request_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses) {
     return mpiox_wrap_Request_get_status_all(count, requests, flag, statuses);
 }
 
@@ -2092,14 +1889,13 @@ int mpiox_wrap_Request_get_status_any(int count, const MPI_Request *requests, in
     MPI_Status *status);
 
 HIDDEN int mpiox_wrap_Request_get_status_any(int count, const MPI_Request *requests, int *index, int *flag,
-    MPI_Status *status)
-{
+    MPI_Status *status) {
     COUNT(REQUEST_GET_STATUS_ANY);
     return mpiox_request_get_status_any(count, requests, index, flag, status);
 }
 
-EXPORT int MPI_Request_get_status_any(int count, const MPI_Request *requests, int *index, int *flag, MPI_Status *status)
-{
+EXPORT int MPI_Request_get_status_any(int count, const MPI_Request *requests, int *index, int *flag,
+    MPI_Status *status) {
     return mpiox_wrap_Request_get_status_any(count, requests, index, flag, status);
 }
 
@@ -2111,15 +1907,13 @@ int mpiox_wrap_Request_get_status_some(int incount, const MPI_Request *requests,
     MPI_Status *statuses);
 
 HIDDEN int mpiox_wrap_Request_get_status_some(int incount, const MPI_Request *requests, int *outcount, int *indices,
-    MPI_Status *statuses)
-{
+    MPI_Status *statuses) {
     COUNT(REQUEST_GET_STATUS_SOME);
     return mpiox_request_get_status_some(incount, requests, outcount, indices, statuses);
 }
 
 EXPORT int MPI_Request_get_status_some(int incount, const MPI_Request *requests, int *outcount, int *indices,
-    MPI_Status *statuses)
-{
+    MPI_Status *statuses) {
     return mpiox_wrap_Request_get_status_some(incount, requests, outcount, indices, statuses);
 }
 

@@ -69,7 +69,7 @@ _IN_STRING = Type(
     "const char *",
     "const char *{n}",
     "c_{n}",
-    "char *c_{n} = mpiox_fortran_string({n}, {n}_length);\n    if (c_{n} == NULL)\n"
+    "char *c_{n} = mpiox_fortran_string({n}, {n}_length);\n    if (!c_{n})\n"
     "        return mpiox_fortran_result(ierror, MPI_ERR_NO_MEM);",
     "free(c_{n});",
 )
@@ -107,9 +107,9 @@ TYPES: dict[str, Type] = {
         "MPI_File c_{n} = PMPI_File_f2c(*{n});",
         "if (result == MPI_SUCCESS)\n        *{n} = PMPI_File_c2f(c_{n});",
     ),
-    "int": Type("int", "MPI_Fint *{n}", "(int)*{n}"),
+    "int": Type("int", "MPI_Fint *{n}", "(int) *{n}"),
     "fint": Type("MPI_Fint"),
-    "count": Type("int", "MPI_Fint *{n}", "(int)*{n}", large="MPI_Count"),
+    "count": Type("int", "MPI_Fint *{n}", "(int) *{n}", large="MPI_Count"),
     "request_in": _in_handle("MPI_Request", "PMPI_Request_f2c"),
     "request_ref": Type(
         "MPI_Request *",
@@ -122,7 +122,7 @@ TYPES: dict[str, Type] = {
         "MPI_Request *",
         "MPI_Fint *{n}",
         "c_{n}",
-        "MPI_Request *c_{n} = mpiox_fortran_requests({n}, *{count});\n    if (c_{n} == NULL)\n"
+        "MPI_Request *c_{n} = mpiox_fortran_requests({n}, *{count});\n    if (!c_{n})\n"
         "        return mpiox_fortran_result(ierror, MPI_ERR_NO_MEM);",
         "mpiox_fortran_requests_back(c_{n}, {n}, *{count});",
     ),
@@ -145,8 +145,8 @@ TYPES: dict[str, Type] = {
         "for (int i = 0; c_outcount != MPI_UNDEFINED && i < c_outcount; i++)\n"
         "        {n}[i] = mpiox_fortran_index({n}[i]);",
     ),
-    "length": Type("int", "MPI_Fint *{n}", "(int)*{n}"),
-    "number_out": Type("int *", "MPI_Fint *{n}", "&c_{n}", "int c_{n} = 0;", "*{n} = (MPI_Fint)c_{n};"),
+    "length": Type("int", "MPI_Fint *{n}", "(int) *{n}"),
+    "number_out": Type("int *", "MPI_Fint *{n}", "&c_{n}", "int c_{n} = 0;", "*{n} = (MPI_Fint) c_{n};"),
     "logical": Type("int", "MPI_Fint *{n}", "*{n} != 0"),
     "logical_out": Type(
         "int *", "MPI_Fint *{n}", "&c_{n}", "int c_{n} = 0;", "if (result == MPI_SUCCESS)\n        *{n} = c_{n} != 0;"
@@ -156,7 +156,7 @@ TYPES: dict[str, Type] = {
         "MPI_Fint *{n}",
         "&c_{n}",
         "int c_{n} = 0;",
-        "if (result == MPI_SUCCESS)\n        *{n} = (MPI_Fint)c_{n};",
+        "if (result == MPI_SUCCESS)\n        *{n} = (MPI_Fint) c_{n};",
     ),
     "offset": Type("MPI_Offset", "MPI_Offset *{n}", "*{n}"),
     "offset_out": Type("MPI_Offset *", "MPI_Offset *{n}", "{n}"),
@@ -252,7 +252,7 @@ def _wrapper(function: Function, *, large: bool) -> str:
     name = function.name + suffix
     declaration = function.declaration(large=large)
     pmpi = f"PMPI_{name}({function.arguments()})"
-    lines = [f"HIDDEN {function.returns} mpiox_wrap_{name}({declaration})", "{"]
+    lines = [f"HIDDEN {function.returns} mpiox_wrap_{name}({declaration}) {{"]
     if function.kind in ACCESS_KINDS:
         lines += _access_body(function, pmpi)
     else:
@@ -262,8 +262,7 @@ def _wrapper(function: Function, *, large: bool) -> str:
     lines += [
         "}",
         "",
-        f"EXPORT {function.returns} MPI_{name}({declaration})",
-        "{",
+        f"EXPORT {function.returns} MPI_{name}({declaration}) {{",
         f"    return mpiox_wrap_{name}({function.arguments()});",
         "}",
         "",
@@ -308,13 +307,13 @@ def wrappers(functions: list[Function]) -> str:
     )
     parts.append("static atomic_int_least64_t calls[CALLS];\n")
     parts.append("#define COUNT(name) atomic_fetch_add_explicit(&calls[CALL_##name], 1, memory_order_relaxed)\n")
-    parts.append("int mpiox_calls_count(void)\n{\n    return CALLS;\n}\n")
+    parts.append("int mpiox_calls_count(void) {\n    return CALLS;\n}\n")
     parts.append(
-        "const char *mpiox_calls_name(int index)\n{\n"
+        "const char *mpiox_calls_name(int index) {\n"
         "    return index >= 0 && index < CALLS ? call_names[index] : NULL;\n}\n"
     )
     parts.append(
-        "int64_t mpiox_calls_value(int index)\n{\n    return index >= 0 && index < CALLS\n"
+        "int64_t mpiox_calls_value(int index) {\n    return index >= 0 && index < CALLS\n"
         "               ? atomic_load_explicit(&calls[index], memory_order_relaxed)\n               : 0;\n}\n"
     )
     for function in wrapped:
@@ -384,7 +383,7 @@ def _fortran_entry(function: Function) -> str:
     primary = f"mpi_{function.name.lower()}_"
     arguments = ", ".join(kind.argument.replace("{n}", name) for kind, name in types)
     parameters = ", ".join(declarations)
-    lines = [f"void {primary}({parameters});", f"EXPORT void {primary}({parameters})", "{"]
+    lines = [f"void {primary}({parameters});", f"EXPORT void {primary}({parameters}) {{"]
     counts = [name for kind, name in function.parameters if kind == "length"]
 
     def fill(template: str, name: str) -> str:

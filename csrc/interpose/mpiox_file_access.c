@@ -72,12 +72,15 @@ static void prepare(mpiox_file *file, const mpiox_file_call *call, mpiox_prepare
  * nothing has been done), which is too late for a nonblocking call and for one that has moved the shared file pointer. */
 static bool perform(mpiox_file *file, const mpiox_file_call *call, bool blocking, mpiox_prepared *prepared,
                     MPI_Status *status, int *result) {
-    mpiox_outcome outcome = {.bytes = 0, .error = prepared->request.local_error};
-    int code = outcome.error.code;
+    const mpiox_request *request = &prepared->request;
+    mpiox_outcome outcome;
+    int code = request->local_error.code;
     if (call->collective)
-        code = mpiox_exchange_access(file->exchange, &prepared->request, &outcome);
+        code = mpiox_exchange_access(file->exchange, request, &outcome);
     else if (code == MPIOX_OK)
-        code = mpiox_exchange_independent(file->exchange, &prepared->request, &outcome);
+        code = mpiox_exchange_independent(file->exchange, request, &outcome);
+    else
+        outcome = (mpiox_outcome) {.bytes = 0, .error = request->local_error};
     mpiox_file_prepare_finish(prepared);
     mpiox_file_prepare_release(prepared);
     if (code == MPIOX_OK) {

@@ -43,7 +43,7 @@ typedef struct mpiox_file {
     mpiox_exchange *exchange; /* NULL: every data access is native */
     bool all_ours;            /* the library carries out every access; the same on all ranks */
     bool view_handed_over;    /* the MPI library has the view in force; always, unless all_ours */
-    MPI_Datatype etype, filetype; /* of the view in force; ours to free unless predefined */
+    MPI_Datatype etype, filetype; /* of the view in force; to be freed unless predefined */
     MPI_Offset displacement;
     bool native_view;    /* the view's data representation is "native"; the same on all ranks */
     bool has_view;       /* managed, the exchange has this rank's view, and etype_bytes > 0 */
@@ -52,8 +52,8 @@ typedef struct mpiox_file {
     pthread_mutex_t pointer_lock; /* guards the next two, and the creation of the workers */
     bool owns_pointer;            /* the library, not MPI, has the individual file pointer (mpiox_file_pointer.h) */
     MPI_Offset pointer;           /* in etypes */
-    /* Of nonblocking accesses, NULL before the first one: collectives wait for other ranks and keep their order; independent
-     * accesses must not wait behind them. */
+    /* They run nonblocking accesses; NULL before the first one. Two, because collectives keep their order and wait for other
+     * ranks, and independent accesses must not wait behind them. */
     mpiox_worker *collective_worker, *independent_worker;
     int64_t views_set;
     atomic_int_least64_t native_calls, nonblocking_calls;

@@ -135,7 +135,7 @@ def test_preloaded(extension: str, family: str, tmp_path: pathlib.Path, ranks: i
 
 
 def test_disabled(extension: str, family: str, tmp_path: pathlib.Path) -> None:
-    """A file left to the MPI library from its open on: no handler is called for a call that the program did not make."""
+    """A file left to the MPI library from its open on: no handler runs for a call that the program did not make."""
     launch = run(tmp_path, 3, preload=True, env={"MPIOX_HINTS": "mpiox_enable=false"})
     assert len(LINE.findall(launch.stdout)) >= 3 * 35, launch.describe()
     assert not problems(launch.stdout, 3, DEVIATIONS[family], family), launch.describe()
