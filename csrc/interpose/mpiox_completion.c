@@ -1,10 +1,10 @@
 /*
  * mpiox_completion.c - see mpiox_completion.h.
  *
- * Each wrapper first completes the requests whose access is done. A wrapper that waits also waits for the accesses of this
- * library, asleep on a futex, so PMPI never spins on a request that only this library can complete. Then PMPI does the
- * rest. Errors are returned as MPI says: for a single request by the call, for several in the statuses and as
- * MPI_ERR_IN_STATUS. Each error has been through its file's error handler.
+ * Each wrapper first completes the requests whose access is done. A wrapper that waits also waits for the accesses of
+ * this library, asleep on a futex, so PMPI never spins on a request that only this library can complete. Then PMPI
+ * does the rest. Errors are returned as MPI says: for a single request by the call, for several in the statuses and
+ * as MPI_ERR_IN_STATUS. Each error has been through its file's error handler.
  */
 #include "mpiox_completion.h"
 
@@ -87,8 +87,8 @@ int mpiox_request_get_status_some(int incount, const MPI_Request *requests, int 
 
 /* ---- several ----------------------------------------------------------------------------------------------------- */
 
-/* The handles before PMPI frees some. NULL: none of them can be a request of this library, or there is no memory (then the
- * MPI library returns the errors). */
+/* The handles before PMPI frees some. NULL: none of them can be a request of this library, or there is no memory
+ * (then the MPI library returns the errors). */
 static MPI_Request *copy_of(int count, const MPI_Request *requests) {
     if (!mpiox_nonblocking_any() || count <= 0 || !requests)
         return NULL;
@@ -115,7 +115,7 @@ static bool run_one_here(int count, const MPI_Request *requests) {
     return false;
 }
 
-/* The program tests and does not wait: the first access that is not done starts now, and so do those queued behind it. */
+/* The program tests and does not wait: the first access that is not done starts now, with those queued behind it. */
 static void start_queued(int count, const MPI_Request *requests) {
     if (!mpiox_nonblocking_any() || !requests)
         return;
@@ -124,7 +124,7 @@ static void start_queued(int count, const MPI_Request *requests) {
         mpiox_nonblocking_start_queued(requests[i]);
 }
 
-/* After the PMPI call on n completed requests: request i is before[indices ? indices[i] : i], its status statuses[i]. */
+/* After the PMPI call on n completed requests: request i is before[indices ? indices[i] : i], with statuses[i]. */
 static int end_several(MPI_Request *before, int n, const int *indices, MPI_Status *statuses, int result) {
     bool has_codes = result != MPI_SUCCESS; /* then every status has its MPI_ERROR */
     for (int i = 0; i < n; i++) {

@@ -48,7 +48,7 @@ static bool takes_over(const mpiox_file *file, const mpiox_file_call *call, bool
 static void hand_over(mpiox_file *file, const mpiox_file_call *call, bool blocking) {
     if (!file)
         return;
-    if (call->positioning != MPIOX_SHARED_POINTER) { /* the MPI library already has the shared file pointer and the view */
+    if (call->positioning != MPIOX_SHARED_POINTER) { /* else the MPI library already has the pointer and the view */
         if (call->collective && blocking) {
             mpiox_nonblocking_drain(file);
             mpiox_file_view_hand_over(file);
@@ -68,8 +68,9 @@ static void prepare(mpiox_file *file, const mpiox_file_call *call, mpiox_prepare
         mpiox_file_shared_reserve(file, &prepared->request);
 }
 
-/* Access and report; *prepared is released. False: the exchange leaves the call to the MPI library (agreed by all ranks,
- * nothing has been done), which is too late for a nonblocking call and for one that has moved the shared file pointer. */
+/* Access and report; *prepared is released. False: the exchange leaves the call to the MPI library (agreed by all
+ * ranks, nothing has been done), which is too late for a nonblocking call and for one that has moved the shared file
+ * pointer. */
 static bool perform(mpiox_file *file, const mpiox_file_call *call, bool blocking, mpiox_prepared *prepared,
                     MPI_Status *status, int *result) {
     const mpiox_request *request = &prepared->request;

@@ -1,10 +1,10 @@
 /*
  * mpiox_file_access.h - the data access calls.
  *
- * Each function returns true when it has dealt with the call: *result is then what the MPI function returns. It returns
- * false when the call is left to the MPI library: the wrapper then calls PMPI. A collective is taken over or left by what
- * is the same on all ranks. What only one rank sees (a bad count, a type that cannot be decoded) goes into the exchange,
- * where all ranks agree on it.
+ * Each function returns true when it has dealt with the call: *result is then what the MPI function returns. It
+ * returns false when the call is left to the MPI library: the wrapper then calls PMPI. A collective is taken over or
+ * left by what is the same on all ranks. What only one rank sees (a bad count, a type that cannot be decoded) goes
+ * into the exchange, where all ranks agree on it.
  */
 #ifndef MPIOX_FILE_ACCESS_H
 #define MPIOX_FILE_ACCESS_H

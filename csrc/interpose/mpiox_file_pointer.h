@@ -12,7 +12,8 @@
 /* Held around a get and the set that belongs to it, and around seek_native. */
 void mpiox_file_pointer_lock(mpiox_file *file);
 void mpiox_file_pointer_unlock(mpiox_file *file);
-int mpiox_file_pointer_get(mpiox_file *file, MPI_Offset *etypes); /* an MPI code: the MPI library may have the pointer */
+/* Returns an MPI code: the MPI library may have the pointer. */
+int mpiox_file_pointer_get(mpiox_file *file, MPI_Offset *etypes);
 void mpiox_file_pointer_set(mpiox_file *file, MPI_Offset etypes);
 int mpiox_file_pointer_seek_native(mpiox_file *file, MPI_Offset offset, int whence); /* hands the pointer over first */
 

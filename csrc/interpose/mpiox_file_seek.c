@@ -81,7 +81,7 @@ static MPI_Offset shared_target(mpiox_file *file, MPI_Offset offset, int whence)
     }
 }
 
-/* Rank 0 moves the pointer between two collectives: no rank still uses the old position, none uses the new one early. */
+/* Rank 0 moves the pointer between two collectives: no rank still uses the old position or already the new one. */
 int mpiox_file_seek_shared(MPI_File fh, MPI_Offset offset, int whence) {
     mpiox_file *file = mpiox_file_find(fh);
     mpiox_error error = {.code = MPIOX_OK};

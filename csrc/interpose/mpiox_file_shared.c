@@ -3,8 +3,8 @@
  *
  * Problem.   The MPI libraries pass a token from rank to rank, or lock, and access piece after piece.
  * Algorithm. One addition to the pointer reserves the place of an independent access. The places of an ordered access
- *            follow from the sizes: an exclusive prefix sum over the ranks, from the pointer on. Rank 0 moves the pointer
- *            behind them while all others wait for its old value, so no other access can use it meanwhile.
+ *            follow from the sizes: an exclusive prefix sum over the ranks, from the pointer on. Rank 0 moves the
+ *            pointer behind them while all others wait for its old value, so no other access can use it meanwhile.
  */
 #include "mpiox_file_shared.h"
 
@@ -37,9 +37,9 @@ void mpiox_file_shared_reserve_ordered(mpiox_file *file, mpiox_request *request)
     const int64_t etypes = whole_etypes(file, request);
     int64_t mine[2] = {etypes, request->local_error.code == MPIOX_OK}, sums[2] = {0, 0}, before = 0, start = -1;
     mpiox_error error = {.code = MPIOX_OK};
-    PMPI_Exscan(&etypes, &before, 1, MPI_INT64_T, MPI_SUM, comm);
-    PMPI_Reduce(mine, sums, 2, MPI_INT64_T, MPI_SUM, 0, comm);
-    if (file->rank == 0) {
+    bool placed = PMPI_Exscan(&etypes, &before, 1, MPI_INT64_T, MPI_SUM, comm) == MPI_SUCCESS;
+    placed &= PMPI_Reduce(mine, sums, 2, MPI_INT64_T, MPI_SUM, 0, comm) == MPI_SUCCESS;
+    if (file->rank == 0 && placed) {
         const int64_t all = sums[1] == file->ranks ? sums[0] : 0; /* no rank has an error */
         if (mpiox_exchange_shared_add(file->exchange, all, &start, &error) != MPIOX_OK) {
             request->local_error = error;
@@ -47,6 +47,8 @@ void mpiox_file_shared_reserve_ordered(mpiox_file *file, mpiox_request *request)
         }
         before = 0; /* MPI_Exscan leaves it undefined */
     }
-    PMPI_Bcast(&start, 1, MPI_INT64_T, 0, comm);
+    placed &= PMPI_Bcast(&start, 1, MPI_INT64_T, 0, comm) == MPI_SUCCESS;
+    if (!placed)
+        mpiox_error_set(&request->local_error, MPIOX_E_MPI, 0, -1, -1, "placing an ordered access");
     set_position(file, start < 0 ? 0 : start + before, request);
 }

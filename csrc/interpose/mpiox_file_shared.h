@@ -13,8 +13,8 @@
 
 /* A place for this rank alone. Local. */
 void mpiox_file_shared_reserve(mpiox_file *file, mpiox_request *request);
-/* Places in the order of the ranks. Collective. A rank whose request has an error takes part with nothing: all ranks then
- * fail alike and the pointer stays. */
+/* Places in the order of the ranks. Collective. A rank whose request has an error takes part with nothing: all ranks
+ * then fail alike and the pointer stays. */
 void mpiox_file_shared_reserve_ordered(mpiox_file *file, mpiox_request *request);
 
 #endif

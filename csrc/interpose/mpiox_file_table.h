@@ -24,7 +24,11 @@
 #include "mpiox_worker.h"
 
 /* Where in the file a data access begins. */
-typedef enum mpiox_positioning { MPIOX_EXPLICIT_OFFSET, MPIOX_INDIVIDUAL_POINTER, MPIOX_SHARED_POINTER } mpiox_positioning;
+typedef enum mpiox_positioning {
+    MPIOX_EXPLICIT_OFFSET,
+    MPIOX_INDIVIDUAL_POINTER,
+    MPIOX_SHARED_POINTER
+} mpiox_positioning;
 
 typedef struct mpiox_split { /* the one split collective that may be under way */
     bool active, write;
@@ -52,8 +56,8 @@ typedef struct mpiox_file {
     pthread_mutex_t pointer_lock; /* guards the next two, and the creation of the workers */
     bool owns_pointer;            /* the library, not MPI, has the individual file pointer (mpiox_file_pointer.h) */
     MPI_Offset pointer;           /* in etypes */
-    /* They run nonblocking accesses; NULL before the first one. Two, because collectives keep their order and wait for other
-     * ranks, and independent accesses must not wait behind them. */
+    /* They run nonblocking accesses; NULL before the first one. Two, because collectives keep their order and wait
+     * for other ranks, and independent accesses must not wait behind them. */
     mpiox_worker *collective_worker, *independent_worker;
     int64_t views_set;
     atomic_int_least64_t native_calls, nonblocking_calls;

@@ -1,9 +1,9 @@
 /*
  * mpiox_file_view.h - file views of managed files.
  *
- * The MPI libraries flatten a view into a list of its pieces when it is set. Where this library carries out every access
- * of a file (file->all_ours, the same on all ranks) the MPI library does not get its views at all, until it has to carry
- * out a collective after all.
+ * The MPI libraries flatten a view into a list of its pieces when it is set. Where this library carries out every
+ * access of a file (file->all_ours, the same on all ranks) the MPI library does not get its views at all, until it
+ * has to carry out a collective after all.
  */
 #ifndef MPIOX_FILE_VIEW_H
 #define MPIOX_FILE_VIEW_H

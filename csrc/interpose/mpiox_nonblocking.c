@@ -4,10 +4,11 @@
  * Problem.   MPI_File_iwrite and its kin return before the access is done, MPI_Wait reports the outcome, and the MPI
  *            library may have been initialised without thread support.
  * Algorithm. An operation is a task of the file's worker and a generalized request. The worker puts each finished
- *            operation on a list. The wrappers of MPI_Wait, MPI_Test... complete the requests on that list in the program's
- *            thread before they call PMPI. They wait on a counter of finished operations, not on memory of the operation,
- *            which its owner may free as soon as it is done. A thread that waits for a queued independent operation runs it
- *            itself: where threads outnumber cores the worker may be late, and its caches do not hold the data.
+ *            operation on a list. The wrappers of MPI_Wait, MPI_Test... complete the requests on that list in the
+ *            program's thread before they call PMPI. They wait on a counter of finished operations, not on memory of
+ *            the operation, which its owner may free as soon as it is done. A thread that waits for a queued
+ *            independent operation runs it itself: where threads outnumber cores the worker may be late, and its
+ *            caches do not hold the data.
  * Guarantee. An operation is in the table from its start until MPI frees its request. An error reaches the file's
  *            error handler once, from the call that completes the request.
  */
@@ -109,7 +110,7 @@ static collected **find_error(MPI_Request request) {
     return link;
 }
 
-/* Keep the error for the wrapper. False: there is no wrapper, or no memory. The MPI library may query more than once. */
+/* Keep the error for the wrapper. False: no wrapper, or no memory. The MPI library may query more than once. */
 static bool collect(const operation *o, const char *path) {
     if (*find_error(o->request))
         return true;
@@ -309,8 +310,8 @@ bool mpiox_nonblocking_is_pending(MPI_Request request) {
     return pending;
 }
 
-/* The worker of an independent operation that is not done, and its task; else NULL. Such operations may run in any order
- * and in several threads. */
+/* The worker of an independent operation that is not done, and its task; else NULL. Such operations may run in any
+ * order and in several threads. */
 static mpiox_worker *worker_of(MPI_Request request, const mpiox_task **task) {
     mpiox_worker *worker = NULL;
     if (request == MPI_REQUEST_NULL)

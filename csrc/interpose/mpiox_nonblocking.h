@@ -26,20 +26,21 @@ bool mpiox_nonblocking_any(void);
 void mpiox_nonblocking_complete_finished(void);
 /* Is this a request of this library whose access is not done? */
 bool mpiox_nonblocking_is_pending(MPI_Request request);
-/* Wait until the access of this request is done, if the request is one of this library; MPI makes progress meanwhile. */
+/* If this is a request of this library, wait until its access is done; MPI makes progress meanwhile. */
 void mpiox_nonblocking_wait(MPI_Request request);
-/* For a caller that waits: run the access of this request in the calling thread, or the access queued first, if this one
- * is still queued and independent. False: nothing was run. */
+/* For a caller that waits: run the access of this request in the calling thread, or the access queued first, if this
+ * one is still queued and independent. False: nothing was run. */
 bool mpiox_nonblocking_run_here(MPI_Request request);
 /* For a caller that tests: the worker starts the access now, if it is still queued. */
 void mpiox_nonblocking_start_queued(MPI_Request request);
 
-/* Both MPI libraries pass an error that a query function returns to the error handler of MPI_COMM_WORLD. Between begin and
- * end the query functions collect errors instead, for mpiox_nonblocking_error_of(). Pairs nest; the outermost end discards
- * what was not asked for. inspect: the requests stay as they are (MPI_Request_get_status), and errors are not collected. */
+/* Both MPI libraries pass an error that a query function returns to the error handler of MPI_COMM_WORLD. Between
+ * begin and end the query functions collect errors instead, for mpiox_nonblocking_error_of(). Pairs nest; the
+ * outermost end discards what was not asked for. inspect: the requests stay as they are (MPI_Request_get_status), and
+ * errors are not collected. */
 void mpiox_nonblocking_errors_begin(bool inspect);
 void mpiox_nonblocking_errors_end(bool inspect);
-/* The code of the error collected for this request, after calling its file's error handler; MPI_SUCCESS: there is none. */
+/* Call the file's error handler for the error collected for this request. The code; MPI_SUCCESS: there is none. */
 int mpiox_nonblocking_error_of(MPI_Request request);
 
 #endif
