@@ -48,8 +48,10 @@ static operation *buckets[BUCKETS]; /* by request handle */
 static operation *finished;
 static atomic_int live_count, finished_count;
 static mpiox_word done_count; /* operations done so far, wrapping around */
-static _Thread_local int collecting, inspecting; /* nesting depths */
-static _Thread_local collected *errors;
+static _Thread_local struct { /* one variable: its address is found once a function */
+    int depth[2];             /* of errors_begin(false) and errors_begin(true) */
+    collected *errors;
+} wrapper;
 
 _Static_assert(sizeof(MPI_Request) <= sizeof(uint64_t), "MPI_Request does not fit the key");
 
@@ -104,7 +106,7 @@ static void remove_operation(operation *o) {
 
 /* The link to the error collected for a request, or the link at the end. */
 static collected **find_error(MPI_Request request) {
-    collected **link = &errors;
+    collected **link = &wrapper.errors;
     while (*link && memcmp(&(*link)->request, &request, sizeof request) != 0)
         link = &(*link)->next;
     return link;
@@ -114,20 +116,20 @@ static collected **find_error(MPI_Request request) {
 static bool collect(const operation *o, const char *path) {
     if (*find_error(o->request))
         return true;
-    collected *e = collecting > 0 ? malloc(sizeof *e + strlen(path) + 1) : NULL;
+    collected *e = wrapper.depth[false] > 0 ? malloc(sizeof *e + strlen(path) + 1) : NULL;
     if (!e)
         return false;
-    e->next = errors;
+    e->next = wrapper.errors;
     e->request = o->request;
     e->handle = o->file ? o->file->handle : MPI_FILE_NULL;
     e->error = o->outcome.error;
     strcpy(e->path, path);
-    errors = e;
+    wrapper.errors = e;
     return true;
 }
 
 void mpiox_nonblocking_errors_begin(bool inspect) {
-    *(inspect ? &inspecting : &collecting) += 1;
+    wrapper.depth[inspect]++;
 }
 
 int mpiox_nonblocking_error_of(MPI_Request request) {
@@ -141,11 +143,13 @@ int mpiox_nonblocking_error_of(MPI_Request request) {
 }
 
 void mpiox_nonblocking_errors_end(bool inspect) {
-    *(inspect ? &inspecting : &collecting) -= 1;
-    while (!collecting && !inspecting && errors) { /* of requests that stay incomplete: collected again later */
-        collected *next = errors->next;
-        free(errors);
-        errors = next;
+    wrapper.depth[inspect]--;
+    if (wrapper.depth[false] || wrapper.depth[true])
+        return;
+    while (wrapper.errors) { /* of requests that stay incomplete: collected again later */
+        collected *next = wrapper.errors->next;
+        free(wrapper.errors);
+        wrapper.errors = next;
     }
 }
 
@@ -158,7 +162,7 @@ static int query(void *extra, MPI_Status *status) {
     status->MPI_SOURCE = MPI_UNDEFINED;
     status->MPI_TAG = MPI_UNDEFINED;
     mpiox_file_fill_status(status, failed ? 0 : o->outcome.bytes);
-    if (!failed || inspecting || collect(o, path))
+    if (!failed || wrapper.depth[true] || collect(o, path))
         return MPI_SUCCESS;
     return mpiox_file_error_code(path, &o->outcome.error);
 }
