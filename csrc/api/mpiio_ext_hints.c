@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpiox_file.h"
+#include "mpiox_file_table.h"
 #include "mpiox_hints.h"
 
 enum { HINTS_MAX = 32, VALUE_BYTES = 256, PROBLEMS_BYTES = 8192 };

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "mpiox_calls.h"
-#include "mpiox_file.h"
+#include "mpiox_file_report.h"
 #include "mpiox_stats.h"
 
 struct mpiio_ext_stats {

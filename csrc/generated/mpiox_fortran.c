@@ -20,8 +20,7 @@
 
 int mpiox_wrap_Init(void);
 void mpi_init_(MPI_Fint *ierror);
-EXPORT void mpi_init_(MPI_Fint *ierror)
-{
+EXPORT void mpi_init_(MPI_Fint *ierror) {
     int result;
 
     result = mpiox_wrap_Init();
@@ -36,14 +35,13 @@ ALIAS(ompi_init_f, mpi_init_);
 
 int mpiox_wrap_Init_thread(int required, int *provided);
 void mpi_init_thread_(MPI_Fint *required, MPI_Fint *provided, MPI_Fint *ierror);
-EXPORT void mpi_init_thread_(MPI_Fint *required, MPI_Fint *provided, MPI_Fint *ierror)
-{
+EXPORT void mpi_init_thread_(MPI_Fint *required, MPI_Fint *provided, MPI_Fint *ierror) {
     int result;
     int c_provided = 0;
 
-    result = mpiox_wrap_Init_thread((int)*required, &c_provided);
+    result = mpiox_wrap_Init_thread((int) *required, &c_provided);
     if (result == MPI_SUCCESS)
-        *provided = (MPI_Fint)c_provided;
+        *provided = (MPI_Fint) c_provided;
     mpiox_fortran_result(ierror, result);
 }
 ALIAS(mpi_init_thread, mpi_init_thread_);
@@ -55,8 +53,7 @@ ALIAS(ompi_init_thread_f, mpi_init_thread_);
 
 int mpiox_wrap_Finalize(void);
 void mpi_finalize_(MPI_Fint *ierror);
-EXPORT void mpi_finalize_(MPI_Fint *ierror)
-{
+EXPORT void mpi_finalize_(MPI_Fint *ierror) {
     int result;
 
     result = mpiox_wrap_Finalize();
@@ -73,15 +70,14 @@ int mpiox_wrap_File_open(MPI_Comm comm, const char *filename, int amode, MPI_Inf
 void mpi_file_open_(MPI_Fint *comm, const char *filename, MPI_Fint *amode, MPI_Fint *info, MPI_Fint *fh,
     MPI_Fint *ierror, int filename_length);
 EXPORT void mpi_file_open_(MPI_Fint *comm, const char *filename, MPI_Fint *amode, MPI_Fint *info, MPI_Fint *fh,
-    MPI_Fint *ierror, int filename_length)
-{
+    MPI_Fint *ierror, int filename_length) {
     int result;
     char *c_filename = mpiox_fortran_string(filename, filename_length);
-    if (c_filename == NULL)
+    if (!c_filename)
         return mpiox_fortran_result(ierror, MPI_ERR_NO_MEM);
     MPI_File c_fh = MPI_FILE_NULL;
 
-    result = mpiox_wrap_File_open(PMPI_Comm_f2c(*comm), c_filename, (int)*amode, PMPI_Info_f2c(*info), &c_fh);
+    result = mpiox_wrap_File_open(PMPI_Comm_f2c(*comm), c_filename, (int) *amode, PMPI_Info_f2c(*info), &c_fh);
     free(c_filename);
     if (result == MPI_SUCCESS)
         *fh = PMPI_File_c2f(c_fh);
@@ -96,8 +92,7 @@ ALIAS(ompi_file_open_f, mpi_file_open_);
 
 int mpiox_wrap_File_close(MPI_File *fh);
 void mpi_file_close_(MPI_Fint *fh, MPI_Fint *ierror);
-EXPORT void mpi_file_close_(MPI_Fint *fh, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_close_(MPI_Fint *fh, MPI_Fint *ierror) {
     int result;
     MPI_File c_fh = PMPI_File_f2c(*fh);
 
@@ -115,11 +110,10 @@ ALIAS(ompi_file_close_f, mpi_file_close_);
 
 int mpiox_wrap_File_delete(const char *filename, MPI_Info info);
 void mpi_file_delete_(const char *filename, MPI_Fint *info, MPI_Fint *ierror, int filename_length);
-EXPORT void mpi_file_delete_(const char *filename, MPI_Fint *info, MPI_Fint *ierror, int filename_length)
-{
+EXPORT void mpi_file_delete_(const char *filename, MPI_Fint *info, MPI_Fint *ierror, int filename_length) {
     int result;
     char *c_filename = mpiox_fortran_string(filename, filename_length);
-    if (c_filename == NULL)
+    if (!c_filename)
         return mpiox_fortran_result(ierror, MPI_ERR_NO_MEM);
 
     result = mpiox_wrap_File_delete(c_filename, PMPI_Info_f2c(*info));
@@ -135,8 +129,7 @@ ALIAS(ompi_file_delete_f, mpi_file_delete_);
 
 int mpiox_wrap_File_set_size(MPI_File fh, MPI_Offset size);
 void mpi_file_set_size_(MPI_Fint *fh, MPI_Offset *size, MPI_Fint *ierror);
-EXPORT void mpi_file_set_size_(MPI_Fint *fh, MPI_Offset *size, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_set_size_(MPI_Fint *fh, MPI_Offset *size, MPI_Fint *ierror) {
     int result;
 
     result = mpiox_wrap_File_set_size(PMPI_File_f2c(*fh), *size);
@@ -151,8 +144,7 @@ ALIAS(ompi_file_set_size_f, mpi_file_set_size_);
 
 int mpiox_wrap_File_preallocate(MPI_File fh, MPI_Offset size);
 void mpi_file_preallocate_(MPI_Fint *fh, MPI_Offset *size, MPI_Fint *ierror);
-EXPORT void mpi_file_preallocate_(MPI_Fint *fh, MPI_Offset *size, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_preallocate_(MPI_Fint *fh, MPI_Offset *size, MPI_Fint *ierror) {
     int result;
 
     result = mpiox_wrap_File_preallocate(PMPI_File_f2c(*fh), *size);
@@ -167,8 +159,7 @@ ALIAS(ompi_file_preallocate_f, mpi_file_preallocate_);
 
 int mpiox_wrap_File_get_size(MPI_File fh, MPI_Offset *size);
 void mpi_file_get_size_(MPI_Fint *fh, MPI_Offset *size, MPI_Fint *ierror);
-EXPORT void mpi_file_get_size_(MPI_Fint *fh, MPI_Offset *size, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_get_size_(MPI_Fint *fh, MPI_Offset *size, MPI_Fint *ierror) {
     int result;
 
     result = mpiox_wrap_File_get_size(PMPI_File_f2c(*fh), size);
@@ -183,8 +174,7 @@ ALIAS(ompi_file_get_size_f, mpi_file_get_size_);
 
 int mpiox_wrap_File_get_group(MPI_File fh, MPI_Group *group);
 void mpi_file_get_group_(MPI_Fint *fh, MPI_Fint *group, MPI_Fint *ierror);
-EXPORT void mpi_file_get_group_(MPI_Fint *fh, MPI_Fint *group, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_get_group_(MPI_Fint *fh, MPI_Fint *group, MPI_Fint *ierror) {
     int result;
     MPI_Group c_group = MPI_GROUP_NULL;
 
@@ -202,14 +192,13 @@ ALIAS(ompi_file_get_group_f, mpi_file_get_group_);
 
 int mpiox_wrap_File_get_amode(MPI_File fh, int *amode);
 void mpi_file_get_amode_(MPI_Fint *fh, MPI_Fint *amode, MPI_Fint *ierror);
-EXPORT void mpi_file_get_amode_(MPI_Fint *fh, MPI_Fint *amode, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_get_amode_(MPI_Fint *fh, MPI_Fint *amode, MPI_Fint *ierror) {
     int result;
     int c_amode = 0;
 
     result = mpiox_wrap_File_get_amode(PMPI_File_f2c(*fh), &c_amode);
     if (result == MPI_SUCCESS)
-        *amode = (MPI_Fint)c_amode;
+        *amode = (MPI_Fint) c_amode;
     mpiox_fortran_result(ierror, result);
 }
 ALIAS(mpi_file_get_amode, mpi_file_get_amode_);
@@ -221,8 +210,7 @@ ALIAS(ompi_file_get_amode_f, mpi_file_get_amode_);
 
 int mpiox_wrap_File_set_info(MPI_File fh, MPI_Info info);
 void mpi_file_set_info_(MPI_Fint *fh, MPI_Fint *info, MPI_Fint *ierror);
-EXPORT void mpi_file_set_info_(MPI_Fint *fh, MPI_Fint *info, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_set_info_(MPI_Fint *fh, MPI_Fint *info, MPI_Fint *ierror) {
     int result;
 
     result = mpiox_wrap_File_set_info(PMPI_File_f2c(*fh), PMPI_Info_f2c(*info));
@@ -237,8 +225,7 @@ ALIAS(ompi_file_set_info_f, mpi_file_set_info_);
 
 int mpiox_wrap_File_get_info(MPI_File fh, MPI_Info *info_used);
 void mpi_file_get_info_(MPI_Fint *fh, MPI_Fint *info_used, MPI_Fint *ierror);
-EXPORT void mpi_file_get_info_(MPI_Fint *fh, MPI_Fint *info_used, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_get_info_(MPI_Fint *fh, MPI_Fint *info_used, MPI_Fint *ierror) {
     int result;
     MPI_Info c_info_used = MPI_INFO_NULL;
 
@@ -259,11 +246,10 @@ int mpiox_wrap_File_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, M
 void mpi_file_set_view_(MPI_Fint *fh, MPI_Offset *disp, MPI_Fint *etype, MPI_Fint *filetype, const char *datarep,
     MPI_Fint *info, MPI_Fint *ierror, int datarep_length);
 EXPORT void mpi_file_set_view_(MPI_Fint *fh, MPI_Offset *disp, MPI_Fint *etype, MPI_Fint *filetype,
-    const char *datarep, MPI_Fint *info, MPI_Fint *ierror, int datarep_length)
-{
+    const char *datarep, MPI_Fint *info, MPI_Fint *ierror, int datarep_length) {
     int result;
     char *c_datarep = mpiox_fortran_string(datarep, datarep_length);
-    if (c_datarep == NULL)
+    if (!c_datarep)
         return mpiox_fortran_result(ierror, MPI_ERR_NO_MEM);
 
     result = mpiox_wrap_File_set_view(PMPI_File_f2c(*fh), *disp, PMPI_Type_f2c(*etype), PMPI_Type_f2c(*filetype),
@@ -282,8 +268,7 @@ int mpiox_wrap_File_get_view(MPI_File fh, MPI_Offset *disp, MPI_Datatype *etype,
 void mpi_file_get_view_(MPI_Fint *fh, MPI_Offset *disp, MPI_Fint *etype, MPI_Fint *filetype, char *datarep,
     MPI_Fint *ierror, int datarep_length);
 EXPORT void mpi_file_get_view_(MPI_Fint *fh, MPI_Offset *disp, MPI_Fint *etype, MPI_Fint *filetype, char *datarep,
-    MPI_Fint *ierror, int datarep_length)
-{
+    MPI_Fint *ierror, int datarep_length) {
     int result;
     MPI_Datatype c_etype = MPI_DATATYPE_NULL;
     MPI_Datatype c_filetype = MPI_DATATYPE_NULL;
@@ -307,8 +292,7 @@ ALIAS(ompi_file_get_view_f, mpi_file_get_view_);
 
 int mpiox_wrap_File_set_atomicity(MPI_File fh, int flag);
 void mpi_file_set_atomicity_(MPI_Fint *fh, MPI_Fint *flag, MPI_Fint *ierror);
-EXPORT void mpi_file_set_atomicity_(MPI_Fint *fh, MPI_Fint *flag, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_set_atomicity_(MPI_Fint *fh, MPI_Fint *flag, MPI_Fint *ierror) {
     int result;
 
     result = mpiox_wrap_File_set_atomicity(PMPI_File_f2c(*fh), *flag != 0);
@@ -324,8 +308,7 @@ ALIAS(mpi_file_set_atomicity_f08_, mpi_file_set_atomicity_);
 
 int mpiox_wrap_File_get_atomicity(MPI_File fh, int *flag);
 void mpi_file_get_atomicity_(MPI_Fint *fh, MPI_Fint *flag, MPI_Fint *ierror);
-EXPORT void mpi_file_get_atomicity_(MPI_Fint *fh, MPI_Fint *flag, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_get_atomicity_(MPI_Fint *fh, MPI_Fint *flag, MPI_Fint *ierror) {
     int result;
     int c_flag = 0;
 
@@ -344,8 +327,7 @@ ALIAS(mpi_file_get_atomicity_f08_, mpi_file_get_atomicity_);
 
 int mpiox_wrap_File_sync(MPI_File fh);
 void mpi_file_sync_(MPI_Fint *fh, MPI_Fint *ierror);
-EXPORT void mpi_file_sync_(MPI_Fint *fh, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_sync_(MPI_Fint *fh, MPI_Fint *ierror) {
     int result;
 
     result = mpiox_wrap_File_sync(PMPI_File_f2c(*fh));
@@ -360,8 +342,7 @@ ALIAS(ompi_file_sync_f, mpi_file_sync_);
 
 int mpiox_wrap_File_get_type_extent(MPI_File fh, MPI_Datatype datatype, MPI_Aint *extent);
 void mpi_file_get_type_extent_(MPI_Fint *fh, MPI_Fint *datatype, MPI_Aint *extent, MPI_Fint *ierror);
-EXPORT void mpi_file_get_type_extent_(MPI_Fint *fh, MPI_Fint *datatype, MPI_Aint *extent, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_get_type_extent_(MPI_Fint *fh, MPI_Fint *datatype, MPI_Aint *extent, MPI_Fint *ierror) {
     int result;
 
     result = mpiox_wrap_File_get_type_extent(PMPI_File_f2c(*fh), PMPI_Type_f2c(*datatype), extent);
@@ -376,11 +357,10 @@ ALIAS(ompi_file_get_type_extent_f, mpi_file_get_type_extent_);
 
 int mpiox_wrap_File_seek(MPI_File fh, MPI_Offset offset, int whence);
 void mpi_file_seek_(MPI_Fint *fh, MPI_Offset *offset, MPI_Fint *whence, MPI_Fint *ierror);
-EXPORT void mpi_file_seek_(MPI_Fint *fh, MPI_Offset *offset, MPI_Fint *whence, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_seek_(MPI_Fint *fh, MPI_Offset *offset, MPI_Fint *whence, MPI_Fint *ierror) {
     int result;
 
-    result = mpiox_wrap_File_seek(PMPI_File_f2c(*fh), *offset, (int)*whence);
+    result = mpiox_wrap_File_seek(PMPI_File_f2c(*fh), *offset, (int) *whence);
     mpiox_fortran_result(ierror, result);
 }
 ALIAS(mpi_file_seek, mpi_file_seek_);
@@ -392,11 +372,10 @@ ALIAS(ompi_file_seek_f, mpi_file_seek_);
 
 int mpiox_wrap_File_seek_shared(MPI_File fh, MPI_Offset offset, int whence);
 void mpi_file_seek_shared_(MPI_Fint *fh, MPI_Offset *offset, MPI_Fint *whence, MPI_Fint *ierror);
-EXPORT void mpi_file_seek_shared_(MPI_Fint *fh, MPI_Offset *offset, MPI_Fint *whence, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_seek_shared_(MPI_Fint *fh, MPI_Offset *offset, MPI_Fint *whence, MPI_Fint *ierror) {
     int result;
 
-    result = mpiox_wrap_File_seek_shared(PMPI_File_f2c(*fh), *offset, (int)*whence);
+    result = mpiox_wrap_File_seek_shared(PMPI_File_f2c(*fh), *offset, (int) *whence);
     mpiox_fortran_result(ierror, result);
 }
 ALIAS(mpi_file_seek_shared, mpi_file_seek_shared_);
@@ -408,8 +387,7 @@ ALIAS(ompi_file_seek_shared_f, mpi_file_seek_shared_);
 
 int mpiox_wrap_File_get_position(MPI_File fh, MPI_Offset *offset);
 void mpi_file_get_position_(MPI_Fint *fh, MPI_Offset *offset, MPI_Fint *ierror);
-EXPORT void mpi_file_get_position_(MPI_Fint *fh, MPI_Offset *offset, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_get_position_(MPI_Fint *fh, MPI_Offset *offset, MPI_Fint *ierror) {
     int result;
 
     result = mpiox_wrap_File_get_position(PMPI_File_f2c(*fh), offset);
@@ -424,8 +402,7 @@ ALIAS(ompi_file_get_position_f, mpi_file_get_position_);
 
 int mpiox_wrap_File_get_position_shared(MPI_File fh, MPI_Offset *offset);
 void mpi_file_get_position_shared_(MPI_Fint *fh, MPI_Offset *offset, MPI_Fint *ierror);
-EXPORT void mpi_file_get_position_shared_(MPI_Fint *fh, MPI_Offset *offset, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_get_position_shared_(MPI_Fint *fh, MPI_Offset *offset, MPI_Fint *ierror) {
     int result;
 
     result = mpiox_wrap_File_get_position_shared(PMPI_File_f2c(*fh), offset);
@@ -440,8 +417,7 @@ ALIAS(ompi_file_get_position_shared_f, mpi_file_get_position_shared_);
 
 int mpiox_wrap_File_get_byte_offset(MPI_File fh, MPI_Offset offset, MPI_Offset *disp);
 void mpi_file_get_byte_offset_(MPI_Fint *fh, MPI_Offset *offset, MPI_Offset *disp, MPI_Fint *ierror);
-EXPORT void mpi_file_get_byte_offset_(MPI_Fint *fh, MPI_Offset *offset, MPI_Offset *disp, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_get_byte_offset_(MPI_Fint *fh, MPI_Offset *offset, MPI_Offset *disp, MPI_Fint *ierror) {
     int result;
 
     result = mpiox_wrap_File_get_byte_offset(PMPI_File_f2c(*fh), *offset, disp);
@@ -459,15 +435,14 @@ int mpiox_wrap_File_read_at(MPI_File fh, MPI_Offset offset, void *buf, int count
 void mpi_file_read_at_(MPI_Fint *fh, MPI_Offset *offset, void *buf, MPI_Fint *count, MPI_Fint *datatype,
     MPI_Fint *status, MPI_Fint *ierror);
 EXPORT void mpi_file_read_at_(MPI_Fint *fh, MPI_Offset *offset, void *buf, MPI_Fint *count, MPI_Fint *datatype,
-    MPI_Fint *status, MPI_Fint *ierror)
-{
+    MPI_Fint *status, MPI_Fint *ierror) {
     int result;
     MPI_Status c_status;
 
     if (!mpiox_fortran_status_ignored(status))
         PMPI_Status_f2c(status, &c_status);
 
-    result = mpiox_wrap_File_read_at(PMPI_File_f2c(*fh), *offset, mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_read_at(PMPI_File_f2c(*fh), *offset, mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype), mpiox_fortran_status_ignored(status) ? MPI_STATUS_IGNORE : &c_status);
     if (result == MPI_SUCCESS && !mpiox_fortran_status_ignored(status))
         PMPI_Status_c2f(&c_status, status);
@@ -485,15 +460,14 @@ int mpiox_wrap_File_read_at_all(MPI_File fh, MPI_Offset offset, void *buf, int c
 void mpi_file_read_at_all_(MPI_Fint *fh, MPI_Offset *offset, void *buf, MPI_Fint *count, MPI_Fint *datatype,
     MPI_Fint *status, MPI_Fint *ierror);
 EXPORT void mpi_file_read_at_all_(MPI_Fint *fh, MPI_Offset *offset, void *buf, MPI_Fint *count, MPI_Fint *datatype,
-    MPI_Fint *status, MPI_Fint *ierror)
-{
+    MPI_Fint *status, MPI_Fint *ierror) {
     int result;
     MPI_Status c_status;
 
     if (!mpiox_fortran_status_ignored(status))
         PMPI_Status_f2c(status, &c_status);
 
-    result = mpiox_wrap_File_read_at_all(PMPI_File_f2c(*fh), *offset, mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_read_at_all(PMPI_File_f2c(*fh), *offset, mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype), mpiox_fortran_status_ignored(status) ? MPI_STATUS_IGNORE : &c_status);
     if (result == MPI_SUCCESS && !mpiox_fortran_status_ignored(status))
         PMPI_Status_c2f(&c_status, status);
@@ -511,15 +485,14 @@ int mpiox_wrap_File_write_at(MPI_File fh, MPI_Offset offset, const void *buf, in
 void mpi_file_write_at_(MPI_Fint *fh, MPI_Offset *offset, void *buf, MPI_Fint *count, MPI_Fint *datatype,
     MPI_Fint *status, MPI_Fint *ierror);
 EXPORT void mpi_file_write_at_(MPI_Fint *fh, MPI_Offset *offset, void *buf, MPI_Fint *count, MPI_Fint *datatype,
-    MPI_Fint *status, MPI_Fint *ierror)
-{
+    MPI_Fint *status, MPI_Fint *ierror) {
     int result;
     MPI_Status c_status;
 
     if (!mpiox_fortran_status_ignored(status))
         PMPI_Status_f2c(status, &c_status);
 
-    result = mpiox_wrap_File_write_at(PMPI_File_f2c(*fh), *offset, mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_write_at(PMPI_File_f2c(*fh), *offset, mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype), mpiox_fortran_status_ignored(status) ? MPI_STATUS_IGNORE : &c_status);
     if (result == MPI_SUCCESS && !mpiox_fortran_status_ignored(status))
         PMPI_Status_c2f(&c_status, status);
@@ -537,15 +510,14 @@ int mpiox_wrap_File_write_at_all(MPI_File fh, MPI_Offset offset, const void *buf
 void mpi_file_write_at_all_(MPI_Fint *fh, MPI_Offset *offset, void *buf, MPI_Fint *count, MPI_Fint *datatype,
     MPI_Fint *status, MPI_Fint *ierror);
 EXPORT void mpi_file_write_at_all_(MPI_Fint *fh, MPI_Offset *offset, void *buf, MPI_Fint *count, MPI_Fint *datatype,
-    MPI_Fint *status, MPI_Fint *ierror)
-{
+    MPI_Fint *status, MPI_Fint *ierror) {
     int result;
     MPI_Status c_status;
 
     if (!mpiox_fortran_status_ignored(status))
         PMPI_Status_f2c(status, &c_status);
 
-    result = mpiox_wrap_File_write_at_all(PMPI_File_f2c(*fh), *offset, mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_write_at_all(PMPI_File_f2c(*fh), *offset, mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype), mpiox_fortran_status_ignored(status) ? MPI_STATUS_IGNORE : &c_status);
     if (result == MPI_SUCCESS && !mpiox_fortran_status_ignored(status))
         PMPI_Status_c2f(&c_status, status);
@@ -563,12 +535,11 @@ int mpiox_wrap_File_iread_at(MPI_File fh, MPI_Offset offset, void *buf, int coun
 void mpi_file_iread_at_(MPI_Fint *fh, MPI_Offset *offset, void *buf, MPI_Fint *count, MPI_Fint *datatype,
     MPI_Fint *request, MPI_Fint *ierror);
 EXPORT void mpi_file_iread_at_(MPI_Fint *fh, MPI_Offset *offset, void *buf, MPI_Fint *count, MPI_Fint *datatype,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
+    MPI_Fint *request, MPI_Fint *ierror) {
     int result;
     MPI_Request c_request = MPI_REQUEST_NULL;
 
-    result = mpiox_wrap_File_iread_at(PMPI_File_f2c(*fh), *offset, mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_iread_at(PMPI_File_f2c(*fh), *offset, mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype), &c_request);
     if (result == MPI_SUCCESS)
         *request = PMPI_Request_c2f(c_request);
@@ -586,12 +557,11 @@ int mpiox_wrap_File_iread_at_all(MPI_File fh, MPI_Offset offset, void *buf, int 
 void mpi_file_iread_at_all_(MPI_Fint *fh, MPI_Offset *offset, void *buf, MPI_Fint *count, MPI_Fint *datatype,
     MPI_Fint *request, MPI_Fint *ierror);
 EXPORT void mpi_file_iread_at_all_(MPI_Fint *fh, MPI_Offset *offset, void *buf, MPI_Fint *count, MPI_Fint *datatype,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
+    MPI_Fint *request, MPI_Fint *ierror) {
     int result;
     MPI_Request c_request = MPI_REQUEST_NULL;
 
-    result = mpiox_wrap_File_iread_at_all(PMPI_File_f2c(*fh), *offset, mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_iread_at_all(PMPI_File_f2c(*fh), *offset, mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype), &c_request);
     if (result == MPI_SUCCESS)
         *request = PMPI_Request_c2f(c_request);
@@ -609,12 +579,11 @@ int mpiox_wrap_File_iwrite_at(MPI_File fh, MPI_Offset offset, const void *buf, i
 void mpi_file_iwrite_at_(MPI_Fint *fh, MPI_Offset *offset, void *buf, MPI_Fint *count, MPI_Fint *datatype,
     MPI_Fint *request, MPI_Fint *ierror);
 EXPORT void mpi_file_iwrite_at_(MPI_Fint *fh, MPI_Offset *offset, void *buf, MPI_Fint *count, MPI_Fint *datatype,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
+    MPI_Fint *request, MPI_Fint *ierror) {
     int result;
     MPI_Request c_request = MPI_REQUEST_NULL;
 
-    result = mpiox_wrap_File_iwrite_at(PMPI_File_f2c(*fh), *offset, mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_iwrite_at(PMPI_File_f2c(*fh), *offset, mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype), &c_request);
     if (result == MPI_SUCCESS)
         *request = PMPI_Request_c2f(c_request);
@@ -632,12 +601,11 @@ int mpiox_wrap_File_iwrite_at_all(MPI_File fh, MPI_Offset offset, const void *bu
 void mpi_file_iwrite_at_all_(MPI_Fint *fh, MPI_Offset *offset, void *buf, MPI_Fint *count, MPI_Fint *datatype,
     MPI_Fint *request, MPI_Fint *ierror);
 EXPORT void mpi_file_iwrite_at_all_(MPI_Fint *fh, MPI_Offset *offset, void *buf, MPI_Fint *count, MPI_Fint *datatype,
-    MPI_Fint *request, MPI_Fint *ierror)
-{
+    MPI_Fint *request, MPI_Fint *ierror) {
     int result;
     MPI_Request c_request = MPI_REQUEST_NULL;
 
-    result = mpiox_wrap_File_iwrite_at_all(PMPI_File_f2c(*fh), *offset, mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_iwrite_at_all(PMPI_File_f2c(*fh), *offset, mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype), &c_request);
     if (result == MPI_SUCCESS)
         *request = PMPI_Request_c2f(c_request);
@@ -653,16 +621,15 @@ ALIAS(ompi_file_iwrite_at_all_f, mpi_file_iwrite_at_all_);
 int mpiox_wrap_File_read(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 void mpi_file_read_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *status, MPI_Fint *ierror);
 EXPORT void mpi_file_read_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *status,
-    MPI_Fint *ierror)
-{
+    MPI_Fint *ierror) {
     int result;
     MPI_Status c_status;
 
     if (!mpiox_fortran_status_ignored(status))
         PMPI_Status_f2c(status, &c_status);
 
-    result = mpiox_wrap_File_read(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int)*count, PMPI_Type_f2c(*datatype),
-        mpiox_fortran_status_ignored(status) ? MPI_STATUS_IGNORE : &c_status);
+    result = mpiox_wrap_File_read(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int) *count,
+        PMPI_Type_f2c(*datatype), mpiox_fortran_status_ignored(status) ? MPI_STATUS_IGNORE : &c_status);
     if (result == MPI_SUCCESS && !mpiox_fortran_status_ignored(status))
         PMPI_Status_c2f(&c_status, status);
     mpiox_fortran_result(ierror, result);
@@ -678,15 +645,14 @@ int mpiox_wrap_File_read_all(MPI_File fh, void *buf, int count, MPI_Datatype dat
 void mpi_file_read_all_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *status,
     MPI_Fint *ierror);
 EXPORT void mpi_file_read_all_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *status,
-    MPI_Fint *ierror)
-{
+    MPI_Fint *ierror) {
     int result;
     MPI_Status c_status;
 
     if (!mpiox_fortran_status_ignored(status))
         PMPI_Status_f2c(status, &c_status);
 
-    result = mpiox_wrap_File_read_all(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_read_all(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype), mpiox_fortran_status_ignored(status) ? MPI_STATUS_IGNORE : &c_status);
     if (result == MPI_SUCCESS && !mpiox_fortran_status_ignored(status))
         PMPI_Status_c2f(&c_status, status);
@@ -702,15 +668,14 @@ ALIAS(ompi_file_read_all_f, mpi_file_read_all_);
 int mpiox_wrap_File_write(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status);
 void mpi_file_write_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *status, MPI_Fint *ierror);
 EXPORT void mpi_file_write_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *status,
-    MPI_Fint *ierror)
-{
+    MPI_Fint *ierror) {
     int result;
     MPI_Status c_status;
 
     if (!mpiox_fortran_status_ignored(status))
         PMPI_Status_f2c(status, &c_status);
 
-    result = mpiox_wrap_File_write(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_write(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype), mpiox_fortran_status_ignored(status) ? MPI_STATUS_IGNORE : &c_status);
     if (result == MPI_SUCCESS && !mpiox_fortran_status_ignored(status))
         PMPI_Status_c2f(&c_status, status);
@@ -727,15 +692,14 @@ int mpiox_wrap_File_write_all(MPI_File fh, const void *buf, int count, MPI_Datat
 void mpi_file_write_all_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *status,
     MPI_Fint *ierror);
 EXPORT void mpi_file_write_all_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *status,
-    MPI_Fint *ierror)
-{
+    MPI_Fint *ierror) {
     int result;
     MPI_Status c_status;
 
     if (!mpiox_fortran_status_ignored(status))
         PMPI_Status_f2c(status, &c_status);
 
-    result = mpiox_wrap_File_write_all(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_write_all(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype), mpiox_fortran_status_ignored(status) ? MPI_STATUS_IGNORE : &c_status);
     if (result == MPI_SUCCESS && !mpiox_fortran_status_ignored(status))
         PMPI_Status_c2f(&c_status, status);
@@ -751,12 +715,11 @@ ALIAS(ompi_file_write_all_f, mpi_file_write_all_);
 int mpiox_wrap_File_iread(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request);
 void mpi_file_iread_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *request, MPI_Fint *ierror);
 EXPORT void mpi_file_iread_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
+    MPI_Fint *ierror) {
     int result;
     MPI_Request c_request = MPI_REQUEST_NULL;
 
-    result = mpiox_wrap_File_iread(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_iread(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype), &c_request);
     if (result == MPI_SUCCESS)
         *request = PMPI_Request_c2f(c_request);
@@ -773,12 +736,11 @@ int mpiox_wrap_File_iread_all(MPI_File fh, void *buf, int count, MPI_Datatype da
 void mpi_file_iread_all_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *request,
     MPI_Fint *ierror);
 EXPORT void mpi_file_iread_all_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
+    MPI_Fint *ierror) {
     int result;
     MPI_Request c_request = MPI_REQUEST_NULL;
 
-    result = mpiox_wrap_File_iread_all(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_iread_all(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype), &c_request);
     if (result == MPI_SUCCESS)
         *request = PMPI_Request_c2f(c_request);
@@ -795,12 +757,11 @@ int mpiox_wrap_File_iwrite(MPI_File fh, const void *buf, int count, MPI_Datatype
 void mpi_file_iwrite_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *request,
     MPI_Fint *ierror);
 EXPORT void mpi_file_iwrite_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
+    MPI_Fint *ierror) {
     int result;
     MPI_Request c_request = MPI_REQUEST_NULL;
 
-    result = mpiox_wrap_File_iwrite(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_iwrite(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype), &c_request);
     if (result == MPI_SUCCESS)
         *request = PMPI_Request_c2f(c_request);
@@ -817,12 +778,11 @@ int mpiox_wrap_File_iwrite_all(MPI_File fh, const void *buf, int count, MPI_Data
 void mpi_file_iwrite_all_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *request,
     MPI_Fint *ierror);
 EXPORT void mpi_file_iwrite_all_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
+    MPI_Fint *ierror) {
     int result;
     MPI_Request c_request = MPI_REQUEST_NULL;
 
-    result = mpiox_wrap_File_iwrite_all(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_iwrite_all(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype), &c_request);
     if (result == MPI_SUCCESS)
         *request = PMPI_Request_c2f(c_request);
@@ -839,15 +799,14 @@ int mpiox_wrap_File_read_shared(MPI_File fh, void *buf, int count, MPI_Datatype 
 void mpi_file_read_shared_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *status,
     MPI_Fint *ierror);
 EXPORT void mpi_file_read_shared_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *status,
-    MPI_Fint *ierror)
-{
+    MPI_Fint *ierror) {
     int result;
     MPI_Status c_status;
 
     if (!mpiox_fortran_status_ignored(status))
         PMPI_Status_f2c(status, &c_status);
 
-    result = mpiox_wrap_File_read_shared(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_read_shared(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype), mpiox_fortran_status_ignored(status) ? MPI_STATUS_IGNORE : &c_status);
     if (result == MPI_SUCCESS && !mpiox_fortran_status_ignored(status))
         PMPI_Status_c2f(&c_status, status);
@@ -864,15 +823,14 @@ int mpiox_wrap_File_write_shared(MPI_File fh, const void *buf, int count, MPI_Da
 void mpi_file_write_shared_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *status,
     MPI_Fint *ierror);
 EXPORT void mpi_file_write_shared_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *status,
-    MPI_Fint *ierror)
-{
+    MPI_Fint *ierror) {
     int result;
     MPI_Status c_status;
 
     if (!mpiox_fortran_status_ignored(status))
         PMPI_Status_f2c(status, &c_status);
 
-    result = mpiox_wrap_File_write_shared(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_write_shared(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype), mpiox_fortran_status_ignored(status) ? MPI_STATUS_IGNORE : &c_status);
     if (result == MPI_SUCCESS && !mpiox_fortran_status_ignored(status))
         PMPI_Status_c2f(&c_status, status);
@@ -889,12 +847,11 @@ int mpiox_wrap_File_iread_shared(MPI_File fh, void *buf, int count, MPI_Datatype
 void mpi_file_iread_shared_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *request,
     MPI_Fint *ierror);
 EXPORT void mpi_file_iread_shared_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
+    MPI_Fint *ierror) {
     int result;
     MPI_Request c_request = MPI_REQUEST_NULL;
 
-    result = mpiox_wrap_File_iread_shared(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_iread_shared(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype), &c_request);
     if (result == MPI_SUCCESS)
         *request = PMPI_Request_c2f(c_request);
@@ -911,12 +868,11 @@ int mpiox_wrap_File_iwrite_shared(MPI_File fh, const void *buf, int count, MPI_D
 void mpi_file_iwrite_shared_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *request,
     MPI_Fint *ierror);
 EXPORT void mpi_file_iwrite_shared_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *request,
-    MPI_Fint *ierror)
-{
+    MPI_Fint *ierror) {
     int result;
     MPI_Request c_request = MPI_REQUEST_NULL;
 
-    result = mpiox_wrap_File_iwrite_shared(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_iwrite_shared(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype), &c_request);
     if (result == MPI_SUCCESS)
         *request = PMPI_Request_c2f(c_request);
@@ -933,15 +889,14 @@ int mpiox_wrap_File_read_ordered(MPI_File fh, void *buf, int count, MPI_Datatype
 void mpi_file_read_ordered_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *status,
     MPI_Fint *ierror);
 EXPORT void mpi_file_read_ordered_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *status,
-    MPI_Fint *ierror)
-{
+    MPI_Fint *ierror) {
     int result;
     MPI_Status c_status;
 
     if (!mpiox_fortran_status_ignored(status))
         PMPI_Status_f2c(status, &c_status);
 
-    result = mpiox_wrap_File_read_ordered(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_read_ordered(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype), mpiox_fortran_status_ignored(status) ? MPI_STATUS_IGNORE : &c_status);
     if (result == MPI_SUCCESS && !mpiox_fortran_status_ignored(status))
         PMPI_Status_c2f(&c_status, status);
@@ -958,15 +913,14 @@ int mpiox_wrap_File_write_ordered(MPI_File fh, const void *buf, int count, MPI_D
 void mpi_file_write_ordered_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *status,
     MPI_Fint *ierror);
 EXPORT void mpi_file_write_ordered_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *status,
-    MPI_Fint *ierror)
-{
+    MPI_Fint *ierror) {
     int result;
     MPI_Status c_status;
 
     if (!mpiox_fortran_status_ignored(status))
         PMPI_Status_f2c(status, &c_status);
 
-    result = mpiox_wrap_File_write_ordered(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_write_ordered(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype), mpiox_fortran_status_ignored(status) ? MPI_STATUS_IGNORE : &c_status);
     if (result == MPI_SUCCESS && !mpiox_fortran_status_ignored(status))
         PMPI_Status_c2f(&c_status, status);
@@ -983,11 +937,10 @@ int mpiox_wrap_File_read_at_all_begin(MPI_File fh, MPI_Offset offset, void *buf,
 void mpi_file_read_at_all_begin_(MPI_Fint *fh, MPI_Offset *offset, void *buf, MPI_Fint *count, MPI_Fint *datatype,
     MPI_Fint *ierror);
 EXPORT void mpi_file_read_at_all_begin_(MPI_Fint *fh, MPI_Offset *offset, void *buf, MPI_Fint *count,
-    MPI_Fint *datatype, MPI_Fint *ierror)
-{
+    MPI_Fint *datatype, MPI_Fint *ierror) {
     int result;
 
-    result = mpiox_wrap_File_read_at_all_begin(PMPI_File_f2c(*fh), *offset, mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_read_at_all_begin(PMPI_File_f2c(*fh), *offset, mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype));
     mpiox_fortran_result(ierror, result);
 }
@@ -1000,8 +953,7 @@ ALIAS(ompi_file_read_at_all_begin_f, mpi_file_read_at_all_begin_);
 
 int mpiox_wrap_File_read_at_all_end(MPI_File fh, void *buf, MPI_Status *status);
 void mpi_file_read_at_all_end_(MPI_Fint *fh, void *buf, MPI_Fint *status, MPI_Fint *ierror);
-EXPORT void mpi_file_read_at_all_end_(MPI_Fint *fh, void *buf, MPI_Fint *status, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_read_at_all_end_(MPI_Fint *fh, void *buf, MPI_Fint *status, MPI_Fint *ierror) {
     int result;
     MPI_Status c_status;
 
@@ -1026,11 +978,10 @@ int mpiox_wrap_File_write_at_all_begin(MPI_File fh, MPI_Offset offset, const voi
 void mpi_file_write_at_all_begin_(MPI_Fint *fh, MPI_Offset *offset, void *buf, MPI_Fint *count, MPI_Fint *datatype,
     MPI_Fint *ierror);
 EXPORT void mpi_file_write_at_all_begin_(MPI_Fint *fh, MPI_Offset *offset, void *buf, MPI_Fint *count,
-    MPI_Fint *datatype, MPI_Fint *ierror)
-{
+    MPI_Fint *datatype, MPI_Fint *ierror) {
     int result;
 
-    result = mpiox_wrap_File_write_at_all_begin(PMPI_File_f2c(*fh), *offset, mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_write_at_all_begin(PMPI_File_f2c(*fh), *offset, mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype));
     mpiox_fortran_result(ierror, result);
 }
@@ -1043,8 +994,7 @@ ALIAS(ompi_file_write_at_all_begin_f, mpi_file_write_at_all_begin_);
 
 int mpiox_wrap_File_write_at_all_end(MPI_File fh, const void *buf, MPI_Status *status);
 void mpi_file_write_at_all_end_(MPI_Fint *fh, void *buf, MPI_Fint *status, MPI_Fint *ierror);
-EXPORT void mpi_file_write_at_all_end_(MPI_Fint *fh, void *buf, MPI_Fint *status, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_write_at_all_end_(MPI_Fint *fh, void *buf, MPI_Fint *status, MPI_Fint *ierror) {
     int result;
     MPI_Status c_status;
 
@@ -1066,11 +1016,10 @@ ALIAS(ompi_file_write_at_all_end_f, mpi_file_write_at_all_end_);
 
 int mpiox_wrap_File_read_all_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype);
 void mpi_file_read_all_begin_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *ierror);
-EXPORT void mpi_file_read_all_begin_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_read_all_begin_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *ierror) {
     int result;
 
-    result = mpiox_wrap_File_read_all_begin(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_read_all_begin(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype));
     mpiox_fortran_result(ierror, result);
 }
@@ -1083,8 +1032,7 @@ ALIAS(ompi_file_read_all_begin_f, mpi_file_read_all_begin_);
 
 int mpiox_wrap_File_read_all_end(MPI_File fh, void *buf, MPI_Status *status);
 void mpi_file_read_all_end_(MPI_Fint *fh, void *buf, MPI_Fint *status, MPI_Fint *ierror);
-EXPORT void mpi_file_read_all_end_(MPI_Fint *fh, void *buf, MPI_Fint *status, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_read_all_end_(MPI_Fint *fh, void *buf, MPI_Fint *status, MPI_Fint *ierror) {
     int result;
     MPI_Status c_status;
 
@@ -1106,11 +1054,10 @@ ALIAS(ompi_file_read_all_end_f, mpi_file_read_all_end_);
 
 int mpiox_wrap_File_write_all_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype);
 void mpi_file_write_all_begin_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *ierror);
-EXPORT void mpi_file_write_all_begin_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_write_all_begin_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *ierror) {
     int result;
 
-    result = mpiox_wrap_File_write_all_begin(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_write_all_begin(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype));
     mpiox_fortran_result(ierror, result);
 }
@@ -1123,8 +1070,7 @@ ALIAS(ompi_file_write_all_begin_f, mpi_file_write_all_begin_);
 
 int mpiox_wrap_File_write_all_end(MPI_File fh, const void *buf, MPI_Status *status);
 void mpi_file_write_all_end_(MPI_Fint *fh, void *buf, MPI_Fint *status, MPI_Fint *ierror);
-EXPORT void mpi_file_write_all_end_(MPI_Fint *fh, void *buf, MPI_Fint *status, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_write_all_end_(MPI_Fint *fh, void *buf, MPI_Fint *status, MPI_Fint *ierror) {
     int result;
     MPI_Status c_status;
 
@@ -1146,11 +1092,11 @@ ALIAS(ompi_file_write_all_end_f, mpi_file_write_all_end_);
 
 int mpiox_wrap_File_read_ordered_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype);
 void mpi_file_read_ordered_begin_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *ierror);
-EXPORT void mpi_file_read_ordered_begin_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_read_ordered_begin_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype,
+    MPI_Fint *ierror) {
     int result;
 
-    result = mpiox_wrap_File_read_ordered_begin(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_read_ordered_begin(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype));
     mpiox_fortran_result(ierror, result);
 }
@@ -1163,8 +1109,7 @@ ALIAS(ompi_file_read_ordered_begin_f, mpi_file_read_ordered_begin_);
 
 int mpiox_wrap_File_read_ordered_end(MPI_File fh, void *buf, MPI_Status *status);
 void mpi_file_read_ordered_end_(MPI_Fint *fh, void *buf, MPI_Fint *status, MPI_Fint *ierror);
-EXPORT void mpi_file_read_ordered_end_(MPI_Fint *fh, void *buf, MPI_Fint *status, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_read_ordered_end_(MPI_Fint *fh, void *buf, MPI_Fint *status, MPI_Fint *ierror) {
     int result;
     MPI_Status c_status;
 
@@ -1187,11 +1132,10 @@ ALIAS(ompi_file_read_ordered_end_f, mpi_file_read_ordered_end_);
 int mpiox_wrap_File_write_ordered_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype);
 void mpi_file_write_ordered_begin_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *ierror);
 EXPORT void mpi_file_write_ordered_begin_(MPI_Fint *fh, void *buf, MPI_Fint *count, MPI_Fint *datatype,
-    MPI_Fint *ierror)
-{
+    MPI_Fint *ierror) {
     int result;
 
-    result = mpiox_wrap_File_write_ordered_begin(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int)*count,
+    result = mpiox_wrap_File_write_ordered_begin(PMPI_File_f2c(*fh), mpiox_fortran_buffer(buf), (int) *count,
         PMPI_Type_f2c(*datatype));
     mpiox_fortran_result(ierror, result);
 }
@@ -1204,8 +1148,7 @@ ALIAS(ompi_file_write_ordered_begin_f, mpi_file_write_ordered_begin_);
 
 int mpiox_wrap_File_write_ordered_end(MPI_File fh, const void *buf, MPI_Status *status);
 void mpi_file_write_ordered_end_(MPI_Fint *fh, void *buf, MPI_Fint *status, MPI_Fint *ierror);
-EXPORT void mpi_file_write_ordered_end_(MPI_Fint *fh, void *buf, MPI_Fint *status, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_write_ordered_end_(MPI_Fint *fh, void *buf, MPI_Fint *status, MPI_Fint *ierror) {
     int result;
     MPI_Status c_status;
 
@@ -1227,8 +1170,7 @@ ALIAS(ompi_file_write_ordered_end_f, mpi_file_write_ordered_end_);
 
 int mpiox_wrap_File_get_errhandler(MPI_File file, MPI_Errhandler *errhandler);
 void mpi_file_get_errhandler_(MPI_Fint *file, MPI_Fint *errhandler, MPI_Fint *ierror);
-EXPORT void mpi_file_get_errhandler_(MPI_Fint *file, MPI_Fint *errhandler, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_get_errhandler_(MPI_Fint *file, MPI_Fint *errhandler, MPI_Fint *ierror) {
     int result;
     MPI_Errhandler c_errhandler = MPI_ERRHANDLER_NULL;
 
@@ -1246,8 +1188,7 @@ ALIAS(ompi_file_get_errhandler_f, mpi_file_get_errhandler_);
 
 int mpiox_wrap_File_set_errhandler(MPI_File file, MPI_Errhandler errhandler);
 void mpi_file_set_errhandler_(MPI_Fint *file, MPI_Fint *errhandler, MPI_Fint *ierror);
-EXPORT void mpi_file_set_errhandler_(MPI_Fint *file, MPI_Fint *errhandler, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_set_errhandler_(MPI_Fint *file, MPI_Fint *errhandler, MPI_Fint *ierror) {
     int result;
 
     result = mpiox_wrap_File_set_errhandler(PMPI_File_f2c(*file), PMPI_Errhandler_f2c(*errhandler));
@@ -1262,11 +1203,10 @@ ALIAS(ompi_file_set_errhandler_f, mpi_file_set_errhandler_);
 
 int mpiox_wrap_File_call_errhandler(MPI_File fh, int errorcode);
 void mpi_file_call_errhandler_(MPI_Fint *fh, MPI_Fint *errorcode, MPI_Fint *ierror);
-EXPORT void mpi_file_call_errhandler_(MPI_Fint *fh, MPI_Fint *errorcode, MPI_Fint *ierror)
-{
+EXPORT void mpi_file_call_errhandler_(MPI_Fint *fh, MPI_Fint *errorcode, MPI_Fint *ierror) {
     int result;
 
-    result = mpiox_wrap_File_call_errhandler(PMPI_File_f2c(*fh), (int)*errorcode);
+    result = mpiox_wrap_File_call_errhandler(PMPI_File_f2c(*fh), (int) *errorcode);
     mpiox_fortran_result(ierror, result);
 }
 ALIAS(mpi_file_call_errhandler, mpi_file_call_errhandler_);
@@ -1278,8 +1218,7 @@ ALIAS(ompi_file_call_errhandler_f, mpi_file_call_errhandler_);
 
 int mpiox_wrap_Wait(MPI_Request *request, MPI_Status *status);
 void mpi_wait_(MPI_Fint *request, MPI_Fint *status, MPI_Fint *ierror);
-EXPORT void mpi_wait_(MPI_Fint *request, MPI_Fint *status, MPI_Fint *ierror)
-{
+EXPORT void mpi_wait_(MPI_Fint *request, MPI_Fint *status, MPI_Fint *ierror) {
     int result;
     MPI_Request c_request = PMPI_Request_f2c(*request);
     MPI_Status c_status;
@@ -1302,15 +1241,14 @@ ALIAS(ompi_wait_f, mpi_wait_);
 
 int mpiox_wrap_Waitall(int count, MPI_Request *requests, MPI_Status *statuses);
 void mpi_waitall_(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *statuses, MPI_Fint *ierror);
-EXPORT void mpi_waitall_(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *statuses, MPI_Fint *ierror)
-{
+EXPORT void mpi_waitall_(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *statuses, MPI_Fint *ierror) {
     int result;
     MPI_Request *c_requests = mpiox_fortran_requests(requests, *count);
-    if (c_requests == NULL)
+    if (!c_requests)
         return mpiox_fortran_result(ierror, MPI_ERR_NO_MEM);
     MPI_Status *c_statuses = mpiox_fortran_statuses(statuses, *count);
 
-    result = mpiox_wrap_Waitall((int)*count, c_requests, c_statuses);
+    result = mpiox_wrap_Waitall((int) *count, c_requests, c_statuses);
     mpiox_fortran_requests_back(c_requests, requests, *count);
     mpiox_fortran_statuses_back(c_statuses, statuses, *count);
     mpiox_fortran_result(ierror, result);
@@ -1324,11 +1262,10 @@ ALIAS(ompi_waitall_f, mpi_waitall_);
 
 int mpiox_wrap_Waitany(int count, MPI_Request *requests, int *index, MPI_Status *status);
 void mpi_waitany_(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *index, MPI_Fint *status, MPI_Fint *ierror);
-EXPORT void mpi_waitany_(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *index, MPI_Fint *status, MPI_Fint *ierror)
-{
+EXPORT void mpi_waitany_(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *index, MPI_Fint *status, MPI_Fint *ierror) {
     int result;
     MPI_Request *c_requests = mpiox_fortran_requests(requests, *count);
-    if (c_requests == NULL)
+    if (!c_requests)
         return mpiox_fortran_result(ierror, MPI_ERR_NO_MEM);
     int c_index = MPI_UNDEFINED;
     MPI_Status c_status;
@@ -1336,7 +1273,7 @@ EXPORT void mpi_waitany_(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *index, M
     if (!mpiox_fortran_status_ignored(status))
         PMPI_Status_f2c(status, &c_status);
 
-    result = mpiox_wrap_Waitany((int)*count, c_requests, &c_index,
+    result = mpiox_wrap_Waitany((int) *count, c_requests, &c_index,
         mpiox_fortran_status_ignored(status) ? MPI_STATUS_IGNORE : &c_status);
     mpiox_fortran_requests_back(c_requests, requests, *count);
     *index = mpiox_fortran_index(c_index);
@@ -1355,18 +1292,17 @@ int mpiox_wrap_Waitsome(int incount, MPI_Request *requests, int *outcount, int *
 void mpi_waitsome_(MPI_Fint *incount, MPI_Fint *requests, MPI_Fint *outcount, MPI_Fint *indices, MPI_Fint *statuses,
     MPI_Fint *ierror);
 EXPORT void mpi_waitsome_(MPI_Fint *incount, MPI_Fint *requests, MPI_Fint *outcount, MPI_Fint *indices,
-    MPI_Fint *statuses, MPI_Fint *ierror)
-{
+    MPI_Fint *statuses, MPI_Fint *ierror) {
     int result;
     MPI_Request *c_requests = mpiox_fortran_requests(requests, *incount);
-    if (c_requests == NULL)
+    if (!c_requests)
         return mpiox_fortran_result(ierror, MPI_ERR_NO_MEM);
     int c_outcount = 0;
     MPI_Status *c_statuses = mpiox_fortran_statuses(statuses, *incount);
 
-    result = mpiox_wrap_Waitsome((int)*incount, c_requests, &c_outcount, indices, c_statuses);
+    result = mpiox_wrap_Waitsome((int) *incount, c_requests, &c_outcount, indices, c_statuses);
     mpiox_fortran_requests_back(c_requests, requests, *incount);
-    *outcount = (MPI_Fint)c_outcount;
+    *outcount = (MPI_Fint) c_outcount;
     for (int i = 0; c_outcount != MPI_UNDEFINED && i < c_outcount; i++)
         indices[i] = mpiox_fortran_index(indices[i]);
     mpiox_fortran_statuses_back(c_statuses, statuses, *incount);
@@ -1381,8 +1317,7 @@ ALIAS(ompi_waitsome_f, mpi_waitsome_);
 
 int mpiox_wrap_Test(MPI_Request *request, int *flag, MPI_Status *status);
 void mpi_test_(MPI_Fint *request, MPI_Fint *flag, MPI_Fint *status, MPI_Fint *ierror);
-EXPORT void mpi_test_(MPI_Fint *request, MPI_Fint *flag, MPI_Fint *status, MPI_Fint *ierror)
-{
+EXPORT void mpi_test_(MPI_Fint *request, MPI_Fint *flag, MPI_Fint *status, MPI_Fint *ierror) {
     int result;
     MPI_Request c_request = PMPI_Request_f2c(*request);
     int c_flag = 0;
@@ -1408,16 +1343,15 @@ ALIAS(ompi_test_f, mpi_test_);
 
 int mpiox_wrap_Testall(int count, MPI_Request *requests, int *flag, MPI_Status *statuses);
 void mpi_testall_(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *flag, MPI_Fint *statuses, MPI_Fint *ierror);
-EXPORT void mpi_testall_(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *flag, MPI_Fint *statuses, MPI_Fint *ierror)
-{
+EXPORT void mpi_testall_(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *flag, MPI_Fint *statuses, MPI_Fint *ierror) {
     int result;
     MPI_Request *c_requests = mpiox_fortran_requests(requests, *count);
-    if (c_requests == NULL)
+    if (!c_requests)
         return mpiox_fortran_result(ierror, MPI_ERR_NO_MEM);
     int c_flag = 0;
     MPI_Status *c_statuses = mpiox_fortran_statuses(statuses, *count);
 
-    result = mpiox_wrap_Testall((int)*count, c_requests, &c_flag, c_statuses);
+    result = mpiox_wrap_Testall((int) *count, c_requests, &c_flag, c_statuses);
     mpiox_fortran_requests_back(c_requests, requests, *count);
     if (result == MPI_SUCCESS)
         *flag = c_flag != 0;
@@ -1435,11 +1369,10 @@ int mpiox_wrap_Testany(int count, MPI_Request *requests, int *index, int *flag, 
 void mpi_testany_(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *index, MPI_Fint *flag, MPI_Fint *status,
     MPI_Fint *ierror);
 EXPORT void mpi_testany_(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *index, MPI_Fint *flag, MPI_Fint *status,
-    MPI_Fint *ierror)
-{
+    MPI_Fint *ierror) {
     int result;
     MPI_Request *c_requests = mpiox_fortran_requests(requests, *count);
-    if (c_requests == NULL)
+    if (!c_requests)
         return mpiox_fortran_result(ierror, MPI_ERR_NO_MEM);
     int c_index = MPI_UNDEFINED;
     int c_flag = 0;
@@ -1448,7 +1381,7 @@ EXPORT void mpi_testany_(MPI_Fint *count, MPI_Fint *requests, MPI_Fint *index, M
     if (!mpiox_fortran_status_ignored(status))
         PMPI_Status_f2c(status, &c_status);
 
-    result = mpiox_wrap_Testany((int)*count, c_requests, &c_index, &c_flag,
+    result = mpiox_wrap_Testany((int) *count, c_requests, &c_index, &c_flag,
         mpiox_fortran_status_ignored(status) ? MPI_STATUS_IGNORE : &c_status);
     mpiox_fortran_requests_back(c_requests, requests, *count);
     *index = mpiox_fortran_index(c_index);
@@ -1469,18 +1402,17 @@ int mpiox_wrap_Testsome(int incount, MPI_Request *requests, int *outcount, int *
 void mpi_testsome_(MPI_Fint *incount, MPI_Fint *requests, MPI_Fint *outcount, MPI_Fint *indices, MPI_Fint *statuses,
     MPI_Fint *ierror);
 EXPORT void mpi_testsome_(MPI_Fint *incount, MPI_Fint *requests, MPI_Fint *outcount, MPI_Fint *indices,
-    MPI_Fint *statuses, MPI_Fint *ierror)
-{
+    MPI_Fint *statuses, MPI_Fint *ierror) {
     int result;
     MPI_Request *c_requests = mpiox_fortran_requests(requests, *incount);
-    if (c_requests == NULL)
+    if (!c_requests)
         return mpiox_fortran_result(ierror, MPI_ERR_NO_MEM);
     int c_outcount = 0;
     MPI_Status *c_statuses = mpiox_fortran_statuses(statuses, *incount);
 
-    result = mpiox_wrap_Testsome((int)*incount, c_requests, &c_outcount, indices, c_statuses);
+    result = mpiox_wrap_Testsome((int) *incount, c_requests, &c_outcount, indices, c_statuses);
     mpiox_fortran_requests_back(c_requests, requests, *incount);
-    *outcount = (MPI_Fint)c_outcount;
+    *outcount = (MPI_Fint) c_outcount;
     for (int i = 0; c_outcount != MPI_UNDEFINED && i < c_outcount; i++)
         indices[i] = mpiox_fortran_index(indices[i]);
     mpiox_fortran_statuses_back(c_statuses, statuses, *incount);
@@ -1495,8 +1427,7 @@ ALIAS(ompi_testsome_f, mpi_testsome_);
 
 int mpiox_wrap_Request_get_status(MPI_Request request, int *flag, MPI_Status *status);
 void mpi_request_get_status_(MPI_Fint *request, MPI_Fint *flag, MPI_Fint *status, MPI_Fint *ierror);
-EXPORT void mpi_request_get_status_(MPI_Fint *request, MPI_Fint *flag, MPI_Fint *status, MPI_Fint *ierror)
-{
+EXPORT void mpi_request_get_status_(MPI_Fint *request, MPI_Fint *flag, MPI_Fint *status, MPI_Fint *ierror) {
     int result;
     int c_flag = 0;
     MPI_Status c_status;

@@ -3,7 +3,7 @@
 ``outputs()`` maps repository-relative paths to texts; ``build.py`` writes them or checks them for drift.
 
 Two files come out. ``mpiox_wrappers.c`` holds one hidden function ``mpiox_wrap_NAME`` for every MPI function of the
-table, which counts the call and hands it to the file table or to PMPI, and the exported ``MPI_NAME`` on top of it.
+table, which counts the call and passes it to the library or to PMPI, and the exported ``MPI_NAME`` that calls it.
 ``mpiox_fortran.c`` holds, for Open MPI alone, the Fortran entry points: Open MPI's own go straight to ``PMPI_*``, so
 that wrapping the C names would miss every Fortran program. MPICH's Fortran library calls the C names.
 """
@@ -18,34 +18,15 @@ HERE = Path(__file__).resolve().parent
 TABLE = HERE / "mpi_file_functions.txt"
 GENERATED = Path("csrc/generated")
 COLUMNS = 120
-ACCESS_KINDS = frozenset(
-    {
-        "collective",
-        "begin",
-        "end",
-        "ordered",
-        "ordered_begin",
-        "independent",
-        "nonblocking",
-        "nonblocking_all",
-        "shared",
-        "shared_start",
-    }
-)
-KINDS = ACCESS_KINDS | {"pass", "handled", "outside"}
-#: Kind of access -> the function that may take it over, and how it hands back what MPI returns beside the code.
-_TAKERS = {
-    "collective": "mpiox_file_access(fh, &call, status, &result)",
-    "begin": "mpiox_file_access_begin(fh, &call, &result)",
-    "ordered": "mpiox_file_access_ordered(fh, &call, status, &result)",
-    "ordered_begin": "mpiox_file_access_ordered_begin(fh, &call, &result)",
-    "independent": "mpiox_file_access_alone(fh, &call, status, &result)",
+#: Kind of data access -> the function that may take it over.
+ACCESS_KINDS = {
+    "blocking": "mpiox_file_access(fh, &call, status, &result)",
     "nonblocking": "mpiox_file_access_start(fh, &call, request, &result)",
-    "nonblocking_all": "mpiox_file_access_start_all(fh, &call, request, &result)",
-    "shared": "mpiox_file_access_shared(fh, &call, status, &result)",
-    "shared_start": "mpiox_file_access_shared_start(fh, &call, request, &result)",
+    "begin": "mpiox_file_access_begin(fh, &call, &result)",
+    "end": "mpiox_file_access_end(fh, {write}, {positioning}, status, &result)",
 }
-FLAGS = frozenset({"large", "mpi5", "nofortran", "f08alias"})
+KINDS = frozenset(ACCESS_KINDS) | {"pass", "handled", "outside"}
+FLAGS = frozenset({"collective", "shared", "large", "mpi5", "nofortran", "f08alias"})
 
 
 @dataclass(frozen=True)
@@ -88,7 +69,7 @@ _IN_STRING = Type(
     "const char *",
     "const char *{n}",
     "c_{n}",
-    "char *c_{n} = mpiox_fortran_string({n}, {n}_length);\n    if (c_{n} == NULL)\n"
+    "char *c_{n} = mpiox_fortran_string({n}, {n}_length);\n    if (!c_{n})\n"
     "        return mpiox_fortran_result(ierror, MPI_ERR_NO_MEM);",
     "free(c_{n});",
 )
@@ -126,9 +107,9 @@ TYPES: dict[str, Type] = {
         "MPI_File c_{n} = PMPI_File_f2c(*{n});",
         "if (result == MPI_SUCCESS)\n        *{n} = PMPI_File_c2f(c_{n});",
     ),
-    "int": Type("int", "MPI_Fint *{n}", "(int)*{n}"),
+    "int": Type("int", "MPI_Fint *{n}", "(int) *{n}"),
     "fint": Type("MPI_Fint"),
-    "count": Type("int", "MPI_Fint *{n}", "(int)*{n}", large="MPI_Count"),
+    "count": Type("int", "MPI_Fint *{n}", "(int) *{n}", large="MPI_Count"),
     "request_in": _in_handle("MPI_Request", "PMPI_Request_f2c"),
     "request_ref": Type(
         "MPI_Request *",
@@ -141,7 +122,7 @@ TYPES: dict[str, Type] = {
         "MPI_Request *",
         "MPI_Fint *{n}",
         "c_{n}",
-        "MPI_Request *c_{n} = mpiox_fortran_requests({n}, *{count});\n    if (c_{n} == NULL)\n"
+        "MPI_Request *c_{n} = mpiox_fortran_requests({n}, *{count});\n    if (!c_{n})\n"
         "        return mpiox_fortran_result(ierror, MPI_ERR_NO_MEM);",
         "mpiox_fortran_requests_back(c_{n}, {n}, *{count});",
     ),
@@ -164,8 +145,8 @@ TYPES: dict[str, Type] = {
         "for (int i = 0; c_outcount != MPI_UNDEFINED && i < c_outcount; i++)\n"
         "        {n}[i] = mpiox_fortran_index({n}[i]);",
     ),
-    "length": Type("int", "MPI_Fint *{n}", "(int)*{n}"),
-    "number_out": Type("int *", "MPI_Fint *{n}", "&c_{n}", "int c_{n} = 0;", "*{n} = (MPI_Fint)c_{n};"),
+    "length": Type("int", "MPI_Fint *{n}", "(int) *{n}"),
+    "number_out": Type("int *", "MPI_Fint *{n}", "&c_{n}", "int c_{n} = 0;", "*{n} = (MPI_Fint) c_{n};"),
     "logical": Type("int", "MPI_Fint *{n}", "*{n} != 0"),
     "logical_out": Type(
         "int *", "MPI_Fint *{n}", "&c_{n}", "int c_{n} = 0;", "if (result == MPI_SUCCESS)\n        *{n} = c_{n} != 0;"
@@ -175,7 +156,7 @@ TYPES: dict[str, Type] = {
         "MPI_Fint *{n}",
         "&c_{n}",
         "int c_{n} = 0;",
-        "if (result == MPI_SUCCESS)\n        *{n} = (MPI_Fint)c_{n};",
+        "if (result == MPI_SUCCESS)\n        *{n} = (MPI_Fint) c_{n};",
     ),
     "offset": Type("MPI_Offset", "MPI_Offset *{n}", "*{n}"),
     "offset_out": Type("MPI_Offset *", "MPI_Offset *{n}", "{n}"),
@@ -241,23 +222,26 @@ def parse(text: str) -> list[Function]:
 
 
 def _access_body(function: Function, pmpi: str) -> list[str]:
-    """Body of a data access that the file table may take over."""
-    writes = str("write" in function.name).lower()
+    """Body of a data access that the library may take over."""
+    write = str("write" in function.name).lower()
+    positioning = (
+        "MPIOX_SHARED_POINTER"
+        if "shared" in function.flags
+        else "MPIOX_EXPLICIT_OFFSET"
+        if "_at" in function.name
+        else "MPIOX_INDIVIDUAL_POINTER"
+    )
     call: list[str] = []
-    if function.kind == "end":
-        split = "AT" if "_at_" in function.name else "ORDERED" if "_ordered_" in function.name else "POINTER"
-        taken = f"mpiox_file_access_end(fh, {writes}, MPIOX_SPLIT_{split}, status, &result)"
-    else:
-        explicit = "offset" in function.names()
-        alone = str(function.kind in ("collective", "begin", "nonblocking_all", "ordered", "ordered_begin")).lower()
-        buffer = "(void *)buf" if writes == "true" else "buf"
+    if function.kind != "end":
+        collective = str("collective" in function.flags).lower()
+        offset = "offset" if "offset" in function.names() else "0"
+        buffer = "(void *) buf" if write == "true" else "buf"
         call = [
             "    const mpiox_file_call call = {",
-            f"        .write = {writes}, .collective = {alone}, .explicit_offset = {str(explicit).lower()}, "
-            f".offset = {'offset' if explicit else '0'},",
+            f"        .write = {write}, .collective = {collective}, .positioning = {positioning}, .offset = {offset},",
             f"        .buffer = {buffer}, .count = count, .datatype = datatype}};",
         ]
-        taken = _TAKERS[function.kind]
+    taken = ACCESS_KINDS[function.kind].format(write=write, positioning=positioning)
     count = f"    COUNT({function.name.upper()});"
     return ["    int result;", *call, "", count, f"    if ({taken})", "        return result;", f"    return {pmpi};"]
 
@@ -268,7 +252,7 @@ def _wrapper(function: Function, *, large: bool) -> str:
     name = function.name + suffix
     declaration = function.declaration(large=large)
     pmpi = f"PMPI_{name}({function.arguments()})"
-    lines = [f"HIDDEN {function.returns} mpiox_wrap_{name}({declaration})", "{"]
+    lines = [f"HIDDEN {function.returns} mpiox_wrap_{name}({declaration}) {{"]
     if function.kind in ACCESS_KINDS:
         lines += _access_body(function, pmpi)
     else:
@@ -278,8 +262,7 @@ def _wrapper(function: Function, *, large: bool) -> str:
     lines += [
         "}",
         "",
-        f"EXPORT {function.returns} MPI_{name}({declaration})",
-        "{",
+        f"EXPORT {function.returns} MPI_{name}({declaration}) {{",
         f"    return mpiox_wrap_{name}({function.arguments()});",
         "}",
         "",
@@ -291,8 +274,8 @@ WRAPPERS_HEAD = """\
 /*
  * Generated by csrc/interpose/generate.py from mpi_file_functions.txt. Do not edit.
  *
- * The C entry points of MPI-IO. mpiox_wrap_NAME counts the call, asks the file table, and hands what is not taken over
- * to PMPI_NAME; MPI_NAME, the symbol that programs resolve to, and the Fortran entry points both call it.
+ * The C entry points of MPI-IO. mpiox_wrap_NAME counts the call and leaves what the library does not take over to
+ * PMPI_NAME. MPI_NAME, the symbol that programs resolve to, and the Fortran entry points both call it.
  */
 #include <mpi.h>
 #include <stdatomic.h>
@@ -303,6 +286,8 @@ WRAPPERS_HEAD = """\
 #include "mpiox_completion.h"
 #include "mpiox_file.h"
 #include "mpiox_file_access.h"
+#include "mpiox_file_seek.h"
+#include "mpiox_file_view.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define HIDDEN __attribute__((visibility("hidden")))
@@ -322,13 +307,13 @@ def wrappers(functions: list[Function]) -> str:
     )
     parts.append("static atomic_int_least64_t calls[CALLS];\n")
     parts.append("#define COUNT(name) atomic_fetch_add_explicit(&calls[CALL_##name], 1, memory_order_relaxed)\n")
-    parts.append("int mpiox_calls_count(void)\n{\n    return CALLS;\n}\n")
+    parts.append("int mpiox_calls_count(void) {\n    return CALLS;\n}\n")
     parts.append(
-        "const char *mpiox_calls_name(int index)\n{\n"
+        "const char *mpiox_calls_name(int index) {\n"
         "    return index >= 0 && index < CALLS ? call_names[index] : NULL;\n}\n"
     )
     parts.append(
-        "int64_t mpiox_calls_value(int index)\n{\n    return index >= 0 && index < CALLS\n"
+        "int64_t mpiox_calls_value(int index) {\n    return index >= 0 && index < CALLS\n"
         "               ? atomic_load_explicit(&calls[index], memory_order_relaxed)\n               : 0;\n}\n"
     )
     for function in wrapped:
@@ -398,7 +383,7 @@ def _fortran_entry(function: Function) -> str:
     primary = f"mpi_{function.name.lower()}_"
     arguments = ", ".join(kind.argument.replace("{n}", name) for kind, name in types)
     parameters = ", ".join(declarations)
-    lines = [f"void {primary}({parameters});", f"EXPORT void {primary}({parameters})", "{"]
+    lines = [f"void {primary}({parameters});", f"EXPORT void {primary}({parameters}) {{"]
     counts = [name for kind, name in function.parameters if kind == "length"]
 
     def fill(template: str, name: str) -> str:

@@ -1,6 +1,6 @@
 /*
- * mpiox_completion.h - MPI_Wait, MPI_Test and their kin, as their MPI namesakes. Without nonblocking data access under
- * way they are PMPI's, after one look at a counter.
+ * mpiox_completion.h - MPI_Wait, MPI_Test and their kin, as their MPI namesakes. They go straight to PMPI while no
+ * nonblocking data access of this library exists; that costs one load.
  */
 #ifndef MPIOX_COMPLETION_H
 #define MPIOX_COMPLETION_H

@@ -14,6 +14,8 @@
 
 #include "mpiox_file_error.h"
 #include "mpiox_file_path.h"
+#include "mpiox_file_report.h"
+#include "mpiox_file_table.h"
 #include "mpiox_file_view.h"
 #include "mpiox_finalize.h"
 #include "mpiox_members.h"
@@ -113,7 +115,7 @@ int mpiox_file_set_atomicity(MPI_File fh, int flag)
     mpiox_file *file = mpiox_file_find(fh);
     int result = PMPI_File_set_atomicity(fh, flag);
 
-    if (file != NULL && result == MPI_SUCCESS && file->exchange != NULL) {
+    if (result == MPI_SUCCESS && mpiox_file_is_managed(file)) {
         mpiox_nonblocking_drain(file);
         mpiox_exchange_set_atomicity(file->exchange, flag != 0);
     }
@@ -272,9 +274,9 @@ int mpiox_file_sync(MPI_File fh)
     int result;
 
     mpiox_nonblocking_drain(file);
-    failed = file != NULL && file->exchange != NULL && mpiox_exchange_sync(file->exchange, &error) != MPIOX_OK;
+    failed = mpiox_file_is_managed(file) && mpiox_exchange_sync(file->exchange, &error) != MPIOX_OK;
     result = PMPI_File_sync(fh);
-    return failed && result == MPI_SUCCESS ? mpiox_file_error_raise(fh, file->path, &error) : result;
+    return failed && result == MPI_SUCCESS ? mpiox_file_raise(file, &error) : result;
 }
 
 /* By the file system where it can, and done on return: Open MPI 4.1 has rank 0 read and write the whole file again while
@@ -284,12 +286,12 @@ int mpiox_file_preallocate(MPI_File fh, MPI_Offset size)
     mpiox_file *file = mpiox_file_find(fh);
     mpiox_error error;
 
-    if (file == NULL || file->exchange == NULL || (file->amode & MPI_MODE_RDONLY))
+    if (!mpiox_file_is_managed(file) || (file->amode & MPI_MODE_RDONLY))
         return PMPI_File_preallocate(fh, size);
     mpiox_nonblocking_drain(file);
     if (mpiox_exchange_preallocate(file->exchange, size, &error) == MPIOX_OK)
         return MPI_SUCCESS;
-    return mpiox_file_error_raise(fh, file->path, &error);
+    return mpiox_file_raise(file, &error);
 }
 
 int mpiox_file_close(MPI_File *fh)

@@ -1,128 +1,184 @@
 /*
- * mpiox_file_access.c - collective data access, blocking and split. See mpiox_file_access.h.
+ * mpiox_file_access.c - how a data access goes through the library.
  *
- * A second split collective is MPI_ERR_OTHER to Open MPI and MPI_ERR_IO to MPICH. Collectives wait until the file's
- * nonblocking ones have run, because MPI orders them.
+ * All data access calls of MPI take the same steps, whatever their positioning (explicit offset, individual or shared
+ * file pointer), synchronism (blocking, nonblocking, split) and coordination (independent, collective):
+ *
+ *   refuse    The access mode forbids the call.
+ *   leave     The MPI library carries the call out. It gets the view and the file pointer first: hand_over().
+ *   prepare   Check the arguments, describe the memory, find the place in the file (mpiox_file_prepare.c,
+ *             mpiox_file_shared.c).
+ *   access    The exchange moves the data: perform().
+ *   report    Unpack, fill the status, raise an error on the file's error handler.
+ *
+ * A nonblocking call leaves access and report to a worker thread and to the completion of the request
+ * (mpiox_nonblocking.c). The begin of a split collective takes all steps and keeps the status for the end.
+ * MPI orders the collectives of a file, so a blocking one first waits for the nonblocking ones.
  */
 #include "mpiox_file_access.h"
 
-#include <string.h>
-
-#include "mpiox_file.h"
 #include "mpiox_file_error.h"
 #include "mpiox_file_pointer.h"
-#include "mpiox_file_prepare.h"
+#include "mpiox_file_shared.h"
 #include "mpiox_file_view.h"
 #include "mpiox_nonblocking.h"
 
-#ifdef OPEN_MPI
-#define ERR_SPLIT MPI_ERR_OTHER
-#else
-#define ERR_SPLIT MPI_ERR_IO
-#endif
-
-bool mpiox_file_collective_is_ours(const mpiox_file *file)
-{
-    return file != NULL && file->exchange != NULL;
-}
-
-/* The call goes to the MPI library: it needs the individual file pointer, and nothing of ours may be under way. */
-static void hand_over(mpiox_file *file)
-{
-    if (file == NULL)
-        return;
-    mpiox_nonblocking_drain(file);
-    mpiox_file_view_tell(file);
-    mpiox_file_pointer_hand_over(file);
-    atomic_fetch_add_explicit(&file->native_calls, 1, memory_order_relaxed);
-}
-
-/* The exchange itself. False: native. */
-static bool carry_out(mpiox_file *file, const mpiox_file_call *call, MPI_Status *status, int *result)
-{
-    mpiox_prepared prepared;
-    mpiox_outcome outcome;
-    int code;
-
-    memset(&outcome, 0, sizeof outcome);
-    mpiox_nonblocking_drain(file);
-    mpiox_file_prepare(file, call, &prepared);
-    code = mpiox_exchange_access(file->exchange, &prepared.request, &outcome);
-    mpiox_file_prepare_finish(&prepared);
-    mpiox_file_prepare_release(&prepared);
-    if (code != MPIOX_OK)
-        mpiox_file_prepare_undo(file, &prepared);
-    if (code == MPIOX_E_UNSUPPORTED)
+/* The access mode is the same on all ranks. */
+static bool refused(mpiox_file *file, const mpiox_file_call *call, MPI_Status *status, int *result) {
+    if (!mpiox_file_is_managed(file) || !(file->amode & (call->write ? MPI_MODE_RDONLY : MPI_MODE_WRONLY)))
         return false;
-    if (code != MPIOX_OK) {
-        mpiox_file_fill_status(status, 0);
-        *result = mpiox_file_error_raise(file->handle, file->path, &outcome.error);
-        return true;
-    }
-    mpiox_file_fill_status(status, outcome.bytes);
-    *result = MPI_SUCCESS;
+    mpiox_file_fill_status(status, 0);
+    *result = call->write ? mpiox_file_raise_problem(file, MPI_ERR_READ_ONLY,
+                                                     "write to a file opened with MPI_MODE_RDONLY")
+                          : mpiox_file_raise_problem(file, MPI_ERR_ACCESS,
+                                                     "read of a file opened with MPI_MODE_WRONLY");
     return true;
 }
 
-bool mpiox_file_access(MPI_File fh, const mpiox_file_call *call, MPI_Status *status, int *result)
-{
-    mpiox_file *file = mpiox_file_find(fh);
+/* The same on all ranks for a collective. A blocking one may still be left to the MPI library by the exchange. */
+static bool takes_over(const mpiox_file *file, const mpiox_file_call *call, bool blocking) {
+    if (!mpiox_file_is_managed(file) || (!blocking && file->waits_hidden))
+        return false;
+    if (call->positioning == MPIOX_SHARED_POINTER || (call->collective && !blocking))
+        return file->all_ours;
+    return call->collective || file->has_view;
+}
 
-    if (mpiox_file_refused(file, call, status, result))
+/* The MPI library is to carry the call out. */
+static void hand_over(mpiox_file *file, const mpiox_file_call *call, bool blocking) {
+    if (!file)
+        return;
+    if (call->positioning != MPIOX_SHARED_POINTER) { /* else the MPI library already has the pointer and the view */
+        if (call->collective && blocking) {
+            mpiox_nonblocking_drain(file);
+            mpiox_file_view_hand_over(file);
+        }
+        mpiox_file_pointer_hand_over(file);
+    }
+    atomic_fetch_add_explicit(&file->native_calls, 1, memory_order_relaxed);
+}
+
+static void prepare(mpiox_file *file, const mpiox_file_call *call, mpiox_prepared *prepared) {
+    mpiox_file_prepare(file, call, prepared);
+    if (call->positioning != MPIOX_SHARED_POINTER)
+        return;
+    if (call->collective)
+        mpiox_file_shared_reserve_ordered(file, &prepared->request);
+    else
+        mpiox_file_shared_reserve(file, &prepared->request);
+}
+
+/* Access and report; *prepared is released. False: the exchange leaves the call to the MPI library (agreed by all
+ * ranks, nothing has been done), which is too late for a nonblocking call and for one that has moved the shared file
+ * pointer. */
+static bool perform(mpiox_file *file, const mpiox_file_call *call, bool blocking, mpiox_prepared *prepared,
+                    MPI_Status *status, int *result) {
+    const mpiox_request *request = &prepared->request;
+    mpiox_outcome outcome;
+    int code = request->local_error.code;
+    if (call->collective)
+        code = mpiox_exchange_access(file->exchange, request, &outcome);
+    else if (code == MPIOX_OK)
+        code = mpiox_exchange_independent(file->exchange, request, &outcome);
+    else
+        outcome = (mpiox_outcome) {.bytes = 0, .error = request->local_error};
+    mpiox_file_prepare_finish(prepared);
+    mpiox_file_prepare_release(prepared);
+    if (code == MPIOX_OK) {
+        mpiox_file_fill_status(status, outcome.bytes);
+        *result = MPI_SUCCESS;
         return true;
-    if (mpiox_file_collective_is_ours(file) && carry_out(file, call, status, result))
+    }
+    mpiox_file_prepare_undo(file, prepared);
+    if (code == MPIOX_E_UNSUPPORTED && call->collective) {
+        if (blocking && call->positioning != MPIOX_SHARED_POINTER)
+            return false;
+        mpiox_error_set(&outcome.error, code, 0, -1, -1, "collective with a view or memory type nested too deeply");
+    }
+    mpiox_file_fill_status(status, call->collective ? 0 : outcome.bytes);
+    *result = mpiox_file_raise(file, &outcome.error);
+    return true;
+}
+
+/* A blocking call, or the begin of a split collective, through all steps. */
+static bool run_access(mpiox_file *file, const mpiox_file_call *call, MPI_Status *status, int *result) {
+    mpiox_prepared prepared;
+    if (refused(file, call, status, result))
         return true;
-    hand_over(file);
+    if (takes_over(file, call, true)) {
+        if (call->collective)
+            mpiox_nonblocking_drain(file);
+        prepare(file, call, &prepared);
+        if (perform(file, call, true, &prepared, status, result))
+            return true;
+    }
+    hand_over(file, call, true);
     return false;
 }
 
-bool mpiox_file_access_begin(MPI_File fh, const mpiox_file_call *call, int *result)
-{
+bool mpiox_file_access(MPI_File fh, const mpiox_file_call *call, MPI_Status *status, int *result) {
+    return run_access(mpiox_file_find(fh), call, status, result);
+}
+
+bool mpiox_file_access_begin(MPI_File fh, const mpiox_file_call *call, int *result) {
     mpiox_file *file = mpiox_file_find(fh);
-    mpiox_split split = {.active = true, .write = call->write,
-                         .kind = call->explicit_offset ? MPIOX_SPLIT_AT : MPIOX_SPLIT_POINTER};
-
-    if (mpiox_file_refused(file, call, MPI_STATUS_IGNORE, result))
+    mpiox_split split = {.active = true, .write = call->write, .positioning = call->positioning};
+    if (run_access(file, call, &split.status, result)) {
+        if (*result == MPI_SUCCESS)
+            file->split = split;
         return true;
-    if (mpiox_file_collective_is_ours(file)) {
-        bool again = file->split.active;
-
-        if (carry_out(file, call, &split.status, result)) {
-            if (!again && *result == MPI_SUCCESS)
-                file->split = split;
-            return true;
-        }
     }
-    hand_over(file);
-    if (file != NULL)
+    if (file)
         file->split.native = true;
     return false;
 }
 
-bool mpiox_file_access_end(MPI_File fh, bool write, mpiox_split_kind kind, MPI_Status *status, int *result)
-{
+bool mpiox_file_access_end(MPI_File fh, bool write, mpiox_positioning positioning, MPI_Status *status, int *result) {
     mpiox_file *file = mpiox_file_find(fh);
-    mpiox_error error;
-
-    if (file == NULL || file->exchange == NULL)
+    if (!mpiox_file_is_managed(file))
         return false;
     if (file->split.native) {
         file->split.native = false;
         return false;
     }
-    if (!file->split.active || file->split.write != write || file->split.kind != kind) {
-        mpiox_file_problem(&error, ERR_SPLIT, "this split collective was not begun");
-        error.rank = file->rank;
-        *result = mpiox_file_error_raise(fh, file->path, &error);
+    if (!file->split.active || file->split.write != write || file->split.positioning != positioning) {
+        *result = mpiox_file_raise_problem(file, MPIOX_ERR_SPLIT, "this split collective was not begun");
         return true;
     }
     file->split.active = false;
     if (status != MPI_STATUS_IGNORE) {
-        int keep = status->MPI_ERROR; /* a call with one status leaves this field alone */
-
+        const int keep = status->MPI_ERROR; /* a call with one status leaves this field alone */
         *status = file->split.status;
         status->MPI_ERROR = keep;
     }
     *result = MPI_SUCCESS;
+    return true;
+}
+
+bool mpiox_file_access_start(MPI_File fh, const mpiox_file_call *call, MPI_Request *request, int *result) {
+    mpiox_file *file = mpiox_file_find(fh);
+    mpiox_prepared prepared;
+    if (refused(file, call, MPI_STATUS_IGNORE, result))
+        return true;
+    if (!takes_over(file, call, false)) {
+        hand_over(file, call, false);
+        return false;
+    }
+    prepare(file, call, &prepared);
+    if (!call->collective && prepared.request.local_error.code != MPIOX_OK) /* reported now, not by MPI_Wait */
+        return perform(file, call, false, &prepared, MPI_STATUS_IGNORE, result);
+    if (mpiox_nonblocking_start(file, &prepared, call->collective, request)) {
+        atomic_fetch_add_explicit(&file->nonblocking_calls, 1, memory_order_relaxed);
+        *result = MPI_SUCCESS;
+        return true;
+    }
+    if (call->collective) { /* no thread or no request: this rank runs it now, unnoticed by the others */
+        *request = MPI_REQUEST_NULL;
+        mpiox_nonblocking_drain(file);
+        return perform(file, call, false, &prepared, MPI_STATUS_IGNORE, result);
+    }
+    mpiox_file_prepare_undo(file, &prepared);
+    mpiox_file_prepare_release(&prepared);
+    *result = mpiox_file_raise_problem(file, MPI_ERR_NO_MEM, "no request for a nonblocking access");
     return true;
 }

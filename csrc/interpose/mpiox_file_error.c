@@ -18,8 +18,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static class_codes table[CLASSES];
 static int classes;
 
-static int class_of_errno(int sys_errno)
-{
+void mpiox_file_problem(mpiox_error *error, int error_class, const char *what) {
+    mpiox_error_set(error, MPIOX_E_MPI, 0, -1, -1, what);
+    error->mpi_code = error_class;
+}
+
+static int class_of_errno(int sys_errno) {
     switch (sys_errno) {
     case ENOSPC: return MPI_ERR_NO_SPACE;
     case EDQUOT: return MPI_ERR_QUOTA;
@@ -39,10 +43,8 @@ static int class_of_errno(int sys_errno)
     }
 }
 
-int mpiox_file_error_class(const mpiox_error *error)
-{
+static int class_of(const mpiox_error *error) {
     int error_class = MPI_ERR_IO;
-
     if (error->mpi_code != MPI_SUCCESS && PMPI_Error_class(error->mpi_code, &error_class) == MPI_SUCCESS)
         return error_class;
     if (error->sys_errno != 0)
@@ -55,11 +57,9 @@ int mpiox_file_error_class(const mpiox_error *error)
     }
 }
 
-/* A code of the class to give a text to, or the class itself when no more can be made. Under the lock. */
-static int code_of_class(int error_class)
-{
+/* A code of the class that may take a new text, or the class itself when no more can be made. Under the lock. */
+static int code_of_class(int error_class) {
     class_codes *entry = table;
-
     while (entry < table + classes && entry->error_class != error_class)
         entry++;
     if (entry == table + CLASSES)
@@ -77,16 +77,14 @@ static int code_of_class(int error_class)
     return entry->codes[entry->next];
 }
 
-int mpiox_file_error_code(const char *path, const mpiox_error *error)
-{
+int mpiox_file_error_code(const char *path, const mpiox_error *error) {
     char class_text[MPI_MAX_ERROR_STRING] = "", detail[1024], text[sizeof detail + MPI_MAX_ERROR_STRING + 2];
-    int error_class = mpiox_file_error_class(error), length = 0, code;
-
+    int error_class = class_of(error), length = 0, code;
     PMPI_Error_string(error_class, class_text, &length);
-    if (error->sys_errno == 0 && error->mpi_code != MPI_SUCCESS) /* a bad call rather than a failed one */
-        snprintf(detail, sizeof detail, "rank %d: %s (%.300s)", (int)error->rank, error->what, path);
+    if (error->sys_errno == 0 && error->mpi_code != MPI_SUCCESS) /* an erroneous call, not a failed one */
+        snprintf(detail, sizeof detail, "rank %d: %s (%.300s)", (int) error->rank, error->what, path);
     else
-        mpiox_error_text(error, path, detail, (int64_t)sizeof detail);
+        mpiox_error_text(error, path, detail, (int64_t) sizeof detail);
     snprintf(text, sizeof text, "%s: %s", class_text, detail);
     text[MPI_MAX_ERROR_STRING - 1] = '\0';
     pthread_mutex_lock(&lock);
@@ -97,11 +95,22 @@ int mpiox_file_error_code(const char *path, const mpiox_error *error)
     return code;
 }
 
-int mpiox_file_error_raise(MPI_File handle, const char *path, const mpiox_error *error)
-{
-    int code = mpiox_file_error_code(path, error);
-
+int mpiox_file_error_raise(MPI_File handle, const char *path, const mpiox_error *error) {
+    const int code = mpiox_file_error_code(path, error);
     if (handle != MPI_FILE_NULL) /* a file closed since: Open MPI would end the job */
         PMPI_File_call_errhandler(handle, code);
     return code;
+}
+
+int mpiox_file_raise(const mpiox_file *file, const mpiox_error *error) {
+    mpiox_error raised = *error;
+    if (raised.rank < 0)
+        raised.rank = file->rank;
+    return mpiox_file_error_raise(file->handle, file->path, &raised);
+}
+
+int mpiox_file_raise_problem(const mpiox_file *file, int error_class, const char *what) {
+    mpiox_error error;
+    mpiox_file_problem(&error, error_class, what);
+    return mpiox_file_raise(file, &error);
 }

@@ -1,10 +1,10 @@
 /*
- * mpiox_file_error.h - from a mpiox_error to what an MPI program gets.
+ * mpiox_file_error.h - from an mpiox_error to what an MPI program gets.
  *
  * The returned code has the error class that the MPI library itself uses for such a failure, and a text of its own that
  * names rank, operation, file, offset, length and errno. Both MPI families let MPI_Add_error_code add codes to
  * predefined classes. MPICH has 8192 of them for the life of a process, so a few codes per class are made once and
- * their texts reused in turn; a code's text is good until four more errors of the class have occurred.
+ * their texts are reused in turn: the text of a code stays valid until the class has had four more errors.
  */
 #ifndef MPIOX_FILE_ERROR_H
 #define MPIOX_FILE_ERROR_H
@@ -12,12 +12,25 @@
 #include <mpi.h>
 
 #include "mpiox_error.h"
+#include "mpiox_file_table.h"
 
-/* Error class of the failure. */
-int mpiox_file_error_class(const mpiox_error *error);
-/* A code with the failure's class and a text of its own. */
+/* Class of an access during a split collective, and of an end without its begin. */
+#ifdef OPEN_MPI
+#define MPIOX_ERR_SPLIT MPI_ERR_OTHER
+#else
+#define MPIOX_ERR_SPLIT MPI_ERR_IO
+#endif
+
+/* Describe an erroneous call of the program: its MPI error class (or a code of the MPI library) and what is wrong. */
+void mpiox_file_problem(mpiox_error *error, int error_class, const char *what);
+
+/* Make a code with the error's class and a text of its own. */
 int mpiox_file_error_code(const char *path, const mpiox_error *error);
 /* Make the code, call the file's error handler with it, return it. */
 int mpiox_file_error_raise(MPI_File handle, const char *path, const mpiox_error *error);
+/* The same for an open file; an error that names no rank is this rank's. */
+int mpiox_file_raise(const mpiox_file *file, const mpiox_error *error);
+/* The same for an erroneous call, as mpiox_file_problem(). */
+int mpiox_file_raise_problem(const mpiox_file *file, int error_class, const char *what);
 
 #endif

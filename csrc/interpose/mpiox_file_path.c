@@ -21,44 +21,37 @@ static const struct {
     {"daos:", false},  {"testfs:", false}, {"gridftp:", false}, {"gsiftp:", false}, {"ftp:", false},
 };
 
-static int find(const char *filename)
-{
-    for (int i = 0; i < (int)(sizeof prefixes / sizeof prefixes[0]); i++) {
+static int find(const char *filename) {
+    for (int i = 0; i < (int) (sizeof prefixes / sizeof prefixes[0]); i++) {
         if (strncasecmp(filename, prefixes[i].prefix, strlen(prefixes[i].prefix)) == 0)
             return i;
     }
     return -1;
 }
 
-const char *mpiox_file_path(const char *filename)
-{
-    int index = find(filename);
-
+const char *mpiox_file_path(const char *filename) {
+    const int index = find(filename);
     return index < 0 ? filename : filename + strlen(prefixes[index].prefix);
 }
 
-bool mpiox_file_path_is_posix(const char *filename)
-{
-    int index = find(filename);
-
+bool mpiox_file_path_is_posix(const char *filename) {
+    const int index = find(filename);
     return index < 0 || prefixes[index].posix;
 }
 
-int mpiox_file_path_errno(const char *path, bool write, bool create)
-{
+int mpiox_file_path_errno(const char *path, bool write, bool create) {
     char folder[PATH_MAX];
     const char *slash = strrchr(path, '/');
-    int fd = open(path, (write ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
-
+    const int fd = open(path, (write ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
     if (fd >= 0) {
         close(fd);
         return 0;
     }
     if (errno != ENOENT || !create)
         return errno;
-    if (slash != NULL && slash - path >= (long)sizeof folder)
+    if (slash && slash - path >= (long) sizeof folder)
         return ENAMETOOLONG;
-    snprintf(folder, sizeof folder, "%.*s", slash == NULL ? 1 : slash == path ? 1 : (int)(slash - path),
-             slash == NULL ? "." : path);
+    snprintf(folder, sizeof folder, "%.*s", !slash || slash == path ? 1 : (int) (slash - path),
+             slash ? path : ".");
     return access(folder, W_OK | X_OK) == 0 ? 0 : errno;
 }

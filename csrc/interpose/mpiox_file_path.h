@@ -8,10 +8,10 @@
 
 /* The path behind a known prefix ("ufs:", "lustre:"...), or the name itself. Points into filename. */
 const char *mpiox_file_path(const char *filename);
-/* False when the prefix names a file system that is not reached through POSIX calls. */
+/* False: the prefix names a file system that POSIX calls do not reach. */
 bool mpiox_file_path_is_posix(const char *filename);
 
-/* Why a file cannot be opened, as errno; 0 when it can be or no reason is found. For messages only. Blocking. */
+/* errno of an attempt to open the file; 0: it can be opened, or no reason is found. For messages only. Blocking. */
 int mpiox_file_path_errno(const char *path, bool write, bool create);
 
 #endif

@@ -17,18 +17,10 @@
 #include "mpiox_file_pointer.h"
 
 #ifdef OPEN_MPI
-#define ERR_SPLIT MPI_ERR_OTHER
 #define WHOLE_ETYPES false
 #else
-#define ERR_SPLIT MPI_ERR_IO
 #define WHOLE_ETYPES true
 #endif
-
-void mpiox_file_problem(mpiox_error *error, int error_class, const char *what)
-{
-    mpiox_error_set(error, MPIOX_E_MPI, 0, -1, -1, what);
-    error->mpi_code = error_class;
-}
 
 #if MPI_VERSION >= 4
 typedef MPI_Count packed_bytes;
@@ -180,7 +172,7 @@ void mpiox_file_prepare(mpiox_file *file, const mpiox_file_call *call, mpiox_pre
     request->write = call->write;
     out->pointer_from = out->pointer_to = -1;
     if (call->collective && file->split.active)
-        mpiox_file_problem(&request->local_error, ERR_SPLIT, "a split collective is under way");
+        mpiox_file_problem(&request->local_error, MPIOX_ERR_SPLIT, "a split collective is under way");
     else if (call->count < 0)
         mpiox_file_problem(&request->local_error, MPI_ERR_COUNT, "bad count");
     else if (call->datatype == MPI_DATATYPE_NULL)
@@ -193,10 +185,10 @@ void mpiox_file_prepare(mpiox_file *file, const mpiox_file_call *call, mpiox_pre
         describe_run(call, plain, request);
     else
         describe_memory(call, out);
-    if (request->local_error.code == MPIOX_OK && call->explicit_offset)
-        place(file, call->offset, request);
-    else if (request->local_error.code == MPIOX_OK)
+    if (request->local_error.code == MPIOX_OK && call->positioning == MPIOX_INDIVIDUAL_POINTER)
         place_at_pointer(file, out);
+    else if (request->local_error.code == MPIOX_OK) /* at the shared file pointer: checked here, placed afterwards */
+        place(file, call->offset, request);
     if (request->local_error.code != MPIOX_OK) {
         request->length = 0;
         request->local_error.rank = file->rank;
@@ -237,20 +229,4 @@ void mpiox_file_fill_status(MPI_Status *status, int64_t bytes)
         return;
     PMPI_Status_set_elements_x(status, MPI_BYTE, (MPI_Count)bytes);
     PMPI_Status_set_cancelled(status, 0);
-}
-
-bool mpiox_file_refused(mpiox_file *file, const mpiox_file_call *call, MPI_Status *status, int *result)
-{
-    mpiox_error error;
-
-    if (file == NULL || file->exchange == NULL ||
-        !(file->amode & (call->write ? MPI_MODE_RDONLY : MPI_MODE_WRONLY)))
-        return false;
-    mpiox_file_problem(&error, call->write ? MPI_ERR_READ_ONLY : MPI_ERR_ACCESS,
-                       call->write ? "write to a file opened with MPI_MODE_RDONLY"
-                                   : "read of a file opened with MPI_MODE_WRONLY");
-    error.rank = file->rank;
-    mpiox_file_fill_status(status, 0);
-    *result = mpiox_file_error_raise(file->handle, file->path, &error);
-    return true;
 }

@@ -4,9 +4,17 @@
 #ifndef MPIOX_FILE_PREPARE_H
 #define MPIOX_FILE_PREPARE_H
 
-#include "mpiox_file.h"
-#include "mpiox_file_access.h"
+#include "mpiox_file_table.h"
 #include "mpiox_independent.h"
+
+typedef struct mpiox_file_call {
+    bool write, collective;
+    mpiox_positioning positioning;
+    MPI_Offset offset; /* explicit, in etypes of the view; else 0 */
+    void *buffer;      /* not modified by writes */
+    MPI_Count count;
+    MPI_Datatype datatype;
+} mpiox_file_call;
 
 /* What a data access needs from its start to its end. */
 typedef struct mpiox_prepared {
@@ -30,11 +38,6 @@ void mpiox_file_prepare_undo(mpiox_file *file, const mpiox_prepared *prepared);
 void mpiox_file_prepare_finish(mpiox_prepared *prepared);
 void mpiox_file_prepare_release(mpiox_prepared *prepared);
 
-/* The access mode forbids the call, which is the same on all ranks. False with nothing done, or true with the error
- * raised in *result. */
-bool mpiox_file_refused(mpiox_file *file, const mpiox_file_call *call, MPI_Status *status, int *result);
-/* An error of an MPI class that the program's call made. */
-void mpiox_file_problem(mpiox_error *error, int error_class, const char *what);
 void mpiox_file_fill_status(MPI_Status *status, int64_t bytes);
 
 #endif

@@ -8,6 +8,8 @@
  * MPIOX_STATS_FILE, one JSON line per file and one for the run are appended to that file in one write each. A file's
  * report says which hints were in force and who had set them.
  */
+#include "mpiox_file_report.h"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -15,8 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "mpiox_file.h"
 
 enum { HINTS_MAX = 32, VALUE_BYTES = 256 };
 

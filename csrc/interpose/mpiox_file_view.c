@@ -11,7 +11,6 @@
 #include "mpiox_datatype.h"
 #include "mpiox_file_error.h"
 #include "mpiox_file_pointer.h"
-#include "mpiox_file_prepare.h"
 #include "mpiox_nonblocking.h"
 
 /* ---- datatypes that outlive the program's handles ---------------------------------------------------------------- */
@@ -46,7 +45,7 @@ void mpiox_file_view_begin(mpiox_file *file)
     file->etype_bytes = 1;
     file->native_view = file->has_view = true;
     file->all_ours = mpiox_exchange_background(file->exchange);
-    file->view_told = true;
+    file->view_handed_over = true;
 }
 
 void mpiox_file_view_release(mpiox_file *file)
@@ -55,12 +54,12 @@ void mpiox_file_view_release(mpiox_file *file)
     drop(&file->filetype);
 }
 
-void mpiox_file_view_tell(mpiox_file *file)
+void mpiox_file_view_hand_over(mpiox_file *file)
 {
-    if (file == NULL || file->view_told)
+    if (!mpiox_file_is_managed(file) || file->view_handed_over || !file->native_view)
         return;
     PMPI_File_set_view(file->handle, file->displacement, file->etype, file->filetype, "native", MPI_INFO_NULL);
-    file->view_told = true;
+    file->view_handed_over = true;
 }
 
 /* ---- setting ----------------------------------------------------------------------------------------------------- */
@@ -125,7 +124,7 @@ static void adopt(mpiox_file *file, new_view *view, MPI_Offset disp, bool native
     file->native_view = native;
     mpiox_exchange_set_view(file->exchange, view->access, disp);
     file->has_view = view->etype_bytes > 0 && mpiox_exchange_view_usable(file->exchange);
-    file->view_told = !file->all_ours;
+    file->view_handed_over = !file->all_ours;
     mpiox_file_pointer_reset(file);
 }
 
@@ -143,17 +142,13 @@ static void put_back(mpiox_file *file, new_view *view, bool was_ours)
  * of a rank where it would have been taken. */
 static int keep_old(mpiox_file *file, new_view *view, bool was_ours, int result)
 {
-    mpiox_error error;
-
     put_back(file, view, was_ours);
-    file->view_told = false;
+    file->view_handed_over = false;
     if (!was_ours && file->native_view)
-        mpiox_file_view_tell(file);
+        mpiox_file_view_hand_over(file);
     if (result != MPI_SUCCESS)
         return result;
-    mpiox_file_problem(&error, MPI_ERR_ARG, "another rank's part of the view was refused");
-    error.rank = file->rank;
-    return mpiox_file_error_raise(file->handle, file->path, &error);
+    return mpiox_file_raise_problem(file, MPI_ERR_ARG, "another rank's part of the view was refused");
 }
 
 int mpiox_file_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, const char *datarep,
@@ -206,7 +201,6 @@ int mpiox_file_get_view(MPI_File fh, MPI_Offset *disp, MPI_Datatype *etype, MPI_
 int mpiox_file_get_byte_offset(MPI_File fh, MPI_Offset offset, MPI_Offset *disp)
 {
     mpiox_file *file = mpiox_file_find(fh);
-    mpiox_error error;
     int64_t byte = -1;
 
     if (file == NULL || !file->all_ours || disp == NULL)
@@ -217,9 +211,7 @@ int mpiox_file_get_byte_offset(MPI_File fh, MPI_Offset offset, MPI_Offset *disp)
         *disp = byte;
         return MPI_SUCCESS;
     }
-    mpiox_file_problem(&error, MPI_ERR_ARG, "bad offset");
-    error.rank = file->rank;
-    return mpiox_file_error_raise(fh, file->path, &error);
+    return mpiox_file_raise_problem(file, MPI_ERR_ARG, "bad offset");
 }
 
 MPI_Offset mpiox_file_view_end(mpiox_file *file, int *result)

@@ -17,18 +17,17 @@ char *mpiox_fortran_string(const char *text, int length);
 /* Copy a C string into a Fortran one of `length` characters, padded with blanks, cut when too long. */
 void mpiox_fortran_pad(const char *text, char *target, int length);
 bool mpiox_fortran_status_ignored(const MPI_Fint *status);
-/* C handles of `count` Fortran ones (free them by the function below, which also stores what became of them). NULL when
- * memory is exhausted. */
+/* C handles of `count` Fortran ones; NULL when memory is exhausted. _back stores what became of them and frees them. */
 MPI_Request *mpiox_fortran_requests(const MPI_Fint *requests, MPI_Fint count);
 void mpiox_fortran_requests_back(MPI_Request *handles, MPI_Fint *requests, MPI_Fint count);
-/* The same for statuses; MPI_STATUSES_IGNORE when the program wants none, or when memory is exhausted. */
+/* The same for statuses; MPI_STATUSES_IGNORE when the program ignores them, or when memory is exhausted. */
 MPI_Status *mpiox_fortran_statuses(const MPI_Fint *statuses, MPI_Fint count);
 void mpiox_fortran_statuses_back(MPI_Status *converted, MPI_Fint *statuses, MPI_Fint count);
 /* Index into an array, which counts from 1 in Fortran. */
 MPI_Fint mpiox_fortran_index(MPI_Fint index);
 /* The C address for a Fortran choice buffer. */
 void *mpiox_fortran_buffer(void *buffer);
-/* Store the result where ierror (optional in mpi_f08, then NULL) points. */
+/* Store the result in *ierror, which is optional in mpi_f08 (then NULL). */
 void mpiox_fortran_result(MPI_Fint *ierror, int result);
 
 #endif

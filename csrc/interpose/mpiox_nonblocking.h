@@ -1,46 +1,46 @@
 /*
- * mpiox_nonblocking.h - nonblocking data access: a worker thread, and a generalized request that the program waits for.
+ * mpiox_nonblocking.h - nonblocking data access: a task of a worker thread, and a generalized request for the program.
  *
- * The worker makes no MPI call on one node. The request is completed by whichever MPI_Wait or MPI_Test of the program
- * comes first (mpiox_completion.c wraps them), so that no thread support is asked of the MPI library.
+ * The worker makes no MPI call on one node. A call of the program that completes requests (MPI_Wait, MPI_Test...:
+ * mpiox_completion.c wraps them) also completes these, so the MPI library needs no thread support.
  */
 #ifndef MPIOX_NONBLOCKING_H
 #define MPIOX_NONBLOCKING_H
 
 #include "mpiox_file_prepare.h"
 
-/* Start an access; *prepared is taken over. at_once: carry it out before returning. False: nothing has been done and
- * *prepared is still the caller's (no memory, no thread, no request). */
-bool mpiox_nonblocking_start(mpiox_file *file, mpiox_prepared *prepared, bool collective, bool at_once,
-                             MPI_Request *request);
-/* Is an independent access so small, on a local file system, that a thread would cost more than the access? */
-bool mpiox_nonblocking_at_once(const mpiox_file *file, const mpiox_prepared *prepared);
-/* A collective that could not be started is carried out now. Returns the MPI code; *request is a completed request. */
-int mpiox_nonblocking_run_now(mpiox_file *file, mpiox_prepared *prepared, MPI_Request *request);
-/* Wait until all accesses of the file that were started have been carried out. NULL-safe. */
+/* Start an access; takes *prepared over. A small independent access to a local file system is done on return: a thread
+ * would cost more than the copy into the page cache. False: nothing has been done and the caller keeps *prepared (no
+ * memory, no thread or no request). */
+bool mpiox_nonblocking_start(mpiox_file *file, mpiox_prepared *prepared, bool collective, MPI_Request *request);
+/* Wait until every access of the file that has been started is done. NULL-safe. */
 void mpiox_nonblocking_drain(mpiox_file *file);
-/* The file is about to be closed: drain, end the worker, complete its requests. */
+/* The file is about to be closed: drain, end the workers, complete the requests. */
 void mpiox_nonblocking_close(mpiox_file *file);
 
 /* ---- for mpiox_completion.c -------------------------------------------------------------------------------------- */
 
-bool mpiox_nonblocking_any(void); /* is any request of ours unfinished or not yet handed back? Cheap */
-/* Complete the requests whose access is done, so that MPI_Test and its kin see it. */
-void mpiox_nonblocking_progress(void);
-/* Wait until the access behind this request is done, if it is one of ours; lets MPI progress meanwhile. */
-void mpiox_nonblocking_await(MPI_Request request);
-/* For who waits: carry out the access behind this request, or one before it, if that has not begun and may be done here.
- * False: nothing was done. */
-bool mpiox_nonblocking_help(MPI_Request request);
-/* For who only looks: let the access begin, if it has not. */
-void mpiox_nonblocking_hurry(MPI_Request request);
-bool mpiox_nonblocking_is_pending(MPI_Request request); /* ours, and its access is not done */
-/* Between enter and leave errors of our requests are collected instead of being returned by their query function, which
- * both MPI libraries would hand to MPI_COMM_WORLD's error handler. They nest; what has not
- * been asked for by mpiox_nonblocking_failure() is forgotten by the last leave. look: the requests are only looked at. */
-void mpiox_nonblocking_enter(bool look);
-/* The code collected for this request since enter; calls its file's error handler. MPI_SUCCESS: there is none. */
-int mpiox_nonblocking_failure(MPI_Request request);
-void mpiox_nonblocking_leave(bool look);
+/* Does any request of this library exist? Cheap. */
+bool mpiox_nonblocking_any(void);
+/* Complete the requests whose access is done, so that MPI_Test and its kin find them complete. */
+void mpiox_nonblocking_complete_finished(void);
+/* Is this a request of this library whose access is not done? */
+bool mpiox_nonblocking_is_pending(MPI_Request request);
+/* If this is a request of this library, wait until its access is done; MPI makes progress meanwhile. */
+void mpiox_nonblocking_wait(MPI_Request request);
+/* For a caller that waits: run the access of this request in the calling thread, or the access queued first, if this
+ * one is still queued and independent. False: nothing was run. */
+bool mpiox_nonblocking_run_here(MPI_Request request);
+/* For a caller that tests: the worker starts the access now, if it is still queued. */
+void mpiox_nonblocking_start_queued(MPI_Request request);
+
+/* Both MPI libraries pass an error that a query function returns to the error handler of MPI_COMM_WORLD. Between
+ * begin and end the query functions collect errors instead, for mpiox_nonblocking_error_of(). Pairs nest; the
+ * outermost end discards what was not asked for. inspect: the requests stay as they are (MPI_Request_get_status), and
+ * errors are not collected. */
+void mpiox_nonblocking_errors_begin(bool inspect);
+void mpiox_nonblocking_errors_end(bool inspect);
+/* Call the file's error handler for the error collected for this request. The code; MPI_SUCCESS: there is none. */
+int mpiox_nonblocking_error_of(MPI_Request request);
 
 #endif

@@ -102,12 +102,19 @@ def problems(text: str, ranks: int, deviations: set[str], family: str) -> list[s
     return wrong
 
 
-def run(tmp_path: pathlib.Path, ranks: int, *words: str, preload: bool, prefix: tuple[str, ...] = ()) -> Launch:
+def run(
+    tmp_path: pathlib.Path,
+    ranks: int,
+    *words: str,
+    preload: bool,
+    prefix: tuple[str, ...] = (),
+    env: dict[str, str] | None = None,
+) -> Launch:
     """Run the program on a file in an own folder."""
     path = tmp_path / "file"
     path.with_name("file.folder").mkdir(exist_ok=True)  # launched again by `heard`
     launch = mpi_run(
-        [*prefix, mpi_program("handlers"), path, *words], ranks, preload=preload, timeout_s=30, check=False
+        [*prefix, mpi_program("handlers"), path, *words], ranks, preload=preload, env=env, timeout_s=30, check=False
     )
     assert not launch.timed_out, launch.describe()
     return launch
@@ -143,6 +150,12 @@ def test_wrong_on_one_rank_only(extension: str, family: str, tmp_path: pathlib.P
     assert len(LINE.findall(launch.stdout)) == ranks * (9 if per_node == ranks else 7), launch.describe()
     assert not problems(launch.stdout, ranks, set(), family), launch.describe()
     assert not failed_checks(launch.stdout, 3) and launch.stdout.rstrip().endswith("end"), launch.describe()
+def test_disabled(extension: str, family: str, tmp_path: pathlib.Path) -> None:
+    """A file left to the MPI library from its open on: no handler runs for a call that the program did not make."""
+    launch = run(tmp_path, 3, preload=True, env={"MPIOX_HINTS": "mpiox_enable=false"})
+    assert len(LINE.findall(launch.stdout)) >= 3 * 35, launch.describe()
+    assert not problems(launch.stdout, 3, DEVIATIONS[family], family), launch.describe()
+    assert not failed_checks(launch.stdout, 11) and launch.stdout.rstrip().endswith("end"), launch.describe()
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
