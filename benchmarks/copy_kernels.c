@@ -2,7 +2,7 @@
  * copy_kernels.c - how fast the copy kernels move the data of described accesses.
  *
  * copy_kernels [MiB [seconds]]: data per copy (default 1, which stays in the caches) and time per line. Each line is
- * one access pattern: gather (strided to contiguous), scatter (contiguous to strided) and both sides strided, in GB/s
+ * one typemap pattern: gather (strided to contiguous), scatter (contiguous to strided) and both sides strided, in GB/s
  * of data moved (10^9 bytes; each byte counts once), the best copy of each. No MPI.
  */
 #include <stdio.h>
@@ -10,12 +10,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "mpiox_access_array.h"
+#include "mpiox_typemap_array.h"
 #include "mpiox_copy.h"
 
 typedef struct pattern {
     const char *name;
-    mpiox_access *access;
+    mpiox_typemap *typemap;
 } pattern;
 
 static double seconds_now(void)
@@ -34,31 +34,31 @@ static void check(int code)
 }
 
 /* Blocks of `length` bytes, `stride` apart, endlessly. */
-static mpiox_access *strided(int64_t length, int64_t stride)
+static mpiox_typemap *strided(int64_t length, int64_t stride)
 {
-    mpiox_access *block = NULL, *tile = NULL;
-    check(mpiox_access_block(length, &block));
-    check(mpiox_access_resized(0, stride, block, &tile));
-    mpiox_access_free(block);
+    mpiox_typemap *block = NULL, *tile = NULL;
+    check(mpiox_typemap_block(length, &block));
+    check(mpiox_typemap_resized(0, stride, block, &tile));
+    mpiox_typemap_free(block);
     return tile;
 }
 
 /* A quarter (half by half) of a 3-D array of doubles, `side`^3 items. */
-static mpiox_access *box(int64_t side)
+static mpiox_typemap *box(int64_t side)
 {
     const int64_t sizes[3] = {side, side, side}, parts[3] = {side, side / 2, side / 2}, starts[3] = {0, side / 2, 0};
-    mpiox_access *item = NULL, *array = NULL;
-    check(mpiox_access_block(8, &item));
-    check(mpiox_access_subarray(3, sizes, parts, starts, false, item, &array));
-    mpiox_access_free(item);
+    mpiox_typemap *item = NULL, *array = NULL;
+    check(mpiox_typemap_block(8, &item));
+    check(mpiox_typemap_subarray(3, sizes, parts, starts, false, item, &array));
+    mpiox_typemap_free(item);
     return array;
 }
 
 /* `n` pieces of `length` bytes (or of length / 2 .. 3 length / 2) in a random quarter of as many slots. */
-static mpiox_access *random_pieces(int64_t n, int64_t length, bool vary, bool ordered)
+static mpiox_typemap *random_pieces(int64_t n, int64_t length, bool vary, bool ordered)
 {
     int64_t *counts = malloc((size_t)n * 8), *at = malloc((size_t)n * 8);
-    mpiox_access *byte = NULL, *list = NULL;
+    mpiox_typemap *byte = NULL, *list = NULL;
     uint64_t state = 12345;
     if (counts == NULL || at == NULL) {
         exit(1);
@@ -74,9 +74,9 @@ static mpiox_access *random_pieces(int64_t n, int64_t length, bool vary, bool or
         at[i] = at[k];
         at[k] = swap;
     }
-    check(mpiox_access_block(1, &byte));
-    check(mpiox_access_indexed(n, counts, at, byte, &list));
-    mpiox_access_free(byte);
+    check(mpiox_typemap_block(1, &byte));
+    check(mpiox_typemap_indexed(n, counts, at, byte, &list));
+    mpiox_typemap_free(byte);
     free(counts);
     free(at);
     return list;
@@ -105,8 +105,8 @@ static double measure(const mpiox_side *target, const mpiox_side *source, int64_
 
 static void report(const pattern *p, int64_t bytes, double seconds)
 {
-    const int64_t size = mpiox_access_size(p->access);
-    const int64_t reach = mpiox_access_true_ub(p->access) + (bytes / size + 1) * mpiox_access_extent(p->access);
+    const int64_t size = mpiox_typemap_size(p->typemap);
+    const int64_t reach = mpiox_typemap_true_ub(p->typemap) + (bytes / size + 1) * mpiox_typemap_extent(p->typemap);
     char *area = malloc((size_t)reach), *other = malloc((size_t)reach), *flat = malloc((size_t)bytes);
     if (area == NULL || other == NULL || flat == NULL) {
         fprintf(stderr, "copy_kernels: out of memory\n");
@@ -115,12 +115,12 @@ static void report(const pattern *p, int64_t bytes, double seconds)
     memset(area, 1, (size_t)reach);
     memset(other, 2, (size_t)reach);
     memset(flat, 3, (size_t)bytes);
-    const mpiox_side a = {area, p->access, 0, 0}, b = {other, p->access, 0, 0}, f = {flat, NULL, 0, 0};
+    const mpiox_side a = {area, p->typemap, 0, 0}, b = {other, p->typemap, 0, 0}, f = {flat, NULL, 0, 0};
     const double gather = measure(&f, &a, bytes, seconds);
     const double scatter = measure(&a, &f, bytes, seconds);
     const double both = measure(&b, &a, bytes, seconds);
     printf("%-42s %8.2f %8.2f %8.2f   %6.1f\n", p->name, gather, scatter, both,
-           (double)mpiox_access_blob_bytes(p->access) / (double)mpiox_access_pieces(p->access));
+           (double)mpiox_typemap_blob_bytes(p->typemap) / (double)mpiox_typemap_pieces(p->typemap));
     fflush(stdout);
     free(area);
     free(other);
@@ -161,7 +161,7 @@ int main(int argc, char **argv)
            (double)bytes / 1048576.0);
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
         report(&patterns[i], bytes, seconds);
-        mpiox_access_free(patterns[i].access);
+        mpiox_typemap_free(patterns[i].typemap);
     }
     return 0;
 }

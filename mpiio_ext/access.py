@@ -1,6 +1,6 @@
 """Access descriptions: what an MPI datatype means in bytes, without listing its pieces.
 
-A description is the compact tree from which the library copies and plans (csrc/access/mpiox_access.h). Its data bytes
+A description is the compact tree from which the library copies and plans (csrc/typemap/mpiox_typemap.h). Its data bytes
 in type-map order form a stream, numbered by *positions*; the description is tiled without end at its extent, as a file
 view is, so positions beyond the first tile are valid. *Offsets* are addresses relative to the origin of the first tile.
 

@@ -1,116 +1,116 @@
 /*
- * mpiio_ext_access.c - access descriptions for programs and for Python.
+ * mpiio_ext_access.c - typemap descriptions for programs and for Python.
  *
- * mpiio_ext_access is mpiox_access under its public name; everything here only passes on.
+ * mpiio_ext_access is mpiox_typemap under its public name; everything here only passes on.
  */
 #include <mpi.h>
 #include <string.h>
 
 #include "mpiio_ext.h"
-#include "mpiox_access.h"
-#include "mpiox_access_array.h"
-#include "mpiox_access_mpi.h"
+#include "mpiox_typemap.h"
+#include "mpiox_typemap_array.h"
+#include "mpiox_typemap_mpi.h"
 #include "mpiox_copy.h"
 
-static const mpiox_access *inner(const mpiio_ext_access *access)
+static const mpiox_typemap *inner(const mpiio_ext_access *typemap)
 {
-    return (const mpiox_access *)(const void *)access;
+    return (const mpiox_typemap *)(const void *)typemap;
 }
 
-static mpiox_access **result(mpiio_ext_access **access)
+static mpiox_typemap **result(mpiio_ext_access **typemap)
 {
-    return (mpiox_access **)(void *)access;
+    return (mpiox_typemap **)(void *)typemap;
 }
 
-int mpiio_ext_access_from_datatype(const void *datatype, mpiio_ext_access **access)
+int mpiio_ext_access_from_datatype(const void *datatype, mpiio_ext_access **typemap)
 {
     MPI_Datatype handle;
     int initialized = 0, finalized = 1;
-    *access = NULL;
+    *typemap = NULL;
     if (datatype == NULL || PMPI_Initialized(&initialized) != MPI_SUCCESS || !initialized ||
         PMPI_Finalized(&finalized) != MPI_SUCCESS || finalized) {
         return MPIOX_E_ARG;
     }
     memcpy(&handle, datatype, sizeof handle);
-    return mpiox_access_from_datatype(handle, result(access));
+    return mpiox_typemap_from_datatype(handle, result(typemap));
 }
 
-int mpiio_ext_access_from_blob(const void *blob, int64_t blob_bytes, mpiio_ext_access **access)
+int mpiio_ext_access_from_blob(const void *blob, int64_t blob_bytes, mpiio_ext_access **typemap)
 {
-    return mpiox_access_from_blob(blob, blob_bytes, result(access));
+    return mpiox_typemap_from_blob(blob, blob_bytes, result(typemap));
 }
 
-int mpiio_ext_access_block(int64_t length, mpiio_ext_access **access)
+int mpiio_ext_access_block(int64_t length, mpiio_ext_access **typemap)
 {
-    return mpiox_access_block(length, result(access));
+    return mpiox_typemap_block(length, result(typemap));
 }
 
-int mpiio_ext_access_vector(int64_t count, int64_t stride, const mpiio_ext_access *part, mpiio_ext_access **access)
+int mpiio_ext_access_vector(int64_t count, int64_t stride, const mpiio_ext_access *part, mpiio_ext_access **typemap)
 {
-    return mpiox_access_vector(count, stride, inner(part), result(access));
+    return mpiox_typemap_vector(count, stride, inner(part), result(typemap));
 }
 
 int mpiio_ext_access_indexed(int64_t n, const int64_t *counts, const int64_t *displacements,
-                             const mpiio_ext_access *part, mpiio_ext_access **access)
+                             const mpiio_ext_access *part, mpiio_ext_access **typemap)
 {
-    return mpiox_access_indexed(n, counts, displacements, inner(part), result(access));
+    return mpiox_typemap_indexed(n, counts, displacements, inner(part), result(typemap));
 }
 
 int mpiio_ext_access_struct(int64_t n, const int64_t *counts, const int64_t *displacements,
-                            const mpiio_ext_access *const *parts, mpiio_ext_access **access)
+                            const mpiio_ext_access *const *parts, mpiio_ext_access **typemap)
 {
-    return mpiox_access_struct(n, counts, displacements, (const mpiox_access *const *)(const void *)parts,
-                               result(access));
+    return mpiox_typemap_struct(n, counts, displacements, (const mpiox_typemap *const *)(const void *)parts,
+                                result(typemap));
 }
 
-int mpiio_ext_access_resized(int64_t lb, int64_t extent, const mpiio_ext_access *part, mpiio_ext_access **access)
+int mpiio_ext_access_resized(int64_t lb, int64_t extent, const mpiio_ext_access *part, mpiio_ext_access **typemap)
 {
-    return mpiox_access_resized(lb, extent, inner(part), result(access));
+    return mpiox_typemap_resized(lb, extent, inner(part), result(typemap));
 }
 
 int mpiio_ext_access_subarray(int32_t ndims, const int64_t *sizes, const int64_t *subsizes, const int64_t *starts,
-                              int fortran_order, const mpiio_ext_access *part, mpiio_ext_access **access)
+                              int fortran_order, const mpiio_ext_access *part, mpiio_ext_access **typemap)
 {
-    return mpiox_access_subarray(ndims, sizes, subsizes, starts, fortran_order != 0, inner(part), result(access));
+    return mpiox_typemap_subarray(ndims, sizes, subsizes, starts, fortran_order != 0, inner(part), result(typemap));
 }
 
-void mpiio_ext_access_free(mpiio_ext_access *access)
+void mpiio_ext_access_free(mpiio_ext_access *typemap)
 {
-    mpiox_access_free((mpiox_access *)(void *)access);
+    mpiox_typemap_free((mpiox_typemap *)(void *)typemap);
 }
 
-void mpiio_ext_access_summary(const mpiio_ext_access *access, int64_t *numbers)
+void mpiio_ext_access_summary(const mpiio_ext_access *typemap, int64_t *numbers)
 {
-    const mpiox_access *a = inner(access);
-    numbers[0] = mpiox_access_size(a);
-    numbers[1] = mpiox_access_lb(a);
-    numbers[2] = mpiox_access_extent(a);
-    numbers[3] = mpiox_access_true_lb(a);
-    numbers[4] = mpiox_access_true_ub(a);
-    numbers[5] = mpiox_access_depth(a);
-    numbers[6] = mpiox_access_pieces(a);
-    numbers[7] = mpiox_access_granule(a);
-    numbers[8] = mpiox_access_is_contiguous(a);
-    numbers[9] = mpiox_access_is_monotonic(a);
+    const mpiox_typemap *a = inner(typemap);
+    numbers[0] = mpiox_typemap_size(a);
+    numbers[1] = mpiox_typemap_lb(a);
+    numbers[2] = mpiox_typemap_extent(a);
+    numbers[3] = mpiox_typemap_true_lb(a);
+    numbers[4] = mpiox_typemap_true_ub(a);
+    numbers[5] = mpiox_typemap_depth(a);
+    numbers[6] = mpiox_typemap_pieces(a);
+    numbers[7] = mpiox_typemap_granule(a);
+    numbers[8] = mpiox_typemap_is_contiguous(a);
+    numbers[9] = mpiox_typemap_is_monotonic(a);
 }
 
-int64_t mpiio_ext_access_offset(const mpiio_ext_access *access, int64_t position)
+int64_t mpiio_ext_access_offset(const mpiio_ext_access *typemap, int64_t position)
 {
-    return mpiox_access_offset(inner(access), position);
+    return mpiox_typemap_offset(inner(typemap), position);
 }
 
-int64_t mpiio_ext_access_position(const mpiio_ext_access *access, int64_t offset)
+int64_t mpiio_ext_access_position(const mpiio_ext_access *typemap, int64_t offset)
 {
-    return mpiox_access_position(inner(access), offset);
+    return mpiox_typemap_position(inner(typemap), offset);
 }
 
-int64_t mpiio_ext_access_pieces(const mpiio_ext_access *access, int64_t lo, int64_t hi, int64_t max_pieces,
+int64_t mpiio_ext_access_pieces(const mpiio_ext_access *typemap, int64_t lo, int64_t hi, int64_t max_pieces,
                                 int64_t *offsets, int64_t *lengths)
 {
     mpiox_cursor cursor;
     mpiox_run run;
-    int64_t n = 0, left = mpiox_access_size(inner(access)) > 0 ? hi - lo : 0;
-    mpiox_cursor_init(&cursor, inner(access), 0, lo);
+    int64_t n = 0, left = mpiox_typemap_size(inner(typemap)) > 0 ? hi - lo : 0;
+    mpiox_cursor_init(&cursor, inner(typemap), 0, lo);
     while (left > 0) {
         left -= mpiox_cursor_next(&cursor, left, &run);
         for (int64_t i = 0; i < run.count && n + i < max_pieces; i++) {
@@ -122,12 +122,12 @@ int64_t mpiio_ext_access_pieces(const mpiio_ext_access *access, int64_t lo, int6
     return n;
 }
 
-int64_t mpiio_ext_access_runs(const mpiio_ext_access *access, int64_t lo, int64_t hi)
+int64_t mpiio_ext_access_runs(const mpiio_ext_access *typemap, int64_t lo, int64_t hi)
 {
     mpiox_cursor cursor;
     mpiox_run run;
-    int64_t n = 0, left = mpiox_access_size(inner(access)) > 0 ? hi - lo : 0;
-    mpiox_cursor_init(&cursor, inner(access), 0, lo);
+    int64_t n = 0, left = mpiox_typemap_size(inner(typemap)) > 0 ? hi - lo : 0;
+    mpiox_cursor_init(&cursor, inner(typemap), 0, lo);
     for (; left > 0; n++) {
         left -= mpiox_cursor_next(&cursor, left, &run);
     }
@@ -135,20 +135,20 @@ int64_t mpiio_ext_access_runs(const mpiio_ext_access *access, int64_t lo, int64_
 }
 
 /* The library reads a source only; mpiox_side has one pointer type for both directions. */
-static mpiox_side side(const mpiio_ext_access *access, const void *memory, int64_t position)
+static mpiox_side side(const mpiio_ext_access *typemap, const void *memory, int64_t position)
 {
-    return (mpiox_side){(void *)(uintptr_t)memory, inner(access), 0, position};
+    return (mpiox_side){(void *)(uintptr_t)memory, inner(typemap), 0, position};
 }
 
-void mpiio_ext_access_pack(const mpiio_ext_access *access, const void *memory, int64_t lo, int64_t hi, void *packed)
+void mpiio_ext_access_pack(const mpiio_ext_access *typemap, const void *memory, int64_t lo, int64_t hi, void *packed)
 {
-    const mpiox_side target = side(NULL, packed, 0), source = side(access, memory, lo);
+    const mpiox_side target = side(NULL, packed, 0), source = side(typemap, memory, lo);
     mpiox_copy(&target, &source, hi - lo);
 }
 
-void mpiio_ext_access_unpack(const mpiio_ext_access *access, void *memory, int64_t lo, int64_t hi, const void *packed)
+void mpiio_ext_access_unpack(const mpiio_ext_access *typemap, void *memory, int64_t lo, int64_t hi, const void *packed)
 {
-    const mpiox_side target = side(access, memory, lo), source = side(NULL, packed, 0);
+    const mpiox_side target = side(typemap, memory, lo), source = side(NULL, packed, 0);
     mpiox_copy(&target, &source, hi - lo);
 }
 
@@ -161,26 +161,26 @@ void mpiio_ext_access_copy(const mpiio_ext_access *target, void *target_memory, 
     mpiox_copy(&to, &from, bytes);
 }
 
-void mpiio_ext_access_mark(const mpiio_ext_access *access, int64_t lo, int64_t hi, int64_t map_start, int64_t granule,
+void mpiio_ext_access_mark(const mpiio_ext_access *typemap, int64_t lo, int64_t hi, int64_t map_start, int64_t granule,
                            unsigned char *map)
 {
-    const mpiox_side covered = side(access, NULL, lo);
+    const mpiox_side covered = side(typemap, NULL, lo);
     mpiox_copy_mark(map, map_start, granule, &covered, hi - lo);
 }
 
-int64_t mpiio_ext_access_blob_bytes(const mpiio_ext_access *access)
+int64_t mpiio_ext_access_blob_bytes(const mpiio_ext_access *typemap)
 {
-    return mpiox_access_blob_bytes(inner(access));
+    return mpiox_typemap_blob_bytes(inner(typemap));
 }
 
-int mpiio_ext_access_to_blob(const mpiio_ext_access *access, void *blob, int64_t blob_bytes)
+int mpiio_ext_access_to_blob(const mpiio_ext_access *typemap, void *blob, int64_t blob_bytes)
 {
-    return mpiox_access_to_blob(inner(access), blob, blob_bytes);
+    return mpiox_typemap_to_blob(inner(typemap), blob, blob_bytes);
 }
 
 int mpiio_ext_access_equal(const mpiio_ext_access *a, const mpiio_ext_access *b)
 {
-    return mpiox_access_equal(inner(a), inner(b));
+    return mpiox_typemap_equal(inner(a), inner(b));
 }
 
 int mpiio_ext_access_disjoint(const mpiio_ext_access *a, int64_t origin_a, int64_t position_a, int64_t length_a,
@@ -188,5 +188,5 @@ int mpiio_ext_access_disjoint(const mpiio_ext_access *a, int64_t origin_a, int64
 {
     const mpiox_range range_a = {inner(a), origin_a, position_a, length_a};
     const mpiox_range range_b = {inner(b), origin_b, position_b, length_b};
-    return mpiox_access_disjoint_ranges(&range_a, &range_b);
+    return mpiox_typemap_disjoint_ranges(&range_a, &range_b);
 }

@@ -36,7 +36,7 @@ typedef struct rank_access { /* what leaders know of a rank in this call */
 
 struct mpiox_messages {
     rank_access *ranks;   /* [size], by rank */
-    mpiox_access **views; /* [size], by rank; NULL = unusable */
+    mpiox_typemap **views; /* [size], by rank; NULL = unusable */
     mpiox_interval *nodes; /* [n_nodes] file range of a node's ranks */
     char **outgoing;      /* [n_nodes] read: messages under way */
     int64_t *room;        /* [n_nodes] bytes allocated in outgoing */
@@ -108,7 +108,7 @@ void mpiox_messages_free(mpiox_exchange *x) {
     if (!m)
         return;
     for (int r = 0; m->views && r < x->team->size; r++)
-        mpiox_access_free(m->views[r]);
+        mpiox_typemap_free(m->views[r]);
     for (int n = 0; m->outgoing && n < x->team->n_nodes; n++)
         free(m->outgoing[n]);
     free(m->ranks);
@@ -183,12 +183,12 @@ static int gather_ranges(mpiox_exchange *x) {
  * m->sizes[0 .. node_size - 1] at the leader. Without memory at the leader nothing is gathered and *total is -1. */
 static char *gather_node_views(mpiox_exchange *x, int64_t *total) {
     mpiox_team *team = x->team;
-    const int64_t bytes = x->view ? mpiox_access_blob_bytes(x->view) : 0;
+    const int64_t bytes = x->view ? mpiox_typemap_blob_bytes(x->view) : 0;
     MPI_Request request;
     int mine = bytes <= INT32_MAX ? (int) bytes : 0, *sizes = x->messages->sizes, *displs = NULL, go = 1;
     char *blob = malloc((size_t) mine + 8), *all = NULL;
     *total = 0;
-    if (!blob || !mine || mpiox_access_to_blob(x->view, blob, mine) != MPIOX_OK)
+    if (!blob || !mine || mpiox_typemap_to_blob(x->view, blob, mine) != MPIOX_OK)
         mine = 0; /* the receivers miss this view and say so */
     waited(PMPI_Igather(&mine, 1, MPI_INT, sizes, 1, MPI_INT, 0, team->node_comm, &request), &request);
     if (team->node_rank == 0) {
@@ -239,11 +239,11 @@ static int spread_views(mpiox_exchange *x, const char *node_blobs, int64_t node_
                                     team->leader_comm, &request), &request) != MPI_SUCCESS)
         code = MPIOX_E_MPI;
     for (int i = 0; code == MPIOX_OK && i < team->size; at += sizes[i++]) {
-        mpiox_access **view = &m->views[team->node_ranks[i]];
-        mpiox_access_free(*view);
+        mpiox_typemap **view = &m->views[team->node_ranks[i]];
+        mpiox_typemap_free(*view);
         *view = NULL;
         if (sizes[i]) /* blob sizes are multiples of 8, so every blob is aligned */
-            code = mpiox_access_from_blob(all + at, sizes[i], view);
+            code = mpiox_typemap_from_blob(all + at, sizes[i], view);
     }
     free(all);
     free(sizes);
@@ -257,7 +257,7 @@ static int all_views_disjoint(const mpiox_exchange *x) {
     for (int i = 0; i < x->team->size && x->team->size <= RANKS_MAX; i++)
         for (int j = i + 1; m->views[i] && j < x->team->size; j++)
             if (m->views[j] &&
-                !mpiox_access_disjoint(m->views[i], m->ranks[i].displacement, m->views[j], m->ranks[j].displacement))
+                !mpiox_typemap_disjoint(m->views[i], m->ranks[i].displacement, m->views[j], m->ranks[j].displacement))
                 return 0;
     return x->team->size <= RANKS_MAX;
 }
@@ -405,9 +405,9 @@ static bool place(mpiox_call *call, placement *to, const entry *head, const char
     if (head->rank < 0 || head->rank >= x->team->size || !m->views[head->rank] ||
         (head->aggregator != to->aggregator && !begin_placement(call, to, head->aggregator)) || !to->slot)
         return false;
-    const mpiox_access *view = m->views[head->rank];
+    const mpiox_typemap *view = m->views[head->rank];
     const int64_t displacement = m->ranks[head->rank].displacement;
-    const int64_t first = displacement + mpiox_access_offset(view, head->position);
+    const int64_t first = displacement + mpiox_typemap_offset(view, head->position);
     int64_t low = 0, high = to->n;
     while (high - low > 1) { /* the extent that holds `first` */
         const int64_t middle = low + (high - low) / 2;

@@ -125,7 +125,7 @@ int64_t mpiio_ext_calls(int index);
 /* ---- access descriptions ---- */
 
 /* What a datatype, tiled without end at its extent, means in bytes: immutable, reference counted, free of MPI once made.
- * The data bytes in type-map order are the stream, numbered by positions from 0 on. See csrc/access/mpiox_access.h. */
+ * The data bytes in type-map order are the stream, numbered by positions from 0 on. See csrc/typemap/mpiox_typemap.h. */
 typedef struct mpiio_ext_access mpiio_ext_access;
 
 /* Each returns 0 and a new description in *access (free it), or a negative code: MPIOX_E_ARG (-2) for negative counts

@@ -148,7 +148,7 @@ typedef struct piece_cursor { /* a description piece by piece, which may be take
     int64_t unseen; /* bytes behind the run */
 } piece_cursor;
 
-static void pieces_init(piece_cursor *p, const mpiox_access *access, int64_t origin, int64_t position, int64_t length) {
+static void pieces_init(piece_cursor *p, const mpiox_typemap *access, int64_t origin, int64_t position, int64_t length) {
     mpiox_cursor_init(&p->cursor, access, origin, position);
     p->run.count = 0;
     p->taken = 0;
@@ -174,10 +174,10 @@ static void pieces_take(piece_cursor *p, int64_t bytes) {
 
 /* Is the memory better left where it is? Stripe-size I/O and the guard of sieved writes go through transfer(). */
 static bool is_vectored(const mpiox_mover *m) {
-    const mpiox_access *memory = m->request->memory;
+    const mpiox_typemap *memory = m->request->memory;
     const mpiox_hints *hints = m->file->hints;
     return memory && !hints->stripe_size_io && !(m->request->write && hints->ds_write == MPIOX_ON) &&
-           mpiox_access_size(memory) / mpiox_access_pieces(memory) >= LARGE_MEMORY_BYTES;
+           mpiox_typemap_size(memory) / mpiox_typemap_pieces(memory) >= LARGE_MEMORY_BYTES;
 }
 
 /* A list of the pieces in which both file and memory are contiguous; neighbours in the file become one request. */
@@ -254,7 +254,7 @@ int mpiox_chunk_sieve_read(mpiox_mover *m, const mpiox_chunk *chunk, int64_t *mo
     const int code = transfer(m, m->staging, chunk->offset, chunk->span, &got, error);
     int64_t data = chunk->length;
     if (got < chunk->span)
-        data = mpiox_access_position(m->file->view, chunk->offset + got - m->file->displacement) - chunk->position;
+        data = mpiox_typemap_position(m->file->view, chunk->offset + got - m->file->displacement) - chunk->position;
     data = data > 0 ? data : 0;
     const mpiox_side window = window_side(m, chunk, m->staging), memory = memory_side(m, chunk, 0);
     mpiox_copy(&memory, &window, data);

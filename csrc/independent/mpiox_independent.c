@@ -32,16 +32,16 @@ enum {
     MAPPED_PIECES = 16, MAPPED_PIECE_BYTES = 1024 /* at least so many, so short on average, are mapped */
 };
 
-bool mpiox_independent_range(const mpiox_access *view, int64_t displacement, int64_t position, int64_t length,
+bool mpiox_independent_range(const mpiox_typemap *view, int64_t displacement, int64_t position, int64_t length,
                              int64_t *first, int64_t *last) {
-    const int64_t size = mpiox_access_size(view), tiles = (position + length - 1) / size + 1;
+    const int64_t size = mpiox_typemap_size(view), tiles = (position + length - 1) / size + 1;
     int64_t reach;
-    if (__builtin_mul_overflow(tiles, mpiox_access_extent(view), &reach) ||
-        __builtin_add_overflow(reach, mpiox_access_true_ub(view), &reach) ||
+    if (__builtin_mul_overflow(tiles, mpiox_typemap_extent(view), &reach) ||
+        __builtin_add_overflow(reach, mpiox_typemap_true_ub(view), &reach) ||
         __builtin_add_overflow(reach, displacement, &reach) || reach > MPIOX_INDEPENDENT_MAX_OFFSET)
         return false;
-    *first = displacement + mpiox_access_offset(view, position);
-    *last = displacement + mpiox_access_offset(view, position + length - 1) + 1;
+    *first = displacement + mpiox_typemap_offset(view, position);
+    *last = displacement + mpiox_typemap_offset(view, position + length - 1) + 1;
     return true;
 }
 
@@ -77,17 +77,17 @@ static void cut(const mpiox_independent_file *file, int64_t left, int64_t window
     chunk->pieces = 1;
     if (piece == left || piece >= LARGE_PIECE_BYTES || piece >= window)
         return;
-    const int64_t end = mpiox_access_position(file->view, chunk->offset + window - file->displacement);
+    const int64_t end = mpiox_typemap_position(file->view, chunk->offset + window - file->displacement);
     int64_t length = end - chunk->position;
     length = length < left ? length : left;
     if (length <= piece)
         return;
     chunk->length = length;
-    chunk->span = file->displacement + mpiox_access_offset(file->view, chunk->position + length - 1) + 1 - chunk->offset;
+    chunk->span = file->displacement + mpiox_typemap_offset(file->view, chunk->position + length - 1) + 1 - chunk->offset;
     if (chunk->span == length)
         return;
-    const double share = (double) length / (double) mpiox_access_size(file->view);
-    chunk->pieces = 1 + (int64_t) ((double) mpiox_access_pieces(file->view) * share);
+    const double share = (double) length / (double) mpiox_typemap_size(file->view);
+    chunk->pieces = 1 + (int64_t) ((double) mpiox_typemap_pieces(file->view) * share);
 }
 
 /* Sieving copies the holes and, from cache to cache, the pieces once more; a list makes a request of every piece. On a local
@@ -195,7 +195,7 @@ static void count(const mpiox_independent_file *file, bool write, int64_t bytes,
 /* Tiles that may overlap, one after the other: each is an access through a view displaced by whole tiles. */
 static int move_tiles(const mpiox_independent_file *file, const mpiox_request *request, int64_t *done,
                         mpiox_error *error) {
-    const int64_t size = mpiox_access_size(file->view);
+    const int64_t size = mpiox_typemap_size(file->view);
     *done = 0;
     *error = (mpiox_error) {.code = MPIOX_OK};
     while (*done < request->length) {
@@ -235,7 +235,7 @@ static int access_tiles(const mpiox_independent_file *file, const mpiox_request 
 /* One run of memory and of the file that no lock and no hint cuts: the way of most small accesses, so nothing is looked up
  * for it. */
 static bool is_one_run(const mpiox_independent_file *file, const mpiox_request *request) {
-    return !request->memory && mpiox_access_is_contiguous(file->view) && !file->atomic && !file->locked &&
+    return !request->memory && mpiox_typemap_is_contiguous(file->view) && !file->atomic && !file->locked &&
            !file->hints->stripe_size_io && file->hints->ds_write != MPIOX_ON &&
            request->position <= MPIOX_INDEPENDENT_MAX_OFFSET / 4 && request->length <= MPIOX_INDEPENDENT_MAX_OFFSET / 4 &&
            file->displacement <= MPIOX_INDEPENDENT_MAX_OFFSET / 4;
@@ -245,7 +245,7 @@ static int access_run(const mpiox_independent_file *file, const mpiox_request *r
                       mpiox_error *error) {
     struct timespec begun;
     char *buffer = (char *) request->buffer + request->memory_position;
-    const int64_t offset = file->displacement + mpiox_access_true_lb(file->view) + request->position;
+    const int64_t offset = file->displacement + mpiox_typemap_true_lb(file->view) + request->position;
     int code;
     *error = (mpiox_error) {.code = MPIOX_OK};
     clock_gettime(CLOCK_MONOTONIC, &begun);

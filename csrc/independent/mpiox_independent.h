@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "mpiox_access.h"
+#include "mpiox_typemap.h"
 #include "mpiox_hints.h"
 #include "mpiox_layout.h"
 #include "mpiox_storage.h"
@@ -24,7 +24,7 @@ typedef struct mpiox_request {
     int64_t position;           /* stream position in the view, bytes */
     int64_t length;             /* data bytes of this rank, >= 0 */
     void *buffer;               /* origin of the memory description; not modified by writes */
-    const mpiox_access *memory; /* borrowed, tiled from `buffer` on; NULL = contiguous */
+    const mpiox_typemap *memory; /* borrowed, tiled from `buffer` on; NULL = contiguous */
     int64_t memory_position;    /* data bytes of the memory to skip first; 0 as a rule */
     mpiox_error local_error;    /* code != 0: found before the access began */
 } mpiox_request;
@@ -39,7 +39,7 @@ typedef struct mpiox_independent_counters { /* since open; any thread may raise 
 
 typedef struct mpiox_independent_file { /* everything is borrowed */
     mpiox_storage *storage;
-    const mpiox_access *view; /* monotonic, size > 0 */
+    const mpiox_typemap *view; /* monotonic, size > 0 */
     int64_t displacement;
     int64_t tile_extent; /* 0: tiles of the view follow each other at its extent; else at this one, and may overlap */
     const mpiox_layout *layout;
@@ -59,7 +59,7 @@ int mpiox_independent_access(const mpiox_independent_file *file, const mpiox_req
 /* Half-open file range of a request of length > 0. False when it reaches beyond MPIOX_INDEPENDENT_MAX_OFFSET; checked
  * by tiles, before anything is computed that could overflow. */
 #define MPIOX_INDEPENDENT_MAX_OFFSET (INT64_C(1) << 62)
-bool mpiox_independent_range(const mpiox_access *view, int64_t displacement, int64_t position, int64_t length,
+bool mpiox_independent_range(const mpiox_typemap *view, int64_t displacement, int64_t position, int64_t length,
                              int64_t *first, int64_t *last);
 
 /* File systems whose page cache is the file, and that reserve space ahead of a mapping's page faults: there many small

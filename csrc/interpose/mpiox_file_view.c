@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "mpiox_access_mpi.h"
+#include "mpiox_typemap_mpi.h"
 #include "mpiox_datatype.h"
 #include "mpiox_file_error.h"
 #include "mpiox_file_pointer.h"
@@ -67,7 +67,7 @@ void mpiox_file_view_tell(mpiox_file *file)
 /* ---- setting ----------------------------------------------------------------------------------------------------- */
 
 typedef struct new_view {
-    mpiox_access *access; /* NULL: not to be described */
+    mpiox_typemap *access; /* NULL: not to be described */
     MPI_Datatype etype, filetype;
     MPI_Count etype_bytes;
 } new_view;
@@ -86,7 +86,7 @@ static bool examine(MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, 
     PMPI_Type_size_x(filetype, &filetype_bytes);
     if (out->etype_bytes <= 0 || filetype_bytes < 0 || filetype_bytes % out->etype_bytes != 0)
         return false;
-    if (mpiox_access_from_datatype(filetype, &out->access) != MPIOX_OK) {
+    if (mpiox_typemap_from_datatype(filetype, &out->access) != MPIOX_OK) {
         out->access = NULL;
         return false;
     }
@@ -117,7 +117,7 @@ static int keep_old(mpiox_file *file, new_view *view, bool was_ours, int result)
 {
     mpiox_error error;
 
-    mpiox_access_free(view->access);
+    mpiox_typemap_free(view->access);
     drop(&view->etype);
     drop(&view->filetype);
     mpiox_exchange_keep_view(file->exchange);

@@ -6,7 +6,7 @@
  */
 #include <mpi.h>
 
-#include "mpiox_access_mpi.h"
+#include "mpiox_typemap_mpi.h"
 #include "mpiox_datatype.h"
 #include "mpiox_exchange.h"
 #include "mpiox_file.h"
@@ -17,7 +17,7 @@ __attribute__((visibility("hidden"))) int mpiox_wrap_Finalize(void)
 {
     mpiox_file_run_finalize();
     mpiox_exchange_finalize();
-    mpiox_access_mpi_finalize();
+    mpiox_typemap_mpi_finalize();
     mpiox_datatype_finalize();
     return PMPI_Finalize();
 }

@@ -1,5 +1,5 @@
 /*
- * mpiox_access_decode.c - every MPI combiner as constructors of descriptions.
+ * mpiox_typemap_decode.c - every MPI combiner as constructors of descriptions.
  *
  * Problem.    A datatype is opaque; MPI_Type_get_envelope and get_contents say how it was built, recursively.
  * Algorithm.  Decode the parts, combine them with the constructor that the combiner stands for, then give the result
@@ -8,13 +8,13 @@
  * Guarantees. The size and the true bounds are compared with the library's: where they differ the type is refused
  *             (MPIOX_E_UNSUPPORTED) rather than misread. Arrays stay nested loops; no element is enumerated.
  */
-#include "mpiox_access_decode.h"
+#include "mpiox_typemap_decode.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "mpiox_access_array.h"
-#include "mpiox_access_contents.h"
+#include "mpiox_typemap_array.h"
+#include "mpiox_typemap_contents.h"
 
 /* The _INTEGER combiners were removed from MPI 3.0 but old Fortran programs still make such types. Open MPI hides the
  * names and keeps the values. */
@@ -31,21 +31,21 @@
 /* ---- predefined types -------------------------------------------------------------------------------------------- */
 
 /* Two parts with a hole between them, as MPI_SHORT_INT. */
-static int describe_pair(int64_t first_bytes, int64_t second_at, int64_t second_bytes, mpiox_access **out)
+static int describe_pair(int64_t first_bytes, int64_t second_at, int64_t second_bytes, mpiox_typemap **out)
 {
-    mpiox_access *first = NULL, *second = NULL;
+    mpiox_typemap *first = NULL, *second = NULL;
     const int64_t counts[2] = {1, 1}, at[2] = {0, second_at};
     *out = NULL;
-    int code = mpiox_access_block(first_bytes, &first);
+    int code = mpiox_typemap_block(first_bytes, &first);
     if (code == MPIOX_OK) {
-        code = mpiox_access_block(second_bytes, &second);
+        code = mpiox_typemap_block(second_bytes, &second);
     }
     if (code == MPIOX_OK) {
-        const mpiox_access *parts[2] = {first, second};
-        code = mpiox_access_struct(2, counts, at, parts, out);
+        const mpiox_typemap *parts[2] = {first, second};
+        code = mpiox_typemap_struct(2, counts, at, parts, out);
     }
-    mpiox_access_free(first);
-    mpiox_access_free(second);
+    mpiox_typemap_free(first);
+    mpiox_typemap_free(second);
     return code;
 }
 
@@ -58,7 +58,7 @@ static int describe_pair(int64_t first_bytes, int64_t second_at, int64_t second_
         return describe_pair(sizeof(type), offsetof(struct pair, index), sizeof(int), out);                            \
     }
 
-static int decode_named(MPI_Datatype datatype, mpiox_access **out)
+static int decode_named(MPI_Datatype datatype, mpiox_typemap **out)
 {
     MPI_Count size;
     PAIR(MPI_FLOAT_INT, float)
@@ -69,26 +69,26 @@ static int decode_named(MPI_Datatype datatype, mpiox_access **out)
     if (PMPI_Type_size_x(datatype, &size) != MPI_SUCCESS) {
         return MPIOX_E_MPI;
     }
-    return size < 0 ? MPIOX_E_UNSUPPORTED : mpiox_access_block(size, out);
+    return size < 0 ? MPIOX_E_UNSUPPORTED : mpiox_typemap_block(size, out);
 }
 
 /* ---- derived types ----------------------------------------------------------------------------------------------- */
 
 /* count blocks of blocklength children; the stride is in bytes, or in extents of the child. */
-static int decode_vector(mpiox_contents *c, const mpiox_access *child, bool stride_in_bytes, mpiox_access **out)
+static int decode_vector(mpiox_contents *c, const mpiox_typemap *child, bool stride_in_bytes, mpiox_typemap **out)
 {
-    mpiox_access *block = NULL;
+    mpiox_typemap *block = NULL;
     const int64_t count = mpiox_contents_count(c), length = mpiox_contents_count(c);
     int64_t stride = stride_in_bytes ? mpiox_contents_address(c) : mpiox_contents_count(c);
     *out = NULL;
-    if (!stride_in_bytes && __builtin_mul_overflow(stride, mpiox_access_extent(child), &stride)) {
+    if (!stride_in_bytes && __builtin_mul_overflow(stride, mpiox_typemap_extent(child), &stride)) {
         return MPIOX_E_ARG;
     }
-    int code = mpiox_access_vector(length, mpiox_access_extent(child), child, &block);
+    int code = mpiox_typemap_vector(length, mpiox_typemap_extent(child), child, &block);
     if (code == MPIOX_OK) {
-        code = mpiox_access_vector(count, stride, block, out);
+        code = mpiox_typemap_vector(count, stride, block, out);
     }
-    mpiox_access_free(block);
+    mpiox_typemap_free(block);
     return code;
 }
 
@@ -105,9 +105,9 @@ typedef struct item_style {
     bool in_bytes;   /* displacements in bytes, not in extents of the child */
 } item_style;
 
-static int decode_indexed(mpiox_contents *c, const mpiox_access *child, item_style style, mpiox_access **out)
+static int decode_indexed(mpiox_contents *c, const mpiox_typemap *child, item_style style, mpiox_typemap **out)
 {
-    const int64_t n = mpiox_contents_count(c), extent = mpiox_access_extent(child);
+    const int64_t n = mpiox_contents_count(c), extent = mpiox_typemap_extent(child);
     int64_t *at, *counts = new_items(n, &at);
     int code = MPIOX_OK;
     *out = NULL;
@@ -125,40 +125,40 @@ static int decode_indexed(mpiox_contents *c, const mpiox_access *child, item_sty
         }
     }
     if (code == MPIOX_OK) {
-        code = mpiox_access_indexed(n, counts, at, child, out);
+        code = mpiox_typemap_indexed(n, counts, at, child, out);
     }
     free(counts);
     return code;
 }
 
-static int decode_struct(mpiox_contents *c, mpiox_access **out)
+static int decode_struct(mpiox_contents *c, mpiox_typemap **out)
 {
     const int64_t n = mpiox_contents_count(c);
     int64_t *at, *counts = new_items(n, &at);
-    const mpiox_access **children = counts != NULL ? calloc((size_t)n + 1, sizeof *children) : NULL;
+    const mpiox_typemap **children = counts != NULL ? calloc((size_t)n + 1, sizeof *children) : NULL;
     int code = children == NULL ? MPIOX_E_NOMEM : n > c->n_types ? MPIOX_E_UNSUPPORTED : MPIOX_OK;
     *out = NULL;
     for (int64_t i = 0; i < n && code == MPIOX_OK; i++) {
         counts[i] = mpiox_contents_count(c);
     }
     for (int64_t i = 0; i < n && code == MPIOX_OK; i++) {
-        mpiox_access *child = NULL;
+        mpiox_typemap *child = NULL;
         at[i] = mpiox_contents_address(c);
-        code = mpiox_access_decode(c->types[i], &child);
+        code = mpiox_typemap_decode(c->types[i], &child);
         children[i] = child;
     }
     if (code == MPIOX_OK) {
-        code = mpiox_access_struct(n, counts, at, children, out);
+        code = mpiox_typemap_struct(n, counts, at, children, out);
     }
     for (int64_t i = 0; i < n && children != NULL; i++) {
-        mpiox_access_free((mpiox_access *)(uintptr_t)children[i]);
+        mpiox_typemap_free((mpiox_typemap *)(uintptr_t)children[i]);
     }
     free(children);
     free(counts);
     return code;
 }
 
-static int decode_subarray(mpiox_contents *c, const mpiox_access *element, mpiox_access **out)
+static int decode_subarray(mpiox_contents *c, const mpiox_typemap *element, mpiox_typemap **out)
 {
     const int ndims = mpiox_contents_integer(c);
     int64_t *sizes = ndims > 0 ? malloc(3 * (size_t)ndims * sizeof *sizes) : NULL;
@@ -170,7 +170,7 @@ static int decode_subarray(mpiox_contents *c, const mpiox_access *element, mpiox
         sizes[i] = mpiox_contents_count(c);
     }
     const bool fortran = mpiox_contents_integer(c) == MPI_ORDER_FORTRAN;
-    const int code = mpiox_access_subarray(ndims, sizes, sizes + ndims, sizes + 2 * ndims, fortran, element, out);
+    const int code = mpiox_typemap_subarray(ndims, sizes, sizes + ndims, sizes + 2 * ndims, fortran, element, out);
     free(sizes);
     return code;
 }
@@ -206,7 +206,7 @@ static bool read_dimensions(mpiox_contents *c, int ndims, int size, int rank, mp
     return known;
 }
 
-static int decode_darray(mpiox_contents *c, const mpiox_access *element, mpiox_access **out)
+static int decode_darray(mpiox_contents *c, const mpiox_typemap *element, mpiox_typemap **out)
 {
     const int size = mpiox_contents_integer(c), rank = mpiox_contents_integer(c), ndims = mpiox_contents_integer(c);
     mpiox_dimension *dimensions = ndims > 0 ? calloc((size_t)ndims, sizeof *dimensions) : NULL;
@@ -217,7 +217,7 @@ static int decode_darray(mpiox_contents *c, const mpiox_access *element, mpiox_a
     }
     if (read_dimensions(c, ndims, size, rank, dimensions)) {
         const bool fortran = mpiox_contents_integer(c) == MPI_ORDER_FORTRAN;
-        code = mpiox_access_darray(ndims, dimensions, fortran, element, out);
+        code = mpiox_typemap_darray(ndims, dimensions, fortran, element, out);
     }
     free(dimensions);
     return code;
@@ -226,7 +226,7 @@ static int decode_darray(mpiox_contents *c, const mpiox_access *element, mpiox_a
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
 #define HAVE_VALUE_INDEX
 /* A C struct of a value and an index: the index is aligned to its own size. */
-static int decode_value_index(const mpiox_contents *c, mpiox_access **out)
+static int decode_value_index(const mpiox_contents *c, mpiox_typemap **out)
 {
     MPI_Count value, index;
     if (c->n_types < 2 || PMPI_Type_size_x(c->types[0], &value) != MPI_SUCCESS ||
@@ -238,13 +238,13 @@ static int decode_value_index(const mpiox_contents *c, mpiox_access **out)
 #endif
 
 /* Combiners with one child. */
-static int decode_over(mpiox_contents *c, const mpiox_access *child, mpiox_access **out)
+static int decode_over(mpiox_contents *c, const mpiox_typemap *child, mpiox_typemap **out)
 {
     switch (c->combiner) {
     case MPI_COMBINER_DUP:
-        return mpiox_access_vector(1, 0, child, out);
+        return mpiox_typemap_vector(1, 0, child, out);
     case MPI_COMBINER_CONTIGUOUS:
-        return mpiox_access_vector(mpiox_contents_count(c), mpiox_access_extent(child), child, out);
+        return mpiox_typemap_vector(mpiox_contents_count(c), mpiox_typemap_extent(child), child, out);
     case MPI_COMBINER_VECTOR:
         return decode_vector(c, child, false, out);
     case MPI_COMBINER_HVECTOR:
@@ -265,16 +265,16 @@ static int decode_over(mpiox_contents *c, const mpiox_access *child, mpiox_acces
         return decode_darray(c, child, out);
     case MPI_COMBINER_RESIZED: {
         const int64_t lb = mpiox_contents_address(c);
-        return mpiox_access_resized(lb, mpiox_contents_address(c), child, out);
+        return mpiox_typemap_resized(lb, mpiox_contents_address(c), child, out);
     }
     default:
         return MPIOX_E_UNSUPPORTED;
     }
 }
 
-static int decode_derived(mpiox_contents *c, mpiox_access **out)
+static int decode_derived(mpiox_contents *c, mpiox_typemap **out)
 {
-    mpiox_access *child = NULL;
+    mpiox_typemap *child = NULL;
     switch (c->combiner) {
     case MPI_COMBINER_STRUCT:
     case COMBINER_STRUCT_INTEGER:
@@ -289,17 +289,17 @@ static int decode_derived(mpiox_contents *c, mpiox_access **out)
     if (c->n_types != 1) {
         return MPIOX_E_UNSUPPORTED;
     }
-    int code = mpiox_access_decode(c->types[0], &child);
+    int code = mpiox_typemap_decode(c->types[0], &child);
     if (code == MPIOX_OK) {
         code = decode_over(c, child, out);
     }
-    mpiox_access_free(child);
+    mpiox_typemap_free(child);
     return code;
 }
 
 /* Take over the library's bounds; refuse a description of another size, or of data outside the library's true bounds
  * (which may be wider: MPICH counts members without data). Open MPI 4.1 misstates them for some negative strides. */
-static int settle_bounds(MPI_Datatype datatype, mpiox_access **access)
+static int settle_bounds(MPI_Datatype datatype, mpiox_typemap **typemap)
 {
     MPI_Count size, lb, extent, true_lb, true_extent;
     if (PMPI_Type_size_x(datatype, &size) != MPI_SUCCESS ||
@@ -307,24 +307,24 @@ static int settle_bounds(MPI_Datatype datatype, mpiox_access **access)
         PMPI_Type_get_true_extent_x(datatype, &true_lb, &true_extent) != MPI_SUCCESS) {
         return MPIOX_E_MPI;
     }
-    if (size != mpiox_access_size(*access) ||
-        (size > 0 && (true_lb > mpiox_access_true_lb(*access) ||
-                      true_lb + true_extent < mpiox_access_true_ub(*access)))) {
+    if (size != mpiox_typemap_size(*typemap) ||
+        (size > 0 && (true_lb > mpiox_typemap_true_lb(*typemap) ||
+                      true_lb + true_extent < mpiox_typemap_true_ub(*typemap)))) {
         return MPIOX_E_UNSUPPORTED;
     }
-    if (lb != mpiox_access_lb(*access) || extent != mpiox_access_extent(*access)) {
-        mpiox_access *resized = NULL;
-        const int code = mpiox_access_resized(lb, extent, *access, &resized);
+    if (lb != mpiox_typemap_lb(*typemap) || extent != mpiox_typemap_extent(*typemap)) {
+        mpiox_typemap *resized = NULL;
+        const int code = mpiox_typemap_resized(lb, extent, *typemap, &resized);
         if (code != MPIOX_OK) {
             return code;
         }
-        mpiox_access_free(*access);
-        *access = resized;
+        mpiox_typemap_free(*typemap);
+        *typemap = resized;
     }
     return MPIOX_OK;
 }
 
-int mpiox_access_decode(MPI_Datatype datatype, mpiox_access **out)
+int mpiox_typemap_decode(MPI_Datatype datatype, mpiox_typemap **out)
 {
     mpiox_contents contents;
     *out = NULL;
@@ -345,7 +345,7 @@ int mpiox_access_decode(MPI_Datatype datatype, mpiox_access **out)
         code = settle_bounds(datatype, out);
     }
     if (code != MPIOX_OK) {
-        mpiox_access_free(*out);
+        mpiox_typemap_free(*out);
         *out = NULL;
     }
     return code;

@@ -1,4 +1,4 @@
-"""The access module in C under sanitizers: random descriptions against a reference, serialized input under fuzzing."""
+"""The typemap module in C under sanitizers: random descriptions against a reference, serialized input under fuzzing."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import pytest
 
 from support import cbuild
 
-MPI_FILES = ("mpiox_access_mpi.c", "mpiox_access_decode.c", "mpiox_access_contents.c")
+MPI_FILES = ("mpiox_typemap_mpi.c", "mpiox_typemap_decode.c", "mpiox_typemap_contents.c")
 SEED = os.environ.get("MPIOX_TEST_SEED", "1")
 
 
 def pure_sources() -> list[str]:
-    return [path for path in cbuild.sources("access") if pathlib.Path(path).name not in MPI_FILES]
+    return [path for path in cbuild.sources("typemap") if pathlib.Path(path).name not in MPI_FILES]
 
 
 def build(name: str) -> pathlib.Path:
-    source = str(cbuild.ROOT / "tests" / "c" / "access" / f"{name}.c")
+    source = str(cbuild.ROOT / "tests" / "c" / "typemap" / f"{name}.c")
     command = [cbuild.compiler(), *cbuild.FLAGS, *cbuild.SANITIZE, *cbuild.includes(), source, *pure_sources()]
-    return cbuild.compile_c(command, f"access_{name}")
+    return cbuild.compile_c(command, f"typemap_{name}")
 
 
 @pytest.mark.parametrize(("name", "cases"), [("random_operations", "1500"), ("fuzz_blob", "20000")])
@@ -35,7 +35,7 @@ def test_coverage_guided_fuzzing(name: str, runs: int, tmp_path: pathlib.Path) -
     clang = shutil.which("clang")
     if clang is None:
         pytest.skip("no clang: libFuzzer is not available")
-    source = str(cbuild.ROOT / "tests" / "c" / "access" / f"{name}.c")
+    source = str(cbuild.ROOT / "tests" / "c" / "typemap" / f"{name}.c")
     flags = [*cbuild.FLAGS, "-DFUZZ", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"]
     program = tmp_path / name
     command = [clang, *flags, *cbuild.includes(), source, *pure_sources(), "-o", str(program)]

@@ -1,27 +1,27 @@
 /*
- * mpiox_access_build.c - the public constructors and the life of a description.
+ * mpiox_typemap_build.c - the public constructors and the life of a description.
  *
  * Each constructor imports its children as trees (their arrays are borrowed, not copied), combines them with the
- * normalising constructors of mpiox_access_tree.c, and lays the result out in one allocation. Bounds (lower bound and
+ * normalising constructors of mpiox_typemap_tree.c, and lays the result out in one allocation. Bounds (lower bound and
  * extent) follow the rules of MPI for type constructors without alignment: they span the bounds of all tiles.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpiox_access_impl.h"
+#include "mpiox_typemap_impl.h"
 
-mpiox_access *mpiox_access_retain(mpiox_access *access)
+mpiox_typemap *mpiox_typemap_retain(mpiox_typemap *typemap)
 {
-    if (access != NULL) {
-        __atomic_add_fetch(&access->references, 1, __ATOMIC_RELAXED);
+    if (typemap != NULL) {
+        __atomic_add_fetch(&typemap->references, 1, __ATOMIC_RELAXED);
     }
-    return access;
+    return typemap;
 }
 
-void mpiox_access_free(mpiox_access *access)
+void mpiox_typemap_free(mpiox_typemap *typemap)
 {
-    if (access != NULL && __atomic_sub_fetch(&access->references, 1, __ATOMIC_ACQ_REL) == 0) {
-        free(access);
+    if (typemap != NULL && __atomic_sub_fetch(&typemap->references, 1, __ATOMIC_ACQ_REL) == 0) {
+        free(typemap);
     }
 }
 
@@ -33,7 +33,7 @@ typedef struct bounds {
 } bounds;
 
 /* Place `count` (> 0) copies of child, `stride` apart, the first at `displacement`. */
-static bool place(bounds *b, int64_t count, int64_t stride, int64_t displacement, const mpiox_access *child)
+static bool place(bounds *b, int64_t count, int64_t stride, int64_t displacement, const mpiox_typemap *child)
 {
     int64_t last, lb, ub;
     const int64_t child_ub = child->lb + child->extent;
@@ -49,7 +49,7 @@ static bool place(bounds *b, int64_t count, int64_t stride, int64_t displacement
 }
 
 /* Export and free the tree, whatever `code` says. */
-static int finish(int code, mpiox_tree *tree, const bounds *b, mpiox_access **out)
+static int finish(int code, mpiox_tree *tree, const bounds *b, mpiox_typemap **out)
 {
     int64_t extent = 0;
     if (code == MPIOX_OK && !mpiox_add(b->ub, -b->lb, &extent)) {
@@ -62,7 +62,7 @@ static int finish(int code, mpiox_tree *tree, const bounds *b, mpiox_access **ou
     return code;
 }
 
-int mpiox_access_block(int64_t length, mpiox_access **out)
+int mpiox_typemap_block(int64_t length, mpiox_typemap **out)
 {
     mpiox_tree *tree = NULL;
     const bounds b = {true, 0, length};
@@ -71,7 +71,7 @@ int mpiox_access_block(int64_t length, mpiox_access **out)
     return finish(code, tree, &b, out);
 }
 
-int mpiox_access_vector(int64_t count, int64_t stride, const mpiox_access *child, mpiox_access **out)
+int mpiox_typemap_vector(int64_t count, int64_t stride, const mpiox_typemap *child, mpiox_typemap **out)
 {
     mpiox_tree *tree = NULL;
     bounds b = {false, 0, 0};
@@ -86,7 +86,7 @@ int mpiox_access_vector(int64_t count, int64_t stride, const mpiox_access *child
     return finish(code, tree, &b, out);
 }
 
-int mpiox_access_resized(int64_t lb, int64_t extent, const mpiox_access *child, mpiox_access **out)
+int mpiox_typemap_resized(int64_t lb, int64_t extent, const mpiox_typemap *child, mpiox_typemap **out)
 {
     mpiox_tree *tree = NULL;
     *out = NULL;
@@ -100,7 +100,7 @@ int mpiox_access_resized(int64_t lb, int64_t extent, const mpiox_access *child, 
 }
 
 /* Bounds and prefix sums (in bytes) of the items of an indexed description. */
-static int measure_items(int64_t n, const int64_t *counts, const int64_t *displacements, const mpiox_access *child,
+static int measure_items(int64_t n, const int64_t *counts, const int64_t *displacements, const mpiox_typemap *child,
                          int64_t *prefix, bounds *b)
 {
     prefix[0] = 0;
@@ -116,7 +116,7 @@ static int measure_items(int64_t n, const int64_t *counts, const int64_t *displa
 }
 
 /* The list tree of an indexed description; takes over the two arrays. */
-static int list_items(int64_t n, int64_t *at, int64_t *prefix, const mpiox_access *child, mpiox_tree **out)
+static int list_items(int64_t n, int64_t *at, int64_t *prefix, const mpiox_typemap *child, mpiox_tree **out)
 {
     mpiox_tree *item = NULL;
     int code = mpiox_tree_import(child, &item);
@@ -134,13 +134,13 @@ static int list_items(int64_t n, int64_t *at, int64_t *prefix, const mpiox_acces
     return mpiox_tree_list(n, at, prefix, 0, child->extent, item, false, out);
 }
 
-int mpiox_access_indexed(int64_t n, const int64_t *counts, const int64_t *displacements, const mpiox_access *child,
-                         mpiox_access **out)
+int mpiox_typemap_indexed(int64_t n, const int64_t *counts, const int64_t *displacements, const mpiox_typemap *child,
+                          mpiox_typemap **out)
 {
     mpiox_tree *tree = NULL;
     bounds b = {false, 0, 0};
     *out = NULL;
-    if (n < 0 || n >= MPIOX_ACCESS_LIMIT / 16) {
+    if (n < 0 || n >= MPIOX_TYPEMAP_LIMIT / 16) {
         return MPIOX_E_ARG;
     }
     int64_t *at = malloc((size_t)(n + 1) * sizeof(int64_t));
@@ -163,7 +163,7 @@ int mpiox_access_indexed(int64_t n, const int64_t *counts, const int64_t *displa
     return finish(code, tree, &b, out);
 }
 
-static int import_member(int64_t count, int64_t displacement, const mpiox_access *child, mpiox_tree **out)
+static int import_member(int64_t count, int64_t displacement, const mpiox_typemap *child, mpiox_tree **out)
 {
     int code = mpiox_tree_import(child, out);
     if (code == MPIOX_OK) {
@@ -172,14 +172,14 @@ static int import_member(int64_t count, int64_t displacement, const mpiox_access
     return code == MPIOX_OK ? mpiox_tree_shift(*out, displacement) : code;
 }
 
-int mpiox_access_struct(int64_t n, const int64_t *counts, const int64_t *displacements,
-                        const mpiox_access *const *children, mpiox_access **out)
+int mpiox_typemap_struct(int64_t n, const int64_t *counts, const int64_t *displacements,
+                         const mpiox_typemap *const *children, mpiox_typemap **out)
 {
     mpiox_tree *tree = NULL;
     bounds b = {false, 0, 0};
     int code = MPIOX_OK;
     *out = NULL;
-    if (n < 0 || n >= MPIOX_ACCESS_LIMIT / 16) {
+    if (n < 0 || n >= MPIOX_TYPEMAP_LIMIT / 16) {
         return MPIOX_E_ARG;
     }
     mpiox_tree **members = calloc((size_t)n + 1, sizeof *members);

@@ -29,17 +29,17 @@ def mpicc() -> str:
 
 
 def test_random_datatypes_against_pack(mpi: Callable[..., Launch]) -> None:
-    source = str(cbuild.ROOT / "tests" / "c" / "access" / "datatypes.c")
+    source = str(cbuild.ROOT / "tests" / "c" / "typemap" / "datatypes.c")
     command = [
         mpicc(),
         *cbuild.FLAGS,
         *cbuild.SANITIZE,
         *cbuild.includes(),
         source,
-        *cbuild.sources("access"),
+        *cbuild.sources("typemap"),
         "-lpthread",
     ]
-    program = cbuild.compile_c(command, "access_datatypes")
+    program = cbuild.compile_c(command, "typemap_datatypes")
     launch = mpi([program, "4000", SEED], 1, timeout_s=120, env={"ASAN_OPTIONS": "detect_leaks=0"})
     match = re.search(r"(\d+) datatypes checked, (\d+) refused, (\d+) combiners", launch.stdout)
     assert match, launch.describe()

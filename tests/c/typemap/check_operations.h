@@ -12,27 +12,27 @@
 static inline void check_summary(const pair *p)
 {
     const reference *r = &p->reference;
-    const mpiox_access *a = p->access;
+    const mpiox_typemap *a = p->typemap;
     int64_t lo = r->n > 0 ? r->piece[0].offset : 0, hi = lo;
-    const int64_t granule = mpiox_access_granule(a);
-    REQUIRE(mpiox_access_size(a) == r->size);
-    REQUIRE(mpiox_access_lb(a) == r->lb && mpiox_access_extent(a) == reference_extent(r));
-    REQUIRE(mpiox_access_is_monotonic(a) == reference_is_monotonic(r));
-    REQUIRE(mpiox_access_depth(a) <= MPIOX_ACCESS_MAX_DEPTH && mpiox_access_pieces(a) <= r->n);
+    const int64_t granule = mpiox_typemap_granule(a);
+    REQUIRE(mpiox_typemap_size(a) == r->size);
+    REQUIRE(mpiox_typemap_lb(a) == r->lb && mpiox_typemap_extent(a) == reference_extent(r));
+    REQUIRE(mpiox_typemap_is_monotonic(a) == reference_is_monotonic(r));
+    REQUIRE(mpiox_typemap_depth(a) <= MPIOX_TYPEMAP_MAX_DEPTH && mpiox_typemap_pieces(a) <= r->n);
     REQUIRE((granule == 0) == (r->size == 0));
     for (int64_t i = 0; i < r->n; i++) {
         const int64_t end = r->piece[i].offset + r->piece[i].length;
         lo = r->piece[i].offset < lo ? r->piece[i].offset : lo;
         hi = end > hi ? end : hi;
     }
-    REQUIRE(mpiox_access_true_lb(a) == lo && mpiox_access_true_ub(a) == hi);
+    REQUIRE(mpiox_typemap_true_lb(a) == lo && mpiox_typemap_true_ub(a) == hi);
     bool contiguous = r->size > 0 && reference_extent(r) == r->size;
     for (int64_t k = 0; k < r->size; k++) {
         contiguous = contiguous && reference_offset(r, k) == reference_offset(r, 0) + k;
     }
-    REQUIRE(!mpiox_access_is_contiguous(a) || contiguous);
+    REQUIRE(!mpiox_typemap_is_contiguous(a) || contiguous);
     /* Blocks that touch inside a loop or list are recognised; this is what "fully contiguous" rests on. */
-    REQUIRE(mpiox_access_is_contiguous(a) || !contiguous || mpiox_access_pieces(a) > 1);
+    REQUIRE(mpiox_typemap_is_contiguous(a) || !contiguous || mpiox_typemap_pieces(a) > 1);
 }
 
 static inline void check_seeks(const pair *p, choices *c)
@@ -41,15 +41,15 @@ static inline void check_seeks(const pair *p, choices *c)
     for (int64_t k = 0; k < 24 && r->size > 0; k++) {
         const int64_t position = choose(c, 0, 250) * choose(c, 1, 7) % (TILES * r->size);
         const int64_t offset = reference_offset(r, position);
-        REQUIRE(mpiox_access_offset(p->access, position) == offset);
-        if (mpiox_access_is_monotonic(p->access)) {
+        REQUIRE(mpiox_typemap_offset(p->typemap, position) == offset);
+        if (mpiox_typemap_is_monotonic(p->typemap)) {
             const int64_t probe = offset + choose(c, 0, 20) - 10;
             int64_t below = 0;
             while (reference_offset(r, below) < probe) {
                 below++;
             }
-            REQUIRE(mpiox_access_position(p->access, offset) == position);
-            REQUIRE(mpiox_access_position(p->access, probe) == below);
+            REQUIRE(mpiox_typemap_position(p->typemap, offset) == position);
+            REQUIRE(mpiox_typemap_position(p->typemap, probe) == below);
         }
     }
 }
@@ -62,9 +62,9 @@ static inline void check_cursor(const pair *p, choices *c)
     if (r->size == 0) {
         return;
     }
-    const int64_t origin = choose(c, 0, 100) - 50, granule = mpiox_access_granule(p->access);
+    const int64_t origin = choose(c, 0, 100) - 50, granule = mpiox_typemap_granule(p->typemap);
     int64_t position = choose(c, 0, 250) % r->size;
-    mpiox_cursor_init(&cursor, p->access, origin, position);
+    mpiox_cursor_init(&cursor, p->typemap, origin, position);
     while (position < TILES * r->size) {
         const int64_t limit = choose(c, 0, 1) == 0 ? TILES * r->size : choose(c, 1, 40);
         const int64_t start = position, bytes = mpiox_cursor_next(&cursor, limit, &run);
@@ -84,16 +84,16 @@ static inline void check_cursor(const pair *p, choices *c)
 
 static inline void check_blob(const pair *p)
 {
-    const int64_t bytes = mpiox_access_blob_bytes(p->access);
+    const int64_t bytes = mpiox_typemap_blob_bytes(p->typemap);
     void *blob = malloc((size_t)bytes);
-    mpiox_access *copy = NULL;
-    REQUIRE(blob != NULL && mpiox_access_to_blob(p->access, blob, bytes - 1) == MPIOX_E_FULL);
-    REQUIRE(mpiox_access_to_blob(p->access, blob, bytes) == MPIOX_OK);
-    REQUIRE(mpiox_access_from_blob(blob, bytes, &copy) == MPIOX_OK);
-    REQUIRE(mpiox_access_equal(copy, p->access) && mpiox_access_blob_bytes(copy) == bytes);
-    REQUIRE(mpiox_access_retain(copy) == copy);
-    mpiox_access_free(copy);
-    mpiox_access_free(copy);
+    mpiox_typemap *copy = NULL;
+    REQUIRE(blob != NULL && mpiox_typemap_to_blob(p->typemap, blob, bytes - 1) == MPIOX_E_FULL);
+    REQUIRE(mpiox_typemap_to_blob(p->typemap, blob, bytes) == MPIOX_OK);
+    REQUIRE(mpiox_typemap_from_blob(blob, bytes, &copy) == MPIOX_OK);
+    REQUIRE(mpiox_typemap_equal(copy, p->typemap) && mpiox_typemap_blob_bytes(copy) == bytes);
+    REQUIRE(mpiox_typemap_retain(copy) == copy);
+    mpiox_typemap_free(copy);
+    mpiox_typemap_free(copy);
     free(blob);
 }
 
@@ -132,7 +132,7 @@ static inline void check_mark(const pair *p, const mpiox_side *side, int64_t len
     memset(map, 0, sizeof map);
     mpiox_copy_mark(map, 0, 1, side, length);
     REQUIRE(memcmp(map, seen, ARENA) == 0);
-    const int64_t g = mpiox_access_granule(p->access);
+    const int64_t g = mpiox_typemap_granule(p->typemap);
     if (g > 1 && side->position % g == 0 && length % g == 0) {
         memset(map, 0, sizeof map);
         mpiox_copy_mark(map, side->origin % g, g, side, length);
@@ -150,8 +150,8 @@ static inline void check_copy(const pair *p, const pair *q, choices *c)
     if (p_size == 0 || q_size == 0) {
         return;
     }
-    mpiox_side t = {target, p != NULL ? p->access : NULL, ARENA / 2, choose(c, 0, 250) % (2 * p_size)};
-    mpiox_side s = {source, q != NULL ? q->access : NULL, 0, choose(c, 0, 250) % (2 * q_size)};
+    mpiox_side t = {target, p != NULL ? p->typemap : NULL, ARENA / 2, choose(c, 0, 250) % (2 * p_size)};
+    mpiox_side s = {source, q != NULL ? q->typemap : NULL, 0, choose(c, 0, 250) % (2 * q_size)};
     s.origin = ARENA / 2 + choose(c, 0, 3);
     int64_t length = choose(c, 0, 250) * choose(c, 1, 6) % (2 * (p_size < q_size ? p_size : q_size) + 1);
     if (choose(c, 0, 1) == 1 && p != NULL) { /* whole blocks more often */
@@ -184,11 +184,11 @@ static inline void check_copy(const pair *p, const pair *q, choices *c)
 
 static inline void check_disjoint(const pair *p, const pair *q, choices *c)
 {
-    if (!mpiox_access_is_monotonic(p->access) || !mpiox_access_is_monotonic(q->access)) {
+    if (!mpiox_typemap_is_monotonic(p->typemap) || !mpiox_typemap_is_monotonic(q->typemap)) {
         return;
     }
     const int64_t origin_p = 4 * choose(c, 0, 30), origin_q = 4 * choose(c, 0, 30);
-    const bool proven = mpiox_access_disjoint(p->access, origin_p, q->access, origin_q);
+    const bool proven = mpiox_typemap_disjoint(p->typemap, origin_p, q->typemap, origin_q);
     if (!proven || p->reference.size == 0 || q->reference.size == 0) {
         return;
     }
@@ -206,12 +206,12 @@ static inline void check_disjoint(const pair *p, const pair *q, choices *c)
 /* The same for parts of the streams. */
 static inline void check_disjoint_ranges(const pair *p, const pair *q, choices *c)
 {
-    if (!mpiox_access_is_monotonic(p->access) || !mpiox_access_is_monotonic(q->access) || p->reference.size == 0 ||
+    if (!mpiox_typemap_is_monotonic(p->typemap) || !mpiox_typemap_is_monotonic(q->typemap) || p->reference.size == 0 ||
         q->reference.size == 0) {
         return;
     }
-    mpiox_range a = {p->access, 4 * choose(c, 0, 30), choose(c, 0, 250) % (2 * p->reference.size), 0};
-    mpiox_range b = {q->access, 4 * choose(c, 0, 30), choose(c, 0, 250) % (2 * q->reference.size), 0};
+    mpiox_range a = {p->typemap, 4 * choose(c, 0, 30), choose(c, 0, 250) % (2 * p->reference.size), 0};
+    mpiox_range b = {q->typemap, 4 * choose(c, 0, 30), choose(c, 0, 250) % (2 * q->reference.size), 0};
     a.length = choose(c, 0, 250) % (2 * p->reference.size);
     b.length = choose(c, 0, 5) == 0 ? INT64_MAX : choose(c, 0, 250) % (2 * q->reference.size);
     const int64_t b_length = b.length == INT64_MAX ? 60 * q->reference.size : b.length;
@@ -223,9 +223,9 @@ static inline void check_disjoint_ranges(const pair *p, const pair *q, choices *
         i += at_a < at_b;
         k += at_b < at_a;
     }
-    const bool proven = mpiox_access_disjoint_ranges(&a, &b);
+    const bool proven = mpiox_typemap_disjoint_ranges(&a, &b);
     REQUIRE(!(proven && common));
-    REQUIRE(proven == mpiox_access_disjoint_ranges(&b, &a));
+    REQUIRE(proven == mpiox_typemap_disjoint_ranges(&b, &a));
     /* Small parts are merged, so that the answer is exact. */
     REQUIRE(proven || common || b.length == INT64_MAX || p->reference.n + q->reference.n > 200);
 }

@@ -1,5 +1,5 @@
 /*
- * mpiox_access_blob.c - between trees, descriptions and bytes.
+ * mpiox_typemap_blob.c - between trees, descriptions and bytes.
  *
  * Problem.    Descriptions travel to other processes. What arrives must not be able to crash or hang us.
  * Algorithm.  A description is its own serialized form (indices, no pointers). To validate one, import it as a tree
@@ -12,30 +12,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpiox_access_impl.h"
+#include "mpiox_typemap_impl.h"
 
 /* ---- import ------------------------------------------------------------------------------------------------------ */
 
 typedef struct importer {
-    const mpiox_access *access;
+    const mpiox_typemap *typemap;
     int32_t visited;
 } importer;
 
 static int import_node(importer *in, int64_t index, int depth, mpiox_tree **out);
 
 /* Are `words` pool words available from `start`? */
-static bool pool_has(const mpiox_access *access, int64_t start, int64_t words)
+static bool pool_has(const mpiox_typemap *typemap, int64_t start, int64_t words)
 {
-    return start >= 0 && words >= 0 && start <= access->pool_words && words <= access->pool_words - start;
+    return start >= 0 && words >= 0 && start <= typemap->pool_words && words <= typemap->pool_words - start;
 }
 
 static int import_struct(importer *in, const mpiox_node *node, int64_t index, int depth, mpiox_tree **out)
 {
-    if (node->count < 2 || node->count > in->access->node_count ||
-        !pool_has(in->access, node->pool, 2 * node->count + 1)) {
+    if (node->count < 2 || node->count > in->typemap->node_count ||
+        !pool_has(in->typemap, node->pool, 2 * node->count + 1)) {
         return MPIOX_E_CORRUPT;
     }
-    const int64_t *children = mpiox_access_pool(in->access) + node->pool;
+    const int64_t *children = mpiox_typemap_pool(in->typemap) + node->pool;
     mpiox_tree **members = calloc((size_t)node->count, sizeof *members);
     if (members == NULL) {
         return MPIOX_E_NOMEM;
@@ -45,7 +45,7 @@ static int import_struct(importer *in, const mpiox_node *node, int64_t index, in
         const int64_t child = children[i];
         code = child > index ? import_node(in, child, depth + 1, &members[i]) : MPIOX_E_CORRUPT;
         if (code == MPIOX_OK) {
-            code = mpiox_tree_shift(members[i], mpiox_access_nodes(in->access)[child].offset);
+            code = mpiox_tree_shift(members[i], mpiox_typemap_nodes(in->typemap)[child].offset);
         }
     }
     if (code == MPIOX_OK) {
@@ -58,16 +58,16 @@ static int import_struct(importer *in, const mpiox_node *node, int64_t index, in
     return code;
 }
 
-static int import_list(const mpiox_access *access, const mpiox_node *node, mpiox_tree *child, mpiox_tree **out)
+static int import_list(const mpiox_typemap *typemap, const mpiox_node *node, mpiox_tree *child, mpiox_tree **out)
 {
     const bool constant = node->length != 0;
-    if (node->count < 2 || node->count > access->pool_words ||
-        !pool_has(access, node->pool, constant ? node->count : 2 * node->count + 1)) {
+    if (node->count < 2 || node->count > typemap->pool_words ||
+        !pool_has(typemap, node->pool, constant ? node->count : 2 * node->count + 1)) {
         mpiox_tree_free(child);
         return MPIOX_E_CORRUPT;
     }
     /* Borrowed arrays are never written (mpiox_tree_list), hence the cast. */
-    int64_t *displacements = (int64_t *)(uintptr_t)(mpiox_access_pool(access) + node->pool);
+    int64_t *displacements = (int64_t *)(uintptr_t)(mpiox_typemap_pool(typemap) + node->pool);
     return mpiox_tree_list(node->count, displacements, constant ? NULL : displacements + node->count, node->length,
                            node->stride, child, true, out);
 }
@@ -77,11 +77,11 @@ static int import_node(importer *in, int64_t index, int depth, mpiox_tree **out)
     mpiox_tree *child = NULL;
     int code = MPIOX_OK;
     *out = NULL;
-    if (index < 0 || index >= in->access->node_count || depth > MPIOX_ACCESS_MAX_DEPTH ||
-        ++in->visited > in->access->node_count) {
+    if (index < 0 || index >= in->typemap->node_count || depth > MPIOX_TYPEMAP_MAX_DEPTH ||
+        ++in->visited > in->typemap->node_count) {
         return MPIOX_E_CORRUPT;
     }
-    const mpiox_node *node = mpiox_access_nodes(in->access) + index;
+    const mpiox_node *node = mpiox_typemap_nodes(in->typemap) + index;
     const bool may_have_child = node->kind == MPIOX_NODE_LOOP || node->kind == MPIOX_NODE_LIST;
     if (may_have_child && node->child != MPIOX_NO_CHILD) {
         code = node->child > index ? import_node(in, node->child, depth + 1, &child) : MPIOX_E_CORRUPT;
@@ -100,17 +100,17 @@ static int import_node(importer *in, int64_t index, int depth, mpiox_tree **out)
     case MPIOX_NODE_STRUCT:
         return import_struct(in, node, index, depth, out);
     case MPIOX_NODE_LIST:
-        return import_list(in->access, node, child, out);
+        return import_list(in->typemap, node, child, out);
     default:
         return MPIOX_E_CORRUPT;
     }
 }
 
-int mpiox_tree_import(const mpiox_access *access, mpiox_tree **out)
+int mpiox_tree_import(const mpiox_typemap *typemap, mpiox_tree **out)
 {
-    importer in = {access, 0};
+    importer in = {typemap, 0};
     *out = NULL;
-    if (access->node_count == 0) {
+    if (typemap->node_count == 0) {
         return MPIOX_OK;
     }
     int code = import_node(&in, 0, 1, out);
@@ -118,7 +118,7 @@ int mpiox_tree_import(const mpiox_access *access, mpiox_tree **out)
         code = MPIOX_E_CORRUPT;
     }
     if (code == MPIOX_OK) {
-        code = mpiox_tree_shift(*out, access->first);
+        code = mpiox_tree_shift(*out, typemap->first);
     }
     if (code != MPIOX_OK) {
         mpiox_tree_free(*out);
@@ -191,41 +191,41 @@ static int64_t export_node(exporter *ex, const mpiox_tree *tree, int64_t offset)
 }
 
 /* The finest tiling that is the same stream: peel off root loops that continue into the next tile. */
-static void set_tiling(mpiox_access *access)
+static void set_tiling(mpiox_typemap *typemap)
 {
-    const mpiox_node *nodes = mpiox_access_nodes(access);
+    const mpiox_node *nodes = mpiox_typemap_nodes(typemap);
     int32_t index = 0;
-    access->tile_size = access->size;
-    access->tile_extent = access->extent;
+    typemap->tile_size = typemap->size;
+    typemap->tile_extent = typemap->extent;
     while (index != MPIOX_NO_CHILD && nodes[index].kind == MPIOX_NODE_LOOP &&
-           nodes[index].count * nodes[index].stride == access->tile_extent) {
-        access->tile_size = nodes[index].length;
-        access->tile_extent = nodes[index].stride;
+           nodes[index].count * nodes[index].stride == typemap->tile_extent) {
+        typemap->tile_size = nodes[index].length;
+        typemap->tile_extent = nodes[index].stride;
         index = nodes[index].child;
     }
-    access->tile_node = index != MPIOX_NO_CHILD && nodes[index].kind == MPIOX_NODE_BLOCK ? MPIOX_NO_CHILD : index;
+    typemap->tile_node = index != MPIOX_NO_CHILD && nodes[index].kind == MPIOX_NODE_BLOCK ? MPIOX_NO_CHILD : index;
 }
 
-static void set_summary(mpiox_access *access, const mpiox_tree *tree)
+static void set_summary(mpiox_typemap *typemap, const mpiox_tree *tree)
 {
-    access->granule = 0;
-    access->flags = MPIOX_FLAG_MONOTONIC;
-    access->tile_node = MPIOX_NO_CHILD;
+    typemap->granule = 0;
+    typemap->flags = MPIOX_FLAG_MONOTONIC;
+    typemap->tile_node = MPIOX_NO_CHILD;
     if (tree == NULL) {
         return;
     }
-    access->size = tree->size;
-    access->first = tree->offset;
-    access->pieces = tree->pieces;
-    access->depth = tree->depth;
-    access->granule = mpiox_gcd(mpiox_gcd(tree->offset, tree->granule), access->extent);
-    const bool monotonic = tree->monotonic && access->extent >= tree->hi - tree->lo;
-    const bool contiguous = tree->kind == MPIOX_NODE_BLOCK && access->extent == tree->length;
-    access->flags = (monotonic ? MPIOX_FLAG_MONOTONIC : 0) | (contiguous ? MPIOX_FLAG_CONTIGUOUS : 0);
-    set_tiling(access);
+    typemap->size = tree->size;
+    typemap->first = tree->offset;
+    typemap->pieces = tree->pieces;
+    typemap->depth = tree->depth;
+    typemap->granule = mpiox_gcd(mpiox_gcd(tree->offset, tree->granule), typemap->extent);
+    const bool monotonic = tree->monotonic && typemap->extent >= tree->hi - tree->lo;
+    const bool contiguous = tree->kind == MPIOX_NODE_BLOCK && typemap->extent == tree->length;
+    typemap->flags = (monotonic ? MPIOX_FLAG_MONOTONIC : 0) | (contiguous ? MPIOX_FLAG_CONTIGUOUS : 0);
+    set_tiling(typemap);
 }
 
-int mpiox_tree_export(const mpiox_tree *tree, int64_t lb, int64_t extent, mpiox_access **out)
+int mpiox_tree_export(const mpiox_tree *tree, int64_t lb, int64_t extent, mpiox_typemap **out)
 {
     int64_t nodes = 0, words = 0;
     *out = NULL;
@@ -238,12 +238,12 @@ int mpiox_tree_export(const mpiox_tree *tree, int64_t lb, int64_t extent, mpiox_
     if (nodes > INT32_MAX) {
         return MPIOX_E_UNSUPPORTED;
     }
-    const size_t bytes = sizeof(mpiox_access) + (size_t)nodes * sizeof(mpiox_node) + (size_t)words * sizeof(int64_t);
-    mpiox_access *access = malloc(bytes);
-    if (access == NULL) {
+    const size_t bytes = sizeof(mpiox_typemap) + (size_t)nodes * sizeof(mpiox_node) + (size_t)words * sizeof(int64_t);
+    mpiox_typemap *typemap = malloc(bytes);
+    if (typemap == NULL) {
         return MPIOX_E_NOMEM;
     }
-    *access = (mpiox_access){.magic = MPIOX_ACCESS_MAGIC,
+    *typemap = (mpiox_typemap){.magic = MPIOX_TYPEMAP_MAGIC,
                              .bytes = (int64_t)bytes,
                              .references = 1,
                              .lb = lb,
@@ -251,56 +251,56 @@ int mpiox_tree_export(const mpiox_tree *tree, int64_t lb, int64_t extent, mpiox_
                              .node_count = (int32_t)nodes,
                              .pool_words = words};
     if (tree != NULL) {
-        exporter ex = {(mpiox_node *)(access + 1), NULL, 0, 0};
+        exporter ex = {(mpiox_node *)(typemap + 1), NULL, 0, 0};
         ex.pool = (int64_t *)(ex.nodes + nodes);
         export_node(&ex, tree, 0);
     }
-    set_summary(access, tree);
-    *out = access;
+    set_summary(typemap, tree);
+    *out = typemap;
     return MPIOX_OK;
 }
 
 /* ---- blobs ------------------------------------------------------------------------------------------------------- */
 
-int64_t mpiox_access_blob_bytes(const mpiox_access *access)
+int64_t mpiox_typemap_blob_bytes(const mpiox_typemap *typemap)
 {
-    return access->bytes;
+    return typemap->bytes;
 }
 
-int mpiox_access_to_blob(const mpiox_access *access, void *blob, int64_t blob_bytes)
+int mpiox_typemap_to_blob(const mpiox_typemap *typemap, void *blob, int64_t blob_bytes)
 {
     const int64_t none = 0;
-    if (blob_bytes < access->bytes) {
+    if (blob_bytes < typemap->bytes) {
         return MPIOX_E_FULL;
     }
     /* The reference count changes while others use the description: it is not read here. */
-    const size_t before = offsetof(mpiox_access, references), after = before + sizeof access->references;
-    memcpy(blob, access, before);
+    const size_t before = offsetof(mpiox_typemap, references), after = before + sizeof typemap->references;
+    memcpy(blob, typemap, before);
     memcpy((char *)blob + before, &none, sizeof none);
-    memcpy((char *)blob + after, (const char *)access + after, (size_t)access->bytes - after);
+    memcpy((char *)blob + after, (const char *)typemap + after, (size_t)typemap->bytes - after);
     return MPIOX_OK;
 }
 
 /* Same bytes, reference counts aside. */
-static bool same_bytes(const mpiox_access *a, const mpiox_access *b)
+static bool same_bytes(const mpiox_typemap *a, const mpiox_typemap *b)
 {
-    const size_t before = offsetof(mpiox_access, references), after = before + sizeof a->references;
+    const size_t before = offsetof(mpiox_typemap, references), after = before + sizeof a->references;
     return a->bytes == b->bytes && memcmp(a, b, before) == 0 &&
            memcmp((const char *)a + after, (const char *)b + after, (size_t)a->bytes - after) == 0;
 }
 
-bool mpiox_access_equal(const mpiox_access *a, const mpiox_access *b)
+bool mpiox_typemap_equal(const mpiox_typemap *a, const mpiox_typemap *b)
 {
     return a == b || same_bytes(a, b);
 }
 
-int mpiox_access_from_blob(const void *blob, int64_t blob_bytes, mpiox_access **out)
+int mpiox_typemap_from_blob(const void *blob, int64_t blob_bytes, mpiox_typemap **out)
 {
-    const mpiox_access *in = blob;
+    const mpiox_typemap *in = blob;
     mpiox_tree *tree = NULL;
     *out = NULL;
     if (blob == NULL || (uintptr_t)blob % sizeof(int64_t) != 0 || blob_bytes < (int64_t)sizeof *in ||
-        in->magic != MPIOX_ACCESS_MAGIC || in->bytes != blob_bytes || in->references != 0 || in->node_count < 0 ||
+        in->magic != MPIOX_TYPEMAP_MAGIC || in->bytes != blob_bytes || in->references != 0 || in->node_count < 0 ||
         in->pool_words < 0 || in->pool_words > blob_bytes / (int64_t)sizeof(int64_t) ||
         (int64_t)sizeof *in + in->node_count * (int64_t)sizeof(mpiox_node) +
                 in->pool_words * (int64_t)sizeof(int64_t) != blob_bytes) {
@@ -315,7 +315,7 @@ int mpiox_access_from_blob(const void *blob, int64_t blob_bytes, mpiox_access **
         code = MPIOX_E_CORRUPT;
     }
     if (code != MPIOX_OK) {
-        mpiox_access_free(*out);
+        mpiox_typemap_free(*out);
         *out = NULL;
     }
     return code == MPIOX_OK || code == MPIOX_E_NOMEM ? code : MPIOX_E_CORRUPT;

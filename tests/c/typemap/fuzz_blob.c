@@ -1,11 +1,11 @@
 /*
- * fuzz_blob.c - libFuzzer harness of mpiox_access_from_blob(): any bytes are refused, or give a description whose every
+ * fuzz_blob.c - libFuzzer harness of mpiox_typemap_from_blob(): any bytes are refused, or give a description whose every
  * operation is safe.
  *
  * The input is the blob, in which the magic and the length are put right so that the fuzzer gets past them. Half of the
  * inputs instead describe a random tree (random_trees.h) whose blob is then corrupted in a few words.
  */
-#include "mpiox_access_impl.h"
+#include "mpiox_typemap_impl.h"
 #include "mpiox_copy.h"
 #include "random_trees.h"
 
@@ -14,59 +14,59 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 /* Addresses are only computed here: a description may reach anywhere. */
-static void use(const mpiox_access *access)
+static void use(const mpiox_typemap *typemap)
 {
     mpiox_cursor cursor;
     mpiox_run run;
-    const int64_t size = mpiox_access_size(access);
+    const int64_t size = mpiox_typemap_size(typemap);
     const int64_t positions[] = {0, size / 2, size > 0 ? size - 1 : 0, size + 1, INT64_MAX / 2};
-    REQUIRE(mpiox_access_depth(access) <= MPIOX_ACCESS_MAX_DEPTH && size >= 0);
+    REQUIRE(mpiox_typemap_depth(typemap) <= MPIOX_TYPEMAP_MAX_DEPTH && size >= 0);
     for (size_t i = 0; i < sizeof positions / sizeof positions[0] && size > 0; i++) {
-        const int64_t offset = mpiox_access_offset(access, positions[i]);
-        if (mpiox_access_is_monotonic(access) && positions[i] < 2 * (size / 2 + 1)) {
-            REQUIRE(mpiox_access_position(access, offset) == positions[i]);
+        const int64_t offset = mpiox_typemap_offset(typemap, positions[i]);
+        if (mpiox_typemap_is_monotonic(typemap) && positions[i] < 2 * (size / 2 + 1)) {
+            REQUIRE(mpiox_typemap_position(typemap, offset) == positions[i]);
         }
-        mpiox_cursor_init(&cursor, access, 0, positions[i]);
+        mpiox_cursor_init(&cursor, typemap, 0, positions[i]);
         for (int step = 0; step < MAX_STEPS; step++) {
             const int64_t got = mpiox_cursor_next(&cursor, step % 3 == 0 ? 7 : INT64_MAX / 4, &run);
             REQUIRE(got > 0 && got == run.length * run.count);
         }
     }
-    if (mpiox_access_is_monotonic(access)) {
-        mpiox_access_position(access, INT64_MAX);
-        mpiox_access_position(access, INT64_MIN);
-        mpiox_access_disjoint(access, 0, access, 8);
-        const mpiox_range part = {access, 0, 0, size}, rest = {access, INT64_C(1) << 50, size / 2, size};
-        mpiox_access_disjoint_ranges(&part, &rest);
+    if (mpiox_typemap_is_monotonic(typemap)) {
+        mpiox_typemap_position(typemap, INT64_MAX);
+        mpiox_typemap_position(typemap, INT64_MIN);
+        mpiox_typemap_disjoint(typemap, 0, typemap, 8);
+        const mpiox_range part = {typemap, 0, 0, size}, rest = {typemap, INT64_C(1) << 50, size / 2, size};
+        mpiox_typemap_disjoint_ranges(&part, &rest);
     }
-    mpiox_access *wider = NULL;
-    if (mpiox_access_vector(3, mpiox_access_extent(access), access, &wider) == MPIOX_OK) {
-        REQUIRE(mpiox_access_size(wider) == 3 * size);
+    mpiox_typemap *wider = NULL;
+    if (mpiox_typemap_vector(3, mpiox_typemap_extent(typemap), typemap, &wider) == MPIOX_OK) {
+        REQUIRE(mpiox_typemap_size(wider) == 3 * size);
     }
-    mpiox_access_free(wider);
+    mpiox_typemap_free(wider);
 }
 
 static void try_blob(void *blob, int64_t bytes)
 {
-    mpiox_access *access = NULL, *again = NULL;
-    if (mpiox_access_from_blob(blob, bytes, &access) != MPIOX_OK) {
-        REQUIRE(access == NULL);
+    mpiox_typemap *typemap = NULL, *again = NULL;
+    if (mpiox_typemap_from_blob(blob, bytes, &typemap) != MPIOX_OK) {
+        REQUIRE(typemap == NULL);
         return;
     }
-    use(access);
-    REQUIRE(mpiox_access_to_blob(access, blob, bytes) == MPIOX_OK);
-    REQUIRE(mpiox_access_from_blob(blob, bytes, &again) == MPIOX_OK && mpiox_access_equal(access, again));
-    mpiox_access_free(access);
-    mpiox_access_free(again);
+    use(typemap);
+    REQUIRE(mpiox_typemap_to_blob(typemap, blob, bytes) == MPIOX_OK);
+    REQUIRE(mpiox_typemap_from_blob(blob, bytes, &again) == MPIOX_OK && mpiox_typemap_equal(typemap, again));
+    mpiox_typemap_free(typemap);
+    mpiox_typemap_free(again);
 }
 
 static void corrupt_tree(choices *c)
 {
     static const int64_t values[] = {0, -1, 1, 2, INT64_MAX, INT64_MIN, INT32_MAX, INT64_C(1) << 61, 24, 1000};
     pair *p = random_pair(c, 4);
-    const int64_t bytes = mpiox_access_blob_bytes(p->access);
+    const int64_t bytes = mpiox_typemap_blob_bytes(p->typemap);
     int64_t *blob = malloc((size_t)bytes);
-    REQUIRE(blob != NULL && mpiox_access_to_blob(p->access, blob, bytes) == MPIOX_OK);
+    REQUIRE(blob != NULL && mpiox_typemap_to_blob(p->typemap, blob, bytes) == MPIOX_OK);
     for (int64_t n = choose(c, 0, 3); n > 0; n--) {
         int64_t *word = blob + (choose(c, 0, 250) * 3 + choose(c, 0, 2)) % (bytes / 8);
         const int64_t near = (int64_t)((uint64_t)*word + (uint64_t)choose(c, 0, 16) - 8);
@@ -88,8 +88,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     int64_t *blob = malloc((size_t)blob_bytes + 8);
     REQUIRE(blob != NULL);
     memcpy(blob, c.data, (size_t)blob_bytes);
-    if (blob_bytes >= (int64_t)sizeof(mpiox_access)) {
-        blob[0] = MPIOX_ACCESS_MAGIC;
+    if (blob_bytes >= (int64_t)sizeof(mpiox_typemap)) {
+        blob[0] = MPIOX_TYPEMAP_MAGIC;
         blob[1] = blob_bytes;
         blob[2] = 0;
     }

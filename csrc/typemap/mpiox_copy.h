@@ -9,11 +9,11 @@
 #ifndef MPIOX_COPY_H
 #define MPIOX_COPY_H
 
-#include "mpiox_access.h"
+#include "mpiox_typemap.h"
 
 typedef struct mpiox_side {
     void *base;
-    const mpiox_access *access; /* borrowed; NULL = contiguous */
+    const mpiox_typemap *typemap; /* borrowed; NULL = contiguous */
     int64_t origin;             /* bytes added to every offset; may be negative */
     int64_t position;           /* stream position of the first byte */
 } mpiox_side;

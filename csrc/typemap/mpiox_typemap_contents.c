@@ -1,12 +1,12 @@
 /*
- * mpiox_access_contents.c - MPI_Type_get_envelope and MPI_Type_get_contents behind one small reader.
+ * mpiox_typemap_contents.c - MPI_Type_get_envelope and MPI_Type_get_contents behind one small reader.
  *
  * MPI-4 added forms that can describe types made by large-count constructors; the old forms fail on those. The new
  * forms are used where the MPI library has them. Each derived handle that MPI returns is a new reference and is freed.
  */
 #include <stdlib.h>
 
-#include "mpiox_access_contents.h"
+#include "mpiox_typemap_contents.h"
 
 bool mpiox_contents_are_predefined(const mpiox_contents *c)
 {

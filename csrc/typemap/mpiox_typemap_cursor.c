@@ -1,5 +1,5 @@
 /*
- * mpiox_access_cursor.c - from a description to strided runs.
+ * mpiox_typemap_cursor.c - from a description to strided runs.
  *
  * Problem.    The copy kernels want long runs of equal blocks; the description is a tree that is tiled without end.
  * Algorithm.  A cursor keeps the path from the tiling to a leaf (block, loop of blocks, list of blocks), one level of
@@ -9,15 +9,15 @@
  * Guarantees. Start-up is O(depth) plus a binary search per struct or list; no allocation; addresses wrap rather than
  *             overflow.
  */
-#include "mpiox_access_impl.h"
+#include "mpiox_typemap_impl.h"
 #include "mpiox_cursor_impl.h"
 
 _Static_assert(sizeof(mpiox_cursor_state) <= sizeof(((mpiox_cursor *)NULL)->state), "the cursor's state is too small");
 
 /* Build the path from level k, whose node and address are given, to a leaf: first copy, member, item all the way. */
-static void descend(mpiox_cursor_state *s, const mpiox_access *access, int64_t k, int64_t index, int64_t address)
+static void descend(mpiox_cursor_state *s, const mpiox_typemap *typemap, int64_t k, int64_t index, int64_t address)
 {
-    const mpiox_node *nodes = mpiox_access_nodes(access);
+    const mpiox_node *nodes = mpiox_typemap_nodes(typemap);
     for (;; k++) {
         mpiox_cursor_level *level = s->level + k;
         level->node = index;
@@ -29,17 +29,17 @@ static void descend(mpiox_cursor_state *s, const mpiox_access *access, int64_t k
             break;
         }
         /* First members and items lie at their parent's origin. */
-        index = node->kind == MPIOX_NODE_STRUCT ? mpiox_access_pool(access)[node->pool] : node->child;
+        index = node->kind == MPIOX_NODE_STRUCT ? mpiox_typemap_pool(typemap)[node->pool] : node->child;
     }
     s->levels = k + 1;
 }
 
 /* As descend(), to stream byte `rest` of the node; sets the offset inside the leaf's block. */
-static void seek(mpiox_cursor_state *s, const mpiox_access *access, int64_t rest)
+static void seek(mpiox_cursor_state *s, const mpiox_typemap *typemap, int64_t rest)
 {
-    const mpiox_node *nodes = mpiox_access_nodes(access);
-    const int64_t *pool = mpiox_access_pool(access);
-    int64_t index = access->tile_node, address = s->tile_address, k = 0;
+    const mpiox_node *nodes = mpiox_typemap_nodes(typemap);
+    const int64_t *pool = mpiox_typemap_pool(typemap);
+    int64_t index = typemap->tile_node, address = s->tile_address, k = 0;
     for (;; k++) {
         const mpiox_node *node = nodes + index;
         int64_t i = 0, tile = 0, child = node->child, step = 0;
@@ -74,34 +74,34 @@ static void seek(mpiox_cursor_state *s, const mpiox_access *access, int64_t rest
     s->inside = rest;
 }
 
-void mpiox_cursor_init(mpiox_cursor *cursor, const mpiox_access *access, int64_t origin, int64_t position)
+void mpiox_cursor_init(mpiox_cursor *cursor, const mpiox_typemap *typemap, int64_t origin, int64_t position)
 {
     mpiox_cursor_state *s = mpiox_cursor_state_of(cursor);
-    cursor->access = access;
+    cursor->typemap = typemap;
     cursor->position = position;
     s->levels = 0;
     s->inside = 0;
-    s->tile_address = mpiox_wrap_add(origin, access->first);
-    if (access->size == 0) {
+    s->tile_address = mpiox_wrap_add(origin, typemap->first);
+    if (typemap->size == 0) {
         return;
     }
-    if (access->flags & MPIOX_FLAG_CONTIGUOUS) {
+    if (typemap->flags & MPIOX_FLAG_CONTIGUOUS) {
         s->inside = position;
         return;
     }
-    const int64_t tile = position / access->tile_size;
-    s->tile_address = mpiox_wrap_madd(s->tile_address, tile, access->tile_extent);
-    s->inside = position - tile * access->tile_size;
-    if (access->tile_node != MPIOX_NO_CHILD) {
-        seek(s, access, s->inside);
+    const int64_t tile = position / typemap->tile_size;
+    s->tile_address = mpiox_wrap_madd(s->tile_address, tile, typemap->tile_extent);
+    s->inside = position - tile * typemap->tile_size;
+    if (typemap->tile_node != MPIOX_NO_CHILD) {
+        seek(s, typemap, s->inside);
     }
 }
 
 /* Step a level that is no leaf to its next copy, member or item; false when there is none. */
-static bool step_level(mpiox_cursor_level *level, const mpiox_access *access, int64_t *child, int64_t *address)
+static bool step_level(mpiox_cursor_level *level, const mpiox_typemap *typemap, int64_t *child, int64_t *address)
 {
-    const mpiox_node *nodes = mpiox_access_nodes(access);
-    const int64_t *pool = mpiox_access_pool(access);
+    const mpiox_node *nodes = mpiox_typemap_nodes(typemap);
+    const int64_t *pool = mpiox_typemap_pool(typemap);
     const mpiox_node *node = nodes + level->node;
     *child = node->child;
     if (node->kind == MPIOX_NODE_LIST) {
@@ -132,16 +132,16 @@ static bool step_level(mpiox_cursor_level *level, const mpiox_access *access, in
 void mpiox_cursor_next_leaf(mpiox_cursor *cursor)
 {
     mpiox_cursor_state *s = mpiox_cursor_state_of(cursor);
-    const mpiox_access *access = cursor->access;
+    const mpiox_typemap *typemap = cursor->typemap;
     for (int64_t k = s->levels - 2; k >= 0; k--) {
         int64_t child, address;
-        if (step_level(s->level + k, access, &child, &address)) {
-            descend(s, access, k + 1, child, address);
+        if (step_level(s->level + k, typemap, &child, &address)) {
+            descend(s, typemap, k + 1, child, address);
             return;
         }
     }
-    s->tile_address = mpiox_wrap_add(s->tile_address, access->tile_extent);
-    descend(s, access, 0, access->tile_node, s->tile_address);
+    s->tile_address = mpiox_wrap_add(s->tile_address, typemap->tile_extent);
+    descend(s, typemap, 0, typemap->tile_node, s->tile_address);
 }
 
 /* Cut a run out of `count` blocks at address, `stride` apart, the first entered at *inside. Returns the data bytes;
@@ -168,34 +168,34 @@ static inline int64_t cut_run(int64_t address, int64_t length, int64_t stride, i
 }
 
 /* The tile is one block: the endless tiling is the run. */
-static int64_t next_of_tiling(mpiox_cursor_state *s, const mpiox_access *access, int64_t max_bytes, mpiox_run *run)
+static int64_t next_of_tiling(mpiox_cursor_state *s, const mpiox_typemap *typemap, int64_t max_bytes, mpiox_run *run)
 {
     int64_t blocks, bytes = max_bytes;
-    if (access->flags & MPIOX_FLAG_CONTIGUOUS) {
+    if (typemap->flags & MPIOX_FLAG_CONTIGUOUS) {
         *run = (mpiox_run){mpiox_wrap_add(s->tile_address, s->inside), max_bytes, 0, 1};
         s->inside = mpiox_wrap_add(s->inside, max_bytes);
         return bytes;
     }
-    bytes = cut_run(s->tile_address, access->tile_size, access->tile_extent, INT64_MAX, max_bytes, &s->inside, &blocks,
-                    run);
-    s->tile_address = mpiox_wrap_madd(s->tile_address, blocks, access->tile_extent);
+    bytes = cut_run(s->tile_address, typemap->tile_size, typemap->tile_extent, INT64_MAX, max_bytes, &s->inside,
+                    &blocks, run);
+    s->tile_address = mpiox_wrap_madd(s->tile_address, blocks, typemap->tile_extent);
     return bytes;
 }
 
 int64_t mpiox_cursor_next(mpiox_cursor *cursor, int64_t max_bytes, mpiox_run *run)
 {
     mpiox_cursor_state *s = mpiox_cursor_state_of(cursor);
-    const mpiox_access *access = cursor->access;
+    const mpiox_typemap *typemap = cursor->typemap;
     int64_t blocks, bytes;
-    if (access->tile_node == MPIOX_NO_CHILD) {
-        bytes = next_of_tiling(s, access, max_bytes, run);
+    if (typemap->tile_node == MPIOX_NO_CHILD) {
+        bytes = next_of_tiling(s, typemap, max_bytes, run);
         cursor->position = mpiox_wrap_add(cursor->position, bytes);
         return bytes;
     }
     mpiox_cursor_level *leaf = s->level + s->levels - 1;
-    const mpiox_node *node = mpiox_access_nodes(access) + leaf->node;
+    const mpiox_node *node = mpiox_typemap_nodes(typemap) + leaf->node;
     if (node->kind == MPIOX_NODE_LIST) {
-        const int64_t *pool = mpiox_access_pool(access);
+        const int64_t *pool = mpiox_typemap_pool(typemap);
         const int64_t i = leaf->index;
         const int64_t length = mpiox_list_start(node, pool, i + 1) - mpiox_list_start(node, pool, i);
         bytes = cut_run(mpiox_wrap_add(leaf->address, pool[node->pool + i]), length, 0, 1, max_bytes, &s->inside,

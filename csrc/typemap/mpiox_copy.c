@@ -11,7 +11,7 @@
  */
 #include "mpiox_copy.h"
 
-#include "mpiox_access_impl.h"
+#include "mpiox_typemap_impl.h"
 #include "mpiox_copy_kernels.h"
 #include "mpiox_cursor_impl.h"
 
@@ -81,11 +81,11 @@ static inline char *at_address(const void *base, int64_t offset)
 static char *flat_start(const mpiox_side *side)
 {
     int64_t at = side->origin + side->position;
-    if (side->access != NULL) {
-        if (!mpiox_access_is_contiguous(side->access)) {
+    if (side->typemap != NULL) {
+        if (!mpiox_typemap_is_contiguous(side->typemap)) {
             return NULL;
         }
-        at += side->access->first;
+        at += side->typemap->first;
     }
     return at_address(side->base, at);
 }
@@ -103,16 +103,16 @@ typedef struct list_batch {
 static bool take_list_batch(mpiox_cursor *cursor, int64_t max_bytes, list_batch *batch)
 {
     mpiox_cursor_state *s = mpiox_cursor_state_of(cursor);
-    const mpiox_access *access = cursor->access;
+    const mpiox_typemap *typemap = cursor->typemap;
     if (s->levels == 0 || s->inside != 0) {
         return false;
     }
     mpiox_cursor_level *leaf = s->level + s->levels - 1;
-    const mpiox_node *node = mpiox_access_nodes(access) + leaf->node;
+    const mpiox_node *node = mpiox_typemap_nodes(typemap) + leaf->node;
     if (node->kind != MPIOX_NODE_LIST) {
         return false;
     }
-    const int64_t *words = mpiox_access_pool(access) + node->pool;
+    const int64_t *words = mpiox_typemap_pool(typemap) + node->pool;
     const int64_t left = node->count - leaf->index;
     batch->displacements = words + leaf->index;
     batch->length = node->length;
@@ -308,11 +308,11 @@ static int64_t copy_common(walker *t, walker *s)
 /* A list of small blocks under the cursor: its own loop is several times faster than matching block by block. */
 static bool is_at_small_list(const mpiox_cursor *cursor)
 {
-    const mpiox_access *access = cursor->access;
+    const mpiox_typemap *typemap = cursor->typemap;
     const mpiox_cursor_state *s = (const mpiox_cursor_state *)(const void *)cursor->state;
     return s->levels > 0 &&
-           mpiox_access_nodes(access)[s->level[s->levels - 1].node].kind == MPIOX_NODE_LIST &&
-           access->size / access->pieces < SMALL_PIECE;
+           mpiox_typemap_nodes(typemap)[s->level[s->levels - 1].node].kind == MPIOX_NODE_LIST &&
+           typemap->size / typemap->pieces < SMALL_PIECE;
 }
 
 /* Through a buffer that stays in the first-level cache. */
@@ -331,8 +331,8 @@ static void copy_between(const mpiox_side *target, const mpiox_side *source, int
 {
     walker t = {.blocks = 0}, s = {.blocks = 0};
     int64_t t_fetched = 0, s_fetched = 0, done = 0;
-    mpiox_cursor_init(&t.cursor, target->access, target->origin, target->position);
-    mpiox_cursor_init(&s.cursor, source->access, source->origin, source->position);
+    mpiox_cursor_init(&t.cursor, target->typemap, target->origin, target->position);
+    mpiox_cursor_init(&s.cursor, source->typemap, source->origin, source->position);
     if (is_at_small_list(&t.cursor) || is_at_small_list(&s.cursor)) {
         copy_bounced(&t.cursor, target->base, &s.cursor, source->base, length);
         return;
@@ -357,10 +357,10 @@ void mpiox_copy(const mpiox_side *target, const mpiox_side *source, int64_t leng
     if (flat_target != NULL && flat_source != NULL) {
         memcpy(flat_target, flat_source, (size_t)length);
     } else if (flat_target != NULL) {
-        mpiox_cursor_init(&cursor, source->access, source->origin, source->position);
+        mpiox_cursor_init(&cursor, source->typemap, source->origin, source->position);
         gather_stream(flat_target, &cursor, source->base, length);
     } else if (flat_source != NULL) {
-        mpiox_cursor_init(&cursor, target->access, target->origin, target->position);
+        mpiox_cursor_init(&cursor, target->typemap, target->origin, target->position);
         scatter_stream(&cursor, target->base, flat_source, length);
     } else {
         copy_between(target, source, length);
@@ -374,12 +374,12 @@ void mpiox_copy_mark(unsigned char *map, int64_t map_start, int64_t granule, con
     if (length <= 0) {
         return;
     }
-    if (side->access == NULL) {
+    if (side->typemap == NULL) {
         memset(map + (side->origin + side->position - map_start) / granule, 1, (size_t)(length / granule));
         return;
     }
     mpiox_cursor cursor;
-    mpiox_cursor_init(&cursor, side->access, side->origin, side->position);
+    mpiox_cursor_init(&cursor, side->typemap, side->origin, side->position);
     while (length > 0) {
         mpiox_run run;
         length -= mpiox_cursor_next(&cursor, length, &run);

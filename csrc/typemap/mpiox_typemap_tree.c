@@ -1,5 +1,5 @@
 /*
- * mpiox_access_tree.c - normalising constructors of access trees: blocks, loops, structs.
+ * mpiox_typemap_tree.c - normalising constructors of typemap trees: blocks, loops, structs.
  *
  * Problem.    Applications describe the same bytes in many ways (vector of contiguous, struct of vectors, subarray).
  *             The cursor is fast only where a regular access looks regular.
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpiox_access_impl.h"
+#include "mpiox_typemap_impl.h"
 
 static int64_t saturating_mul(int64_t a, int64_t b)
 {
@@ -156,7 +156,7 @@ int mpiox_tree_flatten(mpiox_tree **tree)
 {
     mpiox_tree *old = *tree;
     const int64_t offset = old->offset;
-    if (old->pieces > MPIOX_ACCESS_MAX_FLATTEN) {
+    if (old->pieces > MPIOX_TYPEMAP_MAX_FLATTEN) {
         return MPIOX_E_UNSUPPORTED;
     }
     piece_sink sink = {0, malloc((size_t)old->pieces * sizeof(int64_t)),
@@ -256,7 +256,7 @@ int mpiox_tree_loop(int64_t count, int64_t stride, mpiox_tree *child, mpiox_tree
         mpiox_tree_free(child);
         return MPIOX_OK;
     }
-    if (count > 1 && child->depth == MPIOX_ACCESS_MAX_DEPTH) {
+    if (count > 1 && child->depth == MPIOX_TYPEMAP_MAX_DEPTH) {
         code = mpiox_tree_flatten(&child);
     }
     if (code == MPIOX_OK && count > 1 && !extend_child(count, stride, child, &code)) {
@@ -310,7 +310,7 @@ static int push_subtree(member_set *set, mpiox_tree *tree)
 {
     int code = MPIOX_OK;
     if (tree->kind != MPIOX_NODE_STRUCT) {
-        if (tree->depth == MPIOX_ACCESS_MAX_DEPTH && (code = mpiox_tree_flatten(&tree)) != MPIOX_OK) {
+        if (tree->depth == MPIOX_TYPEMAP_MAX_DEPTH && (code = mpiox_tree_flatten(&tree)) != MPIOX_OK) {
             mpiox_tree_free(tree);
             return code;
         }

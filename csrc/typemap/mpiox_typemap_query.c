@@ -1,54 +1,54 @@
 /*
- * mpiox_access_query.c - what a description is, and seeking in both directions.
+ * mpiox_typemap_query.c - what a description is, and seeking in both directions.
  *
  * Seeking walks one path from the root: O(depth), plus a binary search per struct or list of unequal items. Position ->
  * offset divides by sizes; offset -> position divides by strides, which is meaningful for monotonic descriptions only
  * (there every copy, member, item and tile lies wholly behind the one before it).
  */
-#include "mpiox_access_impl.h"
+#include "mpiox_typemap_impl.h"
 
-_Static_assert(sizeof(mpiox_access) % sizeof(int64_t) == 0 && sizeof(mpiox_node) % sizeof(int64_t) == 0,
+_Static_assert(sizeof(mpiox_typemap) % sizeof(int64_t) == 0 && sizeof(mpiox_node) % sizeof(int64_t) == 0,
                "nodes and pool words must be aligned");
 
-int64_t mpiox_access_size(const mpiox_access *access) { return access->size; }
-int64_t mpiox_access_extent(const mpiox_access *access) { return access->extent; }
-int64_t mpiox_access_lb(const mpiox_access *access) { return access->lb; }
-int64_t mpiox_access_pieces(const mpiox_access *access) { return access->pieces; }
-int64_t mpiox_access_granule(const mpiox_access *access) { return access->granule; }
-int mpiox_access_depth(const mpiox_access *access) { return access->depth; }
+int64_t mpiox_typemap_size(const mpiox_typemap *typemap) { return typemap->size; }
+int64_t mpiox_typemap_extent(const mpiox_typemap *typemap) { return typemap->extent; }
+int64_t mpiox_typemap_lb(const mpiox_typemap *typemap) { return typemap->lb; }
+int64_t mpiox_typemap_pieces(const mpiox_typemap *typemap) { return typemap->pieces; }
+int64_t mpiox_typemap_granule(const mpiox_typemap *typemap) { return typemap->granule; }
+int mpiox_typemap_depth(const mpiox_typemap *typemap) { return typemap->depth; }
 
-int64_t mpiox_access_true_lb(const mpiox_access *access)
+int64_t mpiox_typemap_true_lb(const mpiox_typemap *typemap)
 {
-    return access->node_count > 0 ? access->first + mpiox_access_nodes(access)->lo : 0;
+    return typemap->node_count > 0 ? typemap->first + mpiox_typemap_nodes(typemap)->lo : 0;
 }
 
-int64_t mpiox_access_true_ub(const mpiox_access *access)
+int64_t mpiox_typemap_true_ub(const mpiox_typemap *typemap)
 {
-    return access->node_count > 0 ? access->first + mpiox_access_nodes(access)->hi : 0;
+    return typemap->node_count > 0 ? typemap->first + mpiox_typemap_nodes(typemap)->hi : 0;
 }
 
-bool mpiox_access_is_contiguous(const mpiox_access *access)
+bool mpiox_typemap_is_contiguous(const mpiox_typemap *typemap)
 {
-    return (access->flags & MPIOX_FLAG_CONTIGUOUS) != 0;
+    return (typemap->flags & MPIOX_FLAG_CONTIGUOUS) != 0;
 }
 
-bool mpiox_access_is_monotonic(const mpiox_access *access)
+bool mpiox_typemap_is_monotonic(const mpiox_typemap *typemap)
 {
-    return (access->flags & MPIOX_FLAG_MONOTONIC) != 0;
+    return (typemap->flags & MPIOX_FLAG_MONOTONIC) != 0;
 }
 
 /* ---- position -> offset ------------------------------------------------------------------------------------------ */
 
-int64_t mpiox_access_offset(const mpiox_access *access, int64_t position)
+int64_t mpiox_typemap_offset(const mpiox_typemap *typemap, int64_t position)
 {
-    if (access->size == 0) {
-        return access->first;
+    if (typemap->size == 0) {
+        return typemap->first;
     }
-    const mpiox_node *nodes = mpiox_access_nodes(access);
-    const int64_t *pool = mpiox_access_pool(access);
-    const int64_t tile = mpiox_wrap_madd(access->first, position / access->tile_size, access->tile_extent);
-    int64_t at = 0, rest = position % access->tile_size; /* `at` is relative to the tile, hence in range */
-    int32_t index = access->tile_node;
+    const mpiox_node *nodes = mpiox_typemap_nodes(typemap);
+    const int64_t *pool = mpiox_typemap_pool(typemap);
+    const int64_t tile = mpiox_wrap_madd(typemap->first, position / typemap->tile_size, typemap->tile_extent);
+    int64_t at = 0, rest = position % typemap->tile_size; /* `at` is relative to the tile, hence in range */
+    int32_t index = typemap->tile_node;
     while (index != MPIOX_NO_CHILD) {
         const mpiox_node *node = nodes + index;
         int64_t i;
@@ -103,12 +103,12 @@ static int64_t member_before(const mpiox_node *nodes, const int64_t *members, in
 }
 
 /* Data bytes of one tile that lie below `at` (relative to the tile's first byte). */
-static int64_t bytes_below(const mpiox_access *access, int64_t at)
+static int64_t bytes_below(const mpiox_typemap *typemap, int64_t at)
 {
-    const mpiox_node *nodes = mpiox_access_nodes(access);
-    const int64_t *pool = mpiox_access_pool(access);
-    int64_t below = 0, length = access->tile_size;
-    int32_t index = access->tile_node;
+    const mpiox_node *nodes = mpiox_typemap_nodes(typemap);
+    const int64_t *pool = mpiox_typemap_pool(typemap);
+    int64_t below = 0, length = typemap->tile_size;
+    int32_t index = typemap->tile_node;
     while (index != MPIOX_NO_CHILD) {
         const mpiox_node *node = nodes + index;
         int64_t i;
@@ -142,18 +142,18 @@ static int64_t bytes_below(const mpiox_access *access, int64_t at)
     return below + clamp(at, 0, length);
 }
 
-int64_t mpiox_access_position(const mpiox_access *access, int64_t offset)
+int64_t mpiox_typemap_position(const mpiox_typemap *typemap, int64_t offset)
 {
     int64_t at, position;
-    if (access->size == 0 || offset <= access->first) {
+    if (typemap->size == 0 || offset <= typemap->first) {
         return 0;
     }
-    if (__builtin_sub_overflow(offset, access->first, &at)) {
+    if (__builtin_sub_overflow(offset, typemap->first, &at)) {
         at = INT64_MAX;
     }
-    const int64_t tile = at / access->tile_extent;
-    if (__builtin_mul_overflow(tile, access->tile_size, &position) ||
-        __builtin_add_overflow(position, bytes_below(access, at - tile * access->tile_extent), &position)) {
+    const int64_t tile = at / typemap->tile_extent;
+    if (__builtin_mul_overflow(tile, typemap->tile_size, &position) ||
+        __builtin_add_overflow(position, bytes_below(typemap, at - tile * typemap->tile_extent), &position)) {
         return INT64_MAX;
     }
     return position;

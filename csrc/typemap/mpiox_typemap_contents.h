@@ -1,12 +1,12 @@
 /*
- * mpiox_access_contents.h - what MPI says about how a datatype was built, in one form for all MPI versions.
+ * mpiox_typemap_contents.h - what MPI says about how a datatype was built, in one form for all MPI versions.
  */
-#ifndef MPIOX_ACCESS_CONTENTS_H
-#define MPIOX_ACCESS_CONTENTS_H
+#ifndef MPIOX_TYPEMAP_CONTENTS_H
+#define MPIOX_TYPEMAP_CONTENTS_H
 
 #include <mpi.h>
 
-#include "mpiox_access.h"
+#include "mpiox_typemap.h"
 
 /* The arguments of the type's constructor. They are read in the order of the constructor's argument list: small counts
  * come from `integers`, addresses from `addresses`; of a type made by a large-count constructor both are in `counts`.

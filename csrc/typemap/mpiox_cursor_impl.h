@@ -1,10 +1,10 @@
 /*
- * mpiox_cursor_impl.h - the inside of a cursor, shared by mpiox_access_cursor.c and the list kernels of mpiox_copy.c.
+ * mpiox_cursor_impl.h - the inside of a cursor, shared by mpiox_typemap_cursor.c and the list kernels of mpiox_copy.c.
  */
 #ifndef MPIOX_CURSOR_IMPL_H
 #define MPIOX_CURSOR_IMPL_H
 
-#include "mpiox_access.h"
+#include "mpiox_typemap.h"
 
 typedef struct mpiox_cursor_level {
     int64_t node;
@@ -18,7 +18,7 @@ typedef struct mpiox_cursor_state {
     int64_t inside;       /* bytes already consumed of the leaf's next block */
     int64_t tile_address; /* address of the current tile's first byte */
     int64_t unused;
-    mpiox_cursor_level level[MPIOX_ACCESS_MAX_DEPTH];
+    mpiox_cursor_level level[MPIOX_TYPEMAP_MAX_DEPTH];
 } mpiox_cursor_state;
 
 static inline mpiox_cursor_state *mpiox_cursor_state_of(mpiox_cursor *cursor)

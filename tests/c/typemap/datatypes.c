@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpiox_access.h"
-#include "mpiox_access_contents.h"
-#include "mpiox_access_mpi.h"
+#include "mpiox_typemap.h"
+#include "mpiox_typemap_contents.h"
+#include "mpiox_typemap_mpi.h"
 #include "mpiox_copy.h"
 
 #define ARENA 65536
@@ -334,16 +334,16 @@ static void count_combiner(MPI_Datatype type)
     used[combiner]++;
 }
 
-static void check_cache(MPI_Datatype type, mpiox_access *access)
+static void check_cache(MPI_Datatype type, mpiox_typemap *typemap)
 {
-    mpiox_access *again = NULL;
+    mpiox_typemap *again = NULL;
     MPI_Datatype copy;
-    REQUIRE(mpiox_access_from_datatype(type, &again) == MPIOX_OK && again == access);
-    mpiox_access_free(again);
+    REQUIRE(mpiox_typemap_from_datatype(type, &again) == MPIOX_OK && again == typemap);
+    mpiox_typemap_free(again);
     MPI_Type_dup(type, &copy);
-    REQUIRE(mpiox_access_from_datatype(copy, &again) == MPIOX_OK && again == access);
+    REQUIRE(mpiox_typemap_from_datatype(copy, &again) == MPIOX_OK && again == typemap);
     MPI_Type_free(&copy);
-    mpiox_access_free(again);
+    mpiox_typemap_free(again);
 }
 
 /* How the type was built, for a person who looks into a difference. */
@@ -374,12 +374,12 @@ static void show(MPI_Datatype type, int indent)
 }
 
 /* Pack and unpack TILES items by MPI and by us. */
-static void check_bytes(MPI_Datatype type, mpiox_access *access)
+static void check_bytes(MPI_Datatype type, mpiox_typemap *typemap)
 {
     static char memory[ARENA], packed[MAX_DATA * TILES + 1024], ours[MAX_DATA * TILES + 1024], expected[ARENA];
     char *origin = memory + ARENA / 2;
     int position = 0;
-    const int64_t bytes = TILES * mpiox_access_size(access);
+    const int64_t bytes = TILES * mpiox_typemap_size(typemap);
     for (int i = 0; i < ARENA; i++) {
         memory[i] = (char)(i * 31 + i / 200);
     }
@@ -391,7 +391,7 @@ static void check_bytes(MPI_Datatype type, mpiox_access *access)
     }
     MPI_Pack(origin, TILES, type, packed, (int)sizeof packed, &position, MPI_COMM_SELF);
     REQUIRE(position == bytes);
-    const mpiox_side at_memory = {origin, access, 0, 0}, at_ours = {ours, NULL, 0, 0};
+    const mpiox_side at_memory = {origin, typemap, 0, 0}, at_ours = {ours, NULL, 0, 0};
     mpiox_copy(&at_ours, &at_memory, bytes);
     if (memcmp(packed, ours, sizeof packed) != 0) {
         show(type, 0);
@@ -401,7 +401,7 @@ static void check_bytes(MPI_Datatype type, mpiox_access *access)
     for (int64_t i = 0; i < bytes; i++) {
         packed[i] = (char)(i * 13 + i / 100 + 5);
     }
-    if (!mpiox_access_is_monotonic(access)) { /* overlapping types may not be received */
+    if (!mpiox_typemap_is_monotonic(typemap)) { /* overlapping types may not be received */
         return;
     }
     memcpy(expected, memory, ARENA);
@@ -436,14 +436,14 @@ static void check_predefined(void)
                                   MPI_INTEGER, MPI_REAL, MPI_DOUBLE_PRECISION, MPI_COMPLEX, MPI_LOGICAL, MPI_CHARACTER,
                                   MPI_2INTEGER, MPI_2REAL, MPI_2DOUBLE_PRECISION, MPI_COUNT};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        mpiox_access *access = NULL;
+        mpiox_typemap *typemap = NULL;
         case_seed = -1 - (long)i;
-        REQUIRE(mpiox_access_from_datatype(types[i], &access) == MPIOX_OK);
-        check_bytes(types[i], access);
-        mpiox_access_free(access);
+        REQUIRE(mpiox_typemap_from_datatype(types[i], &typemap) == MPIOX_OK);
+        check_bytes(types[i], typemap);
+        mpiox_typemap_free(typemap);
     }
-    mpiox_access *none = NULL;
-    REQUIRE(mpiox_access_from_datatype(MPI_DATATYPE_NULL, &none) == MPIOX_E_ARG && none == NULL);
+    mpiox_typemap *none = NULL;
+    REQUIRE(mpiox_typemap_from_datatype(MPI_DATATYPE_NULL, &none) == MPIOX_E_ARG && none == NULL);
 }
 
 int main(int argc, char **argv)
@@ -454,17 +454,17 @@ int main(int argc, char **argv)
     long checked = 0, refused = 0, kinds = 0;
     check_predefined();
     for (case_seed = seed; case_seed < seed + cases; case_seed++) {
-        mpiox_access *access = NULL;
+        mpiox_typemap *typemap = NULL;
         state = (uint64_t)case_seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
         MPI_Datatype type = random_type(choose(1, 4));
         MPI_Type_commit(&type);
         if (small_enough(type)) {
             count_combiner(type);
-            const int code = mpiox_access_from_datatype(type, &access);
+            const int code = mpiox_typemap_from_datatype(type, &typemap);
             if (code == MPIOX_OK) {
-                check_cache(type, access);
-                check_bytes(type, access);
-                mpiox_access_free(access);
+                check_cache(type, typemap);
+                check_bytes(type, typemap);
+                mpiox_typemap_free(typemap);
                 checked++;
             } else if (REFUSALS) {
                 REQUIRE(code == MPIOX_E_UNSUPPORTED);
@@ -482,7 +482,7 @@ int main(int argc, char **argv)
     }
     printf("%ld datatypes checked, %ld refused, %ld combiners\n", checked, refused, kinds);
     REQUIRE(refused * 50 <= checked);
-    mpiox_access_mpi_finalize();
+    mpiox_typemap_mpi_finalize();
     MPI_Finalize();
     return 0;
 }

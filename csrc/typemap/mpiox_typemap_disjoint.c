@@ -1,8 +1,8 @@
 /*
- * mpiox_access_disjoint.c - prove that two accesses share no byte.
+ * mpiox_typemap_disjoint.c - prove that two accesses share no byte.
  *
  * Problem.    Parallel programs mostly write disjoint parts of one array. Knowing so saves looking at the pieces.
- * Algorithm.  An access is a union of boxes {o + i1*s1 + i2*s2 + ... + [0, L)}, one per path from the root to a block.
+ * Algorithm.  A typemap is a union of boxes {o + i1*s1 + i2*s2 + ... + [0, L)}, one per path from the root to a block.
  *             Two boxes are compared in a common mixed-radix grid, whose weights are the strides of both: every address
  *             has one expansion in digits (greedy division), a box becomes an interval per digit, and boxes with
  *             disjoint intervals for any digit are disjoint. Where a box crosses a digit's range its interval becomes
@@ -11,10 +11,10 @@
  *             bytes are tried. What the grid does not decide is merged, piece by piece, if that takes few steps.
  * Guarantees. True is a proof; false says nothing. Work is bounded by a constant.
  */
-#include "mpiox_access_impl.h"
+#include "mpiox_typemap_impl.h"
 
 #define MAX_BOXES 32
-#define MAX_LEVELS (MPIOX_ACCESS_MAX_DEPTH + 3)
+#define MAX_LEVELS (MPIOX_TYPEMAP_MAX_DEPTH + 3)
 #define MAX_GRID (2 * MAX_LEVELS + 1)
 #define MAX_MERGE_STEPS 1000
 
@@ -35,7 +35,7 @@ typedef struct box_set {
     box box[MAX_BOXES];
 } box_set;
 
-/* ---- boxes of an access ------------------------------------------------------------------------------------------ */
+/* ---- boxes of a typemap ------------------------------------------------------------------------------------------ */
 
 static void push_level(box *b, int64_t stride, int64_t count)
 {
@@ -52,10 +52,10 @@ static void push_block(box_set *set, const box *path, int64_t length)
 }
 
 /* Append the boxes of a node; at most `room` of them: what would need more is replaced by its span. */
-static void push_boxes(const mpiox_access *access, int64_t index, const box *path, int room, box_set *set)
+static void push_boxes(const mpiox_typemap *typemap, int64_t index, const box *path, int room, box_set *set)
 {
-    const mpiox_node *nodes = mpiox_access_nodes(access), *node = nodes + index;
-    const int64_t *pool = mpiox_access_pool(access);
+    const mpiox_node *nodes = mpiox_typemap_nodes(typemap), *node = nodes + index;
+    const int64_t *pool = mpiox_typemap_pool(typemap);
     const bool many = node->kind == MPIOX_NODE_STRUCT || node->kind == MPIOX_NODE_LIST;
     box next = *path;
     if (many && node->count > room) {
@@ -67,7 +67,7 @@ static void push_boxes(const mpiox_access *access, int64_t index, const box *pat
         if (node->child == MPIOX_NO_CHILD) {
             push_block(set, &next, node->length);
         } else {
-            push_boxes(access, node->child, &next, room, set);
+            push_boxes(typemap, node->child, &next, room, set);
         }
         return;
     }
@@ -77,7 +77,7 @@ static void push_boxes(const mpiox_access *access, int64_t index, const box *pat
         if (node->kind == MPIOX_NODE_STRUCT) {
             const int64_t child = pool[node->pool + i];
             next.offset += nodes[child].offset;
-            push_boxes(access, child, &next, share, set);
+            push_boxes(typemap, child, &next, share, set);
             continue;
         }
         const int64_t bytes = mpiox_list_start(node, pool, i + 1) - mpiox_list_start(node, pool, i);
@@ -86,7 +86,7 @@ static void push_boxes(const mpiox_access *access, int64_t index, const box *pat
             push_block(set, &next, bytes);
         } else {
             push_level(&next, node->stride, bytes / nodes[node->child].size);
-            push_boxes(access, node->child, &next, share, set);
+            push_boxes(typemap, node->child, &next, share, set);
         }
     }
 }
@@ -94,7 +94,7 @@ static void push_boxes(const mpiox_access *access, int64_t index, const box *pat
 /* The boxes of a part, from its first to its last tile (one tile when it is endless: the caller knows the period). */
 static bool boxes_of(const mpiox_range *r, box_set *set)
 {
-    const mpiox_access *a = r->access;
+    const mpiox_typemap *a = r->typemap;
     const bool endless = r->length == INT64_MAX;
     const int64_t first = endless ? 0 : r->position / a->tile_size;
     const int64_t tiles = endless ? 1 : (r->position + r->length - 1) / a->tile_size - first + 1;
@@ -272,8 +272,8 @@ static bool grid_disjoint(const mpiox_range *a, const mpiox_range *b)
 {
     box_set of_a, of_b;
     const int64_t origins[2] = {a->origin, b->origin};
-    const int64_t period = mpiox_gcd(a->length == INT64_MAX ? a->access->tile_extent : 0,
-                                     b->length == INT64_MAX ? b->access->tile_extent : 0);
+    const int64_t period = mpiox_gcd(a->length == INT64_MAX ? a->typemap->tile_extent : 0,
+                                     b->length == INT64_MAX ? b->typemap->tile_extent : 0);
     if (!boxes_of(a, &of_a) || !boxes_of(b, &of_b)) {
         return false;
     }
@@ -310,7 +310,7 @@ static void next_piece(piece_walk *w)
 
 static void walk(piece_walk *w, const mpiox_range *r)
 {
-    mpiox_cursor_init(&w->cursor, r->access, r->origin, r->position);
+    mpiox_cursor_init(&w->cursor, r->typemap, r->origin, r->position);
     w->run.count = 0;
     w->left = r->length;
     next_piece(w);
@@ -343,11 +343,11 @@ static bool cut_to_window(mpiox_range *r, int64_t start, int64_t bytes)
     if (r->length != INT64_MAX) {
         return true;
     }
-    const int64_t first = mpiox_access_position(r->access, start - r->origin);
+    const int64_t first = mpiox_typemap_position(r->typemap, start - r->origin);
     if (!mpiox_add(start, bytes, &end)) {
         return false;
     }
-    const int64_t last = mpiox_access_position(r->access, end - r->origin);
+    const int64_t last = mpiox_typemap_position(r->typemap, end - r->origin);
     r->position = first > r->position ? first : r->position;
     r->length = last > r->position ? last - r->position : 0;
     return last < INT64_MAX;
@@ -358,18 +358,19 @@ static bool cut_to_window(mpiox_range *r, int64_t start, int64_t bytes)
 static bool merge_ranges(mpiox_range a, mpiox_range b)
 {
     const bool endless_a = a.length == INT64_MAX, endless_b = b.length == INT64_MAX;
-    const int64_t start_a = mpiox_wrap_add(a.origin, mpiox_access_offset(a.access, a.position));
-    const int64_t start_b = mpiox_wrap_add(b.origin, mpiox_access_offset(b.access, b.position));
+    const int64_t start_a = mpiox_wrap_add(a.origin, mpiox_typemap_offset(a.typemap, a.position));
+    const int64_t start_b = mpiox_wrap_add(b.origin, mpiox_typemap_offset(b.typemap, b.position));
     int64_t start = start_a > start_b ? start_a : start_b, bytes = 0;
     if (endless_a && endless_b) {
-        const int64_t step = mpiox_gcd(a.access->tile_extent, b.access->tile_extent);
-        if (!mpiox_mul(a.access->tile_extent / step, b.access->tile_extent, &bytes)) {
+        const int64_t step = mpiox_gcd(a.typemap->tile_extent, b.typemap->tile_extent);
+        if (!mpiox_mul(a.typemap->tile_extent / step, b.typemap->tile_extent, &bytes)) {
             return false;
         }
     } else if (endless_a || endless_b) {
         const mpiox_range *finite = endless_a ? &b : &a;
         start = endless_a ? start_b : start_a;
-        bytes = finite->origin + mpiox_access_offset(finite->access, finite->position + finite->length - 1) + 1 - start;
+        bytes = finite->origin + mpiox_typemap_offset(finite->typemap, finite->position + finite->length - 1) + 1 -
+                start;
     }
     return cut_to_window(&a, start, bytes) && cut_to_window(&b, start, bytes) &&
            (a.length == 0 || b.length == 0 || merge_disjoint(&a, &b));
@@ -379,20 +380,20 @@ static bool merge_ranges(mpiox_range a, mpiox_range b)
 
 static bool is_empty(const mpiox_range *r)
 {
-    return r->access->size == 0 || r->length <= 0;
+    return r->typemap->size == 0 || r->length <= 0;
 }
 
 /* Address of the first byte and one past the last (INT64_MAX when endless). False when they are out of range. */
 static bool bounds_of(const mpiox_range *r, int64_t *start, int64_t *end)
 {
-    const mpiox_access *a = r->access;
+    const mpiox_typemap *a = r->typemap;
     int64_t reach;
     *end = INT64_MAX;
     if (!mpiox_mul(r->position / a->tile_size + 1, a->tile_extent, &reach) || !mpiox_add(reach, a->first, &reach) ||
         !mpiox_add(reach, r->origin, &reach)) {
         return false;
     }
-    *start = r->origin + mpiox_access_offset(a, r->position);
+    *start = r->origin + mpiox_typemap_offset(a, r->position);
     if (r->length == INT64_MAX) {
         return true;
     }
@@ -401,17 +402,17 @@ static bool bounds_of(const mpiox_range *r, int64_t *start, int64_t *end)
         !mpiox_add(reach, a->first, &reach) || !mpiox_add(reach, r->origin, &reach)) {
         return false;
     }
-    *end = r->origin + mpiox_access_offset(a, last - 1) + 1;
+    *end = r->origin + mpiox_typemap_offset(a, last - 1) + 1;
     return true;
 }
 
-bool mpiox_access_disjoint_ranges(const mpiox_range *a, const mpiox_range *b)
+bool mpiox_typemap_disjoint_ranges(const mpiox_range *a, const mpiox_range *b)
 {
     int64_t start_a, end_a, start_b, end_b;
     if (is_empty(a) || is_empty(b)) {
         return true;
     }
-    if (!mpiox_access_is_monotonic(a->access) || !mpiox_access_is_monotonic(b->access) ||
+    if (!mpiox_typemap_is_monotonic(a->typemap) || !mpiox_typemap_is_monotonic(b->typemap) ||
         !bounds_of(a, &start_a, &end_a) || !bounds_of(b, &start_b, &end_b)) {
         return false;
     }
@@ -421,8 +422,8 @@ bool mpiox_access_disjoint_ranges(const mpiox_range *a, const mpiox_range *b)
     return grid_disjoint(a, b) || merge_ranges(*a, *b);
 }
 
-bool mpiox_access_disjoint(const mpiox_access *a, int64_t origin_a, const mpiox_access *b, int64_t origin_b)
+bool mpiox_typemap_disjoint(const mpiox_typemap *a, int64_t origin_a, const mpiox_typemap *b, int64_t origin_b)
 {
     const mpiox_range range_a = {a, origin_a, 0, INT64_MAX}, range_b = {b, origin_b, 0, INT64_MAX};
-    return mpiox_access_disjoint_ranges(&range_a, &range_b);
+    return mpiox_typemap_disjoint_ranges(&range_a, &range_b);
 }

@@ -1,5 +1,5 @@
 /*
- * mpiox_access_impl.h - the inside of an access description; only csrc/access includes it.
+ * mpiox_typemap_impl.h - the inside of a typemap; only csrc/typemap includes it.
  *
  * Canonical form. Every node's first piece (in stream order) starts at the node's origin, so that all displacement is
  * pulled up: into the header (`first`), into struct members (`offset`) and into list displacements. Equal shapes at
@@ -10,14 +10,14 @@
  * Numbers. All addresses, sizes and strides stay strictly inside +-2^62, so that sums and differences of two never
  * overflow.
  */
-#ifndef MPIOX_ACCESS_IMPL_H
-#define MPIOX_ACCESS_IMPL_H
+#ifndef MPIOX_TYPEMAP_IMPL_H
+#define MPIOX_TYPEMAP_IMPL_H
 
-#include "mpiox_access.h"
+#include "mpiox_typemap.h"
 
-#define MPIOX_ACCESS_MAGIC INT64_C(0x4d50494f58414331) /* "MPIOXAC1" */
-#define MPIOX_ACCESS_LIMIT (INT64_C(1) << 62)
-#define MPIOX_ACCESS_MAX_FLATTEN (INT64_C(1) << 20) /* pieces of a too deep subtree that may become a list */
+#define MPIOX_TYPEMAP_MAGIC INT64_C(0x4d50494f58414331) /* "MPIOXAC1" */
+#define MPIOX_TYPEMAP_LIMIT (INT64_C(1) << 62)
+#define MPIOX_TYPEMAP_MAX_FLATTEN (INT64_C(1) << 20) /* pieces of a too deep subtree that may become a list */
 #define MPIOX_NO_CHILD (-1)
 
 enum { MPIOX_NODE_BLOCK = 1, MPIOX_NODE_LOOP, MPIOX_NODE_STRUCT, MPIOX_NODE_LIST };
@@ -39,7 +39,7 @@ typedef struct mpiox_node {
 enum { MPIOX_FLAG_MONOTONIC = 1, MPIOX_FLAG_CONTIGUOUS = 2 };
 
 /* One allocation: this header, node_count nodes (the root first, children after their parents), pool_words words. */
-struct mpiox_access {
+struct mpiox_typemap {
     int64_t magic;
     int64_t bytes; /* of the whole allocation */
     int64_t references; /* atomic; 0 in a blob */
@@ -60,14 +60,14 @@ struct mpiox_access {
     int64_t pool_words;
 };
 
-static inline const mpiox_node *mpiox_access_nodes(const mpiox_access *access)
+static inline const mpiox_node *mpiox_typemap_nodes(const mpiox_typemap *typemap)
 {
-    return (const mpiox_node *)(access + 1);
+    return (const mpiox_node *)(typemap + 1);
 }
 
-static inline const int64_t *mpiox_access_pool(const mpiox_access *access)
+static inline const int64_t *mpiox_typemap_pool(const mpiox_typemap *typemap)
 {
-    return (const int64_t *)(mpiox_access_nodes(access) + access->node_count);
+    return (const int64_t *)(mpiox_typemap_nodes(typemap) + typemap->node_count);
 }
 
 /* Wrapping arithmetic: positions far beyond any file must not be undefined behaviour. */
@@ -137,12 +137,12 @@ void mpiox_tree_free(mpiox_tree *tree);                       /* NULL-safe */
 bool mpiox_tree_equal(const mpiox_tree *a, const mpiox_tree *b); /* offsets of the roots not compared */
 
 /* Rebuild the tree of a description; borrows its arrays. Safe for any blob whose header fits its bytes. */
-int mpiox_tree_import(const mpiox_access *access, mpiox_tree **out);
+int mpiox_tree_import(const mpiox_typemap *typemap, mpiox_tree **out);
 /* Lay the tree out in one allocation, with one reference. The tree stays the caller's. */
-int mpiox_tree_export(const mpiox_tree *tree, int64_t lb, int64_t extent, mpiox_access **out);
+int mpiox_tree_export(const mpiox_tree *tree, int64_t lb, int64_t extent, mpiox_typemap **out);
 
 /* Checked arithmetic: false when the result leaves +-2^62. */
-static inline bool mpiox_fits(int64_t value) { return value < MPIOX_ACCESS_LIMIT && value > -MPIOX_ACCESS_LIMIT; }
+static inline bool mpiox_fits(int64_t value) { return value < MPIOX_TYPEMAP_LIMIT && value > -MPIOX_TYPEMAP_LIMIT; }
 
 static inline bool mpiox_add(int64_t a, int64_t b, int64_t *sum)
 {

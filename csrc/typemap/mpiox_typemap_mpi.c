@@ -1,16 +1,16 @@
 /*
- * mpiox_access_mpi.c - the access description of a datatype, cached on the datatype.
+ * mpiox_typemap_mpi.c - the typemap of a datatype, cached on the datatype.
  *
- * A user's datatype is decoded once (mpiox_access_decode.c); the description hangs on the handle as an attribute, is
+ * A user's datatype is decoded once (mpiox_typemap_decode.c); the description hangs on the handle as an attribute, is
  * shared with duplicates and dropped when MPI frees the type. The key is created at the first need. Predefined types
  * are so quick to describe that nothing is attached to them.
  */
-#include "mpiox_access_mpi.h"
+#include "mpiox_typemap_mpi.h"
 
 #include <pthread.h>
 
-#include "mpiox_access_contents.h"
-#include "mpiox_access_decode.h"
+#include "mpiox_typemap_contents.h"
+#include "mpiox_typemap_decode.h"
 
 static pthread_mutex_t key_lock = PTHREAD_MUTEX_INITIALIZER;
 static int cache_key = MPI_KEYVAL_INVALID;
@@ -20,7 +20,7 @@ static int copy_attribute(MPI_Datatype datatype, int key, void *extra, void *val
     (void)datatype;
     (void)key;
     (void)extra;
-    *(void **)copy = mpiox_access_retain(value);
+    *(void **)copy = mpiox_typemap_retain(value);
     *flag = 1;
     return MPI_SUCCESS;
 }
@@ -30,7 +30,7 @@ static int delete_attribute(MPI_Datatype datatype, int key, void *value, void *e
     (void)datatype;
     (void)key;
     (void)extra;
-    mpiox_access_free(value);
+    mpiox_typemap_free(value);
     return MPI_SUCCESS;
 }
 
@@ -47,7 +47,7 @@ static int get_key(void)
     return key;
 }
 
-void mpiox_access_mpi_finalize(void)
+void mpiox_typemap_mpi_finalize(void)
 {
     pthread_mutex_lock(&key_lock);
     if (cache_key != MPI_KEYVAL_INVALID) {
@@ -57,7 +57,7 @@ void mpiox_access_mpi_finalize(void)
     pthread_mutex_unlock(&key_lock);
 }
 
-int mpiox_access_from_datatype(MPI_Datatype datatype, mpiox_access **out)
+int mpiox_typemap_from_datatype(MPI_Datatype datatype, mpiox_typemap **out)
 {
     void *cached = NULL;
     int found = 0;
@@ -70,17 +70,17 @@ int mpiox_access_from_datatype(MPI_Datatype datatype, mpiox_access **out)
         return MPIOX_E_MPI;
     }
     if (mpiox_contents_are_predefined(&envelope)) {
-        return mpiox_access_decode(datatype, out);
+        return mpiox_typemap_decode(datatype, out);
     }
     const int key = get_key();
     if (key != MPI_KEYVAL_INVALID && PMPI_Type_get_attr(datatype, key, &cached, &found) == MPI_SUCCESS && found) {
-        *out = mpiox_access_retain(cached);
+        *out = mpiox_typemap_retain(cached);
         return MPIOX_OK;
     }
-    const int code = mpiox_access_decode(datatype, out);
+    const int code = mpiox_typemap_decode(datatype, out);
     if (code == MPIOX_OK && key != MPI_KEYVAL_INVALID &&
-        PMPI_Type_set_attr(datatype, key, mpiox_access_retain(*out)) != MPI_SUCCESS) {
-        mpiox_access_free(*out); /* not cached: only the caller's reference is left */
+        PMPI_Type_set_attr(datatype, key, mpiox_typemap_retain(*out)) != MPI_SUCCESS) {
+        mpiox_typemap_free(*out); /* not cached: only the caller's reference is left */
     }
     return code;
 }

@@ -1,5 +1,5 @@
 /*
- * mpiox_access_list.c - normalising constructor of lists, the irregular part of a description.
+ * mpiox_typemap_list.c - normalising constructor of lists, the irregular part of a description.
  *
  * Problem.    Indexed types come with millions of items, often irregular, often regular after all.
  * Algorithm.  One pass drops empty items and merges items that continue the one before. What is then evenly spaced and
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpiox_access_impl.h"
+#include "mpiox_typemap_impl.h"
 
 static int64_t item_bytes(const mpiox_tree *list, int64_t i)
 {
@@ -230,7 +230,7 @@ static int normalise(mpiox_tree *list, mpiox_tree **out)
     }
     /* One level for this list, one for tiles that make_constant() turns into a loop. */
     if (code == MPIOX_OK && !list->borrows && list->child != NULL &&
-        list->child->depth >= MPIOX_ACCESS_MAX_DEPTH - 1) {
+        list->child->depth >= MPIOX_TYPEMAP_MAX_DEPTH - 1) {
         code = mpiox_tree_flatten(&list->child);
     }
     if (code == MPIOX_OK && items_have_one_length(list)) {

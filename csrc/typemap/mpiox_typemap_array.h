@@ -1,10 +1,10 @@
 /*
- * mpiox_access_array.h - descriptions of parts of arrays, as nested loops in file order. Pure: no MPI.
+ * mpiox_typemap_array.h - descriptions of parts of arrays, as nested loops in file order. Pure: no MPI.
  */
-#ifndef MPIOX_ACCESS_ARRAY_H
-#define MPIOX_ACCESS_ARRAY_H
+#ifndef MPIOX_TYPEMAP_ARRAY_H
+#define MPIOX_TYPEMAP_ARRAY_H
 
-#include "mpiox_access.h"
+#include "mpiox_typemap.h"
 
 typedef enum mpiox_distribution {
     MPIOX_DISTRIBUTE_NONE,
@@ -23,11 +23,11 @@ typedef struct mpiox_dimension {
 
 /* Items starts[d] .. starts[d] + subsizes[d] - 1 of each dimension of an array of `element`; dimension 0 varies fastest
  * when fastest_first, else slowest. The extent is that of the whole array. MPIOX_E_ARG for a part outside the array. */
-int mpiox_access_subarray(int ndims, const int64_t *sizes, const int64_t *subsizes, const int64_t *starts,
-                          bool fastest_first, const mpiox_access *element, mpiox_access **out);
+int mpiox_typemap_subarray(int ndims, const int64_t *sizes, const int64_t *subsizes, const int64_t *starts,
+                           bool fastest_first, const mpiox_typemap *element, mpiox_typemap **out);
 
 /* One process's items of a distributed array. */
-int mpiox_access_darray(int ndims, const mpiox_dimension *dimensions, bool fastest_first, const mpiox_access *element,
-                        mpiox_access **out);
+int mpiox_typemap_darray(int ndims, const mpiox_dimension *dimensions, bool fastest_first, const mpiox_typemap *element,
+                         mpiox_typemap **out);
 
 #endif

@@ -1,58 +1,58 @@
 /*
- * mpiox_access_array.c - subarrays and distributed arrays.
+ * mpiox_typemap_array.c - subarrays and distributed arrays.
  *
  * Both are built from the fastest dimension outwards: the part of dimension d is one loop (subarray, block) or a loop
  * of whole blocks and a last partial one (cyclic) over the description of all faster dimensions, whose step is the size
  * in bytes of a whole slab. No element is ever enumerated, and file order is kept. Distribution follows MPI-4.1, 5.1.4:
  * BLOCK(b) is CYCLIC(b) of which only the first cycle exists.
  */
-#include "mpiox_access_array.h"
+#include "mpiox_typemap_array.h"
 
-#include "mpiox_access_impl.h"
+#include "mpiox_typemap_impl.h"
 
-/* Displace *access and give it the bounds [0, extent). Consumes *access, also when it fails. */
-static int place_in_array(mpiox_access **access, int64_t displacement, int64_t extent)
+/* Displace *typemap and give it the bounds [0, extent). Consumes *typemap, also when it fails. */
+static int place_in_array(mpiox_typemap **typemap, int64_t displacement, int64_t extent)
 {
     const int64_t one = 1;
-    mpiox_access *shifted = NULL, *whole = NULL;
-    int code = mpiox_access_indexed(1, &one, &displacement, *access, &shifted);
+    mpiox_typemap *shifted = NULL, *whole = NULL;
+    int code = mpiox_typemap_indexed(1, &one, &displacement, *typemap, &shifted);
     if (code == MPIOX_OK) {
-        code = mpiox_access_resized(0, extent, shifted, &whole);
+        code = mpiox_typemap_resized(0, extent, shifted, &whole);
     }
-    mpiox_access_free(shifted);
-    mpiox_access_free(*access);
-    *access = whole;
+    mpiox_typemap_free(shifted);
+    mpiox_typemap_free(*typemap);
+    *typemap = whole;
     return code;
 }
 
-int mpiox_access_subarray(int ndims, const int64_t *sizes, const int64_t *subsizes, const int64_t *starts,
-                          bool fastest_first, const mpiox_access *element, mpiox_access **out)
+int mpiox_typemap_subarray(int ndims, const int64_t *sizes, const int64_t *subsizes, const int64_t *starts,
+                           bool fastest_first, const mpiox_typemap *element, mpiox_typemap **out)
 {
-    int64_t step = mpiox_access_extent(element), displacement = 0;
+    int64_t step = mpiox_typemap_extent(element), displacement = 0;
     int code = MPIOX_OK;
-    mpiox_access *part = NULL;
+    mpiox_typemap *part = NULL;
     *out = NULL;
     if (ndims < 1) {
         return MPIOX_E_ARG;
     }
     for (int i = 0; i < ndims && code == MPIOX_OK; i++) {
         const int d = fastest_first ? i : ndims - 1 - i;
-        mpiox_access *wider = NULL;
+        mpiox_typemap *wider = NULL;
         int64_t start, end;
         if (subsizes[d] < 0 || starts[d] < 0 || !mpiox_add(starts[d], subsizes[d], &end) || end > sizes[d] ||
             !mpiox_mul(starts[d], step, &start) || !mpiox_add(displacement, start, &displacement)) {
             code = MPIOX_E_ARG;
             break;
         }
-        code = mpiox_access_vector(subsizes[d], step, part != NULL ? part : element, &wider);
-        mpiox_access_free(part);
+        code = mpiox_typemap_vector(subsizes[d], step, part != NULL ? part : element, &wider);
+        mpiox_typemap_free(part);
         part = wider;
         if (code == MPIOX_OK && !mpiox_mul(step, sizes[d], &step)) {
             code = MPIOX_E_ARG;
         }
     }
     if (code != MPIOX_OK) {
-        mpiox_access_free(part);
+        mpiox_typemap_free(part);
         return code;
     }
     code = place_in_array(&part, displacement, step);
@@ -98,49 +98,49 @@ static int divide_dimension(const mpiox_dimension *d, share *s)
 }
 
 /* The share of one dimension, over the description `slab` of one item, `step` bytes apart. */
-static int describe_share(const share *s, int64_t step, const mpiox_access *slab, mpiox_access **out)
+static int describe_share(const share *s, int64_t step, const mpiox_typemap *slab, mpiox_typemap **out)
 {
-    mpiox_access *block = NULL, *whole = NULL, *rest = NULL;
+    mpiox_typemap *block = NULL, *whole = NULL, *rest = NULL;
     const int64_t counts[2] = {1, 1};
     int64_t at[2], period;
     *out = NULL;
     if (!mpiox_mul(s->period, step, &period) || !mpiox_mul(s->start, step, &at[0]) ||
         !mpiox_mul(s->start + s->blocks * s->period, step, &at[1])) {
-        return s->blocks == 0 && s->rest == 0 ? mpiox_access_block(0, out) : MPIOX_E_ARG;
+        return s->blocks == 0 && s->rest == 0 ? mpiox_typemap_block(0, out) : MPIOX_E_ARG;
     }
-    int code = mpiox_access_vector(s->block, step, slab, &block);
+    int code = mpiox_typemap_vector(s->block, step, slab, &block);
     if (code == MPIOX_OK) {
-        code = mpiox_access_vector(s->blocks, period, block, &whole);
-    }
-    if (code == MPIOX_OK) {
-        code = mpiox_access_vector(s->rest, step, slab, &rest);
+        code = mpiox_typemap_vector(s->blocks, period, block, &whole);
     }
     if (code == MPIOX_OK) {
-        const mpiox_access *parts[2] = {whole, rest};
-        code = mpiox_access_struct(2, counts, at, parts, out);
+        code = mpiox_typemap_vector(s->rest, step, slab, &rest);
     }
-    mpiox_access_free(block);
-    mpiox_access_free(whole);
-    mpiox_access_free(rest);
+    if (code == MPIOX_OK) {
+        const mpiox_typemap *parts[2] = {whole, rest};
+        code = mpiox_typemap_struct(2, counts, at, parts, out);
+    }
+    mpiox_typemap_free(block);
+    mpiox_typemap_free(whole);
+    mpiox_typemap_free(rest);
     return code;
 }
 
-int mpiox_access_darray(int ndims, const mpiox_dimension *dimensions, bool fastest_first, const mpiox_access *element,
-                        mpiox_access **out)
+int mpiox_typemap_darray(int ndims, const mpiox_dimension *dimensions, bool fastest_first, const mpiox_typemap *element,
+                         mpiox_typemap **out)
 {
-    int64_t step = mpiox_access_extent(element);
+    int64_t step = mpiox_typemap_extent(element);
     int code = ndims < 1 ? MPIOX_E_ARG : MPIOX_OK;
-    mpiox_access *part = NULL;
+    mpiox_typemap *part = NULL;
     *out = NULL;
     for (int i = 0; i < ndims && code == MPIOX_OK; i++) {
         const mpiox_dimension *dimension = dimensions + (fastest_first ? i : ndims - 1 - i);
-        mpiox_access *wider = NULL;
+        mpiox_typemap *wider = NULL;
         share s;
         code = divide_dimension(dimension, &s);
         if (code == MPIOX_OK) {
             code = describe_share(&s, step, part != NULL ? part : element, &wider);
         }
-        mpiox_access_free(part);
+        mpiox_typemap_free(part);
         part = wider;
         if (code == MPIOX_OK && !mpiox_mul(step, dimension->size, &step)) {
             code = MPIOX_E_ARG;
@@ -149,7 +149,7 @@ int mpiox_access_darray(int ndims, const mpiox_dimension *dimensions, bool faste
     if (code == MPIOX_OK) {
         code = place_in_array(&part, 0, step);
     } else {
-        mpiox_access_free(part);
+        mpiox_typemap_free(part);
         part = NULL;
     }
     *out = part;

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpiox_access.h"
+#include "mpiox_typemap.h"
 
 #define MAX_PIECES 600
 #define MAX_CHILDREN 5
@@ -80,14 +80,14 @@ static inline bool reference_place(reference *r, const reference *child, int64_t
 
 /* Both sides of one random description. */
 typedef struct pair {
-    mpiox_access *access;
+    mpiox_typemap *typemap;
     reference reference;
 } pair;
 
 static inline void pair_free(pair *p)
 {
     if (p != NULL) {
-        mpiox_access_free(p->access);
+        mpiox_typemap_free(p->typemap);
         free(p);
     }
 }
@@ -99,7 +99,7 @@ static inline pair *random_block(choices *c)
     pair *p = calloc(1, sizeof *p);
     static const int64_t lengths[] = {4, 8, 1, 2, 3, 16, 32, 64, 12, 24, 70, 0};
     const int64_t length = lengths[choose(c, 0, 11)];
-    REQUIRE(p != NULL && mpiox_access_block(length, &p->access) == MPIOX_OK);
+    REQUIRE(p != NULL && mpiox_typemap_block(length, &p->typemap) == MPIOX_OK);
     p->reference.bounded = true;
     p->reference.ub = p->reference.size = length;
     if (length > 0) {
@@ -126,7 +126,7 @@ static inline bool random_vector(choices *c, pair *p, const pair *child)
 {
     const int64_t count = choose(c, 0, 6);
     const int64_t stride = random_stride(c, &child->reference);
-    REQUIRE(mpiox_access_vector(count, stride, child->access, &p->access) == MPIOX_OK);
+    REQUIRE(mpiox_typemap_vector(count, stride, child->typemap, &p->typemap) == MPIOX_OK);
     return reference_place(&p->reference, &child->reference, count, stride, 0);
 }
 
@@ -134,7 +134,7 @@ static inline bool random_resized(choices *c, pair *p, const pair *child)
 {
     const int64_t lb = choose(c, 0, 3) == 0 ? 4 * choose(c, 0, 10) - 20 : child->reference.lb;
     const int64_t extent = choose(c, 0, 3) == 0 ? 4 * choose(c, 0, 30) : random_stride(c, &child->reference);
-    REQUIRE(mpiox_access_resized(lb, extent, child->access, &p->access) == MPIOX_OK);
+    REQUIRE(mpiox_typemap_resized(lb, extent, child->typemap, &p->typemap) == MPIOX_OK);
     p->reference = child->reference;
     p->reference.lb = lb;
     p->reference.ub = lb + extent;
@@ -167,7 +167,7 @@ static inline bool random_indexed(choices *c, pair *p, const pair *child)
     int64_t counts[12], at[12];
     const int64_t n = choose(c, 0, 12);
     random_items(c, n, counts, at, &child->reference);
-    REQUIRE(mpiox_access_indexed(n, counts, at, child->access, &p->access) == MPIOX_OK);
+    REQUIRE(mpiox_typemap_indexed(n, counts, at, child->typemap, &p->typemap) == MPIOX_OK);
     for (int64_t i = 0; i < n; i++) {
         const int64_t extent = child->reference.ub - child->reference.lb;
         if (!reference_place(&p->reference, &child->reference, counts[i], extent, at[i])) {
@@ -180,7 +180,7 @@ static inline bool random_indexed(choices *c, pair *p, const pair *child)
 static inline bool random_struct(choices *c, pair *p, const pair *first, int depth)
 {
     int64_t counts[MAX_CHILDREN], at[MAX_CHILDREN];
-    const mpiox_access *children[MAX_CHILDREN];
+    const mpiox_typemap *children[MAX_CHILDREN];
     pair *others[MAX_CHILDREN] = {NULL};
     const int64_t n = choose(c, 1, MAX_CHILDREN);
     const bool same = choose(c, 0, 1) == 1;
@@ -189,11 +189,11 @@ static inline bool random_struct(choices *c, pair *p, const pair *first, int dep
     for (int64_t i = 0; i < n; i++) {
         others[i] = i == 0 || same ? NULL : random_pair(c, depth - 1);
         const pair *child = others[i] != NULL ? others[i] : first;
-        children[i] = child->access;
+        children[i] = child->typemap;
         fits = fits && reference_place(&p->reference, &child->reference, counts[i],
                                        child->reference.ub - child->reference.lb, at[i]);
     }
-    REQUIRE(mpiox_access_struct(n, counts, at, children, &p->access) == MPIOX_OK);
+    REQUIRE(mpiox_typemap_struct(n, counts, at, children, &p->typemap) == MPIOX_OK);
     for (int64_t i = 0; i < n; i++) {
         pair_free(others[i]);
     }
