@@ -1,4 +1,4 @@
-"""Decoding of MPI datatypes: against MPI_Pack and MPI_Unpack in C, and through `mpiio_ext.access.describe`."""
+"""Decoding of MPI datatypes: against MPI_Pack and MPI_Unpack in C, and through `mpiio_ext.typemap.describe`."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ def test_random_datatypes_against_pack(mpi: Callable[..., Launch]) -> None:
 NAMED = """
     import numpy as np
     import mpiio_ext
-    from mpiio_ext import access
+    from mpiio_ext import typemap
     from mpi4py import MPI
 
     def pieces(t):
-        return [tuple(map(int, p)) for p in zip(*access.describe(t).pieces())]
+        return [tuple(map(int, p)) for p in zip(*typemap.describe(t).pieces())]
 
     assert pieces(MPI.SHORT_INT) == [(0, 2), (4, 4)]
-    assert access.describe(MPI.SHORT_INT).extent_bytes == 8
-    assert pieces(MPI.DOUBLE_INT) == [(0, 12)] and access.describe(MPI.DOUBLE_INT).extent_bytes == 16
-    assert pieces(MPI.LONG_DOUBLE_INT) == [(0, 20)] and access.describe(MPI.LONG_DOUBLE_INT).extent_bytes == 32
-    assert access.describe(MPI.DOUBLE).contiguous and access.describe(MPI.BYTE).size_bytes == 1
+    assert typemap.describe(MPI.SHORT_INT).extent_bytes == 8
+    assert pieces(MPI.DOUBLE_INT) == [(0, 12)] and typemap.describe(MPI.DOUBLE_INT).extent_bytes == 16
+    assert pieces(MPI.LONG_DOUBLE_INT) == [(0, 20)] and typemap.describe(MPI.LONG_DOUBLE_INT).extent_bytes == 32
+    assert typemap.describe(MPI.DOUBLE).contiguous and typemap.describe(MPI.BYTE).size_bytes == 1
     try:
-        access.describe(MPI.DATATYPE_NULL)
+        typemap.describe(MPI.DATATYPE_NULL)
     except mpiio_ext.ArgumentError:
         pass
     else:
@@ -71,7 +71,7 @@ NAMED = """
     # the tree stays small, whatever the counts: 2^36 pieces, offsets far beyond 2^31
     rows = MPI.DOUBLE.Create_vector(1 << 18, 1, 1 << 10)
     slabs = rows.Create_hvector(1 << 18, 1, 1 << 33)
-    a = access.describe(slabs)
+    a = typemap.describe(slabs)
     assert a.piece_count == 1 << 36 and len(a.blob) < 500
     assert a.offset(a.size_bytes - 8) == ((1 << 18) - 1) * ((1 << 33) + (1 << 13))
 
@@ -89,7 +89,7 @@ NAMED = """
                     mine = cells[tuple(slice(w * s, (w + 1) * s) for w, s in zip(where, steps))]
                 else:
                     mine = cells[tuple(slice(w, None, p) for w, p in zip(where, grid))]
-                a = access.describe(t)
+                a = typemap.describe(t)
                 offsets, lengths = a.pieces()
                 got = np.concatenate([np.arange(o, o + n, 8) for o, n in zip(offsets, lengths)]) // 8
                 assert np.array_equal(got, np.sort(mine.ravel())), (order, kind, rank)
@@ -100,7 +100,7 @@ NAMED = """
             assert np.array_equal(np.sort(np.concatenate(seen)), np.arange(cells.size))
             for i, a in enumerate(described):
                 for b in described[:i]:
-                    assert access.disjoint(a, b, origins=(24, 24)), (order, kind, i)
+                    assert typemap.disjoint(a, b, origins=(24, 24)), (order, kind, i)
     print("all good")
 """
 
@@ -113,7 +113,7 @@ def test_describe(mpi_python: Callable[..., Launch], script: Callable[[str], pat
 LIFE = """
     import resource
     import mpiio_ext
-    from mpiio_ext import access
+    from mpiio_ext import typemap
     from mpi4py import MPI
 
     displacements = [3 * k + (k * k) % 2 for k in range(2000)]
@@ -123,10 +123,10 @@ LIFE = """
             inner = MPI.INT.Create_indexed_block(1, displacements)
             outer = inner.Create_contiguous(2)
             copy = outer.Dup()
-            a, b = access.describe(outer), access.describe(copy)
+            a, b = typemap.describe(outer), typemap.describe(copy)
             assert a == b and a.size_bytes == 16000
             outer.Free()
-            c = access.describe(copy)
+            c = typemap.describe(copy)
             copy.Free()
             inner.Free()
             assert a.blob == b.blob == c.blob  # descriptions outlive their datatypes

@@ -1,10 +1,10 @@
-"""Access descriptions: what an MPI datatype means in bytes, without listing its pieces.
+"""Typemaps: what an MPI datatype means in bytes, without listing its pieces.
 
-A description is the compact tree from which the library copies and plans (csrc/typemap/mpiox_typemap.h). Its data bytes
-in type-map order form a stream, numbered by *positions*; the description is tiled without end at its extent, as a file
+A typemap is the compact tree from which the library copies and plans (csrc/typemap/mpiox_typemap.h). Its data bytes
+in type-map order form a stream, numbered by *positions*; the typemap is tiled without end at its extent, as a file
 view is, so positions beyond the first tile are valid. *Offsets* are addresses relative to the origin of the first tile.
 
-`describe` turns an mpi4py datatype into a description. The constructors (`block`, `vector`, `indexed`, `struct`,
+`describe` turns an mpi4py datatype into a typemap. The constructors (`block`, `vector`, `indexed`, `struct`,
 `resized`, `subarray`) build one without MPI, for planning and for synthetic workloads.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 __all__ = [
-    "AccessDescription",
+    "Typemap",
     "UnsupportedDatatypeError",
     "block",
     "describe",
@@ -48,7 +48,7 @@ class UnsupportedDatatypeError(MpiioExtError, ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AccessDescription:
+class Typemap:
     """The bytes of one tile of a datatype, and of its endless tiling.
 
     Attributes
@@ -79,14 +79,14 @@ class AccessDescription:
         """Return the offset in bytes of stream position `position` (>= 0)."""
         self._check_range(position, position)
         if self.size_bytes == 0:
-            raise ArgumentError("a description without data has no positions")
-        return int(lib.mpiio_ext_access_offset(self._handle, position))
+            raise ArgumentError("a typemap without data has no positions")
+        return int(lib.mpiio_ext_typemap_offset(self._handle, position))
 
     def position(self, offset: int) -> int:
         """Return how many data bytes of the endless tiling have an offset below `offset`; monotonic ones only."""
         if not self.monotonic:
-            raise ArgumentError("only a monotonic description has a position for every offset")
-        return int(lib.mpiio_ext_access_position(self._handle, offset))
+            raise ArgumentError("only a monotonic typemap has a position for every offset")
+        return int(lib.mpiio_ext_typemap_position(self._handle, offset))
 
     def pieces(self, lo: int = 0, hi: int | None = None) -> tuple[Int64Array, Int64Array]:
         """List the contiguous pieces of the stream bytes [lo, hi), in stream order.
@@ -103,16 +103,16 @@ class AccessDescription:
         """
         hi = max(lo, self.size_bytes) if hi is None else hi
         self._check_range(lo, hi)
-        n = int(lib.mpiio_ext_access_pieces(self._handle, lo, hi, 0, ffi.NULL, ffi.NULL))
+        n = int(lib.mpiio_ext_typemap_pieces(self._handle, lo, hi, 0, ffi.NULL, ffi.NULL))
         offsets, lengths = np.empty(n, np.int64), np.empty(n, np.int64)
-        lib.mpiio_ext_access_pieces(self._handle, lo, hi, n, _words(offsets), _words(lengths))
+        lib.mpiio_ext_typemap_pieces(self._handle, lo, hi, n, _words(offsets), _words(lengths))
         return offsets, lengths
 
     def run_count(self, lo: int = 0, hi: int | None = None) -> int:
         """Return in how many strided runs the library works off the stream bytes [lo, hi) (default: one tile)."""
         hi = max(lo, self.size_bytes) if hi is None else hi
         self._check_range(lo, hi)
-        return int(lib.mpiio_ext_access_runs(self._handle, lo, hi))
+        return int(lib.mpiio_ext_typemap_runs(self._handle, lo, hi))
 
     def pack(self, memory: npt.NDArray[Any], lo: int = 0, hi: int | None = None, *, origin: int = 0) -> bytes:
         """Return the stream bytes [lo, hi) (default: one tile) of `memory`, whose byte `origin` has offset 0."""
@@ -120,7 +120,7 @@ class AccessDescription:
         base = self._base(memory, lo, hi, origin)
         packed = bytearray(hi - lo)
         if packed:
-            lib.mpiio_ext_access_pack(self._handle, base, lo, hi, ffi.from_buffer(packed))
+            lib.mpiio_ext_typemap_pack(self._handle, base, lo, hi, ffi.from_buffer(packed))
         return bytes(packed)
 
     def unpack(self, memory: npt.NDArray[Any], packed: bytes, lo: int = 0, *, origin: int = 0) -> None:
@@ -129,7 +129,7 @@ class AccessDescription:
             raise ArgumentError("memory is read-only")
         base = self._base(memory, lo, lo + len(packed), origin)
         if packed:
-            lib.mpiio_ext_access_unpack(self._handle, base, lo, lo + len(packed), ffi.from_buffer(packed))
+            lib.mpiio_ext_typemap_unpack(self._handle, base, lo, lo + len(packed), ffi.from_buffer(packed))
 
     def mark(self, cells: npt.NDArray[np.uint8], lo: int, hi: int, *, start: int, granule_bytes: int) -> None:
         """Set cells[(offset - start) // granule_bytes] = 1 for every byte of the stream bytes [lo, hi).
@@ -153,20 +153,20 @@ class AccessDescription:
             raise ArgumentError(f"granule_bytes = {granule_bytes} does not divide every offset and length")
         if offsets.min() < start or (offsets + lengths).max() > start + cells.size * granule_bytes:
             raise ArgumentError("cells do not cover the range")
-        lib.mpiio_ext_access_mark(self._handle, lo, hi, start, granule_bytes, ffi.from_buffer(cells))
+        lib.mpiio_ext_typemap_mark(self._handle, lo, hi, start, granule_bytes, ffi.from_buffer(cells))
 
     @property
     def blob(self) -> bytes:
-        """The description in its serialized form, for `from_blob` on a machine of the same byte order."""
-        data = bytearray(int(lib.mpiio_ext_access_blob_bytes(self._handle)))
-        _check(lib.mpiio_ext_access_to_blob(self._handle, ffi.from_buffer(data), len(data)))
+        """The typemap in its serialized form, for `from_blob` on a machine of the same byte order."""
+        data = bytearray(int(lib.mpiio_ext_typemap_blob_bytes(self._handle)))
+        _check(lib.mpiio_ext_typemap_to_blob(self._handle, ffi.from_buffer(data), len(data)))
         return bytes(data)
 
     def __eq__(self, other: object) -> bool:
-        """Compare structures: equal descriptions mean the same bytes, but not all that mean the same are equal."""
-        if not isinstance(other, AccessDescription):
+        """Compare structures: equal typemaps mean the same bytes, but not all that mean the same are equal."""
+        if not isinstance(other, Typemap):
             return NotImplemented
-        return bool(lib.mpiio_ext_access_equal(self._handle, other._handle))
+        return bool(lib.mpiio_ext_typemap_equal(self._handle, other._handle))
 
     def __hash__(self) -> int:
         return hash((self.size_bytes, self.lb_bytes, self.extent_bytes, self.true_lb_bytes, self.piece_count))
@@ -178,7 +178,7 @@ class AccessDescription:
         if not 0 <= lo <= hi < _ENDLESS:
             raise ArgumentError(f"stream positions must satisfy 0 <= lo <= hi, not lo = {lo}, hi = {hi}")
         if hi > lo and self.size_bytes == 0:
-            raise ArgumentError("a description without data has no positions")
+            raise ArgumentError("a typemap without data has no positions")
 
     def _base(self, memory: npt.NDArray[Any], lo: int, hi: int, origin: int) -> Any:
         """Return the address of offset 0, having checked that the range lies inside `memory`."""
@@ -196,7 +196,7 @@ class AccessDescription:
         return ffi.cast("char *", memory.ctypes.data) + origin
 
 
-def describe(datatype: MPI.Datatype) -> AccessDescription:
+def describe(datatype: MPI.Datatype) -> Typemap:
     """Describe an mpi4py datatype, predefined or derived; MPI must be initialised.
 
     Raises
@@ -208,44 +208,44 @@ def describe(datatype: MPI.Datatype) -> AccessDescription:
     """
     from mpi4py import MPI
 
-    pointer = ffi.new("mpiio_ext_access **")
-    return _wrap(lib.mpiio_ext_access_from_datatype(ffi.cast("void *", MPI._addressof(datatype)), pointer), pointer)
+    pointer = ffi.new("mpiio_ext_typemap **")
+    return _wrap(lib.mpiio_ext_typemap_from_datatype(ffi.cast("void *", MPI._addressof(datatype)), pointer), pointer)
 
 
-def from_blob(blob: bytes) -> AccessDescription:
-    """Rebuild a description from `AccessDescription.blob`; anything else raises `ArgumentError`."""
+def from_blob(blob: bytes) -> Typemap:
+    """Rebuild a typemap from `Typemap.blob`; anything else raises `ArgumentError`."""
     words = np.frombuffer(blob + bytes(-len(blob) % 8), np.int64)  # aligned
-    pointer = ffi.new("mpiio_ext_access **")
-    return _wrap(lib.mpiio_ext_access_from_blob(ffi.cast("void *", words.ctypes.data), len(blob), pointer), pointer)
+    pointer = ffi.new("mpiio_ext_typemap **")
+    return _wrap(lib.mpiio_ext_typemap_from_blob(ffi.cast("void *", words.ctypes.data), len(blob), pointer), pointer)
 
 
-def block(length: int) -> AccessDescription:
+def block(length: int) -> Typemap:
     """Describe `length` contiguous bytes."""
     return _build("block", length)
 
 
-def vector(count: int, stride: int, part: AccessDescription) -> AccessDescription:
+def vector(count: int, stride: int, part: Typemap) -> Typemap:
     """Describe `count` copies of part, `stride` bytes apart (any sign)."""
     return _build("vector", count, stride, part._handle)
 
 
-def indexed(counts: Sequence[int], displacements: Sequence[int], part: AccessDescription) -> AccessDescription:
+def indexed(counts: Sequence[int], displacements: Sequence[int], part: Typemap) -> Typemap:
     """Describe items of counts[i] tiles of part at displacements[i] bytes."""
     n, words = _pairs(counts, displacements)
     return _build("indexed", n, *map(_words, words), part._handle)
 
 
 def struct(
-    counts: Sequence[int], displacements: Sequence[int], parts: Sequence[AccessDescription]
-) -> AccessDescription:
+    counts: Sequence[int], displacements: Sequence[int], parts: Sequence[Typemap]
+) -> Typemap:
     """Describe members of counts[i] tiles of parts[i] at displacements[i] bytes."""
     n, words = _pairs(counts, displacements)
     if len(parts) != n:
         raise ArgumentError("counts, displacements and parts must have one length")
-    return _build("struct", n, *map(_words, words), ffi.new("mpiio_ext_access *[]", [p._handle for p in parts]))
+    return _build("struct", n, *map(_words, words), ffi.new("mpiio_ext_typemap *[]", [p._handle for p in parts]))
 
 
-def resized(lb: int, extent: int, part: AccessDescription) -> AccessDescription:
+def resized(lb: int, extent: int, part: Typemap) -> Typemap:
     """Describe the data of part with another lower bound and extent, in bytes."""
     return _build("resized", lb, extent, part._handle)
 
@@ -254,10 +254,10 @@ def subarray(
     sizes: Sequence[int],
     subsizes: Sequence[int],
     starts: Sequence[int],
-    part: AccessDescription,
+    part: Typemap,
     *,
     order: Literal["C", "F"] = "C",
-) -> AccessDescription:
+) -> Typemap:
     """Describe a box of an array of part; the extent is that of the whole array.
 
     Parameters
@@ -276,8 +276,8 @@ def subarray(
 
 
 def disjoint(
-    a: AccessDescription,
-    b: AccessDescription,
+    a: Typemap,
+    b: Typemap,
     *,
     origins: tuple[int, int] = (0, 0),
     ranges: tuple[tuple[int, int] | None, tuple[int, int] | None] = (None, None),
@@ -287,7 +287,7 @@ def disjoint(
     Parameters
     ----------
     a, b
-        Monotonic descriptions.
+        Monotonic typemaps.
     origins
         Bytes by which each of them is displaced.
     ranges
@@ -299,12 +299,12 @@ def disjoint(
         True is a proof; False means only that none was found with bounded work.
     """
     arguments: list[Any] = []
-    for access, origin, part in zip((a, b), origins, ranges, strict=True):
+    for typemap, origin, part in zip((a, b), origins, ranges, strict=True):
         lo, hi = (0, _ENDLESS) if part is None else part
         if part is not None:
-            access._check_range(lo, hi)
-        arguments += [access._handle, origin, lo, _ENDLESS if part is None else hi - lo]
-    return bool(lib.mpiio_ext_access_disjoint(*arguments))
+            typemap._check_range(lo, hi)
+        arguments += [typemap._handle, origin, lo, _ENDLESS if part is None else hi - lo]
+    return bool(lib.mpiio_ext_typemap_disjoint(*arguments))
 
 
 def _int64(values: Sequence[int]) -> Int64Array:
@@ -325,31 +325,31 @@ def _check(code: int) -> None:
     if code == 0:
         return
     if code == _E_NOMEM:
-        raise MemoryError("no memory for an access description")
+        raise MemoryError("no memory for an typemaps")
     if code == _E_UNSUPPORTED:
         raise UnsupportedDatatypeError("the library does not take this datatype over")
     if code == _E_CORRUPT:
-        raise ArgumentError("not a serialized access description")
+        raise ArgumentError("not a serialized typemaps")
     name = ffi.string(lib.mpiio_ext_error_name(code)).decode()
     raise ArgumentError(f"cannot describe this access ({name}): negative or null argument, or beyond 2^62 bytes")
 
 
-def _build(constructor: str, *arguments: Any) -> AccessDescription:
-    pointer = ffi.new("mpiio_ext_access **")
+def _build(constructor: str, *arguments: Any) -> Typemap:
+    pointer = ffi.new("mpiio_ext_typemap **")
     try:
-        code = getattr(lib, f"mpiio_ext_access_{constructor}")(*arguments, pointer)
+        code = getattr(lib, f"mpiio_ext_typemap_{constructor}")(*arguments, pointer)
     except OverflowError as error:
         raise ArgumentError(f"an argument does not fit in 64 bits: {error}") from error
     return _wrap(code, pointer)
 
 
-def _wrap(code: int, pointer: Any) -> AccessDescription:
+def _wrap(code: int, pointer: Any) -> Typemap:
     _check(code)
-    handle = ffi.gc(pointer[0], lib.mpiio_ext_access_free)
+    handle = ffi.gc(pointer[0], lib.mpiio_ext_typemap_free)
     numbers = ffi.new("int64_t[10]")
-    lib.mpiio_ext_access_summary(handle, numbers)
+    lib.mpiio_ext_typemap_summary(handle, numbers)
     size, lb, extent, true_lb, true_ub, depth, pieces, granule, contiguous, monotonic = numbers
-    return AccessDescription(
+    return Typemap(
         size_bytes=size,
         lb_bytes=lb,
         extent_bytes=extent,

@@ -1,4 +1,4 @@
-"""Access descriptions from Python: against a reference that lists every piece, and at sizes that cannot be listed."""
+"""Typemaps from Python: against a reference that lists every piece, and at sizes that cannot be listed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from mpiio_ext import access
-from mpiio_ext.access import AccessDescription
+from mpiio_ext import typemap
 from mpiio_ext.errors import ArgumentError
+from mpiio_ext.typemap import Typemap
 
 GIB = 1 << 30
 PATIENT = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
@@ -36,7 +36,7 @@ class Reference:
         return tile * self.extent + self.offsets[rest]
 
 
-Both = tuple[AccessDescription, Reference]
+Both = tuple[Typemap, Reference]
 
 
 def placed(items: list[tuple[int, int, Reference]]) -> Reference:
@@ -54,31 +54,31 @@ def placed(items: list[tuple[int, int, Reference]]) -> Reference:
 
 
 def make_block(length: int) -> Both:
-    return access.block(length), Reference(tuple(range(length)), 0, length)
+    return typemap.block(length), Reference(tuple(range(length)), 0, length)
 
 
 def make_vector(count: int, stride: int, part: Both) -> Both:
-    return access.vector(count, stride, part[0]), placed([(1, i * stride, part[1]) for i in range(count)])
+    return typemap.vector(count, stride, part[0]), placed([(1, i * stride, part[1]) for i in range(count)])
 
 
 def make_indexed(items: list[tuple[int, int]], part: Both) -> Both:
     counts, displacements = [c for c, _ in items], [d for _, d in items]
-    return access.indexed(counts, displacements, part[0]), placed([(c, d, part[1]) for c, d in items])
+    return typemap.indexed(counts, displacements, part[0]), placed([(c, d, part[1]) for c, d in items])
 
 
 def make_struct(items: list[tuple[int, int, Both]]) -> Both:
-    built = access.struct([c for c, _, _ in items], [d for _, d, _ in items], [part for _, _, (part, _) in items])
+    built = typemap.struct([c for c, _, _ in items], [d for _, d, _ in items], [part for _, _, (part, _) in items])
     return built, placed([(c, d, part) for c, d, (_, part) in items])
 
 
 def make_resized(lb: int, extra: int, part: Both) -> Both:
     extent = max(part[1].extent, 0) + extra
-    return access.resized(lb, extent, part[0]), Reference(part[1].offsets, lb, lb + extent)
+    return typemap.resized(lb, extent, part[0]), Reference(part[1].offsets, lb, lb + extent)
 
 
 def make_subarray(dims: list[tuple[int, int, int]], order: str, part: Both) -> Both:
     sizes, subsizes, starts = ([d[k] for d in dims] for k in range(3))
-    built = access.subarray(sizes, subsizes, starts, part[0], order="F" if order == "F" else "C")
+    built = typemap.subarray(sizes, subsizes, starts, part[0], order="F" if order == "F" else "C")
     inside = [range(start, start + n) for _, n, start in dims]
     order_of = list(range(len(dims))) if order == "C" else list(reversed(range(len(dims))))
     items = []
@@ -202,7 +202,7 @@ def test_mark(both: Both, data: st.DataObject) -> None:
 @given(TREES)
 def test_blob_round_trip(both: Both) -> None:
     a, _ = both
-    copy = access.from_blob(a.blob)
+    copy = typemap.from_blob(a.blob)
     assert copy == a and hash(copy) == hash(a) and copy.blob == a.blob
     assert pickle.loads(pickle.dumps(a)) == a
 
@@ -214,7 +214,7 @@ def test_corrupt_blobs_are_refused_or_mean_something(both: Both, data: st.DataOb
     at = data.draw(st.integers(0, len(blob) - 1))
     blob[at] ^= data.draw(st.integers(1, 255))
     try:
-        other = access.from_blob(bytes(blob))
+        other = typemap.from_blob(bytes(blob))
     except ArgumentError:
         return
     assert other.blob == bytes(blob)
@@ -225,7 +225,7 @@ def test_corrupt_blobs_are_refused_or_mean_something(both: Both, data: st.DataOb
 def test_disjoint_is_never_wrong(one: Both, two: Both, origin_a: int, origin_b: int) -> None:
     (a, ra), (b, rb) = one, two
     assume(a.monotonic and b.monotonic and a.size_bytes and b.size_bytes)
-    if access.disjoint(a, b, origins=(origin_a, origin_b)):
+    if typemap.disjoint(a, b, origins=(origin_a, origin_b)):
         reach = 4 * max(ra.extent, rb.extent) + 400
         tiles_a, tiles_b = reach // ra.extent + 1, reach // rb.extent + 1
         bytes_a = {origin_a + t * ra.extent + o for t in range(tiles_a) for o in ra.offsets}
@@ -235,52 +235,52 @@ def test_disjoint_is_never_wrong(one: Both, two: Both, origin_a: int, origin_b: 
 # ---- disjoint: what parallel programs do is proven --------------------------------------------------------------
 
 
-def all_pairs_disjoint(views: list[tuple[AccessDescription, int]]) -> bool:
-    return all(access.disjoint(a, b, origins=(at, bt)) for (a, at), (b, bt) in itertools.permutations(views, 2))
+def all_pairs_disjoint(views: list[tuple[Typemap, int]]) -> bool:
+    return all(typemap.disjoint(a, b, origins=(at, bt)) for (a, at), (b, bt) in itertools.permutations(views, 2))
 
 
 @pytest.mark.parametrize("header", [0, 3, 100, 4096])
 @pytest.mark.parametrize("block_bytes", [1, 8, 100])
 def test_interleaved_blocks_are_disjoint(header: int, block_bytes: int) -> None:
     ranks = 7
-    tile = access.resized(0, ranks * block_bytes, access.block(block_bytes))
+    tile = typemap.resized(0, ranks * block_bytes, typemap.block(block_bytes))
     assert all_pairs_disjoint([(tile, header + rank * block_bytes) for rank in range(ranks)])
-    overlapping = access.resized(0, ranks * block_bytes, access.block(block_bytes + 1))
-    assert not access.disjoint(overlapping, overlapping, origins=(header, header + block_bytes))
+    overlapping = typemap.resized(0, ranks * block_bytes, typemap.block(block_bytes + 1))
+    assert not typemap.disjoint(overlapping, overlapping, origins=(header, header + block_bytes))
 
 
 def test_vectors_without_padding_are_disjoint_within_one_tile_only() -> None:
     ranks, blocks, length = 4, 1_000_000, 8
-    vector = access.vector(blocks, ranks * length, access.block(length))
+    vector = typemap.vector(blocks, ranks * length, typemap.block(length))
     part = (0, vector.size_bytes)
     for r, s in itertools.permutations(range(ranks), 2):
         origins = (r * length, s * length)
-        assert access.disjoint(vector, vector, origins=origins, ranges=(part, part))
-        assert not access.disjoint(vector, vector, origins=origins)  # tile 1 of one rank meets tile 0 of another
-    assert not access.disjoint(vector, vector, origins=(0, length), ranges=(part, (0, vector.size_bytes + 1)))
+        assert typemap.disjoint(vector, vector, origins=origins, ranges=(part, part))
+        assert not typemap.disjoint(vector, vector, origins=origins)  # tile 1 of one rank meets tile 0 of another
+    assert not typemap.disjoint(vector, vector, origins=(0, length), ranges=(part, (0, vector.size_bytes + 1)))
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("sizes", [(100, 90), (12, 17, 23), (5, 1, 64, 9)])
 def test_block_decompositions_are_disjoint(sizes: tuple[int, ...], order: str) -> None:
-    element = access.block(8)
+    element = typemap.block(8)
     cuts = [sorted({0, n // 3, n // 2 + 1, n}) for n in sizes]  # uneven
     boxes = itertools.product(*(list(itertools.pairwise(c)) for c in cuts))
     views = []
     for box in boxes:
         starts, ends = zip(*box, strict=True)
         subsizes = [end - start for start, end in zip(starts, ends, strict=True)]
-        view = access.subarray(sizes, subsizes, starts, element, order="F" if order == "F" else "C")
+        view = typemap.subarray(sizes, subsizes, starts, element, order="F" if order == "F" else "C")
         views.append((view, 512))
     assert len(views) > 3 and all_pairs_disjoint(views)
-    assert not access.disjoint(views[0][0], views[0][0])
+    assert not typemap.disjoint(views[0][0], views[0][0])
 
 
 def test_ghost_cells_are_not_disjoint() -> None:
-    element = access.block(4)
-    left = access.subarray((64, 64), (64, 33), (0, 0), element)
-    right = access.subarray((64, 64), (64, 32), (0, 32), element)
-    assert not access.disjoint(left, right)
+    element = typemap.block(4)
+    left = typemap.subarray((64, 64), (64, 33), (0, 0), element)
+    right = typemap.subarray((64, 64), (64, 32), (0, 32), element)
+    assert not typemap.disjoint(left, right)
 
 
 @pytest.mark.parametrize("items", [96, 100, 1000])  # whole and partial cycles
@@ -290,45 +290,45 @@ def test_cyclic_decompositions_are_disjoint(items: int) -> None:
     for rank in range(ranks):
         starts = range(rank * block, items, ranks * block)
         counts = [min(block, items - start) for start in starts]
-        whole = access.indexed(counts, [8 * start for start in starts], access.block(8))
-        views.append((access.resized(0, 8 * items, whole), 64))
+        whole = typemap.indexed(counts, [8 * start for start in starts], typemap.block(8))
+        views.append((typemap.resized(0, 8 * items, whole), 64))
     assert all_pairs_disjoint(views)
 
 
 def test_contiguous_views_are_not_disjoint() -> None:
-    byte = access.block(1)
-    assert not access.disjoint(byte, byte, origins=(0, 1000))
-    assert access.disjoint(byte, byte, origins=(0, 1000), ranges=((0, 1000), None))
-    assert not access.disjoint(byte, byte, origins=(0, 1000), ranges=((0, 1001), None))
+    byte = typemap.block(1)
+    assert not typemap.disjoint(byte, byte, origins=(0, 1000))
+    assert typemap.disjoint(byte, byte, origins=(0, 1000), ranges=((0, 1000), None))
+    assert not typemap.disjoint(byte, byte, origins=(0, 1000), ranges=((0, 1001), None))
 
 
 # ---- shapes and sizes --------------------------------------------------------------------------------------------
 
 
 def test_equal_bytes_take_one_form() -> None:
-    ints = access.block(4)
-    spread = access.resized(0, 16, ints)
-    assert access.vector(6, 4, ints) == access.block(24)
-    assert access.vector(2, 48, access.vector(3, 16, ints)).run_count() == 1
-    same = access.vector(5, 16, ints)
-    assert access.indexed([1] * 5, range(0, 80, 16), ints) == same
-    assert access.struct([1] * 5, range(0, 80, 16), [ints] * 5) == same
-    assert access.subarray((5, 4), (5, 1), (0, 0), ints) == access.resized(0, 80, same)
-    assert access.indexed([5], [0], spread) == access.resized(0, 80, same)
-    assert access.struct([1, 1], [0, 4], [ints, access.block(8)]) == access.block(12)
+    ints = typemap.block(4)
+    spread = typemap.resized(0, 16, ints)
+    assert typemap.vector(6, 4, ints) == typemap.block(24)
+    assert typemap.vector(2, 48, typemap.vector(3, 16, ints)).run_count() == 1
+    same = typemap.vector(5, 16, ints)
+    assert typemap.indexed([1] * 5, range(0, 80, 16), ints) == same
+    assert typemap.struct([1] * 5, range(0, 80, 16), [ints] * 5) == same
+    assert typemap.subarray((5, 4), (5, 1), (0, 0), ints) == typemap.resized(0, 80, same)
+    assert typemap.indexed([5], [0], spread) == typemap.resized(0, 80, same)
+    assert typemap.struct([1, 1], [0, 4], [ints, typemap.block(8)]) == typemap.block(12)
 
 
 def test_runs_cross_tile_boundaries() -> None:
-    interleaved = access.resized(0, 32, access.block(8))
+    interleaved = typemap.resized(0, 32, typemap.block(8))
     assert interleaved.run_count(0, 8_000_000) == 1
-    columns = access.subarray((1000, 16), (1000, 4), (0, 4), access.block(8))  # all rows: tiles continue
+    columns = typemap.subarray((1000, 16), (1000, 4), (0, 4), typemap.block(8))  # all rows: tiles continue
     assert columns.run_count(0, 100 * columns.size_bytes) == 1
-    assert access.block(1).run_count(0, 1 << 50) == 1
-    assert access.vector(1000, 4, access.block(4)).run_count(5, 1 << 50) == 1
+    assert typemap.block(1).run_count(0, 1 << 50) == 1
+    assert typemap.vector(1000, 4, typemap.block(4)).run_count(5, 1 << 50) == 1
 
 
 def test_huge_regular_accesses_are_small_and_quick() -> None:
-    box = access.subarray((1 << 12, 1 << 14, 1 << 14), (1 << 11, 1 << 13, 1 << 13), (7, 11, 13), access.block(8))
+    box = typemap.subarray((1 << 12, 1 << 14, 1 << 14), (1 << 11, 1 << 13, 1 << 13), (7, 11, 13), typemap.block(8))
     assert box.size_bytes == 8 << 37 and box.extent_bytes == 8 << 40
     assert box.piece_count == 1 << 24 and len(box.blob) < 500
     position = box.size_bytes - 5
@@ -340,7 +340,7 @@ def test_huge_regular_accesses_are_small_and_quick() -> None:
 
 
 def test_strides_and_extents_beyond_32_bits() -> None:
-    a = access.resized(-GIB, 100 * GIB, access.vector(5, -3 * GIB, access.block(2 * GIB)))
+    a = typemap.resized(-GIB, 100 * GIB, typemap.vector(5, -3 * GIB, typemap.block(2 * GIB)))
     assert a.size_bytes == 10 * GIB and a.true_lb_bytes == -12 * GIB and not a.monotonic
     assert a.offset(4 * GIB + 1) == -6 * GIB + 1
     assert a.offset(10 * GIB) == 100 * GIB
@@ -351,7 +351,7 @@ def test_a_list_costs_at_most_24_bytes_a_piece() -> None:
     rng = np.random.default_rng(5)
     lengths = rng.integers(1, 60, n)
     starts = np.cumsum(lengths + rng.integers(1, 50, n)) - lengths
-    a = access.indexed(lengths.tolist(), starts.tolist(), access.block(1))
+    a = typemap.indexed(lengths.tolist(), starts.tolist(), typemap.block(1))
     assert a.monotonic and a.piece_count == n and len(a.blob) <= 24 * n
     before = np.concatenate([[0], np.cumsum(lengths)])
     for i in (0, 1, n // 2, n - 1):
@@ -359,46 +359,46 @@ def test_a_list_costs_at_most_24_bytes_a_piece() -> None:
         assert a.position(int(starts[i]) + 1) == before[i] + 1
     offsets, found = a.pieces()
     assert np.array_equal(offsets, starts) and np.array_equal(found, lengths)
-    equal = access.indexed([64] * n, (starts * 64).tolist(), access.block(1))
+    equal = typemap.indexed([64] * n, (starts * 64).tolist(), typemap.block(1))
     assert len(equal.blob) <= 8 * n + 1000
 
 
 def test_deep_nesting_is_listed_or_refused() -> None:
-    a = access.block(1)
+    a = typemap.block(1)
     for level in range(40):  # two copies at a distance that never lets levels merge
-        a = access.vector(2, 3 * 2**level + level, a) if level < 18 else access.resized(0, a.true_ub_bytes, a)
+        a = typemap.vector(2, 3 * 2**level + level, a) if level < 18 else typemap.resized(0, a.true_ub_bytes, a)
     assert a.size_bytes == 2**18 and a.depth <= 24
-    small, large = access.block(1), access.block(1)
-    with pytest.raises(access.UnsupportedDatatypeError):
+    small, large = typemap.block(1), typemap.block(1)
+    with pytest.raises(typemap.UnsupportedDatatypeError):
         for level in range(40):
-            large = access.vector(2, 7 * 2**level + 3 * level + 1, large)
+            large = typemap.vector(2, 7 * 2**level + 3 * level + 1, large)
     for level in range(30):  # deeper than the limit with few pieces
-        part = access.struct([1, 1], [0, 10 + 9 * level], [small, access.block(1)])
-        small = access.vector(1, 0, access.resized(0, 17 * (level + 2), part))
+        part = typemap.struct([1, 1], [0, 10 + 9 * level], [small, typemap.block(1)])
+        small = typemap.vector(1, 0, typemap.resized(0, 17 * (level + 2), part))
     assert small.size_bytes == 31
 
 
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: access.block(-1),
-        lambda: access.vector(-1, 8, access.block(8)),
-        lambda: access.vector(2**40, 2**40, access.block(1)),
-        lambda: access.vector(2**62, 1, access.block(8)),
-        lambda: access.block(2**63),
-        lambda: access.indexed([1, -1], [0, 8], access.block(1)),
-        lambda: access.indexed([1, 1], [0], access.block(1)),
-        lambda: access.indexed([1, 1], [-(2**62), 2**62], access.block(1)),
-        lambda: access.resized(2**61, 2**62, access.block(1)),
-        lambda: access.subarray((4,), (3,), (2,), access.block(1)),
-        lambda: access.subarray((), (), (), access.block(1)),
-        lambda: access.from_blob(b""),
-        lambda: access.from_blob(bytes(200)),
-        lambda: access.block(8).pieces(-1, 4),
-        lambda: access.block(8).pieces(5, 4),
-        lambda: access.block(0).offset(0),
-        lambda: access.block(8).pack(np.zeros(7, np.uint8)),
-        lambda: access.block(8).pack(np.zeros(16, np.uint8), origin=9),
+        lambda: typemap.block(-1),
+        lambda: typemap.vector(-1, 8, typemap.block(8)),
+        lambda: typemap.vector(2**40, 2**40, typemap.block(1)),
+        lambda: typemap.vector(2**62, 1, typemap.block(8)),
+        lambda: typemap.block(2**63),
+        lambda: typemap.indexed([1, -1], [0, 8], typemap.block(1)),
+        lambda: typemap.indexed([1, 1], [0], typemap.block(1)),
+        lambda: typemap.indexed([1, 1], [-(2**62), 2**62], typemap.block(1)),
+        lambda: typemap.resized(2**61, 2**62, typemap.block(1)),
+        lambda: typemap.subarray((4,), (3,), (2,), typemap.block(1)),
+        lambda: typemap.subarray((), (), (), typemap.block(1)),
+        lambda: typemap.from_blob(b""),
+        lambda: typemap.from_blob(bytes(200)),
+        lambda: typemap.block(8).pieces(-1, 4),
+        lambda: typemap.block(8).pieces(5, 4),
+        lambda: typemap.block(0).offset(0),
+        lambda: typemap.block(8).pack(np.zeros(7, np.uint8)),
+        lambda: typemap.block(8).pack(np.zeros(16, np.uint8), origin=9),
     ],
 )
 def test_bad_arguments(build: object) -> None:
@@ -408,9 +408,9 @@ def test_bad_arguments(build: object) -> None:
 
 
 def test_no_data() -> None:
-    none = access.resized(0, 8, access.block(0))
+    none = typemap.resized(0, 8, typemap.block(0))
     assert none.size_bytes == 0 and none.extent_bytes == 8 and none.granule_bytes == 0
     assert [array.size for array in none.pieces()] == [0, 0]
-    assert access.disjoint(none, access.block(1))
-    assert access.vector(4, 8, none).extent_bytes == 32
-    assert access.from_blob(none.blob) == none
+    assert typemap.disjoint(none, typemap.block(1))
+    assert typemap.vector(4, 8, none).extent_bytes == 32
+    assert typemap.from_blob(none.blob) == none
