@@ -1,5 +1,5 @@
 /*
- * mpiox_partition_methods.h - the methods, one per C file. Private to csrc/partition: others go by the registry.
+ * mpiox_partition_methods.h - the methods, one per C file. Private to csrc/domains: others go by the registry.
  */
 #ifndef MPIOX_PARTITION_METHODS_H
 #define MPIOX_PARTITION_METHODS_H
