@@ -300,15 +300,6 @@ int mpiox_hints_apply(const char *collected, MPI_Info info, MPI_Info *out)
     return code == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
 }
 
-int mpiox_hints_merge_info(const char *path, MPI_Info info, MPI_Info *out)
-{
-    char *collected = mpiox_hints_collect(path);
-    int code = collected != NULL ? mpiox_hints_apply(collected, info, out) : MPIOX_E_NOMEM;
-
-    free(collected);
-    return code;
-}
-
 int mpiox_hints_to_info(const mpiox_hints *hints, MPI_Info info)
 {
     char text[VALUE_BYTES];

@@ -92,8 +92,6 @@ int mpiox_hints_resolve_all(const char *path, MPI_Info info, mpiox_hints *out, m
  * silent, the others always, sizes written out in bytes. Our own mpiox_* names are left out. *out is a new object. */
 char *mpiox_hints_collect(const char *path);
 int mpiox_hints_apply(const char *collected, MPI_Info info, MPI_Info *out);
-/* Both steps: a new MPI_Info for PMPI_File_open. */
-int mpiox_hints_merge_info(const char *path, MPI_Info info, MPI_Info *out);
 /* Add the values in force to an info object (what MPI_File_get_info returns). Names of the standard and of ROMIO that
  * nobody set keep the MPI library's own value. */
 int mpiox_hints_to_info(const mpiox_hints *hints, MPI_Info info);

@@ -100,16 +100,6 @@ static void fault_many(mpiox_storage *storage, bool write, mpiox_storage_call *c
     }
 }
 
-static bool fault_hold(mpiox_storage *storage, void *base, int64_t bytes)
-{
-    return mpiox_storage_register(((fault_state *)storage->state)->inner, base, bytes);
-}
-
-static void fault_release(mpiox_storage *storage, void *base)
-{
-    mpiox_storage_unregister(((fault_state *)storage->state)->inner, base);
-}
-
 static void discard_state(fault_state *state)
 {
     pthread_mutex_destroy(&state->lock);
@@ -133,8 +123,6 @@ static const mpiox_storage_backend fault_backend = {
     .read_some = fault_read_some,
     .close = fault_close,
     .many = fault_many,
-    .hold = fault_hold,
-    .release = fault_release,
     .separate = true,
 };
 
@@ -165,23 +153,6 @@ static void discard(mpiox_storage *storage)
     free(storage);
 }
 
-static void adopt(mpiox_storage *storage, mpiox_storage *inner)
-{
-    ((fault_state *)storage->state)->inner = inner;
-    storage->fd = inner->fd;
-}
-
-int mpiox_fault_wrap(mpiox_storage *inner, const char *rules, const char *path, int rank, mpiox_storage **out,
-                     char *message, int64_t message_bytes)
-{
-    char own[256];
-    bool given = message != NULL && message_bytes > 0;
-    int rc = create(rules, path, rank, out, given ? message : own, given ? message_bytes : (int64_t)sizeof own);
-    if (rc == MPIOX_OK)
-        adopt(*out, inner);
-    return rc;
-}
-
 int mpiox_fault_open(const char *rules, const char *path, int flags, int rank, const mpiox_storage_options *options,
                      mpiox_storage **out, mpiox_error *error)
 {
@@ -205,7 +176,8 @@ int mpiox_fault_open(const char *rules, const char *path, int flags, int rank, c
         discard(storage);
         return rc;
     }
-    adopt(storage, inner);
+    ((fault_state *)storage->state)->inner = inner;
+    storage->fd = inner->fd;
     *out = storage;
     return MPIOX_OK;
 }

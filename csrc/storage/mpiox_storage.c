@@ -121,28 +121,22 @@ int mpiox_storage_finish(mpiox_storage *storage, bool write, const struct iovec 
     return transfer(storage, write, &at, done, error);
 }
 
-static int checked_transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset,
-                            int64_t *done, mpiox_error *error)
+static int checked_transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int64_t offset, int64_t *done,
+                            mpiox_error *error)
 {
     *done = 0;
-    if (mpiox_storage_request_bytes(iov, iov_count, offset) < 0)
+    if (mpiox_storage_request_bytes(iov, 1, offset) < 0)
         return mpiox_error_set(error, MPIOX_E_ARG, EINVAL, offset, -1, write ? "write" : "read");
-    return mpiox_storage_finish(storage, write, iov, iov_count, offset, 0, done, error);
+    return mpiox_storage_finish(storage, write, iov, 1, offset, 0, done, error);
 }
 
 int mpiox_storage_write(mpiox_storage *storage, const void *buffer, int64_t length, int64_t offset, mpiox_error *error)
 {
+    int64_t done;
     if (length < 0)
         return mpiox_error_set(error, MPIOX_E_ARG, EINVAL, offset, length, "write");
     struct iovec iov = {.iov_base = (void *)buffer, .iov_len = (size_t)length}; /* only read from */
-    return mpiox_storage_writev(storage, &iov, 1, offset, error);
-}
-
-int mpiox_storage_writev(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset,
-                         mpiox_error *error)
-{
-    int64_t done;
-    return checked_transfer(storage, true, iov, iov_count, offset, &done, error);
+    return checked_transfer(storage, true, &iov, offset, &done, error);
 }
 
 int mpiox_storage_read(mpiox_storage *storage, void *buffer, int64_t length, int64_t offset, int64_t *done,
@@ -152,13 +146,7 @@ int mpiox_storage_read(mpiox_storage *storage, void *buffer, int64_t length, int
     if (length < 0)
         return mpiox_error_set(error, MPIOX_E_ARG, EINVAL, offset, length, "read");
     struct iovec iov = {.iov_base = buffer, .iov_len = (size_t)length};
-    return checked_transfer(storage, false, &iov, 1, offset, done, error);
-}
-
-int mpiox_storage_readv(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset, int64_t *done,
-                        mpiox_error *error)
-{
-    return checked_transfer(storage, false, iov, iov_count, offset, done, error);
+    return checked_transfer(storage, false, &iov, offset, done, error);
 }
 
 int mpiox_storage_sync(mpiox_storage *storage, mpiox_error *error)
@@ -192,15 +180,4 @@ int mpiox_storage_close(mpiox_storage *storage)
         return MPIOX_OK;
     errno = -rc;
     return MPIOX_E_IO;
-}
-
-bool mpiox_storage_register(mpiox_storage *storage, void *base, int64_t bytes)
-{
-    return base != NULL && bytes > 0 && storage->backend->hold != NULL && storage->backend->hold(storage, base, bytes);
-}
-
-void mpiox_storage_unregister(mpiox_storage *storage, void *base)
-{
-    if (storage->backend->release != NULL)
-        storage->backend->release(storage, base);
 }

@@ -2,11 +2,12 @@
  * mpiox_storage.h - how bytes reach a file: a vtable with interchangeable back ends.
  *
  * Back ends: posix (pread/pwrite, preadv/pwritev), io_uring (posix, with lists of pieces in flight together), auto
- * (posix or a ring, list by list), direct (wraps any of these: whole blocks past the page cache), memory (tests), fault
- * (wraps any of them; errors, short transfers and delays by rule, for tests). Blocking; no MPI.
+ * (posix or a ring, list by list), direct (wraps any of these: whole blocks past the page cache), fault (wraps any of
+ * them; errors, short transfers and delays by rule, for tests). Offsets and lengths are bytes. Local and blocking; no
+ * MPI.
  *
- * Threads: one handle may be used by several threads at once, except for open, close, register and the memory back end.
- * Requests of different threads that overlap are not ordered. Counters are exact once the threads have finished.
+ * Threads: several threads may use one handle at once, except to open and close it. Requests of different threads that
+ * overlap are not ordered. Counters are exact once the threads have finished.
  */
 #ifndef MPIOX_STORAGE_H
 #define MPIOX_STORAGE_H
@@ -41,9 +42,6 @@ typedef struct mpiox_storage_backend {
     /* Carry out calls together, in any order. Comes with every `moved` NOT_STARTED and fills in what it did; nothing is
      * in flight on return; after a call has failed, calls behind it may stay NOT_STARTED. NULL: one after another. */
     void (*many)(mpiox_storage *storage, bool write, mpiox_storage_call *calls, int count);
-    /* See mpiox_storage_register. NULL: memory needs no registration. */
-    bool (*hold)(mpiox_storage *storage, void *base, int64_t bytes);
-    void (*release)(mpiox_storage *storage, void *base);
     bool mappable; /* fd may be mapped beside the requests */
     bool separate; /* pieces that touch each other stay calls of their own */
 } mpiox_storage_backend;
@@ -76,13 +74,6 @@ typedef struct mpiox_storage_options { /* all zero: the defaults */
  * 0, or MPIOX_E_IO, MPIOX_E_NOMEM, or MPIOX_E_ARG (bad MPIOX_FAULT) with *error filled. */
 int mpiox_storage_open(const char *path, int flags, int rank, const mpiox_storage_options *options,
                        mpiox_storage **out, mpiox_error *error);
-/* Can an io_uring be made here? False: why (a static text) is written down in *reason unless NULL. */
-bool mpiox_storage_has_io_uring(const char **reason);
-/* A new, empty file in memory that never grows beyond limit_bytes: writes past it end with ENOSPC. 0 or MPIOX_E_NOMEM.
- * Meant for tests; reading a hole yields zeros. */
-int mpiox_storage_open_memory(int64_t limit_bytes, mpiox_storage **out);
-/* Its bytes (valid until the next write) and their number. NULL when the back end is not memory. */
-const void *mpiox_storage_memory(const mpiox_storage *storage, int64_t *bytes);
 /* Frees the handle in any case. NULL-safe; 0 or MPIOX_E_IO (errno is set). */
 int mpiox_storage_close(mpiox_storage *storage);
 
@@ -90,8 +81,6 @@ int mpiox_storage_close(mpiox_storage *storage);
  * limit of 0x7ffff000 bytes per call; a write of 0 bytes is ENOSPC. error->offset/length is what did not arrive.
  * Negative lengths or counts, and ranges beyond INT64_MAX, are MPIOX_E_ARG. */
 int mpiox_storage_write(mpiox_storage *storage, const void *buffer, int64_t length, int64_t offset, mpiox_error *error);
-int mpiox_storage_writev(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset,
-                         mpiox_error *error);
 /* Bring what this handle wrote to stable storage (fsync). Blocking; 0 or MPIOX_E_IO. Nothing to do without a
  * descriptor. */
 int mpiox_storage_sync(mpiox_storage *storage, mpiox_error *error);
@@ -102,8 +91,6 @@ int mpiox_storage_reserve(mpiox_storage *storage, int64_t bytes, mpiox_error *er
 /* *done = bytes read: less than length only at end of file. */
 int mpiox_storage_read(mpiox_storage *storage, void *buffer, int64_t length, int64_t offset, int64_t *done,
                        mpiox_error *error);
-int mpiox_storage_readv(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset, int64_t *done,
-                        mpiox_error *error);
 
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
 
@@ -123,11 +110,6 @@ int mpiox_storage_write_list(mpiox_storage *storage, const mpiox_storage_piece *
  * were not read, all before it were. */
 int mpiox_storage_read_list(mpiox_storage *storage, const mpiox_storage_piece *pieces, int64_t count, int64_t *end,
                             mpiox_error *error);
-/* Memory that many requests will use, for back ends that gain by knowing it: it stays mapped as it is until
- * unregistered (same base) or the handle is closed. True when it was taken note of; false (not needed, no room,
- * RLIMIT_MEMLOCK) is no error. While no other thread uses the handle. */
-bool mpiox_storage_register(mpiox_storage *storage, void *base, int64_t bytes);
-void mpiox_storage_unregister(mpiox_storage *storage, void *base);
 
 /* ---- mappings ---------------------------------------------------------------------------------------------------- */
 

@@ -171,16 +171,6 @@ static void direct_many(mpiox_storage *storage, bool write, mpiox_storage_call *
     }
 }
 
-static bool direct_hold(mpiox_storage *storage, void *base, int64_t bytes)
-{
-    return mpiox_storage_register(((direct_state *)storage->state)->inner, base, bytes);
-}
-
-static void direct_release(mpiox_storage *storage, void *base)
-{
-    mpiox_storage_unregister(((direct_state *)storage->state)->inner, base);
-}
-
 /* ---- making and closing ------------------------------------------------------------------------------------------ */
 
 static int direct_close(mpiox_storage *storage)
@@ -200,8 +190,6 @@ static const mpiox_storage_backend direct_backend = {
     .read_some = direct_read_some,
     .close = direct_close,
     .many = direct_many,
-    .hold = direct_hold,
-    .release = direct_release,
 };
 
 /* Alignments as the kernel tells them (Linux 6.1), else those that no file system is known to exceed. False: none suit.

@@ -56,21 +56,3 @@ int mpiox_storage_open(const char *path, int flags, int rank, const mpiox_storag
         return mpiox_fault_open(rules, path, flags, rank, options, out, error);
     return mpiox_storage_open_plain(path, flags, rank, options, out, error);
 }
-
-static int close_nothing(mpiox_storage *storage)
-{
-    (void)storage;
-    return 0;
-}
-
-bool mpiox_storage_has_io_uring(const char **reason)
-{
-    static const mpiox_storage_backend nothing = {.name = "nothing", .close = close_nothing};
-    mpiox_storage probe = {.backend = &nothing, .fd = -1};
-    const char *text = "";
-    bool there = mpiox_storage_add_ring(&probe, 1, false, &text);
-    probe.backend->close(&probe);
-    if (reason != NULL)
-        *reason = text;
-    return there;
-}

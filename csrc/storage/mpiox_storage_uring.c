@@ -4,8 +4,7 @@
  * Problem.    A list of small pieces by pread and pwrite is a system call each and, where the device is asked, a wait.
  * Algorithm.  The calls of a batch enter the submission queue in order, `depth` of them in flight at most; one system
  *             call submits what is new and waits for half of what flies (for all of it at the end), so that the queue
- *             neither runs dry nor is refilled one by one. Memory that the caller registered is addressed by its index,
- *             which saves looking up its pages. Single requests stay pread and pwrite, also large ones: cutting direct
+ *             neither runs dry nor is refilled one by one. Single requests stay pread and pwrite, also large ones: cutting direct
  *             ones into parts that fly together gained nothing (measured), and to the page cache they are copying.
  * Automatic.  What the page cache has room for, or holds, is moved faster by plain calls, one at a time, than by a ring
  *             (measured: by a factor of 3 to 10 on tmpfs); what must come from a device, faster by a ring (by 4). So
@@ -41,13 +40,7 @@ bool mpiox_storage_add_ring(mpiox_storage *storage, int depth, bool automatic, c
 
 #include <liburing.h>
 
-enum { RANGES = 16, DEPTH_MAX = 4096 };
-
-typedef struct range { /* memory that the caller registered; bytes 0: a free slot */
-    char *base;
-    int64_t bytes;
-    bool known; /* by the kernel, too */
-} range;
+enum { DEPTH_MAX = 4096 };
 
 typedef struct ring_state {
     const mpiox_storage_backend *posix; /* single requests and close */
@@ -56,7 +49,6 @@ typedef struct ring_state {
     int depth;
     bool automatic;
     bool made, broken; /* of the ring; broken: made in vain, or given up */
-    range ranges[RANGES];
     atomic_bool blind; /* the file system does not tell what is cached */
 } ring_state;
 
@@ -66,18 +58,6 @@ typedef struct flight { /* one batch on its way */
     int fd, count, next, flying;
     bool write, failed;
 } flight;
-
-/* The slot of the registered memory that holds all of a vector, or -1. */
-static int slot_of(const ring_state *state, const struct iovec *iov)
-{
-    for (int i = 0; i < RANGES; i++) {
-        const range *r = &state->ranges[i];
-        if (r->known && (char *)iov->iov_base >= r->base &&
-            (char *)iov->iov_base + iov->iov_len <= r->base + r->bytes)
-            return i;
-    }
-    return -1;
-}
 
 static void prepare(const flight *f, struct io_uring_sqe *sqe, const mpiox_storage_call *call)
 {
@@ -93,13 +73,8 @@ static void prepare(const flight *f, struct io_uring_sqe *sqe, const mpiox_stora
     }
     const size_t most = (size_t)MPIOX_STORAGE_CALL_BYTES;
     const unsigned bytes = (unsigned)(iov->iov_len < most ? iov->iov_len : most);
-    const int slot = slot_of(f->state, iov);
-    if (f->write && slot >= 0)
-        io_uring_prep_write_fixed(sqe, fd, iov->iov_base, bytes, offset, slot);
-    else if (f->write)
+    if (f->write)
         io_uring_prep_write(sqe, fd, iov->iov_base, bytes, offset);
-    else if (slot >= 0)
-        io_uring_prep_read_fixed(sqe, fd, iov->iov_base, bytes, offset, slot);
     else
         io_uring_prep_read(sqe, fd, iov->iov_base, bytes, offset);
 }
@@ -168,14 +143,6 @@ static void fly(flight *f)
 
 /* ---- the ring ---------------------------------------------------------------------------------------------------- */
 
-/* Tell the kernel what a slot of its table holds; bytes 0 empties the slot. */
-static bool update_slot(ring_state *state, int slot, void *base, int64_t bytes)
-{
-    const struct iovec iov = {.iov_base = bytes > 0 ? base : NULL, .iov_len = (size_t)bytes};
-    const __u64 tag = 0;
-    return io_uring_register_buffers_update_tag(&state->ring, (unsigned)slot, &iov, &tag, 1) == 1;
-}
-
 /* 0 or -errno, which is also the answer of later attempts. */
 static int make_ring(ring_state *state)
 {
@@ -187,11 +154,6 @@ static int make_ring(ring_state *state)
         code = io_uring_queue_init((unsigned)state->depth, &state->ring, 0);
     state->made = code == 0;
     state->broken = code < 0;
-    if (!state->made || io_uring_register_buffers_sparse(&state->ring, RANGES) != 0)
-        return code;
-    for (int i = 0; i < RANGES; i++)
-        state->ranges[i].known = state->ranges[i].bytes > 0 &&
-                                 update_slot(state, i, state->ranges[i].base, state->ranges[i].bytes);
     return code;
 }
 
@@ -230,38 +192,6 @@ static void ring_many(mpiox_storage *storage, bool write, mpiox_storage_call *ca
     pthread_mutex_unlock(&state->lock);
 }
 
-static bool ring_hold(mpiox_storage *storage, void *base, int64_t bytes)
-{
-    ring_state *state = storage->state;
-    int i = 0;
-    bool held = false;
-    pthread_mutex_lock(&state->lock);
-    while (i < RANGES && state->ranges[i].bytes > 0)
-        i++;
-    if (i < RANGES && !state->broken) {
-        held = !state->made || update_slot(state, i, base, bytes);
-        if (held)
-            state->ranges[i] = (range){.base = base, .bytes = bytes, .known = state->made};
-    }
-    pthread_mutex_unlock(&state->lock);
-    return held;
-}
-
-static void ring_release(mpiox_storage *storage, void *base)
-{
-    ring_state *state = storage->state;
-    pthread_mutex_lock(&state->lock);
-    for (int i = 0; i < RANGES; i++) {
-        range *r = &state->ranges[i];
-        if (r->bytes > 0 && r->base == base) {
-            if (r->known)
-                update_slot(state, i, NULL, 0);
-            *r = (range){.bytes = 0}; /* whatever the kernel said: it is not used any more */
-        }
-    }
-    pthread_mutex_unlock(&state->lock);
-}
-
 /* ---- making and closing ------------------------------------------------------------------------------------------ */
 
 static int64_t ring_write_some(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset)
@@ -288,7 +218,7 @@ static int ring_close(mpiox_storage *storage)
 #define RING_BACKEND(text)                                                                                       \
     {                                                                                                            \
         .name = text, .write_some = ring_write_some, .read_some = ring_read_some, .close = ring_close,           \
-        .many = ring_many, .hold = ring_hold, .release = ring_release, .mappable = true,                         \
+        .many = ring_many, .mappable = true,                                                                     \
     }
 
 static const mpiox_storage_backend ring_backend = RING_BACKEND("io_uring");

@@ -134,7 +134,6 @@ int mpiox_tree_list(int64_t n, int64_t *displacements, int64_t *prefix, int64_t 
 int mpiox_tree_flatten(mpiox_tree **tree);
 int mpiox_tree_shift(mpiox_tree *tree, int64_t displacement); /* NULL-safe; does not take over */
 void mpiox_tree_free(mpiox_tree *tree);                       /* NULL-safe */
-bool mpiox_tree_equal(const mpiox_tree *a, const mpiox_tree *b); /* offsets of the roots not compared */
 
 /* Rebuild the tree of a description; borrows its arrays. Safe for any blob whose header fits its bytes. */
 int mpiox_tree_import(const mpiox_typemap *typemap, mpiox_tree **out);

@@ -94,13 +94,13 @@ static bool arrays_equal(const int64_t *a, const int64_t *b, int64_t n)
     return (a == NULL) == (b == NULL) && (a == NULL || memcmp(a, b, (size_t)n * sizeof *a) == 0);
 }
 
-bool mpiox_tree_equal(const mpiox_tree *a, const mpiox_tree *b)
+static bool tree_equal(const mpiox_tree *a, const mpiox_tree *b)
 {
     if (a == NULL || b == NULL) {
         return a == b;
     }
     if (a->kind != b->kind || a->size != b->size || a->count != b->count || a->stride != b->stride ||
-        a->length != b->length || a->lo != b->lo || a->hi != b->hi || !mpiox_tree_equal(a->child, b->child)) {
+        a->length != b->length || a->lo != b->lo || a->hi != b->hi || !tree_equal(a->child, b->child)) {
         return false;
     }
     if (a->kind == MPIOX_NODE_LIST) {
@@ -109,7 +109,7 @@ bool mpiox_tree_equal(const mpiox_tree *a, const mpiox_tree *b)
     }
     if (a->kind == MPIOX_NODE_STRUCT) {
         for (int64_t i = 0; i < a->count; i++) {
-            if (a->members[i]->offset != b->members[i]->offset || !mpiox_tree_equal(a->members[i], b->members[i])) {
+            if (a->members[i]->offset != b->members[i]->offset || !tree_equal(a->members[i], b->members[i])) {
                 return false;
             }
         }
@@ -381,7 +381,7 @@ static bool members_repeat(const member_set *set, int64_t *stride)
     *stride = set->members[1]->offset - set->members[0]->offset;
     for (int64_t i = 1; i < set->n; i++) {
         if (set->members[i]->offset - set->members[i - 1]->offset != *stride ||
-            !mpiox_tree_equal(set->members[i], set->members[0])) {
+            !tree_equal(set->members[i], set->members[0])) {
             return false;
         }
     }
