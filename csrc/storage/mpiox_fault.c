@@ -43,7 +43,6 @@ static void sleep_ms(int64_t ms)
 static int64_t forward(fault_state *state, bool write, const struct iovec *iov, int iov_count, int64_t offset,
                        int64_t limit)
 {
-    const mpiox_storage_backend *backend = state->inner->backend;
     struct iovec part;
     if (limit == 0)
         return 0;
@@ -51,11 +50,11 @@ static int64_t forward(fault_state *state, bool write, const struct iovec *iov, 
         iov_count = mpiox_storage_cut(iov, 1, limit, &part, 1);
         iov = &part;
     }
-    return write ? backend->write_some(state->inner, iov, iov_count, offset)
-                 : backend->read_some(state->inner, iov, iov_count, offset);
+    return state->inner->backend->transfer(state->inner, write, iov, iov_count, offset);
 }
 
-static int64_t fault_some(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset)
+static int64_t fault_transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count,
+                              int64_t offset)
 {
     fault_state *state = storage->state;
     mpiox_fault_action action = next_action(state, write ? MPIOX_FAULT_WRITE : MPIOX_FAULT_READ);
@@ -63,16 +62,6 @@ static int64_t fault_some(mpiox_storage *storage, bool write, const struct iovec
     if (action.sys_errno != 0)
         return -action.sys_errno;
     return forward(state, write, iov, iov_count, offset, action.short_bytes);
-}
-
-static int64_t fault_write_some(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset)
-{
-    return fault_some(storage, true, iov, iov_count, offset);
-}
-
-static int64_t fault_read_some(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset)
-{
-    return fault_some(storage, false, iov, iov_count, offset);
 }
 
 /* The rules decide call by call, up to the first one that they let fail: what stands behind it is not carried out. The
@@ -119,8 +108,7 @@ static int fault_close(mpiox_storage *storage)
 
 static const mpiox_storage_backend fault_backend = {
     .name = "fault",
-    .write_some = fault_write_some,
-    .read_some = fault_read_some,
+    .transfer = fault_transfer,
     .close = fault_close,
     .many = fault_many,
     .separate = true,

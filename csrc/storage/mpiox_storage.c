@@ -16,8 +16,6 @@
 
 #include "mpiox_storage_internal.h"
 
-typedef int64_t (*some_function)(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset);
-
 typedef struct position {
     const struct iovec *iov;
     int count;     /* vectors left */
@@ -49,20 +47,20 @@ static void advance(position *at, int64_t bytes)
 }
 
 /* One call: the rest of a vector that is cut, or whole vectors. Returns what the back end returned. */
-static int64_t transfer_once(mpiox_storage *storage, some_function some, const position *at)
+static int64_t transfer_once(mpiox_storage *storage, bool write, const position *at)
 {
     size_t first = at->iov->iov_len - at->skip;
     if (at->skip > 0 || first > (size_t)MPIOX_STORAGE_CALL_BYTES) {
         size_t bytes = first < (size_t)MPIOX_STORAGE_CALL_BYTES ? first : (size_t)MPIOX_STORAGE_CALL_BYTES;
         struct iovec part = {.iov_base = (char *)at->iov->iov_base + at->skip, .iov_len = bytes};
-        return some(storage, &part, 1, at->offset);
+        return storage->backend->transfer(storage, write, &part, 1, at->offset);
     }
     int n = 1;
     size_t bytes = first;
     while (n < at->count && n < MPIOX_STORAGE_CALL_VECTORS &&
            at->iov[n].iov_len <= (size_t)MPIOX_STORAGE_CALL_BYTES - bytes)
         bytes += at->iov[n++].iov_len;
-    return some(storage, at->iov, n, at->offset);
+    return storage->backend->transfer(storage, write, at->iov, n, at->offset);
 }
 
 /* Relaxed: the sums are read after the threads that add to them have finished. */
@@ -92,9 +90,8 @@ int64_t mpiox_storage_request_bytes(const struct iovec *iov, int iov_count, int6
 static int transfer(mpiox_storage *storage, bool write, position *at, int64_t *done, mpiox_error *error)
 {
     const char *what = write ? "write" : "read";
-    some_function some = write ? storage->backend->write_some : storage->backend->read_some;
     while (at->left > 0) {
-        int64_t moved = transfer_once(storage, some, at);
+        int64_t moved = transfer_once(storage, write, at);
         if (moved == -EINTR)
             continue;
         if (moved == 0 && write)

@@ -26,18 +26,17 @@ typedef struct mpiox_storage_call {
     const struct iovec *iov;
     int iov_count, fd; /* fd: another descriptor than the handle's, or -1 */
     int64_t offset;
-    int64_t moved; /* result, as of write_some; or MPIOX_STORAGE_NOT_STARTED */
+    int64_t moved; /* result, as of transfer; or MPIOX_STORAGE_NOT_STARTED */
     bool skip;     /* `moved` is decided: leave the call alone */
 } mpiox_storage_call;
 
-#define MPIOX_STORAGE_NOT_STARTED INT64_MIN /* nothing happened; the caller does it by write_some or read_some */
+#define MPIOX_STORAGE_NOT_STARTED INT64_MIN /* nothing happened; the caller does it by transfer */
 
 typedef struct mpiox_storage_backend {
     const char *name;
-    /* One system call's worth: transfer up to sum(iov) bytes at offset; returns bytes moved (may be short, 0 = end of
+    /* Make one system call: move up to sum(iov) bytes at offset; returns bytes moved (may be short, 0 = end of
      * file on read) or -errno. */
-    int64_t (*write_some)(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset);
-    int64_t (*read_some)(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset);
+    int64_t (*transfer)(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset);
     int (*close)(mpiox_storage *storage); /* 0 or -errno; frees the back end's own state */
     /* Carry out calls together, in any order. Comes with every `moved` NOT_STARTED and fills in what it did; nothing is
      * in flight on return; after a call has failed, calls behind it may stay NOT_STARTED. NULL: one after another. */

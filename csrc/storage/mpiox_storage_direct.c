@@ -41,14 +41,12 @@ typedef struct direct_state {
 
 static const char refused[] = "the file system does not offer it";
 
-static int64_t cached_some(direct_state *state, bool write, const struct iovec *iov, int iov_count, int64_t offset,
-                           int64_t limit)
+static int64_t cached_transfer(direct_state *state, bool write, const struct iovec *iov, int iov_count,
+                               int64_t offset, int64_t limit)
 {
-    const mpiox_storage_backend *backend = state->inner->backend;
     struct iovec part[CUT_VECTORS];
     int n = mpiox_storage_cut(iov, iov_count, limit, part, CUT_VECTORS);
-    return write ? backend->write_some(state->inner, part, n, offset)
-                 : backend->read_some(state->inner, part, n, offset);
+    return state->inner->backend->transfer(state->inner, write, part, n, offset);
 }
 
 /* ---- the direct way ---------------------------------------------------------------------------------------------- */
@@ -79,27 +77,25 @@ static int64_t bounced(direct_state *state, bool write, const struct iovec *iov,
     if (state->bounce == NULL)
         state->bounce = aligned_alloc(BLOCK_MAX, BOUNCE_BYTES); /* no alignment asked for is larger */
     part.iov_base = state->bounce;
-    if (state->bounce != NULL && write) {
+    if (state->bounce != NULL && write)
         copy(iov, state->bounce, (int64_t)part.iov_len, true);
-        moved = mpiox_storage_posix_write(state->fd, &part, 1, offset);
-    } else if (state->bounce != NULL) {
-        moved = mpiox_storage_posix_read(state->fd, &part, 1, offset);
+    if (state->bounce != NULL)
+        moved = mpiox_storage_posix_call(state->fd, write, &part, 1, offset);
+    if (!write)
         copy(iov, state->bounce, moved, false);
-    }
     pthread_mutex_unlock(&state->lock);
     return moved;
 }
 
 /* Some of `bytes` bytes, whole blocks at a block's start. -EINVAL: not here. */
-static int64_t uncached_some(direct_state *state, bool write, const struct iovec *iov, int64_t offset, int64_t bytes)
+static int64_t direct_call(direct_state *state, bool write, const struct iovec *iov, int64_t offset, int64_t bytes)
 {
     if (!aligned(state, iov))
         return bounced(state, write, iov, offset, bytes);
     struct iovec part;
     mpiox_storage_cut(iov, 1, bytes < MPIOX_STORAGE_CALL_BYTES ? bytes : MPIOX_STORAGE_CALL_BYTES, &part, 1);
     part.iov_len -= part.iov_len % (size_t)state->block;
-    return write ? mpiox_storage_posix_write(state->fd, &part, 1, offset)
-                 : mpiox_storage_posix_read(state->fd, &part, 1, offset);
+    return mpiox_storage_posix_call(state->fd, write, &part, 1, offset);
 }
 
 static void switch_off(direct_state *state, bool write)
@@ -116,7 +112,8 @@ static int64_t head_bytes(const direct_state *state, int64_t offset, int64_t byt
     return bytes - head >= state->block ? head : bytes;
 }
 
-static int64_t direct_some(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset)
+static int64_t direct_transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count,
+                               int64_t offset)
 {
     direct_state *state = storage->state;
     int64_t bytes = mpiox_storage_request_bytes(iov, iov_count, offset);
@@ -126,23 +123,13 @@ static int64_t direct_some(mpiox_storage *storage, bool write, const struct iove
         iov_count--;
     }
     if (head > 0)
-        return cached_some(state, write, iov, iov_count, offset, head);
+        return cached_transfer(state, write, iov, iov_count, offset, head);
     int64_t whole = bytes - bytes % state->block;
-    int64_t moved = uncached_some(state, write, iov, offset, whole);
+    int64_t moved = direct_call(state, write, iov, offset, whole);
     if (moved != -EINVAL)
         return moved;
     switch_off(state, write);
-    return cached_some(state, write, iov, iov_count, offset, bytes);
-}
-
-static int64_t direct_write_some(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset)
-{
-    return direct_some(storage, true, iov, iov_count, offset);
-}
-
-static int64_t direct_read_some(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset)
-{
-    return direct_some(storage, false, iov, iov_count, offset);
+    return cached_transfer(state, write, iov, iov_count, offset, bytes);
 }
 
 /* What needs no cutting flies together: calls without a whole block through the page cache, reads of nothing but whole
@@ -186,8 +173,7 @@ static int direct_close(mpiox_storage *storage)
 
 static const mpiox_storage_backend direct_backend = {
     .name = "direct",
-    .write_some = direct_write_some,
-    .read_some = direct_read_some,
+    .transfer = direct_transfer,
     .close = direct_close,
     .many = direct_many,
 };

@@ -22,9 +22,11 @@ int64_t mpiox_storage_request_bytes(const struct iovec *iov, int iov_count, int6
 int mpiox_storage_finish(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset,
                          int64_t already, int64_t *done, mpiox_error *error);
 
-/* One system call's worth on a descriptor. */
-int64_t mpiox_storage_posix_write(int fd, const struct iovec *iov, int iov_count, int64_t offset);
-int64_t mpiox_storage_posix_read(int fd, const struct iovec *iov, int iov_count, int64_t offset);
+/* One system call on a descriptor: bytes moved or -errno. */
+int64_t mpiox_storage_posix_call(int fd, bool write, const struct iovec *iov, int iov_count, int64_t offset);
+/* The same as a back end's transfer. */
+int64_t mpiox_storage_posix_transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count,
+                                     int64_t offset);
 
 /* Copy vectors whose bytes sum up to `limit` at most, the last one shortened; returns how many (up to `room`). */
 int mpiox_storage_cut(const struct iovec *iov, int iov_count, int64_t limit, struct iovec *out, int room);

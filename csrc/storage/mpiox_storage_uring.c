@@ -194,16 +194,6 @@ static void ring_many(mpiox_storage *storage, bool write, mpiox_storage_call *ca
 
 /* ---- making and closing ------------------------------------------------------------------------------------------ */
 
-static int64_t ring_write_some(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset)
-{
-    return mpiox_storage_posix_write(storage->fd, iov, iov_count, offset);
-}
-
-static int64_t ring_read_some(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset)
-{
-    return mpiox_storage_posix_read(storage->fd, iov, iov_count, offset);
-}
-
 static int ring_close(mpiox_storage *storage)
 {
     ring_state *state = storage->state;
@@ -217,8 +207,8 @@ static int ring_close(mpiox_storage *storage)
 
 #define RING_BACKEND(text)                                                                                       \
     {                                                                                                            \
-        .name = text, .write_some = ring_write_some, .read_some = ring_read_some, .close = ring_close,           \
-        .many = ring_many, .mappable = true,                                                                     \
+        .name = text, .transfer = mpiox_storage_posix_transfer, .close = ring_close, .many = ring_many,          \
+        .mappable = true,                                                                                        \
     }
 
 static const mpiox_storage_backend ring_backend = RING_BACKEND("io_uring");

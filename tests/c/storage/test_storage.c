@@ -231,10 +231,11 @@ static struct {
     int most_vectors;
 } watched;
 
-static int64_t watch_some(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset)
+static int64_t watch_transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count,
+                              int64_t offset)
 {
     int64_t bytes = 0;
-    (void)storage;
+    (void)storage, (void)write;
     for (int i = 0; i < iov_count; i++)
         bytes += (int64_t)iov[i].iov_len;
     CHECK_EQUAL(offset, watched.expected_offset);
@@ -249,7 +250,7 @@ static int64_t watch_some(mpiox_storage *storage, const struct iovec *iov, int i
 
 static void test_limits_of_one_call(void)
 {
-    static const mpiox_storage_backend backend = {.name = "watch", .write_some = watch_some, .read_some = watch_some};
+    static const mpiox_storage_backend backend = {.name = "watch", .transfer = watch_transfer};
     mpiox_storage storage = {.backend = &backend, .fd = -1};
     static struct iovec iov[5000];
     int64_t total = 0, done;

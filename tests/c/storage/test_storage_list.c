@@ -575,10 +575,11 @@ static void test_fallback(const char *wish)
 
 static int64_t seen_calls, seen_bytes;
 
-static int64_t look_some(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset)
+static int64_t look_transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count,
+                             int64_t offset)
 {
     int64_t bytes = 0;
-    (void)storage, (void)offset;
+    (void)storage, (void)write, (void)offset;
     for (int i = 0; i < iov_count; i++)
         bytes += (int64_t)iov[i].iov_len;
     CHECK(iov_count <= 1024 && bytes > 0 && bytes <= 0x7ffff000);
@@ -590,9 +591,8 @@ static int64_t look_some(mpiox_storage *storage, const struct iovec *iov, int io
 /* Every fourth call done, every fourth half done, the others left. */
 static void look_many(mpiox_storage *storage, bool write, mpiox_storage_call *calls, int count)
 {
-    (void)write;
     for (int i = 0; i < count; i++) {
-        int64_t bytes = look_some(storage, calls[i].iov, calls[i].iov_count, calls[i].offset);
+        int64_t bytes = look_transfer(storage, write, calls[i].iov, calls[i].iov_count, calls[i].offset);
         calls[i].moved = i % 4 == 0 ? bytes : i % 4 == 1 ? (bytes + 1) / 2 : MPIOX_STORAGE_NOT_STARTED;
         seen_bytes -= calls[i].moved < 0 ? bytes : bytes - calls[i].moved;
         CHECK(!calls[i].skip && calls[i].fd == -1);
@@ -602,9 +602,8 @@ static void look_many(mpiox_storage *storage, bool write, mpiox_storage_call *ca
 static void test_limits(void)
 {
     enum { N = 200000 };
-    static const mpiox_storage_backend plain = {.name = "look", .write_some = look_some, .read_some = look_some};
-    static const mpiox_storage_backend together = {.name = "look", .write_some = look_some, .read_some = look_some,
-                                                   .many = look_many};
+    static const mpiox_storage_backend plain = {.name = "look", .transfer = look_transfer};
+    static const mpiox_storage_backend together = {.name = "look", .transfer = look_transfer, .many = look_many};
     mpiox_storage_piece *list = calloc(N, sizeof *list);
     int64_t at = 0, total = 0;
     for (int i = 0; i < N; i++) { /* nobody looks behind the pointers */
