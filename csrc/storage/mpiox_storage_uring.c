@@ -2,10 +2,11 @@
  * mpiox_storage_uring.c - the posix back end with lists of requests in flight together, by io_uring.
  *
  * Problem.    A list of small pieces by pread and pwrite is a system call each and, where the device is asked, a wait.
- * Algorithm.  The calls of a batch enter the submission queue in order, `depth` of them in flight at most; one system
- *             call submits what is new and waits for half of what flies (for all of it at the end), so that the queue
- *             neither runs dry nor is refilled one by one. Single requests stay pread and pwrite, also large ones: cutting direct
- *             ones into parts that fly together gained nothing (measured), and to the page cache they are copying.
+ * Algorithm.  The calls of a batch enter the submission queue in order, at most `depth` of them in flight. One system
+ *             call submits the new ones and waits for half of those in flight (for all of them at the end), so that the
+ *             queue neither runs dry nor is refilled one by one. Single requests stay pread and pwrite, large ones too:
+ *             cutting direct ones into parts in flight together gained nothing (measured), and to the page cache they
+ *             are copies.
  * Automatic.  What the page cache has room for, or holds, is moved faster by plain calls, one at a time, than by a ring
  *             (measured: by a factor of 3 to 10 on tmpfs); what must come from a device, faster by a ring (by 4). So
  *             writes do not fly. A read is tried by preadv2(RWF_NOWAIT), which copies what is cached and else says so
