@@ -1,8 +1,8 @@
 /*
  * mpiox_partition.h - who owns which stripes of a collective's access region: pure planners.
  *
- * No MPI, no I/O: geometry in, file domains out. A domain is a list of strided stripe sets, so that a plan's size
- * depends on the number of aggregators and servers, never on the number of stripes.
+ * No MPI, no I/O, local: geometry in, file domains out. Offsets and lengths are bytes. A domain is a list of strided
+ * stripe sets, so that a plan's size depends on the number of aggregators and servers, never on the number of stripes.
  * Source: [SDCI] Northwestern University and Argonne National Laboratory, "NSF SDCI: Scalable I/O Optimizations for
  * Peta-scale Systems", text and Figure 2; [SC08] Liao and Choudhary, "Dynamically adapting file domain partitioning
  * methods for collective I/O based on underlying parallel file system locking protocols".
@@ -14,7 +14,7 @@
  *   static_cyclic s mod A, whatever the region
  *   group_cyclic  A >= S: A is lowered to a multiple of S; A/S groups of S; the region in A/S contiguous stripe-aligned
  *                 sub-regions; in sub-region g: g*S + s mod S. A < S: A lowered to a factor of S, one group: s mod A
- *   transpose     the region's stripes sorted by (server, row), cut in A consecutive chunks, remainder to the first
+ *   transpose     the region's stripes sorted by (server, row), cut in A consecutive parts, remainder to the first
  */
 #ifndef MPIOX_PARTITION_H
 #define MPIOX_PARTITION_H
@@ -45,7 +45,7 @@ typedef struct mpiox_stripe_set {
 
 typedef struct mpiox_domain {
     int64_t n_sets;
-    const mpiox_stripe_set *sets; /* owned by the plan; in the order in which the aggregator works them off */
+    const mpiox_stripe_set *sets; /* owned by the plan; in the order in which the aggregator processes them */
 } mpiox_domain;
 
 typedef struct mpiox_partition_method mpiox_partition_method;
@@ -89,7 +89,7 @@ void mpiox_plan_free(mpiox_plan *plan); /* NULL-safe */
 const mpiox_partition_method *mpiox_partition_choose(const mpiox_geometry *geometry, const mpiox_layout *layout,
                                                      const char **reason);
 
-/* Windows: aggregator a's domain is worked off in rounds of at most window_bytes. Cuts never depend on the clipping:
+/* Windows: aggregator a's domain is processed in rounds of at most window_bytes. Cuts never depend on the clipping:
  * a contiguous set (count == 1) is cut at file offsets that are multiples of window_bytes; a strided set takes
  * max(1, window_bytes / stripe_size) whole stripes a window, and stripes larger than window_bytes are cut at multiples
  * of window_bytes counted from the start of the stripe. No window holds stripes of two sets. Empty (clipped away)
@@ -103,8 +103,8 @@ int64_t mpiox_plan_window(const mpiox_plan *plan, int aggregator, int64_t window
                           mpiox_extent *extents, int64_t max);
 int64_t mpiox_plan_window_extents_max(const mpiox_plan *plan, int64_t window_bytes);
 /* Optional: number the windows of every set once, for plans whose domains have many sets (transpose over many servers).
- * Later look-ups with the same window_bytes search instead of walking the sets; results are the same. 0, MPIOX_E_ARG or
- * MPIOX_E_NOMEM. Not to be called while another thread uses the plan. */
+ * Later look-ups with the same window_bytes search instead of scanning the sets; results are the same. 0, MPIOX_E_ARG
+ * or MPIOX_E_NOMEM. Not to be called while another thread uses the plan. */
 int mpiox_plan_prepare(mpiox_plan *plan, int64_t window_bytes);
 
 /* Owner of the byte at `offset` (inside the region), or -1 outside. O(1) arithmetic; O(log aggregators) for aligned. */

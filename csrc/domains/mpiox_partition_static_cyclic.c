@@ -2,8 +2,8 @@
  * mpiox_partition_static_cyclic.c - stripe s of the file always belongs to aggregator s mod A ([SDCI], Figure 2b).
  *
  * The owner does not depend on the region, so locks, caches and connections last from one collective to the next. With
- * A a multiple of the number of servers S an aggregator talks to one server only; with A a factor of S a server hears
- * one aggregator only. With A > S the stripes of A/S aggregators interleave on each server: see group_cyclic.
+ * A a multiple of the number of servers S an aggregator sends to one server only; with A a factor of S a server
+ * receives one aggregator only. With A > S the stripes of A/S aggregators interleave on each server: see group_cyclic.
  */
 #include "mpiox_partition_methods.h"
 #include "mpiox_plan_build.h"

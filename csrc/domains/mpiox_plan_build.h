@@ -2,7 +2,7 @@
  * mpiox_plan_build.h - what a partition method may use to build its plan. Private to csrc/domains.
  *
  * A method reserves room for its sets once, then adds sets aggregator by aggregator, each in the order in which it is
- * worked off. All arithmetic here stays inside int64_t for geometries within the limits of mpiox_partition.h.
+ * processed. All arithmetic here stays inside int64_t for geometries within the limits of mpiox_partition.h.
  */
 #ifndef MPIOX_PLAN_BUILD_H
 #define MPIOX_PLAN_BUILD_H

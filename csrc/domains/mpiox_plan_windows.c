@@ -1,10 +1,10 @@
 /*
  * mpiox_plan_windows.c - the rounds in which an aggregator works off its domain.
  *
- * Every rank asks in every round where every aggregator works, so a look-up is arithmetic on one set: windows are never
- * listed. Clipping to the region can only empty windows at the two ends of a set (sets touch the region with every
- * piece), and only where stripes are cut into several windows; their number is subtracted from both ends.
- * A domain of many sets (transpose over many servers) would be walked set by set; mpiox_plan_prepare() numbers the
+ * Every rank looks up in every round where every aggregator works, so a look-up is arithmetic on one set: windows are
+ * never listed. Clipping to the region can only empty windows at the two ends of a set (sets touch the region with
+ * every piece), and only where stripes are cut into several windows; their number is subtracted from both ends.
+ * A domain of many sets (transpose over many servers) would be scanned set by set; mpiox_plan_prepare() numbers the
  * windows of all sets once, and a look-up then bisects.
  */
 #include <stdlib.h>

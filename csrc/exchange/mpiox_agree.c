@@ -24,11 +24,11 @@ bool mpiox_agree_poke(void *exchange) {
 }
 
 void mpiox_agree_finish(int n, MPI_Request *requests, bool (*work)(void *), void *context) {
-    mpiox_patience patience = {0};
+    mpiox_backoff backoff = {0};
     int done = 0;
     while (PMPI_Testall(n, requests, &done, MPI_STATUSES_IGNORE) == MPI_SUCCESS && !done)
         if (!work || !work(context))
-            mpiox_wait_patiently(&patience);
+            mpiox_wait_backoff(&backoff);
 }
 
 /* MPI_Allgather of `bytes` bytes a rank. */

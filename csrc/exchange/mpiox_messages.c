@@ -456,14 +456,14 @@ static int64_t receive(mpiox_call *call, int source, char *buffer) {
     MPI_Message message;
     MPI_Status status;
     int there = 0, bytes = 0;
-    mpiox_patience patience = {0};
+    mpiox_backoff backoff = {0};
     while (!there) {
         if (PMPI_Improbe(source, tag_of(call->round), x->team->leader_comm, &there, &message, &status) != MPI_SUCCESS) {
             fail(x, MPIOX_E_MPI, -1, "receiving from another node");
             return 0;
         }
         if (!there && !mpiox_rounds_idle(call))
-            mpiox_wait_patiently(&patience); /* ranks may outnumber cores, and the sender may be one of this machine's */
+            mpiox_wait_backoff(&backoff); /* ranks may outnumber cores, and the sender may be one of this machine's */
     }
     PMPI_Get_count(&status, MPI_BYTE, &bytes);
     if (bytes > x->box_bytes)

@@ -2,8 +2,8 @@
  * mpiox_independent_file.c - see mpiox_independent_file.h.
  *
  * Mapping a range is faster than requests where pieces are many and small, as a page fault costs less than two system
- * calls for every piece. On tmpfs the page faults are most of the cost, so pages are made with the mapping, which is then
- * kept so short that they are still in cache when they are stored to.
+ * calls for every piece. On tmpfs the page faults are most of the cost, so pages are made with the mapping, which is
+ * then kept so short that they are still in cache when they are stored to.
  */
 #include "mpiox_independent_file.h"
 

@@ -56,9 +56,9 @@ bool mpiox_independent_range(const mpiox_typemap *view, int64_t displacement, in
                              int64_t *first, int64_t *last);
 
 /* Move `length` contiguous bytes at `offset`, as the hints say: requests are cut at stripe boundaries for
- * mpiox_stripe_size_io (Liao and Choudhary, SC08), writes are guarded for romio_ds_write. The caller has set error->code
- * to MPIOX_OK. *moved = bytes from the start that arrived: fewer than length at the end of the file (reads) or at an
- * error. 0, or *error's code. */
+ * mpiox_stripe_size_io (Liao and Choudhary, SC08), writes are guarded for romio_ds_write. The caller has set
+ * error->code to MPIOX_OK. *moved = bytes from the start that arrived: fewer than length at the end of the file (reads)
+ * or at an error. 0, or *error's code. */
 int mpiox_independent_transfer(const mpiox_independent_file *file, bool write, char *buffer, int64_t offset,
                                int64_t length, int64_t *moved, mpiox_error *error);
 

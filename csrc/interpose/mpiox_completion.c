@@ -237,7 +237,7 @@ int mpiox_testany(int count, MPI_Request *requests, int *index, int *flag, MPI_S
 /* PMPI may wait only once nothing of ours is under way: it could wait for one of ours that finishes meanwhile. */
 int mpiox_waitany(int count, MPI_Request *requests, int *index, MPI_Status *status)
 {
-    mpiox_patience patience = {0};
+    mpiox_backoff backoff = {0};
 
     while (mpiox_nonblocking_any() && count > 0 && any_pending(count, requests)) {
         int flag = 0;
@@ -246,7 +246,7 @@ int mpiox_waitany(int count, MPI_Request *requests, int *index, MPI_Status *stat
         if (flag || result != MPI_SUCCESS)
             return result;
         if (!help_one(count, requests))
-            mpiox_wait_patiently(&patience);
+            mpiox_wait_backoff(&backoff);
     }
     if (mpiox_nonblocking_any()) { /* all of ours are done: one test finds them, or PMPI waits for the others */
         int flag = 0;
@@ -285,7 +285,7 @@ int mpiox_testsome(int incount, MPI_Request *requests, int *outcount, int *indic
 int mpiox_waitsome(int incount, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
 {
     bool again = mpiox_nonblocking_any() && incount > 0;
-    mpiox_patience patience = {0};
+    mpiox_backoff backoff = {0};
 
     while (again) {
         const bool pending = any_pending(incount, requests);
@@ -295,7 +295,7 @@ int mpiox_waitsome(int incount, MPI_Request *requests, int *outcount, int *indic
             return result;
         again = pending;
         if (pending && !help_one(incount, requests))
-            mpiox_wait_patiently(&patience);
+            mpiox_wait_backoff(&backoff);
     }
     return PMPI_Waitsome(incount, requests, outcount, indices, statuses);
 }

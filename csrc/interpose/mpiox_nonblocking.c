@@ -348,7 +348,7 @@ bool mpiox_nonblocking_help(MPI_Request request)
     const mpiox_task *task;
     mpiox_worker *worker = shared_worker(request, &task);
 
-    return worker != NULL && mpiox_worker_help(worker, task);
+    return worker != NULL && mpiox_worker_run_oldest(worker, task);
 }
 
 void mpiox_nonblocking_hurry(MPI_Request request)
@@ -357,7 +357,7 @@ void mpiox_nonblocking_hurry(MPI_Request request)
     mpiox_worker *worker = shared_worker(request, &task);
 
     if (worker != NULL)
-        mpiox_worker_hurry(worker);
+        mpiox_worker_set_eager(worker);
 }
 
 void mpiox_nonblocking_await(MPI_Request request)

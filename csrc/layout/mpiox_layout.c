@@ -72,7 +72,7 @@ void mpiox_layout_from_magic(uint64_t f_type, mpiox_layout *out)
     }
 }
 
-/* What the file system itself says of the file's stripes. */
+/* The stripes as the file system itself reports them. */
 static void detect_stripes(int fd, mpiox_layout *out)
 {
     if (out->fs == MPIOX_FS_LUSTRE) {

@@ -39,7 +39,7 @@ static void sleep_ms(int64_t ms)
         continue;
 }
 
-/* Carry out a call on the inner back end, at most `limit` bytes of it when limit >= 0. */
+/* Make a call on the inner back end, at most `limit` bytes of it when limit >= 0. */
 static int64_t forward(fault_state *state, bool write, const struct iovec *iov, int iov_count, int64_t offset,
                        int64_t limit)
 {

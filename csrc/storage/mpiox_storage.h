@@ -38,8 +38,8 @@ typedef struct mpiox_storage_backend {
      * file on read) or -errno. */
     int64_t (*transfer)(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset);
     int (*close)(mpiox_storage *storage); /* 0 or -errno; frees the back end's own state */
-    /* Carry out calls together, in any order. Comes with every `moved` NOT_STARTED and fills in what it did; nothing is
-     * in flight on return; after a call has failed, calls behind it may stay NOT_STARTED. NULL: one after another. */
+    /* Make calls together, in any order. The caller has set every `moved` to NOT_STARTED; many() fills in what it did.
+     * Nothing is in flight on return; after a call has failed, later ones may stay NOT_STARTED. NULL: one by one. */
     void (*many)(mpiox_storage *storage, bool write, mpiox_storage_call *calls, int count);
     bool mappable; /* fd may be mapped beside the requests */
     bool separate; /* pieces that touch each other stay calls of their own */
@@ -68,7 +68,7 @@ typedef struct mpiox_storage_options { /* all zero: the defaults */
 } mpiox_storage_options;
 
 /* flags: as open(2), O_CREAT never. options: NULL = defaults. What cannot be had (io_uring not built in or refused by
- * the kernel, no direct I/O on this file system) is replaced by posix and the page cache, which rank 0 says once on
+ * the kernel, no direct I/O on this file system) is replaced by posix and the page cache, which rank 0 reports once on
  * standard error. The environment variable MPIOX_FAULT (see mpiox_fault.h) wraps the back end.
  * 0, or MPIOX_E_IO, MPIOX_E_NOMEM, or MPIOX_E_ARG (bad MPIOX_FAULT) with *error filled. */
 int mpiox_storage_open(const char *path, int flags, int rank, const mpiox_storage_options *options,
@@ -83,9 +83,9 @@ int mpiox_storage_write(mpiox_storage *storage, const void *buffer, int64_t leng
 /* Bring what this handle wrote to stable storage (fsync). Blocking; 0 or MPIOX_E_IO. Nothing to do without a
  * descriptor. */
 int mpiox_storage_sync(mpiox_storage *storage, mpiox_error *error);
-/* Space for the first `bytes` bytes (posix_fallocate): the file is at least that long afterwards, its bytes stay. On file
- * systems without such a call libc reads and writes a byte of every block: nobody else may be writing there. Blocking; 0,
- * MPIOX_E_IO, or MPIOX_E_UNSUPPORTED without a descriptor. */
+/* Reserve space for the first `bytes` bytes (posix_fallocate): the file is at least that long afterwards, its bytes
+ * stay. On file systems without such a call libc reads and writes a byte of every block: no other process may be
+ * writing there. Blocking; 0, MPIOX_E_IO, or MPIOX_E_UNSUPPORTED without a descriptor. */
 int mpiox_storage_reserve(mpiox_storage *storage, int64_t bytes, mpiox_error *error);
 /* *done = bytes read: less than length only at end of file. */
 int mpiox_storage_read(mpiox_storage *storage, void *buffer, int64_t length, int64_t offset, int64_t *done,
@@ -140,8 +140,10 @@ typedef struct mpiox_storage_mapping {
 
 /* Map `length` bytes from `offset`, all inside the file's present size and with their space reserved.
  * MPIOX_E_UNSUPPORTED when this handle, file system or free space does not allow it: the caller then writes by
- * requests. Only for file systems whose page cache is coherent with read and write. */
-int mpiox_storage_map(mpiox_storage *storage, int64_t offset, int64_t length, bool populate, mpiox_storage_mapping *out);
+ * requests. populate: make the pages at once. Only for file systems whose page cache is coherent with read and
+ * write. */
+int mpiox_storage_map(mpiox_storage *storage, int64_t offset, int64_t length, bool populate,
+                      mpiox_storage_mapping *out);
 /* `written`: bytes stored, for the counters (one request). */
 void mpiox_storage_unmap(mpiox_storage *storage, mpiox_storage_mapping *mapping, int64_t written);
 

@@ -6,7 +6,7 @@
  *             to write them back, destroys what a neighbouring rank writes into them meanwhile.
  * Algorithm.  Two descriptors of one file. Of a request, the blocks that it covers whole go through the O_DIRECT one,
  *             straight from aligned memory or by way of an aligned buffer of bounded size; what is left before and
- *             behind them goes through the page cache. Each of these is one short transfer: the loop that finishes
+ *             behind them goes through the page cache. Each of these is one short transfer; the loop that finishes
  *             short transfers makes the rest. A file system that refuses direct I/O, at open or by EINVAL at a
  *             transfer, gets the page cache from then on, which rank 0 says once.
  * Guarantees. A block is a multiple of the page and of the file system's alignment, so that no page holds bytes of both
@@ -15,7 +15,7 @@
  *             Direct writes are always blocking calls, never requests in flight: local file systems keep buffered
  *             writers of the same file away for the length of a blocking direct write (between the first flush and the
  *             last drop of cached pages), but not for that of an asynchronous one, and a large folio that is made dirty
- *             in between would keep old data. Direct reads have no such window and may fly.
+ *             in between would keep old data. Direct reads have no such window and may be in flight together.
  * Source.     open(2), section O_DIRECT; statx(2), STATX_DIOALIGN; mm/filemap.c of Linux, kiocb_invalidate_pages().
  */
 #include <errno.h>
@@ -49,7 +49,7 @@ static int64_t cached_transfer(direct_state *state, bool write, const struct iov
     return state->inner->backend->transfer(state->inner, write, part, n, offset);
 }
 
-/* ---- the direct way ---------------------------------------------------------------------------------------------- */
+/* ---- direct transfers -------------------------------------------------------------------------------------------- */
 
 static bool aligned(const direct_state *state, const struct iovec *iov)
 {
@@ -100,9 +100,9 @@ static int64_t direct_call(direct_state *state, bool write, const struct iovec *
 
 static void switch_off(direct_state *state, bool write)
 {
-    static atomic_flag said = ATOMIC_FLAG_INIT;
+    static atomic_flag reported = ATOMIC_FLAG_INIT;
     atomic_store(&state->on[write], false);
-    mpiox_storage_say(&said, state->rank, "direct I/O is not used, but the page cache", refused);
+    mpiox_storage_report(&reported, state->rank, "direct I/O is not used, but the page cache", refused);
 }
 
 /* Bytes of a request before the first block that it covers whole; all of them when there is none. */
@@ -132,8 +132,8 @@ static int64_t direct_transfer(mpiox_storage *storage, bool write, const struct 
     return cached_transfer(state, write, iov, iov_count, offset, bytes);
 }
 
-/* What needs no cutting flies together: calls without a whole block through the page cache, reads of nothing but whole
- * blocks into aligned memory past it. The others are left to blocking calls. */
+/* Calls that need no cutting are in flight together: those without a whole block through the page cache, reads of
+ * nothing but whole blocks into aligned memory past it. The others are left to blocking calls. */
 static void direct_many(mpiox_storage *storage, bool write, mpiox_storage_call *calls, int count)
 {
     direct_state *state = storage->state;
@@ -152,7 +152,7 @@ static void direct_many(mpiox_storage *storage, bool write, mpiox_storage_call *
     }
     state->inner->backend->many(state->inner, write, calls, count);
     for (int i = 0; i < count; i++) {
-        /* The blocking call hears it again and switches direct I/O off. */
+        /* The blocking call gets the same error and switches direct I/O off. */
         if (calls[i].fd >= 0 && calls[i].moved == -EINVAL)
             calls[i].moved = MPIOX_STORAGE_NOT_STARTED;
     }
@@ -178,9 +178,9 @@ static const mpiox_storage_backend direct_backend = {
     .many = direct_many,
 };
 
-/* Alignments as the kernel tells them (Linux 6.1), else those that no file system is known to exceed. False: none suit.
- * */
-static bool ask_alignment(direct_state *state)
+/* Alignments as the kernel reports them (Linux 6.1), else ones that no file system is known to exceed. False: they are
+ * of no use here. */
+static bool find_alignment(direct_state *state)
 {
     const int64_t page = sysconf(_SC_PAGESIZE);
     state->block = state->memory = 4096;
@@ -215,7 +215,7 @@ bool mpiox_storage_add_direct(mpiox_storage **storage, const char *path, int fla
     *reason = fd == -EINVAL ? refused : "the file could not be opened again";
     if (state != NULL)
         *state = (direct_state){.inner = *storage, .fd = fd, .rank = rank};
-    if (fd < 0 || state == NULL || outer == NULL || !same_file(fd, (*storage)->fd) || !ask_alignment(state)) {
+    if (fd < 0 || state == NULL || outer == NULL || !same_file(fd, (*storage)->fd) || !find_alignment(state)) {
         *reason = fd >= 0 ? refused : *reason;
         if (fd >= 0)
             close(fd);

@@ -9,7 +9,7 @@
 #define MPIOX_STORAGE_CALL_BYTES INT64_C(0x7ffff000) /* most that Linux moves in one call (MAX_RW_COUNT) */
 #define MPIOX_STORAGE_CALL_VECTORS 1024              /* IOV_MAX of Linux (UIO_MAXIOV) */
 
-enum { MPIOX_STORAGE_DEPTH = 64 }; /* requests in flight when nobody says */
+enum { MPIOX_STORAGE_DEPTH = 64 }; /* requests in flight by default */
 
 /* Add one request of `bytes` bytes to the counters. */
 void mpiox_storage_count(mpiox_storage *storage, bool write, int64_t bytes);
@@ -45,7 +45,7 @@ bool mpiox_storage_add_ring(mpiox_storage *storage, int depth, bool automatic, c
 bool mpiox_storage_add_direct(mpiox_storage **storage, const char *path, int flags, int rank,
                               const mpiox_storage_options *options, const char **reason);
 
-/* Rank 0 says once per process (per `said`) that a wish was not granted. */
-void mpiox_storage_say(atomic_flag *said, int rank, const char *wish, const char *reason);
+/* Rank 0 reports once per process (per flag) that an option could not be had. */
+void mpiox_storage_report(atomic_flag *reported, int rank, const char *option, const char *reason);
 
 #endif

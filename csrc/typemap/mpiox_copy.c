@@ -1,10 +1,10 @@
 /*
  * mpiox_copy.c - move bytes between two described streams; mark what a stream covers.
  *
- * Problem.    Every byte of a collective passes here, often in pieces of 8 bytes.
+ * Problem.    Every byte of a collective is copied here, often in pieces of 8 bytes.
  * Algorithm.  A contiguous side becomes a pointer. With one contiguous side every strided run of the other is handed to
- *             a kernel for its block length; lists of blocks get a loop of their own that prefetches ahead. With two
- *             strided sides, two runs are matched: equal blocks go to a strided-to-strided kernel, otherwise the longer
+ *             a loop for its block length; lists of blocks get a loop of their own that prefetches ahead. With two
+ *             strided sides, two runs are matched: equal blocks go to a strided-to-strided loop, otherwise the longer
  *             block is the contiguous side for as many shorter blocks as fit in it. Lists of small blocks on one of two
  *             such sides go through a small buffer instead, by the two loops above.
  * Guarantees. O(1) per run besides the bytes; no allocation; sides do not overlap.
@@ -12,7 +12,7 @@
 #include "mpiox_copy.h"
 
 #include "mpiox_typemap_impl.h"
-#include "mpiox_copy_kernels.h"
+#include "mpiox_copy_loops.h"
 #include "mpiox_cursor_impl.h"
 
 #define BOUNCE_BYTES 4096
@@ -229,16 +229,16 @@ static void gather_stream(char *flat, mpiox_cursor *cursor, char *base, int64_t 
 /* ---- two sides that are not contiguous --------------------------------------------------------------------------- */
 
 /* What is left of a run: `blocks` whole blocks from `at` on, or (inside > 0) the rest of the first one. */
-typedef struct walker {
+typedef struct run_cursor {
     mpiox_cursor cursor;
     char *at;
     int64_t length;
     int64_t stride;
     int64_t blocks;
     int64_t inside;
-} walker;
+} run_cursor;
 
-static void refill(walker *w, char *base, int64_t max_bytes)
+static void refill(run_cursor *w, char *base, int64_t max_bytes)
 {
     mpiox_run run;
     if (w->blocks > 0) {
@@ -252,13 +252,13 @@ static void refill(walker *w, char *base, int64_t max_bytes)
     w->inside = 0;
 }
 
-static void consume_blocks(walker *w, int64_t blocks)
+static void consume_blocks(run_cursor *w, int64_t blocks)
 {
     w->at += blocks * w->stride;
     w->blocks -= blocks;
 }
 
-static void consume_bytes(walker *w, int64_t bytes)
+static void consume_bytes(run_cursor *w, int64_t bytes)
 {
     w->inside += bytes;
     if (w->inside == w->length) {
@@ -268,7 +268,7 @@ static void consume_bytes(walker *w, int64_t bytes)
 }
 
 /* Copy what the two runs have in common without cutting more than needed; returns its bytes. */
-static int64_t copy_common(walker *t, walker *s)
+static int64_t copy_common(run_cursor *t, run_cursor *s)
 {
     int64_t blocks, bytes;
     if (t->inside == 0 && s->inside == 0 && t->length == s->length) {
@@ -329,7 +329,7 @@ static void copy_bounced(mpiox_cursor *t, char *target, mpiox_cursor *s, char *s
 
 static void copy_between(const mpiox_side *target, const mpiox_side *source, int64_t length)
 {
-    walker t = {.blocks = 0}, s = {.blocks = 0};
+    run_cursor t = {.blocks = 0}, s = {.blocks = 0};
     int64_t t_fetched = 0, s_fetched = 0, done = 0;
     mpiox_cursor_init(&t.cursor, target->typemap, target->origin, target->position);
     mpiox_cursor_init(&s.cursor, source->typemap, source->origin, source->position);

@@ -1,10 +1,11 @@
 /*
- * mpiox_copy.h - moving bytes between two described streams, the inner loop of everything.
+ * mpiox_copy.h - copying bytes between two described streams: the inner loop of all data access.
  *
  * A side is (base pointer, description, origin, position): stream byte k lies at base + origin + offset(position + k).
  * NULL description = contiguous: stream byte k lies at base + origin + position + k.
- * Kernels are specialised for block lengths 1, 2, 4, 8, 16, 32, 64 and for one contiguous side; no step costs more
- * than O(1) per strided run plus the bytes. Sides must not overlap. No MPI, no allocation.
+ * Loops are specialised for block lengths 1, 2, 4, 8, 16, 32, 64 and for one contiguous side; no step costs more than
+ * O(1) per strided run plus the bytes. Sides must not overlap. Offsets and lengths are bytes. Local; no MPI, no
+ * allocation, no errors.
  */
 #ifndef MPIOX_COPY_H
 #define MPIOX_COPY_H

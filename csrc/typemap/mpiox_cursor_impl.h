@@ -1,5 +1,5 @@
 /*
- * mpiox_cursor_impl.h - the inside of a cursor, shared by mpiox_typemap_cursor.c and the list kernels of mpiox_copy.c.
+ * mpiox_cursor_impl.h - the inside of a cursor, shared by mpiox_typemap_cursor.c and the list loops of mpiox_copy.c.
  */
 #ifndef MPIOX_CURSOR_IMPL_H
 #define MPIOX_CURSOR_IMPL_H

@@ -1,5 +1,5 @@
 /*
- * mpiox_typemap.h - compact descriptions of regular memory and file accesses.
+ * mpiox_typemap.h - what an MPI datatype describes, as a compact tree.
  *
  * Problem.  A file view of 30 million 8-byte pieces is regular. Listing its pieces costs more than moving its bytes.
  * Form.     A description is an immutable tree in ONE relocatable allocation (indices, no pointers), so that it can be
@@ -9,8 +9,9 @@
  * Stream.   The data bytes of a description, in type-map order, are numbered 0 .. size-1; the description is tiled
  *           without end at its extent, so stream position p lies in tile p / size. "Position" always means a stream
  *           position, "offset" always an address relative to the caller's origin. All are int64_t bytes.
- * Promise.  Start-up of every operation is O(depth) (plus a binary search per list), stepping is O(1) per strided run,
- *           memory is O(description), never O(pieces). No operation after construction calls MPI or allocates.
+ * Promise.  Local, no MPI after construction. Start-up of every operation is O(depth) (plus a binary search per list),
+ *           stepping is O(1) per strided run, memory is O(description), never O(pieces). No operation after
+ *           construction allocates.
  * Source.   The tree follows the idea of dataloops (Ross, Miller, Gropp:
  *           "Implementing fast and reusable datatype processing", EuroPVM/MPI 2003).
  */

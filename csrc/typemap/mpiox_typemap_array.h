@@ -1,5 +1,8 @@
 /*
- * mpiox_typemap_array.h - descriptions of parts of arrays, as nested loops in file order. Pure: no MPI.
+ * mpiox_typemap_array.h - typemaps of parts of arrays, as nested loops in file order. Local; no MPI.
+ *
+ * Source. Subarrays: MPI-4.1, section 5.1.3; distributed arrays: section 5.1.4. Each function returns 0 and a new
+ * reference in *out (free it), or MPIOX_E_ARG, MPIOX_E_NOMEM, MPIOX_E_UNSUPPORTED.
  */
 #ifndef MPIOX_TYPEMAP_ARRAY_H
 #define MPIOX_TYPEMAP_ARRAY_H

@@ -1,7 +1,7 @@
 /*
  * mpiox_typemap_cursor.c - from a description to strided runs.
  *
- * Problem.    The copy kernels want long runs of equal blocks; the description is a tree that is tiled without end.
+ * Problem.    The copy loops want long runs of equal blocks; the description is a tree that is tiled without end.
  * Algorithm.  A cursor keeps the path from the tiling to a leaf (block, loop of blocks, list of blocks), one level of
  *             four words each: node, index, address, tile within a list item. The innermost loop, which is the tiling
  *             itself when a tile is one block, is yielded as one run. When a leaf is used up the deepest level that has

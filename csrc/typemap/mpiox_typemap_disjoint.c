@@ -290,13 +290,13 @@ static bool grid_disjoint(const mpiox_range *a, const mpiox_range *b)
 /* ---- merging ----------------------------------------------------------------------------------------------------- */
 
 /* The pieces of a part, one after the other. */
-typedef struct piece_walk {
+typedef struct piece_cursor {
     mpiox_cursor cursor;
     mpiox_run run;
     int64_t left; /* bytes behind the run */
-} piece_walk;
+} piece_cursor;
 
-static void next_piece(piece_walk *w)
+static void next_piece(piece_cursor *w)
 {
     if (w->run.count > 1) {
         w->run.count--;
@@ -308,7 +308,7 @@ static void next_piece(piece_walk *w)
     }
 }
 
-static void walk(piece_walk *w, const mpiox_range *r)
+static void start_pieces(piece_cursor *w, const mpiox_range *r)
 {
     mpiox_cursor_init(&w->cursor, r->typemap, r->origin, r->position);
     w->run.count = 0;
@@ -318,9 +318,9 @@ static void walk(piece_walk *w, const mpiox_range *r)
 
 static bool merge_disjoint(const mpiox_range *a, const mpiox_range *b)
 {
-    piece_walk wa, wb;
-    walk(&wa, a);
-    walk(&wb, b);
+    piece_cursor wa, wb;
+    start_pieces(&wa, a);
+    start_pieces(&wb, b);
     for (int step = 0; step < MAX_MERGE_STEPS; step++) {
         if (wa.run.count == 0 || wb.run.count == 0) {
             return true;

@@ -1,5 +1,5 @@
 /*
- * fuzz_blob.c - libFuzzer harness of mpiox_typemap_from_blob(): any bytes are refused, or give a description whose every
+ * fuzz_blob.c - libFuzzer harness of mpiox_typemap_from_blob(): any bytes are refused, or give a typemap whose every
  * operation is safe.
  *
  * The input is the blob, in which the magic and the length are put right so that the fuzzer gets past them. Half of the

@@ -1,12 +1,12 @@
 /*
- * mpiox_copy_kernels.h - loops over equal blocks, specialised by block length. Included by mpiox_copy.c only.
+ * mpiox_copy_loops.h - loops over equal blocks, specialised by block length. Included by mpiox_copy.c only.
  *
  * A memcpy of constant size becomes one or a few register moves, so that each power of two gets a loop of its own,
  * unrolled by four to overlap the loads. Odd lengths up to 64 use two overlapping moves of the next smaller power of
  * two. Vector gathers are not used: element loads keep up with the caches.
  */
-#ifndef MPIOX_COPY_KERNELS_H
-#define MPIOX_COPY_KERNELS_H
+#ifndef MPIOX_COPY_LOOPS_H
+#define MPIOX_COPY_LOOPS_H
 
 #include <stdint.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static inline void mpiox_copy_small(char *target, const char *source, int64_t le
     } while (0)
 
 /* The three forms: both strided, target contiguous (gather), source contiguous (scatter). */
-#define MPIOX_COPY_KERNEL(L)                                                                                           \
+#define MPIOX_COPY_LOOPS(L)                                                                                           \
     static void both_##L(char *t, int64_t t_stride, const char *s, int64_t s_stride, int64_t n)                        \
     {                                                                                                                  \
         MPIOX_COPY_BLOCKS(L, t, t_stride, s, s_stride, n);                                                             \
@@ -87,12 +87,12 @@ static inline void mpiox_copy_small(char *target, const char *source, int64_t le
         MPIOX_COPY_BLOCKS(L, t, t_stride, s, (int64_t)(L), n);                                                         \
     }
 
-MPIOX_COPY_KERNEL(1)
-MPIOX_COPY_KERNEL(2)
-MPIOX_COPY_KERNEL(4)
-MPIOX_COPY_KERNEL(8)
-MPIOX_COPY_KERNEL(16)
-MPIOX_COPY_KERNEL(32)
-MPIOX_COPY_KERNEL(64)
+MPIOX_COPY_LOOPS(1)
+MPIOX_COPY_LOOPS(2)
+MPIOX_COPY_LOOPS(4)
+MPIOX_COPY_LOOPS(8)
+MPIOX_COPY_LOOPS(16)
+MPIOX_COPY_LOOPS(32)
+MPIOX_COPY_LOOPS(64)
 
 #endif

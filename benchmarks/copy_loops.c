@@ -1,7 +1,7 @@
 /*
- * copy_kernels.c - how fast the copy kernels move the data of described accesses.
+ * copy_loops.c - how fast the copy loops move the data of described accesses.
  *
- * copy_kernels [MiB [seconds]]: data per copy (default 1, which stays in the caches) and time per line. Each line is
+ * copy_loops [MiB [seconds]]: data per copy (default 1, which stays in the caches) and time per line. Each line is
  * one typemap pattern: gather (strided to contiguous), scatter (contiguous to strided) and both sides strided, in GB/s
  * of data moved (10^9 bytes; each byte counts once), the best copy of each. No MPI.
  */
@@ -28,7 +28,7 @@ static double seconds_now(void)
 static void check(int code)
 {
     if (code != MPIOX_OK) {
-        fprintf(stderr, "copy_kernels: cannot build a description (%d)\n", code);
+        fprintf(stderr, "copy_loops: cannot build a description (%d)\n", code);
         exit(1);
     }
 }
@@ -109,7 +109,7 @@ static void report(const pattern *p, int64_t bytes, double seconds)
     const int64_t reach = mpiox_typemap_true_ub(p->typemap) + (bytes / size + 1) * mpiox_typemap_extent(p->typemap);
     char *area = malloc((size_t)reach), *other = malloc((size_t)reach), *flat = malloc((size_t)bytes);
     if (area == NULL || other == NULL || flat == NULL) {
-        fprintf(stderr, "copy_kernels: out of memory\n");
+        fprintf(stderr, "copy_loops: out of memory\n");
         exit(1);
     }
     memset(area, 1, (size_t)reach);
@@ -132,7 +132,7 @@ int main(int argc, char **argv)
     const double mebibytes = argc > 1 ? atof(argv[1]) : 1.0, seconds = argc > 2 ? atof(argv[2]) : 0.2;
     const int64_t bytes = (int64_t)(mebibytes * 1048576.0) / 8 * 8;
     if (bytes <= 0 || seconds <= 0) {
-        fprintf(stderr, "usage: copy_kernels [MiB [seconds]]\n");
+        fprintf(stderr, "usage: copy_loops [MiB [seconds]]\n");
         return 2;
     }
     const pattern patterns[] = {
