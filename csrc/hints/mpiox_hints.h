@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "mpiox_error.h"
+#include "mpiox_hints_report.h"
 
 typedef enum mpiox_hint_source {
     MPIOX_HINT_DEFAULT = 0, MPIOX_HINT_SITE, MPIOX_HINT_INFO, MPIOX_HINT_FILE, MPIOX_HINT_ENV, MPIOX_HINT_CALL
@@ -72,9 +73,6 @@ const mpiox_hint_spec *mpiox_hints_spec(int index); /* NULL when out of range */
 int mpiox_hints_find(const char *name);             /* registry index, or -1 */
 const char *mpiox_hints_source_name(int source);    /* "default", "site file"...; never NULL */
 void mpiox_hints_defaults(mpiox_hints *out);        /* built-in values, nothing from the environment */
-
-/* Called once per reported problem; NULL = silent. */
-typedef void (*mpiox_hints_report)(const char *message, void *context);
 
 /* Check one name and value as a source other than MPI_Info would (there, foreign names are other people's business and
  * only mpiox_* is ours). 0, or MPIOX_E_ARG and one line with the nearest valid name or the allowed values in message

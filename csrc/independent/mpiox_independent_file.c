@@ -27,15 +27,37 @@ bool mpiox_independent_range(const mpiox_typemap *view, int64_t displacement, in
     return true;
 }
 
+/* ---- locks ------------------------------------------------------------------------------------------------------- */
+
+int mpiox_independent_lock(const mpiox_independent_file *file, bool exclusive, int64_t offset, int64_t length,
+                           mpiox_error *error) {
+    pthread_mutex_lock(file->threads);
+    const int code = mpiox_storage_lock(file->storage, exclusive, offset, length, error);
+    if (code != MPIOX_OK)
+        pthread_mutex_unlock(file->threads);
+    return code;
+}
+
+void mpiox_independent_unlock(const mpiox_independent_file *file, int64_t offset, int64_t length) {
+    mpiox_storage_unlock(file->storage, offset, length);
+    pthread_mutex_unlock(file->threads);
+}
+
 /* ---- contiguous transfers ---------------------------------------------------------------------------------------- */
+
+/* With romio_ds_write=enable every other write of the file holds a shared lock on what it writes, so that no sieved
+ * write carries old bytes over it. True when such a lock has been taken; else *error's code tells a failed lock. */
+static bool guard(const mpiox_independent_file *file, int64_t offset, int64_t length, mpiox_error *error) {
+    return !file->locked && file->hints->ds_write == MPIOX_ON &&
+           mpiox_independent_lock(file, false, offset, length, error) == MPIOX_OK;
+}
 
 int mpiox_independent_transfer(const mpiox_independent_file *file, bool write, char *buffer, int64_t offset,
                                int64_t length, int64_t *moved, mpiox_error *error) {
     const int64_t stripe = file->layout->stripe_size;
-    int code;
-    const bool guarded = write && mpiox_independent_guard(file, offset, length, &code, error);
+    const bool guarded = write && guard(file, offset, length, error);
+    int code = error->code;
     *moved = 0;
-    code = error->code;
     while (code == MPIOX_OK && *moved < length) {
         int64_t part = length - *moved, done = 0;
         const int64_t at = offset + *moved;
@@ -71,29 +93,4 @@ int64_t mpiox_independent_map_bytes(const mpiox_independent_file *file) {
 int mpiox_independent_map(const mpiox_independent_file *file, int64_t offset, int64_t length,
                           mpiox_storage_mapping *out) {
     return mpiox_storage_map(file->storage, offset, length, file->layout->fs == MPIOX_FS_TMPFS, out);
-}
-
-/* ---- locks ------------------------------------------------------------------------------------------------------- */
-
-int mpiox_independent_lock(const mpiox_independent_file *file, bool exclusive, int64_t offset, int64_t length,
-                           mpiox_error *error) {
-    pthread_mutex_lock(file->threads);
-    const int code = mpiox_storage_lock(file->storage, exclusive, offset, length, error);
-    if (code != MPIOX_OK)
-        pthread_mutex_unlock(file->threads);
-    return code;
-}
-
-void mpiox_independent_unlock(const mpiox_independent_file *file, int64_t offset, int64_t length) {
-    mpiox_storage_unlock(file->storage, offset, length);
-    pthread_mutex_unlock(file->threads);
-}
-
-bool mpiox_independent_guard(const mpiox_independent_file *file, int64_t offset, int64_t length, int *code,
-                             mpiox_error *error) {
-    *code = MPIOX_OK;
-    if (file->locked || file->hints->ds_write != MPIOX_ON)
-        return false;
-    *code = mpiox_independent_lock(file, false, offset, length, error);
-    return *code == MPIOX_OK;
 }

@@ -72,11 +72,6 @@ int64_t mpiox_independent_map_bytes(const mpiox_independent_file *file);
 int mpiox_independent_map(const mpiox_independent_file *file, int64_t offset, int64_t length,
                           mpiox_storage_mapping *out);
 
-/* With romio_ds_write=enable every other write of the file holds a shared lock on what it writes, so that no sieved
- * write carries old bytes over it. True when such a lock has been taken (release it by mpiox_independent_unlock); else
- * *code says whether there was none to take (0) or the lock failed (*error's code). */
-bool mpiox_independent_guard(const mpiox_independent_file *file, int64_t offset, int64_t length, int *code,
-                             mpiox_error *error);
 /* Lock a range against other processes and this one's other threads. 0, or an error and no lock. */
 int mpiox_independent_lock(const mpiox_independent_file *file, bool exclusive, int64_t offset, int64_t length,
                            mpiox_error *error);

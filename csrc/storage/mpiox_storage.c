@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -177,4 +178,10 @@ int mpiox_storage_close(mpiox_storage *storage)
         return MPIOX_OK;
     errno = -rc;
     return MPIOX_E_IO;
+}
+
+void mpiox_storage_report(atomic_flag *reported, int rank, const char *option, const char *reason)
+{
+    if (rank == 0 && !atomic_flag_test_and_set(reported))
+        fprintf(stderr, "mpiio_ext: %s: %s\n", option, reason);
 }

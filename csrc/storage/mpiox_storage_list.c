@@ -180,8 +180,11 @@ bool mpiox_storage_list_finish(mpiox_storage_list *list)
     int64_t end = INT64_MAX, expected = 0;
     for (int64_t i = 0; i < list->count; i++)
         expected += list->pieces[i].length;
-    list_transfer(list->storage, list->write, list->pieces, list->count, &end, list->error);
-    const int64_t arrived = arrived_bytes(list, list->write ? INT64_MAX : end);
+    if (list->write)
+        mpiox_storage_write_list(list->storage, list->pieces, list->count, list->error);
+    else
+        mpiox_storage_read_list(list->storage, list->pieces, list->count, &end, list->error);
+    const int64_t arrived = arrived_bytes(list, end);
     list->moved += arrived;
     list->count = 0;
     return list->error->code == MPIOX_OK && arrived == expected;

@@ -244,12 +244,12 @@ int mpiox_tree_export(const mpiox_tree *tree, int64_t lb, int64_t extent, mpiox_
         return MPIOX_E_NOMEM;
     }
     *typemap = (mpiox_typemap){.magic = MPIOX_TYPEMAP_MAGIC,
-                             .bytes = (int64_t)bytes,
-                             .references = 1,
-                             .lb = lb,
-                             .extent = extent,
-                             .node_count = (int32_t)nodes,
-                             .pool_words = words};
+                               .bytes = (int64_t)bytes,
+                               .references = 1,
+                               .lb = lb,
+                               .extent = extent,
+                               .node_count = (int32_t)nodes,
+                               .pool_words = words};
     if (tree != NULL) {
         exporter ex = {(mpiox_node *)(typemap + 1), NULL, 0, 0};
         ex.pool = (int64_t *)(ex.nodes + nodes);
@@ -258,6 +258,21 @@ int mpiox_tree_export(const mpiox_tree *tree, int64_t lb, int64_t extent, mpiox_
     set_summary(typemap, tree);
     *out = typemap;
     return MPIOX_OK;
+}
+
+mpiox_typemap *mpiox_typemap_retain(mpiox_typemap *typemap)
+{
+    if (typemap != NULL) {
+        __atomic_add_fetch(&typemap->references, 1, __ATOMIC_RELAXED);
+    }
+    return typemap;
+}
+
+void mpiox_typemap_free(mpiox_typemap *typemap)
+{
+    if (typemap != NULL && __atomic_sub_fetch(&typemap->references, 1, __ATOMIC_ACQ_REL) == 0) {
+        free(typemap);
+    }
 }
 
 /* ---- blobs ------------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /*
- * mpiox_typemap_build.c - the public constructors and the life of a description.
+ * mpiox_typemap_build.c - the public constructors.
  *
  * Each constructor imports its children as trees (their arrays are borrowed, not copied), combines them with the
  * normalising constructors of mpiox_typemap_tree.c, and lays the result out in one allocation. Bounds (lower bound and
@@ -9,21 +9,6 @@
 #include <string.h>
 
 #include "mpiox_typemap_impl.h"
-
-mpiox_typemap *mpiox_typemap_retain(mpiox_typemap *typemap)
-{
-    if (typemap != NULL) {
-        __atomic_add_fetch(&typemap->references, 1, __ATOMIC_RELAXED);
-    }
-    return typemap;
-}
-
-void mpiox_typemap_free(mpiox_typemap *typemap)
-{
-    if (typemap != NULL && __atomic_sub_fetch(&typemap->references, 1, __ATOMIC_ACQ_REL) == 0) {
-        free(typemap);
-    }
-}
 
 /* Lower and upper bound of what has been placed so far. */
 typedef struct bounds {
