@@ -200,8 +200,8 @@ def test_lov_fuzzed(tmp_path: pathlib.Path) -> None:
 LOCKS = ("local", "server", "token", "none")
 LOCAL, SERVER, TOKEN, NONE = range(4)
 FILE_SYSTEMS = (
-    "unknown", "tmpfs", "ext", "xfs", "btrfs", "lustre", "gpfs", "nfs", "fuse", "panfs", "pvfs", "overlay", "zfs", "f2fs",
-    "ceph", "beegfs", "smb",
+    "unknown", "tmpfs", "ext", "xfs", "btrfs", "lustre", "gpfs", "nfs", "fuse", "panfs", "pvfs", "overlay", "zfs",
+    "f2fs", "ceph", "beegfs", "smb",
 )  # fmt: skip
 
 
