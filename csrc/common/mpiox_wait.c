@@ -61,13 +61,13 @@ uint32_t mpiox_wait_while(mpiox_word *word, uint32_t old, const mpiox_idle *idle
     }
 }
 
-void mpiox_wait_patiently(mpiox_patience *patience) {
+void mpiox_wait_backoff(mpiox_backoff *backoff) {
     static const double yielding_s = 200e-6;
     const struct timespec nap = {0, 20 * 1000};
     const double now = mpiox_now();
-    if (patience->since == 0)
-        patience->since = now;
-    if (now - patience->since < yielding_s)
+    if (backoff->since == 0)
+        backoff->since = now;
+    if (now - backoff->since < yielding_s)
         sched_yield();
     else
         nanosleep(&nap, NULL);

@@ -1,11 +1,12 @@
 /*
- * mpiox_wait.h - waiting on a 32-bit word in shared memory.
+ * mpiox_wait.h - waiting on a 32-bit word in shared memory. Local and blocking; nothing here fails or allocates.
  *
  * Problem.   Ranks may outnumber cores, so spinning starves the rank that is waited for; a rank that sleeps must still
  *            let the MPI library make progress, because MPI promises it to a caller of a blocking routine.
  * Algorithm. A few pauses, a few sched_yield(), then futex sleeps of growing length; an idle callback runs between the
- *            steps (it pokes MPI and does useful work). A waker uses mpiox_word_set() or mpiox_word_add().
- * Promise.   No lost wake-up (the futex compares the word); nobody sleeps longer than 1 ms without running the callback.
+ *            steps (it makes MPI progress and does useful work). A waker uses mpiox_word_set() or mpiox_word_add().
+ * Promise.   No lost wake-up (the futex compares the word); no sleep is longer than 1 ms without running the callback.
+ * Source.    U. Drepper, "Futexes are tricky", 2011, section 4; futex(2).
  */
 #ifndef MPIOX_WAIT_H
 #define MPIOX_WAIT_H
@@ -14,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A word that processes wait on, with the number of sleepers, so that a wake costs no system call when nobody sleeps. */
+/* A word that processes wait on, with the number of sleepers: waking costs no system call when there are none. */
 typedef struct mpiox_word {
     _Atomic uint32_t value;
     _Atomic uint32_t sleepers;
@@ -39,12 +40,11 @@ static inline uint32_t mpiox_word_get(mpiox_word *word) {
     return atomic_load_explicit(&word->value, memory_order_acquire);
 }
 
-/* One step of waiting for something that only polling shows: gives the core away, after a while by short sleeps. Start
- * from {0}. */
-typedef struct mpiox_patience {
+/* One step of polling: yields the core, after 0.2 ms by sleeps of 20 microseconds. Start from {0}. */
+typedef struct mpiox_backoff {
     double since; /* seconds; 0: not waiting yet */
-} mpiox_patience;
-void mpiox_wait_patiently(mpiox_patience *patience);
+} mpiox_backoff;
+void mpiox_wait_backoff(mpiox_backoff *backoff);
 
 /* Seconds of the monotonic clock. */
 double mpiox_now(void);

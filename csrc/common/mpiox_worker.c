@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-static const double grace_s = 2e-3;  /* so old is a task that nobody is about to wait for */
-static const double look_s = 5e-3;   /* between two looks */
-static const double linger_s = 10e-3; /* looks end so long after the last task was handed in: then the worker sleeps */
+static const double unclaimed_s = 2e-3; /* older tasks are taken for ones that no thread is about to wait for */
+static const double poll_s = 5e-3;      /* between two polls of a shared worker */
+static const double linger_s = 10e-3;   /* polling ends so long after the last submission: then the worker sleeps */
 
 typedef struct running { /* a task that a thread is in, on that thread's stack */
     struct running *next;
@@ -20,10 +20,10 @@ struct mpiox_worker {
     pthread_cond_t changed;
     pthread_t thread;
     bool shared, started, stopping;
-    bool eager;    /* shared: tasks are not left to waiters */
+    bool eager;    /* shared: tasks are not left to waiting threads */
     bool busy;     /* the thread is in a task */
     bool asleep;   /* until it is woken */
-    double active; /* the last task was handed in, seconds of mpiox_now() */
+    double active; /* the last submission, seconds of mpiox_now() */
     running *runs; /* under the lock */
     mpiox_task *first, **last;
     uint32_t submitted; /* under the lock */
@@ -58,8 +58,8 @@ static mpiox_task *take_oldest(mpiox_worker *worker, running *run) {
     return task;
 }
 
-/* Under the lock: until somebody wakes this thread, or until `when` if that is not 0. */
-static void rest(mpiox_worker *worker, double when) {
+/* Under the lock: sleep until this thread is woken, or until `when` if that is not 0. */
+static void sleep_until(mpiox_worker *worker, double when) {
     struct timespec t = {(time_t) when, (long) ((when - (double) (time_t) when) * 1e9)};
     if (when > 0) {
         pthread_cond_timedwait(&worker->changed, &worker->lock, &t);
@@ -70,32 +70,32 @@ static void rest(mpiox_worker *worker, double when) {
     worker->asleep = false;
 }
 
-/* Under the lock, shared workers: wait until there is a task that shall not be left to a waiter, or the end. */
-static void watch(mpiox_worker *worker) {
+/* Under the lock, shared workers: wait for a task that shall not be left to a waiting thread, or for the end. */
+static void await_unclaimed(mpiox_worker *worker) {
     while (!worker->stopping && !(worker->first && worker->eager)) {
         const double now = mpiox_now();
-        if (worker->first && now >= worker->first->since + grace_s)
+        if (worker->first && now >= worker->first->since + unclaimed_s)
             worker->eager = true;
         else
-            rest(worker, worker->first || now < worker->active + linger_s ? now + look_s : 0);
+            sleep_until(worker, worker->first || now < worker->active + linger_s ? now + poll_s : 0);
     }
 }
 
-/* The next task for the worker's own thread; NULL: it shall end. */
+/* The next task for the worker's own thread; NULL: the thread ends. */
 static mpiox_task *next_task(mpiox_worker *worker, running *run) {
     pthread_mutex_lock(&worker->lock);
     worker->busy = false;
     if (worker->shared)
-        watch(worker);
+        await_unclaimed(worker);
     while (!worker->first && !worker->stopping)
-        rest(worker, 0);
+        sleep_until(worker, 0);
     mpiox_task *task = take_oldest(worker, run);
     worker->busy = task != NULL;
     pthread_mutex_unlock(&worker->lock);
     return task;
 }
 
-static void carry_out(mpiox_worker *worker, mpiox_task *task, running *run) {
+static void run_task(mpiox_worker *worker, mpiox_task *task, running *run) {
     task->run(task);
     pthread_mutex_lock(&worker->lock);
     running **link = &worker->runs;
@@ -106,7 +106,7 @@ static void carry_out(mpiox_worker *worker, mpiox_task *task, running *run) {
     mpiox_word_add(&worker->finished);
 }
 
-bool mpiox_worker_help(mpiox_worker *worker, const mpiox_task *wanted) {
+bool mpiox_worker_run_oldest(mpiox_worker *worker, const mpiox_task *wanted) {
     running run;
     pthread_mutex_lock(&worker->lock);
     const mpiox_task *found = worker->first;
@@ -114,14 +114,14 @@ bool mpiox_worker_help(mpiox_worker *worker, const mpiox_task *wanted) {
         found = found->next;
     mpiox_task *task = found ? take_oldest(worker, &run) : NULL;
     if (task && !worker->busy)
-        worker->eager = false; /* the waiter was quicker */
+        worker->eager = false; /* a waiting thread was first */
     pthread_mutex_unlock(&worker->lock);
     if (task)
-        carry_out(worker, task, &run);
+        run_task(worker, task, &run);
     return task != NULL;
 }
 
-void mpiox_worker_hurry(mpiox_worker *worker) {
+void mpiox_worker_set_eager(mpiox_worker *worker) {
     pthread_mutex_lock(&worker->lock);
     if (worker->shared && !worker->eager) {
         worker->eager = true;
@@ -135,7 +135,7 @@ static void *work(void *context) {
     mpiox_task *task;
     running run;
     while ((task = next_task(worker, &run)))
-        carry_out(worker, task, &run);
+        run_task(worker, task, &run);
     return NULL;
 }
 
@@ -189,7 +189,7 @@ void mpiox_worker_drain(mpiox_worker *worker, const mpiox_idle *idle) {
         left = is_left(worker, target);
         pthread_mutex_unlock(&worker->lock);
         if (task)
-            carry_out(worker, task, &run);
+            run_task(worker, task, &run);
         else if (left)
             mpiox_wait_while(&worker->finished, seen, idle);
     }

@@ -26,7 +26,7 @@ bool mpiox_agree_poke(void *exchange) {
 
 /* One by one, not by MPI_Testall: whose failure ended it says only a status each. */
 int mpiox_agree_finish(int n, MPI_Request *requests, bool (*work)(void *), void *context) {
-    mpiox_patience patience = {0};
+    mpiox_backoff backoff = {0};
     int code = MPIOX_OK;
     for (int i = 0; i < n;) {
         int done = 0;
@@ -37,7 +37,7 @@ int mpiox_agree_finish(int n, MPI_Request *requests, bool (*work)(void *), void 
         if (requests[i] == MPI_REQUEST_NULL)
             i++;
         else if (!work || !work(context))
-            mpiox_wait_patiently(&patience);
+            mpiox_wait_backoff(&backoff);
     }
     return code;
 }
@@ -119,12 +119,12 @@ int mpiox_agree_lowest(mpiox_exchange *x, int mine) {
 /* ---- posts ------------------------------------------------------------------------------------------------------- */
 
 /* Contiguous file pieces of a part of the stream: exact when they are few, else from their share of the view. */
-static int64_t count_pieces(const mpiox_access *view, int64_t position, int64_t length) {
+static int64_t count_pieces(const mpiox_typemap *view, int64_t position, int64_t length) {
     enum { COUNTED = 64 };
-    if (mpiox_access_is_contiguous(view))
+    if (mpiox_typemap_is_contiguous(view))
         return 1;
-    const double share = (double) length / (double) mpiox_access_size(view); /* pieces * length may exceed 2^63 */
-    const int64_t estimate = (int64_t) ((double) mpiox_access_pieces(view) * share) + 1;
+    const double share = (double) length / (double) mpiox_typemap_size(view); /* pieces * length may exceed 2^63 */
+    const int64_t estimate = (int64_t) ((double) mpiox_typemap_pieces(view) * share) + 1;
     if (estimate > COUNTED)
         return estimate;
     mpiox_cursor cursor;
@@ -175,8 +175,8 @@ void mpiox_agree_post(mpiox_call *call) {
     if (post->length > 0) {
         post->pieces = count_pieces(x->view, post->position, post->length);
         int64_t granule = mpiox_common_divisor(post->first, post->last);
-        if (!mpiox_access_is_contiguous(x->view)) {
-            granule = mpiox_common_divisor(granule, mpiox_access_granule(x->view));
+        if (!mpiox_typemap_is_contiguous(x->view)) {
+            granule = mpiox_common_divisor(granule, mpiox_typemap_granule(x->view));
             granule = mpiox_common_divisor(granule, x->displacement);
         }
         post->granule = granule;
@@ -185,9 +185,9 @@ void mpiox_agree_post(mpiox_call *call) {
     call->last = post->last;
     if (x->new_view) {
         post->view_bytes = 0;
-        if (x->view && mpiox_access_blob_bytes(x->view) <= MPIOX_POST_VIEW_BYTES &&
-            mpiox_access_to_blob(x->view, post->view, MPIOX_POST_VIEW_BYTES) == MPIOX_OK)
-            post->view_bytes = (int32_t) mpiox_access_blob_bytes(x->view);
+        if (x->view && mpiox_typemap_blob_bytes(x->view) <= MPIOX_POST_VIEW_BYTES &&
+            mpiox_typemap_to_blob(x->view, post->view, MPIOX_POST_VIEW_BYTES) == MPIOX_OK)
+            post->view_bytes = (int32_t) mpiox_typemap_blob_bytes(x->view);
     }
 }
 
@@ -258,30 +258,30 @@ static void summary_add(mpiox_summary *into, const mpiox_summary *s, int32_t *ov
 }
 
 /* Descriptions of the node's ranks from their posts, NULL for views without data; false when one is too large for a post. */
-static bool views_of_posts(mpiox_exchange *x, mpiox_access **views) {
+static bool views_of_posts(mpiox_exchange *x, mpiox_typemap **views) {
     for (int i = 0; i < x->team->node_size; i++)
         if (!(x->posts[i].flags & MPIOX_POST_EMPTY) &&
             (x->posts[i].view_bytes == 0 ||
-             mpiox_access_from_blob(x->posts[i].view, x->posts[i].view_bytes, &views[i]) != MPIOX_OK))
+             mpiox_typemap_from_blob(x->posts[i].view, x->posts[i].view_bytes, &views[i]) != MPIOX_OK))
             return false;
     return true;
 }
 
 /* Does a pair of ranks share a byte, as far as can be proven: whole views, or only what this call accesses of them? */
-static bool pair_disjoint(const mpiox_post *p, const mpiox_access *a, const mpiox_post *q, const mpiox_access *b,
+static bool pair_disjoint(const mpiox_post *p, const mpiox_typemap *a, const mpiox_post *q, const mpiox_typemap *b,
                           bool whole) {
     if (!a || !b)
         return true;
     if (whole)
-        return mpiox_access_disjoint(a, p->displacement, b, q->displacement);
+        return mpiox_typemap_disjoint(a, p->displacement, b, q->displacement);
     if (p->length == 0 || q->length == 0 || p->last <= q->first || q->last <= p->first)
         return true;
     const mpiox_range mine = {a, p->displacement, p->position, p->length};
     const mpiox_range other = {b, q->displacement, q->position, q->length};
-    return mpiox_access_disjoint_ranges(&mine, &other);
+    return mpiox_typemap_disjoint_ranges(&mine, &other);
 }
 
-static bool all_pairs_disjoint(mpiox_exchange *x, mpiox_access **views, bool whole) {
+static bool all_pairs_disjoint(mpiox_exchange *x, mpiox_typemap **views, bool whole) {
     for (int i = 0; i < x->team->node_size; i++)
         for (int j = i + 1; j < x->team->node_size; j++)
             if (!pair_disjoint(&x->posts[i], views[i], &x->posts[j], views[j], whole))
@@ -298,14 +298,14 @@ static int32_t views_disjoint(mpiox_exchange *x) {
     mpiox_board *board = x->board;
     if (n > RANKS_WHOLE || board->views_disjoint > 0 || (board->views_disjoint == 0 && n > RANKS_RANGES))
         return board->views_disjoint > 0;
-    mpiox_access **views = calloc((size_t) n, sizeof *views);
+    mpiox_typemap **views = calloc((size_t) n, sizeof *views);
     int32_t proven = views && views_of_posts(x, views);
     if (proven && board->views_disjoint < 0)
         board->views_disjoint = all_pairs_disjoint(x, views, true);
     if (proven && board->views_disjoint <= 0)
         proven = n <= RANKS_RANGES && all_pairs_disjoint(x, views, false);
     for (int i = 0; i < n && views; i++)
-        mpiox_access_free(views[i]);
+        mpiox_typemap_free(views[i]);
     free(views);
     return proven;
 }

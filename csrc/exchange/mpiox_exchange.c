@@ -105,7 +105,7 @@ static void discard(mpiox_exchange *x) {
     mpiox_storage_close(x->storage);
     mpiox_shared_pointer_free(x);
     mpiox_messages_free(x);
-    mpiox_access_free(x->view);
+    mpiox_typemap_free(x->view);
     mpiox_plan_free(x->plan);
     free(x->extents[0]);
     free(x->extents[1]);
@@ -152,7 +152,7 @@ static int agree_on_layout(mpiox_team *team, int values[MPIOX_LOBBY_VOTES], mpio
 /* Rank 0's layout, known to be good everywhere, is what the rest is set up for. x: not NULL on any rank. */
 static int follow_layout(mpiox_exchange *x, const mpiox_layout *layout) {
     x->layout = *layout;
-    const int code = mpiox_access_block(1, &x->view); /* MPI's initial view: bytes */
+    const int code = mpiox_typemap_block(1, &x->view); /* MPI's initial view: bytes */
     return mpiox_agree_lowest(x, code == MPIOX_OK ? set_up(x) : code);
 }
 
@@ -319,7 +319,7 @@ static void run_two_phase(mpiox_call *call) {
 static int64_t bytes_before(const mpiox_exchange *x, const mpiox_request *request, int64_t eof) {
     if (eof == INT64_MAX || request->length == 0)
         return request->length;
-    const int64_t data = mpiox_access_position(x->view, eof - x->displacement) - request->position;
+    const int64_t data = mpiox_typemap_position(x->view, eof - x->displacement) - request->position;
     return data < 0 ? 0 : data < request->length ? data : request->length;
 }
 

@@ -12,7 +12,7 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-#include "mpiox_access.h"
+#include "mpiox_typemap.h"
 #include "mpiox_hints.h"
 #include "mpiox_independent.h"
 #include "mpiox_layout.h"
@@ -59,8 +59,8 @@ void mpiox_exchange_keep_view(mpiox_exchange *exchange);
 /* New view on this rank: file byte of stream position p = displacement + offset(view, p). The reference is taken over.
  * Local, but every rank calls it (ranks may pass different views). NULL, or a view that is not taken, makes the file's
  * collectives return MPIOX_E_UNSUPPORTED until the next view. */
-void mpiox_exchange_set_view(mpiox_exchange *exchange, mpiox_access *view, int64_t displacement);
-bool mpiox_exchange_takes_view(const mpiox_access *view); /* local; without data, or monotonic */
+void mpiox_exchange_set_view(mpiox_exchange *exchange, mpiox_typemap *view, int64_t displacement);
+bool mpiox_exchange_takes_view(const mpiox_typemap *view); /* local; without data, or monotonic */
 /* Local, of a view that is taken: the file byte of a stream position (-1: beyond 2^62), and the data bytes of the view
  * that lie before a file byte. */
 int64_t mpiox_exchange_byte_offset(const mpiox_exchange *exchange, int64_t position);

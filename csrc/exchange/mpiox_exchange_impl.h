@@ -41,7 +41,7 @@ struct mpiox_exchange {
     int64_t window_bytes; /* size of one collective buffer */
     int buffers;          /* per aggregator */
 
-    mpiox_access *view; /* owned; NULL = not usable, or without data */
+    mpiox_typemap *view; /* owned; NULL = not usable, or without data */
     bool empty_view;    /* without data: this rank takes part with nothing */
     bool atomic;        /* MPI's atomic mode; the same on every rank */
     mpiox_independent_counters independent;
@@ -176,7 +176,7 @@ void mpiox_rounds_await(mpiox_call *call, mpiox_slot *slot, uint32_t sequence, i
  * one behind the other in the collective buffer. */
 int64_t mpiox_rounds_extents(const mpiox_call *call, int aggregator, int64_t window, mpiox_extent *list);
 /* Stream bytes [*from, *to) of this view access that lie in the extent; false when there are none. */
-bool mpiox_rounds_overlap(const mpiox_access *view, int64_t displacement, int64_t position, int64_t length,
+bool mpiox_rounds_overlap(const mpiox_typemap *view, int64_t displacement, int64_t position, int64_t length,
                           mpiox_extent extent, int64_t *from, int64_t *to);
 bool mpiox_rounds_idle(void *call); /* idle work: I/O that this rank may do, and MPI progress */
 

@@ -38,7 +38,7 @@ typedef struct rank_access { /* what leaders know of a rank in this call */
 
 struct mpiox_messages {
     rank_access *ranks;   /* [size], by rank */
-    mpiox_access **views; /* [size], by rank; NULL = unusable */
+    mpiox_typemap **views; /* [size], by rank; NULL = unusable */
     mpiox_interval *nodes; /* [n_nodes] file range of a node's ranks */
     char **outgoing;      /* [n_nodes] read: messages under way */
     int64_t *room;        /* [n_nodes] bytes allocated in outgoing */
@@ -112,7 +112,7 @@ void mpiox_messages_free(mpiox_exchange *x) {
     if (!m)
         return;
     for (int r = 0; m->views && r < x->team->size; r++)
-        mpiox_access_free(m->views[r]);
+        mpiox_typemap_free(m->views[r]);
     for (int n = 0; m->outgoing && n < x->team->n_nodes; n++)
         free(m->outgoing[n]);
     free(m->ranks);
@@ -184,9 +184,9 @@ static void gather_ranges(mpiox_exchange *x) {
 
 /* This rank's serialized view, to be freed. *bytes: its size, 0 for a view without data, -1 if it cannot be sent. */
 static char *serialize_view(const mpiox_exchange *x, int *bytes) {
-    const int64_t size = x->view ? mpiox_access_blob_bytes(x->view) : 0;
+    const int64_t size = x->view ? mpiox_typemap_blob_bytes(x->view) : 0;
     char *blob = x->view && size > 0 && size <= INT32_MAX ? malloc((size_t) size) : NULL;
-    *bytes = x->empty_view ? 0 : blob && mpiox_access_to_blob(x->view, blob, size) == MPIOX_OK ? (int) size : -1;
+    *bytes = x->empty_view ? 0 : blob && mpiox_typemap_to_blob(x->view, blob, size) == MPIOX_OK ? (int) size : -1;
     return blob;
 }
 
@@ -253,11 +253,11 @@ static int rebuild_views(mpiox_exchange *x, const char *blobs, const int *sizes)
     int64_t at = 0;
     int code = MPIOX_OK;
     for (int i = 0; i < x->team->size; at += sizes[i++]) {
-        mpiox_access **view = &m->views[x->team->node_ranks[i]];
-        mpiox_access_free(*view);
+        mpiox_typemap **view = &m->views[x->team->node_ranks[i]];
+        mpiox_typemap_free(*view);
         *view = NULL;
         if (sizes[i] && code == MPIOX_OK) /* blob sizes are multiples of 8, so every blob is aligned */
-            code = mpiox_access_from_blob(blobs + at, sizes[i], view);
+            code = mpiox_typemap_from_blob(blobs + at, sizes[i], view);
     }
     return code;
 }
@@ -304,7 +304,7 @@ static int all_views_disjoint(const mpiox_exchange *x) {
     for (int i = 0; i < x->team->size && x->team->size <= RANKS_MAX; i++)
         for (int j = i + 1; m->views[i] && j < x->team->size; j++)
             if (m->views[j] &&
-                !mpiox_access_disjoint(m->views[i], m->ranks[i].displacement, m->views[j], m->ranks[j].displacement))
+                !mpiox_typemap_disjoint(m->views[i], m->ranks[i].displacement, m->views[j], m->ranks[j].displacement))
                 return 0;
     return x->team->size <= RANKS_MAX;
 }
@@ -338,7 +338,7 @@ void mpiox_messages_begin(mpiox_call *call) {
         return;
     fail(x, code, -1, "gathering the views of other nodes");
     for (int r = 0; r < x->team->size; r++) { /* old views would put data in wrong places */
-        mpiox_access_free(x->messages->views[r]);
+        mpiox_typemap_free(x->messages->views[r]);
         x->messages->views[r] = NULL;
     }
 }
@@ -461,9 +461,9 @@ static bool place(mpiox_call *call, placement *to, const entry *head, const char
     if (head->rank < 0 || head->rank >= x->team->size || !m->views[head->rank] ||
         (head->aggregator != to->aggregator && !begin_placement(call, to, head->aggregator)) || !to->slot)
         return false;
-    const mpiox_access *view = m->views[head->rank];
+    const mpiox_typemap *view = m->views[head->rank];
     const int64_t displacement = m->ranks[head->rank].displacement;
-    const int64_t first = displacement + mpiox_access_offset(view, head->position);
+    const int64_t first = displacement + mpiox_typemap_offset(view, head->position);
     int64_t low = 0, high = to->n;
     while (high - low > 1) { /* the extent that holds `first` */
         const int64_t middle = low + (high - low) / 2;
@@ -513,12 +513,12 @@ static int64_t receive(mpiox_call *call, int source, char *buffer) {
     MPI_Status status;
     MPI_Count bytes = 0;
     int there = 0;
-    mpiox_patience patience = {0};
+    mpiox_backoff backoff = {0};
     while (!there) {
         if (PMPI_Improbe(source, tag_of(call->round), x->team->leader_comm, &there, &message, &status) != MPI_SUCCESS)
             mpiox_agree_give_up(x, MPIOX_E_MPI, -1, -1, "looking for a message from another node");
         if (!there && !mpiox_rounds_idle(call))
-            mpiox_wait_patiently(&patience); /* ranks may outnumber cores, and the sender may be one of this machine's */
+            mpiox_wait_backoff(&backoff); /* ranks may outnumber cores, and the sender may be one of this machine's */
     }
     if (PMPI_Get_elements_x(&status, MPI_BYTE, &bytes) != MPI_SUCCESS) /* of any length, unlike MPI_Get_count */
         bytes = -1;

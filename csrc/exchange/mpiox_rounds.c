@@ -42,10 +42,10 @@ int64_t mpiox_rounds_extents(const mpiox_call *call, int aggregator, int64_t win
     return kept;
 }
 
-bool mpiox_rounds_overlap(const mpiox_access *view, int64_t displacement, int64_t position, int64_t length,
+bool mpiox_rounds_overlap(const mpiox_typemap *view, int64_t displacement, int64_t position, int64_t length,
                           mpiox_extent extent, int64_t *from, int64_t *to) {
-    int64_t p = mpiox_access_position(view, extent.offset - displacement);
-    int64_t q = mpiox_access_position(view, extent.offset + extent.length - displacement);
+    int64_t p = mpiox_typemap_position(view, extent.offset - displacement);
+    int64_t q = mpiox_typemap_position(view, extent.offset + extent.length - displacement);
     *from = p > position ? p : position;
     *to = q < position + length ? q : position + length;
     return *from < *to;

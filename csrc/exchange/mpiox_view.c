@@ -11,22 +11,22 @@
 #include "mpiox_exchange_impl.h"
 
 /* The same data in tiles that lie apart; NULL when even one tile is out of order, or without memory. */
-static mpiox_access *apart(const mpiox_access *view) {
-    const int64_t first = mpiox_access_true_lb(view), span = mpiox_access_true_ub(view) - first;
-    mpiox_access *spread = NULL;
-    if (mpiox_access_extent(view) <= 0 || mpiox_access_resized(first, span, view, &spread) != MPIOX_OK)
+static mpiox_typemap *apart(const mpiox_typemap *view) {
+    const int64_t first = mpiox_typemap_true_lb(view), span = mpiox_typemap_true_ub(view) - first;
+    mpiox_typemap *spread = NULL;
+    if (mpiox_typemap_extent(view) <= 0 || mpiox_typemap_resized(first, span, view, &spread) != MPIOX_OK)
         return NULL;
-    if (mpiox_access_is_monotonic(spread))
+    if (mpiox_typemap_is_monotonic(spread))
         return spread;
-    mpiox_access_free(spread);
+    mpiox_typemap_free(spread);
     return NULL;
 }
 
-bool mpiox_exchange_takes_view(const mpiox_access *view) {
-    if (mpiox_access_size(view) == 0 || mpiox_access_is_monotonic(view))
+bool mpiox_exchange_takes_view(const mpiox_typemap *view) {
+    if (mpiox_typemap_size(view) == 0 || mpiox_typemap_is_monotonic(view))
         return true;
-    mpiox_access *spread = apart(view);
-    mpiox_access_free(spread);
+    mpiox_typemap *spread = apart(view);
+    mpiox_typemap_free(spread);
     return spread != NULL;
 }
 
@@ -47,19 +47,19 @@ void mpiox_exchange_keep_view(mpiox_exchange *x) {
         x->team->turn--;
 }
 
-void mpiox_exchange_set_view(mpiox_exchange *x, mpiox_access *view, int64_t displacement) {
-    x->empty_view = view && mpiox_access_size(view) == 0;
+void mpiox_exchange_set_view(mpiox_exchange *x, mpiox_typemap *view, int64_t displacement) {
+    x->empty_view = view && mpiox_typemap_size(view) == 0;
     x->tile_extent = 0;
-    if (view && !x->empty_view && !mpiox_access_is_monotonic(view)) {
-        mpiox_access *spread = apart(view);
-        x->tile_extent = spread ? mpiox_access_extent(view) : 0;
-        mpiox_access_free(view);
+    if (view && !x->empty_view && !mpiox_typemap_is_monotonic(view)) {
+        mpiox_typemap *spread = apart(view);
+        x->tile_extent = spread ? mpiox_typemap_extent(view) : 0;
+        mpiox_typemap_free(view);
         view = spread;
     } else if (x->empty_view) {
-        mpiox_access_free(view);
+        mpiox_typemap_free(view);
         view = NULL;
     }
-    mpiox_access_free(x->view);
+    mpiox_typemap_free(x->view);
     x->view = view;
     x->displacement = x->set_displacement = displacement;
     x->new_view = true;
@@ -70,7 +70,7 @@ mpiox_request mpiox_view_shift(mpiox_exchange *x, const mpiox_request *request) 
     mpiox_request shifted = *request;
     if (!x->tile_extent || !x->view || request->length == 0)
         return shifted;
-    const int64_t size = mpiox_access_size(x->view), tile = request->position / size;
+    const int64_t size = mpiox_typemap_size(x->view), tile = request->position / size;
     int64_t displacement;
     if ((request->position + request->length - 1) / size != tile)
         return shifted; /* across tiles: mpiox_view_across() */
@@ -87,7 +87,7 @@ mpiox_request mpiox_view_shift(mpiox_exchange *x, const mpiox_request *request) 
 bool mpiox_view_across(const mpiox_exchange *x, const mpiox_request *request) {
     if (!x->tile_extent || !x->view || request->length == 0)
         return false;
-    const int64_t size = mpiox_access_size(x->view);
+    const int64_t size = mpiox_typemap_size(x->view);
     return request->position / size != (request->position + request->length - 1) / size;
 }
 
@@ -96,7 +96,7 @@ int64_t mpiox_exchange_byte_offset(const mpiox_exchange *x, int64_t position) {
     if (!x->view) /* without data */
         return position == 0 ? x->set_displacement : -1;
     if (x->tile_extent) {
-        const int64_t size = mpiox_access_size(x->view);
+        const int64_t size = mpiox_typemap_size(x->view);
         if (__builtin_mul_overflow(position / size, x->tile_extent, &shift) || shift > MPIOX_INDEPENDENT_MAX_OFFSET)
             return -1;
         position %= size;
@@ -111,8 +111,8 @@ int64_t mpiox_exchange_data_before(const mpiox_exchange *x, int64_t byte) {
     if (!x->view || at <= 0)
         return 0;
     if (!x->tile_extent)
-        return mpiox_access_position(x->view, at);
+        return mpiox_typemap_position(x->view, at);
     tiles = at / x->tile_extent; /* tiles that begin before it, and what lies before it in the last of them */
-    const int64_t size = mpiox_access_size(x->view), rest = mpiox_access_position(x->view, at - tiles * x->tile_extent);
+    const int64_t size = mpiox_typemap_size(x->view), rest = mpiox_typemap_position(x->view, at - tiles * x->tile_extent);
     return tiles * size + (rest < size ? rest : size);
 }

@@ -11,36 +11,13 @@
 
 #include "mpiox_exchange_impl.h"
 
-enum { MAPPED_RUNS = 16, MAPPED_RUN_BYTES = 1024, LIST_RUNS = 256 }; /* at least so many runs, so short on average, are mapped */
-
-/* Bytes from `offset` to the end of the request that may start there: all of `length`, or up to the stripe's end. */
-static int64_t request_bytes(const mpiox_exchange *x, int64_t offset, int64_t length) {
-    if (!x->hints.stripe_size_io)
-        return length;
-    const int64_t stripe = x->layout.stripe_size, left = stripe - offset % stripe;
-    return left < length ? left : length;
-}
-
 static void write_range(mpiox_call *call, const char *buffer, int64_t offset, int64_t length) {
-    mpiox_exchange *x = call->x;
-    const mpiox_independent_file file = mpiox_exchange_file(x);
-    const int64_t all = length, start = offset;
-    mpiox_error refused = {.code = MPIOX_OK};
-    int code;
-    const bool guarded = mpiox_independent_guard(&file, start, all, &code, &refused);
-    if (code != MPIOX_OK)
-        mpiox_agree_fail(x, &refused);
-    while (length > 0 && !mpiox_agree_failed(x)) {
-        mpiox_error error = {.code = MPIOX_OK};
-        const int64_t part = request_bytes(x, offset, length);
-        if (mpiox_storage_write(x->storage, buffer, part, offset, &error) != MPIOX_OK)
-            mpiox_agree_fail(x, &error);
-        buffer += part;
-        offset += part;
-        length -= part;
-    }
-    if (guarded)
-        mpiox_independent_unlock(&file, start, all);
+    const mpiox_independent_file file = mpiox_exchange_file(call->x);
+    mpiox_error error = {.code = MPIOX_OK};
+    int64_t moved;
+    if (!mpiox_agree_failed(call->x) &&
+        mpiox_independent_transfer(&file, true, (char *) buffer, offset, length, &moved, &error) != MPIOX_OK)
+        mpiox_agree_fail(call->x, &error);
 }
 
 /* ---- windows with holes ------------------------------------------------------------------------------------------ */
@@ -75,7 +52,7 @@ static coverage measure(const unsigned char *map, int64_t cells) {
  * cell to go on from, or -1: no mapping, nothing stored. */
 static int64_t store_part(mpiox_call *call, const char *buffer, const unsigned char *map, mpiox_extent extent,
                           int64_t from, int64_t to) {
-    mpiox_exchange *x = call->x;
+    const mpiox_independent_file file = mpiox_exchange_file(call->x);
     mpiox_storage_mapping mapping;
     const int64_t unit = call->granule, cells = extent.length / unit;
     int64_t first = from, end, stored = 0, last = -1;
@@ -85,30 +62,28 @@ static int64_t store_part(mpiox_call *call, const char *buffer, const unsigned c
     while (last < cells && map[last] && map[last - 1])
         last++;
     const int64_t offset = extent.offset + first * unit;
-    if (mpiox_storage_map(x->storage, offset, (last - first) * unit, mpiox_independent_populates(&x->layout), &mapping) !=
-        MPIOX_OK)
+    if (mpiox_independent_map(&file, offset, (last - first) * unit, &mapping) != MPIOX_OK)
         return -1;
     for (int64_t at = first, stop; at < last && next_run(map, last, &at, &stop); at = stop) {
         memcpy((char *) mapping.data + (at - first) * unit, buffer + at * unit, (size_t) ((stop - at) * unit));
         stored += (stop - at) * unit;
     }
-    mpiox_storage_unmap(x->storage, &mapping, stored);
+    mpiox_storage_unmap(file.storage, &mapping, stored);
     return last;
 }
 
 /* Many small runs on a local file system: store them through mappings of the file. The last run goes out as a request,
  * which extends the file as far as the mappings reach. False: what has not been stored must be written by requests. */
 static bool store_runs(mpiox_call *call, const char *buffer, const unsigned char *map, mpiox_extent extent, coverage c) {
-    mpiox_exchange *x = call->x;
-    const int64_t unit = call->granule, cells = extent.length / unit;
-    const int64_t step = mpiox_independent_populates(&x->layout) ? MPIOX_INDEPENDENT_MAP_BYTES / unit + 1 : cells;
-    if (!mpiox_independent_maps(&x->layout) || x->hints.ds_write == MPIOX_ON || c.runs < MAPPED_RUNS ||
-        c.covered * unit / c.runs > MAPPED_RUN_BYTES)
+    const mpiox_independent_file file = mpiox_exchange_file(call->x);
+    const int64_t unit = call->granule, cells = extent.length / unit, limit = mpiox_independent_map_bytes(&file);
+    const int64_t step = limit < extent.length ? limit / unit + 1 : cells;
+    if (!mpiox_independent_maps(&file, c.runs, c.covered * unit))
         return false;
     write_range(call, buffer + c.last_from * unit, extent.offset + c.last_from * unit, (c.last_to - c.last_from) * unit);
     for (int64_t at = 0; at < c.last_from;) {
         const int64_t to = at + step < c.last_from ? at + step : c.last_from;
-        if (mpiox_agree_failed(x))
+        if (mpiox_agree_failed(call->x))
             return true;
         at = store_part(call, buffer, map, extent, at, to);
         if (at < 0)
@@ -121,17 +96,17 @@ static bool store_runs(mpiox_call *call, const char *buffer, const unsigned char
 static void list_runs(mpiox_call *call, const char *buffer, const unsigned char *map, mpiox_extent extent) {
     mpiox_exchange *x = call->x;
     const int64_t cells = extent.length / call->granule, unit = call->granule;
-    mpiox_storage_piece runs[LIST_RUNS];
-    int64_t from = 0, to;
-    bool more = next_run(map, cells, &from, &to);
-    while (more && !mpiox_agree_failed(x)) {
-        mpiox_error error = {.code = MPIOX_OK};
-        int64_t n = 0;
-        for (; more && n < LIST_RUNS; from = to, more = next_run(map, cells, &from, &to))
-            runs[n++] = (mpiox_storage_piece) {(char *) buffer + from * unit, (to - from) * unit, extent.offset + from * unit};
-        if (mpiox_storage_write_list(x->storage, runs, n, &error) != MPIOX_OK)
-            mpiox_agree_fail(x, &error);
-    }
+    mpiox_error error = {.code = MPIOX_OK};
+    mpiox_storage_list list;
+    bool more = true;
+    mpiox_storage_list_begin(&list, x->storage, true, &error);
+    for (int64_t from = 0, to; more && next_run(map, cells, &from, &to); from = to)
+        more = !mpiox_agree_failed(x) && mpiox_storage_list_add(&list, (char *) buffer + from * unit,
+                                                                (to - from) * unit, extent.offset + from * unit);
+    if (more)
+        mpiox_storage_list_finish(&list);
+    if (error.code != MPIOX_OK)
+        mpiox_agree_fail(x, &error);
 }
 
 /* Write the covered runs of an extent; map[i] stands for granule bytes. Returns whether there was a hole. */
@@ -177,24 +152,14 @@ void mpiox_window_write(mpiox_call *call, mpiox_slot *slot) {
 
 /* Fill [offset, offset + length); returns the file offset where the data ends (beyond the range: no end seen). */
 static int64_t read_range(mpiox_call *call, char *buffer, int64_t offset, int64_t length) {
-    mpiox_exchange *x = call->x;
-    while (length > 0) {
-        mpiox_error error = {.code = MPIOX_OK};
-        const int64_t part = request_bytes(x, offset, length);
-        int64_t done = 0;
-        if (mpiox_agree_failed(x))
-            return offset;
-        if (mpiox_storage_read(x->storage, buffer, part, offset, &done, &error) != MPIOX_OK) {
-            mpiox_agree_fail(x, &error);
-            return offset;
-        }
-        if (done < part)
-            return offset + done;
-        buffer += part;
-        offset += part;
-        length -= part;
-    }
-    return INT64_MAX;
+    const mpiox_independent_file file = mpiox_exchange_file(call->x);
+    mpiox_error error = {.code = MPIOX_OK};
+    int64_t moved = 0;
+    if (mpiox_agree_failed(call->x))
+        return offset;
+    if (mpiox_independent_transfer(&file, false, buffer, offset, length, &moved, &error) != MPIOX_OK)
+        mpiox_agree_fail(call->x, &error);
+    return moved < length ? offset + moved : INT64_MAX;
 }
 
 static void lower(_Atomic int64_t *word, int64_t value) {

@@ -599,14 +599,14 @@ static void *_cffi_types[] = {
 /* 11 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 12 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 13 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *)
-/* 14 */ _CFFI_OP(_CFFI_OP_POINTER, 227), // mpiio_ext_hints const *
+/* 14 */ _CFFI_OP(_CFFI_OP_POINTER, 226), // mpiio_ext_hints const *
 /* 15 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 16 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *, int)
 /* 17 */ _CFFI_OP(_CFFI_OP_NOOP, 14),
 /* 18 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 19 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 20 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_stats const *)
-/* 21 */ _CFFI_OP(_CFFI_OP_POINTER, 229), // mpiio_ext_stats const *
+/* 21 */ _CFFI_OP(_CFFI_OP_POINTER, 228), // mpiio_ext_stats const *
 /* 22 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 23 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(void)
 /* 24 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
@@ -627,42 +627,42 @@ static void *_cffi_types[] = {
 /* 39 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 40 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
 /* 41 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 42 */ _CFFI_OP(_CFFI_OP_POINTER, 213), // mpiio_ext_plan * *
+/* 42 */ _CFFI_OP(_CFFI_OP_POINTER, 175), // mpiio_ext_plan * *
 /* 43 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 44 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t, int64_t const *, int64_t const *, int64_t const *, int, mpiio_ext_access const *, mpiio_ext_access * *)
+/* 44 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t, int64_t const *, int64_t const *, int64_t const *, int, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
 /* 45 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
 /* 46 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t const *
 /* 47 */ _CFFI_OP(_CFFI_OP_NOOP, 46),
 /* 48 */ _CFFI_OP(_CFFI_OP_NOOP, 46),
 /* 49 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 50 */ _CFFI_OP(_CFFI_OP_POINTER, 226), // mpiio_ext_access const *
-/* 51 */ _CFFI_OP(_CFFI_OP_POINTER, 172), // mpiio_ext_access * *
+/* 50 */ _CFFI_OP(_CFFI_OP_POINTER, 229), // mpiio_ext_typemap const *
+/* 51 */ _CFFI_OP(_CFFI_OP_POINTER, 187), // mpiio_ext_typemap * *
 /* 52 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 53 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_access const * const *, mpiio_ext_access * *)
+/* 53 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const * const *, mpiio_ext_typemap * *)
 /* 54 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 55 */ _CFFI_OP(_CFFI_OP_NOOP, 46),
 /* 56 */ _CFFI_OP(_CFFI_OP_NOOP, 46),
-/* 57 */ _CFFI_OP(_CFFI_OP_POINTER, 50), // mpiio_ext_access const * const *
+/* 57 */ _CFFI_OP(_CFFI_OP_POINTER, 50), // mpiio_ext_typemap const * const *
 /* 58 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
 /* 59 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 60 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_access const *, mpiio_ext_access * *)
+/* 60 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
 /* 61 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 62 */ _CFFI_OP(_CFFI_OP_NOOP, 46),
 /* 63 */ _CFFI_OP(_CFFI_OP_NOOP, 46),
 /* 64 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
 /* 65 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
 /* 66 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 67 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t, mpiio_ext_access const *, mpiio_ext_access * *)
+/* 67 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
 /* 68 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 69 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 70 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
 /* 71 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
 /* 72 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 73 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_access * *)
+/* 73 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_typemap * *)
 /* 74 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 75 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
 /* 76 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 77 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_access const *, int64_t, int64_t, int64_t, mpiio_ext_access const *, int64_t, int64_t, int64_t)
+/* 77 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
 /* 78 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
 /* 79 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 80 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
@@ -672,1574 +672,152 @@ static void *_cffi_types[] = {
 /* 84 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 85 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 86 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 87 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_access const *, mpiio_ext_access const *)
+/* 87 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
 /* 88 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
 /* 89 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
 /* 90 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 91 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_access const *, void *, int64_t)
+/* 91 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
 /* 92 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
 /* 93 */ _CFFI_OP(_CFFI_OP_POINTER, 231), // void *
 /* 94 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 95 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 96 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_access * *)
+/* 96 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
 /* 97 */ _CFFI_OP(_CFFI_OP_POINTER, 231), // void const *
 /* 98 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 99 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
 /* 100 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 101 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_access * *)
+/* 101 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
 /* 102 */ _CFFI_OP(_CFFI_OP_NOOP, 97),
 /* 103 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
 /* 104 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 105 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
 /* 106 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 107 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
-/* 108 */ _CFFI_OP(_CFFI_OP_POINTER, 228), // mpiio_ext_plan const *
+/* 108 */ _CFFI_OP(_CFFI_OP_POINTER, 227), // mpiio_ext_plan const *
 /* 109 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 110 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
 /* 111 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 112 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 113 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_access const *)
-/* 114 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
-/* 115 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 116 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_access const *, int64_t)
-/* 117 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
-/* 118 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 119 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 120 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_access const *, int64_t, int64_t)
-/* 121 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
+/* 113 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
+/* 114 */ _CFFI_OP(_CFFI_OP_NOOP, 108),
+/* 115 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 116 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t *
+/* 117 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 118 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 119 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
+/* 120 */ _CFFI_OP(_CFFI_OP_NOOP, 108),
+/* 121 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
 /* 122 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 123 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 124 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 125 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_access const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
-/* 126 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
+/* 123 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 124 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
+/* 125 */ _CFFI_OP(_CFFI_OP_NOOP, 108),
+/* 126 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
 /* 127 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 128 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 129 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 130 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t *
-/* 131 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 132 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 133 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
-/* 134 */ _CFFI_OP(_CFFI_OP_NOOP, 108),
-/* 135 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 136 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 137 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 138 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 139 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
-/* 140 */ _CFFI_OP(_CFFI_OP_NOOP, 108),
-/* 141 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 142 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 143 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 144 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
-/* 145 */ _CFFI_OP(_CFFI_OP_NOOP, 108),
-/* 146 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 147 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 148 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 149 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
+/* 129 */ _CFFI_OP(_CFFI_OP_NOOP, 116),
+/* 130 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 131 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 132 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
+/* 133 */ _CFFI_OP(_CFFI_OP_NOOP, 108),
+/* 134 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 135 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 136 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
+/* 137 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
+/* 138 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 139 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 140 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
+/* 141 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
+/* 142 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 143 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
+/* 144 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
+/* 145 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 146 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 147 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
+/* 148 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
+/* 149 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 150 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 151 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 152 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
-/* 153 */ _CFFI_OP(_CFFI_OP_NOOP, 108),
+/* 152 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
+/* 153 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
 /* 154 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 155 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 156 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
-/* 157 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
-/* 158 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 155 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 156 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 157 */ _CFFI_OP(_CFFI_OP_NOOP, 116),
+/* 158 */ _CFFI_OP(_CFFI_OP_NOOP, 116),
 /* 159 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 160 */ _CFFI_OP(_CFFI_OP_FUNCTION, 210), // mpiio_ext_hints *()(char const *)
+/* 160 */ _CFFI_OP(_CFFI_OP_FUNCTION, 172), // mpiio_ext_hints *()(char const *)
 /* 161 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 162 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 163 */ _CFFI_OP(_CFFI_OP_FUNCTION, 210), // mpiio_ext_hints *()(void const *)
+/* 163 */ _CFFI_OP(_CFFI_OP_FUNCTION, 172), // mpiio_ext_hints *()(void const *)
 /* 164 */ _CFFI_OP(_CFFI_OP_NOOP, 97),
 /* 165 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 166 */ _CFFI_OP(_CFFI_OP_FUNCTION, 222), // mpiio_ext_stats *()(void const *)
+/* 166 */ _CFFI_OP(_CFFI_OP_FUNCTION, 184), // mpiio_ext_stats *()(void const *)
 /* 167 */ _CFFI_OP(_CFFI_OP_NOOP, 97),
 /* 168 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 169 */ _CFFI_OP(_CFFI_OP_FUNCTION, 222), // mpiio_ext_stats *()(void)
+/* 169 */ _CFFI_OP(_CFFI_OP_FUNCTION, 184), // mpiio_ext_stats *()(void)
 /* 170 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 171 */ _CFFI_OP(_CFFI_OP_FUNCTION, 231), // void()(mpiio_ext_access *)
-/* 172 */ _CFFI_OP(_CFFI_OP_POINTER, 226), // mpiio_ext_access *
+/* 171 */ _CFFI_OP(_CFFI_OP_FUNCTION, 231), // void()(mpiio_ext_hints *)
+/* 172 */ _CFFI_OP(_CFFI_OP_POINTER, 226), // mpiio_ext_hints *
 /* 173 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 174 */ _CFFI_OP(_CFFI_OP_FUNCTION, 231), // void()(mpiio_ext_access const *, int64_t *)
-/* 175 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
-/* 176 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 177 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 178 */ _CFFI_OP(_CFFI_OP_FUNCTION, 231), // void()(mpiio_ext_access const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
-/* 179 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
+/* 174 */ _CFFI_OP(_CFFI_OP_FUNCTION, 231), // void()(mpiio_ext_plan *)
+/* 175 */ _CFFI_OP(_CFFI_OP_POINTER, 227), // mpiio_ext_plan *
+/* 176 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 177 */ _CFFI_OP(_CFFI_OP_FUNCTION, 231), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
+/* 178 */ _CFFI_OP(_CFFI_OP_NOOP, 108),
+/* 179 */ _CFFI_OP(_CFFI_OP_NOOP, 46),
 /* 180 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 181 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 182 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 183 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 184 */ _CFFI_OP(_CFFI_OP_POINTER, 230), // unsigned char *
+/* 181 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
+/* 182 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 183 */ _CFFI_OP(_CFFI_OP_FUNCTION, 231), // void()(mpiio_ext_stats *)
+/* 184 */ _CFFI_OP(_CFFI_OP_POINTER, 228), // mpiio_ext_stats *
 /* 185 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 186 */ _CFFI_OP(_CFFI_OP_FUNCTION, 231), // void()(mpiio_ext_access const *, void *, int64_t, int64_t, void const *)
-/* 187 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
-/* 188 */ _CFFI_OP(_CFFI_OP_NOOP, 93),
-/* 189 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 190 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 191 */ _CFFI_OP(_CFFI_OP_NOOP, 97),
+/* 186 */ _CFFI_OP(_CFFI_OP_FUNCTION, 231), // void()(mpiio_ext_typemap *)
+/* 187 */ _CFFI_OP(_CFFI_OP_POINTER, 229), // mpiio_ext_typemap *
+/* 188 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 189 */ _CFFI_OP(_CFFI_OP_FUNCTION, 231), // void()(mpiio_ext_typemap const *, int64_t *)
+/* 190 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
+/* 191 */ _CFFI_OP(_CFFI_OP_NOOP, 116),
 /* 192 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 193 */ _CFFI_OP(_CFFI_OP_FUNCTION, 231), // void()(mpiio_ext_access const *, void *, int64_t, mpiio_ext_access const *, void const *, int64_t, int64_t)
+/* 193 */ _CFFI_OP(_CFFI_OP_FUNCTION, 231), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
 /* 194 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
-/* 195 */ _CFFI_OP(_CFFI_OP_NOOP, 93),
+/* 195 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 196 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 197 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
-/* 198 */ _CFFI_OP(_CFFI_OP_NOOP, 97),
-/* 199 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 200 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 201 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 202 */ _CFFI_OP(_CFFI_OP_FUNCTION, 231), // void()(mpiio_ext_access const *, void const *, int64_t, int64_t, void *)
-/* 203 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
-/* 204 */ _CFFI_OP(_CFFI_OP_NOOP, 97),
+/* 197 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 198 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 199 */ _CFFI_OP(_CFFI_OP_POINTER, 230), // unsigned char *
+/* 200 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 201 */ _CFFI_OP(_CFFI_OP_FUNCTION, 231), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
+/* 202 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
+/* 203 */ _CFFI_OP(_CFFI_OP_NOOP, 93),
+/* 204 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 205 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 206 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 207 */ _CFFI_OP(_CFFI_OP_NOOP, 93),
-/* 208 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 209 */ _CFFI_OP(_CFFI_OP_FUNCTION, 231), // void()(mpiio_ext_hints *)
-/* 210 */ _CFFI_OP(_CFFI_OP_POINTER, 227), // mpiio_ext_hints *
-/* 211 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 212 */ _CFFI_OP(_CFFI_OP_FUNCTION, 231), // void()(mpiio_ext_plan *)
-/* 213 */ _CFFI_OP(_CFFI_OP_POINTER, 228), // mpiio_ext_plan *
-/* 214 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 215 */ _CFFI_OP(_CFFI_OP_FUNCTION, 231), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
-/* 216 */ _CFFI_OP(_CFFI_OP_NOOP, 108),
-/* 217 */ _CFFI_OP(_CFFI_OP_NOOP, 46),
-/* 218 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 219 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
-/* 220 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 221 */ _CFFI_OP(_CFFI_OP_FUNCTION, 231), // void()(mpiio_ext_stats *)
-/* 222 */ _CFFI_OP(_CFFI_OP_POINTER, 229), // mpiio_ext_stats *
+/* 206 */ _CFFI_OP(_CFFI_OP_NOOP, 97),
+/* 207 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 208 */ _CFFI_OP(_CFFI_OP_FUNCTION, 231), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
+/* 209 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
+/* 210 */ _CFFI_OP(_CFFI_OP_NOOP, 93),
+/* 211 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 212 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
+/* 213 */ _CFFI_OP(_CFFI_OP_NOOP, 97),
+/* 214 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 215 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 216 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 217 */ _CFFI_OP(_CFFI_OP_FUNCTION, 231), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
+/* 218 */ _CFFI_OP(_CFFI_OP_NOOP, 50),
+/* 219 */ _CFFI_OP(_CFFI_OP_NOOP, 97),
+/* 220 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 221 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 222 */ _CFFI_OP(_CFFI_OP_NOOP, 93),
 /* 223 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 224 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
 /* 225 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
-/* 226 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_access
-/* 227 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_hints
-/* 228 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_plan
-/* 229 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_stats
+/* 226 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_hints
+/* 227 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_plan
+/* 228 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_stats
+/* 229 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_typemap
 /* 230 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
 /* 231 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
 };
-
-static int64_t _cffi_d_mpiio_ext_access_blob_bytes(mpiio_ext_access const * x0)
-{
-  return mpiio_ext_access_blob_bytes(x0);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_access_blob_bytes(PyObject *self, PyObject *arg0)
-{
-  mpiio_ext_access const * x0;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  int64_t result;
-  PyObject *pyresult;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(50), arg0, (char **)&x0);
-  if (datasize != 0) {
-    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_access const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { result = mpiio_ext_access_blob_bytes(x0); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  pyresult = _cffi_from_c_int(result, int64_t);
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  return pyresult;
-}
-#else
-#  define _cffi_f_mpiio_ext_access_blob_bytes _cffi_d_mpiio_ext_access_blob_bytes
-#endif
-
-static int _cffi_d_mpiio_ext_access_block(int64_t x0, mpiio_ext_access * * x1)
-{
-  return mpiio_ext_access_block(x0, x1);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_access_block(PyObject *self, PyObject *args)
-{
-  int64_t x0;
-  mpiio_ext_access * * x1;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  int result;
-  PyObject *pyresult;
-  PyObject *arg0;
-  PyObject *arg1;
-
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_access_block", 2, 2, &arg0, &arg1))
-    return NULL;
-
-  x0 = _cffi_to_c_int(arg0, int64_t);
-  if (x0 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(51), arg1, (char **)&x1);
-  if (datasize != 0) {
-    x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_access * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(51), arg1, (char **)&x1,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { result = mpiio_ext_access_block(x0, x1); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  pyresult = _cffi_from_c_int(result, int);
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  return pyresult;
-}
-#else
-#  define _cffi_f_mpiio_ext_access_block _cffi_d_mpiio_ext_access_block
-#endif
-
-static void _cffi_d_mpiio_ext_access_copy(mpiio_ext_access const * x0, void * x1, int64_t x2, mpiio_ext_access const * x3, void const * x4, int64_t x5, int64_t x6)
-{
-  mpiio_ext_access_copy(x0, x1, x2, x3, x4, x5, x6);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_access_copy(PyObject *self, PyObject *args)
-{
-  mpiio_ext_access const * x0;
-  void * x1;
-  int64_t x2;
-  mpiio_ext_access const * x3;
-  void const * x4;
-  int64_t x5;
-  int64_t x6;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  PyObject *arg0;
-  PyObject *arg1;
-  PyObject *arg2;
-  PyObject *arg3;
-  PyObject *arg4;
-  PyObject *arg5;
-  PyObject *arg6;
-
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_access_copy", 7, 7, &arg0, &arg1, &arg2, &arg3, &arg4, &arg5, &arg6))
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(50), arg0, (char **)&x0);
-  if (datasize != 0) {
-    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_access const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(93), arg1, (char **)&x1);
-  if (datasize != 0) {
-    x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(93), arg1, (char **)&x1,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  x2 = _cffi_to_c_int(arg2, int64_t);
-  if (x2 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(50), arg3, (char **)&x3);
-  if (datasize != 0) {
-    x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_access const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(50), arg3, (char **)&x3,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(97), arg4, (char **)&x4);
-  if (datasize != 0) {
-    x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(97), arg4, (char **)&x4,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  x5 = _cffi_to_c_int(arg5, int64_t);
-  if (x5 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  x6 = _cffi_to_c_int(arg6, int64_t);
-  if (x6 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { mpiio_ext_access_copy(x0, x1, x2, x3, x4, x5, x6); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  Py_INCREF(Py_None);
-  return Py_None;
-}
-#else
-#  define _cffi_f_mpiio_ext_access_copy _cffi_d_mpiio_ext_access_copy
-#endif
-
-static int _cffi_d_mpiio_ext_access_disjoint(mpiio_ext_access const * x0, int64_t x1, int64_t x2, int64_t x3, mpiio_ext_access const * x4, int64_t x5, int64_t x6, int64_t x7)
-{
-  return mpiio_ext_access_disjoint(x0, x1, x2, x3, x4, x5, x6, x7);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_access_disjoint(PyObject *self, PyObject *args)
-{
-  mpiio_ext_access const * x0;
-  int64_t x1;
-  int64_t x2;
-  int64_t x3;
-  mpiio_ext_access const * x4;
-  int64_t x5;
-  int64_t x6;
-  int64_t x7;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  int result;
-  PyObject *pyresult;
-  PyObject *arg0;
-  PyObject *arg1;
-  PyObject *arg2;
-  PyObject *arg3;
-  PyObject *arg4;
-  PyObject *arg5;
-  PyObject *arg6;
-  PyObject *arg7;
-
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_access_disjoint", 8, 8, &arg0, &arg1, &arg2, &arg3, &arg4, &arg5, &arg6, &arg7))
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(50), arg0, (char **)&x0);
-  if (datasize != 0) {
-    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_access const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  x1 = _cffi_to_c_int(arg1, int64_t);
-  if (x1 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  x2 = _cffi_to_c_int(arg2, int64_t);
-  if (x2 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  x3 = _cffi_to_c_int(arg3, int64_t);
-  if (x3 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(50), arg4, (char **)&x4);
-  if (datasize != 0) {
-    x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_access const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(50), arg4, (char **)&x4,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  x5 = _cffi_to_c_int(arg5, int64_t);
-  if (x5 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  x6 = _cffi_to_c_int(arg6, int64_t);
-  if (x6 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  x7 = _cffi_to_c_int(arg7, int64_t);
-  if (x7 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { result = mpiio_ext_access_disjoint(x0, x1, x2, x3, x4, x5, x6, x7); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  pyresult = _cffi_from_c_int(result, int);
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  return pyresult;
-}
-#else
-#  define _cffi_f_mpiio_ext_access_disjoint _cffi_d_mpiio_ext_access_disjoint
-#endif
-
-static int _cffi_d_mpiio_ext_access_equal(mpiio_ext_access const * x0, mpiio_ext_access const * x1)
-{
-  return mpiio_ext_access_equal(x0, x1);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_access_equal(PyObject *self, PyObject *args)
-{
-  mpiio_ext_access const * x0;
-  mpiio_ext_access const * x1;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  int result;
-  PyObject *pyresult;
-  PyObject *arg0;
-  PyObject *arg1;
-
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_access_equal", 2, 2, &arg0, &arg1))
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(50), arg0, (char **)&x0);
-  if (datasize != 0) {
-    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_access const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(50), arg1, (char **)&x1);
-  if (datasize != 0) {
-    x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_access const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(50), arg1, (char **)&x1,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { result = mpiio_ext_access_equal(x0, x1); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  pyresult = _cffi_from_c_int(result, int);
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  return pyresult;
-}
-#else
-#  define _cffi_f_mpiio_ext_access_equal _cffi_d_mpiio_ext_access_equal
-#endif
-
-static void _cffi_d_mpiio_ext_access_free(mpiio_ext_access * x0)
-{
-  mpiio_ext_access_free(x0);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_access_free(PyObject *self, PyObject *arg0)
-{
-  mpiio_ext_access * x0;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(172), arg0, (char **)&x0);
-  if (datasize != 0) {
-    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_access *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(172), arg0, (char **)&x0,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { mpiio_ext_access_free(x0); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  Py_INCREF(Py_None);
-  return Py_None;
-}
-#else
-#  define _cffi_f_mpiio_ext_access_free _cffi_d_mpiio_ext_access_free
-#endif
-
-static int _cffi_d_mpiio_ext_access_from_blob(void const * x0, int64_t x1, mpiio_ext_access * * x2)
-{
-  return mpiio_ext_access_from_blob(x0, x1, x2);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_access_from_blob(PyObject *self, PyObject *args)
-{
-  void const * x0;
-  int64_t x1;
-  mpiio_ext_access * * x2;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  int result;
-  PyObject *pyresult;
-  PyObject *arg0;
-  PyObject *arg1;
-  PyObject *arg2;
-
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_access_from_blob", 3, 3, &arg0, &arg1, &arg2))
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(97), arg0, (char **)&x0);
-  if (datasize != 0) {
-    x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(97), arg0, (char **)&x0,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  x1 = _cffi_to_c_int(arg1, int64_t);
-  if (x1 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(51), arg2, (char **)&x2);
-  if (datasize != 0) {
-    x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_access * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(51), arg2, (char **)&x2,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { result = mpiio_ext_access_from_blob(x0, x1, x2); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  pyresult = _cffi_from_c_int(result, int);
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  return pyresult;
-}
-#else
-#  define _cffi_f_mpiio_ext_access_from_blob _cffi_d_mpiio_ext_access_from_blob
-#endif
-
-static int _cffi_d_mpiio_ext_access_from_datatype(void const * x0, mpiio_ext_access * * x1)
-{
-  return mpiio_ext_access_from_datatype(x0, x1);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_access_from_datatype(PyObject *self, PyObject *args)
-{
-  void const * x0;
-  mpiio_ext_access * * x1;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  int result;
-  PyObject *pyresult;
-  PyObject *arg0;
-  PyObject *arg1;
-
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_access_from_datatype", 2, 2, &arg0, &arg1))
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(97), arg0, (char **)&x0);
-  if (datasize != 0) {
-    x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(97), arg0, (char **)&x0,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(51), arg1, (char **)&x1);
-  if (datasize != 0) {
-    x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_access * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(51), arg1, (char **)&x1,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { result = mpiio_ext_access_from_datatype(x0, x1); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  pyresult = _cffi_from_c_int(result, int);
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  return pyresult;
-}
-#else
-#  define _cffi_f_mpiio_ext_access_from_datatype _cffi_d_mpiio_ext_access_from_datatype
-#endif
-
-static int _cffi_d_mpiio_ext_access_indexed(int64_t x0, int64_t const * x1, int64_t const * x2, mpiio_ext_access const * x3, mpiio_ext_access * * x4)
-{
-  return mpiio_ext_access_indexed(x0, x1, x2, x3, x4);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_access_indexed(PyObject *self, PyObject *args)
-{
-  int64_t x0;
-  int64_t const * x1;
-  int64_t const * x2;
-  mpiio_ext_access const * x3;
-  mpiio_ext_access * * x4;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  int result;
-  PyObject *pyresult;
-  PyObject *arg0;
-  PyObject *arg1;
-  PyObject *arg2;
-  PyObject *arg3;
-  PyObject *arg4;
-
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_access_indexed", 5, 5, &arg0, &arg1, &arg2, &arg3, &arg4))
-    return NULL;
-
-  x0 = _cffi_to_c_int(arg0, int64_t);
-  if (x0 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(46), arg1, (char **)&x1);
-  if (datasize != 0) {
-    x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(46), arg1, (char **)&x1,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(46), arg2, (char **)&x2);
-  if (datasize != 0) {
-    x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(46), arg2, (char **)&x2,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(50), arg3, (char **)&x3);
-  if (datasize != 0) {
-    x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_access const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(50), arg3, (char **)&x3,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(51), arg4, (char **)&x4);
-  if (datasize != 0) {
-    x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_access * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(51), arg4, (char **)&x4,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { result = mpiio_ext_access_indexed(x0, x1, x2, x3, x4); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  pyresult = _cffi_from_c_int(result, int);
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  return pyresult;
-}
-#else
-#  define _cffi_f_mpiio_ext_access_indexed _cffi_d_mpiio_ext_access_indexed
-#endif
-
-static void _cffi_d_mpiio_ext_access_mark(mpiio_ext_access const * x0, int64_t x1, int64_t x2, int64_t x3, int64_t x4, unsigned char * x5)
-{
-  mpiio_ext_access_mark(x0, x1, x2, x3, x4, x5);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_access_mark(PyObject *self, PyObject *args)
-{
-  mpiio_ext_access const * x0;
-  int64_t x1;
-  int64_t x2;
-  int64_t x3;
-  int64_t x4;
-  unsigned char * x5;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  PyObject *arg0;
-  PyObject *arg1;
-  PyObject *arg2;
-  PyObject *arg3;
-  PyObject *arg4;
-  PyObject *arg5;
-
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_access_mark", 6, 6, &arg0, &arg1, &arg2, &arg3, &arg4, &arg5))
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(50), arg0, (char **)&x0);
-  if (datasize != 0) {
-    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_access const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  x1 = _cffi_to_c_int(arg1, int64_t);
-  if (x1 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  x2 = _cffi_to_c_int(arg2, int64_t);
-  if (x2 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  x3 = _cffi_to_c_int(arg3, int64_t);
-  if (x3 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  x4 = _cffi_to_c_int(arg4, int64_t);
-  if (x4 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(184), arg5, (char **)&x5);
-  if (datasize != 0) {
-    x5 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(184), arg5, (char **)&x5,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { mpiio_ext_access_mark(x0, x1, x2, x3, x4, x5); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  Py_INCREF(Py_None);
-  return Py_None;
-}
-#else
-#  define _cffi_f_mpiio_ext_access_mark _cffi_d_mpiio_ext_access_mark
-#endif
-
-static int64_t _cffi_d_mpiio_ext_access_offset(mpiio_ext_access const * x0, int64_t x1)
-{
-  return mpiio_ext_access_offset(x0, x1);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_access_offset(PyObject *self, PyObject *args)
-{
-  mpiio_ext_access const * x0;
-  int64_t x1;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  int64_t result;
-  PyObject *pyresult;
-  PyObject *arg0;
-  PyObject *arg1;
-
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_access_offset", 2, 2, &arg0, &arg1))
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(50), arg0, (char **)&x0);
-  if (datasize != 0) {
-    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_access const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  x1 = _cffi_to_c_int(arg1, int64_t);
-  if (x1 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { result = mpiio_ext_access_offset(x0, x1); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  pyresult = _cffi_from_c_int(result, int64_t);
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  return pyresult;
-}
-#else
-#  define _cffi_f_mpiio_ext_access_offset _cffi_d_mpiio_ext_access_offset
-#endif
-
-static void _cffi_d_mpiio_ext_access_pack(mpiio_ext_access const * x0, void const * x1, int64_t x2, int64_t x3, void * x4)
-{
-  mpiio_ext_access_pack(x0, x1, x2, x3, x4);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_access_pack(PyObject *self, PyObject *args)
-{
-  mpiio_ext_access const * x0;
-  void const * x1;
-  int64_t x2;
-  int64_t x3;
-  void * x4;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  PyObject *arg0;
-  PyObject *arg1;
-  PyObject *arg2;
-  PyObject *arg3;
-  PyObject *arg4;
-
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_access_pack", 5, 5, &arg0, &arg1, &arg2, &arg3, &arg4))
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(50), arg0, (char **)&x0);
-  if (datasize != 0) {
-    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_access const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(97), arg1, (char **)&x1);
-  if (datasize != 0) {
-    x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(97), arg1, (char **)&x1,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  x2 = _cffi_to_c_int(arg2, int64_t);
-  if (x2 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  x3 = _cffi_to_c_int(arg3, int64_t);
-  if (x3 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(93), arg4, (char **)&x4);
-  if (datasize != 0) {
-    x4 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(93), arg4, (char **)&x4,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { mpiio_ext_access_pack(x0, x1, x2, x3, x4); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  Py_INCREF(Py_None);
-  return Py_None;
-}
-#else
-#  define _cffi_f_mpiio_ext_access_pack _cffi_d_mpiio_ext_access_pack
-#endif
-
-static int64_t _cffi_d_mpiio_ext_access_pieces(mpiio_ext_access const * x0, int64_t x1, int64_t x2, int64_t x3, int64_t * x4, int64_t * x5)
-{
-  return mpiio_ext_access_pieces(x0, x1, x2, x3, x4, x5);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_access_pieces(PyObject *self, PyObject *args)
-{
-  mpiio_ext_access const * x0;
-  int64_t x1;
-  int64_t x2;
-  int64_t x3;
-  int64_t * x4;
-  int64_t * x5;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  int64_t result;
-  PyObject *pyresult;
-  PyObject *arg0;
-  PyObject *arg1;
-  PyObject *arg2;
-  PyObject *arg3;
-  PyObject *arg4;
-  PyObject *arg5;
-
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_access_pieces", 6, 6, &arg0, &arg1, &arg2, &arg3, &arg4, &arg5))
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(50), arg0, (char **)&x0);
-  if (datasize != 0) {
-    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_access const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  x1 = _cffi_to_c_int(arg1, int64_t);
-  if (x1 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  x2 = _cffi_to_c_int(arg2, int64_t);
-  if (x2 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  x3 = _cffi_to_c_int(arg3, int64_t);
-  if (x3 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg4, (char **)&x4);
-  if (datasize != 0) {
-    x4 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg4, (char **)&x4,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg5, (char **)&x5);
-  if (datasize != 0) {
-    x5 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg5, (char **)&x5,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { result = mpiio_ext_access_pieces(x0, x1, x2, x3, x4, x5); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  pyresult = _cffi_from_c_int(result, int64_t);
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  return pyresult;
-}
-#else
-#  define _cffi_f_mpiio_ext_access_pieces _cffi_d_mpiio_ext_access_pieces
-#endif
-
-static int64_t _cffi_d_mpiio_ext_access_position(mpiio_ext_access const * x0, int64_t x1)
-{
-  return mpiio_ext_access_position(x0, x1);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_access_position(PyObject *self, PyObject *args)
-{
-  mpiio_ext_access const * x0;
-  int64_t x1;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  int64_t result;
-  PyObject *pyresult;
-  PyObject *arg0;
-  PyObject *arg1;
-
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_access_position", 2, 2, &arg0, &arg1))
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(50), arg0, (char **)&x0);
-  if (datasize != 0) {
-    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_access const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  x1 = _cffi_to_c_int(arg1, int64_t);
-  if (x1 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { result = mpiio_ext_access_position(x0, x1); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  pyresult = _cffi_from_c_int(result, int64_t);
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  return pyresult;
-}
-#else
-#  define _cffi_f_mpiio_ext_access_position _cffi_d_mpiio_ext_access_position
-#endif
-
-static int _cffi_d_mpiio_ext_access_resized(int64_t x0, int64_t x1, mpiio_ext_access const * x2, mpiio_ext_access * * x3)
-{
-  return mpiio_ext_access_resized(x0, x1, x2, x3);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_access_resized(PyObject *self, PyObject *args)
-{
-  int64_t x0;
-  int64_t x1;
-  mpiio_ext_access const * x2;
-  mpiio_ext_access * * x3;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  int result;
-  PyObject *pyresult;
-  PyObject *arg0;
-  PyObject *arg1;
-  PyObject *arg2;
-  PyObject *arg3;
-
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_access_resized", 4, 4, &arg0, &arg1, &arg2, &arg3))
-    return NULL;
-
-  x0 = _cffi_to_c_int(arg0, int64_t);
-  if (x0 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  x1 = _cffi_to_c_int(arg1, int64_t);
-  if (x1 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(50), arg2, (char **)&x2);
-  if (datasize != 0) {
-    x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_access const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(50), arg2, (char **)&x2,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(51), arg3, (char **)&x3);
-  if (datasize != 0) {
-    x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_access * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(51), arg3, (char **)&x3,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { result = mpiio_ext_access_resized(x0, x1, x2, x3); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  pyresult = _cffi_from_c_int(result, int);
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  return pyresult;
-}
-#else
-#  define _cffi_f_mpiio_ext_access_resized _cffi_d_mpiio_ext_access_resized
-#endif
-
-static int64_t _cffi_d_mpiio_ext_access_runs(mpiio_ext_access const * x0, int64_t x1, int64_t x2)
-{
-  return mpiio_ext_access_runs(x0, x1, x2);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_access_runs(PyObject *self, PyObject *args)
-{
-  mpiio_ext_access const * x0;
-  int64_t x1;
-  int64_t x2;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  int64_t result;
-  PyObject *pyresult;
-  PyObject *arg0;
-  PyObject *arg1;
-  PyObject *arg2;
-
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_access_runs", 3, 3, &arg0, &arg1, &arg2))
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(50), arg0, (char **)&x0);
-  if (datasize != 0) {
-    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_access const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  x1 = _cffi_to_c_int(arg1, int64_t);
-  if (x1 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  x2 = _cffi_to_c_int(arg2, int64_t);
-  if (x2 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { result = mpiio_ext_access_runs(x0, x1, x2); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  pyresult = _cffi_from_c_int(result, int64_t);
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  return pyresult;
-}
-#else
-#  define _cffi_f_mpiio_ext_access_runs _cffi_d_mpiio_ext_access_runs
-#endif
-
-static int _cffi_d_mpiio_ext_access_struct(int64_t x0, int64_t const * x1, int64_t const * x2, mpiio_ext_access const * const * x3, mpiio_ext_access * * x4)
-{
-  return mpiio_ext_access_struct(x0, x1, x2, x3, x4);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_access_struct(PyObject *self, PyObject *args)
-{
-  int64_t x0;
-  int64_t const * x1;
-  int64_t const * x2;
-  mpiio_ext_access const * const * x3;
-  mpiio_ext_access * * x4;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  int result;
-  PyObject *pyresult;
-  PyObject *arg0;
-  PyObject *arg1;
-  PyObject *arg2;
-  PyObject *arg3;
-  PyObject *arg4;
-
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_access_struct", 5, 5, &arg0, &arg1, &arg2, &arg3, &arg4))
-    return NULL;
-
-  x0 = _cffi_to_c_int(arg0, int64_t);
-  if (x0 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(46), arg1, (char **)&x1);
-  if (datasize != 0) {
-    x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(46), arg1, (char **)&x1,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(46), arg2, (char **)&x2);
-  if (datasize != 0) {
-    x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(46), arg2, (char **)&x2,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(57), arg3, (char **)&x3);
-  if (datasize != 0) {
-    x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_access const * const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(57), arg3, (char **)&x3,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(51), arg4, (char **)&x4);
-  if (datasize != 0) {
-    x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_access * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(51), arg4, (char **)&x4,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { result = mpiio_ext_access_struct(x0, x1, x2, x3, x4); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  pyresult = _cffi_from_c_int(result, int);
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  return pyresult;
-}
-#else
-#  define _cffi_f_mpiio_ext_access_struct _cffi_d_mpiio_ext_access_struct
-#endif
-
-static int _cffi_d_mpiio_ext_access_subarray(int32_t x0, int64_t const * x1, int64_t const * x2, int64_t const * x3, int x4, mpiio_ext_access const * x5, mpiio_ext_access * * x6)
-{
-  return mpiio_ext_access_subarray(x0, x1, x2, x3, x4, x5, x6);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_access_subarray(PyObject *self, PyObject *args)
-{
-  int32_t x0;
-  int64_t const * x1;
-  int64_t const * x2;
-  int64_t const * x3;
-  int x4;
-  mpiio_ext_access const * x5;
-  mpiio_ext_access * * x6;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  int result;
-  PyObject *pyresult;
-  PyObject *arg0;
-  PyObject *arg1;
-  PyObject *arg2;
-  PyObject *arg3;
-  PyObject *arg4;
-  PyObject *arg5;
-  PyObject *arg6;
-
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_access_subarray", 7, 7, &arg0, &arg1, &arg2, &arg3, &arg4, &arg5, &arg6))
-    return NULL;
-
-  x0 = _cffi_to_c_int(arg0, int32_t);
-  if (x0 == (int32_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(46), arg1, (char **)&x1);
-  if (datasize != 0) {
-    x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(46), arg1, (char **)&x1,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(46), arg2, (char **)&x2);
-  if (datasize != 0) {
-    x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(46), arg2, (char **)&x2,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(46), arg3, (char **)&x3);
-  if (datasize != 0) {
-    x3 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(46), arg3, (char **)&x3,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  x4 = _cffi_to_c_int(arg4, int);
-  if (x4 == (int)-1 && PyErr_Occurred())
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(50), arg5, (char **)&x5);
-  if (datasize != 0) {
-    x5 = ((size_t)datasize) <= 640 ? (mpiio_ext_access const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(50), arg5, (char **)&x5,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(51), arg6, (char **)&x6);
-  if (datasize != 0) {
-    x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_access * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(51), arg6, (char **)&x6,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { result = mpiio_ext_access_subarray(x0, x1, x2, x3, x4, x5, x6); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  pyresult = _cffi_from_c_int(result, int);
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  return pyresult;
-}
-#else
-#  define _cffi_f_mpiio_ext_access_subarray _cffi_d_mpiio_ext_access_subarray
-#endif
-
-static void _cffi_d_mpiio_ext_access_summary(mpiio_ext_access const * x0, int64_t * x1)
-{
-  mpiio_ext_access_summary(x0, x1);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_access_summary(PyObject *self, PyObject *args)
-{
-  mpiio_ext_access const * x0;
-  int64_t * x1;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  PyObject *arg0;
-  PyObject *arg1;
-
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_access_summary", 2, 2, &arg0, &arg1))
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(50), arg0, (char **)&x0);
-  if (datasize != 0) {
-    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_access const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg1, (char **)&x1);
-  if (datasize != 0) {
-    x1 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg1, (char **)&x1,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { mpiio_ext_access_summary(x0, x1); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  Py_INCREF(Py_None);
-  return Py_None;
-}
-#else
-#  define _cffi_f_mpiio_ext_access_summary _cffi_d_mpiio_ext_access_summary
-#endif
-
-static int _cffi_d_mpiio_ext_access_to_blob(mpiio_ext_access const * x0, void * x1, int64_t x2)
-{
-  return mpiio_ext_access_to_blob(x0, x1, x2);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_access_to_blob(PyObject *self, PyObject *args)
-{
-  mpiio_ext_access const * x0;
-  void * x1;
-  int64_t x2;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  int result;
-  PyObject *pyresult;
-  PyObject *arg0;
-  PyObject *arg1;
-  PyObject *arg2;
-
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_access_to_blob", 3, 3, &arg0, &arg1, &arg2))
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(50), arg0, (char **)&x0);
-  if (datasize != 0) {
-    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_access const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(93), arg1, (char **)&x1);
-  if (datasize != 0) {
-    x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(93), arg1, (char **)&x1,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  x2 = _cffi_to_c_int(arg2, int64_t);
-  if (x2 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { result = mpiio_ext_access_to_blob(x0, x1, x2); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  pyresult = _cffi_from_c_int(result, int);
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  return pyresult;
-}
-#else
-#  define _cffi_f_mpiio_ext_access_to_blob _cffi_d_mpiio_ext_access_to_blob
-#endif
-
-static void _cffi_d_mpiio_ext_access_unpack(mpiio_ext_access const * x0, void * x1, int64_t x2, int64_t x3, void const * x4)
-{
-  mpiio_ext_access_unpack(x0, x1, x2, x3, x4);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_access_unpack(PyObject *self, PyObject *args)
-{
-  mpiio_ext_access const * x0;
-  void * x1;
-  int64_t x2;
-  int64_t x3;
-  void const * x4;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  PyObject *arg0;
-  PyObject *arg1;
-  PyObject *arg2;
-  PyObject *arg3;
-  PyObject *arg4;
-
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_access_unpack", 5, 5, &arg0, &arg1, &arg2, &arg3, &arg4))
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(50), arg0, (char **)&x0);
-  if (datasize != 0) {
-    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_access const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(93), arg1, (char **)&x1);
-  if (datasize != 0) {
-    x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(93), arg1, (char **)&x1,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  x2 = _cffi_to_c_int(arg2, int64_t);
-  if (x2 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  x3 = _cffi_to_c_int(arg3, int64_t);
-  if (x3 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(97), arg4, (char **)&x4);
-  if (datasize != 0) {
-    x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(97), arg4, (char **)&x4,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { mpiio_ext_access_unpack(x0, x1, x2, x3, x4); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  Py_INCREF(Py_None);
-  return Py_None;
-}
-#else
-#  define _cffi_f_mpiio_ext_access_unpack _cffi_d_mpiio_ext_access_unpack
-#endif
-
-static int _cffi_d_mpiio_ext_access_vector(int64_t x0, int64_t x1, mpiio_ext_access const * x2, mpiio_ext_access * * x3)
-{
-  return mpiio_ext_access_vector(x0, x1, x2, x3);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_access_vector(PyObject *self, PyObject *args)
-{
-  int64_t x0;
-  int64_t x1;
-  mpiio_ext_access const * x2;
-  mpiio_ext_access * * x3;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  int result;
-  PyObject *pyresult;
-  PyObject *arg0;
-  PyObject *arg1;
-  PyObject *arg2;
-  PyObject *arg3;
-
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_access_vector", 4, 4, &arg0, &arg1, &arg2, &arg3))
-    return NULL;
-
-  x0 = _cffi_to_c_int(arg0, int64_t);
-  if (x0 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  x1 = _cffi_to_c_int(arg1, int64_t);
-  if (x1 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(50), arg2, (char **)&x2);
-  if (datasize != 0) {
-    x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_access const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(50), arg2, (char **)&x2,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(51), arg3, (char **)&x3);
-  if (datasize != 0) {
-    x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_access * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(51), arg3, (char **)&x3,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { result = mpiio_ext_access_vector(x0, x1, x2, x3); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  pyresult = _cffi_from_c_int(result, int);
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  return pyresult;
-}
-#else
-#  define _cffi_f_mpiio_ext_access_vector _cffi_d_mpiio_ext_access_vector
-#endif
 
 static int _cffi_d_mpiio_ext_call_count(void)
 {
@@ -2686,10 +1264,10 @@ _cffi_f_mpiio_ext_hints_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(210), arg0, (char **)&x0);
+      _cffi_type(172), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_hints *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(210), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(172), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2739,7 +1317,7 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(210));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(172));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -2815,7 +1393,7 @@ _cffi_f_mpiio_ext_hints_resolve(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(210));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(172));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -3305,10 +1883,10 @@ _cffi_f_mpiio_ext_plan_extents(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg2, (char **)&x2);
+      _cffi_type(116), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(116), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3345,10 +1923,10 @@ _cffi_f_mpiio_ext_plan_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(213), arg0, (char **)&x0);
+      _cffi_type(175), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(213), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(175), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3413,10 +1991,10 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(219), arg3, (char **)&x3);
+      _cffi_type(181), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(219), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(181), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3474,10 +2052,10 @@ _cffi_f_mpiio_ext_plan_sets(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg2, (char **)&x2);
+      _cffi_type(116), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(116), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3551,10 +2129,10 @@ _cffi_f_mpiio_ext_plan_window(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg4, (char **)&x4);
+      _cffi_type(116), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(116), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3767,10 +2345,10 @@ _cffi_f_mpiio_ext_stats_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(222), arg0, (char **)&x0);
+      _cffi_type(184), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(222), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(184), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3880,7 +2458,7 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(222));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(184));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -4143,7 +2721,7 @@ _cffi_f_mpiio_ext_stats_total(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(222));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(184));
   return pyresult;
 }
 #else
@@ -4180,6 +2758,1428 @@ _cffi_f_mpiio_ext_stats_unit(PyObject *self, PyObject *arg0)
 #  define _cffi_f_mpiio_ext_stats_unit _cffi_d_mpiio_ext_stats_unit
 #endif
 
+static int64_t _cffi_d_mpiio_ext_typemap_blob_bytes(mpiio_ext_typemap const * x0)
+{
+  return mpiio_ext_typemap_blob_bytes(x0);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_typemap_blob_bytes(PyObject *self, PyObject *arg0)
+{
+  mpiio_ext_typemap const * x0;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int64_t result;
+  PyObject *pyresult;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(50), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_typemap_blob_bytes(x0); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int64_t);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_typemap_blob_bytes _cffi_d_mpiio_ext_typemap_blob_bytes
+#endif
+
+static int _cffi_d_mpiio_ext_typemap_block(int64_t x0, mpiio_ext_typemap * * x1)
+{
+  return mpiio_ext_typemap_block(x0, x1);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_typemap_block(PyObject *self, PyObject *args)
+{
+  int64_t x0;
+  mpiio_ext_typemap * * x1;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_typemap_block", 2, 2, &arg0, &arg1))
+    return NULL;
+
+  x0 = _cffi_to_c_int(arg0, int64_t);
+  if (x0 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(51), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(51), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_typemap_block(x0, x1); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_typemap_block _cffi_d_mpiio_ext_typemap_block
+#endif
+
+static void _cffi_d_mpiio_ext_typemap_copy(mpiio_ext_typemap const * x0, void * x1, int64_t x2, mpiio_ext_typemap const * x3, void const * x4, int64_t x5, int64_t x6)
+{
+  mpiio_ext_typemap_copy(x0, x1, x2, x3, x4, x5, x6);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
+{
+  mpiio_ext_typemap const * x0;
+  void * x1;
+  int64_t x2;
+  mpiio_ext_typemap const * x3;
+  void const * x4;
+  int64_t x5;
+  int64_t x6;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+  PyObject *arg4;
+  PyObject *arg5;
+  PyObject *arg6;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_typemap_copy", 7, 7, &arg0, &arg1, &arg2, &arg3, &arg4, &arg5, &arg6))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(50), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(93), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(93), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x2 = _cffi_to_c_int(arg2, int64_t);
+  if (x2 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(50), arg3, (char **)&x3);
+  if (datasize != 0) {
+    x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(50), arg3, (char **)&x3,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(97), arg4, (char **)&x4);
+  if (datasize != 0) {
+    x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(97), arg4, (char **)&x4,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x5 = _cffi_to_c_int(arg5, int64_t);
+  if (x5 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x6 = _cffi_to_c_int(arg6, int64_t);
+  if (x6 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { mpiio_ext_typemap_copy(x0, x1, x2, x3, x4, x5, x6); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  Py_INCREF(Py_None);
+  return Py_None;
+}
+#else
+#  define _cffi_f_mpiio_ext_typemap_copy _cffi_d_mpiio_ext_typemap_copy
+#endif
+
+static int _cffi_d_mpiio_ext_typemap_disjoint(mpiio_ext_typemap const * x0, int64_t x1, int64_t x2, int64_t x3, mpiio_ext_typemap const * x4, int64_t x5, int64_t x6, int64_t x7)
+{
+  return mpiio_ext_typemap_disjoint(x0, x1, x2, x3, x4, x5, x6, x7);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_typemap_disjoint(PyObject *self, PyObject *args)
+{
+  mpiio_ext_typemap const * x0;
+  int64_t x1;
+  int64_t x2;
+  int64_t x3;
+  mpiio_ext_typemap const * x4;
+  int64_t x5;
+  int64_t x6;
+  int64_t x7;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+  PyObject *arg4;
+  PyObject *arg5;
+  PyObject *arg6;
+  PyObject *arg7;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_typemap_disjoint", 8, 8, &arg0, &arg1, &arg2, &arg3, &arg4, &arg5, &arg6, &arg7))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(50), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int64_t);
+  if (x1 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x2 = _cffi_to_c_int(arg2, int64_t);
+  if (x2 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x3 = _cffi_to_c_int(arg3, int64_t);
+  if (x3 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(50), arg4, (char **)&x4);
+  if (datasize != 0) {
+    x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(50), arg4, (char **)&x4,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x5 = _cffi_to_c_int(arg5, int64_t);
+  if (x5 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x6 = _cffi_to_c_int(arg6, int64_t);
+  if (x6 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x7 = _cffi_to_c_int(arg7, int64_t);
+  if (x7 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_typemap_disjoint(x0, x1, x2, x3, x4, x5, x6, x7); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_typemap_disjoint _cffi_d_mpiio_ext_typemap_disjoint
+#endif
+
+static int _cffi_d_mpiio_ext_typemap_equal(mpiio_ext_typemap const * x0, mpiio_ext_typemap const * x1)
+{
+  return mpiio_ext_typemap_equal(x0, x1);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_typemap_equal(PyObject *self, PyObject *args)
+{
+  mpiio_ext_typemap const * x0;
+  mpiio_ext_typemap const * x1;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_typemap_equal", 2, 2, &arg0, &arg1))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(50), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(50), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(50), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_typemap_equal(x0, x1); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_typemap_equal _cffi_d_mpiio_ext_typemap_equal
+#endif
+
+static void _cffi_d_mpiio_ext_typemap_free(mpiio_ext_typemap * x0)
+{
+  mpiio_ext_typemap_free(x0);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_typemap_free(PyObject *self, PyObject *arg0)
+{
+  mpiio_ext_typemap * x0;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(187), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { mpiio_ext_typemap_free(x0); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  Py_INCREF(Py_None);
+  return Py_None;
+}
+#else
+#  define _cffi_f_mpiio_ext_typemap_free _cffi_d_mpiio_ext_typemap_free
+#endif
+
+static int _cffi_d_mpiio_ext_typemap_from_blob(void const * x0, int64_t x1, mpiio_ext_typemap * * x2)
+{
+  return mpiio_ext_typemap_from_blob(x0, x1, x2);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_typemap_from_blob(PyObject *self, PyObject *args)
+{
+  void const * x0;
+  int64_t x1;
+  mpiio_ext_typemap * * x2;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_typemap_from_blob", 3, 3, &arg0, &arg1, &arg2))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(97), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(97), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int64_t);
+  if (x1 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(51), arg2, (char **)&x2);
+  if (datasize != 0) {
+    x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(51), arg2, (char **)&x2,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_typemap_from_blob(x0, x1, x2); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_typemap_from_blob _cffi_d_mpiio_ext_typemap_from_blob
+#endif
+
+static int _cffi_d_mpiio_ext_typemap_from_datatype(void const * x0, mpiio_ext_typemap * * x1)
+{
+  return mpiio_ext_typemap_from_datatype(x0, x1);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_typemap_from_datatype(PyObject *self, PyObject *args)
+{
+  void const * x0;
+  mpiio_ext_typemap * * x1;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_typemap_from_datatype", 2, 2, &arg0, &arg1))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(97), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(97), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(51), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(51), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_typemap_from_datatype(x0, x1); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_typemap_from_datatype _cffi_d_mpiio_ext_typemap_from_datatype
+#endif
+
+static int _cffi_d_mpiio_ext_typemap_indexed(int64_t x0, int64_t const * x1, int64_t const * x2, mpiio_ext_typemap const * x3, mpiio_ext_typemap * * x4)
+{
+  return mpiio_ext_typemap_indexed(x0, x1, x2, x3, x4);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_typemap_indexed(PyObject *self, PyObject *args)
+{
+  int64_t x0;
+  int64_t const * x1;
+  int64_t const * x2;
+  mpiio_ext_typemap const * x3;
+  mpiio_ext_typemap * * x4;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+  PyObject *arg4;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_typemap_indexed", 5, 5, &arg0, &arg1, &arg2, &arg3, &arg4))
+    return NULL;
+
+  x0 = _cffi_to_c_int(arg0, int64_t);
+  if (x0 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(46), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(46), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(46), arg2, (char **)&x2);
+  if (datasize != 0) {
+    x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(46), arg2, (char **)&x2,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(50), arg3, (char **)&x3);
+  if (datasize != 0) {
+    x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(50), arg3, (char **)&x3,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(51), arg4, (char **)&x4);
+  if (datasize != 0) {
+    x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(51), arg4, (char **)&x4,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_typemap_indexed(x0, x1, x2, x3, x4); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_typemap_indexed _cffi_d_mpiio_ext_typemap_indexed
+#endif
+
+static void _cffi_d_mpiio_ext_typemap_mark(mpiio_ext_typemap const * x0, int64_t x1, int64_t x2, int64_t x3, int64_t x4, unsigned char * x5)
+{
+  mpiio_ext_typemap_mark(x0, x1, x2, x3, x4, x5);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_typemap_mark(PyObject *self, PyObject *args)
+{
+  mpiio_ext_typemap const * x0;
+  int64_t x1;
+  int64_t x2;
+  int64_t x3;
+  int64_t x4;
+  unsigned char * x5;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+  PyObject *arg4;
+  PyObject *arg5;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_typemap_mark", 6, 6, &arg0, &arg1, &arg2, &arg3, &arg4, &arg5))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(50), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int64_t);
+  if (x1 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x2 = _cffi_to_c_int(arg2, int64_t);
+  if (x2 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x3 = _cffi_to_c_int(arg3, int64_t);
+  if (x3 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x4 = _cffi_to_c_int(arg4, int64_t);
+  if (x4 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(199), arg5, (char **)&x5);
+  if (datasize != 0) {
+    x5 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(199), arg5, (char **)&x5,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { mpiio_ext_typemap_mark(x0, x1, x2, x3, x4, x5); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  Py_INCREF(Py_None);
+  return Py_None;
+}
+#else
+#  define _cffi_f_mpiio_ext_typemap_mark _cffi_d_mpiio_ext_typemap_mark
+#endif
+
+static int64_t _cffi_d_mpiio_ext_typemap_offset(mpiio_ext_typemap const * x0, int64_t x1)
+{
+  return mpiio_ext_typemap_offset(x0, x1);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_typemap_offset(PyObject *self, PyObject *args)
+{
+  mpiio_ext_typemap const * x0;
+  int64_t x1;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int64_t result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_typemap_offset", 2, 2, &arg0, &arg1))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(50), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int64_t);
+  if (x1 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_typemap_offset(x0, x1); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int64_t);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_typemap_offset _cffi_d_mpiio_ext_typemap_offset
+#endif
+
+static void _cffi_d_mpiio_ext_typemap_pack(mpiio_ext_typemap const * x0, void const * x1, int64_t x2, int64_t x3, void * x4)
+{
+  mpiio_ext_typemap_pack(x0, x1, x2, x3, x4);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
+{
+  mpiio_ext_typemap const * x0;
+  void const * x1;
+  int64_t x2;
+  int64_t x3;
+  void * x4;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+  PyObject *arg4;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_typemap_pack", 5, 5, &arg0, &arg1, &arg2, &arg3, &arg4))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(50), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(97), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(97), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x2 = _cffi_to_c_int(arg2, int64_t);
+  if (x2 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x3 = _cffi_to_c_int(arg3, int64_t);
+  if (x3 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(93), arg4, (char **)&x4);
+  if (datasize != 0) {
+    x4 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(93), arg4, (char **)&x4,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { mpiio_ext_typemap_pack(x0, x1, x2, x3, x4); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  Py_INCREF(Py_None);
+  return Py_None;
+}
+#else
+#  define _cffi_f_mpiio_ext_typemap_pack _cffi_d_mpiio_ext_typemap_pack
+#endif
+
+static int64_t _cffi_d_mpiio_ext_typemap_pieces(mpiio_ext_typemap const * x0, int64_t x1, int64_t x2, int64_t x3, int64_t * x4, int64_t * x5)
+{
+  return mpiio_ext_typemap_pieces(x0, x1, x2, x3, x4, x5);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_typemap_pieces(PyObject *self, PyObject *args)
+{
+  mpiio_ext_typemap const * x0;
+  int64_t x1;
+  int64_t x2;
+  int64_t x3;
+  int64_t * x4;
+  int64_t * x5;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int64_t result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+  PyObject *arg4;
+  PyObject *arg5;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_typemap_pieces", 6, 6, &arg0, &arg1, &arg2, &arg3, &arg4, &arg5))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(50), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int64_t);
+  if (x1 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x2 = _cffi_to_c_int(arg2, int64_t);
+  if (x2 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x3 = _cffi_to_c_int(arg3, int64_t);
+  if (x3 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(116), arg4, (char **)&x4);
+  if (datasize != 0) {
+    x4 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(116), arg4, (char **)&x4,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(116), arg5, (char **)&x5);
+  if (datasize != 0) {
+    x5 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(116), arg5, (char **)&x5,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_typemap_pieces(x0, x1, x2, x3, x4, x5); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int64_t);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_typemap_pieces _cffi_d_mpiio_ext_typemap_pieces
+#endif
+
+static int64_t _cffi_d_mpiio_ext_typemap_position(mpiio_ext_typemap const * x0, int64_t x1)
+{
+  return mpiio_ext_typemap_position(x0, x1);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_typemap_position(PyObject *self, PyObject *args)
+{
+  mpiio_ext_typemap const * x0;
+  int64_t x1;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int64_t result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_typemap_position", 2, 2, &arg0, &arg1))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(50), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int64_t);
+  if (x1 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_typemap_position(x0, x1); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int64_t);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_typemap_position _cffi_d_mpiio_ext_typemap_position
+#endif
+
+static int _cffi_d_mpiio_ext_typemap_resized(int64_t x0, int64_t x1, mpiio_ext_typemap const * x2, mpiio_ext_typemap * * x3)
+{
+  return mpiio_ext_typemap_resized(x0, x1, x2, x3);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_typemap_resized(PyObject *self, PyObject *args)
+{
+  int64_t x0;
+  int64_t x1;
+  mpiio_ext_typemap const * x2;
+  mpiio_ext_typemap * * x3;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_typemap_resized", 4, 4, &arg0, &arg1, &arg2, &arg3))
+    return NULL;
+
+  x0 = _cffi_to_c_int(arg0, int64_t);
+  if (x0 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x1 = _cffi_to_c_int(arg1, int64_t);
+  if (x1 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(50), arg2, (char **)&x2);
+  if (datasize != 0) {
+    x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(50), arg2, (char **)&x2,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(51), arg3, (char **)&x3);
+  if (datasize != 0) {
+    x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(51), arg3, (char **)&x3,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_typemap_resized(x0, x1, x2, x3); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_typemap_resized _cffi_d_mpiio_ext_typemap_resized
+#endif
+
+static int64_t _cffi_d_mpiio_ext_typemap_runs(mpiio_ext_typemap const * x0, int64_t x1, int64_t x2)
+{
+  return mpiio_ext_typemap_runs(x0, x1, x2);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_typemap_runs(PyObject *self, PyObject *args)
+{
+  mpiio_ext_typemap const * x0;
+  int64_t x1;
+  int64_t x2;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int64_t result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_typemap_runs", 3, 3, &arg0, &arg1, &arg2))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(50), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int64_t);
+  if (x1 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x2 = _cffi_to_c_int(arg2, int64_t);
+  if (x2 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_typemap_runs(x0, x1, x2); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int64_t);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_typemap_runs _cffi_d_mpiio_ext_typemap_runs
+#endif
+
+static int _cffi_d_mpiio_ext_typemap_struct(int64_t x0, int64_t const * x1, int64_t const * x2, mpiio_ext_typemap const * const * x3, mpiio_ext_typemap * * x4)
+{
+  return mpiio_ext_typemap_struct(x0, x1, x2, x3, x4);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_typemap_struct(PyObject *self, PyObject *args)
+{
+  int64_t x0;
+  int64_t const * x1;
+  int64_t const * x2;
+  mpiio_ext_typemap const * const * x3;
+  mpiio_ext_typemap * * x4;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+  PyObject *arg4;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_typemap_struct", 5, 5, &arg0, &arg1, &arg2, &arg3, &arg4))
+    return NULL;
+
+  x0 = _cffi_to_c_int(arg0, int64_t);
+  if (x0 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(46), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(46), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(46), arg2, (char **)&x2);
+  if (datasize != 0) {
+    x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(46), arg2, (char **)&x2,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(57), arg3, (char **)&x3);
+  if (datasize != 0) {
+    x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const * const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(57), arg3, (char **)&x3,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(51), arg4, (char **)&x4);
+  if (datasize != 0) {
+    x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(51), arg4, (char **)&x4,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_typemap_struct(x0, x1, x2, x3, x4); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_typemap_struct _cffi_d_mpiio_ext_typemap_struct
+#endif
+
+static int _cffi_d_mpiio_ext_typemap_subarray(int32_t x0, int64_t const * x1, int64_t const * x2, int64_t const * x3, int x4, mpiio_ext_typemap const * x5, mpiio_ext_typemap * * x6)
+{
+  return mpiio_ext_typemap_subarray(x0, x1, x2, x3, x4, x5, x6);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_typemap_subarray(PyObject *self, PyObject *args)
+{
+  int32_t x0;
+  int64_t const * x1;
+  int64_t const * x2;
+  int64_t const * x3;
+  int x4;
+  mpiio_ext_typemap const * x5;
+  mpiio_ext_typemap * * x6;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+  PyObject *arg4;
+  PyObject *arg5;
+  PyObject *arg6;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_typemap_subarray", 7, 7, &arg0, &arg1, &arg2, &arg3, &arg4, &arg5, &arg6))
+    return NULL;
+
+  x0 = _cffi_to_c_int(arg0, int32_t);
+  if (x0 == (int32_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(46), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(46), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(46), arg2, (char **)&x2);
+  if (datasize != 0) {
+    x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(46), arg2, (char **)&x2,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(46), arg3, (char **)&x3);
+  if (datasize != 0) {
+    x3 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(46), arg3, (char **)&x3,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x4 = _cffi_to_c_int(arg4, int);
+  if (x4 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(50), arg5, (char **)&x5);
+  if (datasize != 0) {
+    x5 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(50), arg5, (char **)&x5,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(51), arg6, (char **)&x6);
+  if (datasize != 0) {
+    x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(51), arg6, (char **)&x6,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_typemap_subarray(x0, x1, x2, x3, x4, x5, x6); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_typemap_subarray _cffi_d_mpiio_ext_typemap_subarray
+#endif
+
+static void _cffi_d_mpiio_ext_typemap_summary(mpiio_ext_typemap const * x0, int64_t * x1)
+{
+  mpiio_ext_typemap_summary(x0, x1);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_typemap_summary(PyObject *self, PyObject *args)
+{
+  mpiio_ext_typemap const * x0;
+  int64_t * x1;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  PyObject *arg0;
+  PyObject *arg1;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_typemap_summary", 2, 2, &arg0, &arg1))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(50), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(116), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(116), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { mpiio_ext_typemap_summary(x0, x1); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  Py_INCREF(Py_None);
+  return Py_None;
+}
+#else
+#  define _cffi_f_mpiio_ext_typemap_summary _cffi_d_mpiio_ext_typemap_summary
+#endif
+
+static int _cffi_d_mpiio_ext_typemap_to_blob(mpiio_ext_typemap const * x0, void * x1, int64_t x2)
+{
+  return mpiio_ext_typemap_to_blob(x0, x1, x2);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_typemap_to_blob(PyObject *self, PyObject *args)
+{
+  mpiio_ext_typemap const * x0;
+  void * x1;
+  int64_t x2;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_typemap_to_blob", 3, 3, &arg0, &arg1, &arg2))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(50), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(93), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(93), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x2 = _cffi_to_c_int(arg2, int64_t);
+  if (x2 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_typemap_to_blob(x0, x1, x2); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_typemap_to_blob _cffi_d_mpiio_ext_typemap_to_blob
+#endif
+
+static void _cffi_d_mpiio_ext_typemap_unpack(mpiio_ext_typemap const * x0, void * x1, int64_t x2, int64_t x3, void const * x4)
+{
+  mpiio_ext_typemap_unpack(x0, x1, x2, x3, x4);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
+{
+  mpiio_ext_typemap const * x0;
+  void * x1;
+  int64_t x2;
+  int64_t x3;
+  void const * x4;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+  PyObject *arg4;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_typemap_unpack", 5, 5, &arg0, &arg1, &arg2, &arg3, &arg4))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(50), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(50), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(93), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(93), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x2 = _cffi_to_c_int(arg2, int64_t);
+  if (x2 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x3 = _cffi_to_c_int(arg3, int64_t);
+  if (x3 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(97), arg4, (char **)&x4);
+  if (datasize != 0) {
+    x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(97), arg4, (char **)&x4,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { mpiio_ext_typemap_unpack(x0, x1, x2, x3, x4); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  Py_INCREF(Py_None);
+  return Py_None;
+}
+#else
+#  define _cffi_f_mpiio_ext_typemap_unpack _cffi_d_mpiio_ext_typemap_unpack
+#endif
+
+static int _cffi_d_mpiio_ext_typemap_vector(int64_t x0, int64_t x1, mpiio_ext_typemap const * x2, mpiio_ext_typemap * * x3)
+{
+  return mpiio_ext_typemap_vector(x0, x1, x2, x3);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_typemap_vector(PyObject *self, PyObject *args)
+{
+  int64_t x0;
+  int64_t x1;
+  mpiio_ext_typemap const * x2;
+  mpiio_ext_typemap * * x3;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_typemap_vector", 4, 4, &arg0, &arg1, &arg2, &arg3))
+    return NULL;
+
+  x0 = _cffi_to_c_int(arg0, int64_t);
+  if (x0 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x1 = _cffi_to_c_int(arg1, int64_t);
+  if (x1 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(50), arg2, (char **)&x2);
+  if (datasize != 0) {
+    x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(50), arg2, (char **)&x2,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(51), arg3, (char **)&x3);
+  if (datasize != 0) {
+    x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(51), arg3, (char **)&x3,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_typemap_vector(x0, x1, x2, x3); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_typemap_vector _cffi_d_mpiio_ext_typemap_vector
+#endif
+
 static char const * _cffi_d_mpiio_ext_version(void)
 {
   return mpiio_ext_version();
@@ -4207,28 +4207,6 @@ _cffi_f_mpiio_ext_version(PyObject *self, PyObject *noarg)
 #endif
 
 static const struct _cffi_global_s _cffi_globals[] = {
-  { "mpiio_ext_access_blob_bytes", (void *)_cffi_f_mpiio_ext_access_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 113), (void *)_cffi_d_mpiio_ext_access_blob_bytes },
-  { "mpiio_ext_access_block", (void *)_cffi_f_mpiio_ext_access_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 73), (void *)_cffi_d_mpiio_ext_access_block },
-  { "mpiio_ext_access_copy", (void *)_cffi_f_mpiio_ext_access_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 193), (void *)_cffi_d_mpiio_ext_access_copy },
-  { "mpiio_ext_access_disjoint", (void *)_cffi_f_mpiio_ext_access_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 77), (void *)_cffi_d_mpiio_ext_access_disjoint },
-  { "mpiio_ext_access_equal", (void *)_cffi_f_mpiio_ext_access_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 87), (void *)_cffi_d_mpiio_ext_access_equal },
-  { "mpiio_ext_access_free", (void *)_cffi_f_mpiio_ext_access_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 171), (void *)_cffi_d_mpiio_ext_access_free },
-  { "mpiio_ext_access_from_blob", (void *)_cffi_f_mpiio_ext_access_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 96), (void *)_cffi_d_mpiio_ext_access_from_blob },
-  { "mpiio_ext_access_from_datatype", (void *)_cffi_f_mpiio_ext_access_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 101), (void *)_cffi_d_mpiio_ext_access_from_datatype },
-  { "mpiio_ext_access_indexed", (void *)_cffi_f_mpiio_ext_access_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 60), (void *)_cffi_d_mpiio_ext_access_indexed },
-  { "mpiio_ext_access_mark", (void *)_cffi_f_mpiio_ext_access_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 178), (void *)_cffi_d_mpiio_ext_access_mark },
-  { "mpiio_ext_access_offset", (void *)_cffi_f_mpiio_ext_access_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 116), (void *)_cffi_d_mpiio_ext_access_offset },
-  { "mpiio_ext_access_pack", (void *)_cffi_f_mpiio_ext_access_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 202), (void *)_cffi_d_mpiio_ext_access_pack },
-  { "mpiio_ext_access_pieces", (void *)_cffi_f_mpiio_ext_access_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 125), (void *)_cffi_d_mpiio_ext_access_pieces },
-  { "mpiio_ext_access_position", (void *)_cffi_f_mpiio_ext_access_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 116), (void *)_cffi_d_mpiio_ext_access_position },
-  { "mpiio_ext_access_resized", (void *)_cffi_f_mpiio_ext_access_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 67), (void *)_cffi_d_mpiio_ext_access_resized },
-  { "mpiio_ext_access_runs", (void *)_cffi_f_mpiio_ext_access_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 120), (void *)_cffi_d_mpiio_ext_access_runs },
-  { "mpiio_ext_access_struct", (void *)_cffi_f_mpiio_ext_access_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 53), (void *)_cffi_d_mpiio_ext_access_struct },
-  { "mpiio_ext_access_subarray", (void *)_cffi_f_mpiio_ext_access_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 44), (void *)_cffi_d_mpiio_ext_access_subarray },
-  { "mpiio_ext_access_summary", (void *)_cffi_f_mpiio_ext_access_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 174), (void *)_cffi_d_mpiio_ext_access_summary },
-  { "mpiio_ext_access_to_blob", (void *)_cffi_f_mpiio_ext_access_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 91), (void *)_cffi_d_mpiio_ext_access_to_blob },
-  { "mpiio_ext_access_unpack", (void *)_cffi_f_mpiio_ext_access_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 186), (void *)_cffi_d_mpiio_ext_access_unpack },
-  { "mpiio_ext_access_vector", (void *)_cffi_f_mpiio_ext_access_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 67), (void *)_cffi_d_mpiio_ext_access_vector },
   { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 105), (void *)_cffi_d_mpiio_ext_call_count },
   { "mpiio_ext_call_name", (void *)_cffi_f_mpiio_ext_call_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_call_name },
   { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 110), (void *)_cffi_d_mpiio_ext_calls },
@@ -4241,7 +4219,7 @@ static const struct _cffi_global_s _cffi_globals[] = {
   { "mpiio_ext_hint_name", (void *)_cffi_f_mpiio_ext_hint_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_name },
   { "mpiio_ext_hint_type", (void *)_cffi_f_mpiio_ext_hint_type, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_type },
   { "mpiio_ext_hint_values", (void *)_cffi_f_mpiio_ext_hint_values, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_values },
-  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 209), (void *)_cffi_d_mpiio_ext_hints_free },
+  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 171), (void *)_cffi_d_mpiio_ext_hints_free },
   { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 163), (void *)_cffi_d_mpiio_ext_hints_of },
   { "mpiio_ext_hints_problems", (void *)_cffi_f_mpiio_ext_hints_problems, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 13), (void *)_cffi_d_mpiio_ext_hints_problems },
   { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 160), (void *)_cffi_d_mpiio_ext_hints_resolve },
@@ -4255,46 +4233,68 @@ static const struct _cffi_global_s _cffi_globals[] = {
   { "mpiio_ext_partition_name", (void *)_cffi_f_mpiio_ext_partition_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_name },
   { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 107), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
   { "mpiio_ext_plan_create", (void *)_cffi_f_mpiio_ext_plan_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 35), (void *)_cffi_d_mpiio_ext_plan_create },
-  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 133), (void *)_cffi_d_mpiio_ext_plan_extents },
-  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 212), (void *)_cffi_d_mpiio_ext_plan_free },
-  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 215), (void *)_cffi_d_mpiio_ext_plan_owners },
-  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 133), (void *)_cffi_d_mpiio_ext_plan_sets },
-  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 144), (void *)_cffi_d_mpiio_ext_plan_window },
-  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 139), (void *)_cffi_d_mpiio_ext_plan_window_count },
-  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 152), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
-  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 156), (void *)_cffi_d_mpiio_ext_stats_counter },
+  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 113), (void *)_cffi_d_mpiio_ext_plan_extents },
+  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 174), (void *)_cffi_d_mpiio_ext_plan_free },
+  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 177), (void *)_cffi_d_mpiio_ext_plan_owners },
+  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 113), (void *)_cffi_d_mpiio_ext_plan_sets },
+  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 124), (void *)_cffi_d_mpiio_ext_plan_window },
+  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 119), (void *)_cffi_d_mpiio_ext_plan_window_count },
+  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 132), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
+  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 136), (void *)_cffi_d_mpiio_ext_stats_counter },
   { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 105), (void *)_cffi_d_mpiio_ext_stats_counter_count },
-  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 221), (void *)_cffi_d_mpiio_ext_stats_free },
+  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 183), (void *)_cffi_d_mpiio_ext_stats_free },
   { "mpiio_ext_stats_meaning", (void *)_cffi_f_mpiio_ext_stats_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_meaning },
   { "mpiio_ext_stats_name", (void *)_cffi_f_mpiio_ext_stats_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_name },
   { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 166), (void *)_cffi_d_mpiio_ext_stats_of },
   { "mpiio_ext_stats_partition", (void *)_cffi_f_mpiio_ext_stats_partition, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 20), (void *)_cffi_d_mpiio_ext_stats_partition },
   { "mpiio_ext_stats_path", (void *)_cffi_f_mpiio_ext_stats_path, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 20), (void *)_cffi_d_mpiio_ext_stats_path },
   { "mpiio_ext_stats_reason", (void *)_cffi_f_mpiio_ext_stats_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 20), (void *)_cffi_d_mpiio_ext_stats_reason },
-  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 156), (void *)_cffi_d_mpiio_ext_stats_requests },
+  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 136), (void *)_cffi_d_mpiio_ext_stats_requests },
   { "mpiio_ext_stats_time", (void *)_cffi_f_mpiio_ext_stats_time, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 25), (void *)_cffi_d_mpiio_ext_stats_time },
   { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 105), (void *)_cffi_d_mpiio_ext_stats_time_count },
   { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 169), (void *)_cffi_d_mpiio_ext_stats_total },
   { "mpiio_ext_stats_unit", (void *)_cffi_f_mpiio_ext_stats_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_unit },
+  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 140), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
+  { "mpiio_ext_typemap_block", (void *)_cffi_f_mpiio_ext_typemap_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 73), (void *)_cffi_d_mpiio_ext_typemap_block },
+  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 208), (void *)_cffi_d_mpiio_ext_typemap_copy },
+  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 77), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
+  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 87), (void *)_cffi_d_mpiio_ext_typemap_equal },
+  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 186), (void *)_cffi_d_mpiio_ext_typemap_free },
+  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 96), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
+  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 101), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
+  { "mpiio_ext_typemap_indexed", (void *)_cffi_f_mpiio_ext_typemap_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 60), (void *)_cffi_d_mpiio_ext_typemap_indexed },
+  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 193), (void *)_cffi_d_mpiio_ext_typemap_mark },
+  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 143), (void *)_cffi_d_mpiio_ext_typemap_offset },
+  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 217), (void *)_cffi_d_mpiio_ext_typemap_pack },
+  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 152), (void *)_cffi_d_mpiio_ext_typemap_pieces },
+  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 143), (void *)_cffi_d_mpiio_ext_typemap_position },
+  { "mpiio_ext_typemap_resized", (void *)_cffi_f_mpiio_ext_typemap_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 67), (void *)_cffi_d_mpiio_ext_typemap_resized },
+  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 147), (void *)_cffi_d_mpiio_ext_typemap_runs },
+  { "mpiio_ext_typemap_struct", (void *)_cffi_f_mpiio_ext_typemap_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 53), (void *)_cffi_d_mpiio_ext_typemap_struct },
+  { "mpiio_ext_typemap_subarray", (void *)_cffi_f_mpiio_ext_typemap_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 44), (void *)_cffi_d_mpiio_ext_typemap_subarray },
+  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 189), (void *)_cffi_d_mpiio_ext_typemap_summary },
+  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 91), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
+  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 201), (void *)_cffi_d_mpiio_ext_typemap_unpack },
+  { "mpiio_ext_typemap_vector", (void *)_cffi_f_mpiio_ext_typemap_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 67), (void *)_cffi_d_mpiio_ext_typemap_vector },
   { "mpiio_ext_version", (void *)_cffi_f_mpiio_ext_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 23), (void *)_cffi_d_mpiio_ext_version },
 };
 
 static const struct _cffi_struct_union_s _cffi_struct_unions[] = {
-  { "mpiio_ext_access", 226, _CFFI_F_OPAQUE,
+  { "mpiio_ext_hints", 226, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_hints", 227, _CFFI_F_OPAQUE,
+  { "mpiio_ext_plan", 227, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_plan", 228, _CFFI_F_OPAQUE,
+  { "mpiio_ext_stats", 228, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_stats", 229, _CFFI_F_OPAQUE,
+  { "mpiio_ext_typemap", 229, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
 };
 
 static const struct _cffi_typename_s _cffi_typenames[] = {
-  { "mpiio_ext_access", 226 },
-  { "mpiio_ext_hints", 227 },
-  { "mpiio_ext_plan", 228 },
-  { "mpiio_ext_stats", 229 },
+  { "mpiio_ext_hints", 226 },
+  { "mpiio_ext_plan", 227 },
+  { "mpiio_ext_stats", 228 },
+  { "mpiio_ext_typemap", 229 },
 };
 
 static const struct _cffi_type_context_s _cffi_type_context = {

@@ -21,14 +21,14 @@
 
 enum { VALUE_BYTES = 1024, LINE_BYTES = 1024 };
 
-typedef struct walk { /* context of one pass over the sources */
+typedef struct scan { /* context of one pass over the sources */
     mpiox_hints *hints;    /* values to overwrite, or NULL */
     FILE *collected;       /* or NULL */
     mpiox_hint_source source;
     bool repeat;           /* report what was reported before, too */
     mpiox_hints_report report;
     void *context;
-} walk;
+} scan;
 
 /* ---- reporting --------------------------------------------------------------------------------------------------- */
 
@@ -55,7 +55,7 @@ static bool first_time(const char *message)
 
 static void report_once(const char *message, void *context)
 {
-    walk *pass = context;
+    scan *pass = context;
 
     if (pass->report != NULL && (pass->repeat || first_time(message)))
         pass->report(message, pass->context);
@@ -119,7 +119,7 @@ static void canonical(const char *name, const char *value, char *text, int64_t t
 
 static void visit(const char *name, const char *value, const char *where, void *context)
 {
-    walk *pass = context;
+    scan *pass = context;
     char problem[LINE_BYTES], message[2 * LINE_BYTES], text[VALUE_BYTES];
     int index = mpiox_hints_find(name);
 
@@ -147,7 +147,7 @@ static const char *environment(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-static void scan_site(const char *path, walk *pass)
+static void scan_site(const char *path, scan *pass)
 {
     const char *file = environment("MPIOX_SITE_FILE");
 
@@ -155,7 +155,7 @@ static void scan_site(const char *path, walk *pass)
     mpiox_hints_scan_file(file != NULL ? file : SITE_FILE, file != NULL, path, visit, report_once, pass);
 }
 
-static void scan_strong(const char *path, walk *pass)
+static void scan_strong(const char *path, scan *pass)
 {
     const char *file = environment("MPIOX_HINTS_FILE"), *text = environment("MPIOX_HINTS");
 
@@ -168,7 +168,7 @@ static void scan_strong(const char *path, walk *pass)
 }
 
 /* Two variables that set defaults: statistics are wanted for a whole run, pretended nodes for a whole test. */
-static void scan_default_variables(walk *pass)
+static void scan_default_variables(scan *pass)
 {
     static const struct {
         const char *variable, *hint;
@@ -194,7 +194,7 @@ static int info_get(MPI_Info info, const char *key, char *value, int *found)
 #endif
 }
 
-static void scan_info(MPI_Info info, walk *pass)
+static void scan_info(MPI_Info info, scan *pass)
 {
     char key[MPI_MAX_INFO_KEY + 1], value[VALUE_BYTES];
     int keys = 0, found = 0;
@@ -212,7 +212,7 @@ static void scan_info(MPI_Info info, walk *pass)
     }
 }
 
-static void resolve(const char *path, MPI_Info info, walk *pass)
+static void resolve(const char *path, MPI_Info info, scan *pass)
 {
     mpiox_hints_defaults(pass->hints);
     scan_default_variables(pass);
@@ -223,7 +223,7 @@ static void resolve(const char *path, MPI_Info info, walk *pass)
 
 int mpiox_hints_resolve(const char *path, MPI_Info info, mpiox_hints *out, mpiox_hints_report report, void *context)
 {
-    walk pass = {.hints = out, .report = report, .context = context};
+    scan pass = {.hints = out, .report = report, .context = context};
 
     resolve(path, info, &pass);
     return MPIOX_OK;
@@ -232,7 +232,7 @@ int mpiox_hints_resolve(const char *path, MPI_Info info, mpiox_hints *out, mpiox
 int mpiox_hints_resolve_all(const char *path, MPI_Info info, mpiox_hints *out, mpiox_hints_report report,
                             void *context)
 {
-    walk pass = {.hints = out, .repeat = true, .report = report, .context = context};
+    scan pass = {.hints = out, .repeat = true, .report = report, .context = context};
 
     resolve(path, info, &pass);
     return MPIOX_OK;
@@ -242,7 +242,7 @@ int mpiox_hints_resolve_all(const char *path, MPI_Info info, mpiox_hints *out, m
 
 char *mpiox_hints_collect(const char *path)
 {
-    walk pass = {.hints = NULL};
+    scan pass = {.hints = NULL};
     char *text = NULL;
     size_t bytes = 0;
 
@@ -258,7 +258,8 @@ char *mpiox_hints_collect(const char *path)
     return text;
 }
 
-/* "0" of a hint whose default is 0: the library chooses. MPI libraries know no such value (Open MPI 4.1 divides by it). */
+/* "0" of a hint whose default is 0: the library chooses. MPI libraries do not accept it (Open MPI 4.1 divides by
+ * it). */
 static bool leaves_open(const char *name, const char *value)
 {
     int index = mpiox_hints_find(name);
@@ -298,15 +299,6 @@ int mpiox_hints_apply(const char *collected, MPI_Info info, MPI_Info *out)
     if (code != MPI_SUCCESS && *out != MPI_INFO_NULL)
         PMPI_Info_free(out);
     return code == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
-}
-
-int mpiox_hints_merge_info(const char *path, MPI_Info info, MPI_Info *out)
-{
-    char *collected = mpiox_hints_collect(path);
-    int code = collected != NULL ? mpiox_hints_apply(collected, info, out) : MPIOX_E_NOMEM;
-
-    free(collected);
-    return code;
 }
 
 int mpiox_hints_to_info(const mpiox_hints *hints, MPI_Info info)

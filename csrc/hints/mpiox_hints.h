@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "mpiox_error.h"
+#include "mpiox_hints_report.h"
 
 typedef enum mpiox_hint_source {
     MPIOX_HINT_DEFAULT = 0, MPIOX_HINT_SITE, MPIOX_HINT_INFO, MPIOX_HINT_FILE, MPIOX_HINT_ENV, MPIOX_HINT_CALL
@@ -52,8 +53,8 @@ typedef struct mpiox_hints {
     mpiox_switch cb_write, cb_read; /* romio_cb_write, romio_cb_read: off = without exchange */
     mpiox_switch ds_write, ds_read; /* romio_ds_write, romio_ds_read: data sieving of independent access */
     int64_t ind_wr_buffer_size, ind_rd_buffer_size; /* bytes of a sieve buffer; 0 = default of this library */
-    int64_t striping_unit;        /* bytes; 0 = ask the file system */
-    int32_t striping_factor;      /* 0 = ask the file system */
+    int64_t striping_unit;        /* bytes; 0 = as the file system reports */
+    int32_t striping_factor;      /* 0 = as the file system reports */
     uint8_t source[32];           /* mpiox_hint_source by registry index */
 } mpiox_hints;
 
@@ -73,9 +74,6 @@ int mpiox_hints_find(const char *name);             /* registry index, or -1 */
 const char *mpiox_hints_source_name(int source);    /* "default", "site file"...; never NULL */
 void mpiox_hints_defaults(mpiox_hints *out);        /* built-in values, nothing from the environment */
 
-/* Called once per reported problem; NULL = silent. */
-typedef void (*mpiox_hints_report)(const char *message, void *context);
-
 /* Check one name and value as a source other than MPI_Info would (there, foreign names are other people's business and
  * only mpiox_* is ours). 0, or MPIOX_E_ARG and one line with the nearest valid name or the allowed values in message
  * (may be NULL). A hint of an MPI library that we only pass on is accepted unchecked. */
@@ -87,15 +85,13 @@ int mpiox_hints_resolve(const char *path, MPI_Info info, mpiox_hints *out, mpiox
 int mpiox_hints_resolve_all(const char *path, MPI_Info info, mpiox_hints *out, mpiox_hints_report report,
                             void *context);
 
-/* What every source but MPI_Info says about path, as text (free it) that one rank can send to the others; NULL when
+/* The hints of every source but MPI_Info for path, as text (free it) that one rank can send to the others; NULL when
  * memory is exhausted. mpiox_hints_apply() lays it over an info object: names of the site file where the program is
  * silent, the others always, sizes written out in bytes. Our own mpiox_* names are left out. *out is a new object. */
 char *mpiox_hints_collect(const char *path);
 int mpiox_hints_apply(const char *collected, MPI_Info info, MPI_Info *out);
-/* Both steps: a new MPI_Info for PMPI_File_open. */
-int mpiox_hints_merge_info(const char *path, MPI_Info info, MPI_Info *out);
 /* Add the values in force to an info object (what MPI_File_get_info returns). Names of the standard and of ROMIO that
- * nobody set keep the MPI library's own value. */
+ * no source set keep the MPI library's own value. */
 int mpiox_hints_to_info(const mpiox_hints *hints, MPI_Info info);
 
 #endif

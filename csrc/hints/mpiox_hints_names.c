@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "mpiox_hints.h"
 #include "mpiox_hints_text.h"
 
 typedef struct foreign {

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpiox_error.h"
+
 enum { TOKEN_BYTES = 1024 };
 
 static bool matches(const char *glob, const char *path)

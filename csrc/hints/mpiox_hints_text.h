@@ -21,7 +21,7 @@
 
 #include <stdint.h>
 
-#include "mpiox_hints.h"
+#include "mpiox_hints_report.h"
 
 /* Called for each hint whose glob matches, in order (later ones win). where: "MPIOX_HINTS" or "FILE:LINE". */
 typedef void (*mpiox_hints_visit)(const char *name, const char *value, const char *where, void *context);

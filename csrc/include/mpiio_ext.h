@@ -122,56 +122,57 @@ int mpiio_ext_call_count(void);
 const char *mpiio_ext_call_name(int index);
 int64_t mpiio_ext_calls(int index);
 
-/* ---- access descriptions ---- */
+/* ---- typemaps ---- */
 
-/* What a datatype, tiled without end at its extent, means in bytes: immutable, reference counted, free of MPI once made.
- * The data bytes in type-map order are the stream, numbered by positions from 0 on. See csrc/access/mpiox_access.h. */
-typedef struct mpiio_ext_access mpiio_ext_access;
+/* What a datatype, tiled without end at its extent, means in bytes: immutable, reference counted, free of MPI once
+ * made. The data bytes in type-map order form the stream, numbered by positions from 0 on (csrc/typemap/mpiox_typemap.h). */
+typedef struct mpiio_ext_typemap mpiio_ext_typemap;
 
-/* Each returns 0 and a new description in *access (free it), or a negative code: MPIOX_E_ARG (-2) for negative counts
+/* Each returns 0 and a new typemap in *typemap (free it), or a negative code: MPIOX_E_ARG (-2) for negative counts
  * or overflow, MPIOX_E_UNSUPPORTED (-5), MPIOX_E_CORRUPT (-6), MPIOX_E_NOMEM (-1). Parts are borrowed. The first needs
  * MPI initialised and takes the address of an MPI_Datatype. */
-int mpiio_ext_access_from_datatype(const void *datatype, mpiio_ext_access **access);
-int mpiio_ext_access_from_blob(const void *blob, int64_t blob_bytes, mpiio_ext_access **access);
-int mpiio_ext_access_block(int64_t length, mpiio_ext_access **access);
-int mpiio_ext_access_vector(int64_t count, int64_t stride, const mpiio_ext_access *part, mpiio_ext_access **access);
-int mpiio_ext_access_indexed(int64_t n, const int64_t *counts, const int64_t *displacements,
-                             const mpiio_ext_access *part, mpiio_ext_access **access);
-int mpiio_ext_access_struct(int64_t n, const int64_t *counts, const int64_t *displacements,
-                            const mpiio_ext_access *const *parts, mpiio_ext_access **access);
-int mpiio_ext_access_resized(int64_t lb, int64_t extent, const mpiio_ext_access *part, mpiio_ext_access **access);
-int mpiio_ext_access_subarray(int32_t ndims, const int64_t *sizes, const int64_t *subsizes, const int64_t *starts,
-                              int fortran_order, const mpiio_ext_access *part, mpiio_ext_access **access);
-void mpiio_ext_access_free(mpiio_ext_access *access); /* NULL-safe */
+int mpiio_ext_typemap_from_datatype(const void *datatype, mpiio_ext_typemap **typemap);
+int mpiio_ext_typemap_from_blob(const void *blob, int64_t blob_bytes, mpiio_ext_typemap **typemap);
+int mpiio_ext_typemap_block(int64_t length, mpiio_ext_typemap **typemap);
+int mpiio_ext_typemap_vector(int64_t count, int64_t stride, const mpiio_ext_typemap *part, mpiio_ext_typemap **typemap);
+int mpiio_ext_typemap_indexed(int64_t n, const int64_t *counts, const int64_t *displacements,
+                              const mpiio_ext_typemap *part, mpiio_ext_typemap **typemap);
+int mpiio_ext_typemap_struct(int64_t n, const int64_t *counts, const int64_t *displacements,
+                             const mpiio_ext_typemap *const *parts, mpiio_ext_typemap **typemap);
+int mpiio_ext_typemap_resized(int64_t lb, int64_t extent, const mpiio_ext_typemap *part, mpiio_ext_typemap **typemap);
+int mpiio_ext_typemap_subarray(int32_t ndims, const int64_t *sizes, const int64_t *subsizes, const int64_t *starts,
+                               int fortran_order, const mpiio_ext_typemap *part, mpiio_ext_typemap **typemap);
+void mpiio_ext_typemap_free(mpiio_ext_typemap *typemap); /* NULL-safe */
 
 /* Ten numbers: size, lb, extent, true_lb, true_ub, depth, pieces, granule, contiguous (0, 1), monotonic (0, 1). */
-void mpiio_ext_access_summary(const mpiio_ext_access *access, int64_t *numbers);
-/* Offset of a stream position (>= 0); and, for monotonic descriptions, data bytes whose offset is lower. */
-int64_t mpiio_ext_access_offset(const mpiio_ext_access *access, int64_t position);
-int64_t mpiio_ext_access_position(const mpiio_ext_access *access, int64_t offset);
+void mpiio_ext_typemap_summary(const mpiio_ext_typemap *typemap, int64_t *numbers);
+/* Offset of a stream position (>= 0); and, for monotonic typemaps, data bytes whose offset is lower. */
+int64_t mpiio_ext_typemap_offset(const mpiio_ext_typemap *typemap, int64_t position);
+int64_t mpiio_ext_typemap_position(const mpiio_ext_typemap *typemap, int64_t offset);
 /* Number of pieces of the stream bytes [lo, hi); the first max_pieces of them are stored (0: arrays may be NULL). */
-int64_t mpiio_ext_access_pieces(const mpiio_ext_access *access, int64_t lo, int64_t hi, int64_t max_pieces,
-                                int64_t *offsets, int64_t *lengths);
+int64_t mpiio_ext_typemap_pieces(const mpiio_ext_typemap *typemap, int64_t lo, int64_t hi, int64_t max_pieces,
+                                 int64_t *offsets, int64_t *lengths);
 /* Number of strided runs in which a cursor yields [lo, hi): what a copy costs besides its bytes. */
-int64_t mpiio_ext_access_runs(const mpiio_ext_access *access, int64_t lo, int64_t hi);
+int64_t mpiio_ext_typemap_runs(const mpiio_ext_typemap *typemap, int64_t lo, int64_t hi);
 /* Copy the stream bytes [lo, hi) out of memory (offset 0 is at `memory`) to `packed`, or back. No checks of bounds. */
-void mpiio_ext_access_pack(const mpiio_ext_access *access, const void *memory, int64_t lo, int64_t hi, void *packed);
-void mpiio_ext_access_unpack(const mpiio_ext_access *access, void *memory, int64_t lo, int64_t hi, const void *packed);
+void mpiio_ext_typemap_pack(const mpiio_ext_typemap *typemap, const void *memory, int64_t lo, int64_t hi, void *packed);
+void mpiio_ext_typemap_unpack(const mpiio_ext_typemap *typemap, void *memory, int64_t lo, int64_t hi,
+                               const void *packed);
 /* Copy `bytes` of one stream to another, each from a position on. Memories must not overlap. */
-void mpiio_ext_access_copy(const mpiio_ext_access *target, void *target_memory, int64_t target_position,
-                           const mpiio_ext_access *source, const void *source_memory, int64_t source_position,
-                           int64_t bytes);
+void mpiio_ext_typemap_copy(const mpiio_ext_typemap *target, void *target_memory, int64_t target_position,
+                            const mpiio_ext_typemap *source, const void *source_memory, int64_t source_position,
+                            int64_t bytes);
 /* Set map[(offset - map_start) / granule] = 1 for every byte of [lo, hi). */
-void mpiio_ext_access_mark(const mpiio_ext_access *access, int64_t lo, int64_t hi, int64_t map_start, int64_t granule,
-                           unsigned char *map);
-int64_t mpiio_ext_access_blob_bytes(const mpiio_ext_access *access);
-int mpiio_ext_access_to_blob(const mpiio_ext_access *access, void *blob, int64_t blob_bytes);
+void mpiio_ext_typemap_mark(const mpiio_ext_typemap *typemap, int64_t lo, int64_t hi, int64_t map_start,
+                            int64_t granule, unsigned char *map);
+int64_t mpiio_ext_typemap_blob_bytes(const mpiio_ext_typemap *typemap);
+int mpiio_ext_typemap_to_blob(const mpiio_ext_typemap *typemap, void *blob, int64_t blob_bytes);
 /* 1: equal by structure. */
-int mpiio_ext_access_equal(const mpiio_ext_access *a, const mpiio_ext_access *b);
+int mpiio_ext_typemap_equal(const mpiio_ext_typemap *a, const mpiio_ext_typemap *b);
 /* 1: proven that the stream bytes [position, position + length) of the two, displaced by their origins, share no byte;
  * length INT64_MAX: endless. 0: not proven. Both monotonic. */
-int mpiio_ext_access_disjoint(const mpiio_ext_access *a, int64_t origin_a, int64_t position_a, int64_t length_a,
-                              const mpiio_ext_access *b, int64_t origin_b, int64_t position_b, int64_t length_b);
+int mpiio_ext_typemap_disjoint(const mpiio_ext_typemap *a, int64_t origin_a, int64_t position_a, int64_t length_a,
+                               const mpiio_ext_typemap *b, int64_t origin_b, int64_t position_b, int64_t length_b);
 
 /* cffi: end */
 

@@ -1,26 +1,28 @@
 /*
  * mpiox_independent.c - one rank's access through its view: which bytes go together, and how they reach the file.
  *
- * Problem.   A view cuts a request into pieces, from a few large ones to millions of some bytes. One system call per
- *            piece is right for the former and ruin for the latter.
- * Algorithm. The stream is cut into chunks, each as much as lies in one window of the file (the sieve buffer's size):
- *              whole    the chunk is one piece, or its file range has no holes: one request;
- *              sieved   read: the range is read in one request and the pieces are copied out (data sieving; Thakur,
- *                       Gropp, Lusk, Frontiers 1999); write: read-modify-write under a lock, only by hint;
- *              mapped   write, many small pieces on a local file system: copied straight into a mapping of the file;
- *              listed   one list of requests, neighbours merged.
+ * Problem.   A view cuts a request into pieces, from a few large ones to millions of a few bytes. One system call per
+ *            piece is right for the former and far too slow for the latter.
+ * Algorithm. The stream is cut into windows, each as much as lies in a range of the file that is as long as the sieve
+ *            buffer. An access method moves each window:
+ *              contiguous  the window is one piece, or its file range has no holes: one request;
+ *              sieving     read: one request reads the range, and the pieces are copied out of it; write: read-modify-
+ *                          write under a lock, only by hint (data sieving; Thakur, Gropp and Lusk, "Data sieving and
+ *                          collective I/O in ROMIO", Frontiers 1999, section 3);
+ *              mapping     write, many small pieces on a local file system: copied straight into a mapping of the file;
+ *              list I/O    one list of requests, neighbours merged.
  *            Sieving reads pay while the holes are short; see the measured limits below.
  * Guarantee. Only bytes of the view are written (sieved writes put back what they read, under a lock that every other
  *            writer of this file takes too). Bytes are reported in stream order: after an error or the end of the file
  *            *done counts those before it. In atomic mode the whole file range is locked for the length of the access.
  */
-#include "mpiox_independent_impl.h"
+#include "mpiox_independent.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
-#include "mpiox_storage_lock.h"
+#include "mpiox_independent_methods.h"
+#include "mpiox_wait.h"
 
 enum {
     DEFAULT_SIEVE_BYTES = 1024 * 1024,   /* stays in the second-level cache with the user's data */
@@ -28,30 +30,10 @@ enum {
     LARGE_PIECE_BYTES = 64 * 1024,       /* from here on a piece is a request of its own */
     SIEVE_COST_BYTES = 4096,             /* local file systems: a request costs as much as copying so many bytes */
     SIEVE_FACTOR = 16,                   /* others: while range <= factor * data */
-    SIEVE_PIECE_BYTES = 16 * 1024,       /* and pieces are shorter than this on average */
-    MAPPED_PIECES = 16, MAPPED_PIECE_BYTES = 1024 /* at least so many, so short on average, are mapped */
+    SIEVE_PIECE_BYTES = 16 * 1024        /* and pieces are shorter than this on average */
 };
 
-bool mpiox_independent_range(const mpiox_access *view, int64_t displacement, int64_t position, int64_t length,
-                             int64_t *first, int64_t *last) {
-    const int64_t size = mpiox_access_size(view), tiles = (position + length - 1) / size + 1;
-    int64_t reach;
-    if (__builtin_mul_overflow(tiles, mpiox_access_extent(view), &reach) ||
-        __builtin_add_overflow(reach, mpiox_access_true_ub(view), &reach) ||
-        __builtin_add_overflow(reach, displacement, &reach) || reach > MPIOX_INDEPENDENT_MAX_OFFSET)
-        return false;
-    *first = displacement + mpiox_access_offset(view, position);
-    *last = displacement + mpiox_access_offset(view, position + length - 1) + 1;
-    return *first >= 0;
-}
-
-bool mpiox_independent_maps(const mpiox_layout *layout) {
-    return layout->fs == MPIOX_FS_TMPFS || layout->fs == MPIOX_FS_EXT || layout->fs == MPIOX_FS_XFS;
-}
-
-bool mpiox_independent_populates(const mpiox_layout *layout) { return layout->fs == MPIOX_FS_TMPFS; }
-
-/* ---- chunks ------------------------------------------------------------------------------------------------------ */
+/* ---- windows ----------------------------------------------------------------------------------------------------- */
 
 static int64_t sieve_bytes(const mpiox_independent_file *file, bool write) {
     const int64_t hint = write ? file->hints->ind_wr_buffer_size : file->hints->ind_rd_buffer_size;
@@ -70,132 +52,104 @@ static int64_t piece_at(const mpiox_independent_file *file, int64_t position, in
     return run.length;
 }
 
-/* The next chunk at chunk->position: a piece, or as much as ends within the window. */
-static void cut(const mpiox_independent_file *file, int64_t left, int64_t window, mpiox_chunk *chunk) {
-    const int64_t piece = piece_at(file, chunk->position, left, &chunk->offset);
-    chunk->length = chunk->span = piece;
-    chunk->pieces = 1;
-    if (piece == left || piece >= LARGE_PIECE_BYTES || piece >= window)
+/* The window at window->position: one piece, or as much as ends within `bytes` bytes of the file. */
+static void cut(const mpiox_independent_file *file, int64_t left, int64_t bytes, mpiox_independent_window *window) {
+    const int64_t piece = piece_at(file, window->position, left, &window->offset);
+    window->length = window->span = piece;
+    window->pieces = 1;
+    if (piece == left || piece >= LARGE_PIECE_BYTES || piece >= bytes)
         return;
-    const int64_t end = mpiox_access_position(file->view, chunk->offset + window - file->displacement);
-    int64_t length = end - chunk->position;
+    const int64_t end = mpiox_typemap_position(file->view, window->offset + bytes - file->displacement);
+    int64_t length = end - window->position;
     length = length < left ? length : left;
     if (length <= piece)
         return;
-    chunk->length = length;
-    chunk->span = file->displacement + mpiox_access_offset(file->view, chunk->position + length - 1) + 1 - chunk->offset;
-    if (chunk->span == length)
+    window->length = length;
+    window->span = file->displacement + mpiox_typemap_offset(file->view, window->position + length - 1) + 1 -
+                   window->offset;
+    if (window->span == length)
         return;
-    const double share = (double) length / (double) mpiox_access_size(file->view);
-    chunk->pieces = 1 + (int64_t) ((double) mpiox_access_pieces(file->view) * share);
+    const double share = (double) length / (double) mpiox_typemap_size(file->view);
+    window->pieces = 1 + (int64_t) ((double) mpiox_typemap_pieces(file->view) * share);
 }
 
-/* Sieving copies the holes and, from cache to cache, the pieces once more; a list makes a request of every piece. On a local
- * file system what lies in the page cache decides (a list puts what does not in flight together, mpiox_storage_uring.c);
- * elsewhere the way to the server. */
-static bool sieving_pays(const mpiox_independent_file *file, const mpiox_chunk *chunk) {
+/* Sieving copies the holes and, from cache to cache, the pieces once more; list I/O makes a request of every piece. On
+ * a local file system the cost of what lies in the page cache decides (a list puts the rest in flight together, see
+ * mpiox_storage_uring.c); elsewhere that of a round trip to the server does. */
+static bool sieving_pays(const mpiox_independent_file *file, const mpiox_independent_window *window) {
     if (file->layout->coherent)
-        return (chunk->span - chunk->length + chunk->length / 4) / chunk->pieces < SIEVE_COST_BYTES;
-    return chunk->length / chunk->pieces < SIEVE_PIECE_BYTES && chunk->span / SIEVE_FACTOR <= chunk->length;
+        return (window->span - window->length + window->length / 4) / window->pieces < SIEVE_COST_BYTES;
+    return window->length / window->pieces < SIEVE_PIECE_BYTES && window->span / SIEVE_FACTOR <= window->length;
 }
 
-typedef enum way { WHOLE, SIEVED, MAPPED, LISTED } way;
+typedef enum access_method { CONTIGUOUS, SIEVING, MAPPING, LIST_IO } access_method;
 
-static way choose(const mpiox_independent_file *file, bool write, const mpiox_chunk *chunk) {
-    const int64_t piece = chunk->length / chunk->pieces;
-    if (chunk->span == chunk->length)
-        return WHOLE;
+static access_method choose(const mpiox_independent_file *file, bool write, const mpiox_independent_window *window) {
+    if (window->span == window->length)
+        return CONTIGUOUS;
     if (write) {
         if (file->hints->ds_write == MPIOX_ON)
-            return SIEVED;
-        return chunk->pieces >= MAPPED_PIECES && piece <= MAPPED_PIECE_BYTES && mpiox_independent_maps(file->layout)
-                   ? MAPPED
-                   : LISTED;
+            return SIEVING;
+        return mpiox_independent_maps(file, window->pieces, window->length) ? MAPPING : LIST_IO;
     }
     if (file->hints->ds_read != MPIOX_AUTO)
-        return file->hints->ds_read == MPIOX_ON ? SIEVED : LISTED;
-    return sieving_pays(file, chunk) ? SIEVED : LISTED;
+        return file->hints->ds_read == MPIOX_ON ? SIEVING : LIST_IO;
+    return sieving_pays(file, window) ? SIEVING : LIST_IO;
 }
 
-static int move_chunk(mpiox_mover *m, const mpiox_chunk *chunk, int64_t *moved, mpiox_error *error) {
-    mpiox_independent_counters *counters = m->file->counters;
-    switch (choose(m->file, m->request->write, chunk)) {
-    case MAPPED:
-        if (mpiox_chunk_map(m, chunk, moved, error))
+static int move_window(mpiox_independent_call *call, const mpiox_independent_window *window, int64_t *moved,
+                       mpiox_error *error) {
+    mpiox_independent_counters *counters = call->file->counters;
+    switch (choose(call->file, call->request->write, window)) {
+    case MAPPING:
+        if (mpiox_independent_map_write(call, window, moved, error))
             return error->code;
-        break; /* not possible here after all */
-    case SIEVED:
+        break; /* the file cannot be mapped after all */
+    case SIEVING:
         atomic_fetch_add_explicit(&counters->sieved, 1, memory_order_relaxed);
-        return m->request->write ? mpiox_chunk_sieve_write(m, chunk, moved, error)
-                                 : mpiox_chunk_sieve_read(m, chunk, moved, error);
-    case WHOLE:
+        return call->request->write ? mpiox_independent_sieve_write(call, window, moved, error)
+                                    : mpiox_independent_sieve_read(call, window, moved, error);
+    case CONTIGUOUS:
         atomic_fetch_add_explicit(&counters->whole, 1, memory_order_relaxed);
-        return mpiox_chunk_whole(m, chunk, moved, error);
-    case LISTED:
+        return mpiox_independent_contiguous(call, window, moved, error);
+    case LIST_IO:
         break;
     }
     atomic_fetch_add_explicit(&counters->listed, 1, memory_order_relaxed);
-    return mpiox_chunk_list(m, chunk, moved, error);
+    return mpiox_independent_list(call, window, moved, error);
 }
 
-static int move_all(mpiox_mover *m, int64_t *done, mpiox_error *error) {
-    const int64_t window = sieve_bytes(m->file, m->request->write);
-    while (*done < m->request->length) {
-        mpiox_chunk chunk = {.position = m->request->position + *done,
-                             .memory_position = m->request->memory_position + *done};
+static int move_all(mpiox_independent_call *call, int64_t *done, mpiox_error *error) {
+    const mpiox_request *request = call->request;
+    const int64_t sieve = sieve_bytes(call->file, request->write), mapped = mpiox_independent_map_bytes(call->file);
+    while (*done < request->length) {
+        mpiox_independent_window window = {.position = request->position + *done,
+                                           .memory_position = request->memory_position + *done};
         int64_t moved = 0;
-        cut(m->file, m->request->length - *done, window, &chunk);
-        if (m->request->write && mpiox_independent_populates(m->file->layout) &&
-            chunk.span > MPIOX_INDEPENDENT_MAP_BYTES && choose(m->file, true, &chunk) == MAPPED)
-            cut(m->file, m->request->length - *done, MPIOX_INDEPENDENT_MAP_BYTES, &chunk);
-        const int code = move_chunk(m, &chunk, &moved, error);
+        cut(call->file, request->length - *done, sieve, &window);
+        if (request->write && window.span > mapped && choose(call->file, true, &window) == MAPPING)
+            cut(call->file, request->length - *done, mapped, &window);
+        const int code = move_window(call, &window, &moved, error);
         *done += moved;
-        if (code != MPIOX_OK || moved < chunk.length) /* an error, or the end of the file */
+        if (code != MPIOX_OK || moved < window.length) /* an error, or the end of the file */
             return code;
     }
     return MPIOX_OK;
 }
 
-/* ---- locks, counters --------------------------------------------------------------------------------------------- */
+/* ---- the access ------------------------------------------------------------------------------------------------- */
 
-int mpiox_independent_lock(const mpiox_independent_file *file, bool exclusive, int64_t offset, int64_t length,
-                           mpiox_error *error) {
-    pthread_mutex_lock(file->threads);
-    const int code = mpiox_storage_lock(file->storage, exclusive, offset, length, error);
-    if (code != MPIOX_OK)
-        pthread_mutex_unlock(file->threads);
-    return code;
-}
-
-void mpiox_independent_unlock(const mpiox_independent_file *file, int64_t offset, int64_t length) {
-    mpiox_storage_unlock(file->storage, offset, length);
-    pthread_mutex_unlock(file->threads);
-}
-
-bool mpiox_independent_guard(const mpiox_independent_file *file, int64_t offset, int64_t length, int *code,
-                             mpiox_error *error) {
-    *code = MPIOX_OK;
-    if (file->locked || file->hints->ds_write != MPIOX_ON)
-        return false;
-    *code = mpiox_independent_lock(file, false, offset, length, error);
-    return *code == MPIOX_OK;
-}
-
-static void count(const mpiox_independent_file *file, bool write, int64_t bytes, const struct timespec *begun) {
+static void count(const mpiox_independent_file *file, bool write, int64_t bytes, double begun) {
     mpiox_independent_counters *counters = file->counters;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
     atomic_fetch_add_explicit(write ? &counters->writes : &counters->reads, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(write ? &counters->bytes_written : &counters->bytes_read, bytes, memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->nanoseconds,
-                              (now.tv_sec - begun->tv_sec) * 1000000000L + now.tv_nsec - begun->tv_nsec,
-                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->nanoseconds, (int64_t) (1e9 * (mpiox_now() - begun)), memory_order_relaxed);
 }
 
 /* Tiles that may overlap, one after the other: each is an access through a view displaced by whole tiles. */
 static int move_tiles(const mpiox_independent_file *file, const mpiox_request *request, int64_t *done,
-                        mpiox_error *error) {
-    const int64_t size = mpiox_access_size(file->view);
+                      mpiox_error *error) {
+    const int64_t size = mpiox_typemap_size(file->view);
     *done = 0;
     *error = (mpiox_error) {.code = MPIOX_OK};
     while (*done < request->length) {
@@ -232,59 +186,52 @@ static int access_tiles(const mpiox_independent_file *file, const mpiox_request 
     return code;
 }
 
-/* One run of memory and of the file that no lock and no hint cuts: the way of most small accesses, so nothing is looked up
- * for it. */
+/* One run of memory and of the file that no lock and no hint cuts, as most small accesses are: nothing need be looked
+ * up for it. */
 static bool is_one_run(const mpiox_independent_file *file, const mpiox_request *request) {
-    return !request->memory && mpiox_access_is_contiguous(file->view) && !file->atomic && !file->locked &&
+    return !request->memory && mpiox_typemap_is_contiguous(file->view) && !file->atomic && !file->locked &&
            !file->hints->stripe_size_io && file->hints->ds_write != MPIOX_ON &&
-           request->position <= MPIOX_INDEPENDENT_MAX_OFFSET / 4 && request->length <= MPIOX_INDEPENDENT_MAX_OFFSET / 4 &&
+           request->position <= MPIOX_INDEPENDENT_MAX_OFFSET / 4 &&
+           request->length <= MPIOX_INDEPENDENT_MAX_OFFSET / 4 &&
            file->displacement <= MPIOX_INDEPENDENT_MAX_OFFSET / 4;
 }
 
 static int access_run(const mpiox_independent_file *file, const mpiox_request *request, int64_t *done,
                       mpiox_error *error) {
-    struct timespec begun;
     char *buffer = (char *) request->buffer + request->memory_position;
-    const int64_t offset = file->displacement + mpiox_access_true_lb(file->view) + request->position;
-    int code;
+    const int64_t offset = file->displacement + mpiox_typemap_true_lb(file->view) + request->position;
+    const double begun = mpiox_now();
     *error = (mpiox_error) {.code = MPIOX_OK};
-    clock_gettime(CLOCK_MONOTONIC, &begun);
-    if (request->write) {
-        code = mpiox_storage_write(file->storage, buffer, request->length, offset, error);
-        *done = code == MPIOX_OK ? request->length : request->length - error->length; /* what did not arrive is a tail */
-    } else {
-        code = mpiox_storage_read(file->storage, buffer, request->length, offset, done, error);
-    }
-    *done = *done > 0 && *done <= request->length ? *done : 0;
+    const int code = mpiox_independent_transfer(file, request->write, buffer, offset, request->length, done, error);
     atomic_fetch_add_explicit(&file->counters->whole, 1, memory_order_relaxed);
-    count(file, request->write, *done, &begun);
+    count(file, request->write, *done, begun);
     return code;
 }
 
 int mpiox_independent_access(const mpiox_independent_file *file, const mpiox_request *request, int64_t *done,
                              mpiox_error *error) {
-    struct timespec begun;
     if (file->tile_extent)
         return access_tiles(file, request, done, error);
     if (is_one_run(file, request))
         return access_run(file, request, done, error);
     int64_t first, last;
     mpiox_independent_file held = *file;
-    mpiox_mover m = {.file = &held, .request = request};
+    mpiox_independent_call call = {.file = &held, .request = request};
+    const double begun = mpiox_now();
     *done = 0;
     *error = (mpiox_error) {.code = MPIOX_OK};
-    clock_gettime(CLOCK_MONOTONIC, &begun);
     if (!mpiox_independent_range(file->view, file->displacement, request->position, request->length, &first, &last))
-        return mpiox_error_set(error, MPIOX_E_ARG, EFBIG, request->position, request->length, "access outside of bytes 0 to 2^62");
+        return mpiox_error_set(error, MPIOX_E_ARG, EFBIG, request->position, request->length,
+                               "access outside of bytes 0 to 2^62");
     if (file->atomic && mpiox_independent_lock(file, request->write, first, last - first, error) != MPIOX_OK)
         return error->code;
     if (file->atomic)
         atomic_fetch_add_explicit(&file->counters->locks, 1, memory_order_relaxed);
     held.locked = file->locked || file->atomic;
-    const int code = move_all(&m, done, error);
+    const int code = move_all(&call, done, error);
     if (file->atomic)
         mpiox_independent_unlock(file, first, last - first);
-    free(m.staging);
-    count(file, request->write, *done, &begun);
+    free(call.staging);
+    count(file, request->write, *done, begun);
     return code;
 }

@@ -181,7 +181,7 @@ int mpiox_testany(int count, MPI_Request *requests, int *index, int *flag, MPI_S
 
 /* PMPI waits only once no access is pending: its wait would not see an access that finishes meanwhile. */
 int mpiox_waitany(int count, MPI_Request *requests, int *index, MPI_Status *status) {
-    mpiox_patience patience = {0};
+    mpiox_backoff backoff = {0};
     bool again = mpiox_nonblocking_any() && count > 0 && requests;
     while (again) {
         int flag = 0;
@@ -191,7 +191,7 @@ int mpiox_waitany(int count, MPI_Request *requests, int *index, MPI_Status *stat
             return result;
         again = pending;
         if (pending && !run_one_here(count, requests))
-            mpiox_wait_patiently(&patience);
+            mpiox_wait_backoff(&backoff);
     }
     return PMPI_Waitany(count, requests, index, status);
 }
@@ -211,7 +211,7 @@ int mpiox_testsome(int incount, MPI_Request *requests, int *outcount, int *indic
 }
 
 int mpiox_waitsome(int incount, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses) {
-    mpiox_patience patience = {0};
+    mpiox_backoff backoff = {0};
     bool again = mpiox_nonblocking_any() && incount > 0 && requests;
     while (again) {
         const bool pending = first_pending(incount, requests) < incount;
@@ -220,7 +220,7 @@ int mpiox_waitsome(int incount, MPI_Request *requests, int *outcount, int *indic
             return result;
         again = pending;
         if (pending && !run_one_here(incount, requests))
-            mpiox_wait_patiently(&patience);
+            mpiox_wait_backoff(&backoff);
     }
     return PMPI_Waitsome(incount, requests, outcount, indices, statuses);
 }

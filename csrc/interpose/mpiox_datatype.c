@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-#include "mpiox_access_contents.h"
+#include "mpiox_typemap_contents.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static MPI_Comm asking;

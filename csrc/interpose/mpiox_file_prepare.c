@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpiox_access_mpi.h"
+#include "mpiox_typemap_mpi.h"
 #include "mpiox_datatype.h"
 #include "mpiox_file_error.h"
 #include "mpiox_file_pointer.h"
@@ -101,9 +101,9 @@ static void describe_run(const mpiox_file_call *call, int64_t element_bytes, mpi
 static void describe_memory(const mpiox_file_call *call, mpiox_prepared *out)
 {
     mpiox_request *request = &out->request;
-    mpiox_access **memory = &out->memory;
+    mpiox_typemap **memory = &out->memory;
     int64_t size;
-    int code = mpiox_access_from_datatype(call->datatype, memory);
+    int code = mpiox_typemap_from_datatype(call->datatype, memory);
 
     if (code == MPIOX_E_NOMEM) {
         mpiox_error_set(&request->local_error, code, 0, -1, -1, "datatype");
@@ -114,7 +114,7 @@ static void describe_memory(const mpiox_file_call *call, mpiox_prepared *out)
         pack_memory(call, out);
         return;
     }
-    size = mpiox_access_size(*memory);
+    size = mpiox_typemap_size(*memory);
     if (size > 0 && call->count > INT64_MAX / size) {
         mpiox_file_problem(&request->local_error, MPI_ERR_COUNT, "count times datatype size is too large");
         return;
@@ -122,8 +122,8 @@ static void describe_memory(const mpiox_file_call *call, mpiox_prepared *out)
     request->length = size * (int64_t)call->count;
     request->buffer = call->buffer;
     request->memory = *memory;
-    if (mpiox_access_is_contiguous(*memory)) {
-        request->buffer = (void *)((uintptr_t)call->buffer + (uintptr_t)mpiox_access_true_lb(*memory));
+    if (mpiox_typemap_is_contiguous(*memory)) {
+        request->buffer = (void *)((uintptr_t)call->buffer + (uintptr_t)mpiox_typemap_true_lb(*memory));
         request->memory = NULL;
         if (request->buffer == NULL && request->length > 0)
             mpiox_file_problem(&request->local_error, MPI_ERR_BUFFER, "no buffer");
@@ -209,7 +209,7 @@ void mpiox_file_prepare_undo(mpiox_file *file, const mpiox_prepared *prepared)
 
 void mpiox_file_prepare_release(mpiox_prepared *prepared)
 {
-    mpiox_access_free(prepared->memory);
+    mpiox_typemap_free(prepared->memory);
     if (prepared->packed != NULL && prepared->user_type != MPI_DATATYPE_NULL)
         PMPI_Type_free(&prepared->user_type);
     free(prepared->packed);

@@ -19,7 +19,7 @@ typedef struct mpiox_file_call {
 /* What a data access needs from its start to its end. */
 typedef struct mpiox_prepared {
     mpiox_request request;
-    mpiox_access *memory;     /* owned */
+    mpiox_typemap *memory;     /* owned */
     char *packed;             /* owned: stands in for memory of a type that cannot be described; NULL as a rule */
     void *user_buffer;        /* then: the program's memory... */
     MPI_Datatype user_type;   /* ...and a duplicate of its type... */

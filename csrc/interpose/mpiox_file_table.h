@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "mpiox_access.h"
+#include "mpiox_typemap.h"
 #include "mpiox_exchange.h"
 #include "mpiox_hints.h"
 #include "mpiox_stats.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "mpiox_access_contents.h"
-#include "mpiox_access_mpi.h"
+#include "mpiox_typemap_contents.h"
+#include "mpiox_typemap_mpi.h"
 #include "mpiox_datatype.h"
 #include "mpiox_file_error.h"
 #include "mpiox_file_pointer.h"
@@ -65,7 +65,7 @@ void mpiox_file_view_hand_over(mpiox_file *file)
 /* ---- setting ----------------------------------------------------------------------------------------------------- */
 
 typedef struct new_view {
-    mpiox_access *access; /* NULL: not to be described */
+    mpiox_typemap *access; /* NULL: not to be described */
     MPI_Datatype etype, filetype;
     MPI_Count etype_bytes;
 } new_view;
@@ -84,7 +84,7 @@ static bool examine(MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, 
     PMPI_Type_size_x(filetype, &filetype_bytes);
     if (out->etype_bytes <= 0 || filetype_bytes < 0 || filetype_bytes % out->etype_bytes != 0)
         return false;
-    if (mpiox_access_from_datatype(filetype, &out->access) != MPIOX_OK) {
+    if (mpiox_typemap_from_datatype(filetype, &out->access) != MPIOX_OK) {
         out->access = NULL;
         return false;
     }
@@ -95,9 +95,9 @@ static bool examine(MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, 
 }
 
 /* Whether a file type has displacements before its origin, which MPI forbids. */
-static bool reaches_back(const mpiox_access *filetype)
+static bool reaches_back(const mpiox_typemap *filetype)
 {
-    return filetype != NULL && mpiox_access_size(filetype) > 0 && mpiox_access_true_lb(filetype) < 0;
+    return filetype != NULL && mpiox_typemap_size(filetype) > 0 && mpiox_typemap_true_lb(filetype) < 0;
 }
 
 /* What no view may be, whoever carries out the accesses. Open MPI 4.1 takes negative displacements and fails in the
@@ -131,7 +131,7 @@ static void adopt(mpiox_file *file, new_view *view, MPI_Offset disp, bool native
 /* The old view stays in force after all, on every rank. */
 static void put_back(mpiox_file *file, new_view *view, bool was_ours)
 {
-    mpiox_access_free(view->access);
+    mpiox_typemap_free(view->access);
     drop(&view->etype);
     drop(&view->filetype);
     mpiox_exchange_keep_view(file->exchange);

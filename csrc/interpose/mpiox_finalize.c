@@ -13,7 +13,7 @@
 #include <mpi.h>
 #include <pthread.h>
 
-#include "mpiox_access_mpi.h"
+#include "mpiox_typemap_mpi.h"
 #include "mpiox_datatype.h"
 #include "mpiox_exchange.h"
 #include "mpiox_file_report.h"
@@ -49,7 +49,7 @@ static int clean_up(MPI_Comm comm, int key, void *value, void *extra)
     mpiox_file_each(finish_accesses, NULL);
     mpiox_file_run_finalize();
     mpiox_exchange_finalize();
-    mpiox_access_mpi_finalize();
+    mpiox_typemap_mpi_finalize();
     mpiox_datatype_finalize();
     return MPI_SUCCESS;
 }

@@ -333,14 +333,14 @@ static mpiox_worker *worker_of(MPI_Request request, const mpiox_task **task) {
 bool mpiox_nonblocking_run_here(MPI_Request request) {
     const mpiox_task *task;
     mpiox_worker *worker = worker_of(request, &task);
-    return worker && mpiox_worker_help(worker, task);
+    return worker && mpiox_worker_run_oldest(worker, task);
 }
 
 void mpiox_nonblocking_start_queued(MPI_Request request) {
     const mpiox_task *task;
     mpiox_worker *worker = worker_of(request, &task);
     if (worker)
-        mpiox_worker_hurry(worker);
+        mpiox_worker_set_eager(worker);
 }
 
 void mpiox_nonblocking_wait(MPI_Request request) {

@@ -46,35 +46,6 @@ static const char *const lock_names[] = {
 
 #define LOCK_NAMES ((int)(sizeof lock_names / sizeof lock_names[0]))
 
-const char *mpiox_layout_fs_name(mpiox_fs fs)
-{
-    switch (fs) {
-    case MPIOX_FS_TMPFS: return "tmpfs";
-    case MPIOX_FS_EXT: return "ext";
-    case MPIOX_FS_XFS: return "xfs";
-    case MPIOX_FS_BTRFS: return "btrfs";
-    case MPIOX_FS_LUSTRE: return "lustre";
-    case MPIOX_FS_GPFS: return "gpfs";
-    case MPIOX_FS_NFS: return "nfs";
-    case MPIOX_FS_FUSE: return "fuse";
-    case MPIOX_FS_PANFS: return "panfs";
-    case MPIOX_FS_PVFS: return "pvfs";
-    case MPIOX_FS_OVERLAY: return "overlay";
-    case MPIOX_FS_ZFS: return "zfs";
-    case MPIOX_FS_F2FS: return "f2fs";
-    case MPIOX_FS_CEPH: return "ceph";
-    case MPIOX_FS_BEEGFS: return "beegfs";
-    case MPIOX_FS_SMB: return "smb";
-    case MPIOX_FS_UNKNOWN: break;
-    }
-    return "unknown";
-}
-
-const char *mpiox_layout_lock_name(mpiox_lock_protocol lock)
-{
-    return (int)lock >= 0 && (int)lock < LOCK_NAMES ? lock_names[lock] : "unknown";
-}
-
 int mpiox_layout_lock_find(const char *name, mpiox_lock_protocol *out)
 {
     for (int i = 0; name != NULL && i < LOCK_NAMES; i++) {
@@ -101,7 +72,7 @@ void mpiox_layout_from_magic(uint64_t f_type, mpiox_layout *out)
     }
 }
 
-/* What the file system itself says of the file's stripes. */
+/* The stripes as the file system itself reports them. */
 static void detect_stripes(int fd, mpiox_layout *out)
 {
     if (out->fs == MPIOX_FS_LUSTRE) {

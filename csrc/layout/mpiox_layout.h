@@ -49,8 +49,7 @@ void mpiox_layout_from_magic(uint64_t f_type, mpiox_layout *out);
  * component that covers the largest extent counts; stale, foreign and metadata-server components are passed over. */
 int mpiox_layout_parse_lov(const void *value, int64_t value_bytes, int64_t *stripe_size, int32_t *servers);
 
-const char *mpiox_layout_fs_name(mpiox_fs fs);                   /* "tmpfs", "lustre"...; never NULL */
-const char *mpiox_layout_lock_name(mpiox_lock_protocol lock);    /* "local", "server", "token", "none"; never NULL */
-int mpiox_layout_lock_find(const char *name, mpiox_lock_protocol *out); /* 0 or MPIOX_E_ARG */
+/* The protocol called "local", "server", "token" or "none". 0 or MPIOX_E_ARG. */
+int mpiox_layout_lock_find(const char *name, mpiox_lock_protocol *out);
 
 #endif

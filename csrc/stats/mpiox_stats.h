@@ -65,11 +65,11 @@ typedef struct mpiox_stats {
     char reason[128];    /* why that method and that path */
 } mpiox_stats;
 
-void mpiox_stats_add(mpiox_stats *into, const mpiox_stats *from); /* sums; texts of `from` win when set */
+void mpiox_stats_add(mpiox_stats *into, const mpiox_stats *from); /* sums and maxima; texts of `from` win when set */
 /* Is counter `index` (order of the list) the maximum over ranks rather than the sum? */
 int mpiox_stats_is_max(int index);
 
-typedef struct mpiox_stats_hint { /* a hint in force that somebody has set, and who */
+typedef struct mpiox_stats_hint { /* a hint in force that is no default, and its source */
     const char *name, *value, *source;
 } mpiox_stats_hint;
 

@@ -39,11 +39,10 @@ static void sleep_ms(int64_t ms)
         continue;
 }
 
-/* Carry out a call on the inner back end, at most `limit` bytes of it when limit >= 0. */
+/* Make a call on the inner back end, at most `limit` bytes of it when limit >= 0. */
 static int64_t forward(fault_state *state, bool write, const struct iovec *iov, int iov_count, int64_t offset,
                        int64_t limit)
 {
-    const mpiox_storage_backend *backend = state->inner->backend;
     struct iovec part;
     if (limit == 0)
         return 0;
@@ -51,11 +50,11 @@ static int64_t forward(fault_state *state, bool write, const struct iovec *iov, 
         iov_count = mpiox_storage_cut(iov, 1, limit, &part, 1);
         iov = &part;
     }
-    return write ? backend->write_some(state->inner, iov, iov_count, offset)
-                 : backend->read_some(state->inner, iov, iov_count, offset);
+    return state->inner->backend->transfer(state->inner, write, iov, iov_count, offset);
 }
 
-static int64_t fault_some(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset)
+static int64_t fault_transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count,
+                              int64_t offset)
 {
     fault_state *state = storage->state;
     mpiox_fault_action action = next_action(state, write ? MPIOX_FAULT_WRITE : MPIOX_FAULT_READ);
@@ -63,16 +62,6 @@ static int64_t fault_some(mpiox_storage *storage, bool write, const struct iovec
     if (action.sys_errno != 0)
         return -action.sys_errno;
     return forward(state, write, iov, iov_count, offset, action.short_bytes);
-}
-
-static int64_t fault_write_some(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset)
-{
-    return fault_some(storage, true, iov, iov_count, offset);
-}
-
-static int64_t fault_read_some(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset)
-{
-    return fault_some(storage, false, iov, iov_count, offset);
 }
 
 /* The rules decide call by call, up to the first one that they let fail: what stands behind it is not carried out. The
@@ -100,16 +89,6 @@ static void fault_many(mpiox_storage *storage, bool write, mpiox_storage_call *c
     }
 }
 
-static bool fault_hold(mpiox_storage *storage, void *base, int64_t bytes)
-{
-    return mpiox_storage_register(((fault_state *)storage->state)->inner, base, bytes);
-}
-
-static void fault_release(mpiox_storage *storage, void *base)
-{
-    mpiox_storage_unregister(((fault_state *)storage->state)->inner, base);
-}
-
 static void discard_state(fault_state *state)
 {
     pthread_mutex_destroy(&state->lock);
@@ -129,12 +108,9 @@ static int fault_close(mpiox_storage *storage)
 
 static const mpiox_storage_backend fault_backend = {
     .name = "fault",
-    .write_some = fault_write_some,
-    .read_some = fault_read_some,
+    .transfer = fault_transfer,
     .close = fault_close,
     .many = fault_many,
-    .hold = fault_hold,
-    .release = fault_release,
     .separate = true,
 };
 
@@ -163,23 +139,6 @@ static void discard(mpiox_storage *storage)
 {
     discard_state(storage->state);
     free(storage);
-}
-
-static void adopt(mpiox_storage *storage, mpiox_storage *inner)
-{
-    ((fault_state *)storage->state)->inner = inner;
-    storage->fd = inner->fd;
-}
-
-int mpiox_fault_wrap(mpiox_storage *inner, const char *rules, const char *path, int rank, mpiox_storage **out,
-                     char *message, int64_t message_bytes)
-{
-    char own[256];
-    bool given = message != NULL && message_bytes > 0;
-    int rc = create(rules, path, rank, out, given ? message : own, given ? message_bytes : (int64_t)sizeof own);
-    if (rc == MPIOX_OK)
-        adopt(*out, inner);
-    return rc;
 }
 
 /* Nobody shall look for the cause of such failures elsewhere: a variable left in a job script would spoil every file.
@@ -217,7 +176,8 @@ int mpiox_fault_open(const char *rules, const char *path, int flags, int rank, c
         discard(storage);
         return rc;
     }
-    adopt(storage, inner);
+    ((fault_state *)storage->state)->inner = inner;
+    storage->fd = inner->fd;
     *out = storage;
     return MPIOX_OK;
 }

@@ -29,9 +29,4 @@
 int mpiox_fault_open(const char *rules, const char *path, int flags, int rank, const mpiox_storage_options *options,
                      mpiox_storage **out, mpiox_error *error);
 
-/* Put the rules in front of any open handle, which is taken over (closed with the new one) when 0 is returned. `path`
- * only matters for path= rules. 0, MPIOX_E_ARG (message_bytes of `message`, may be NULL, say why) or MPIOX_E_NOMEM. */
-int mpiox_fault_wrap(mpiox_storage *inner, const char *rules, const char *path, int rank, mpiox_storage **out,
-                     char *message, int64_t message_bytes);
-
 #endif

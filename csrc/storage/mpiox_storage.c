@@ -3,20 +3,19 @@
  *
  * Problem.    A system call may move fewer bytes than asked for, be interrupted, take at most IOV_MAX vectors and at
  *             most MAX_RW_COUNT bytes. Callers want "all of it or an error that says what is missing".
- * Algorithm.  A position (vector, bytes of it already done) walks over the caller's vectors, which are never copied or
- *             changed: a vector that is partly done, or larger than one call may be, is finished by calls of its own;
- *             otherwise as many whole vectors go into one call as its limits allow.
+ * Algorithm.  A position (vector, bytes of it already done) advances over the caller's vectors, which are never copied
+ *             or changed: a vector that is partly done, or larger than one call may be, is finished by calls of its
+ *             own; otherwise as many whole vectors go into one call as its limits allow.
  * Guarantee.  Bytes are moved in order, so after an error everything before error->offset has arrived. A write that
  *             moves nothing without saying why would loop for ever: it is reported as ENOSPC, as most tools do.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "mpiox_storage_internal.h"
-
-typedef int64_t (*some_function)(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset);
 
 typedef struct position {
     const struct iovec *iov;
@@ -49,20 +48,20 @@ static void advance(position *at, int64_t bytes)
 }
 
 /* One call: the rest of a vector that is cut, or whole vectors. Returns what the back end returned. */
-static int64_t transfer_once(mpiox_storage *storage, some_function some, const position *at)
+static int64_t transfer_once(mpiox_storage *storage, bool write, const position *at)
 {
     size_t first = at->iov->iov_len - at->skip;
     if (at->skip > 0 || first > (size_t)MPIOX_STORAGE_CALL_BYTES) {
         size_t bytes = first < (size_t)MPIOX_STORAGE_CALL_BYTES ? first : (size_t)MPIOX_STORAGE_CALL_BYTES;
         struct iovec part = {.iov_base = (char *)at->iov->iov_base + at->skip, .iov_len = bytes};
-        return some(storage, &part, 1, at->offset);
+        return storage->backend->transfer(storage, write, &part, 1, at->offset);
     }
     int n = 1;
     size_t bytes = first;
     while (n < at->count && n < MPIOX_STORAGE_CALL_VECTORS &&
            at->iov[n].iov_len <= (size_t)MPIOX_STORAGE_CALL_BYTES - bytes)
         bytes += at->iov[n++].iov_len;
-    return some(storage, at->iov, n, at->offset);
+    return storage->backend->transfer(storage, write, at->iov, n, at->offset);
 }
 
 /* Relaxed: the sums are read after the threads that add to them have finished. */
@@ -92,9 +91,8 @@ int64_t mpiox_storage_request_bytes(const struct iovec *iov, int iov_count, int6
 static int transfer(mpiox_storage *storage, bool write, position *at, int64_t *done, mpiox_error *error)
 {
     const char *what = write ? "write" : "read";
-    some_function some = write ? storage->backend->write_some : storage->backend->read_some;
     while (at->left > 0) {
-        int64_t moved = transfer_once(storage, some, at);
+        int64_t moved = transfer_once(storage, write, at);
         if (moved == -EINTR)
             continue;
         if (moved == 0 && write)
@@ -121,28 +119,22 @@ int mpiox_storage_finish(mpiox_storage *storage, bool write, const struct iovec 
     return transfer(storage, write, &at, done, error);
 }
 
-static int checked_transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset,
-                            int64_t *done, mpiox_error *error)
+static int checked_transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int64_t offset, int64_t *done,
+                            mpiox_error *error)
 {
     *done = 0;
-    if (mpiox_storage_request_bytes(iov, iov_count, offset) < 0)
+    if (mpiox_storage_request_bytes(iov, 1, offset) < 0)
         return mpiox_error_set(error, MPIOX_E_ARG, EINVAL, offset, -1, write ? "write" : "read");
-    return mpiox_storage_finish(storage, write, iov, iov_count, offset, 0, done, error);
+    return mpiox_storage_finish(storage, write, iov, 1, offset, 0, done, error);
 }
 
 int mpiox_storage_write(mpiox_storage *storage, const void *buffer, int64_t length, int64_t offset, mpiox_error *error)
 {
+    int64_t done;
     if (length < 0)
         return mpiox_error_set(error, MPIOX_E_ARG, EINVAL, offset, length, "write");
     struct iovec iov = {.iov_base = (void *)buffer, .iov_len = (size_t)length}; /* only read from */
-    return mpiox_storage_writev(storage, &iov, 1, offset, error);
-}
-
-int mpiox_storage_writev(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset,
-                         mpiox_error *error)
-{
-    int64_t done;
-    return checked_transfer(storage, true, iov, iov_count, offset, &done, error);
+    return checked_transfer(storage, true, &iov, offset, &done, error);
 }
 
 int mpiox_storage_read(mpiox_storage *storage, void *buffer, int64_t length, int64_t offset, int64_t *done,
@@ -152,13 +144,7 @@ int mpiox_storage_read(mpiox_storage *storage, void *buffer, int64_t length, int
     if (length < 0)
         return mpiox_error_set(error, MPIOX_E_ARG, EINVAL, offset, length, "read");
     struct iovec iov = {.iov_base = buffer, .iov_len = (size_t)length};
-    return checked_transfer(storage, false, &iov, 1, offset, done, error);
-}
-
-int mpiox_storage_readv(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset, int64_t *done,
-                        mpiox_error *error)
-{
-    return checked_transfer(storage, false, iov, iov_count, offset, done, error);
+    return checked_transfer(storage, false, &iov, offset, done, error);
 }
 
 int mpiox_storage_sync(mpiox_storage *storage, mpiox_error *error)
@@ -194,13 +180,8 @@ int mpiox_storage_close(mpiox_storage *storage)
     return MPIOX_E_IO;
 }
 
-bool mpiox_storage_register(mpiox_storage *storage, void *base, int64_t bytes)
+void mpiox_storage_report(atomic_flag *reported, int rank, const char *option, const char *reason)
 {
-    return base != NULL && bytes > 0 && storage->backend->hold != NULL && storage->backend->hold(storage, base, bytes);
-}
-
-void mpiox_storage_unregister(mpiox_storage *storage, void *base)
-{
-    if (storage->backend->release != NULL)
-        storage->backend->release(storage, base);
+    if (rank == 0 && !atomic_flag_test_and_set(reported))
+        fprintf(stderr, "mpiio_ext: %s: %s\n", option, reason);
 }

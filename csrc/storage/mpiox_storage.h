@@ -2,11 +2,12 @@
  * mpiox_storage.h - how bytes reach a file: a vtable with interchangeable back ends.
  *
  * Back ends: posix (pread/pwrite, preadv/pwritev), io_uring (posix, with lists of pieces in flight together), auto
- * (posix or a ring, list by list), direct (wraps any of these: whole blocks past the page cache), memory (tests), fault
- * (wraps any of them; errors, short transfers and delays by rule, for tests). Blocking; no MPI.
+ * (posix or a ring, list by list), direct (wraps any of these: whole blocks past the page cache), fault (wraps any of
+ * them; errors, short transfers and delays by rule, for tests). Offsets and lengths are bytes. Local and blocking; no
+ * MPI.
  *
- * Threads: one handle may be used by several threads at once, except for open, close, register and the memory back end.
- * Requests of different threads that overlap are not ordered. Counters are exact once the threads have finished.
+ * Threads: several threads may use one handle at once, except to open and close it. Requests of different threads that
+ * overlap are not ordered. Counters are exact once the threads have finished.
  */
 #ifndef MPIOX_STORAGE_H
 #define MPIOX_STORAGE_H
@@ -25,25 +26,21 @@ typedef struct mpiox_storage_call {
     const struct iovec *iov;
     int iov_count, fd; /* fd: another descriptor than the handle's, or -1 */
     int64_t offset;
-    int64_t moved; /* result, as of write_some; or MPIOX_STORAGE_NOT_STARTED */
+    int64_t moved; /* result, as of transfer; or MPIOX_STORAGE_NOT_STARTED */
     bool skip;     /* `moved` is decided: leave the call alone */
 } mpiox_storage_call;
 
-#define MPIOX_STORAGE_NOT_STARTED INT64_MIN /* nothing happened; the caller does it by write_some or read_some */
+#define MPIOX_STORAGE_NOT_STARTED INT64_MIN /* nothing happened; the caller does it by transfer */
 
 typedef struct mpiox_storage_backend {
     const char *name;
-    /* One system call's worth: transfer up to sum(iov) bytes at offset; returns bytes moved (may be short, 0 = end of
+    /* Make one system call: move up to sum(iov) bytes at offset; returns bytes moved (may be short, 0 = end of
      * file on read) or -errno. */
-    int64_t (*write_some)(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset);
-    int64_t (*read_some)(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset);
+    int64_t (*transfer)(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset);
     int (*close)(mpiox_storage *storage); /* 0 or -errno; frees the back end's own state */
-    /* Carry out calls together, in any order. Comes with every `moved` NOT_STARTED and fills in what it did; nothing is
-     * in flight on return; after a call has failed, calls behind it may stay NOT_STARTED. NULL: one after another. */
+    /* Make calls together, in any order. The caller has set every `moved` to NOT_STARTED; many() fills in what it did.
+     * Nothing is in flight on return; after a call has failed, later ones may stay NOT_STARTED. NULL: one by one. */
     void (*many)(mpiox_storage *storage, bool write, mpiox_storage_call *calls, int count);
-    /* See mpiox_storage_register. NULL: memory needs no registration. */
-    bool (*hold)(mpiox_storage *storage, void *base, int64_t bytes);
-    void (*release)(mpiox_storage *storage, void *base);
     bool mappable; /* fd may be mapped beside the requests */
     bool separate; /* pieces that touch each other stay calls of their own */
 } mpiox_storage_backend;
@@ -71,18 +68,11 @@ typedef struct mpiox_storage_options { /* all zero: the defaults */
 } mpiox_storage_options;
 
 /* flags: as open(2), O_CREAT never. options: NULL = defaults. What cannot be had (io_uring not built in or refused by
- * the kernel, no direct I/O on this file system) is replaced by posix and the page cache, which rank 0 says once on
+ * the kernel, no direct I/O on this file system) is replaced by posix and the page cache, which rank 0 reports once on
  * standard error. The environment variable MPIOX_FAULT (see mpiox_fault.h) wraps the back end.
  * 0, or MPIOX_E_IO, MPIOX_E_NOMEM, or MPIOX_E_ARG (bad MPIOX_FAULT) with *error filled. */
 int mpiox_storage_open(const char *path, int flags, int rank, const mpiox_storage_options *options,
                        mpiox_storage **out, mpiox_error *error);
-/* Can an io_uring be made here? False: why (a static text) is written down in *reason unless NULL. */
-bool mpiox_storage_has_io_uring(const char **reason);
-/* A new, empty file in memory that never grows beyond limit_bytes: writes past it end with ENOSPC. 0 or MPIOX_E_NOMEM.
- * Meant for tests; reading a hole yields zeros. */
-int mpiox_storage_open_memory(int64_t limit_bytes, mpiox_storage **out);
-/* Its bytes (valid until the next write) and their number. NULL when the back end is not memory. */
-const void *mpiox_storage_memory(const mpiox_storage *storage, int64_t *bytes);
 /* Frees the handle in any case. NULL-safe; 0 or MPIOX_E_IO (errno is set). */
 int mpiox_storage_close(mpiox_storage *storage);
 
@@ -90,20 +80,16 @@ int mpiox_storage_close(mpiox_storage *storage);
  * limit of 0x7ffff000 bytes per call; a write of 0 bytes is ENOSPC. error->offset/length is what did not arrive.
  * Negative lengths or counts, and ranges beyond INT64_MAX, are MPIOX_E_ARG. */
 int mpiox_storage_write(mpiox_storage *storage, const void *buffer, int64_t length, int64_t offset, mpiox_error *error);
-int mpiox_storage_writev(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset,
-                         mpiox_error *error);
 /* Bring what this handle wrote to stable storage (fsync). Blocking; 0 or MPIOX_E_IO. Nothing to do without a
  * descriptor. */
 int mpiox_storage_sync(mpiox_storage *storage, mpiox_error *error);
-/* Space for the first `bytes` bytes (posix_fallocate): the file is at least that long afterwards, its bytes stay. On file
- * systems without such a call libc reads and writes a byte of every block: nobody else may be writing there. Blocking; 0,
- * MPIOX_E_IO, or MPIOX_E_UNSUPPORTED without a descriptor. */
+/* Reserve space for the first `bytes` bytes (posix_fallocate): the file is at least that long afterwards, its bytes
+ * stay. On file systems without such a call libc reads and writes a byte of every block: no other process may be
+ * writing there. Blocking; 0, MPIOX_E_IO, or MPIOX_E_UNSUPPORTED without a descriptor. */
 int mpiox_storage_reserve(mpiox_storage *storage, int64_t bytes, mpiox_error *error);
 /* *done = bytes read: less than length only at end of file. */
 int mpiox_storage_read(mpiox_storage *storage, void *buffer, int64_t length, int64_t offset, int64_t *done,
                        mpiox_error *error);
-int mpiox_storage_readv(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset, int64_t *done,
-                        mpiox_error *error);
 
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
 
@@ -123,11 +109,25 @@ int mpiox_storage_write_list(mpiox_storage *storage, const mpiox_storage_piece *
  * were not read, all before it were. */
 int mpiox_storage_read_list(mpiox_storage *storage, const mpiox_storage_piece *pieces, int64_t count, int64_t *end,
                             mpiox_error *error);
-/* Memory that many requests will use, for back ends that gain by knowing it: it stays mapped as it is until
- * unregistered (same base) or the handle is closed. True when it was taken note of; false (not needed, no room,
- * RLIMIT_MEMLOCK) is no error. While no other thread uses the handle. */
-bool mpiox_storage_register(mpiox_storage *storage, void *base, int64_t bytes);
-void mpiox_storage_unregister(mpiox_storage *storage, void *base);
+
+/* A list that is collected piece by piece, in the order of a stream, and moved whenever MPIOX_STORAGE_LIST_PIECES are
+ * together. Local to one thread; lives on the stack. */
+enum { MPIOX_STORAGE_LIST_PIECES = 256 };
+typedef struct mpiox_storage_list {
+    mpiox_storage *storage; /* borrowed */
+    mpiox_error *error;     /* of the caller, who has set its code to MPIOX_OK */
+    bool write;
+    int64_t moved; /* bytes in list order that lie before a write's error or a read's end of the file */
+    int64_t count;
+    mpiox_storage_piece pieces[MPIOX_STORAGE_LIST_PIECES];
+} mpiox_storage_list;
+
+void mpiox_storage_list_begin(mpiox_storage_list *list, mpiox_storage *storage, bool write, mpiox_error *error);
+/* `base` is only read from by a write. False after an error (*error says which) or at the end of the file: then nothing
+ * may be added any more. */
+bool mpiox_storage_list_add(mpiox_storage_list *list, void *base, int64_t length, int64_t offset);
+/* Move what has not been moved yet. False as above. */
+bool mpiox_storage_list_finish(mpiox_storage_list *list);
 
 /* ---- mappings ---------------------------------------------------------------------------------------------------- */
 
@@ -140,8 +140,10 @@ typedef struct mpiox_storage_mapping {
 
 /* Map `length` bytes from `offset`, all inside the file's present size and with their space reserved.
  * MPIOX_E_UNSUPPORTED when this handle, file system or free space does not allow it: the caller then writes by
- * requests. Only for file systems whose page cache is coherent with read and write. */
-int mpiox_storage_map(mpiox_storage *storage, int64_t offset, int64_t length, bool populate, mpiox_storage_mapping *out);
+ * requests. populate: make the pages at once. Only for file systems whose page cache is coherent with read and
+ * write. */
+int mpiox_storage_map(mpiox_storage *storage, int64_t offset, int64_t length, bool populate,
+                      mpiox_storage_mapping *out);
 /* `written`: bytes stored, for the counters (one request). */
 void mpiox_storage_unmap(mpiox_storage *storage, mpiox_storage_mapping *mapping, int64_t written);
 

@@ -6,7 +6,7 @@
  *             to write them back, destroys what a neighbouring rank writes into them meanwhile.
  * Algorithm.  Two descriptors of one file. Of a request, the blocks that it covers whole go through the O_DIRECT one,
  *             straight from aligned memory or by way of an aligned buffer of bounded size; what is left before and
- *             behind them goes through the page cache. Each of these is one short transfer: the loop that finishes
+ *             behind them goes through the page cache. Each of these is one short transfer; the loop that finishes
  *             short transfers makes the rest. A file system that refuses direct I/O, at open or by EINVAL at a
  *             transfer, gets the page cache from then on, which rank 0 says once.
  * Guarantees. A block is a multiple of the page and of the file system's alignment, so that no page holds bytes of both
@@ -15,7 +15,7 @@
  *             Direct writes are always blocking calls, never requests in flight: local file systems keep buffered
  *             writers of the same file away for the length of a blocking direct write (between the first flush and the
  *             last drop of cached pages), but not for that of an asynchronous one, and a large folio that is made dirty
- *             in between would keep old data. Direct reads have no such window and may fly.
+ *             in between would keep old data. Direct reads have no such window and may be in flight together.
  * Source.     open(2), section O_DIRECT; statx(2), STATX_DIOALIGN; mm/filemap.c of Linux, kiocb_invalidate_pages().
  */
 #include <errno.h>
@@ -41,17 +41,15 @@ typedef struct direct_state {
 
 static const char refused[] = "the file system does not offer it";
 
-static int64_t cached_some(direct_state *state, bool write, const struct iovec *iov, int iov_count, int64_t offset,
-                           int64_t limit)
+static int64_t cached_transfer(direct_state *state, bool write, const struct iovec *iov, int iov_count,
+                               int64_t offset, int64_t limit)
 {
-    const mpiox_storage_backend *backend = state->inner->backend;
     struct iovec part[CUT_VECTORS];
     int n = mpiox_storage_cut(iov, iov_count, limit, part, CUT_VECTORS);
-    return write ? backend->write_some(state->inner, part, n, offset)
-                 : backend->read_some(state->inner, part, n, offset);
+    return state->inner->backend->transfer(state->inner, write, part, n, offset);
 }
 
-/* ---- the direct way ---------------------------------------------------------------------------------------------- */
+/* ---- direct transfers -------------------------------------------------------------------------------------------- */
 
 static bool aligned(const direct_state *state, const struct iovec *iov)
 {
@@ -79,34 +77,32 @@ static int64_t bounced(direct_state *state, bool write, const struct iovec *iov,
     if (state->bounce == NULL)
         state->bounce = aligned_alloc(BLOCK_MAX, BOUNCE_BYTES); /* no alignment asked for is larger */
     part.iov_base = state->bounce;
-    if (state->bounce != NULL && write) {
+    if (state->bounce != NULL && write)
         copy(iov, state->bounce, (int64_t)part.iov_len, true);
-        moved = mpiox_storage_posix_write(state->fd, &part, 1, offset);
-    } else if (state->bounce != NULL) {
-        moved = mpiox_storage_posix_read(state->fd, &part, 1, offset);
+    if (state->bounce != NULL)
+        moved = mpiox_storage_posix_call(state->fd, write, &part, 1, offset);
+    if (!write)
         copy(iov, state->bounce, moved, false);
-    }
     pthread_mutex_unlock(&state->lock);
     return moved;
 }
 
 /* Some of `bytes` bytes, whole blocks at a block's start. -EINVAL: not here. */
-static int64_t uncached_some(direct_state *state, bool write, const struct iovec *iov, int64_t offset, int64_t bytes)
+static int64_t direct_call(direct_state *state, bool write, const struct iovec *iov, int64_t offset, int64_t bytes)
 {
     if (!aligned(state, iov))
         return bounced(state, write, iov, offset, bytes);
     struct iovec part;
     mpiox_storage_cut(iov, 1, bytes < MPIOX_STORAGE_CALL_BYTES ? bytes : MPIOX_STORAGE_CALL_BYTES, &part, 1);
     part.iov_len -= part.iov_len % (size_t)state->block;
-    return write ? mpiox_storage_posix_write(state->fd, &part, 1, offset)
-                 : mpiox_storage_posix_read(state->fd, &part, 1, offset);
+    return mpiox_storage_posix_call(state->fd, write, &part, 1, offset);
 }
 
 static void switch_off(direct_state *state, bool write)
 {
-    static atomic_flag said = ATOMIC_FLAG_INIT;
+    static atomic_flag reported = ATOMIC_FLAG_INIT;
     atomic_store(&state->on[write], false);
-    mpiox_storage_say(&said, state->rank, "direct I/O is not used, but the page cache", refused);
+    mpiox_storage_report(&reported, state->rank, "direct I/O is not used, but the page cache", refused);
 }
 
 /* Bytes of a request before the first block that it covers whole; all of them when there is none. */
@@ -116,7 +112,8 @@ static int64_t head_bytes(const direct_state *state, int64_t offset, int64_t byt
     return bytes - head >= state->block ? head : bytes;
 }
 
-static int64_t direct_some(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset)
+static int64_t direct_transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count,
+                               int64_t offset)
 {
     direct_state *state = storage->state;
     int64_t bytes = mpiox_storage_request_bytes(iov, iov_count, offset);
@@ -126,27 +123,17 @@ static int64_t direct_some(mpiox_storage *storage, bool write, const struct iove
         iov_count--;
     }
     if (head > 0)
-        return cached_some(state, write, iov, iov_count, offset, head);
+        return cached_transfer(state, write, iov, iov_count, offset, head);
     int64_t whole = bytes - bytes % state->block;
-    int64_t moved = uncached_some(state, write, iov, offset, whole);
+    int64_t moved = direct_call(state, write, iov, offset, whole);
     if (moved != -EINVAL)
         return moved;
     switch_off(state, write);
-    return cached_some(state, write, iov, iov_count, offset, bytes);
+    return cached_transfer(state, write, iov, iov_count, offset, bytes);
 }
 
-static int64_t direct_write_some(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset)
-{
-    return direct_some(storage, true, iov, iov_count, offset);
-}
-
-static int64_t direct_read_some(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset)
-{
-    return direct_some(storage, false, iov, iov_count, offset);
-}
-
-/* What needs no cutting flies together: calls without a whole block through the page cache, reads of nothing but whole
- * blocks into aligned memory past it. The others are left to blocking calls. */
+/* Calls that need no cutting are in flight together: those without a whole block through the page cache, reads of
+ * nothing but whole blocks into aligned memory past it. The others are left to blocking calls. */
 static void direct_many(mpiox_storage *storage, bool write, mpiox_storage_call *calls, int count)
 {
     direct_state *state = storage->state;
@@ -165,20 +152,10 @@ static void direct_many(mpiox_storage *storage, bool write, mpiox_storage_call *
     }
     state->inner->backend->many(state->inner, write, calls, count);
     for (int i = 0; i < count; i++) {
-        /* The blocking call hears it again and switches direct I/O off. */
+        /* The blocking call gets the same error and switches direct I/O off. */
         if (calls[i].fd >= 0 && calls[i].moved == -EINVAL)
             calls[i].moved = MPIOX_STORAGE_NOT_STARTED;
     }
-}
-
-static bool direct_hold(mpiox_storage *storage, void *base, int64_t bytes)
-{
-    return mpiox_storage_register(((direct_state *)storage->state)->inner, base, bytes);
-}
-
-static void direct_release(mpiox_storage *storage, void *base)
-{
-    mpiox_storage_unregister(((direct_state *)storage->state)->inner, base);
 }
 
 /* ---- making and closing ------------------------------------------------------------------------------------------ */
@@ -196,17 +173,14 @@ static int direct_close(mpiox_storage *storage)
 
 static const mpiox_storage_backend direct_backend = {
     .name = "direct",
-    .write_some = direct_write_some,
-    .read_some = direct_read_some,
+    .transfer = direct_transfer,
     .close = direct_close,
     .many = direct_many,
-    .hold = direct_hold,
-    .release = direct_release,
 };
 
-/* Alignments as the kernel tells them (Linux 6.1), else those that no file system is known to exceed. False: none suit.
- * */
-static bool ask_alignment(direct_state *state)
+/* Alignments as the kernel reports them (Linux 6.1), else ones that no file system is known to exceed. False: they are
+ * of no use here. */
+static bool find_alignment(direct_state *state)
 {
     const int64_t page = sysconf(_SC_PAGESIZE);
     state->block = state->memory = 4096;
@@ -241,7 +215,7 @@ bool mpiox_storage_add_direct(mpiox_storage **storage, const char *path, int fla
     *reason = fd == -EINVAL ? refused : "the file could not be opened again";
     if (state != NULL)
         *state = (direct_state){.inner = *storage, .fd = fd, .rank = rank};
-    if (fd < 0 || state == NULL || outer == NULL || !same_file(fd, (*storage)->fd) || !ask_alignment(state)) {
+    if (fd < 0 || state == NULL || outer == NULL || !same_file(fd, (*storage)->fd) || !find_alignment(state)) {
         *reason = fd >= 0 ? refused : *reason;
         if (fd >= 0)
             close(fd);

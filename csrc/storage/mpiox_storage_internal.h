@@ -9,7 +9,7 @@
 #define MPIOX_STORAGE_CALL_BYTES INT64_C(0x7ffff000) /* most that Linux moves in one call (MAX_RW_COUNT) */
 #define MPIOX_STORAGE_CALL_VECTORS 1024              /* IOV_MAX of Linux (UIO_MAXIOV) */
 
-enum { MPIOX_STORAGE_DEPTH = 64 }; /* requests in flight when nobody says */
+enum { MPIOX_STORAGE_DEPTH = 64 }; /* requests in flight by default */
 
 /* Add one request of `bytes` bytes to the counters. */
 void mpiox_storage_count(mpiox_storage *storage, bool write, int64_t bytes);
@@ -22,9 +22,11 @@ int64_t mpiox_storage_request_bytes(const struct iovec *iov, int iov_count, int6
 int mpiox_storage_finish(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset,
                          int64_t already, int64_t *done, mpiox_error *error);
 
-/* One system call's worth on a descriptor. */
-int64_t mpiox_storage_posix_write(int fd, const struct iovec *iov, int iov_count, int64_t offset);
-int64_t mpiox_storage_posix_read(int fd, const struct iovec *iov, int iov_count, int64_t offset);
+/* One system call on a descriptor: bytes moved or -errno. */
+int64_t mpiox_storage_posix_call(int fd, bool write, const struct iovec *iov, int iov_count, int64_t offset);
+/* The same as a back end's transfer. */
+int64_t mpiox_storage_posix_transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count,
+                                     int64_t offset);
 
 /* Copy vectors whose bytes sum up to `limit` at most, the last one shortened; returns how many (up to `room`). */
 int mpiox_storage_cut(const struct iovec *iov, int iov_count, int64_t limit, struct iovec *out, int room);
@@ -43,7 +45,7 @@ bool mpiox_storage_add_ring(mpiox_storage *storage, int depth, bool automatic, c
 bool mpiox_storage_add_direct(mpiox_storage **storage, const char *path, int flags, int rank,
                               const mpiox_storage_options *options, const char **reason);
 
-/* Rank 0 says once per process (per `said`) that a wish was not granted. */
-void mpiox_storage_say(atomic_flag *said, int rank, const char *wish, const char *reason);
+/* Rank 0 reports once per process (per flag) that an option could not be had. */
+void mpiox_storage_report(atomic_flag *reported, int rank, const char *option, const char *reason);
 
 #endif

@@ -144,3 +144,54 @@ int mpiox_storage_read_list(mpiox_storage *storage, const mpiox_storage_piece *p
 {
     return list_transfer(storage, false, pieces, count, end, error);
 }
+
+/* ---- lists that are collected piece by piece --------------------------------------------------------------------- */
+
+void mpiox_storage_list_begin(mpiox_storage_list *list, mpiox_storage *storage, bool write, mpiox_error *error)
+{
+    list->storage = storage;
+    list->error = error;
+    list->write = write;
+    list->moved = list->count = 0;
+}
+
+/* Bytes of the collected pieces, in list order, that lie before the error or before the end of the file. */
+static int64_t arrived_bytes(const mpiox_storage_list *list, int64_t end)
+{
+    const mpiox_error *error = list->error;
+    int64_t bytes = 0;
+    if (error->code != MPIOX_OK && error->offset < 0) /* nothing was moved */
+        return 0;
+    for (int64_t i = 0; i < list->count; i++) {
+        const mpiox_storage_piece *piece = &list->pieces[i];
+        const int64_t last = piece->offset + piece->length;
+        int64_t missing = end < last ? last - end : 0;
+        if (error->code != MPIOX_OK && error->offset >= piece->offset && error->offset < last)
+            missing = last - error->offset;
+        if (missing > 0)
+            return bytes + (missing < piece->length ? piece->length - missing : 0);
+        bytes += piece->length;
+    }
+    return bytes;
+}
+
+bool mpiox_storage_list_finish(mpiox_storage_list *list)
+{
+    int64_t end = INT64_MAX, expected = 0;
+    for (int64_t i = 0; i < list->count; i++)
+        expected += list->pieces[i].length;
+    if (list->write)
+        mpiox_storage_write_list(list->storage, list->pieces, list->count, list->error);
+    else
+        mpiox_storage_read_list(list->storage, list->pieces, list->count, &end, list->error);
+    const int64_t arrived = arrived_bytes(list, end);
+    list->moved += arrived;
+    list->count = 0;
+    return list->error->code == MPIOX_OK && arrived == expected;
+}
+
+bool mpiox_storage_list_add(mpiox_storage_list *list, void *base, int64_t length, int64_t offset)
+{
+    list->pieces[list->count++] = (mpiox_storage_piece){base, length, offset};
+    return list->count < MPIOX_STORAGE_LIST_PIECES || mpiox_storage_list_finish(list);
+}

@@ -1,20 +1,21 @@
 /*
  * mpiox_storage_lock.h - advisory locks on byte ranges of an open file, for MPI's atomic mode and data sieving.
  *
- * Open file description locks where the kernel has them (Linux 3.15), else the process's POSIX locks; both conflict with
- * the POSIX locks that ROMIO takes. Two threads with one handle share its locks: callers that need them to exclude each
- * other add a mutex. Blocking.
+ * Open file description locks where the kernel has them (Linux 3.15), else the process's POSIX locks; both conflict
+ * with the POSIX locks that ROMIO takes. Two threads with one handle share its locks: callers that need them to exclude
+ * each other add a mutex. Blocking.
  */
 #ifndef MPIOX_STORAGE_LOCK_H
 #define MPIOX_STORAGE_LOCK_H
 
 #include "mpiox_storage.h"
 
-/* Wait for a lock on [offset, offset + length), length 0 meaning all the rest: exclusive, or shared with other shared ones. MPIOX_OK also for a handle
- * without a descriptor (tests); MPIOX_E_IO when the file system has no locks (ENOLCK, EOPNOTSUPP...). An exclusive lock
- * needs a handle open for writing, a shared one a handle open for reading; where the mode allows only the other, it is
- * the other that is taken. */
+/* Wait for a lock on the bytes [offset, offset + length), length 0 meaning all the rest: exclusive, or shared with
+ * other shared ones. MPIOX_OK also for a handle without a descriptor; MPIOX_E_IO when the file system has no locks
+ * (ENOLCK, EOPNOTSUPP...). An exclusive lock needs a handle open for writing, a shared one a handle open for reading;
+ * where the mode allows only the other kind, that one is taken. */
 int mpiox_storage_lock(mpiox_storage *storage, bool exclusive, int64_t offset, int64_t length, mpiox_error *error);
+/* Release the lock on that range. Never fails. */
 void mpiox_storage_unlock(mpiox_storage *storage, int64_t offset, int64_t length);
 
 #endif

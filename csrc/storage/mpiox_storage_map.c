@@ -4,9 +4,9 @@
  * Problem.    A window with thousands of small holes needs thousands of pwrite calls, or a read-modify-write that also
  *             rewrites bytes nobody wrote.
  * Algorithm.  Map the range shared and let the caller store exactly the bytes that were written.
- * Guarantees. Only on file systems whose page cache is the file (tmpfs, ext, XFS) and only inside the file's present size,
- *             which the caller has extended by a pwrite. The space is reserved beforehand, so that a full disk is an
- *             answer here and not a signal later; then the caller writes by requests and gets the honest error.
+ * Guarantees. Only on file systems whose page cache is the file (tmpfs, ext, XFS) and only inside the file's present
+ *             size, which the caller has extended by a pwrite. The space is reserved beforehand, so that a full disk is
+ *             an error here and no signal later; the caller then writes by requests, which report the error.
  */
 #include <errno.h>
 #include <fcntl.h>

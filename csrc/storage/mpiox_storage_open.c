@@ -1,51 +1,8 @@
-/*
- * mpiox_storage_open.c - from a path and wishes to a stack of back ends: fault( direct( io_uring or posix ) ).
- *
- * A wish that this build, kernel or file system cannot grant is not an error: the data reaches the file in another way.
- * But the person who set the hint must learn of it, so rank 0 says so, once per process.
- *
- * `auto` is posix that makes a ring when a list of reads must wait for a device (mpiox_storage_uring.c says why).
- */
-#include <stdio.h>
+/* mpiox_storage_open.c - open a file, behind the rules of MPIOX_FAULT when there are any. */
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "mpiox_fault.h"
 #include "mpiox_storage_internal.h"
-
-void mpiox_storage_say(atomic_flag *said, int rank, const char *wish, const char *reason)
-{
-    if (rank == 0 && !atomic_flag_test_and_set(said))
-        fprintf(stderr, "mpiio_ext: %s: %s\n", wish, reason);
-}
-
-static void choose_ring(mpiox_storage *storage, int rank, const mpiox_storage_options *options)
-{
-    static atomic_flag said = ATOMIC_FLAG_INIT;
-    const char *reason = NULL;
-    bool automatic = options->kind == MPIOX_STORAGE_AUTO;
-    if (options->kind == MPIOX_STORAGE_POSIX)
-        return;
-    if (!mpiox_storage_add_ring(storage, options->io_uring_depth, automatic, &reason) && !automatic)
-        mpiox_storage_say(&said, rank, "io_uring is not used, but posix", reason);
-}
-
-int mpiox_storage_open_plain(const char *path, int flags, int rank, const mpiox_storage_options *options,
-                             mpiox_storage **out, mpiox_error *error)
-{
-    static const mpiox_storage_options defaults = {.kind = MPIOX_STORAGE_AUTO};
-    static atomic_flag said = ATOMIC_FLAG_INIT;
-    const char *reason = NULL;
-    int code = mpiox_storage_open_posix(path, flags, out, error);
-    if (code != MPIOX_OK)
-        return code;
-    options = options != NULL ? options : &defaults;
-    choose_ring(*out, rank, options);
-    if ((options->direct_read || options->direct_write) &&
-        !mpiox_storage_add_direct(out, path, flags, rank, options, &reason))
-        mpiox_storage_say(&said, rank, "direct I/O is not used, but the page cache", reason);
-    return MPIOX_OK;
-}
 
 int mpiox_storage_open(const char *path, int flags, int rank, const mpiox_storage_options *options,
                        mpiox_storage **out, mpiox_error *error)
@@ -55,22 +12,4 @@ int mpiox_storage_open(const char *path, int flags, int rank, const mpiox_storag
     if (rules != NULL && rules[0] != '\0')
         return mpiox_fault_open(rules, path, flags, rank, options, out, error);
     return mpiox_storage_open_plain(path, flags, rank, options, out, error);
-}
-
-static int close_nothing(mpiox_storage *storage)
-{
-    (void)storage;
-    return 0;
-}
-
-bool mpiox_storage_has_io_uring(const char **reason)
-{
-    static const mpiox_storage_backend nothing = {.name = "nothing", .close = close_nothing};
-    mpiox_storage probe = {.backend = &nothing, .fd = -1};
-    const char *text = "";
-    bool there = mpiox_storage_add_ring(&probe, 1, false, &text);
-    probe.backend->close(&probe);
-    if (reason != NULL)
-        *reason = text;
-    return there;
 }

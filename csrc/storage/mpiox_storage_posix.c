@@ -41,28 +41,20 @@ int mpiox_storage_cut(const struct iovec *iov, int iov_count, int64_t limit, str
     return n;
 }
 
-int64_t mpiox_storage_posix_write(int fd, const struct iovec *iov, int iov_count, int64_t offset)
+int64_t mpiox_storage_posix_call(int fd, bool write, const struct iovec *iov, int iov_count, int64_t offset)
 {
-    ssize_t moved = iov_count == 1 ? pwrite(fd, iov->iov_base, iov->iov_len, offset)
-                                   : pwritev(fd, iov, iov_count, offset);
+    ssize_t moved;
+    if (write)
+        moved = iov_count == 1 ? pwrite(fd, iov->iov_base, iov->iov_len, offset) : pwritev(fd, iov, iov_count, offset);
+    else
+        moved = iov_count == 1 ? pread(fd, iov->iov_base, iov->iov_len, offset) : preadv(fd, iov, iov_count, offset);
     return moved < 0 ? -errno : moved;
 }
 
-int64_t mpiox_storage_posix_read(int fd, const struct iovec *iov, int iov_count, int64_t offset)
+int64_t mpiox_storage_posix_transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count,
+                                     int64_t offset)
 {
-    ssize_t moved = iov_count == 1 ? pread(fd, iov->iov_base, iov->iov_len, offset)
-                                   : preadv(fd, iov, iov_count, offset);
-    return moved < 0 ? -errno : moved;
-}
-
-static int64_t posix_write_some(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset)
-{
-    return mpiox_storage_posix_write(storage->fd, iov, iov_count, offset);
-}
-
-static int64_t posix_read_some(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset)
-{
-    return mpiox_storage_posix_read(storage->fd, iov, iov_count, offset);
+    return mpiox_storage_posix_call(storage->fd, write, iov, iov_count, offset);
 }
 
 static int posix_close(mpiox_storage *storage)
@@ -73,8 +65,7 @@ static int posix_close(mpiox_storage *storage)
 
 static const mpiox_storage_backend posix_backend = {
     .name = "posix",
-    .write_some = posix_write_some,
-    .read_some = posix_read_some,
+    .transfer = mpiox_storage_posix_transfer,
     .close = posix_close,
     .mappable = true,
 };

@@ -1,23 +1,23 @@
 /*
  * mpiox_storage_uring.c - the posix back end with lists of requests in flight together, by io_uring.
  *
- * Problem.    A list of small pieces by pread and pwrite is a system call each and, where the device is asked, a wait.
- * Algorithm.  The calls of a batch enter the submission queue in order, `depth` of them in flight at most; one system
- *             call submits what is new and waits for half of what flies (for all of it at the end), so that the queue
- *             neither runs dry nor is refilled one by one. Memory that the caller registered is addressed by its index,
- *             which saves looking up its pages. Single requests stay pread and pwrite, also large ones: cutting direct
- *             ones into parts that fly together gained nothing (measured), and to the page cache they are copying.
+ * Problem.    A list of small pieces by pread and pwrite is a system call each and, where the device is needed, a wait.
+ * Algorithm.  The calls of a batch enter the submission queue in order, at most `depth` of them in flight. One system
+ *             call submits the new ones and waits for half of those in flight (for all of them at the end), so that the
+ *             queue neither runs dry nor is refilled one by one. Single requests stay pread and pwrite, large ones too:
+ *             cutting direct ones into parts in flight together gained nothing (measured), and to the page cache they
+ *             are copies.
  * Automatic.  What the page cache has room for, or holds, is moved faster by plain calls, one at a time, than by a ring
  *             (measured: by a factor of 3 to 10 on tmpfs); what must come from a device, faster by a ring (by 4). So
- *             writes do not fly. A read is tried by preadv2(RWF_NOWAIT), which copies what is cached and else says so
- *             at once (Linux then starts to read it ahead); only what is not cached flies, as do direct reads. The ring
- *             is made when the first read needs it. Where the file system knows no RWF_NOWAIT (tmpfs, network file
- *             systems) everything stays with plain calls.
+ *             writes do not use the ring. A read is tried by preadv2(RWF_NOWAIT), which copies what is cached and fails
+ *             at once otherwise (Linux then starts to read ahead); only what is not cached goes to the ring, as direct
+ *             reads do. The ring is made when the first read needs it. Where the file system does not support
+ *             RWF_NOWAIT (tmpfs, network file systems) everything stays with plain calls.
  * Guarantees. Nothing is in flight when a batch returns, failed or not. After a failure nothing more is submitted. What
  *             the kernel would not start (EAGAIN), was interrupted or came back short is left to the caller's blocking
  *             calls, so that errors and ends of files are those of pread and pwrite. Batches of several threads take
- *             turns (one lock per ring). When the ring itself fails, what flies is awaited, the ring is given up and
- *             the handle goes on as posix.
+ *             turns (one lock per ring). When the ring itself fails, what is in flight is awaited, the ring is given up
+ *             and the handle goes on as posix.
  * Source.     J. Axboe, "Efficient IO with io_uring"; io_uring_enter(2); liburing 2.3.
  */
 #include <errno.h>
@@ -41,13 +41,7 @@ bool mpiox_storage_add_ring(mpiox_storage *storage, int depth, bool automatic, c
 
 #include <liburing.h>
 
-enum { RANGES = 16, DEPTH_MAX = 4096 };
-
-typedef struct range { /* memory that the caller registered; bytes 0: a free slot */
-    char *base;
-    int64_t bytes;
-    bool known; /* by the kernel, too */
-} range;
+enum { DEPTH_MAX = 4096 };
 
 typedef struct ring_state {
     const mpiox_storage_backend *posix; /* single requests and close */
@@ -56,36 +50,23 @@ typedef struct ring_state {
     int depth;
     bool automatic;
     bool made, broken; /* of the ring; broken: made in vain, or given up */
-    range ranges[RANGES];
-    atomic_bool blind; /* the file system does not tell what is cached */
+    atomic_bool no_nowait; /* the file system does not support RWF_NOWAIT */
 } ring_state;
 
-typedef struct flight { /* one batch on its way */
+typedef struct batch { /* calls that are made together */
     ring_state *state;
     mpiox_storage_call *calls;
-    int fd, count, next, flying;
+    int fd, count, next, in_flight;
     bool write, failed;
-} flight;
+} batch;
 
-/* The slot of the registered memory that holds all of a vector, or -1. */
-static int slot_of(const ring_state *state, const struct iovec *iov)
+static void prepare(const batch *b, struct io_uring_sqe *sqe, const mpiox_storage_call *call)
 {
-    for (int i = 0; i < RANGES; i++) {
-        const range *r = &state->ranges[i];
-        if (r->known && (char *)iov->iov_base >= r->base &&
-            (char *)iov->iov_base + iov->iov_len <= r->base + r->bytes)
-            return i;
-    }
-    return -1;
-}
-
-static void prepare(const flight *f, struct io_uring_sqe *sqe, const mpiox_storage_call *call)
-{
-    const int fd = call->fd >= 0 ? call->fd : f->fd;
+    const int fd = call->fd >= 0 ? call->fd : b->fd;
     const uint64_t offset = (uint64_t)call->offset;
     const struct iovec *iov = call->iov;
     if (call->iov_count > 1) {
-        if (f->write)
+        if (b->write)
             io_uring_prep_writev(sqe, fd, iov, (unsigned)call->iov_count, offset);
         else
             io_uring_prep_readv(sqe, fd, iov, (unsigned)call->iov_count, offset);
@@ -93,110 +74,93 @@ static void prepare(const flight *f, struct io_uring_sqe *sqe, const mpiox_stora
     }
     const size_t most = (size_t)MPIOX_STORAGE_CALL_BYTES;
     const unsigned bytes = (unsigned)(iov->iov_len < most ? iov->iov_len : most);
-    const int slot = slot_of(f->state, iov);
-    if (f->write && slot >= 0)
-        io_uring_prep_write_fixed(sqe, fd, iov->iov_base, bytes, offset, slot);
-    else if (f->write)
+    if (b->write)
         io_uring_prep_write(sqe, fd, iov->iov_base, bytes, offset);
-    else if (slot >= 0)
-        io_uring_prep_read_fixed(sqe, fd, iov->iov_base, bytes, offset, slot);
     else
         io_uring_prep_read(sqe, fd, iov->iov_base, bytes, offset);
 }
 
 /* Fill the submission queue up to the depth. */
-static void launch(flight *f)
+static void submit_new(batch *b)
 {
-    for (; f->next < f->count && f->flying < f->state->depth && !f->failed; f->next++) {
-        mpiox_storage_call *call = &f->calls[f->next];
+    for (; b->next < b->count && b->in_flight < b->state->depth && !b->failed; b->next++) {
+        mpiox_storage_call *call = &b->calls[b->next];
         if (call->skip)
             continue;
-        struct io_uring_sqe *sqe = io_uring_get_sqe(&f->state->ring);
+        struct io_uring_sqe *sqe = io_uring_get_sqe(&b->state->ring);
         if (sqe == NULL)
             return;
-        prepare(f, sqe, call);
+        prepare(b, sqe, call);
         io_uring_sqe_set_data(sqe, call);
-        f->flying++;
+        b->in_flight++;
     }
 }
 
-/* Take in what has completed; returns how many. */
-static int land(flight *f)
+/* Take the completions that have arrived; returns how many. */
+static int reap(batch *b)
 {
     struct io_uring_cqe *cqe;
-    int landed = 0;
-    for (; io_uring_peek_cqe(&f->state->ring, &cqe) == 0; landed++) {
+    int reaped = 0;
+    for (; io_uring_peek_cqe(&b->state->ring, &cqe) == 0; reaped++) {
         mpiox_storage_call *call = io_uring_cqe_get_data(cqe);
         if (cqe->res == -EAGAIN || cqe->res == -EINTR || cqe->res == -ECANCELED)
             call->moved = MPIOX_STORAGE_NOT_STARTED;
         else
             call->moved = cqe->res;
-        f->failed |= call->moved < 0 && call->moved != MPIOX_STORAGE_NOT_STARTED;
-        io_uring_cqe_seen(&f->state->ring, cqe);
+        b->failed |= call->moved < 0 && call->moved != MPIOX_STORAGE_NOT_STARTED;
+        io_uring_cqe_seen(&b->state->ring, cqe);
     }
-    f->flying -= landed;
-    return landed;
+    b->in_flight -= reaped;
+    return reaped;
 }
 
 /* The kernel refuses to take submissions: wait for those it took, and give the ring up. What it never took stays in the
  * queue of a ring that nobody submits from again, NOT_STARTED. */
-static void give_up(flight *f)
+static void give_up(batch *b)
 {
     const struct timespec pause = {.tv_nsec = 100000};
-    f->flying -= (int)io_uring_sq_ready(&f->state->ring);
-    f->state->broken = true;
-    while (f->flying > 0) { /* completions come without our help; only looking is needed */
-        if (land(f) == 0)
+    b->in_flight -= (int)io_uring_sq_ready(&b->state->ring);
+    b->state->broken = true;
+    while (b->in_flight > 0) { /* completions arrive without a system call */
+        if (reap(b) == 0)
             nanosleep(&pause, NULL);
     }
 }
 
-static void fly(flight *f)
+static void run(batch *b)
 {
-    ring_state *state = f->state;
+    ring_state *state = b->state;
     while (!state->broken) {
-        launch(f);
-        if (f->flying == 0)
+        submit_new(b);
+        if (b->in_flight == 0)
             break;
-        const bool last = f->next == f->count || f->failed;
-        const int code = io_uring_submit_and_wait(&state->ring, (unsigned)(last ? f->flying : (f->flying + 1) / 2));
-        const int landed = land(f);
-        if (code < 0 && code != -EINTR && landed == 0)
-            give_up(f);
+        const bool last = b->next == b->count || b->failed;
+        const int awaited = last ? b->in_flight : (b->in_flight + 1) / 2;
+        const int code = io_uring_submit_and_wait(&state->ring, (unsigned)awaited);
+        const int reaped = reap(b);
+        if (code < 0 && code != -EINTR && reaped == 0)
+            give_up(b);
     }
 }
 
 /* ---- the ring ---------------------------------------------------------------------------------------------------- */
-
-/* Tell the kernel what a slot of its table holds; bytes 0 empties the slot. */
-static bool update_slot(ring_state *state, int slot, void *base, int64_t bytes)
-{
-    const struct iovec iov = {.iov_base = bytes > 0 ? base : NULL, .iov_len = (size_t)bytes};
-    const __u64 tag = 0;
-    return io_uring_register_buffers_update_tag(&state->ring, (unsigned)slot, &iov, &tag, 1) == 1;
-}
 
 /* 0 or -errno, which is also the answer of later attempts. */
 static int make_ring(ring_state *state)
 {
     if (state->made || state->broken)
         return state->broken ? -EPERM : 0;
-    /* Completions need no interrupt of this thread: it comes for them. Kernels before 5.19 do not know that flag. */
+    /* Completions need not interrupt this thread, which polls for them. Kernels before 5.19 reject the flag. */
     int code = io_uring_queue_init((unsigned)state->depth, &state->ring, IORING_SETUP_COOP_TASKRUN);
     if (code == -EINVAL)
         code = io_uring_queue_init((unsigned)state->depth, &state->ring, 0);
     state->made = code == 0;
     state->broken = code < 0;
-    if (!state->made || io_uring_register_buffers_sparse(&state->ring, RANGES) != 0)
-        return code;
-    for (int i = 0; i < RANGES; i++)
-        state->ranges[i].known = state->ranges[i].bytes > 0 &&
-                                 update_slot(state, i, state->ranges[i].base, state->ranges[i].bytes);
     return code;
 }
 
 /* Read what is cached; calls whose bytes are not (all) there stay NOT_STARTED. Returns whether there are any that
- * should fly. */
+ * the ring should take. */
 static bool read_cached(ring_state *state, int fd, mpiox_storage_call *calls, int count)
 {
     bool left = false;
@@ -204,15 +168,16 @@ static bool read_cached(ring_state *state, int fd, mpiox_storage_call *calls, in
         mpiox_storage_call *call = &calls[i];
         if (call->skip)
             continue;
-        if (call->fd < 0 && !atomic_load_explicit(&state->blind, memory_order_relaxed)) {
+        if (call->fd < 0 && !atomic_load_explicit(&state->no_nowait, memory_order_relaxed)) {
             int64_t bytes = mpiox_storage_request_bytes(call->iov, call->iov_count, call->offset);
             ssize_t moved = preadv2(fd, call->iov, call->iov_count, call->offset, RWF_NOWAIT);
             if (moved == 0 || moved == bytes)
                 call->moved = moved; /* 0: behind the end of the file */
             else if (moved < 0 && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL))
-                atomic_store_explicit(&state->blind, true, memory_order_relaxed);
+                atomic_store_explicit(&state->no_nowait, true, memory_order_relaxed);
         }
-        call->skip = call->moved >= 0 || (call->fd < 0 && atomic_load_explicit(&state->blind, memory_order_relaxed));
+        call->skip = call->moved >= 0 ||
+                     (call->fd < 0 && atomic_load_explicit(&state->no_nowait, memory_order_relaxed));
         left |= !call->skip;
     }
     return left;
@@ -221,58 +186,16 @@ static bool read_cached(ring_state *state, int fd, mpiox_storage_call *calls, in
 static void ring_many(mpiox_storage *storage, bool write, mpiox_storage_call *calls, int count)
 {
     ring_state *state = storage->state;
-    flight f = {.state = state, .calls = calls, .fd = storage->fd, .count = count, .write = write};
+    batch b = {.state = state, .calls = calls, .fd = storage->fd, .count = count, .write = write};
     if (state->automatic && (write || !read_cached(state, storage->fd, calls, count)))
         return;
     pthread_mutex_lock(&state->lock);
     if (make_ring(state) == 0)
-        fly(&f);
-    pthread_mutex_unlock(&state->lock);
-}
-
-static bool ring_hold(mpiox_storage *storage, void *base, int64_t bytes)
-{
-    ring_state *state = storage->state;
-    int i = 0;
-    bool held = false;
-    pthread_mutex_lock(&state->lock);
-    while (i < RANGES && state->ranges[i].bytes > 0)
-        i++;
-    if (i < RANGES && !state->broken) {
-        held = !state->made || update_slot(state, i, base, bytes);
-        if (held)
-            state->ranges[i] = (range){.base = base, .bytes = bytes, .known = state->made};
-    }
-    pthread_mutex_unlock(&state->lock);
-    return held;
-}
-
-static void ring_release(mpiox_storage *storage, void *base)
-{
-    ring_state *state = storage->state;
-    pthread_mutex_lock(&state->lock);
-    for (int i = 0; i < RANGES; i++) {
-        range *r = &state->ranges[i];
-        if (r->bytes > 0 && r->base == base) {
-            if (r->known)
-                update_slot(state, i, NULL, 0);
-            *r = (range){.bytes = 0}; /* whatever the kernel said: it is not used any more */
-        }
-    }
+        run(&b);
     pthread_mutex_unlock(&state->lock);
 }
 
 /* ---- making and closing ------------------------------------------------------------------------------------------ */
-
-static int64_t ring_write_some(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset)
-{
-    return mpiox_storage_posix_write(storage->fd, iov, iov_count, offset);
-}
-
-static int64_t ring_read_some(mpiox_storage *storage, const struct iovec *iov, int iov_count, int64_t offset)
-{
-    return mpiox_storage_posix_read(storage->fd, iov, iov_count, offset);
-}
 
 static int ring_close(mpiox_storage *storage)
 {
@@ -287,8 +210,8 @@ static int ring_close(mpiox_storage *storage)
 
 #define RING_BACKEND(text)                                                                                       \
     {                                                                                                            \
-        .name = text, .write_some = ring_write_some, .read_some = ring_read_some, .close = ring_close,           \
-        .many = ring_many, .hold = ring_hold, .release = ring_release, .mappable = true,                         \
+        .name = text, .transfer = mpiox_storage_posix_transfer, .close = ring_close, .many = ring_many,          \
+        .mappable = true,                                                                                        \
     }
 
 static const mpiox_storage_backend ring_backend = RING_BACKEND("io_uring");

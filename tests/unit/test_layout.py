@@ -39,8 +39,6 @@ class Layout(ctypes.Structure):
 @pytest.fixture(scope="module")
 def lib() -> ctypes.CDLL:
     lib = ctypes.CDLL(str(cbuild.shared("layout")))
-    lib.mpiox_layout_fs_name.restype = ctypes.c_char_p
-    lib.mpiox_layout_lock_name.restype = ctypes.c_char_p
     lib.mpiox_layout_from_magic.argtypes = (ctypes.c_uint64, ctypes.POINTER(Layout))
     lib.mpiox_layout_detect.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int32, ctypes.POINTER(Layout))
     return lib
@@ -199,7 +197,12 @@ def test_lov_fuzzed(tmp_path: pathlib.Path) -> None:
 
 # ---- file systems ----------------------------------------------------------------------------------------------------
 
-LOCAL, SERVER, TOKEN, NONE = "local", "server", "token", "none"
+LOCKS = ("local", "server", "token", "none")
+LOCAL, SERVER, TOKEN, NONE = range(4)
+FILE_SYSTEMS = (
+    "unknown", "tmpfs", "ext", "xfs", "btrfs", "lustre", "gpfs", "nfs", "fuse", "panfs", "pvfs", "overlay", "zfs",
+    "f2fs", "ceph", "beegfs", "smb",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -221,24 +224,21 @@ LOCAL, SERVER, TOKEN, NONE = "local", "server", "token", "none"
         (0x12345678, "unknown", NONE, False),
     ],
 )
-def test_file_system_table(lib: ctypes.CDLL, magic: int, name: str, lock: str, coherent: bool) -> None:
+def test_file_system_table(lib: ctypes.CDLL, magic: int, name: str, lock: int, coherent: bool) -> None:
     layout = Layout()
     lib.mpiox_layout_from_magic(magic, layout)
-    assert lib.mpiox_layout_fs_name(layout.fs).decode() == name
-    assert lib.mpiox_layout_lock_name(layout.lock).decode() == lock
+    assert (FILE_SYSTEMS[layout.fs], layout.lock) == (name, lock)
     assert (layout.coherent, layout.stripe_known) == (coherent, False)
     assert (layout.stripe_size, layout.servers) == (MIB, 1)
 
 
-def test_names_and_back(lib: ctypes.CDLL) -> None:
-    for number in range(4):
+def test_lock_protocols_by_name(lib: ctypes.CDLL) -> None:
+    for number, name in enumerate(LOCKS):
         found = ctypes.c_int(-1)
-        assert lib.mpiox_layout_lock_find(lib.mpiox_layout_lock_name(number), ctypes.byref(found)) == 0
+        assert lib.mpiox_layout_lock_find(name.encode(), ctypes.byref(found)) == 0
         assert found.value == number
     assert lib.mpiox_layout_lock_find(b"spin", ctypes.byref(ctypes.c_int())) == -2
     assert lib.mpiox_layout_lock_find(None, ctypes.byref(ctypes.c_int())) == -2
-    assert lib.mpiox_layout_lock_name(99) == b"unknown"
-    assert lib.mpiox_layout_fs_name(99) == b"unknown"
 
 
 def detect(lib: ctypes.CDLL, path: pathlib.Path, unit: int = 0, factor: int = 0) -> Layout:
@@ -267,7 +267,7 @@ def test_detect_tmpfs(lib: ctypes.CDLL) -> None:
         layout = detect(lib, path)
     finally:
         path.unlink(missing_ok=True)
-    assert lib.mpiox_layout_fs_name(layout.fs) == b"tmpfs"
+    assert FILE_SYSTEMS[layout.fs] == "tmpfs"
     assert layout.coherent
     assert not layout.stripe_known
 
@@ -285,7 +285,7 @@ def test_bad_descriptor_gives_defaults(lib: ctypes.CDLL) -> None:
     layout = Layout()
     lib.mpiox_layout_detect(-1, 0, 0, layout)
     assert (layout.stripe_size, layout.servers, layout.coherent) == (MIB, 1, False)
-    assert lib.mpiox_layout_lock_name(layout.lock) == b"none"
+    assert layout.lock == NONE
 
 
 def test_detect_on_file_systems_that_are_not_at_hand() -> None:

@@ -9,6 +9,6 @@ from support import cbuild
 
 def test_plans_under_sanitizers() -> None:
     out = cbuild.check(
-        cbuild.program("partition/test_plan.c", "partition"), os.environ.get("MPIOX_TEST_SEED", "20081115"), timeout=300
+        cbuild.program("domains/test_plan.c", "domains"), os.environ.get("MPIOX_TEST_SEED", "20081115"), timeout=300
     )
     assert out.splitlines()[-1].endswith(" 0 failures")

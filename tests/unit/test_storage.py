@@ -17,7 +17,6 @@ from support import cbuild
 MIB = 2**20
 SKIPPED = 77
 BACK_ENDS = (
-    "memory",
     "posix",
     "auto",
     "io_uring",

@@ -1,6 +1,6 @@
 /*
- * test_worker.c - tasks run once each, in order, from several submitting threads, and are all done after drain and free;
- * who waits for a task runs it, and what was handed in before it, when the worker is busy.
+ * test_worker.c - tasks run once each, in order, from several submitting threads, and all are done after drain and
+ * free; who waits for a task runs it, and what was handed in before it, when the worker is busy.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -59,7 +59,7 @@ static bool count_idle(void *context)
 }
 
 static atomic_int gate; /* 1: the worker stands before it, 2: it is open */
-static atomic_int helped;
+static atomic_int runs;
 
 static void stand_at_gate(mpiox_task *task)
 {
@@ -69,42 +69,43 @@ static void stand_at_gate(mpiox_task *task)
         nanosleep(&(struct timespec){0, 1000 * 100}, NULL);
 }
 
-static void count_help(mpiox_task *task)
+static void count_runs(mpiox_task *task)
 {
     (void)task;
-    atomic_fetch_add(&helped, 1);
+    atomic_fetch_add(&runs, 1);
 }
 
-static void check_help(void)
+static void check_shared(void)
 {
     mpiox_worker *worker = mpiox_worker_create(true);
-    mpiox_task at_gate = {.run = stand_at_gate}, tasks[3] = {{.run = count_help}, {.run = count_help}, {.run = count_help}};
+    mpiox_task at_gate = {.run = stand_at_gate};
+    mpiox_task tasks[3] = {{.run = count_runs}, {.run = count_runs}, {.run = count_runs}};
 
-    CHECK_EQUAL(mpiox_worker_help(worker, &tasks[0]), false); /* not handed in */
+    CHECK_EQUAL(mpiox_worker_run_oldest(worker, &tasks[0]), false); /* not handed in */
     CHECK_EQUAL(mpiox_worker_submit(worker, &at_gate), true);
     while (atomic_load(&gate) != 1)
         nanosleep(&(struct timespec){0, 1000 * 100}, NULL);
     for (int i = 0; i < 3; i++)
         CHECK_EQUAL(mpiox_worker_submit(worker, &tasks[i]), true);
-    CHECK_EQUAL(mpiox_worker_help(worker, &at_gate), false); /* has begun: others' work is not done for it */
-    CHECK_EQUAL(mpiox_worker_help(worker, &tasks[1]), true);
-    CHECK_EQUAL(atomic_load(&helped), 1);
-    CHECK_EQUAL(mpiox_worker_help(worker, &tasks[0]), false); /* that was it */
-    CHECK_EQUAL(mpiox_worker_help(worker, &tasks[1]), true);
-    CHECK_EQUAL(mpiox_worker_help(worker, &tasks[1]), false);
-    CHECK_EQUAL(atomic_load(&helped), 2);
+    CHECK_EQUAL(mpiox_worker_run_oldest(worker, &at_gate), false); /* has begun: others' work is not done for it */
+    CHECK_EQUAL(mpiox_worker_run_oldest(worker, &tasks[1]), true);
+    CHECK_EQUAL(atomic_load(&runs), 1);
+    CHECK_EQUAL(mpiox_worker_run_oldest(worker, &tasks[0]), false); /* that was it */
+    CHECK_EQUAL(mpiox_worker_run_oldest(worker, &tasks[1]), true);
+    CHECK_EQUAL(mpiox_worker_run_oldest(worker, &tasks[1]), false);
+    CHECK_EQUAL(atomic_load(&runs), 2);
     atomic_store(&gate, 2);
     mpiox_worker_drain(worker, NULL);
-    CHECK_EQUAL(atomic_load(&helped), 3);
+    CHECK_EQUAL(atomic_load(&runs), 3);
     for (int i = 0; i < 3; i++) { /* at once or later, but without anybody who waits */
         nanosleep(&(struct timespec){0, i * 1000 * 1000 * 20}, NULL); /* asleep the second and third time */
         CHECK_EQUAL(mpiox_worker_submit(worker, &tasks[i]), true);
-        while (atomic_load(&helped) != 4 + i)
+        while (atomic_load(&runs) != 4 + i)
             nanosleep(&(struct timespec){0, 1000 * 100}, NULL);
     }
     CHECK_EQUAL(mpiox_worker_submit(worker, &tasks[0]), true);
     mpiox_worker_free(worker);
-    CHECK_EQUAL(atomic_load(&helped), 7);
+    CHECK_EQUAL(atomic_load(&runs), 7);
 }
 
 int main(void)
@@ -132,6 +133,6 @@ int main(void)
     submit(&submitters[0]);
     mpiox_worker_free(worker); /* runs what is left first */
     CHECK_EQUAL(atomic_load(&done), (THREADS + 1) * TASKS);
-    check_help();
+    check_shared();
     return check_exit();
 }

@@ -24,7 +24,6 @@ enum { MIB = 1 << 20, FILE_BYTES = 64 * MIB, PIECES = 1000, REPETITIONS_MAX = 10
 typedef struct back_end {
     const char *name;
     mpiox_storage_options options;
-    bool registered;
 } back_end;
 
 typedef struct job {
@@ -78,8 +77,6 @@ static void measure(const char *path, const job *j, const back_end *ends, int n_
         for (int e = 0; e < n_ends; e++) {
             mpiox_storage *storage;
             CHECK_EQUAL(mpiox_storage_open(path, O_RDWR, 0, &ends[e].options, &storage, NULL), 0);
-            if (ends[e].registered)
-                CHECK(mpiox_storage_register(storage, memory, FILE_BYTES / 16));
             if (j->cold)
                 drop_cache(storage);
             else /* warm, whatever the one before did to the cache */
@@ -103,13 +100,11 @@ int main(int argc, char **argv)
 {
     const int depth = argc > 2 ? atoi(argv[2]) : 0, repetitions = argc > 3 ? atoi(argv[3]) : 9;
     const back_end ends[] = {
-        {"posix", {.kind = MPIOX_STORAGE_POSIX}, false},
-        {"io_uring", {.kind = MPIOX_STORAGE_IO_URING, .io_uring_depth = depth}, false},
-        {"auto", {.kind = MPIOX_STORAGE_AUTO, .io_uring_depth = depth}, false},
-        {"+registered", {.kind = MPIOX_STORAGE_IO_URING, .io_uring_depth = depth}, true},
-        {"direct", {.kind = MPIOX_STORAGE_POSIX, .direct_read = true, .direct_write = true}, false},
-        {"direct+ring", {MPIOX_STORAGE_IO_URING, depth, true, true}, false},
-        {"+registered", {MPIOX_STORAGE_IO_URING, depth, true, true}, true},
+        {"posix", {.kind = MPIOX_STORAGE_POSIX}},
+        {"io_uring", {.kind = MPIOX_STORAGE_IO_URING, .io_uring_depth = depth}},
+        {"auto", {.kind = MPIOX_STORAGE_AUTO, .io_uring_depth = depth}},
+        {"direct", {.kind = MPIOX_STORAGE_POSIX, .direct_read = true, .direct_write = true}},
+        {"direct+ring", {MPIOX_STORAGE_IO_URING, depth, true, true}},
     };
     static const job jobs[] = {
         {"write 1 MiB", true, false, 0, 0},          {"read 1 MiB", false, false, 0, 0},

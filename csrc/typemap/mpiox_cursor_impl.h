@@ -1,0 +1,32 @@
+/*
+ * mpiox_cursor_impl.h - the inside of a cursor, shared by mpiox_typemap_cursor.c and the list loops of mpiox_copy.c.
+ */
+#ifndef MPIOX_CURSOR_IMPL_H
+#define MPIOX_CURSOR_IMPL_H
+
+#include "mpiox_typemap.h"
+
+typedef struct mpiox_cursor_level {
+    int64_t node;
+    int64_t index;   /* copy, member, item or (leaf) block that is next */
+    int64_t address; /* of the node's origin; the caller's origin is included */
+    int64_t tile;    /* lists with children: tile within the item */
+} mpiox_cursor_level;
+
+typedef struct mpiox_cursor_state {
+    int64_t levels;       /* path length; the last level is the leaf. 0 when a tile is one block */
+    int64_t inside;       /* bytes already consumed of the leaf's next block */
+    int64_t tile_address; /* address of the current tile's first byte */
+    int64_t unused;
+    mpiox_cursor_level level[MPIOX_TYPEMAP_MAX_DEPTH];
+} mpiox_cursor_state;
+
+static inline mpiox_cursor_state *mpiox_cursor_state_of(mpiox_cursor *cursor)
+{
+    return (mpiox_cursor_state *)(void *)cursor->state;
+}
+
+/* The leaf is used up (its index equals its count): go to the next one. */
+void mpiox_cursor_next_leaf(mpiox_cursor *cursor);
+
+#endif

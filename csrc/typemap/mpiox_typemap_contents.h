@@ -1,0 +1,42 @@
+/*
+ * mpiox_typemap_contents.h - what MPI says about how a datatype was built, in one form for all MPI versions.
+ */
+#ifndef MPIOX_TYPEMAP_CONTENTS_H
+#define MPIOX_TYPEMAP_CONTENTS_H
+
+#include <mpi.h>
+
+#include "mpiox_typemap.h"
+
+/* The arguments of the type's constructor. They are read in the order of the constructor's argument list: small counts
+ * come from `integers`, addresses from `addresses`; of a type made by a large-count constructor both are in
+ * `counts`. */
+typedef struct mpiox_contents {
+    int combiner;
+    int64_t n_integers, n_addresses, n_counts, n_types;
+    int *integers;
+    MPI_Aint *addresses;
+    MPI_Count *counts;
+    MPI_Datatype *types;
+    int64_t next_integer, next_address, next_count;
+    bool exhausted; /* more was read than there is: the MPI library disagrees with its standard */
+} mpiox_contents;
+
+/* Combiner and numbers only; nothing to free. */
+int mpiox_contents_envelope(MPI_Datatype datatype, mpiox_contents *contents);
+/* Named types and those of MPI_Type_create_f90_*: handles that are never freed. */
+bool mpiox_contents_are_predefined(const mpiox_contents *contents);
+/* The same, asked of a datatype; false when MPI does not tell. */
+bool mpiox_contents_is_predefined(MPI_Datatype datatype);
+
+/* All of it: 0, MPIOX_E_MPI or MPIOX_E_NOMEM; nothing to free then. Local. */
+int mpiox_contents_get(MPI_Datatype datatype, mpiox_contents *contents);
+/* Also frees the derived handles among `types`. */
+void mpiox_contents_free(mpiox_contents *contents);
+
+/* The next argument of that kind, 0 when there is none (contents->exhausted is then set). Addresses are bytes. */
+int mpiox_contents_integer(mpiox_contents *contents);
+int64_t mpiox_contents_count(mpiox_contents *contents);
+int64_t mpiox_contents_address(mpiox_contents *contents);
+
+#endif

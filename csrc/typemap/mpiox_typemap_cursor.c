@@ -1,0 +1,213 @@
+/*
+ * mpiox_typemap_cursor.c - from a description to strided runs.
+ *
+ * Problem.    The copy loops want long runs of equal blocks; the description is a tree that is tiled without end.
+ * Algorithm.  A cursor keeps the path from the tiling to a leaf (block, loop of blocks, list of blocks), one level of
+ *             four words each: node, index, address, tile within a list item. The innermost loop, which is the tiling
+ *             itself when a tile is one block, is yielded as one run. When a leaf is used up the deepest level that has
+ *             copies left steps on and the path below it is rebuilt, which is O(1) amortised.
+ * Guarantees. Start-up is O(depth) plus a binary search per struct or list; no allocation; addresses wrap rather than
+ *             overflow.
+ */
+#include "mpiox_typemap_impl.h"
+#include "mpiox_cursor_impl.h"
+
+_Static_assert(sizeof(mpiox_cursor_state) <= sizeof(((mpiox_cursor *)NULL)->state), "the cursor's state is too small");
+
+/* Build the path from level k, whose node and address are given, to a leaf: first copy, member, item all the way. */
+static void descend(mpiox_cursor_state *s, const mpiox_typemap *typemap, int64_t k, int64_t index, int64_t address)
+{
+    const mpiox_node *nodes = mpiox_typemap_nodes(typemap);
+    for (;; k++) {
+        mpiox_cursor_level *level = s->level + k;
+        level->node = index;
+        level->index = 0;
+        level->address = address;
+        level->tile = 0;
+        const mpiox_node *node = nodes + index;
+        if (node->child == MPIOX_NO_CHILD) {
+            break;
+        }
+        /* First members and items lie at their parent's origin. */
+        index = node->kind == MPIOX_NODE_STRUCT ? mpiox_typemap_pool(typemap)[node->pool] : node->child;
+    }
+    s->levels = k + 1;
+}
+
+/* As descend(), to stream byte `rest` of the node; sets the offset inside the leaf's block. */
+static void seek(mpiox_cursor_state *s, const mpiox_typemap *typemap, int64_t rest)
+{
+    const mpiox_node *nodes = mpiox_typemap_nodes(typemap);
+    const int64_t *pool = mpiox_typemap_pool(typemap);
+    int64_t index = typemap->tile_node, address = s->tile_address, k = 0;
+    for (;; k++) {
+        const mpiox_node *node = nodes + index;
+        int64_t i = 0, tile = 0, child = node->child, step = 0;
+        if (node->kind == MPIOX_NODE_LOOP) {
+            i = rest / node->length;
+            rest -= i * node->length;
+            step = i * node->stride;
+        } else if (node->kind == MPIOX_NODE_STRUCT) {
+            i = mpiox_search(pool + node->pool + node->count, node->count, rest);
+            rest -= pool[node->pool + node->count + i];
+            child = pool[node->pool + i];
+            step = nodes[child].offset;
+        } else if (node->kind == MPIOX_NODE_LIST) {
+            i = node->length > 0 ? rest / node->length
+                                 : mpiox_search(pool + node->pool + node->count, node->count, rest);
+            rest -= mpiox_list_start(node, pool, i);
+            step = pool[node->pool + i];
+            if (child != MPIOX_NO_CHILD) {
+                tile = rest / nodes[child].size;
+                rest -= tile * nodes[child].size;
+                step += tile * node->stride;
+            }
+        }
+        s->level[k] = (mpiox_cursor_level){index, i, address, tile};
+        if (child == MPIOX_NO_CHILD) {
+            break;
+        }
+        address = mpiox_wrap_add(address, step);
+        index = child;
+    }
+    s->levels = k + 1;
+    s->inside = rest;
+}
+
+void mpiox_cursor_init(mpiox_cursor *cursor, const mpiox_typemap *typemap, int64_t origin, int64_t position)
+{
+    mpiox_cursor_state *s = mpiox_cursor_state_of(cursor);
+    cursor->typemap = typemap;
+    cursor->position = position;
+    s->levels = 0;
+    s->inside = 0;
+    s->tile_address = mpiox_wrap_add(origin, typemap->first);
+    if (typemap->size == 0) {
+        return;
+    }
+    if (typemap->flags & MPIOX_FLAG_CONTIGUOUS) {
+        s->inside = position;
+        return;
+    }
+    const int64_t tile = position / typemap->tile_size;
+    s->tile_address = mpiox_wrap_madd(s->tile_address, tile, typemap->tile_extent);
+    s->inside = position - tile * typemap->tile_size;
+    if (typemap->tile_node != MPIOX_NO_CHILD) {
+        seek(s, typemap, s->inside);
+    }
+}
+
+/* Step a level that is no leaf to its next copy, member or item; false when there is none. */
+static bool step_level(mpiox_cursor_level *level, const mpiox_typemap *typemap, int64_t *child, int64_t *address)
+{
+    const mpiox_node *nodes = mpiox_typemap_nodes(typemap);
+    const int64_t *pool = mpiox_typemap_pool(typemap);
+    const mpiox_node *node = nodes + level->node;
+    *child = node->child;
+    if (node->kind == MPIOX_NODE_LIST) {
+        const int64_t item = level->index;
+        const int64_t bytes = mpiox_list_start(node, pool, item + 1) - mpiox_list_start(node, pool, item);
+        if (++level->tile * nodes[node->child].size >= bytes) {
+            level->tile = 0;
+            level->index++;
+        }
+    } else {
+        level->index++;
+    }
+    if (level->index == node->count) {
+        return false;
+    }
+    if (node->kind == MPIOX_NODE_LOOP) {
+        *address = mpiox_wrap_madd(level->address, level->index, node->stride);
+    } else if (node->kind == MPIOX_NODE_LIST) {
+        *address = mpiox_wrap_madd(mpiox_wrap_add(level->address, pool[node->pool + level->index]), level->tile,
+                                   node->stride);
+    } else {
+        *child = pool[node->pool + level->index];
+        *address = mpiox_wrap_add(level->address, nodes[*child].offset);
+    }
+    return true;
+}
+
+void mpiox_cursor_next_leaf(mpiox_cursor *cursor)
+{
+    mpiox_cursor_state *s = mpiox_cursor_state_of(cursor);
+    const mpiox_typemap *typemap = cursor->typemap;
+    for (int64_t k = s->levels - 2; k >= 0; k--) {
+        int64_t child, address;
+        if (step_level(s->level + k, typemap, &child, &address)) {
+            descend(s, typemap, k + 1, child, address);
+            return;
+        }
+    }
+    s->tile_address = mpiox_wrap_add(s->tile_address, typemap->tile_extent);
+    descend(s, typemap, 0, typemap->tile_node, s->tile_address);
+}
+
+/* Cut a run out of `count` blocks at address, `stride` apart, the first entered at *inside. Returns the data bytes;
+ * *blocks says how many blocks are finished by it. */
+static inline int64_t cut_run(int64_t address, int64_t length, int64_t stride, int64_t count, int64_t max_bytes,
+                              int64_t *inside, int64_t *blocks, mpiox_run *run)
+{
+    if (*inside > 0 || max_bytes < length) { /* part of one block */
+        const int64_t left = length - *inside;
+        const int64_t bytes = left < max_bytes ? left : max_bytes;
+        *run = (mpiox_run){mpiox_wrap_add(address, *inside), bytes, 0, 1};
+        *blocks = bytes == left;
+        *inside = bytes == left ? 0 : *inside + bytes;
+        return bytes;
+    }
+    int64_t bytes;
+    if (__builtin_mul_overflow(count, length, &bytes) || bytes > max_bytes) {
+        count = max_bytes / length;
+        bytes = count * length;
+    }
+    *run = (mpiox_run){address, length, count > 1 ? stride : 0, count};
+    *blocks = count;
+    return bytes;
+}
+
+/* The tile is one block: the endless tiling is the run. */
+static int64_t next_of_tiling(mpiox_cursor_state *s, const mpiox_typemap *typemap, int64_t max_bytes, mpiox_run *run)
+{
+    int64_t blocks, bytes = max_bytes;
+    if (typemap->flags & MPIOX_FLAG_CONTIGUOUS) {
+        *run = (mpiox_run){mpiox_wrap_add(s->tile_address, s->inside), max_bytes, 0, 1};
+        s->inside = mpiox_wrap_add(s->inside, max_bytes);
+        return bytes;
+    }
+    bytes = cut_run(s->tile_address, typemap->tile_size, typemap->tile_extent, INT64_MAX, max_bytes, &s->inside,
+                    &blocks, run);
+    s->tile_address = mpiox_wrap_madd(s->tile_address, blocks, typemap->tile_extent);
+    return bytes;
+}
+
+int64_t mpiox_cursor_next(mpiox_cursor *cursor, int64_t max_bytes, mpiox_run *run)
+{
+    mpiox_cursor_state *s = mpiox_cursor_state_of(cursor);
+    const mpiox_typemap *typemap = cursor->typemap;
+    int64_t blocks, bytes;
+    if (typemap->tile_node == MPIOX_NO_CHILD) {
+        bytes = next_of_tiling(s, typemap, max_bytes, run);
+        cursor->position = mpiox_wrap_add(cursor->position, bytes);
+        return bytes;
+    }
+    mpiox_cursor_level *leaf = s->level + s->levels - 1;
+    const mpiox_node *node = mpiox_typemap_nodes(typemap) + leaf->node;
+    if (node->kind == MPIOX_NODE_LIST) {
+        const int64_t *pool = mpiox_typemap_pool(typemap);
+        const int64_t i = leaf->index;
+        const int64_t length = mpiox_list_start(node, pool, i + 1) - mpiox_list_start(node, pool, i);
+        bytes = cut_run(mpiox_wrap_add(leaf->address, pool[node->pool + i]), length, 0, 1, max_bytes, &s->inside,
+                        &blocks, run);
+    } else {
+        bytes = cut_run(mpiox_wrap_madd(leaf->address, leaf->index, node->stride), node->length, node->stride,
+                        node->count - leaf->index, max_bytes, &s->inside, &blocks, run);
+    }
+    leaf->index += blocks;
+    cursor->position = mpiox_wrap_add(cursor->position, bytes);
+    if (leaf->index == node->count) {
+        mpiox_cursor_next_leaf(cursor);
+    }
+    return bytes;
+}
