@@ -4,7 +4,7 @@
 
 - ``csrc/generated/_binding.c``, the source of the Python binding, made by cffi from the declarations between the two
   cffi markers of ``csrc/include/mpiio_ext.h``;
-- whatever ``csrc/interpose/generate.py`` yields, the MPI entry points that follow a table.
+- whatever ``csrc/mpi/generate.py`` yields, the MPI entry points that follow a table.
 
 ``python build.py --check`` writes nothing and exits with 1 and a diff when a generated file differs from what would
 be written. Generated files are committed, so that building needs neither cffi nor this script.
@@ -25,7 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 HEADER = Path("csrc/include/mpiio_ext.h")
 BINDING = Path("csrc/generated/_binding.c")
-INTERPOSE = Path("csrc/interpose/generate.py")
+MPI_ENTRIES = Path("csrc/mpi/generate.py")
 MODULE = "mpiio_ext._binding"
 
 #: First line that belongs to us in the file that cffi writes. What comes before it is cffi's own support header, which
@@ -61,12 +61,12 @@ def binding_source() -> str:
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 
-def interpose_sources() -> dict[Path, str]:
+def mpi_sources() -> dict[Path, str]:
     """Return what the generator of the MPI entry points yields, as {repository-relative path: text}."""
-    path = ROOT / INTERPOSE
+    path = ROOT / MPI_ENTRIES
     if not path.exists():
         return {}
-    spec = importlib.util.spec_from_file_location("_mpiox_interpose_generate", path)
+    spec = importlib.util.spec_from_file_location("_mpiox_mpi_generate", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up
@@ -76,7 +76,7 @@ def interpose_sources() -> dict[Path, str]:
 
 def outputs() -> dict[Path, str]:
     """Return every generated file as {repository-relative path: text}."""
-    return {BINDING: binding_source(), **interpose_sources()}
+    return {BINDING: binding_source(), **mpi_sources()}
 
 
 def comparable(path: Path, text: str) -> str:

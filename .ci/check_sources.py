@@ -66,7 +66,7 @@ def mpi_call_problems(csrc: Path) -> Iterator[str]:
     call = re.compile(r"^\s+.*?(?<![A-Za-z0-9_])(MPI_[A-Z][a-z]\w*)\s*\(")
     types = re.compile(r"MPI_(Comm|File|Info|Datatype|Status|Request|Errhandler|Group|Op|Win|Offset|Aint|Count|Fint)$")
     for source in sorted(csrc.rglob("*.c")):
-        if source.parent.name == "generated" or source.parent.name == "interpose":
+        if source.parent.name == "generated" or source.parent.name == "mpi":
             continue  # these define them
         text = re.sub(
             r"/\*.*?\*/", lambda m: "\n" * m.group().count("\n"), source.read_text(encoding="utf-8"), flags=re.S

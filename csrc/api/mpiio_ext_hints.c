@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpiox_file_table.h"
+#include "mpiox_handle.h"
 #include "mpiox_hints.h"
 
 enum { HINTS_MAX = 32, VALUE_BYTES = 256, PROBLEMS_BYTES = 8192 };
@@ -84,11 +84,11 @@ mpiio_ext_hints *mpiio_ext_hints_resolve(const char *path)
 mpiio_ext_hints *mpiio_ext_hints_of(const void *handle)
 {
     mpiio_ext_hints *hints;
-    mpiox_file *file;
+    mpiox_handle *file;
     MPI_File fh;
 
     memcpy(&fh, handle, sizeof fh);
-    file = mpiox_file_find(fh);
+    file = mpiox_handle_find(fh);
     hints = file != NULL ? calloc(1, sizeof *hints) : NULL;
     if (hints == NULL)
         return NULL;

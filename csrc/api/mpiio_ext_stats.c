@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "mpiox_calls.h"
-#include "mpiox_file_report.h"
+#include "mpiox_mpi_report.h"
 #include "mpiox_stats.h"
 
 struct mpiio_ext_stats {
@@ -64,14 +64,14 @@ const char *mpiio_ext_stats_meaning(int index)
 mpiio_ext_stats *mpiio_ext_stats_of(const void *handle)
 {
     mpiio_ext_stats *stats;
-    mpiox_file *file;
+    mpiox_handle *file;
     MPI_File fh;
 
     memcpy(&fh, handle, sizeof fh);
-    file = mpiox_file_find(fh);
+    file = mpiox_handle_find(fh);
     stats = file != NULL ? calloc(1, sizeof *stats + strlen(file->path) + 1) : NULL;
     if (stats != NULL) {
-        mpiox_file_stats(file, &stats->values);
+        mpiox_mpi_stats(file, &stats->values);
         strcpy(stats->path, file->path);
     }
     return stats;
@@ -82,7 +82,7 @@ mpiio_ext_stats *mpiio_ext_stats_total(void)
     mpiio_ext_stats *stats = calloc(1, sizeof *stats + 1);
 
     if (stats != NULL)
-        mpiox_file_run_stats(&stats->values);
+        mpiox_mpi_run_stats(&stats->values);
     return stats;
 }
 

@@ -11,10 +11,10 @@
 
 #include "mpiox_calls.h"
 #include "mpiox_completion.h"
-#include "mpiox_file.h"
-#include "mpiox_file_access.h"
-#include "mpiox_file_seek.h"
-#include "mpiox_file_view.h"
+#include "mpiox_mpi_open.h"
+#include "mpiox_mpi_access.h"
+#include "mpiox_mpi_seek.h"
+#include "mpiox_mpi_view.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define HIDDEN __attribute__((visibility("hidden")))
@@ -218,7 +218,7 @@ int mpiox_wrap_File_open(MPI_Comm comm, const char *filename, int amode, MPI_Inf
 
 HIDDEN int mpiox_wrap_File_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh) {
     COUNT(FILE_OPEN);
-    return mpiox_file_open(comm, filename, amode, info, fh);
+    return mpiox_mpi_open(comm, filename, amode, info, fh);
 }
 
 EXPORT int MPI_File_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh) {
@@ -229,7 +229,7 @@ int mpiox_wrap_File_close(MPI_File *fh);
 
 HIDDEN int mpiox_wrap_File_close(MPI_File *fh) {
     COUNT(FILE_CLOSE);
-    return mpiox_file_close(fh);
+    return mpiox_mpi_close(fh);
 }
 
 EXPORT int MPI_File_close(MPI_File *fh) {
@@ -262,7 +262,7 @@ int mpiox_wrap_File_preallocate(MPI_File fh, MPI_Offset size);
 
 HIDDEN int mpiox_wrap_File_preallocate(MPI_File fh, MPI_Offset size) {
     COUNT(FILE_PREALLOCATE);
-    return mpiox_file_preallocate(fh, size);
+    return mpiox_mpi_preallocate(fh, size);
 }
 
 EXPORT int MPI_File_preallocate(MPI_File fh, MPI_Offset size) {
@@ -317,7 +317,7 @@ int mpiox_wrap_File_get_info(MPI_File fh, MPI_Info *info_used);
 
 HIDDEN int mpiox_wrap_File_get_info(MPI_File fh, MPI_Info *info_used) {
     COUNT(FILE_GET_INFO);
-    return mpiox_file_get_info(fh, info_used);
+    return mpiox_mpi_get_info(fh, info_used);
 }
 
 EXPORT int MPI_File_get_info(MPI_File fh, MPI_Info *info_used) {
@@ -330,7 +330,7 @@ int mpiox_wrap_File_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, M
 HIDDEN int mpiox_wrap_File_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype,
     const char *datarep, MPI_Info info) {
     COUNT(FILE_SET_VIEW);
-    return mpiox_file_set_view(fh, disp, etype, filetype, datarep, info);
+    return mpiox_mpi_set_view(fh, disp, etype, filetype, datarep, info);
 }
 
 EXPORT int MPI_File_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype,
@@ -343,7 +343,7 @@ int mpiox_wrap_File_get_view(MPI_File fh, MPI_Offset *disp, MPI_Datatype *etype,
 HIDDEN int mpiox_wrap_File_get_view(MPI_File fh, MPI_Offset *disp, MPI_Datatype *etype, MPI_Datatype *filetype,
     char *datarep) {
     COUNT(FILE_GET_VIEW);
-    return mpiox_file_get_view(fh, disp, etype, filetype, datarep);
+    return mpiox_mpi_get_view(fh, disp, etype, filetype, datarep);
 }
 
 EXPORT int MPI_File_get_view(MPI_File fh, MPI_Offset *disp, MPI_Datatype *etype, MPI_Datatype *filetype,
@@ -355,7 +355,7 @@ int mpiox_wrap_File_set_atomicity(MPI_File fh, int flag);
 
 HIDDEN int mpiox_wrap_File_set_atomicity(MPI_File fh, int flag) {
     COUNT(FILE_SET_ATOMICITY);
-    return mpiox_file_set_atomicity(fh, flag);
+    return mpiox_mpi_set_atomicity(fh, flag);
 }
 
 EXPORT int MPI_File_set_atomicity(MPI_File fh, int flag) {
@@ -377,7 +377,7 @@ int mpiox_wrap_File_sync(MPI_File fh);
 
 HIDDEN int mpiox_wrap_File_sync(MPI_File fh) {
     COUNT(FILE_SYNC);
-    return mpiox_file_sync(fh);
+    return mpiox_mpi_sync(fh);
 }
 
 EXPORT int MPI_File_sync(MPI_File fh) {
@@ -399,7 +399,7 @@ int mpiox_wrap_File_seek(MPI_File fh, MPI_Offset offset, int whence);
 
 HIDDEN int mpiox_wrap_File_seek(MPI_File fh, MPI_Offset offset, int whence) {
     COUNT(FILE_SEEK);
-    return mpiox_file_seek(fh, offset, whence);
+    return mpiox_mpi_seek(fh, offset, whence);
 }
 
 EXPORT int MPI_File_seek(MPI_File fh, MPI_Offset offset, int whence) {
@@ -410,7 +410,7 @@ int mpiox_wrap_File_seek_shared(MPI_File fh, MPI_Offset offset, int whence);
 
 HIDDEN int mpiox_wrap_File_seek_shared(MPI_File fh, MPI_Offset offset, int whence) {
     COUNT(FILE_SEEK_SHARED);
-    return mpiox_file_seek_shared(fh, offset, whence);
+    return mpiox_mpi_seek_shared(fh, offset, whence);
 }
 
 EXPORT int MPI_File_seek_shared(MPI_File fh, MPI_Offset offset, int whence) {
@@ -421,7 +421,7 @@ int mpiox_wrap_File_get_position(MPI_File fh, MPI_Offset *offset);
 
 HIDDEN int mpiox_wrap_File_get_position(MPI_File fh, MPI_Offset *offset) {
     COUNT(FILE_GET_POSITION);
-    return mpiox_file_get_position(fh, offset);
+    return mpiox_mpi_get_position(fh, offset);
 }
 
 EXPORT int MPI_File_get_position(MPI_File fh, MPI_Offset *offset) {
@@ -432,7 +432,7 @@ int mpiox_wrap_File_get_position_shared(MPI_File fh, MPI_Offset *offset);
 
 HIDDEN int mpiox_wrap_File_get_position_shared(MPI_File fh, MPI_Offset *offset) {
     COUNT(FILE_GET_POSITION_SHARED);
-    return mpiox_file_get_position_shared(fh, offset);
+    return mpiox_mpi_get_position_shared(fh, offset);
 }
 
 EXPORT int MPI_File_get_position_shared(MPI_File fh, MPI_Offset *offset) {
@@ -443,7 +443,7 @@ int mpiox_wrap_File_get_byte_offset(MPI_File fh, MPI_Offset offset, MPI_Offset *
 
 HIDDEN int mpiox_wrap_File_get_byte_offset(MPI_File fh, MPI_Offset offset, MPI_Offset *disp) {
     COUNT(FILE_GET_BYTE_OFFSET);
-    return mpiox_file_get_byte_offset(fh, offset, disp);
+    return mpiox_mpi_get_byte_offset(fh, offset, disp);
 }
 
 EXPORT int MPI_File_get_byte_offset(MPI_File fh, MPI_Offset offset, MPI_Offset *disp) {
@@ -456,12 +456,12 @@ int mpiox_wrap_File_read_at(MPI_File fh, MPI_Offset offset, void *buf, int count
 HIDDEN int mpiox_wrap_File_read_at(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype,
     MPI_Status *status) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = false, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ_AT);
-    if (mpiox_file_access(fh, &call, status, &result))
+    if (mpiox_mpi_access(fh, &call, status, &result))
         return result;
     return PMPI_File_read_at(fh, offset, buf, count, datatype, status);
 }
@@ -477,12 +477,12 @@ int mpiox_wrap_File_read_at_all(MPI_File fh, MPI_Offset offset, void *buf, int c
 HIDDEN int mpiox_wrap_File_read_at_all(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype,
     MPI_Status *status) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = true, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ_AT_ALL);
-    if (mpiox_file_access(fh, &call, status, &result))
+    if (mpiox_mpi_access(fh, &call, status, &result))
         return result;
     return PMPI_File_read_at_all(fh, offset, buf, count, datatype, status);
 }
@@ -498,12 +498,12 @@ int mpiox_wrap_File_write_at(MPI_File fh, MPI_Offset offset, const void *buf, in
 HIDDEN int mpiox_wrap_File_write_at(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype,
     MPI_Status *status) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = false, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE_AT);
-    if (mpiox_file_access(fh, &call, status, &result))
+    if (mpiox_mpi_access(fh, &call, status, &result))
         return result;
     return PMPI_File_write_at(fh, offset, buf, count, datatype, status);
 }
@@ -519,12 +519,12 @@ int mpiox_wrap_File_write_at_all(MPI_File fh, MPI_Offset offset, const void *buf
 HIDDEN int mpiox_wrap_File_write_at_all(MPI_File fh, MPI_Offset offset, const void *buf, int count,
     MPI_Datatype datatype, MPI_Status *status) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = true, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE_AT_ALL);
-    if (mpiox_file_access(fh, &call, status, &result))
+    if (mpiox_mpi_access(fh, &call, status, &result))
         return result;
     return PMPI_File_write_at_all(fh, offset, buf, count, datatype, status);
 }
@@ -540,12 +540,12 @@ int mpiox_wrap_File_iread_at(MPI_File fh, MPI_Offset offset, void *buf, int coun
 HIDDEN int mpiox_wrap_File_iread_at(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype,
     MPI_Request *request) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = false, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_IREAD_AT);
-    if (mpiox_file_access_start(fh, &call, request, &result))
+    if (mpiox_mpi_access_start(fh, &call, request, &result))
         return result;
     return PMPI_File_iread_at(fh, offset, buf, count, datatype, request);
 }
@@ -561,12 +561,12 @@ int mpiox_wrap_File_iread_at_all(MPI_File fh, MPI_Offset offset, void *buf, int 
 HIDDEN int mpiox_wrap_File_iread_at_all(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype datatype,
     MPI_Request *request) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = true, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_IREAD_AT_ALL);
-    if (mpiox_file_access_start(fh, &call, request, &result))
+    if (mpiox_mpi_access_start(fh, &call, request, &result))
         return result;
     return PMPI_File_iread_at_all(fh, offset, buf, count, datatype, request);
 }
@@ -582,12 +582,12 @@ int mpiox_wrap_File_iwrite_at(MPI_File fh, MPI_Offset offset, const void *buf, i
 HIDDEN int mpiox_wrap_File_iwrite_at(MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype datatype,
     MPI_Request *request) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = false, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_IWRITE_AT);
-    if (mpiox_file_access_start(fh, &call, request, &result))
+    if (mpiox_mpi_access_start(fh, &call, request, &result))
         return result;
     return PMPI_File_iwrite_at(fh, offset, buf, count, datatype, request);
 }
@@ -603,12 +603,12 @@ int mpiox_wrap_File_iwrite_at_all(MPI_File fh, MPI_Offset offset, const void *bu
 HIDDEN int mpiox_wrap_File_iwrite_at_all(MPI_File fh, MPI_Offset offset, const void *buf, int count,
     MPI_Datatype datatype, MPI_Request *request) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = true, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_IWRITE_AT_ALL);
-    if (mpiox_file_access_start(fh, &call, request, &result))
+    if (mpiox_mpi_access_start(fh, &call, request, &result))
         return result;
     return PMPI_File_iwrite_at_all(fh, offset, buf, count, datatype, request);
 }
@@ -622,12 +622,12 @@ int mpiox_wrap_File_read(MPI_File fh, void *buf, int count, MPI_Datatype datatyp
 
 HIDDEN int mpiox_wrap_File_read(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = false, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ);
-    if (mpiox_file_access(fh, &call, status, &result))
+    if (mpiox_mpi_access(fh, &call, status, &result))
         return result;
     return PMPI_File_read(fh, buf, count, datatype, status);
 }
@@ -640,12 +640,12 @@ int mpiox_wrap_File_read_all(MPI_File fh, void *buf, int count, MPI_Datatype dat
 
 HIDDEN int mpiox_wrap_File_read_all(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = true, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ_ALL);
-    if (mpiox_file_access(fh, &call, status, &result))
+    if (mpiox_mpi_access(fh, &call, status, &result))
         return result;
     return PMPI_File_read_all(fh, buf, count, datatype, status);
 }
@@ -658,12 +658,12 @@ int mpiox_wrap_File_write(MPI_File fh, const void *buf, int count, MPI_Datatype 
 
 HIDDEN int mpiox_wrap_File_write(MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status *status) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = false, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE);
-    if (mpiox_file_access(fh, &call, status, &result))
+    if (mpiox_mpi_access(fh, &call, status, &result))
         return result;
     return PMPI_File_write(fh, buf, count, datatype, status);
 }
@@ -677,12 +677,12 @@ int mpiox_wrap_File_write_all(MPI_File fh, const void *buf, int count, MPI_Datat
 HIDDEN int mpiox_wrap_File_write_all(MPI_File fh, const void *buf, int count, MPI_Datatype datatype,
     MPI_Status *status) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = true, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE_ALL);
-    if (mpiox_file_access(fh, &call, status, &result))
+    if (mpiox_mpi_access(fh, &call, status, &result))
         return result;
     return PMPI_File_write_all(fh, buf, count, datatype, status);
 }
@@ -695,12 +695,12 @@ int mpiox_wrap_File_iread(MPI_File fh, void *buf, int count, MPI_Datatype dataty
 
 HIDDEN int mpiox_wrap_File_iread(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = false, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_IREAD);
-    if (mpiox_file_access_start(fh, &call, request, &result))
+    if (mpiox_mpi_access_start(fh, &call, request, &result))
         return result;
     return PMPI_File_iread(fh, buf, count, datatype, request);
 }
@@ -713,12 +713,12 @@ int mpiox_wrap_File_iread_all(MPI_File fh, void *buf, int count, MPI_Datatype da
 
 HIDDEN int mpiox_wrap_File_iread_all(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request *request) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = true, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_IREAD_ALL);
-    if (mpiox_file_access_start(fh, &call, request, &result))
+    if (mpiox_mpi_access_start(fh, &call, request, &result))
         return result;
     return PMPI_File_iread_all(fh, buf, count, datatype, request);
 }
@@ -732,12 +732,12 @@ int mpiox_wrap_File_iwrite(MPI_File fh, const void *buf, int count, MPI_Datatype
 HIDDEN int mpiox_wrap_File_iwrite(MPI_File fh, const void *buf, int count, MPI_Datatype datatype,
     MPI_Request *request) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = false, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_IWRITE);
-    if (mpiox_file_access_start(fh, &call, request, &result))
+    if (mpiox_mpi_access_start(fh, &call, request, &result))
         return result;
     return PMPI_File_iwrite(fh, buf, count, datatype, request);
 }
@@ -751,12 +751,12 @@ int mpiox_wrap_File_iwrite_all(MPI_File fh, const void *buf, int count, MPI_Data
 HIDDEN int mpiox_wrap_File_iwrite_all(MPI_File fh, const void *buf, int count, MPI_Datatype datatype,
     MPI_Request *request) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = true, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_IWRITE_ALL);
-    if (mpiox_file_access_start(fh, &call, request, &result))
+    if (mpiox_mpi_access_start(fh, &call, request, &result))
         return result;
     return PMPI_File_iwrite_all(fh, buf, count, datatype, request);
 }
@@ -769,12 +769,12 @@ int mpiox_wrap_File_read_shared(MPI_File fh, void *buf, int count, MPI_Datatype 
 
 HIDDEN int mpiox_wrap_File_read_shared(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = false, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ_SHARED);
-    if (mpiox_file_access(fh, &call, status, &result))
+    if (mpiox_mpi_access(fh, &call, status, &result))
         return result;
     return PMPI_File_read_shared(fh, buf, count, datatype, status);
 }
@@ -788,12 +788,12 @@ int mpiox_wrap_File_write_shared(MPI_File fh, const void *buf, int count, MPI_Da
 HIDDEN int mpiox_wrap_File_write_shared(MPI_File fh, const void *buf, int count, MPI_Datatype datatype,
     MPI_Status *status) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = false, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE_SHARED);
-    if (mpiox_file_access(fh, &call, status, &result))
+    if (mpiox_mpi_access(fh, &call, status, &result))
         return result;
     return PMPI_File_write_shared(fh, buf, count, datatype, status);
 }
@@ -807,12 +807,12 @@ int mpiox_wrap_File_iread_shared(MPI_File fh, void *buf, int count, MPI_Datatype
 HIDDEN int mpiox_wrap_File_iread_shared(MPI_File fh, void *buf, int count, MPI_Datatype datatype,
     MPI_Request *request) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = false, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_IREAD_SHARED);
-    if (mpiox_file_access_start(fh, &call, request, &result))
+    if (mpiox_mpi_access_start(fh, &call, request, &result))
         return result;
     return PMPI_File_iread_shared(fh, buf, count, datatype, request);
 }
@@ -826,12 +826,12 @@ int mpiox_wrap_File_iwrite_shared(MPI_File fh, const void *buf, int count, MPI_D
 HIDDEN int mpiox_wrap_File_iwrite_shared(MPI_File fh, const void *buf, int count, MPI_Datatype datatype,
     MPI_Request *request) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = false, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_IWRITE_SHARED);
-    if (mpiox_file_access_start(fh, &call, request, &result))
+    if (mpiox_mpi_access_start(fh, &call, request, &result))
         return result;
     return PMPI_File_iwrite_shared(fh, buf, count, datatype, request);
 }
@@ -845,12 +845,12 @@ int mpiox_wrap_File_read_ordered(MPI_File fh, void *buf, int count, MPI_Datatype
 
 HIDDEN int mpiox_wrap_File_read_ordered(MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status *status) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = true, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ_ORDERED);
-    if (mpiox_file_access(fh, &call, status, &result))
+    if (mpiox_mpi_access(fh, &call, status, &result))
         return result;
     return PMPI_File_read_ordered(fh, buf, count, datatype, status);
 }
@@ -864,12 +864,12 @@ int mpiox_wrap_File_write_ordered(MPI_File fh, const void *buf, int count, MPI_D
 HIDDEN int mpiox_wrap_File_write_ordered(MPI_File fh, const void *buf, int count, MPI_Datatype datatype,
     MPI_Status *status) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = true, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE_ORDERED);
-    if (mpiox_file_access(fh, &call, status, &result))
+    if (mpiox_mpi_access(fh, &call, status, &result))
         return result;
     return PMPI_File_write_ordered(fh, buf, count, datatype, status);
 }
@@ -883,12 +883,12 @@ int mpiox_wrap_File_read_at_all_begin(MPI_File fh, MPI_Offset offset, void *buf,
 HIDDEN int mpiox_wrap_File_read_at_all_begin(MPI_File fh, MPI_Offset offset, void *buf, int count,
     MPI_Datatype datatype) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = true, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ_AT_ALL_BEGIN);
-    if (mpiox_file_access_begin(fh, &call, &result))
+    if (mpiox_mpi_access_begin(fh, &call, &result))
         return result;
     return PMPI_File_read_at_all_begin(fh, offset, buf, count, datatype);
 }
@@ -903,7 +903,7 @@ HIDDEN int mpiox_wrap_File_read_at_all_end(MPI_File fh, void *buf, MPI_Status *s
     int result;
 
     COUNT(FILE_READ_AT_ALL_END);
-    if (mpiox_file_access_end(fh, false, MPIOX_EXPLICIT_OFFSET, status, &result))
+    if (mpiox_mpi_access_end(fh, false, MPIOX_EXPLICIT_OFFSET, status, &result))
         return result;
     return PMPI_File_read_at_all_end(fh, buf, status);
 }
@@ -918,12 +918,12 @@ int mpiox_wrap_File_write_at_all_begin(MPI_File fh, MPI_Offset offset, const voi
 HIDDEN int mpiox_wrap_File_write_at_all_begin(MPI_File fh, MPI_Offset offset, const void *buf, int count,
     MPI_Datatype datatype) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = true, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE_AT_ALL_BEGIN);
-    if (mpiox_file_access_begin(fh, &call, &result))
+    if (mpiox_mpi_access_begin(fh, &call, &result))
         return result;
     return PMPI_File_write_at_all_begin(fh, offset, buf, count, datatype);
 }
@@ -939,7 +939,7 @@ HIDDEN int mpiox_wrap_File_write_at_all_end(MPI_File fh, const void *buf, MPI_St
     int result;
 
     COUNT(FILE_WRITE_AT_ALL_END);
-    if (mpiox_file_access_end(fh, true, MPIOX_EXPLICIT_OFFSET, status, &result))
+    if (mpiox_mpi_access_end(fh, true, MPIOX_EXPLICIT_OFFSET, status, &result))
         return result;
     return PMPI_File_write_at_all_end(fh, buf, status);
 }
@@ -952,12 +952,12 @@ int mpiox_wrap_File_read_all_begin(MPI_File fh, void *buf, int count, MPI_Dataty
 
 HIDDEN int mpiox_wrap_File_read_all_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = true, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ_ALL_BEGIN);
-    if (mpiox_file_access_begin(fh, &call, &result))
+    if (mpiox_mpi_access_begin(fh, &call, &result))
         return result;
     return PMPI_File_read_all_begin(fh, buf, count, datatype);
 }
@@ -972,7 +972,7 @@ HIDDEN int mpiox_wrap_File_read_all_end(MPI_File fh, void *buf, MPI_Status *stat
     int result;
 
     COUNT(FILE_READ_ALL_END);
-    if (mpiox_file_access_end(fh, false, MPIOX_INDIVIDUAL_POINTER, status, &result))
+    if (mpiox_mpi_access_end(fh, false, MPIOX_INDIVIDUAL_POINTER, status, &result))
         return result;
     return PMPI_File_read_all_end(fh, buf, status);
 }
@@ -985,12 +985,12 @@ int mpiox_wrap_File_write_all_begin(MPI_File fh, const void *buf, int count, MPI
 
 HIDDEN int mpiox_wrap_File_write_all_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = true, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE_ALL_BEGIN);
-    if (mpiox_file_access_begin(fh, &call, &result))
+    if (mpiox_mpi_access_begin(fh, &call, &result))
         return result;
     return PMPI_File_write_all_begin(fh, buf, count, datatype);
 }
@@ -1005,7 +1005,7 @@ HIDDEN int mpiox_wrap_File_write_all_end(MPI_File fh, const void *buf, MPI_Statu
     int result;
 
     COUNT(FILE_WRITE_ALL_END);
-    if (mpiox_file_access_end(fh, true, MPIOX_INDIVIDUAL_POINTER, status, &result))
+    if (mpiox_mpi_access_end(fh, true, MPIOX_INDIVIDUAL_POINTER, status, &result))
         return result;
     return PMPI_File_write_all_end(fh, buf, status);
 }
@@ -1018,12 +1018,12 @@ int mpiox_wrap_File_read_ordered_begin(MPI_File fh, void *buf, int count, MPI_Da
 
 HIDDEN int mpiox_wrap_File_read_ordered_begin(MPI_File fh, void *buf, int count, MPI_Datatype datatype) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = true, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ_ORDERED_BEGIN);
-    if (mpiox_file_access_begin(fh, &call, &result))
+    if (mpiox_mpi_access_begin(fh, &call, &result))
         return result;
     return PMPI_File_read_ordered_begin(fh, buf, count, datatype);
 }
@@ -1038,7 +1038,7 @@ HIDDEN int mpiox_wrap_File_read_ordered_end(MPI_File fh, void *buf, MPI_Status *
     int result;
 
     COUNT(FILE_READ_ORDERED_END);
-    if (mpiox_file_access_end(fh, false, MPIOX_SHARED_POINTER, status, &result))
+    if (mpiox_mpi_access_end(fh, false, MPIOX_SHARED_POINTER, status, &result))
         return result;
     return PMPI_File_read_ordered_end(fh, buf, status);
 }
@@ -1051,12 +1051,12 @@ int mpiox_wrap_File_write_ordered_begin(MPI_File fh, const void *buf, int count,
 
 HIDDEN int mpiox_wrap_File_write_ordered_begin(MPI_File fh, const void *buf, int count, MPI_Datatype datatype) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = true, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE_ORDERED_BEGIN);
-    if (mpiox_file_access_begin(fh, &call, &result))
+    if (mpiox_mpi_access_begin(fh, &call, &result))
         return result;
     return PMPI_File_write_ordered_begin(fh, buf, count, datatype);
 }
@@ -1071,7 +1071,7 @@ HIDDEN int mpiox_wrap_File_write_ordered_end(MPI_File fh, const void *buf, MPI_S
     int result;
 
     COUNT(FILE_WRITE_ORDERED_END);
-    if (mpiox_file_access_end(fh, true, MPIOX_SHARED_POINTER, status, &result))
+    if (mpiox_mpi_access_end(fh, true, MPIOX_SHARED_POINTER, status, &result))
         return result;
     return PMPI_File_write_ordered_end(fh, buf, status);
 }
@@ -1283,12 +1283,12 @@ int mpiox_wrap_File_read_at_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Cou
 HIDDEN int mpiox_wrap_File_read_at_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Status *status) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = false, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ_AT);
-    if (mpiox_file_access(fh, &call, status, &result))
+    if (mpiox_mpi_access(fh, &call, status, &result))
         return result;
     return PMPI_File_read_at_c(fh, offset, buf, count, datatype, status);
 }
@@ -1304,12 +1304,12 @@ int mpiox_wrap_File_read_at_all_c(MPI_File fh, MPI_Offset offset, void *buf, MPI
 HIDDEN int mpiox_wrap_File_read_at_all_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count,
     MPI_Datatype datatype, MPI_Status *status) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = true, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ_AT_ALL);
-    if (mpiox_file_access(fh, &call, status, &result))
+    if (mpiox_mpi_access(fh, &call, status, &result))
         return result;
     return PMPI_File_read_at_all_c(fh, offset, buf, count, datatype, status);
 }
@@ -1325,12 +1325,12 @@ int mpiox_wrap_File_write_at_c(MPI_File fh, MPI_Offset offset, const void *buf, 
 HIDDEN int mpiox_wrap_File_write_at_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count,
     MPI_Datatype datatype, MPI_Status *status) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = false, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE_AT);
-    if (mpiox_file_access(fh, &call, status, &result))
+    if (mpiox_mpi_access(fh, &call, status, &result))
         return result;
     return PMPI_File_write_at_c(fh, offset, buf, count, datatype, status);
 }
@@ -1346,12 +1346,12 @@ int mpiox_wrap_File_write_at_all_c(MPI_File fh, MPI_Offset offset, const void *b
 HIDDEN int mpiox_wrap_File_write_at_all_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count,
     MPI_Datatype datatype, MPI_Status *status) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = true, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE_AT_ALL);
-    if (mpiox_file_access(fh, &call, status, &result))
+    if (mpiox_mpi_access(fh, &call, status, &result))
         return result;
     return PMPI_File_write_at_all_c(fh, offset, buf, count, datatype, status);
 }
@@ -1367,12 +1367,12 @@ int mpiox_wrap_File_iread_at_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Co
 HIDDEN int mpiox_wrap_File_iread_at_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count,
     MPI_Datatype datatype, MPI_Request *request) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = false, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_IREAD_AT);
-    if (mpiox_file_access_start(fh, &call, request, &result))
+    if (mpiox_mpi_access_start(fh, &call, request, &result))
         return result;
     return PMPI_File_iread_at_c(fh, offset, buf, count, datatype, request);
 }
@@ -1388,12 +1388,12 @@ int mpiox_wrap_File_iread_at_all_c(MPI_File fh, MPI_Offset offset, void *buf, MP
 HIDDEN int mpiox_wrap_File_iread_at_all_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count,
     MPI_Datatype datatype, MPI_Request *request) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = true, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_IREAD_AT_ALL);
-    if (mpiox_file_access_start(fh, &call, request, &result))
+    if (mpiox_mpi_access_start(fh, &call, request, &result))
         return result;
     return PMPI_File_iread_at_all_c(fh, offset, buf, count, datatype, request);
 }
@@ -1409,12 +1409,12 @@ int mpiox_wrap_File_iwrite_at_c(MPI_File fh, MPI_Offset offset, const void *buf,
 HIDDEN int mpiox_wrap_File_iwrite_at_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count,
     MPI_Datatype datatype, MPI_Request *request) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = false, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_IWRITE_AT);
-    if (mpiox_file_access_start(fh, &call, request, &result))
+    if (mpiox_mpi_access_start(fh, &call, request, &result))
         return result;
     return PMPI_File_iwrite_at_c(fh, offset, buf, count, datatype, request);
 }
@@ -1430,12 +1430,12 @@ int mpiox_wrap_File_iwrite_at_all_c(MPI_File fh, MPI_Offset offset, const void *
 HIDDEN int mpiox_wrap_File_iwrite_at_all_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count,
     MPI_Datatype datatype, MPI_Request *request) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = true, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_IWRITE_AT_ALL);
-    if (mpiox_file_access_start(fh, &call, request, &result))
+    if (mpiox_mpi_access_start(fh, &call, request, &result))
         return result;
     return PMPI_File_iwrite_at_all_c(fh, offset, buf, count, datatype, request);
 }
@@ -1449,12 +1449,12 @@ int mpiox_wrap_File_read_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype
 
 HIDDEN int mpiox_wrap_File_read_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status *status) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = false, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ);
-    if (mpiox_file_access(fh, &call, status, &result))
+    if (mpiox_mpi_access(fh, &call, status, &result))
         return result;
     return PMPI_File_read_c(fh, buf, count, datatype, status);
 }
@@ -1468,12 +1468,12 @@ int mpiox_wrap_File_read_all_c(MPI_File fh, void *buf, MPI_Count count, MPI_Data
 HIDDEN int mpiox_wrap_File_read_all_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Status *status) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = true, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ_ALL);
-    if (mpiox_file_access(fh, &call, status, &result))
+    if (mpiox_mpi_access(fh, &call, status, &result))
         return result;
     return PMPI_File_read_all_c(fh, buf, count, datatype, status);
 }
@@ -1487,12 +1487,12 @@ int mpiox_wrap_File_write_c(MPI_File fh, const void *buf, MPI_Count count, MPI_D
 HIDDEN int mpiox_wrap_File_write_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Status *status) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = false, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE);
-    if (mpiox_file_access(fh, &call, status, &result))
+    if (mpiox_mpi_access(fh, &call, status, &result))
         return result;
     return PMPI_File_write_c(fh, buf, count, datatype, status);
 }
@@ -1507,12 +1507,12 @@ int mpiox_wrap_File_write_all_c(MPI_File fh, const void *buf, MPI_Count count, M
 HIDDEN int mpiox_wrap_File_write_all_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Status *status) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = true, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE_ALL);
-    if (mpiox_file_access(fh, &call, status, &result))
+    if (mpiox_mpi_access(fh, &call, status, &result))
         return result;
     return PMPI_File_write_all_c(fh, buf, count, datatype, status);
 }
@@ -1527,12 +1527,12 @@ int mpiox_wrap_File_iread_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatyp
 HIDDEN int mpiox_wrap_File_iread_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Request *request) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = false, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_IREAD);
-    if (mpiox_file_access_start(fh, &call, request, &result))
+    if (mpiox_mpi_access_start(fh, &call, request, &result))
         return result;
     return PMPI_File_iread_c(fh, buf, count, datatype, request);
 }
@@ -1546,12 +1546,12 @@ int mpiox_wrap_File_iread_all_c(MPI_File fh, void *buf, MPI_Count count, MPI_Dat
 HIDDEN int mpiox_wrap_File_iread_all_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Request *request) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = true, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_IREAD_ALL);
-    if (mpiox_file_access_start(fh, &call, request, &result))
+    if (mpiox_mpi_access_start(fh, &call, request, &result))
         return result;
     return PMPI_File_iread_all_c(fh, buf, count, datatype, request);
 }
@@ -1566,12 +1566,12 @@ int mpiox_wrap_File_iwrite_c(MPI_File fh, const void *buf, MPI_Count count, MPI_
 HIDDEN int mpiox_wrap_File_iwrite_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Request *request) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = false, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_IWRITE);
-    if (mpiox_file_access_start(fh, &call, request, &result))
+    if (mpiox_mpi_access_start(fh, &call, request, &result))
         return result;
     return PMPI_File_iwrite_c(fh, buf, count, datatype, request);
 }
@@ -1587,12 +1587,12 @@ int mpiox_wrap_File_iwrite_all_c(MPI_File fh, const void *buf, MPI_Count count, 
 HIDDEN int mpiox_wrap_File_iwrite_all_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Request *request) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = true, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_IWRITE_ALL);
-    if (mpiox_file_access_start(fh, &call, request, &result))
+    if (mpiox_mpi_access_start(fh, &call, request, &result))
         return result;
     return PMPI_File_iwrite_all_c(fh, buf, count, datatype, request);
 }
@@ -1607,12 +1607,12 @@ int mpiox_wrap_File_read_shared_c(MPI_File fh, void *buf, MPI_Count count, MPI_D
 HIDDEN int mpiox_wrap_File_read_shared_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Status *status) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = false, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ_SHARED);
-    if (mpiox_file_access(fh, &call, status, &result))
+    if (mpiox_mpi_access(fh, &call, status, &result))
         return result;
     return PMPI_File_read_shared_c(fh, buf, count, datatype, status);
 }
@@ -1627,12 +1627,12 @@ int mpiox_wrap_File_write_shared_c(MPI_File fh, const void *buf, MPI_Count count
 HIDDEN int mpiox_wrap_File_write_shared_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Status *status) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = false, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE_SHARED);
-    if (mpiox_file_access(fh, &call, status, &result))
+    if (mpiox_mpi_access(fh, &call, status, &result))
         return result;
     return PMPI_File_write_shared_c(fh, buf, count, datatype, status);
 }
@@ -1648,12 +1648,12 @@ int mpiox_wrap_File_iread_shared_c(MPI_File fh, void *buf, MPI_Count count, MPI_
 HIDDEN int mpiox_wrap_File_iread_shared_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Request *request) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = false, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_IREAD_SHARED);
-    if (mpiox_file_access_start(fh, &call, request, &result))
+    if (mpiox_mpi_access_start(fh, &call, request, &result))
         return result;
     return PMPI_File_iread_shared_c(fh, buf, count, datatype, request);
 }
@@ -1669,12 +1669,12 @@ int mpiox_wrap_File_iwrite_shared_c(MPI_File fh, const void *buf, MPI_Count coun
 HIDDEN int mpiox_wrap_File_iwrite_shared_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Request *request) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = false, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_IWRITE_SHARED);
-    if (mpiox_file_access_start(fh, &call, request, &result))
+    if (mpiox_mpi_access_start(fh, &call, request, &result))
         return result;
     return PMPI_File_iwrite_shared_c(fh, buf, count, datatype, request);
 }
@@ -1689,12 +1689,12 @@ int mpiox_wrap_File_read_ordered_c(MPI_File fh, void *buf, MPI_Count count, MPI_
 HIDDEN int mpiox_wrap_File_read_ordered_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Status *status) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = true, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ_ORDERED);
-    if (mpiox_file_access(fh, &call, status, &result))
+    if (mpiox_mpi_access(fh, &call, status, &result))
         return result;
     return PMPI_File_read_ordered_c(fh, buf, count, datatype, status);
 }
@@ -1709,12 +1709,12 @@ int mpiox_wrap_File_write_ordered_c(MPI_File fh, const void *buf, MPI_Count coun
 HIDDEN int mpiox_wrap_File_write_ordered_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
     MPI_Status *status) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = true, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE_ORDERED);
-    if (mpiox_file_access(fh, &call, status, &result))
+    if (mpiox_mpi_access(fh, &call, status, &result))
         return result;
     return PMPI_File_write_ordered_c(fh, buf, count, datatype, status);
 }
@@ -1730,12 +1730,12 @@ int mpiox_wrap_File_read_at_all_begin_c(MPI_File fh, MPI_Offset offset, void *bu
 HIDDEN int mpiox_wrap_File_read_at_all_begin_c(MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count,
     MPI_Datatype datatype) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = true, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ_AT_ALL_BEGIN);
-    if (mpiox_file_access_begin(fh, &call, &result))
+    if (mpiox_mpi_access_begin(fh, &call, &result))
         return result;
     return PMPI_File_read_at_all_begin_c(fh, offset, buf, count, datatype);
 }
@@ -1751,12 +1751,12 @@ int mpiox_wrap_File_write_at_all_begin_c(MPI_File fh, MPI_Offset offset, const v
 HIDDEN int mpiox_wrap_File_write_at_all_begin_c(MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count,
     MPI_Datatype datatype) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = true, .positioning = MPIOX_EXPLICIT_OFFSET, .offset = offset,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE_AT_ALL_BEGIN);
-    if (mpiox_file_access_begin(fh, &call, &result))
+    if (mpiox_mpi_access_begin(fh, &call, &result))
         return result;
     return PMPI_File_write_at_all_begin_c(fh, offset, buf, count, datatype);
 }
@@ -1770,12 +1770,12 @@ int mpiox_wrap_File_read_all_begin_c(MPI_File fh, void *buf, MPI_Count count, MP
 
 HIDDEN int mpiox_wrap_File_read_all_begin_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = true, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ_ALL_BEGIN);
-    if (mpiox_file_access_begin(fh, &call, &result))
+    if (mpiox_mpi_access_begin(fh, &call, &result))
         return result;
     return PMPI_File_read_all_begin_c(fh, buf, count, datatype);
 }
@@ -1788,12 +1788,12 @@ int mpiox_wrap_File_write_all_begin_c(MPI_File fh, const void *buf, MPI_Count co
 
 HIDDEN int mpiox_wrap_File_write_all_begin_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = true, .positioning = MPIOX_INDIVIDUAL_POINTER, .offset = 0,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE_ALL_BEGIN);
-    if (mpiox_file_access_begin(fh, &call, &result))
+    if (mpiox_mpi_access_begin(fh, &call, &result))
         return result;
     return PMPI_File_write_all_begin_c(fh, buf, count, datatype);
 }
@@ -1806,12 +1806,12 @@ int mpiox_wrap_File_read_ordered_begin_c(MPI_File fh, void *buf, MPI_Count count
 
 HIDDEN int mpiox_wrap_File_read_ordered_begin_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = false, .collective = true, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
         .buffer = buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_READ_ORDERED_BEGIN);
-    if (mpiox_file_access_begin(fh, &call, &result))
+    if (mpiox_mpi_access_begin(fh, &call, &result))
         return result;
     return PMPI_File_read_ordered_begin_c(fh, buf, count, datatype);
 }
@@ -1824,12 +1824,12 @@ int mpiox_wrap_File_write_ordered_begin_c(MPI_File fh, const void *buf, MPI_Coun
 
 HIDDEN int mpiox_wrap_File_write_ordered_begin_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype) {
     int result;
-    const mpiox_file_call call = {
+    const mpiox_mpi_call call = {
         .write = true, .collective = true, .positioning = MPIOX_SHARED_POINTER, .offset = 0,
         .buffer = (void *) buf, .count = count, .datatype = datatype};
 
     COUNT(FILE_WRITE_ORDERED_BEGIN);
-    if (mpiox_file_access_begin(fh, &call, &result))
+    if (mpiox_mpi_access_begin(fh, &call, &result))
         return result;
     return PMPI_File_write_ordered_begin_c(fh, buf, count, datatype);
 }

@@ -1,0 +1,86 @@
+/*
+ * mpiox_aggregators.c - which ranks are aggregators: cb_nodes of them, spread over the nodes, as cb_config_list allows.
+ *
+ * cb_config_list is ROMIO's: a comma-separated list of NAME[:MAX]; NAME is a processor name or '*' (any node), MAX a
+ * number or '*' (all ranks of the node), 1 when left out. The first entry that matches a node counts. Aggregator i goes
+ * to node i mod nodes, then to the next rank of that node, so that consecutive file domains lie on different nodes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpiox_collective_impl.h"
+
+/* Aggregators that the list allows on a node of this name; `ranks` when it allows all. */
+static int allowed(const char *list, const char *name, int ranks) {
+    if (!*list)
+        return ranks;
+    const size_t name_length = strlen(name);
+    for (const char *entry = list; *entry;) {
+        const size_t length = strcspn(entry, ",");
+        const char *colon = memchr(entry, ':', length);
+        const size_t word = colon ? (size_t) (colon - entry) : length;
+        if ((word == 1 && *entry == '*') || (word == name_length && strncmp(entry, name, word) == 0)) {
+            if (!colon)
+                return 1;
+            if (colon[1] == '*')
+                return ranks;
+            const int max = atoi(colon + 1);
+            return max < 0 ? 0 : max < ranks ? max : ranks;
+        }
+        entry += length + (entry[length] == ',');
+    }
+    return 0;
+}
+
+/* The number when the hints leave it open: on a local file system two per node keep two cores' caches busy; on a
+ * striped one, as many as there are servers if the nodes can carry them. */
+static int default_number(const mpiox_buffers *b) {
+    const mpiox_topology *topology = b->file->topology;
+    if (b->file->layout.coherent || b->file->layout.servers <= 1)
+        return topology->n_nodes * 2;
+    int number = b->file->layout.servers;
+    while (number * 2 <= topology->n_nodes)
+        number *= 2;
+    return number;
+}
+
+/* How many aggregators every node may carry: collective, since names of other nodes are not known here. */
+static int gather_capacity(const mpiox_buffers *b, int *capacity) {
+    const mpiox_topology *topology = b->file->topology;
+    int mine = allowed(b->file->hints.cb_config_list, topology->node_name ? topology->node_name : "", topology->node_size);
+    if (topology->n_nodes == 1) {
+        capacity[0] = mine;
+        return MPIOX_OK;
+    }
+    if (topology->leader_comm != MPI_COMM_NULL &&
+        PMPI_Allgather(&mine, 1, MPI_INT, capacity, 1, MPI_INT, topology->leader_comm) != MPI_SUCCESS)
+        return MPIOX_E_MPI;
+    return PMPI_Bcast(capacity, topology->n_nodes, MPI_INT, 0, topology->node_comm) == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
+}
+
+int mpiox_aggregators_choose(mpiox_buffers *b) {
+    mpiox_topology *topology = b->file->topology;
+    int *capacity = calloc((size_t) topology->n_nodes, sizeof *capacity);
+    int total = 0, code = capacity ? gather_capacity(b, capacity) : MPIOX_E_NOMEM;
+    for (int n = 0; code == MPIOX_OK && n < topology->n_nodes; n++)
+        total += capacity[n];
+    if (code == MPIOX_OK && total == 0) { /* a list that matches no node would leave nobody to do the I/O */
+        for (int n = 0; n < topology->n_nodes; n++)
+            total += capacity[n] = 1;
+    }
+    int wanted = b->file->hints.cb_nodes > 0 ? b->file->hints.cb_nodes : default_number(b);
+    wanted = wanted < total ? wanted : total;
+    b->aggregators = calloc((size_t) (wanted > 0 ? wanted : 1), sizeof *b->aggregators);
+    b->local = calloc((size_t) (wanted > 0 ? wanted : 1), sizeof *b->local);
+    if (code == MPIOX_OK && (!b->aggregators || !b->local))
+        code = MPIOX_E_NOMEM;
+    for (int round = 0; code == MPIOX_OK && b->n_aggregators < wanted; round++)
+        for (int n = 0; n < topology->n_nodes && b->n_aggregators < wanted; n++)
+            if (round < capacity[n]) {
+                if (n == topology->node)
+                    b->local[b->n_local++] = b->n_aggregators;
+                b->aggregators[b->n_aggregators++] = topology->node_ranks[topology->node_start[n] + round];
+            }
+    free(capacity);
+    return code;
+}

@@ -1,0 +1,178 @@
+/*
+ * mpiox_choose.c - direct or two-phase, and over which file domains.
+ *
+ * Rule. Direct (every rank moves its own pieces, no exchange) wins where an exchange only adds a copy or a wait: on a
+ * coherent local file system when the pieces are large, or one a rank and not tiny, when they are read and not small, or
+ * when so little is written that the rounds do not come to overlap; and anywhere when the accesses are so sparse that
+ * windows would mostly hold bytes nobody asked for. On a file system that is shared by several nodes large pieces go direct
+ * only when ranks do not interleave, so that clients meet in a stripe at the ends of their ranges at most (its locks keep
+ * that right; without locks such files stay native, see file/mpiox_file.c). A method named by hint always means
+ * two-phase. The thresholds: docs/performance.md; the decision and its reason appear in the statistics.
+ * Every rank computes the same answer from the summary, the hints and rank 0's layout.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpiox_collective_impl.h"
+
+enum {
+    DIRECT_PIECE_BYTES = 256 * 1024,
+    SINGLE_PIECE_BYTES = 4096,       /* when no rank has more than one */
+    READ_PIECE_BYTES = 24 * 1024,    /* below, windows that several ranks share are read with fewer requests */
+    OVERLAP_ROUNDS = 8,              /* an exchange that writes needs so many for its waits not to show */
+    SHORT_PIECE_BYTES = 12 * 1024,   /* of a write that has fewer */
+    FEW_PIECES = 4, FEW_PIECE_BYTES = 4096, /* or so few a rank */
+    SPARSE_FACTOR = 8, SPARSE_SPACING_BYTES = 4096
+};
+
+static int64_t occupied_bytes(const mpiox_summary *s) {
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < s->n_occupied; i++)
+        bytes += s->occupied[i].last - s->occupied[i].first;
+    return bytes;
+}
+
+/* A write of tmpfs that ends before its rounds overlap. (Elsewhere writers of one file wait for each other's requests: there
+ * fewer and larger ones win, measured on ext4.) */
+static bool is_short(const mpiox_call *call, int64_t piece) {
+    const mpiox_buffers *b = call->b;
+    const mpiox_summary *s = &call->summary;
+    return b->file->layout.fs == MPIOX_FS_TMPFS && s->bytes < OVERLAP_ROUNDS * b->n_aggregators * b->window_bytes &&
+           (piece >= SHORT_PIECE_BYTES || (piece >= FEW_PIECE_BYTES && s->pieces <= FEW_PIECES * b->file->topology->size));
+}
+
+/* Why no exchange is needed on a local file system, or NULL. */
+static const char *local_reason(const mpiox_call *call, int64_t piece) {
+    const mpiox_buffers *b = call->b;
+    if (piece >= DIRECT_PIECE_BYTES)
+        return "direct: large pieces on a local file system";
+    if (call->summary.pieces <= b->file->topology->size && piece >= SINGLE_PIECE_BYTES)
+        return "direct: one piece a rank on a local file system";
+    if (!mpiox_topology_one_node(b->file->topology))
+        return NULL;
+    if (!call->write && piece >= READ_PIECE_BYTES)
+        return "direct: reads of pieces that are not small on a local file system";
+    if (call->write && is_short(call, piece))
+        return "direct: a short write of pieces that are not small on a local file system";
+    return NULL;
+}
+
+static bool direct_wins(const mpiox_call *call, const char **reason) {
+    const mpiox_buffers *b = call->b;
+    const mpiox_summary *s = &call->summary;
+    const int64_t pieces = s->pieces > 0 ? s->pieces : 1, piece = s->bytes / pieces, occupied = occupied_bytes(s);
+    if (b->file->topology->size == 1 && s->pieces <= 1) {
+        *reason = "direct: one rank, one piece";
+        return true;
+    }
+    if ((b->file->layout.coherent || mpiox_topology_one_node(b->file->topology)) && occupied / SPARSE_FACTOR > s->bytes && occupied / pieces > SPARSE_SPACING_BYTES) {
+        *reason = "direct: accesses are sparse";
+        return true;
+    }
+    const char *local = b->file->layout.coherent ? local_reason(call, piece) : NULL;
+    if (local) {
+        *reason = local;
+        return true;
+    }
+    if (!b->file->layout.coherent && !s->interleaved && piece >= DIRECT_PIECE_BYTES && piece >= b->file->layout.stripe_size) {
+        *reason = "direct: large pieces that do not interleave";
+        return true;
+    }
+    *reason = "two-phase: pieces are small or interleave";
+    return false;
+}
+
+bool mpiox_choose_direct(const mpiox_collective *collective, const mpiox_call *call) {
+    const mpiox_buffers *b = call->b;
+    const char *reason;
+    bool direct = false;
+    if (call->summary.flags & MPIOX_POST_ACROSS) {
+        reason = "direct: an access crosses overlapping tiles of its view";
+        direct = true;
+    } else if (b->file->atomic) {
+        reason = "direct: atomic mode locks every rank's range";
+        direct = true;
+    } else if ((call->write ? b->file->hints.cb_write : b->file->hints.cb_read) == MPIOX_OFF) {
+        reason = "direct: collective buffering is disabled by hint";
+        direct = true;
+    } else if (b->file->hints.exchange == MPIOX_EXCHANGE_DIRECT) {
+        reason = "direct: asked for by hint";
+        direct = true;
+    } else if (b->file->hints.exchange == MPIOX_EXCHANGE_TWO_PHASE) {
+        reason = "two-phase: asked for by hint";
+    } else if (collective->forced) {
+        reason = "two-phase: a method is named by hint";
+    } else {
+        direct = direct_wins(call, &reason);
+    }
+    snprintf(b->file->stats.reason, sizeof b->file->stats.reason, "%s", reason);
+    return direct;
+}
+
+/* Cells of the coverage map must not straddle a piece, a file domain or a window. */
+static int64_t coverage_granule(const mpiox_call *call) {
+    const mpiox_buffers *b = call->b;
+    int64_t granule = mpiox_common_divisor(call->summary.granule, b->window_bytes);
+    for (int32_t i = 0; i < call->summary.n_occupied; i++) { /* ends of what is laid out in a buffer */
+        granule = mpiox_common_divisor(granule, call->summary.occupied[i].first);
+        granule = mpiox_common_divisor(granule, call->summary.occupied[i].last);
+    }
+    for (int a = 0; a < b->n_aggregators; a++)
+        for (int64_t i = 0; i < b->plan->domains[a].n_sets; i++) {
+            const mpiox_stripe_set *set = &b->plan->domains[a].sets[i];
+            granule = mpiox_common_divisor(granule, set->offset);
+            granule = mpiox_common_divisor(granule, set->length);
+            granule = mpiox_common_divisor(granule, set->stride);
+        }
+    return granule > 0 ? granule : 1;
+}
+
+static int grow_scratch(mpiox_buffers *b) {
+    const int64_t need = mpiox_plan_window_extents_max(b->plan, b->window_bytes) + MPIOX_OCCUPIED_MAX;
+    if (need <= b->extents_max)
+        return MPIOX_OK;
+    for (int i = 0; i < 2; i++) {
+        mpiox_extent *larger = realloc(b->extents[i], sizeof *larger * (size_t) need);
+        if (!larger)
+            return MPIOX_E_NOMEM;
+        b->extents[i] = larger;
+    }
+    b->extents_max = need;
+    return MPIOX_OK;
+}
+
+int mpiox_choose_plan(mpiox_collective *collective, mpiox_call *call) {
+    mpiox_buffers *b = call->b;
+    const mpiox_summary *s = &call->summary;
+    const mpiox_geometry geometry = {s->start, s->end, b->file->layout.stripe_size, b->file->layout.servers, b->n_aggregators};
+    const char *why = NULL;
+    const mpiox_partition_method *method =
+        collective->forced ? collective->forced : mpiox_partition_choose(&geometry, &b->file->layout, &why);
+    if (!b->plan || collective->plan_method != method || memcmp(&b->plan->geometry, &geometry, sizeof geometry) != 0) {
+        mpiox_plan_free(b->plan);
+        b->plan = NULL;
+        int code = mpiox_plan_create(method, &geometry, &b->plan);
+        if (code == MPIOX_OK)
+            code = mpiox_plan_prepare(b->plan, b->window_bytes);
+        if (code != MPIOX_OK)
+            return code;
+        collective->plan_method = method;
+    }
+    if (grow_scratch(b) != MPIOX_OK)
+        return MPIOX_E_NOMEM;
+    snprintf(b->file->stats.partition, sizeof b->file->stats.partition, "%s", method->name);
+    if (why) {
+        const size_t used = strlen(b->file->stats.reason);
+        snprintf(b->file->stats.reason + used, sizeof b->file->stats.reason - used, "; %s", why);
+    }
+    call->rounds = 0;
+    for (int a = 0; a < b->n_aggregators; a++) {
+        const int64_t windows = mpiox_plan_windows(b->plan, a, b->window_bytes);
+        call->rounds = windows > call->rounds ? windows : call->rounds;
+    }
+    const bool full = s->disjoint && s->bytes == s->end - s->start;
+    call->mark = call->write && (!full || b->file->hints.coverage_map);
+    call->granule = call->mark ? coverage_granule(call) : 1;
+    return MPIOX_OK;
+}

@@ -1,0 +1,236 @@
+/*
+ * mpiox_collective.c - a file's collectives, and the order of the steps of a call:
+ *
+ *   post -> summary (barrier) -> direct | plan + rounds -> end (barrier)
+ *
+ * Guarantees: every rank takes the same branch at every step; a rank that cannot take part says so in its post and still
+ * takes every step; the outcome's error is the same everywhere.
+ */
+#include "mpiox_collective.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpiox_collective_impl.h"
+#include "mpiox_wait.h"
+
+enum {
+    DEFAULT_WINDOW_BYTES = 1024 * 1024,
+    DEFAULT_WINDOW_MAX = 16 * 1024 * 1024,
+    WINDOW_UNIT = 512,
+    WINDOW_MAX = 1024 * 1024 * 1024,
+    SERVERS_MAX = 1 << 16
+};
+
+/* ---- making and freeing ------------------------------------------------------------------------------------------ */
+
+/* Size of a collective buffer: the hint, else 1 MiB, else a whole stripe where the file system has stripes. Rounded to
+ * 512 bytes; at least that. */
+static int64_t window_bytes(const mpiox_file *file) {
+    int64_t bytes = file->hints.cb_buffer_size;
+    if (bytes <= 0) {
+        bytes = DEFAULT_WINDOW_BYTES;
+        if (!file->layout.coherent && file->layout.stripe_known && file->layout.stripe_size > bytes)
+            bytes = file->layout.stripe_size < DEFAULT_WINDOW_MAX ? file->layout.stripe_size : DEFAULT_WINDOW_MAX;
+    }
+    bytes = bytes < WINDOW_MAX ? bytes / WINDOW_UNIT * WINDOW_UNIT : WINDOW_MAX;
+    return bytes > WINDOW_UNIT ? bytes : WINDOW_UNIT;
+}
+
+/* Who the aggregators are, how large their buffers, and what brings pieces to them. */
+static int set_up(mpiox_collective *collective) {
+    mpiox_buffers *b = &collective->buffers;
+    mpiox_file *file = b->file;
+    const mpiox_topology *topology = file->topology;
+    const mpiox_transport_ops *ops = mpiox_transport_choose(topology);
+    if (file->layout.servers > SERVERS_MAX) /* a hint's typing error: a plan may have as many sets as there are servers */
+        file->layout.servers = SERVERS_MAX;
+    if (strcmp(file->hints.partition, "auto") != 0)
+        collective->forced = mpiox_partition_find(file->hints.partition);
+    b->per_aggregator = file->hints.buffers >= 2 ? file->hints.buffers : 2;
+    b->window_bytes = window_bytes(file);
+    const int code = mpiox_aggregators_choose(b);
+    if (code != MPIOX_OK)
+        return code;
+    while (!ops->fits(b) && b->window_bytes > WINDOW_UNIT)
+        b->window_bytes = b->window_bytes / 2 / WINDOW_UNIT * WINDOW_UNIT;
+    const bool closes = mpiox_topology_one_node(topology) || topology->node_rank == 0; /* may run a barrier's serial part */
+    if (closes)
+        collective->summaries = malloc(sizeof *collective->summaries * (size_t) topology->n_nodes);
+    collective->transport = ops->create(b);
+    return (collective->summaries || !closes) && collective->transport ? MPIOX_OK : MPIOX_E_NOMEM;
+}
+
+static int attach(mpiox_collective *collective, mpiox_error *error) {
+    mpiox_buffers *b = &collective->buffers;
+    if (b->state)
+        return MPIOX_OK;
+    return mpiox_buffers_attach(b, collective->transport->ops->shared_bytes(collective->transport), error);
+}
+
+static void release(mpiox_collective *collective) {
+    if (collective->transport)
+        collective->transport->ops->free(collective->transport);
+    mpiox_buffers_free(&collective->buffers);
+    free(collective->summaries);
+}
+
+int mpiox_collective_create(mpiox_file *file, mpiox_collective **out, const char **why_not) {
+    mpiox_collective *collective = calloc(1, sizeof *collective), spare = {.native_only = false};
+    mpiox_error error = {.code = MPIOX_OK};
+    mpiox_collective *mine = collective ? collective : &spare; /* without memory the rank still takes part */
+    mine->buffers.file = file;
+    int code = set_up(mine);
+    code = mpiox_topology_lowest(file->topology, collective ? code : MPIOX_E_NOMEM);
+    if (code == MPIOX_OK && mpiox_topology_background(file->topology))
+        code = attach(mine, &error); /* the same on every rank */
+    *why_not = code == MPIOX_OK ? NULL : mpiox_file_memory_reason(code);
+    *out = code == MPIOX_OK ? collective : NULL;
+    if (code != MPIOX_OK) {
+        release(mine);
+        free(collective);
+    }
+    return code;
+}
+
+void mpiox_collective_free(mpiox_collective *collective) {
+    if (collective)
+        release(collective);
+    free(collective);
+}
+
+/* ---- a call ------------------------------------------------------------------------------------------------------ */
+
+/* Every rank accesses its own pieces, as if alone; an error ends this rank's part and is agreed at the end like any other. */
+static int64_t run_direct(mpiox_call *call, const mpiox_request *request) {
+    mpiox_file *file = call->b->file;
+    const mpiox_independent_file through = mpiox_file_independent(file);
+    const double begun = mpiox_now();
+    mpiox_error error;
+    int64_t done = 0;
+    file->stats.direct_calls++;
+    if (request->length == 0)
+        return 0;
+    if (mpiox_independent_access(&through, request, &done, &error) != MPIOX_OK)
+        mpiox_buffers_fail(call->b, &error);
+    file->stats.io_s += mpiox_now() - begun;
+    return done;
+}
+
+static void run_two_phase(mpiox_collective *collective, mpiox_call *call) {
+    mpiox_buffers *b = call->b;
+    const double begun = mpiox_now();
+    call->participants = b->file->topology->node_size;
+    collective->transport->ops->begin(collective->transport, call);
+    const int code = mpiox_choose_plan(collective, call);
+    call->progress = calloc((size_t) b->n_local + 1, sizeof *call->progress);
+    /* Out of memory for a few kilobytes after all ranks have agreed to go: the others wait for this rank's arrivals, which it
+     * cannot compute without a plan. (A geometry that no planner takes was refused before: by the post, the registry of hints,
+     * and set_up().) */
+    if (code != MPIOX_OK || !call->progress)
+        mpiox_file_give_up(b->file, code == MPIOX_OK || code == MPIOX_E_NOMEM ? MPIOX_E_NOMEM : MPIOX_E_ARG,
+                           call->summary.start, call->summary.end - call->summary.start, "planning file domains");
+    b->file->stats.plan_s += mpiox_now() - begun;
+    mpiox_rounds_run(collective->transport, call);
+    b->file->stats.rounds += call->rounds;
+    free(call->progress);
+}
+
+/* Data bytes of this rank below the lowest end of file that anybody saw. */
+static int64_t bytes_before(const mpiox_file *file, const mpiox_request *request, int64_t eof) {
+    if (eof == INT64_MAX || request->length == 0)
+        return request->length;
+    const int64_t data = mpiox_typemap_position(file->view, eof - file->displacement) - request->position;
+    return data < 0 ? 0 : data < request->length ? data : request->length;
+}
+
+static void count_call(mpiox_call *call, int64_t bytes, double begun) {
+    mpiox_stats *stats = &call->b->file->stats;
+    if (call->write) {
+        stats->collective_writes++;
+        stats->bytes_written += bytes;
+    } else {
+        stats->collective_reads++;
+        stats->bytes_read += bytes;
+    }
+    stats->total_s += mpiox_now() - begun;
+}
+
+/* Everything that comes before data moves. True: go on; false: the call is over, and *code says how. */
+static bool agree_to_begin(mpiox_collective *collective, mpiox_call *call, mpiox_outcome *outcome, int *code) {
+    mpiox_file *file = call->b->file;
+    mpiox_error memory_error = {.code = MPIOX_OK};
+    const double begun = mpiox_now();
+    const int memory = collective->native_only ? MPIOX_E_UNSUPPORTED : attach(collective, &memory_error);
+    *code = MPIOX_E_UNSUPPORTED;
+    if (memory != MPIOX_OK) { /* on every rank */
+        if (!collective->native_only)
+            snprintf(file->stats.reason, sizeof file->stats.reason, "%s", mpiox_file_memory_reason(memory));
+        collective->native_only = true;
+        return false;
+    }
+    mpiox_post_write(call);
+    mpiox_summary_agree(collective, call);
+    file->new_view = false;
+    file->stats.plan_s += mpiox_now() - begun;
+    if (call->summary.error.code != MPIOX_OK) {
+        outcome->error = call->summary.error;
+        file->stats.errors++;
+        *code = outcome->error.code;
+        return false;
+    }
+    if (call->summary.flags & MPIOX_POST_UNUSABLE)
+        return false;
+    *code = MPIOX_OK;
+    return call->summary.bytes > 0;
+}
+
+int mpiox_collective_access(mpiox_collective *collective, const mpiox_request *request, mpiox_outcome *outcome) {
+    mpiox_buffers *b = &collective->buffers;
+    mpiox_file *file = b->file;
+    const mpiox_request shifted = mpiox_file_view_shift(file, request);
+    mpiox_call call = {.b = b, .request = &shifted, .write = request->write};
+    const double begun = mpiox_now();
+    int64_t done = -1;
+    int code;
+    *outcome = (mpiox_outcome) {.bytes = 0, .error = {.code = MPIOX_OK}};
+    if (!agree_to_begin(collective, &call, outcome, &code)) {
+        if (code == MPIOX_OK) /* nobody accesses anything */
+            count_call(&call, 0, begun);
+        return code;
+    }
+    file->stats.pieces += request->length > 0 ? b->posts[file->topology->node_rank].pieces : 0;
+    if (mpiox_choose_direct(collective, &call))
+        done = run_direct(&call, request);
+    else
+        run_two_phase(collective, &call);
+    const double ended = mpiox_now();
+    mpiox_summary_end(collective, outcome);
+    file->stats.wait_s += mpiox_now() - ended;
+    if (outcome->error.code == MPIOX_OK) {
+        outcome->bytes = done >= 0 ? done : bytes_before(file, &shifted, atomic_load(&b->state->eof));
+    } else {
+        file->stats.errors++;
+        collective->transport->ops->fail(collective->transport);
+    }
+    count_call(&call, outcome->bytes, begun);
+    return outcome->error.code;
+}
+
+int mpiox_collective_access_background(mpiox_collective *collective, const mpiox_request *request, mpiox_outcome *outcome) {
+    const mpiox_topology *topology = collective->buffers.file->topology;
+    mpiox_topology_forbid_mpi(!topology->threads); /* the program's threads make MPI progress */
+    const int code = mpiox_collective_access(collective, request, outcome);
+    mpiox_topology_forbid_mpi(false);
+    if (code == MPIOX_E_UNSUPPORTED && outcome->error.code == MPIOX_OK) { /* too late to hand the call to PMPI */
+        mpiox_error_set(&outcome->error, code, 0, -1, -1,
+                        "nonblocking collective with a view or memory type nested too deeply");
+        outcome->error.rank = topology->rank;
+    }
+    return code;
+}
+
+int mpiox_collective_aggregators(const mpiox_collective *collective) { return collective->buffers.n_aggregators; }
+
+int64_t mpiox_collective_buffer_bytes(const mpiox_collective *collective) { return collective->buffers.window_bytes; }

@@ -1,0 +1,40 @@
+/*
+ * mpiox_collective.h - collective read and write of a file: two-phase over file domains, or straight to the file.
+ *
+ *   mpiox_collective.c   the order of the steps of a call
+ *   mpiox_post.c         what this rank brings to a call
+ *   mpiox_summary.c      what all ranks together bring: agreement before the rounds and after them
+ *   mpiox_choose.c       direct or two-phase, and over which file domains: measured rules
+ *   mpiox_aggregators.c  which ranks are aggregators
+ *   mpiox_rounds.c       the rounds of a two-phase call
+ *
+ * Inside a node every rank copies its pieces straight between its own memory and the aggregators' collective buffers
+ * (buffers/); what lies on other nodes is the transport's (transport/). Everything here is collective over the file's
+ * communicator and blocking, unless it says local.
+ */
+#ifndef MPIOX_COLLECTIVE_H
+#define MPIOX_COLLECTIVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mpiox_file.h"
+
+typedef struct mpiox_collective mpiox_collective;
+
+/* For a file that was just opened, which must outlive it. Agreed: every rank gets one, or every rank MPIOX_E_*, *out == NULL
+ * and in *why_not a reason (static text). Where mpiox_topology_background() is true its memory is set up here, because a nonblocking collective cannot. */
+int mpiox_collective_create(mpiox_file *file, mpiox_collective **out, const char **why_not);
+void mpiox_collective_free(mpiox_collective *collective); /* local; NULL-safe */
+
+/* Collective data access. Returns outcome->error.code. MPIOX_E_UNSUPPORTED (agreed by all ranks, nothing done): the
+ * caller hands the call to PMPI. */
+int mpiox_collective_access(mpiox_collective *collective, const mpiox_request *request, mpiox_outcome *outcome);
+/* The same from a thread of this library while the program goes on: between the calls of all ranks nothing else may be under
+ * way on this file. Only where mpiox_topology_background() says so. What only PMPI could do is an error here. */
+int mpiox_collective_access_background(mpiox_collective *collective, const mpiox_request *request, mpiox_outcome *outcome);
+
+int mpiox_collective_aggregators(const mpiox_collective *collective);      /* local; number in force */
+int64_t mpiox_collective_buffer_bytes(const mpiox_collective *collective); /* local; size of one collective buffer */
+
+#endif

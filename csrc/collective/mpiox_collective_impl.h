@@ -1,0 +1,30 @@
+/* mpiox_collective_impl.h - the state of a file's collectives and the steps of a call. Private to this folder. */
+#ifndef MPIOX_COLLECTIVE_IMPL_H
+#define MPIOX_COLLECTIVE_IMPL_H
+
+#include "mpiox_buffers.h"
+#include "mpiox_collective.h"
+#include "mpiox_transport.h"
+
+struct mpiox_collective {
+    mpiox_buffers buffers;
+    mpiox_transport *transport;
+    const mpiox_partition_method *forced;      /* asked for by hint; NULL = choose */
+    const mpiox_partition_method *plan_method; /* of buffers.plan, which is reused while the geometry is the same */
+    mpiox_summary *summaries; /* [n_nodes] scratch of the rank that closes the posts; NULL on ranks that never do */
+    bool native_only;         /* no shared memory is to be had; the same on every rank */
+};
+
+/* Which ranks are aggregators: fills b->aggregators, b->local and their numbers. Collective, not agreed. */
+int mpiox_aggregators_choose(mpiox_buffers *b);
+
+void mpiox_post_write(mpiox_call *call);                                 /* this rank's post. Local */
+int mpiox_summary_agree(mpiox_collective *collective, mpiox_call *call); /* fills call->summary; its error's code */
+void mpiox_summary_end(mpiox_collective *collective, mpiox_outcome *outcome); /* the agreed error and end of file */
+
+bool mpiox_choose_direct(const mpiox_collective *collective, const mpiox_call *call); /* local, the same on all ranks */
+int mpiox_choose_plan(mpiox_collective *collective, mpiox_call *call); /* b->plan, extents, call->rounds. Local */
+
+void mpiox_rounds_run(mpiox_transport *transport, mpiox_call *call);
+
+#endif

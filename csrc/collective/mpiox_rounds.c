@@ -1,0 +1,44 @@
+/*
+ * mpiox_rounds.c - the rounds of a two-phase collective.
+ *
+ * Problem.   Move the pieces of every rank to or from the windows of all aggregators, overlapping copies with file-system
+ *            requests, on possibly fewer cores than ranks.
+ * Algorithm. Round r works on window r of every aggregator. A rank copies its pieces to or from the windows of its node's
+ *            aggregators (buffers/mpiox_slots.c says when and who does the I/O); the transport moves what belongs to windows
+ *            of other nodes.
+ * Source.    Two-phase I/O over file domains: Liao and Choudhary, SC08. One copy per byte through shared memory:
+ *            docs/architecture.md.
+ */
+#include "mpiox_collective_impl.h"
+
+/* One window of one local aggregator. */
+static void work_window(mpiox_call *call, int local) {
+    mpiox_buffers *b = call->b;
+    const int64_t n = mpiox_window_extents(call, b->local[local], call->round, b->extents[0]);
+    call->progress[local].next = call->round + 1;
+    if (n == 0)
+        return;
+    const uint32_t sequence = call->progress[local].begun++;
+    mpiox_slot *slot = mpiox_slot_of(b, local, sequence);
+    mpiox_slot_await(call, slot, sequence, call->round);
+    if (call->first < call->last && !mpiox_buffers_failed(b))
+        mpiox_window_copy(call, slot, b->extents[0], n);
+    if (call->write)
+        atomic_store(&slot->window, call->round);
+    if (!call->hold)
+        mpiox_slot_arrive(call, slot);
+}
+
+void mpiox_rounds_run(mpiox_transport *transport, mpiox_call *call) {
+    const mpiox_buffers *b = call->b;
+    void (*const move)(mpiox_transport *, mpiox_call *) = call->write ? transport->ops->deliver : transport->ops->fetch;
+    /* Ranks start at different aggregators, so that they do not all wait for the same slot. */
+    const int turn = b->n_local ? b->file->topology->node_rank % b->n_local : 0;
+    for (call->round = 0; call->round < call->rounds; call->round++) {
+        for (int i = 0; i < b->n_local; i++)
+            work_window(call, (i + turn) % b->n_local);
+        move(transport, call);
+    }
+    if (call->write)
+        mpiox_slots_finish(call);
+}

@@ -1,0 +1,229 @@
+/*
+ * mpiox_summary.c - what all ranks together bring to a collective, and how it ended.
+ *
+ * Problem.   Before the rounds all ranks need the aggregate access region and must know of each other's errors; after
+ *            them nobody may leave before the outcome is known to all.
+ * Algorithm. Two barriers of the topology. Their serial part reduces the posts of the node, brings the summaries of all nodes
+ *            together and reduces those in node order, everywhere alike; after the rounds the same with the first error.
+ * Guarantee. Every rank returns with the same summary and the same error; a rank with a local error takes part.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpiox_collective_impl.h"
+
+static int by_first(const void *a, const void *b) {
+    const mpiox_interval *p = a, *q = b;
+    return p->first < q->first ? -1 : p->first > q->first;
+}
+
+/* Sort and merge intervals in place, then close the smallest gaps until at most `max` are left; *overlap is set when
+ * two of them shared a byte. Returns their number. */
+static int32_t merge_intervals(mpiox_interval *list, int32_t n, int32_t max, int32_t *overlap) {
+    int32_t kept = 0;
+    qsort(list, (size_t) n, sizeof *list, by_first);
+    for (int32_t i = 0; i < n; i++) {
+        if (kept && list[i].first <= list[kept - 1].last) {
+            if (list[i].first < list[kept - 1].last)
+                *overlap = 1;
+            if (list[i].last > list[kept - 1].last)
+                list[kept - 1].last = list[i].last;
+        } else {
+            list[kept++] = list[i];
+        }
+    }
+    while (kept > max) {
+        int32_t best = 1;
+        for (int32_t i = 2; i < kept; i++)
+            if (list[i].first - list[i - 1].last < list[best].first - list[best - 1].last)
+                best = i;
+        list[best - 1].last = list[best].last;
+        memmove(&list[best], &list[best + 1], sizeof *list * (size_t) (kept - best - 1));
+        kept--;
+    }
+    return kept;
+}
+
+static void add_intervals(mpiox_summary *into, const mpiox_interval *more, int32_t n, int32_t *overlap) {
+    mpiox_interval both[2 * MPIOX_OCCUPIED_MAX];
+    memcpy(both, into->occupied, sizeof *both * (size_t) into->n_occupied);
+    memcpy(both + into->n_occupied, more, sizeof *both * (size_t) n);
+    into->n_occupied = merge_intervals(both, into->n_occupied + n, MPIOX_OCCUPIED_MAX, overlap);
+    memcpy(into->occupied, both, sizeof *both * (size_t) into->n_occupied);
+}
+
+static void summary_clear(mpiox_summary *s) {
+    memset(s, 0, sizeof *s);
+    s->start = INT64_MAX;
+    s->end = INT64_MIN;
+    s->disjoint = 1;
+}
+
+/* *overlap is set when the accesses of the two sides have file ranges that overlap. */
+static void summary_add(mpiox_summary *into, const mpiox_summary *s, int32_t *overlap) {
+    into->start = s->start < into->start ? s->start : into->start;
+    into->end = s->end > into->end ? s->end : into->end;
+    into->bytes += s->bytes;
+    into->pieces += s->pieces;
+    into->granule = mpiox_common_divisor(into->granule, s->granule);
+    into->longest = s->longest > into->longest ? s->longest : into->longest;
+    into->flags |= s->flags;
+    into->active += s->active;
+    into->disjoint &= s->disjoint;
+    into->interleaved |= s->interleaved;
+    if (into->error.code == MPIOX_OK)
+        into->error = s->error;
+    add_intervals(into, s->occupied, s->n_occupied, overlap);
+}
+
+/* Descriptions of the node's ranks from their posts, NULL for views without data; false when one is too large for a post. */
+static bool views_of_posts(mpiox_buffers *b, mpiox_typemap **views) {
+    for (int i = 0; i < b->file->topology->node_size; i++)
+        if (!(b->posts[i].flags & MPIOX_POST_EMPTY) &&
+            (b->posts[i].view_bytes == 0 ||
+             mpiox_typemap_from_blob(b->posts[i].view, b->posts[i].view_bytes, &views[i]) != MPIOX_OK))
+            return false;
+    return true;
+}
+
+/* Does a pair of ranks share a byte, as far as can be proven: whole views, or only what this call accesses of them? */
+static bool pair_disjoint(const mpiox_post *p, const mpiox_typemap *a, const mpiox_post *q, const mpiox_typemap *b,
+                          bool whole) {
+    if (!a || !b)
+        return true;
+    if (whole)
+        return mpiox_typemap_disjoint(a, p->displacement, b, q->displacement);
+    if (p->length == 0 || q->length == 0 || p->last <= q->first || q->last <= p->first)
+        return true;
+    const mpiox_range mine = {a, p->displacement, p->position, p->length};
+    const mpiox_range other = {b, q->displacement, q->position, q->length};
+    return mpiox_typemap_disjoint_ranges(&mine, &other);
+}
+
+static bool all_pairs_disjoint(mpiox_buffers *b, mpiox_typemap **views, bool whole) {
+    for (int i = 0; i < b->file->topology->node_size; i++)
+        for (int j = i + 1; j < b->file->topology->node_size; j++)
+            if (!pair_disjoint(&b->posts[i], views[i], &b->posts[j], views[j], whole))
+                return false;
+    return true;
+}
+
+/* Is it proven that no two ranks of this node access the same byte? Whole views are compared once per view, since most
+ * programs access one view many times; if that fails (tiles that run into each other, say), this call's ranges. Bounded:
+ * about a microsecond a pair, for at most 91 and 32 ranks' pairs; beyond that, coverage is marked. */
+static int32_t views_disjoint(mpiox_buffers *b) {
+    enum { RANKS_WHOLE = 91, RANKS_RANGES = 32 };
+    const int n = b->file->topology->node_size;
+    mpiox_call_state *state = b->state;
+    if (n > RANKS_WHOLE || state->views_disjoint > 0 || (state->views_disjoint == 0 && n > RANKS_RANGES))
+        return state->views_disjoint > 0;
+    mpiox_typemap **views = calloc((size_t) n, sizeof *views);
+    int32_t proven = views && views_of_posts(b, views);
+    if (proven && state->views_disjoint < 0)
+        state->views_disjoint = all_pairs_disjoint(b, views, true);
+    if (proven && state->views_disjoint <= 0)
+        proven = n <= RANKS_RANGES && all_pairs_disjoint(b, views, false);
+    for (int i = 0; i < n && views; i++)
+        mpiox_typemap_free(views[i]);
+    free(views);
+    return proven;
+}
+
+static void summarize_node(mpiox_buffers *b, mpiox_summary *s) {
+    summary_clear(s);
+    for (int i = 0; i < b->file->topology->node_size; i++) {
+        const mpiox_post *post = &b->posts[i];
+        mpiox_summary one;
+        summary_clear(&one);
+        one.flags = post->flags;
+        one.error = post->error;
+        if (post->length > 0) {
+            one.start = post->first;
+            one.end = post->last;
+            one.bytes = one.longest = post->length;
+            one.pieces = post->pieces;
+            one.granule = post->granule;
+            one.active = 1;
+            one.n_occupied = 1;
+            one.occupied[0] = (mpiox_interval) {post->first, post->last};
+        }
+        summary_add(s, &one, &s->interleaved);
+    }
+    if (s->flags & MPIOX_POST_NEW_VIEW)
+        b->state->views_disjoint = -1;
+    if (s->interleaved && (s->flags & MPIOX_POST_WRITE))
+        s->disjoint = views_disjoint(b);
+}
+
+/* All nodes' summaries into one, the same everywhere. */
+static void combine_nodes(mpiox_collective *collective, mpiox_summary *s) {
+    mpiox_topology *topology = collective->buffers.file->topology;
+    mpiox_summary *all = collective->summaries;
+    int32_t overlap = 0;
+    /* Without the others' summaries nobody here knows what they go on to do: they would wait for this node for ever. */
+    if (!mpiox_topology_gather_nodes(topology, s, sizeof *s, all))
+        mpiox_file_give_up(collective->buffers.file, MPIOX_E_MPI, -1, -1, "agreeing on the access region");
+    *s = all[0];
+    for (int n = 1; n < topology->n_nodes; n++)
+        summary_add(s, &all[n], &overlap);
+    s->interleaved |= overlap;
+    if (overlap) /* views are compared inside a node only */
+        s->disjoint = 0;
+}
+
+
+/* One rank: the node's summary, all nodes' summaries, and everything fresh for the rounds. */
+static void close_posts(void *context) {
+    mpiox_collective *collective = context;
+    mpiox_buffers *b = &collective->buffers;
+    summarize_node(b, &b->state->summary);
+    combine_nodes(collective, &b->state->summary);
+    mpiox_buffers_reset(b);
+    collective->transport->ops->reset(collective->transport);
+}
+
+int mpiox_summary_agree(mpiox_collective *collective, mpiox_call *call) {
+    mpiox_topology_barrier(call->b->file->topology, close_posts, collective);
+    call->summary = call->b->state->summary;
+    return call->summary.error.code;
+}
+
+/* ---- after the rounds -------------------------------------------------------------------------------------------- */
+
+typedef struct node_outcome { /* what nodes tell each other at the end */
+    int64_t eof;
+    mpiox_error error;
+} node_outcome;
+
+/* One rank: the lowest node's error and the lowest end of file, on every node. */
+static void close_call(void *context) {
+    mpiox_collective *collective = context;
+    mpiox_buffers *b = &collective->buffers;
+    mpiox_call_state *state = b->state;
+    mpiox_topology *topology = b->file->topology;
+    node_outcome mine = {atomic_load(&state->eof), {.code = MPIOX_OK}};
+    node_outcome *all = (node_outcome *) (void *) collective->summaries; /* of the beginning, no longer needed */
+    _Static_assert(sizeof mine <= sizeof(mpiox_summary), "they share the scratch");
+    if (atomic_load(&state->failed))
+        mine.error = state->error;
+    if (!mpiox_topology_gather_nodes(topology, &mine, sizeof mine, all)) {
+        mpiox_error_set(&mine.error, MPIOX_E_MPI, 0, -1, -1, "agreeing on the outcome");
+        mpiox_buffers_fail(b, &mine.error);
+        return;
+    }
+    for (int n = topology->n_nodes - 1; n >= 0; n--) {
+        if (all[n].error.code != MPIOX_OK) {
+            state->error = all[n].error;
+            atomic_store(&state->failed, 2);
+        }
+        if (all[n].eof < atomic_load(&state->eof))
+            atomic_store(&state->eof, all[n].eof);
+    }
+}
+
+void mpiox_summary_end(mpiox_collective *collective, mpiox_outcome *outcome) {
+    mpiox_buffers *b = &collective->buffers;
+    mpiox_topology_barrier(b->file->topology, close_call, collective);
+    if (atomic_load(&b->state->failed))
+        outcome->error = b->state->error;
+}

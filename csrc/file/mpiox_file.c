@@ -1,0 +1,254 @@
+/*
+ * mpiox_file.c - opening and closing a file on all of its ranks or on none.
+ *
+ * Every rank opens the file by itself; rank 0 also asks the file system for the layout. Then the ranks agree: a rank that
+ * cannot follow takes part in every agreement, and all of them leave the file to the MPI library.
+ */
+#include "mpiox_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "mpiox_wait.h"
+
+/* A file that the program only writes is opened for both where permissions allow: a mapping needs it (window I/O). */
+static int open_storage(mpiox_file *file, const char *path) {
+    mpiox_error error = {.code = MPIOX_OK};
+    const int rank = file->topology->rank;
+    const mpiox_storage_options options = {.kind = (mpiox_storage_kind) file->hints.storage,
+                                           .io_uring_depth = file->hints.io_uring_depth,
+                                           .direct_read = file->hints.direct_read,
+                                           .direct_write = file->hints.direct_write};
+    _Static_assert((int) MPIOX_BACKEND_AUTO == MPIOX_STORAGE_AUTO && (int) MPIOX_BACKEND_POSIX == MPIOX_STORAGE_POSIX &&
+                   (int) MPIOX_BACKEND_IO_URING == MPIOX_STORAGE_IO_URING, "the hint's values are the back ends'");
+    if (file->amode & MPI_MODE_RDONLY)
+        return mpiox_storage_open(path, O_RDONLY, rank, &options, &file->storage, &error);
+    int code = mpiox_storage_open(path, O_RDWR, rank, &options, &file->storage, &error);
+    if (code != MPIOX_OK && (file->amode & MPI_MODE_WRONLY))
+        code = mpiox_storage_open(path, O_WRONLY, rank, &options, &file->storage, &error);
+    return code;
+}
+
+/* What cannot be taken over on the file system that holds the file: several nodes that write one file through page caches
+ * that nothing keeps coherent (NFS, FUSE, SMB...). ROMIO locks there, and so it shall. Ranks that open the file by
+ * themselves, or those of one node, may share it with ranks of other nodes all the same. */
+static bool safe_across_nodes(const mpiox_file *file) {
+    const mpiox_topology *topology = file->topology;
+    return file->layout.coherent || file->layout.lock != MPIOX_LOCK_NONE ||
+           (mpiox_topology_one_node(topology) && mpiox_topology_world_on_one_node(topology->ranks_per_node));
+}
+
+/* This rank's own path to the file. The layout in force will be rank 0's, but every rank judges the file system by what it
+ * sees itself: a file server's own disk is NFS to the others. */
+static int open_here(mpiox_file *file, const char *path) {
+    file->path = path ? strdup(path) : NULL;
+    if (!file->path)
+        return MPIOX_E_NOMEM;
+    const int code = open_storage(file, path);
+    if (code != MPIOX_OK)
+        return code;
+    if (!mpiox_topology_one_node(file->topology)) /* the program may change its folder */
+        file->real_path = realpath(path, NULL);
+    mpiox_layout_detect(file->storage->fd, file->hints.striping_unit, file->hints.striping_factor, &file->layout);
+    if (!safe_across_nodes(file))
+        return MPIOX_E_UNSUPPORTED;
+    return mpiox_typemap_block(1, &file->view); /* MPI's initial view: bytes */
+}
+
+static void discard(mpiox_file *file) {
+    mpiox_storage_close(file->storage);
+    mpiox_shared_pointer_free(file);
+    mpiox_typemap_free(file->view);
+    free(file->path);
+    free(file->real_path);
+    mpiox_topology_release(file->topology);
+    pthread_mutex_destroy(&file->threads_lock);
+    free(file);
+}
+
+mpiox_file_choice mpiox_file_choose(MPI_Comm comm, const mpiox_hints *hints) {
+    mpiox_file_choice choice = {.topology = mpiox_topology_choose(comm, hints->ranks_per_node)};
+    if (getrandom(&choice.nonce, sizeof choice.nonce, GRND_NONBLOCK) != (ssize_t) sizeof choice.nonce)
+        choice.nonce = choice.topology.id ^ (uint64_t) (1e9 * mpiox_now());
+    return choice;
+}
+
+/* The file's storage and layout, on all ranks or on none; file may be NULL (no memory): the rank still takes part. */
+static int open_everywhere(mpiox_file *file, mpiox_topology *topology, const char *path, bool opened, bool *all_opened) {
+    _Static_assert(sizeof(mpiox_layout) <= MPIOX_TOPOLOGY_NOTE_BYTES, "the layout is a note");
+    mpiox_layout layout = {.stripe_size = 0};
+    int values[] = {!file ? MPIOX_E_NOMEM : opened ? open_here(file, path) : MPIOX_E_IO, opened};
+    if (values[0] == MPIOX_OK && topology->rank == 0)
+        layout = file->layout;
+    const int code = mpiox_topology_min(topology, 2, values, &layout, sizeof layout);
+    *all_opened = code == MPIOX_OK && values[1] != 0;
+    if (code != MPIOX_OK || values[0] != MPIOX_OK)
+        return code != MPIOX_OK ? code : values[0];
+    if (topology->size > 1)
+        file->layout = layout;
+    return MPIOX_OK;
+}
+
+/* The shared file pointer of a file that is opened to be appended to stands at its end. */
+static int start_at_end(mpiox_file *file) {
+    mpiox_error error = {.code = MPIOX_OK};
+    struct stat status;
+    if (!(file->amode & MPI_MODE_APPEND) || !mpiox_topology_background(file->topology))
+        return MPIOX_OK;
+    if (file->topology->rank == 0 && fstat(file->storage->fd, &status) == 0)
+        mpiox_shared_pointer_set(file, status.st_size, &error);
+    return mpiox_topology_all(file->topology, error.code == MPIOX_OK) ? MPIOX_OK : MPIOX_E_UNSUPPORTED;
+}
+
+static mpiox_file *new_file(mpiox_topology *topology, const mpiox_file_choice *choice, int amode, const mpiox_hints *hints) {
+    mpiox_file *file = calloc(1, sizeof *file);
+    if (!file)
+        return NULL;
+    pthread_mutex_init(&file->threads_lock, NULL);
+    file->topology = topology;
+    file->amode = amode;
+    file->hints = *hints;
+    file->nonce = choice->nonce;
+    topology->foreground = choice->foreground != 0;
+    file->new_view = true; /* what is known of the last file's views on this topology does not hold */
+    mpiox_shared_pointer_clear_next(file);
+    return file;
+}
+
+const char *mpiox_file_memory_reason(int code) {
+    switch (code) {
+    case MPIOX_E_FULL: return "native: shared memory is full";
+    case MPIOX_E_UNSUPPORTED: return "native: ranks of a node cannot share memory";
+    default: return "native: no shared memory";
+    }
+}
+
+int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *path, int amode, const mpiox_hints *hints,
+                    bool opened, bool *all_opened, mpiox_file **out, const char **why_not) {
+    mpiox_topology *topology = NULL;
+    *out = NULL;
+    *why_not = NULL;
+    *all_opened = false;
+    int code = mpiox_topology_join(comm, &choice->topology, &topology);
+    if (code != MPIOX_OK) { /* on every rank */
+        *why_not = code == MPIOX_E_MPI ? NULL : mpiox_file_memory_reason(code);
+        return PMPI_Allreduce(&opened, all_opened, 1, MPI_C_BOOL, MPI_LAND, comm) == MPI_SUCCESS ? MPIOX_E_UNSUPPORTED
+                                                                                             : MPIOX_E_MPI;
+    }
+    mpiox_file *file = new_file(topology, choice, amode, hints);
+    code = open_everywhere(file, topology, path, opened, all_opened);
+    topology->views++;
+    if (code == MPIOX_E_UNSUPPORTED)
+        *why_not = "native: several nodes may share the file, and its file system does not keep their caches coherent";
+    if (code == MPIOX_OK)
+        code = start_at_end(file);
+    if (code == MPIOX_OK) {
+        *out = file;
+        return MPIOX_OK;
+    }
+    if (file)
+        discard(file);
+    else
+        mpiox_topology_release(topology);
+    return MPIOX_E_UNSUPPORTED;
+}
+
+void mpiox_file_give_up(const mpiox_file *file, int code, int64_t offset, int64_t length, const char *what) {
+    char text[512];
+    mpiox_error error = {.code = MPIOX_OK};
+    const int sys_errno = code == MPIOX_E_NOMEM ? ENOMEM : code == MPIOX_E_ARG ? EINVAL : 0;
+    mpiox_error_set(&error, code, sys_errno, offset, length, what);
+    error.rank = file->topology->rank;
+    fprintf(stderr, "mpiio_ext: %s\n", mpiox_error_text(&error, file->path, text, sizeof text));
+    PMPI_Abort(file->topology->comm, 1);
+}
+
+int mpiox_file_sync(mpiox_file *file, mpiox_error *error) {
+    *error = (mpiox_error) {.code = MPIOX_OK};
+    mpiox_storage_sync(file->storage, error);
+    return mpiox_topology_agree_error(file->topology, error);
+}
+
+int mpiox_file_preallocate(mpiox_file *file, int64_t bytes, mpiox_error *error) {
+    int64_t bounds[2] = {bytes, -bytes};
+    *error = (mpiox_error) {.code = MPIOX_OK};
+    if (PMPI_Allreduce(MPI_IN_PLACE, bounds, 2, MPI_INT64_T, MPI_MAX, file->topology->comm) != MPI_SUCCESS)
+        mpiox_error_set(error, MPIOX_E_MPI, 0, -1, bytes, "agreeing on the size to preallocate");
+    else if (bounds[0] != -bounds[1] || bytes < 0)
+        mpiox_error_set(error, MPIOX_E_ARG, EINVAL, -1, bytes, "preallocate (sizes negative or different)");
+    else if (file->topology->rank == 0)
+        mpiox_storage_reserve(file->storage, bytes, error);
+    return mpiox_topology_agree_error(file->topology, error);
+}
+
+int mpiox_file_close(mpiox_file *file, mpiox_error *error) {
+    *error = (mpiox_error) {.code = MPIOX_OK};
+    if (!file)
+        return MPIOX_OK;
+    if (mpiox_storage_close(file->storage) != MPIOX_OK)
+        mpiox_error_set(error, MPIOX_E_IO, errno, -1, -1, "close");
+    file->storage = NULL;
+    /* A local file system has nothing to report at close; with several nodes nobody may still use the shared pointer. */
+    if (!file->layout.coherent || !mpiox_topology_one_node(file->topology))
+        mpiox_topology_agree_error(file->topology, error);
+    const int code = error->code;
+    discard(file);
+    return code;
+}
+
+/* ---- access of this rank alone ----------------------------------------------------------------------------------- */
+
+mpiox_independent_file mpiox_file_independent(mpiox_file *file) {
+    return (mpiox_independent_file) {file->storage, file->view, file->set_displacement, file->tile_extent, &file->layout,
+                                     &file->hints, file->atomic, false, &file->independent, &file->threads_lock};
+}
+
+int mpiox_file_access(mpiox_file *file, const mpiox_request *request, mpiox_outcome *outcome) {
+    const mpiox_independent_file through = mpiox_file_independent(file);
+    *outcome = (mpiox_outcome) {.bytes = 0, .error = {.code = MPIOX_OK}};
+    if (request->length == 0)
+        return MPIOX_OK;
+    if (file->empty_view)
+        mpiox_error_set(&outcome->error, MPIOX_E_ARG, 0, -1, request->length, "access through a view without data");
+    else
+        mpiox_independent_access(&through, request, &outcome->bytes, &outcome->error);
+    outcome->error.rank = file->topology->rank;
+    return outcome->error.code;
+}
+
+void mpiox_file_set_atomicity(mpiox_file *file, bool atomic) { file->atomic = atomic; }
+
+/* ---- counters ---------------------------------------------------------------------------------------------------- */
+
+static void add_independent(mpiox_file *file) {
+    mpiox_independent_counters *counters = &file->independent;
+    mpiox_stats *stats = &file->stats;
+    stats->independent_writes = atomic_load(&counters->writes);
+    stats->independent_reads = atomic_load(&counters->reads);
+    stats->independent_bytes_written = atomic_load(&counters->bytes_written);
+    stats->independent_bytes_read = atomic_load(&counters->bytes_read);
+    stats->chunks_whole = atomic_load(&counters->whole);
+    stats->chunks_sieved = atomic_load(&counters->sieved);
+    stats->chunks_mapped = atomic_load(&counters->mapped);
+    stats->chunks_listed = atomic_load(&counters->listed);
+    stats->locks = atomic_load(&counters->locks);
+    stats->independent_s = 1e-9 * (double) atomic_load(&counters->nanoseconds);
+}
+
+const mpiox_stats *mpiox_file_stats(mpiox_file *file) {
+    const mpiox_storage_counters *counters = &file->storage->counters;
+    mpiox_stats *stats = &file->stats;
+    add_independent(file);
+    stats->write_requests = counters->write_requests;
+    stats->write_request_bytes = counters->write_bytes;
+    stats->read_requests = counters->read_requests;
+    stats->read_request_bytes = counters->read_bytes;
+    for (int i = 0; i < MPIOX_STATS_SIZE_BUCKETS; i++)
+        stats->request_size_log2[i] = counters->request_size_log2[i];
+    return stats;
+}

@@ -1,0 +1,125 @@
+/*
+ * mpiox_file.h - an open file: this library's own path to the bytes of a file that PMPI_File_open has opened.
+ *
+ *   mpiox_file.c            open and close, agreed by all ranks; sync, preallocation; counters
+ *   mpiox_file_view.c       the view of this rank, and positions in it
+ *   mpiox_shared_pointer.c  the shared file pointer
+ *   mpiox_independent.c     data access of one rank: data sieving, mappings, lists of requests
+ *
+ * Collectives lie above (collective/mpiox_collective.h) and read the fields of this struct.
+ */
+#ifndef MPIOX_FILE_H
+#define MPIOX_FILE_H
+
+#include <mpi.h>
+#include <stdbool.h>
+
+#include "mpiox_typemap.h"
+#include "mpiox_hints.h"
+#include "mpiox_independent.h"
+#include "mpiox_layout.h"
+#include "mpiox_stats.h"
+#include "mpiox_storage.h"
+#include "mpiox_topology.h"
+
+typedef struct mpiox_file {
+    mpiox_topology *topology; /* reserved for this file while it is open */
+    mpiox_storage *storage;
+    mpiox_hints hints;
+    mpiox_layout layout;     /* rank 0's, the same on every rank */
+    char *path, *real_path;  /* as given; absolute (several nodes only, may be NULL) */
+    int amode;
+    uint64_t nonce;          /* of this opening, the same on every rank: names a hidden file */
+
+    mpiox_typemap *view;       /* owned; NULL = not usable, or without data */
+    bool empty_view;          /* without data: this rank takes part with nothing */
+    bool new_view;            /* set since the last collective */
+    int64_t displacement;     /* in force in the collective under way (mpiox_file_view_shift) */
+    int64_t set_displacement; /* as set */
+    int64_t tile_extent;      /* of a file type whose tiles overlap: view then describes one tile; else 0 */
+    bool atomic;              /* MPI's atomic mode; the same on every rank */
+
+    mpiox_storage *pointer_file;  /* shared file pointer of several nodes; NULL before its first use */
+    pthread_mutex_t threads_lock; /* of this process, where a file lock excludes only processes */
+    mpiox_independent_counters independent;
+    mpiox_stats stats;
+} mpiox_file;
+
+typedef struct mpiox_outcome {
+    int64_t bytes;     /* data bytes of this rank that were transferred (less than length at the end of the file) */
+    mpiox_error error; /* code 0 when all went well; of a collective the same on all ranks */
+} mpiox_outcome;
+
+/* ---- opening (mpiox_file.c) -------------------------------------------------------------------------------------- */
+
+/* What rank 0 chooses before a file is opened; the caller brings it to the other ranks. */
+typedef struct mpiox_file_choice {
+    mpiox_topology_choice topology;
+    uint64_t nonce;
+    int32_t foreground; /* set by the caller: no thread of this library shall carry out collectives */
+} mpiox_file_choice;
+
+/* Rank 0 only, local. mpiox_file_open() must follow on all ranks. */
+mpiox_file_choice mpiox_file_choose(MPI_Comm comm, const mpiox_hints *hints);
+/* Open a file that PMPI_File_open has just opened, or failed to open (opened == false), on comm (an intracommunicator).
+ * amode: MPI_MODE_*; path NULL: no memory for it. Collective, blocking, agreed: either every rank gets a file, or every rank
+ * gets MPIOX_E_UNSUPPORTED (the file stays with the MPI library) and *out == NULL; *why_not then says why (static text), or is
+ * NULL for no particular reason. *all_opened: opened is true on every rank. */
+int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *path, int amode, const mpiox_hints *hints,
+                    bool opened, bool *all_opened, mpiox_file **out, const char **why_not);
+/* Free it in any case. Errors that the file system reports at close are agreed by all ranks: the same *error everywhere.
+ * Collective, blocking; NULL-safe; 0 or MPIOX_E_IO. */
+int mpiox_file_close(mpiox_file *file, mpiox_error *error);
+/* End the job with a message: for where the other ranks wait for what this one cannot do, so that the only other end is a
+ * hang. Local; does not return. */
+void mpiox_file_give_up(const mpiox_file *file, int code, int64_t offset, int64_t length, const char *what);
+/* Why there is no shared memory, from the code that all ranks have; static text. */
+const char *mpiox_file_memory_reason(int code);
+/* Bring what this library wrote to stable storage; the same *error on all ranks. Collective, blocking; 0 or MPIOX_E_IO. */
+int mpiox_file_sync(mpiox_file *file, mpiox_error *error);
+/* Have the file system set aside space for the first `bytes` bytes and grow the file to at least that size; what is
+ * written stays. The same `bytes` and the same *error on all ranks. Collective, blocking; 0, MPIOX_E_ARG (negative, or ranks
+ * differ) or MPIOX_E_IO. */
+int mpiox_file_preallocate(mpiox_file *file, int64_t bytes, mpiox_error *error);
+
+/* ---- the view (mpiox_file_view.c) -------------------------------------------------------------------------------- */
+
+/* A new view is coming: can this library do everything with it? `usable` on every rank, agreed (collective, blocking); false
+ * at once where mpiox_topology_background() is false. The shared file pointer starts at 0. */
+bool mpiox_file_agree_view(mpiox_file *file, bool usable);
+/* After mpiox_file_agree_view(): the view stays as it was after all, on every rank. Local. */
+void mpiox_file_keep_view(mpiox_file *file);
+/* New view on this rank: file byte of stream position p = displacement + offset(view, p). The reference is taken over.
+ * Local, but every rank calls it (ranks may pass different views). NULL, or a view that is not taken, makes the file's
+ * collectives return MPIOX_E_UNSUPPORTED until the next view. */
+void mpiox_file_set_view(mpiox_file *file, mpiox_typemap *view, int64_t displacement);
+bool mpiox_file_takes_view(const mpiox_typemap *view);  /* local; without data, or monotonic */
+bool mpiox_file_view_usable(const mpiox_file *file);   /* local; false: this rank's accesses are not for this library */
+/* Local, of a view that is taken: the file byte of a stream position (-1: beyond 2^62), and the data bytes of the view
+ * that lie before a file byte. */
+int64_t mpiox_file_byte_offset(const mpiox_file *file, int64_t position);
+int64_t mpiox_file_data_before(const mpiox_file *file, int64_t byte);
+/* The request with its position counted from file->displacement, which is set for it (view with overlapping tiles). Local. */
+mpiox_request mpiox_file_view_shift(mpiox_file *file, const mpiox_request *request);
+bool mpiox_file_view_across(const mpiox_file *file, const mpiox_request *request); /* crosses overlapping tiles; local */
+
+/* ---- access of this rank alone ----------------------------------------------------------------------------------- */
+
+/* Through this rank's view. Local, blocking; several threads may be inside at once, also while a collective of another
+ * thread is under way. Returns outcome->error.code. */
+int mpiox_file_access(mpiox_file *file, const mpiox_request *request, mpiox_outcome *outcome);
+/* MPI's atomic mode: every access goes straight to the file, under a lock on its range. Local, all ranks call it. */
+void mpiox_file_set_atomicity(mpiox_file *file, bool atomic);
+/* What mpiox_independent_access() works on. Local; everything in it is borrowed. */
+mpiox_independent_file mpiox_file_independent(mpiox_file *file);
+const mpiox_stats *mpiox_file_stats(mpiox_file *file); /* local; this rank's counters so far */
+
+/* ---- the shared file pointer, in etypes (mpiox_shared_pointer.c) --------------------------------------------------
+ *
+ * Where mpiox_file_agree_view() returned true; local, blocking, any rank at any time. 0 or MPIOX_E_IO. */
+int mpiox_shared_pointer_add(mpiox_file *file, int64_t etypes, int64_t *old, mpiox_error *error);
+int mpiox_shared_pointer_set(mpiox_file *file, int64_t etypes, mpiox_error *error);
+void mpiox_shared_pointer_clear_next(mpiox_file *file); /* before topology->views grows: zero for the next view */
+void mpiox_shared_pointer_free(mpiox_file *file);
+
+#endif

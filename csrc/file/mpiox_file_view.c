@@ -1,0 +1,118 @@
+/*
+ * mpiox_file_view.c - the view of an open file: setting it, and stream positions in it.
+ *
+ * Problem.   MPI asks that a file type's displacements never go down, but tiles of it may overlap when its extent is
+ *            smaller than what it spans (HDF5 makes such types for chunked datasets and accesses one tile). Positions in
+ *            such a stream are not ordered by file offset, which collectives rely on.
+ * Algorithm. Of a type whose tiles overlap, a description is kept whose tiles lie apart, together with the true extent. An
+ *            access within one tile is shifted to the first one: the displacement moves by whole tiles. An access across
+ *            tiles goes straight to the file, tile by tile (mpiox_independent_access).
+ */
+#include "mpiox_file.h"
+
+/* The same data in tiles that lie apart; NULL when even one tile is out of order, or without memory. */
+static mpiox_typemap *apart(const mpiox_typemap *view) {
+    const int64_t first = mpiox_typemap_true_lb(view), span = mpiox_typemap_true_ub(view) - first;
+    mpiox_typemap *spread = NULL;
+    if (mpiox_typemap_extent(view) <= 0 || mpiox_typemap_resized(first, span, view, &spread) != MPIOX_OK)
+        return NULL;
+    if (mpiox_typemap_is_monotonic(spread))
+        return spread;
+    mpiox_typemap_free(spread);
+    return NULL;
+}
+
+bool mpiox_file_takes_view(const mpiox_typemap *view) {
+    if (mpiox_typemap_size(view) == 0 || mpiox_typemap_is_monotonic(view))
+        return true;
+    mpiox_typemap *spread = apart(view);
+    mpiox_typemap_free(spread);
+    return spread != NULL;
+}
+
+bool mpiox_file_view_usable(const mpiox_file *file) { return file->view || file->empty_view; }
+
+bool mpiox_file_agree_view(mpiox_file *file, bool usable) {
+    if (!mpiox_topology_background(file->topology))
+        return false;
+    mpiox_shared_pointer_clear_next(file);
+    usable = mpiox_topology_all(file->topology, usable);
+    file->topology->views++;
+    return usable;
+}
+
+/* The pointer of the old view is the one that was in use before. */
+void mpiox_file_keep_view(mpiox_file *file) {
+    if (mpiox_topology_background(file->topology))
+        file->topology->views--;
+}
+
+void mpiox_file_set_view(mpiox_file *file, mpiox_typemap *view, int64_t displacement) {
+    file->empty_view = view && mpiox_typemap_size(view) == 0;
+    file->tile_extent = 0;
+    if (view && !file->empty_view && !mpiox_typemap_is_monotonic(view)) {
+        mpiox_typemap *spread = apart(view);
+        file->tile_extent = spread ? mpiox_typemap_extent(view) : 0;
+        mpiox_typemap_free(view);
+        view = spread;
+    } else if (file->empty_view) {
+        mpiox_typemap_free(view);
+        view = NULL;
+    }
+    mpiox_typemap_free(file->view);
+    file->view = view;
+    file->displacement = file->set_displacement = displacement;
+    file->new_view = true;
+    file->stats.views_set++;
+}
+
+mpiox_request mpiox_file_view_shift(mpiox_file *file, const mpiox_request *request) {
+    mpiox_request shifted = *request;
+    if (!file->tile_extent || !file->view || request->length == 0)
+        return shifted;
+    const int64_t size = mpiox_typemap_size(file->view), tile = request->position / size;
+    int64_t displacement;
+    if ((request->position + request->length - 1) / size != tile)
+        return shifted; /* across tiles: mpiox_file_view_across() */
+    if (__builtin_mul_overflow(tile, file->tile_extent, &displacement) ||
+        __builtin_add_overflow(displacement, file->set_displacement, &displacement) ||
+        displacement > MPIOX_INDEPENDENT_MAX_OFFSET)
+        displacement = MPIOX_INDEPENDENT_MAX_OFFSET; /* refused as beyond the largest offset */
+    file->new_view |= file->displacement != displacement;
+    file->displacement = displacement;
+    shifted.position -= tile * size;
+    return shifted;
+}
+
+bool mpiox_file_view_across(const mpiox_file *file, const mpiox_request *request) {
+    if (!file->tile_extent || !file->view || request->length == 0)
+        return false;
+    const int64_t size = mpiox_typemap_size(file->view);
+    return request->position / size != (request->position + request->length - 1) / size;
+}
+
+int64_t mpiox_file_byte_offset(const mpiox_file *file, int64_t position) {
+    int64_t first, last, shift = 0;
+    if (!file->view) /* without data */
+        return position == 0 ? file->set_displacement : -1;
+    if (file->tile_extent) {
+        const int64_t size = mpiox_typemap_size(file->view);
+        if (__builtin_mul_overflow(position / size, file->tile_extent, &shift) || shift > MPIOX_INDEPENDENT_MAX_OFFSET)
+            return -1;
+        position %= size;
+    }
+    if (__builtin_add_overflow(shift, file->set_displacement, &shift))
+        return -1;
+    return mpiox_independent_range(file->view, shift, position, 1, &first, &last) ? first : -1;
+}
+
+int64_t mpiox_file_data_before(const mpiox_file *file, int64_t byte) {
+    int64_t at = byte - file->set_displacement, tiles = 0;
+    if (!file->view || at <= 0)
+        return 0;
+    if (!file->tile_extent)
+        return mpiox_typemap_position(file->view, at);
+    tiles = at / file->tile_extent; /* tiles that begin before it, and what lies before it in the last of them */
+    const int64_t size = mpiox_typemap_size(file->view), rest = mpiox_typemap_position(file->view, at - tiles * file->tile_extent);
+    return tiles * size + (rest < size ? rest : size);
+}

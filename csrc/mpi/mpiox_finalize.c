@@ -1,0 +1,106 @@
+/*
+ * mpiox_finalize.c - MPI_Init and MPI_Finalize: the last moment at which the library may communicate.
+ *
+ * Problem.   Programs close files inside MPI_Finalize: HDF5 closes what was left open when an attribute of
+ *            MPI_COMM_SELF is deleted, and so does every h5py script that forgets close(). Communicators and shared
+ *            memory must last until then.
+ * Algorithm. MPI deletes the attributes of MPI_COMM_SELF first of all, the last one set first. An attribute of our
+ *            own, set as soon as MPI_Init is done, is deleted after all others: then the library cleans up.
+ * Promise.   Where the attribute comes late (MPI was initialised behind our back), files that are closed after it still
+ *            find what they need: what an open file uses is freed when it is closed. A file that the program never
+ *            closes has its nonblocking accesses carried out.
+ */
+#include <mpi.h>
+#include <pthread.h>
+
+#include "mpiox_typemap_mpi.h"
+#include "mpiox_datatype.h"
+#include "mpiox_topology.h"
+#include "mpiox_mpi_report.h"
+#include "mpiox_handle.h"
+#include "mpiox_finalize.h"
+#include "mpiox_members.h"
+#include "mpiox_nonblocking.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define HIDDEN __attribute__((visibility("hidden")))
+
+int mpiox_wrap_Init(void);
+int mpiox_wrap_Init_thread(int required, int *provided);
+int mpiox_wrap_Finalize(void);
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool prepared;
+
+static void finish_accesses(mpiox_handle *handle, void *context)
+{
+    (void)context;
+    mpiox_nonblocking_drain(handle);
+}
+
+/* The run statistics use collectives on MPI_COMM_WORLD, the topologies drop communicators and shared memory, the
+ * datatype cache drops its attribute key. */
+static int clean_up(MPI_Comm comm, int key, void *value, void *extra)
+{
+    (void)comm;
+    (void)key;
+    (void)value;
+    (void)extra;
+    mpiox_handle_each(finish_accesses, NULL);
+    mpiox_mpi_run_finalize();
+    mpiox_topology_finalize();
+    mpiox_typemap_mpi_finalize();
+    mpiox_datatype_finalize();
+    return MPI_SUCCESS;
+}
+
+void mpiox_finalize_prepare(void)
+{
+    int key = MPI_KEYVAL_INVALID;
+
+    pthread_mutex_lock(&lock);
+    if (!prepared && mpiox_members_world() &&
+        PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, clean_up, &key, NULL) == MPI_SUCCESS) {
+        prepared = PMPI_Comm_set_attr(MPI_COMM_SELF, key, NULL) == MPI_SUCCESS;
+        PMPI_Comm_free_keyval(&key); /* the attribute keeps it alive */
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+EXPORT int MPI_Init(int *argc, char ***argv)
+{
+    const int result = PMPI_Init(argc, argv);
+
+    mpiox_finalize_prepare();
+    return result;
+}
+
+EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    const int result = PMPI_Init_thread(argc, argv, required, provided);
+
+    mpiox_finalize_prepare();
+    return result;
+}
+
+EXPORT int MPI_Finalize(void)
+{
+    return PMPI_Finalize();
+}
+
+/* ---- for the Fortran entry points (generated) -------------------------------------------------------------------- */
+
+HIDDEN int mpiox_wrap_Init(void)
+{
+    return MPI_Init(NULL, NULL);
+}
+
+HIDDEN int mpiox_wrap_Init_thread(int required, int *provided)
+{
+    return MPI_Init_thread(NULL, NULL, required, provided);
+}
+
+HIDDEN int mpiox_wrap_Finalize(void)
+{
+    return PMPI_Finalize();
+}

@@ -1,0 +1,82 @@
+/*
+ * mpiox_handle.h - the open MPI files of this process, keyed by their handles.
+ *
+ * PMPI_File_open opens every file, so a call that is left to the MPI library works on the same handle. Beside it
+ * the library opens the file for itself (file/mpiox_file.h). Rank 0 of the communicator resolves the hints and broadcasts them: they
+ * agree on all ranks, and one process reads the hints files.
+ *
+ * Threads: a lock guards the table. Independent accesses of several threads may use an entry at once: what they change
+ * is atomic or guarded by pointer_lock. Everything else belongs to the file's collectives, of which one runs at a time.
+ */
+#ifndef MPIOX_HANDLE_H
+#define MPIOX_HANDLE_H
+
+#include <mpi.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mpiox_typemap.h"
+#include "mpiox_collective.h"
+#include "mpiox_hints.h"
+#include "mpiox_stats.h"
+#include "mpiox_worker.h"
+
+/* Where in the file a data access begins. */
+typedef enum mpiox_positioning {
+    MPIOX_EXPLICIT_OFFSET,
+    MPIOX_INDIVIDUAL_POINTER,
+    MPIOX_SHARED_POINTER
+} mpiox_positioning;
+
+typedef struct mpiox_split { /* the one split collective that may be under way */
+    bool active, write;
+    bool native; /* the MPI library has begun one */
+    mpiox_positioning positioning;
+    MPI_Status status;
+} mpiox_split;
+
+typedef struct mpiox_handle {
+    struct mpiox_handle *next; /* in the table's bucket */
+    MPI_File fh;
+    MPI_Comm comm;           /* duplicate for summing the statistics; MPI_COMM_NULL when they are off */
+    int rank, ranks, amode;
+    char *path;              /* without ROMIO's file-system prefix */
+    mpiox_hints hints;
+    mpiox_file *file;             /* the library's own path to the file; NULL: every data access is native... */
+    mpiox_collective *collective; /* NULL as `file` is */
+    const char *why_native;   /* ...for this reason (static text); NULL: no particular one */
+    bool among_strangers;     /* nothing may be asked of the other ranks: some lack the library (mpiox_members.h) */
+    bool reports_alone;       /* then: this rank reports on the file, without the others */
+    bool all_ours;            /* the library carries out every access; the same on all ranks */
+    bool view_handed_over;    /* the MPI library has the view in force; always, unless all_ours */
+    MPI_Datatype etype, filetype; /* of the view in force; to be freed unless predefined */
+    MPI_Offset displacement;
+    bool native_view;    /* the view's data representation is "native"; the same on all ranks */
+    bool has_view;       /* managed, `file` has this rank's view, and etype_bytes > 0 */
+    int64_t etype_bytes; /* unit of offsets and positions */
+    bool waits_hidden;   /* a tool keeps MPI_Wait from the library: nonblocking accesses are the MPI library's */
+    mpiox_split split;
+    pthread_mutex_t pointer_lock; /* guards the next two, and the creation of the workers */
+    bool owns_pointer;            /* the library, not MPI, has the individual file pointer (mpiox_mpi_pointer.h) */
+    MPI_Offset pointer;           /* in etypes */
+    /* They run nonblocking accesses; NULL before the first one. Two, because collectives keep their order and wait
+     * for other ranks, and independent accesses must not wait behind them. */
+    mpiox_worker *collective_worker, *independent_worker;
+    int64_t views_set;
+    atomic_int_least64_t native_calls, nonblocking_calls;
+} mpiox_handle;
+
+/* Does the library carry out accesses of this file? The same on all ranks; NULL-safe. */
+static inline bool mpiox_handle_is_managed(const mpiox_handle *handle) {
+    return handle && handle->file;
+}
+
+mpiox_handle *mpiox_handle_find(MPI_File fh);   /* NULL when the table does not have the handle */
+mpiox_handle *mpiox_handle_remove(MPI_File fh); /* the same */
+void mpiox_handle_insert(mpiox_handle *handle);
+/* Visit every open file under the table's lock. */
+void mpiox_handle_each(void (*visit)(mpiox_handle *handle, void *context), void *context);
+
+#endif

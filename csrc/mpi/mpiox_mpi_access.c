@@ -1,0 +1,184 @@
+/*
+ * mpiox_mpi_access.c - how a data access goes through the library.
+ *
+ * All data access calls of MPI take the same steps, whatever their positioning (explicit offset, individual or shared
+ * file pointer), synchronism (blocking, nonblocking, split) and coordination (independent, collective):
+ *
+ *   refuse    The access mode forbids the call.
+ *   leave     The MPI library carries the call out. It gets the view and the file pointer first: hand_over().
+ *   prepare   Check the arguments, describe the memory, find the place in the file (mpiox_mpi_prepare.c,
+ *             mpiox_mpi_shared.c).
+ *   access    The file (one rank) or its collectives (all ranks) move the data: perform().
+ *   report    Unpack, fill the status, raise an error on the file's error handler.
+ *
+ * A nonblocking call leaves access and report to a worker thread and to the completion of the request
+ * (mpiox_nonblocking.c). The begin of a split collective takes all steps and keeps the status for the end.
+ * MPI orders the collectives of a file, so a blocking one first waits for the nonblocking ones.
+ */
+#include "mpiox_mpi_access.h"
+
+#include "mpiox_mpi_error.h"
+#include "mpiox_mpi_pointer.h"
+#include "mpiox_mpi_shared.h"
+#include "mpiox_mpi_view.h"
+#include "mpiox_nonblocking.h"
+
+/* The access mode is the same on all ranks. */
+static bool refused(mpiox_handle *handle, const mpiox_mpi_call *call, MPI_Status *status, int *result) {
+    if (!mpiox_handle_is_managed(handle) || !(handle->amode & (call->write ? MPI_MODE_RDONLY : MPI_MODE_WRONLY)))
+        return false;
+    mpiox_mpi_fill_status(status, 0);
+    *result = call->write ? mpiox_mpi_raise_problem(handle, MPI_ERR_READ_ONLY,
+                                                     "write to a file opened with MPI_MODE_RDONLY")
+                          : mpiox_mpi_raise_problem(handle, MPI_ERR_ACCESS,
+                                                     "read of a file opened with MPI_MODE_WRONLY");
+    return true;
+}
+
+/* The same on all ranks for a collective. A blocking one may still turn out to be for the MPI library. */
+static bool takes_over(const mpiox_handle *handle, const mpiox_mpi_call *call, bool blocking) {
+    if (!mpiox_handle_is_managed(handle) || (!blocking && handle->waits_hidden))
+        return false;
+    if (call->positioning == MPIOX_SHARED_POINTER || (call->collective && !blocking))
+        return handle->all_ours;
+    return call->collective || handle->has_view;
+}
+
+/* The MPI library is to carry the call out. */
+static void hand_over(mpiox_handle *handle, const mpiox_mpi_call *call, bool blocking) {
+    if (!handle)
+        return;
+    if (call->positioning != MPIOX_SHARED_POINTER) { /* else the MPI library already has the pointer and the view */
+        if (call->collective && blocking) {
+            mpiox_nonblocking_drain(handle);
+            mpiox_mpi_view_hand_over(handle);
+        }
+        mpiox_mpi_pointer_hand_over(handle);
+    }
+    atomic_fetch_add_explicit(&handle->native_calls, 1, memory_order_relaxed);
+}
+
+static void prepare(mpiox_handle *handle, const mpiox_mpi_call *call, mpiox_prepared *prepared) {
+    mpiox_mpi_prepare(handle, call, prepared);
+    if (call->positioning != MPIOX_SHARED_POINTER)
+        return;
+    if (call->collective)
+        mpiox_mpi_shared_reserve_ordered(handle, &prepared->request);
+    else
+        mpiox_mpi_shared_reserve(handle, &prepared->request);
+}
+
+/* Access and report; *prepared is released. False: the call is for the MPI library (agreed by all
+ * ranks, nothing has been done), which is too late for a nonblocking call and for one that has moved the shared file
+ * pointer. */
+static bool perform(mpiox_handle *handle, const mpiox_mpi_call *call, bool blocking, mpiox_prepared *prepared,
+                    MPI_Status *status, int *result) {
+    const mpiox_request *request = &prepared->request;
+    mpiox_outcome outcome;
+    int code = request->local_error.code;
+    if (call->collective)
+        code = mpiox_collective_access(handle->collective, request, &outcome);
+    else if (code == MPIOX_OK)
+        code = mpiox_file_access(handle->file, request, &outcome);
+    else
+        outcome = (mpiox_outcome) {.bytes = 0, .error = request->local_error};
+    mpiox_mpi_prepare_finish(prepared);
+    mpiox_mpi_prepare_release(prepared);
+    if (code == MPIOX_OK) {
+        mpiox_mpi_fill_status(status, outcome.bytes);
+        *result = MPI_SUCCESS;
+        return true;
+    }
+    mpiox_mpi_prepare_undo(handle, prepared);
+    if (code == MPIOX_E_UNSUPPORTED && call->collective) {
+        if (blocking && call->positioning != MPIOX_SHARED_POINTER)
+            return false;
+        mpiox_error_set(&outcome.error, code, 0, -1, -1, "collective with a view or memory type nested too deeply");
+    }
+    mpiox_mpi_fill_status(status, call->collective ? 0 : outcome.bytes);
+    *result = mpiox_mpi_raise(handle, &outcome.error);
+    return true;
+}
+
+/* A blocking call, or the begin of a split collective, through all steps. */
+static bool run_access(mpiox_handle *handle, const mpiox_mpi_call *call, MPI_Status *status, int *result) {
+    mpiox_prepared prepared;
+    if (refused(handle, call, status, result))
+        return true;
+    if (takes_over(handle, call, true)) {
+        if (call->collective)
+            mpiox_nonblocking_drain(handle);
+        prepare(handle, call, &prepared);
+        if (perform(handle, call, true, &prepared, status, result))
+            return true;
+    }
+    hand_over(handle, call, true);
+    return false;
+}
+
+bool mpiox_mpi_access(MPI_File fh, const mpiox_mpi_call *call, MPI_Status *status, int *result) {
+    return run_access(mpiox_handle_find(fh), call, status, result);
+}
+
+bool mpiox_mpi_access_begin(MPI_File fh, const mpiox_mpi_call *call, int *result) {
+    mpiox_handle *handle = mpiox_handle_find(fh);
+    mpiox_split split = {.active = true, .write = call->write, .positioning = call->positioning};
+    if (run_access(handle, call, &split.status, result)) {
+        if (*result == MPI_SUCCESS)
+            handle->split = split;
+        return true;
+    }
+    if (handle)
+        handle->split.native = true;
+    return false;
+}
+
+bool mpiox_mpi_access_end(MPI_File fh, bool write, mpiox_positioning positioning, MPI_Status *status, int *result) {
+    mpiox_handle *handle = mpiox_handle_find(fh);
+    if (!mpiox_handle_is_managed(handle))
+        return false;
+    if (handle->split.native) {
+        handle->split.native = false;
+        return false;
+    }
+    if (!handle->split.active || handle->split.write != write || handle->split.positioning != positioning) {
+        *result = mpiox_mpi_raise_problem(handle, MPIOX_ERR_SPLIT, "this split collective was not begun");
+        return true;
+    }
+    handle->split.active = false;
+    if (status != MPI_STATUS_IGNORE) {
+        const int keep = status->MPI_ERROR; /* a call with one status leaves this field alone */
+        *status = handle->split.status;
+        status->MPI_ERROR = keep;
+    }
+    *result = MPI_SUCCESS;
+    return true;
+}
+
+bool mpiox_mpi_access_start(MPI_File fh, const mpiox_mpi_call *call, MPI_Request *request, int *result) {
+    mpiox_handle *handle = mpiox_handle_find(fh);
+    mpiox_prepared prepared;
+    if (refused(handle, call, MPI_STATUS_IGNORE, result))
+        return true;
+    if (!takes_over(handle, call, false)) {
+        hand_over(handle, call, false);
+        return false;
+    }
+    prepare(handle, call, &prepared);
+    if (!call->collective && prepared.request.local_error.code != MPIOX_OK) /* reported now, not by MPI_Wait */
+        return perform(handle, call, false, &prepared, MPI_STATUS_IGNORE, result);
+    if (mpiox_nonblocking_start(handle, &prepared, call->collective, request)) {
+        atomic_fetch_add_explicit(&handle->nonblocking_calls, 1, memory_order_relaxed);
+        *result = MPI_SUCCESS;
+        return true;
+    }
+    if (call->collective) { /* no thread or no request: this rank runs it now, unnoticed by the others */
+        *request = MPI_REQUEST_NULL;
+        mpiox_nonblocking_drain(handle);
+        return perform(handle, call, false, &prepared, MPI_STATUS_IGNORE, result);
+    }
+    mpiox_mpi_prepare_undo(handle, &prepared);
+    mpiox_mpi_prepare_release(&prepared);
+    *result = mpiox_mpi_raise_problem(handle, MPI_ERR_NO_MEM, "no request for a nonblocking access");
+    return true;
+}

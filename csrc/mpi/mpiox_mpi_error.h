@@ -1,0 +1,36 @@
+/*
+ * mpiox_mpi_error.h - from an mpiox_error to what an MPI program gets.
+ *
+ * The returned code has the error class that the MPI library itself uses for such a failure, and a text of its own that
+ * names rank, operation, file, offset, length and errno. Both MPI families let MPI_Add_error_code add codes to
+ * predefined classes. MPICH has 8192 of them for the life of a process, so a few codes per class are made once and
+ * their texts are reused in turn: the text of a code stays valid until the class has had four more errors.
+ */
+#ifndef MPIOX_MPI_ERROR_H
+#define MPIOX_MPI_ERROR_H
+
+#include <mpi.h>
+
+#include "mpiox_error.h"
+#include "mpiox_handle.h"
+
+/* Class of an access during a split collective, and of an end without its begin. */
+#ifdef OPEN_MPI
+#define MPIOX_ERR_SPLIT MPI_ERR_OTHER
+#else
+#define MPIOX_ERR_SPLIT MPI_ERR_IO
+#endif
+
+/* Describe an erroneous call of the program: its MPI error class (or a code of the MPI library) and what is wrong. */
+void mpiox_mpi_problem(mpiox_error *error, int error_class, const char *what);
+
+/* Make a code with the error's class and a text of its own. */
+int mpiox_mpi_error_code(const char *path, const mpiox_error *error);
+/* Make the code, call the file's error handler with it, return it. */
+int mpiox_mpi_error_raise(MPI_File fh, const char *path, const mpiox_error *error);
+/* The same for an open file; an error that names no rank is this rank's. */
+int mpiox_mpi_raise(const mpiox_handle *handle, const mpiox_error *error);
+/* The same for an erroneous call, as mpiox_mpi_problem(). */
+int mpiox_mpi_raise_problem(const mpiox_handle *handle, int error_class, const char *what);
+
+#endif

@@ -1,0 +1,357 @@
+/*
+ * mpiox_mpi_open.c - open, close, hints and atomicity of managed files.
+ *
+ * Rule of every function here: the MPI library does its own call first and reports its own errors; then we follow.
+ * Where following is collective, the ranks first agree that all of them will, so that no rank waits for another.
+ */
+#include "mpiox_mpi_open.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mpiox_mpi_error.h"
+#include "mpiox_mpi_path.h"
+#include "mpiox_mpi_report.h"
+#include "mpiox_handle.h"
+#include "mpiox_mpi_view.h"
+#include "mpiox_finalize.h"
+#include "mpiox_members.h"
+#include "mpiox_nonblocking.h"
+#include "mpiox_tools.h"
+
+/* ---- hints ------------------------------------------------------------------------------------------------------- */
+
+static void print_problem(const char *message, void *context)
+{
+    (void)context;
+    fprintf(stderr, "mpiio_ext: %s\n", message);
+}
+
+enum { TEXT_INLINE_BYTES = 1024 };
+
+/* What rank 0 tells the others before the file is opened. */
+typedef struct opening {
+    mpiox_hints hints;
+    mpiox_file_choice choice;
+    bool wanted;                  /* the file is to be taken over */
+    bool waits_hidden;            /* a tool keeps MPI_Wait and its kin from this library */
+    bool is_there;                /* MPI_MODE_EXCL will refuse the file, and must not delete it */
+    bool run_stats;               /* MPI_Finalize shall report on the run */
+    int64_t text_bytes;           /* hints to lay over every rank's info object; 0: none */
+    char text[TEXT_INLINE_BYTES]; /* when it fits */
+} opening;
+
+static bool is_wanted(const char *filename, int amode, const mpiox_hints *hints)
+{
+    return hints->enabled && !(amode & MPI_MODE_SEQUENTIAL) && mpiox_mpi_path_is_posix(filename);
+}
+
+/* Some calls on the file would not arrive here. Whoever preloads this library must learn of it, once. */
+static bool is_hidden(void)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    const char *function = mpiox_tools_hide_files();
+
+    if (function != NULL && !atomic_flag_test_and_set(&said))
+        fprintf(stderr, "mpiio_ext: a library in front of this one wraps %s: files are left to the MPI library; "
+                "preload libmpiio_ext.so first\n", function);
+    return function != NULL;
+}
+
+/* Rank 0: hints, where they came from, and the team. *text is to be freed. */
+static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info, opening *out, char **text)
+{
+    const char *path = mpiox_mpi_path(filename);
+
+    mpiox_hints_resolve(path, info, &out->hints, print_problem, NULL);
+    *text = mpiox_hints_collect(path);
+    out->text_bytes = *text != NULL && **text != '\0' ? (int64_t)strlen(*text) + 1 : 0;
+    if (out->text_bytes > 0 && out->text_bytes <= TEXT_INLINE_BYTES)
+        memcpy(out->text, *text, (size_t)out->text_bytes);
+    out->is_there = (amode & MPI_MODE_EXCL) && mpiox_mpi_path_is_posix(filename) && access(path, F_OK) == 0;
+    out->run_stats = mpiox_mpi_run_wanted();
+    out->wanted = is_wanted(filename, amode, &out->hints) && !is_hidden();
+    out->waits_hidden = mpiox_tools_hide_waits();
+    if (out->wanted)
+        out->choice = mpiox_file_choose(comm, &out->hints);
+    out->choice.foreground = out->waits_hidden;
+}
+
+/* Told at once, or twice when the text is long. A rank without memory for it, or for the object, lets its MPI library work
+ * with the program's own info: that is local, hence no reason to stay behind. */
+static int agree_on_opening(MPI_Comm comm, const char *filename, int amode, MPI_Info info, opening *out,
+                            MPI_Info *merged)
+{
+    char *text = NULL;
+    int rank, result;
+
+    memset(out, 0, sizeof *out);
+    PMPI_Comm_rank(comm, &rank);
+    if (rank == 0)
+        decide(comm, filename, amode, info, out, &text);
+    result = mpiox_topology_bcast(comm, out, (int64_t)sizeof *out);
+    if (result == MPI_SUCCESS && out->text_bytes > TEXT_INLINE_BYTES) {
+        if (rank != 0)
+            text = malloc((size_t)out->text_bytes);
+        if (text != NULL)
+            result = mpiox_topology_bcast(comm, text, out->text_bytes);
+        else
+            PMPI_Abort(comm, 1); /* nowhere to receive what the others wait to see received */
+    }
+    if (result == MPI_SUCCESS && out->text_bytes > 0 &&
+        mpiox_hints_apply(out->text_bytes > TEXT_INLINE_BYTES ? text : out->text, info, merged) != MPIOX_OK)
+        *merged = MPI_INFO_NULL;
+    free(text);
+    return result;
+}
+
+/* ---- atomicity --------------------------------------------------------------------------------------------------- */
+
+int mpiox_mpi_set_atomicity(MPI_File fh, int flag)
+{
+    mpiox_handle *handle = mpiox_handle_find(fh);
+    int result = PMPI_File_set_atomicity(fh, flag);
+
+    if (result == MPI_SUCCESS && mpiox_handle_is_managed(handle)) {
+        mpiox_nonblocking_drain(handle);
+        mpiox_file_set_atomicity(handle->file, flag != 0);
+    }
+    return result;
+}
+
+/* ---- open and close ---------------------------------------------------------------------------------------------- */
+
+static void discard(mpiox_handle *handle)
+{
+    if (handle == NULL)
+        return;
+    pthread_mutex_destroy(&handle->pointer_lock);
+    free(handle->path);
+    free(handle);
+}
+
+static mpiox_handle *new_file(MPI_Comm comm, const char *filename, int amode)
+{
+    mpiox_handle *handle = calloc(1, sizeof *handle);
+
+    if (handle == NULL)
+        return NULL;
+    handle->path = strdup(mpiox_mpi_path(filename));
+    handle->amode = amode;
+    handle->comm = MPI_COMM_NULL;
+    handle->etype = handle->filetype = MPI_DATATYPE_NULL;
+    pthread_mutex_init(&handle->pointer_lock, NULL);
+    PMPI_Comm_rank(comm, &handle->rank);
+    PMPI_Comm_size(comm, &handle->ranks);
+    if (handle->path != NULL)
+        return handle;
+    discard(handle);
+    return NULL;
+}
+
+static bool all_true(MPI_Comm comm, bool mine)
+{
+    bool all = false;
+
+    return PMPI_Allreduce(&mine, &all, 1, MPI_C_BOOL, MPI_LAND, comm) == MPI_SUCCESS && all;
+}
+
+/* On all ranks or on none: without collectives the file stays with the MPI library. */
+static void attach_collective(mpiox_handle *handle, mpiox_file *file)
+{
+    mpiox_error error;
+
+    if (mpiox_collective_create(file, &handle->collective, &handle->why_native) != MPIOX_OK) {
+        mpiox_file_close(file, &error);
+        return;
+    }
+    handle->file = file;
+    mpiox_mpi_view_begin(handle);
+}
+
+/* After PMPI_File_open, whatever it returned here: our own path to the file, if every rank opened it. `file` is NULL
+ * without memory. Returns whether this rank shall keep its entry. */
+static bool attach(mpiox_handle *handle, MPI_Comm comm, int amode, const opening *o, bool opened)
+{
+    bool all_opened = opened;
+
+    if (o->wanted) { /* as rank 0 sees it: name and mode may differ in a wrong program */
+        mpiox_file *file;
+        const char *why_not;
+
+        mpiox_file_open(comm, &o->choice, handle != NULL ? handle->path : NULL, amode, &o->hints, opened, &all_opened,
+                        &file, &why_not);
+        if (file != NULL)
+            attach_collective(handle, file);
+        else if (handle != NULL)
+            handle->why_native = why_not;
+    }
+    if (o->hints.stats && all_true(comm, all_opened && handle != NULL))
+        PMPI_Comm_dup(comm, &handle->comm);
+    return opened && handle != NULL;
+}
+
+/* The MPI library's error with the file and errno added, where they can be found out. Its class stays. */
+static int explain_open(const char *filename, int amode, int rank, int result)
+{
+    const char *path = mpiox_mpi_path(filename);
+    mpiox_error error;
+    int sys_errno;
+
+    if (result == MPI_SUCCESS || !mpiox_mpi_path_is_posix(filename))
+        return result;
+    sys_errno = mpiox_mpi_path_errno(path, !(amode & MPI_MODE_RDONLY), (amode & MPI_MODE_CREATE) != 0);
+    if (sys_errno == 0)
+        return result;
+    mpiox_error_set(&error, MPIOX_E_IO, sys_errno, -1, -1, "open");
+    error.mpi_code = result;
+    error.rank = rank;
+    return mpiox_mpi_error_code(path, &error);
+}
+
+/* Some ranks lack the library: the MPI library alone, with the program's own hints, and nothing that the ranks would
+ * have to agree on. The file has an entry so that what happens to it is counted. */
+static int open_among_strangers(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh,
+                                const mpiox_members *members)
+{
+    const int result = PMPI_File_open(comm, filename, amode, info, fh);
+    mpiox_handle *handle = result == MPI_SUCCESS ? new_file(comm, filename, amode) : NULL;
+
+    if (handle == NULL)
+        return result;
+    mpiox_hints_resolve(handle->path, info, &handle->hints, NULL, NULL);
+    handle->fh = *fh;
+    handle->why_native = members->stranger;
+    handle->among_strangers = true;
+    handle->reports_alone = members->first && handle->hints.stats;
+    mpiox_handle_insert(handle);
+    return result;
+}
+
+int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh)
+{
+    mpiox_members members;
+    MPI_Info merged = MPI_INFO_NULL;
+    mpiox_handle *handle;
+    opening o;
+    int inter = 0, result;
+
+    if (comm == MPI_COMM_NULL || filename == NULL || fh == NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS ||
+        inter)
+        return PMPI_File_open(comm, filename, amode, info, fh);
+    mpiox_finalize_prepare();
+    mpiox_members_examine(comm, &members);
+    if (members.stranger != NULL)
+        return open_among_strangers(comm, filename, amode, info, fh, &members);
+    result = agree_on_opening(comm, filename, amode, info, &o, &merged);
+    if (result != MPI_SUCCESS) /* without rank 0's choices nothing can follow */
+        return result;
+    if (members.whole_world)
+        mpiox_mpi_run_agreed(o.run_stats);
+    /* Open MPI 4.1 deletes the file that MPI_MODE_EXCL has just refused, if it was to be deleted on close. */
+    result = PMPI_File_open(comm, filename, o.is_there ? amode & ~MPI_MODE_DELETE_ON_CLOSE : amode,
+                            merged != MPI_INFO_NULL ? merged : info, fh);
+    if (merged != MPI_INFO_NULL)
+        PMPI_Info_free(&merged);
+    handle = new_file(comm, filename, amode);
+    if (handle != NULL) {
+        handle->hints = o.hints;
+        handle->fh = *fh;
+        handle->waits_hidden = o.waits_hidden;
+    }
+    if (attach(handle, comm, amode, &o, result == MPI_SUCCESS)) {
+        mpiox_handle_insert(handle);
+        return result;
+    }
+    if (result != MPI_SUCCESS) {
+        int rank = 0;
+
+        PMPI_Comm_rank(comm, &rank);
+        result = explain_open(filename, amode, rank, result);
+    }
+    discard(handle);
+    return result;
+}
+
+/* Our own descriptor first, so that everything this library wrote is in the file before the MPI library's sync. */
+int mpiox_mpi_sync(MPI_File fh)
+{
+    mpiox_handle *handle = mpiox_handle_find(fh);
+    mpiox_error error;
+    bool failed;
+    int result;
+
+    mpiox_nonblocking_drain(handle);
+    failed = mpiox_handle_is_managed(handle) && mpiox_file_sync(handle->file, &error) != MPIOX_OK;
+    result = PMPI_File_sync(fh);
+    return failed && result == MPI_SUCCESS ? mpiox_mpi_raise(handle, &error) : result;
+}
+
+/* By the file system where it can, and done on return: Open MPI 4.1 has rank 0 read and write the whole file again while
+ * the other ranks go on, so that they still find the old size. */
+int mpiox_mpi_preallocate(MPI_File fh, MPI_Offset size)
+{
+    mpiox_handle *handle = mpiox_handle_find(fh);
+    mpiox_error error;
+
+    if (!mpiox_handle_is_managed(handle) || (handle->amode & MPI_MODE_RDONLY))
+        return PMPI_File_preallocate(fh, size);
+    mpiox_nonblocking_drain(handle);
+    if (mpiox_file_preallocate(handle->file, size, &error) == MPIOX_OK)
+        return MPI_SUCCESS;
+    return mpiox_mpi_raise(handle, &error);
+}
+
+int mpiox_mpi_close(MPI_File *fh)
+{
+    mpiox_handle *handle = fh != NULL ? mpiox_handle_remove(*fh) : NULL;
+    int result, deferred = MPI_SUCCESS;
+
+    if (handle != NULL) {
+        mpiox_error error;
+
+        mpiox_nonblocking_close(handle);
+        mpiox_mpi_report_close(handle);
+        mpiox_collective_free(handle->collective);
+        if (mpiox_file_close(handle->file, &error) != MPIOX_OK)
+            deferred = mpiox_mpi_error_code(handle->path, &error);
+        mpiox_mpi_view_release(handle);
+        if (handle->comm != MPI_COMM_NULL)
+            PMPI_Comm_free(&handle->comm);
+        discard(handle);
+        if (deferred != MPI_SUCCESS) /* last: a handler may leave by longjmp */
+            PMPI_File_call_errhandler(*fh, deferred);
+    }
+    result = PMPI_File_close(fh);
+    return result != MPI_SUCCESS ? result : deferred;
+}
+
+static void set_number(MPI_Info info, const char *name, int64_t value)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    PMPI_Info_set(info, name, text);
+}
+
+int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used)
+{
+    mpiox_handle *handle = mpiox_handle_find(fh);
+    int result = PMPI_File_get_info(fh, info_used);
+
+    if (handle == NULL || result != MPI_SUCCESS || *info_used == MPI_INFO_NULL || handle->among_strangers)
+        return result;
+    mpiox_hints_to_info(&handle->hints, *info_used);
+    if (handle->file != NULL) { /* what the library's own choices came to */
+        set_number(*info_used, "cb_nodes", mpiox_collective_aggregators(handle->collective));
+        set_number(*info_used, "cb_buffer_size", mpiox_collective_buffer_bytes(handle->collective));
+        if (handle->file->layout.stripe_known) { /* PnetCDF aligns its arrays to it */
+            set_number(*info_used, "striping_unit", handle->file->layout.stripe_size);
+            set_number(*info_used, "striping_factor", handle->file->layout.servers);
+        }
+    }
+    return result;
+}

@@ -1,0 +1,16 @@
+/*
+ * mpiox_mpi_open.h - open, close, sync, preallocation, hints and atomicity, as their MPI namesakes.
+ */
+#ifndef MPIOX_MPI_OPEN_H
+#define MPIOX_MPI_OPEN_H
+
+#include <mpi.h>
+
+int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh);
+int mpiox_mpi_close(MPI_File *fh);
+int mpiox_mpi_sync(MPI_File fh);
+int mpiox_mpi_preallocate(MPI_File fh, MPI_Offset size);
+int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used);
+int mpiox_mpi_set_atomicity(MPI_File fh, int flag);
+
+#endif

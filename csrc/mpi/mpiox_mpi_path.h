@@ -1,0 +1,17 @@
+/*
+ * mpiox_mpi_path.h - file names as ROMIO and OMPIO take them: an optional file-system prefix, then a path.
+ */
+#ifndef MPIOX_MPI_PATH_H
+#define MPIOX_MPI_PATH_H
+
+#include <stdbool.h>
+
+/* The path behind a known prefix ("ufs:", "lustre:"...), or the name itself. Points into filename. */
+const char *mpiox_mpi_path(const char *filename);
+/* False: the prefix names a file system that POSIX calls do not reach. */
+bool mpiox_mpi_path_is_posix(const char *filename);
+
+/* errno of an attempt to open the file; 0: it can be opened, or no reason is found. For messages only. Blocking. */
+int mpiox_mpi_path_errno(const char *path, bool write, bool create);
+
+#endif

@@ -1,0 +1,209 @@
+/*
+ * mpiox_mpi_report.c - statistics of a file at its close and of the run at MPI_Finalize.
+ *
+ * A file whose hints ask for it is summed over its ranks (PMPI_Reduce on a duplicate of its communicator) and printed
+ * by its rank 0. The run's totals are summed over MPI_COMM_WORLD if all its ranks have opened a file together: then it
+ * is known that all have the library, and rank 0 of that file has told the others whether MPIOX_STATS is set, which may
+ * differ between ranks. Otherwise each process sums up the files that it has reported on. Text goes to stderr, or, with
+ * MPIOX_STATS_FILE, one JSON line per file and one for the run are appended to that file in one write each. A file's
+ * report says which hints were in force and who had set them.
+ */
+#include "mpiox_mpi_report.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { HINTS_MAX = 32, VALUE_BYTES = 256 };
+
+typedef struct hint_texts { /* the hints of one file that are not defaults */
+    mpiox_stats_hint hints[HINTS_MAX];
+    char values[HINTS_MAX][VALUE_BYTES];
+    int count;
+} hint_texts;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static mpiox_stats run; /* files closed so far, this process */
+static mpiox_stats reported; /* all ranks of the files on which this process has reported */
+static int reported_ranks;   /* most ranks of any of them; 0: there is none */
+static bool agreed, wanted;
+
+void mpiox_mpi_stats(mpiox_handle *handle, mpiox_stats *out)
+{
+    if (handle->file != NULL)
+        *out = *mpiox_file_stats(handle->file);
+    else
+        memset(out, 0, sizeof *out);
+    out->native_calls += atomic_load_explicit(&handle->native_calls, memory_order_relaxed);
+    out->nonblocking_calls = atomic_load_explicit(&handle->nonblocking_calls, memory_order_relaxed);
+    out->views_set = handle->views_set;
+    if (handle->file == NULL && out->reason[0] == '\0')
+        snprintf(out->reason, sizeof out->reason, "%s",
+                 !handle->hints.enabled ? "mpiox_enable=false"
+                                      : handle->why_native != NULL ? handle->why_native : "left to the MPI library");
+}
+
+static void add_open_file(mpiox_handle *handle, void *context)
+{
+    mpiox_stats stats;
+
+    mpiox_mpi_stats(handle, &stats);
+    mpiox_stats_add(context, &stats);
+}
+
+void mpiox_mpi_run_stats(mpiox_stats *out)
+{
+    pthread_mutex_lock(&lock);
+    *out = run;
+    pthread_mutex_unlock(&lock);
+    mpiox_handle_each(add_open_file, out);
+}
+
+/* Sums and maxima over ranks. The struct is a block of int64_t counters, a block of times and a histogram: four
+ * reductions, the maxima being taken from a second one over the counters. */
+static int sum_over_ranks(mpiox_stats *stats, int rank, MPI_Comm comm)
+{
+    enum { COUNTERS = offsetof(mpiox_stats, plan_s) / sizeof(int64_t) };
+    static const size_t times = offsetof(mpiox_stats, plan_s), sizes = offsetof(mpiox_stats, request_size_log2);
+    int64_t maxima[COUNTERS];
+    struct {
+        void *values;
+        int count;
+        MPI_Datatype type;
+        MPI_Op operation;
+    } parts[] = {
+        {maxima, COUNTERS, MPI_INT64_T, MPI_MAX},
+        {stats, COUNTERS, MPI_INT64_T, MPI_SUM},
+        {(char *)stats + times, (int)((sizes - times) / sizeof(double)), MPI_DOUBLE, MPI_SUM},
+        {stats->request_size_log2, MPIOX_STATS_SIZE_BUCKETS, MPI_INT64_T, MPI_SUM},
+    };
+    int code = MPI_SUCCESS;
+
+    memcpy(maxima, stats, sizeof maxima);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        int result = PMPI_Reduce(rank == 0 ? MPI_IN_PLACE : parts[i].values, parts[i].values, parts[i].count,
+                                 parts[i].type, parts[i].operation, 0, comm);
+
+        code = code == MPI_SUCCESS ? result : code;
+    }
+    for (int i = 0; i < COUNTERS; i++) {
+        if (mpiox_stats_is_max(i))
+            memcpy((int64_t *)(void *)stats + i, &maxima[i], sizeof maxima[i]);
+    }
+    return code;
+}
+
+static void append_line(const char *file, const char *text, size_t bytes)
+{
+    int fd = open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+
+    if (fd < 0 || write(fd, text, bytes) != (ssize_t)bytes)
+        fprintf(stderr, "mpiio_ext: cannot append statistics to %s\n", file);
+    if (fd >= 0)
+        close(fd);
+}
+
+static void collect_hints(const mpiox_hints *hints, hint_texts *out)
+{
+    out->count = 0;
+    for (int i = 0; i < mpiox_hints_count() && out->count < HINTS_MAX; i++) {
+        const mpiox_hint_spec *spec = mpiox_hints_spec(i);
+        char *value = out->values[out->count];
+
+        if (hints->source[i] == MPIOX_HINT_DEFAULT)
+            continue;
+        spec->format(hints, value, VALUE_BYTES);
+        out->hints[out->count++] =
+            (mpiox_stats_hint){spec->name, value, mpiox_hints_source_name(hints->source[i])};
+    }
+}
+
+static void print(const mpiox_stats *stats, const mpiox_stats_subject *about)
+{
+    const char *file = getenv("MPIOX_STATS_FILE");
+    bool as_json = file != NULL && file[0] != '\0';
+    int64_t needed = as_json ? mpiox_stats_json(stats, about, NULL, 0) : mpiox_stats_table(stats, about, NULL, 0);
+    char *text = malloc((size_t)needed + 2);
+
+    if (text == NULL)
+        return;
+    if (as_json) {
+        mpiox_stats_json(stats, about, text, needed + 1);
+        text[needed] = '\n';
+        append_line(file, text, (size_t)needed + 1);
+    } else {
+        mpiox_stats_table(stats, about, text, needed + 1);
+        fputs(text, stderr);
+    }
+    free(text);
+}
+
+static void add_reported(const mpiox_stats *stats, int ranks)
+{
+    pthread_mutex_lock(&lock);
+    mpiox_stats_add(&reported, stats);
+    reported_ranks = ranks > reported_ranks ? ranks : reported_ranks;
+    pthread_mutex_unlock(&lock);
+}
+
+void mpiox_mpi_report_close(mpiox_handle *handle)
+{
+    mpiox_stats stats;
+    hint_texts texts;
+    mpiox_stats_subject subject = {.path = handle->path, .hints = texts.hints};
+
+    mpiox_mpi_stats(handle, &stats);
+    pthread_mutex_lock(&lock);
+    mpiox_stats_add(&run, &stats);
+    pthread_mutex_unlock(&lock);
+    if (handle->comm == MPI_COMM_NULL && !handle->reports_alone)
+        return;
+    if (!handle->reports_alone && (sum_over_ranks(&stats, handle->rank, handle->comm) != MPI_SUCCESS || handle->rank != 0))
+        return;
+    collect_hints(&handle->hints, &texts);
+    if (handle->reports_alone)
+        texts.count = 0; /* no hint of ours is in force */
+    subject.ranks = handle->reports_alone ? 1 : handle->ranks;
+    subject.hint_count = texts.count;
+    print(&stats, &subject);
+    add_reported(&stats, subject.ranks);
+}
+
+bool mpiox_mpi_run_wanted(void)
+{
+    mpiox_hints hints;
+
+    if (getenv("MPIOX_STATS") == NULL)
+        return false;
+    mpiox_hints_resolve("", MPI_INFO_NULL, &hints, NULL, NULL);
+    return hints.stats;
+}
+
+void mpiox_mpi_run_agreed(bool is_wanted)
+{
+    pthread_mutex_lock(&lock);
+    agreed = true;
+    wanted |= is_wanted; /* the same on all ranks in the end: all of them take part in every such opening */
+    pthread_mutex_unlock(&lock);
+}
+
+void mpiox_mpi_run_finalize(void)
+{
+    mpiox_stats stats;
+    int rank = 0, ranks = 1;
+
+    if (!agreed || !wanted) {
+        if (reported_ranks > 0 && mpiox_mpi_run_wanted())
+            print(&reported, &(mpiox_stats_subject){NULL, reported_ranks, NULL, 0});
+        return;
+    }
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    mpiox_mpi_run_stats(&stats);
+    if (sum_over_ranks(&stats, rank, MPI_COMM_WORLD) == MPI_SUCCESS && rank == 0)
+        print(&stats, &(mpiox_stats_subject){NULL, ranks, NULL, 0});
+}

@@ -1,0 +1,170 @@
+/*
+ * mpiox_topology_page.c - how the ranks of a topology agree: a page of shared memory per node.
+ *
+ * Problem.   Opening a file and every collective take agreements. Where ranks outnumber cores an MPI library that spins
+ *            takes milliseconds for each, because the rank that is waited for does not get the core.
+ * Algorithm. A generation-counting barrier in shared memory; one rank works on the page while the others sleep
+ *            (mpiox_wait.h). With one node the last to arrive does so (no wake-up on the way); with several the leader, since
+ *            it talks to the other leaders. Agreements are barriers whose serial part reduces what the ranks left in the page.
+ * Guarantee. A rank reads a result before it arrives at the next barrier, and results change only when all have arrived: one
+ *            set of words is enough.
+ */
+#include <limits.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "mpiox_topology.h"
+#include "mpiox_wait.h"
+
+enum { LINE = 64 };
+
+typedef struct rank_values { /* of one rank; its own cache line */
+    _Alignas(LINE) int values[MPIOX_TOPOLOGY_VALUES];
+} rank_values;
+
+struct mpiox_topology_page {
+    _Alignas(LINE) mpiox_word told;                   /* times that rank 0 has put something into `text` */
+    _Alignas(LINE) mpiox_word read;                   /* times that somebody has read it */
+    _Alignas(LINE) _Atomic uint32_t arrived;          /* ranks at the barrier */
+    _Alignas(LINE) mpiox_word generation;             /* barriers completed */
+    _Alignas(LINE) mpiox_word gathered;               /* barriers whose ranks have all arrived (leaders wait on it) */
+    _Alignas(LINE) _Atomic int64_t shared_pointer[2]; /* shared file pointer, etypes (file/mpiox_shared_pointer.c) */
+    _Alignas(LINE) int lowest[MPIOX_TOPOLOGY_VALUES]; /* of the last mpiox_topology_min() */
+    int code;                                         /* of the last mpiox_topology_min() */
+    char root_note[MPIOX_TOPOLOGY_NOTE_BYTES];        /* rank 0's, until the barrier */
+    char note[MPIOX_TOPOLOGY_NOTE_BYTES];             /* the same for all to read, after it */
+    _Alignas(LINE) char text[MPIOX_TOPOLOGY_TEXT_BYTES];
+    rank_values ranks[]; /* [node_size] */
+};
+
+int64_t mpiox_topology_page_bytes(int node_size) {
+    return (int64_t) sizeof(mpiox_topology_page) + (int64_t) node_size * (int64_t) sizeof(rank_values);
+}
+
+_Atomic int64_t *mpiox_topology_pointer(mpiox_topology *t, uint32_t view) {
+    return &t->page->shared_pointer[view & 1];
+}
+
+/* ---- barrier ----------------------------------------------------------------------------------------------------- */
+
+void mpiox_topology_barrier(mpiox_topology *t, void (*serial)(void *), void *context) {
+    mpiox_topology_page *page = t->page;
+    const mpiox_idle idle = {mpiox_topology_progress, t};
+    const bool by_leader = t->n_nodes > 1;
+    const uint32_t next = mpiox_word_get(&page->generation) + 1;
+    if (atomic_fetch_add(&page->arrived, 1) + 1 == (uint32_t) t->node_size) {
+        atomic_store(&page->arrived, 0);
+        if (!by_leader) {
+            if (serial)
+                serial(context);
+            mpiox_word_set(&page->generation, next);
+            return;
+        }
+        mpiox_word_set(&page->gathered, next);
+    }
+    if (by_leader && t->node_rank == 0) {
+        mpiox_wait_reach(&page->gathered, next, &idle);
+        if (serial)
+            serial(context);
+        mpiox_word_set(&page->generation, next);
+    } else {
+        mpiox_wait_reach(&page->generation, next, &idle);
+    }
+}
+
+bool mpiox_topology_gather_nodes(mpiox_topology *t, const void *mine, size_t bytes, void *all) {
+    MPI_Request request;
+    if (t->leader_comm == MPI_COMM_NULL) {
+        memcpy(all, mine, bytes);
+        return true;
+    }
+    const int code = PMPI_Iallgather(mine, (int) bytes, MPI_BYTE, all, (int) bytes, MPI_BYTE, t->leader_comm, &request);
+    return mpiox_topology_finish(code, &request) == MPIOX_OK;
+}
+
+/* ---- agreements -------------------------------------------------------------------------------------------------- */
+
+/* Leaders: the lowest values of all nodes, and rank 0's note, which is on node 0. */
+static int spread_lowest(mpiox_topology *t) {
+    MPI_Request request;
+    int code = PMPI_Iallreduce(MPI_IN_PLACE, t->page->lowest, MPIOX_TOPOLOGY_VALUES, MPI_INT, MPI_MIN, t->leader_comm,
+                               &request);
+    if (mpiox_topology_finish(code, &request) != MPIOX_OK)
+        return MPIOX_E_MPI;
+    code = PMPI_Ibcast(t->page->note, MPIOX_TOPOLOGY_NOTE_BYTES, MPI_BYTE, 0, t->leader_comm, &request);
+    return mpiox_topology_finish(code, &request) == MPIOX_OK ? MPIOX_OK : MPIOX_E_MPI;
+}
+
+static void reduce_values(void *context) {
+    mpiox_topology *t = context;
+    mpiox_topology_page *page = t->page;
+    for (int v = 0; v < MPIOX_TOPOLOGY_VALUES; v++) {
+        page->lowest[v] = INT_MAX;
+        for (int r = 0; r < t->node_size; r++)
+            if (page->ranks[r].values[v] < page->lowest[v])
+                page->lowest[v] = page->ranks[r].values[v];
+    }
+    memcpy(page->note, page->root_note, sizeof page->note);
+    page->code = t->leader_comm != MPI_COMM_NULL ? spread_lowest(t) : MPIOX_OK;
+}
+
+int mpiox_topology_min(mpiox_topology *t, int n, int *values, void *note, int64_t bytes) {
+    if (t->size == 1)
+        return MPIOX_OK;
+    mpiox_topology_page *page = t->page;
+    memset(page->ranks[t->node_rank].values, 0, sizeof page->ranks[0].values);
+    memcpy(page->ranks[t->node_rank].values, values, sizeof *values * (size_t) n);
+    if (t->rank == 0 && note)
+        memcpy(page->root_note, note, (size_t) bytes);
+    mpiox_topology_barrier(t, reduce_values, t);
+    memcpy(values, page->lowest, sizeof *values * (size_t) n);
+    if (note)
+        memcpy(note, page->note, (size_t) bytes);
+    return page->code;
+}
+
+bool mpiox_topology_all(mpiox_topology *t, bool mine) {
+    int value = mine;
+    return mpiox_topology_min(t, 1, &value, NULL, 0) == MPIOX_OK && value != 0;
+}
+
+int mpiox_topology_lowest(mpiox_topology *t, int code) {
+    if (mpiox_topology_min(t, 1, &code, NULL, 0) == MPIOX_OK)
+        return code;
+    return code < MPIOX_E_MPI ? code : MPIOX_E_MPI;
+}
+
+int mpiox_topology_agree_error(mpiox_topology *t, mpiox_error *error) {
+    error->rank = t->rank;
+    const int own = error->code;
+    int lowest = own != MPIOX_OK ? t->rank : t->size;
+    if (mpiox_topology_min(t, 1, &lowest, NULL, 0) != MPIOX_OK ||
+        (lowest < t->size && PMPI_Bcast(error, sizeof *error, MPI_BYTE, lowest, t->comm) != MPI_SUCCESS))
+        return mpiox_error_set(error, own != MPIOX_OK ? own : MPIOX_E_MPI, 0, -1, -1, "agreeing on an error");
+    return error->code;
+}
+
+/* ---- before a topology is chosen --------------------------------------------------------------------------------- */
+
+static void tell(mpiox_topology *t, void *data, int64_t bytes) {
+    mpiox_topology_page *page = t->page;
+    const mpiox_idle idle = {mpiox_topology_progress, t};
+    const uint32_t others = (uint32_t) t->size - 1;
+    if (t->rank == 0) {
+        mpiox_wait_reach(&page->read, t->told * others, &idle);
+        memcpy(page->text, data, (size_t) bytes);
+        mpiox_word_set(&page->told, ++t->told);
+    } else {
+        mpiox_wait_reach(&page->told, ++t->told, &idle);
+        memcpy(data, page->text, (size_t) bytes);
+        mpiox_word_add(&page->read);
+    }
+}
+
+int mpiox_topology_bcast(MPI_Comm comm, void *data, int64_t bytes) {
+    mpiox_topology *t = bytes <= MPIOX_TOPOLOGY_TEXT_BYTES ? mpiox_topology_of(comm) : NULL;
+    if (!t)
+        return PMPI_Bcast(data, (int) bytes, MPI_BYTE, 0, comm);
+    tell(t, data, bytes);
+    return MPI_SUCCESS;
+}
