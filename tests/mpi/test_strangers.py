@@ -1,7 +1,7 @@
 """Programs that do what MPI and POSIX allow and hardly anybody tests: with types, handlers, requests, processes, tools.
 
-The programs are tests/programs/strangers (many cases in one launch, each judges itself), leaving.c (ends of jobs, each a
-launch) and tool.c (a profiling library of somebody else's).
+The programs are tests/programs/strangers (many cases in one launch, each judges itself), leaving.c (ends of jobs,
+each a launch) and tool.c (a profiling library of somebody else's).
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ CASES = {
 }
 #: Needs more groups than three ranks have, and some seconds.
 ORDERS = "orders"
-#: Takes types that MPI_Type_get_envelope refuses; a launch of its own, since MPICH ends the job where that is forgotten.
+#: Takes types that MPI_Type_get_envelope refuses; a launch of its own, as MPICH ends the job where that is forgotten.
 LARGE_COUNTS = "large_counts"
+#: Hundreds of collectives: in the quick tier only where waiting does not spin.
+LONG = {"many_views", "many_opens", "handle_recycled", "jump_out_of_open", "thousands", "view_given_back"}
 
 #: Not tried with the MPI library alone.
 NOT_NATIVE = {
@@ -85,22 +87,26 @@ def names() -> set[str]:
     return set(CASES) - {ORDERS, LARGE_COUNTS}
 
 
+def quick(family: str) -> set[str]:
+    """Return those of them that are tried every time."""
+    return names() - (LONG if family == "mpich" else set())
+
+
 def test_native(family: str, tmp_path: pathlib.Path) -> None:
     """The control of the program: nothing else fails with the MPI library alone."""
-    wrong = run(tmp_path, 3, names() - NOT_NATIVE[family], preload=False)
+    wrong = run(tmp_path, 3, quick(family) - NOT_NATIVE[family], preload=False)
     assert wrong.keys() <= DEVIATIONS[family], wrong
 
 
 @pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.slow), 3, pytest.param(5, marks=pytest.mark.slow)])
 def test_preloaded(extension: str, family: str, tmp_path: pathlib.Path, ranks: int) -> None:
-    assert not run(tmp_path, ranks, names(), preload=True)
+    assert not run(tmp_path, ranks, quick(family) if ranks == 3 else names(), preload=True)
 
 
 @pytest.mark.parametrize("per_node", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_on_pretended_nodes(extension: str, family: str, tmp_path: pathlib.Path, per_node: int) -> None:
     """Several nodes; on MPICH, whose waiting spins, with as few ranks as make them."""
-    slow = {"many_views", "many_opens", "handle_recycled", "jump_out_of_open", "thousands", "view_given_back"}
-    few = names() - slow - NOT_NATIVE[family]
+    few = names() - LONG - NOT_NATIVE[family]
     ranks = 2 * per_node if family == "mpich" else 4
     wrong = run(tmp_path, ranks, few, preload=True, env={"MPIOX_RANKS_PER_NODE": str(per_node)})
     assert wrong.keys() <= BETWEEN_NODES | DEVIATIONS[family], wrong
