@@ -89,6 +89,22 @@ def mpi_program(name: str, *flags: str) -> pathlib.Path:
     return compile_c(command, "".join([name, *flags]).replace("=", "_").replace(",", "_"))
 
 
+@cache
+def mpi_program_of(folder: str) -> pathlib.Path:
+    """Compile all C files of tests/programs/FOLDER into one program with the mpicc of this environment."""
+    wrapper = pathlib.Path(sys.prefix) / "bin" / "mpicc"
+    files = sorted(str(path) for path in (ROOT / "tests" / "programs" / folder).glob("*.c"))
+    return compile_c([str(wrapper), *FLAGS, "-pthread", *files, "-lm"], folder)
+
+
+@cache
+def mpi_library(name: str, *flags: str) -> pathlib.Path:
+    """Compile tests/programs/NAME.c into a shared library with the mpicc of this environment."""
+    wrapper = pathlib.Path(sys.prefix) / "bin" / "mpicc"
+    source = ROOT / "tests" / "programs" / f"{name}.c"
+    return compile_c([str(wrapper), *FLAGS, "-fPIC", "-shared", *flags, str(source)], "lib" + "".join([name, *flags]))
+
+
 def failed_checks(text: str, at_least: int = 1) -> set[str]:
     """Return the names of the checks that a program with tests/programs/report.h says have failed."""
     lines = [line for line in text.splitlines() if line.startswith(("ok ", "FAILED "))]

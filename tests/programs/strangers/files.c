@@ -89,7 +89,7 @@ static void derived_comms(void)
  * own), opens a file on it, and frees both: what the library keeps of each must have a limit. */
 static void orders(void)
 {
-    enum { STEPS = 150, KEPT = 100 };
+    enum { STEPS = 70, KEPT = 70 };
     char path[PATH_BYTES];
     unsigned random = 12345;
     const long before = shared_mappings();
@@ -219,9 +219,9 @@ static void many_views(void)
     file = open_file(MPI_COMM_WORLD, path, AMODE_NEW);
     set_views(file, 300);
     before = resident_kib();
-    set_views(file, 3000);
-    if (resident_kib() - before > 1024)
-        differs("3,000 views take %ld KiB", resident_kib() - before);
+    set_views(file, 1000);
+    if (resident_kib() - before > 512)
+        differs("1,000 views take %ld KiB", resident_kib() - before);
     write_and_close(&file, MPI_COMM_WORLD, 7);
     expect_file(path, (long long)BLOCK * TURNS * ranks, 7);
 }
@@ -245,9 +245,9 @@ static void many_opens(void)
     open_often(path, 20);
     descriptors = open_descriptors();
     before = resident_kib();
-    open_often(path, 200);
+    open_often(path, 100);
     if (resident_kib() - before > 2048)
-        differs("200 files take %ld KiB", resident_kib() - before);
+        differs("100 files take %ld KiB", resident_kib() - before);
     EXPECT(open_descriptors() == descriptors);
     expect_file(path, (long long)BLOCK * TURNS * ranks, 8);
 }

@@ -42,7 +42,7 @@ static void handle_recycled(void)
 
     start_anew(path_of("file", path));
     file = open_file(MPI_COMM_WORLD, path, AMODE_NEW);
-    for (int i = 1; i <= 100; i++) {
+    for (int i = 1; i <= 40; i++) {
         const int length = 1 + i % 7, stride = length + 1 + i % 5, n = 40;
         MPI_Datatype memory, view;
         MPI_Status status;
