@@ -140,6 +140,8 @@ int mpiox_topology_finish(int code, MPI_Request *request);
 /* ---- inside this folder ---------------------------------------------------------------------------------------------- */
 
 int64_t mpiox_topology_page_bytes(int node_size);
+/* Rank 0's bytes reach every rank of a topology of one node; see mpiox_topology_bcast(). */
+void mpiox_topology_tell(mpiox_topology *topology, void *data, int64_t bytes);
 /* The topology of `comm` whose page carries mpiox_topology_bcast(), NULL when there is none; the same on every rank. */
 mpiox_topology *mpiox_topology_of(MPI_Comm comm);
 

@@ -146,7 +146,7 @@ int mpiox_topology_agree_error(mpiox_topology *t, mpiox_error *error) {
 
 /* ---- before a topology is chosen --------------------------------------------------------------------------------- */
 
-static void tell(mpiox_topology *t, void *data, int64_t bytes) {
+void mpiox_topology_tell(mpiox_topology *t, void *data, int64_t bytes) {
     mpiox_topology_page *page = t->page;
     const mpiox_idle idle = {mpiox_topology_progress, t};
     const uint32_t others = (uint32_t) t->size - 1;
@@ -159,12 +159,4 @@ static void tell(mpiox_topology *t, void *data, int64_t bytes) {
         memcpy(data, page->text, (size_t) bytes);
         mpiox_word_add(&page->read);
     }
-}
-
-int mpiox_topology_bcast(MPI_Comm comm, void *data, int64_t bytes) {
-    mpiox_topology *t = bytes <= MPIOX_TOPOLOGY_TEXT_BYTES ? mpiox_topology_of(comm) : NULL;
-    if (!t)
-        return PMPI_Bcast(data, (int) bytes, MPI_BYTE, 0, comm);
-    tell(t, data, bytes);
-    return MPI_SUCCESS;
 }

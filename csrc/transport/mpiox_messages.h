@@ -51,7 +51,9 @@ static inline int64_t mpiox_entry_padded(int64_t length) { return (length + 7) &
 /* Leaders learn every rank's view (where one is new), position and range. Collective over the file. mpiox_message_views.c */
 void mpiox_messages_begin(mpiox_transport *transport, mpiox_call *call);
 
-/* ---- mpiox_transport_messages.c: used by both directions ---------------------------------------------------------- */
+/* ---- mpiox_messages.c: used by both directions --------------------------------------------------------------------- */
+
+int64_t mpiox_messages_areas_offset(const mpiox_messages *m); /* of the bytes of the areas in b->transport_memory */
 
 void mpiox_messages_fail(mpiox_messages *m, int code, int64_t bytes, const char *what);
 /* Leaders, once a round: the spans of all windows, so that deciding who sends costs O(aggregators) in all. */
