@@ -6,9 +6,9 @@
  *   mpiox_slots.c           which window is in which buffer: filling, loading, arriving, waiting
  *   mpiox_window_io.c       file-system requests of one window
  *
- * An aggregator's file domain is cut into windows of window_bytes bytes. Window by window, its extents lie one behind the
- * other in a collective buffer of that aggregator; a slot says what is in it. All ranks of the node copy to and from the
- * buffers, and the transport (transport/mpiox_transport.h) does so for other nodes.
+ * An aggregator's file domain is cut into windows of window_bytes bytes. Window by window, its extents lie one behind
+ * the other in a collective buffer of that aggregator; a slot says what is in it. All ranks of the node copy to and
+ * from the buffers, and the transport (transport/mpiox_transport.h) does so for other nodes.
  */
 #ifndef MPIOX_BUFFERS_H
 #define MPIOX_BUFFERS_H
@@ -63,8 +63,8 @@ typedef struct mpiox_call {
 
 /* ---- memory (mpiox_buffers_memory.c) ----------------------------------------------------------------------------- */
 
-/* Set state..transport_memory up, `transport_bytes` bytes of it for the transport. Collective over the file the first time,
- * agreed by all ranks; local afterwards. 0 or an error. */
+/* Set state..transport_memory up, `transport_bytes` bytes of it for the transport. Collective over the file the
+ * first time, agreed by all ranks; local afterwards. 0 or an error. */
 int mpiox_buffers_attach(mpiox_buffers *b, int64_t transport_bytes, mpiox_error *error);
 void mpiox_buffers_reset(mpiox_buffers *b); /* one rank, inside a barrier: fresh slots and state */
 void mpiox_buffers_free(mpiox_buffers *b);  /* what the struct owns, not the struct; zeros are fine */
@@ -77,8 +77,8 @@ static inline bool mpiox_buffers_failed(const mpiox_buffers *b) {
 
 /* ---- windows (mpiox_windows.c), local ---------------------------------------------------------------------------- */
 
-/* Extents of a window that some rank accesses, into list[extents_max]; returns their number (0: nobody needs the window). They
- * lie one behind the other in the collective buffer. */
+/* Extents of a window that some rank accesses, into list[extents_max]; returns their number (0: nobody needs the
+ * window). They lie one behind the other in the collective buffer. */
 int64_t mpiox_window_extents(const mpiox_call *call, int aggregator, int64_t window, mpiox_extent *list);
 /* Stream bytes [*from, *to) of this view access that lie in the extent; false when there are none. */
 bool mpiox_window_overlap(const mpiox_typemap *view, int64_t displacement, int64_t position, int64_t length,
@@ -104,7 +104,8 @@ static inline unsigned char *mpiox_slot_map(mpiox_buffers *b, const mpiox_slot *
 
 /* Wait until the slot may be filled (write) or copied out (read) for this sequence number. */
 void mpiox_slot_await(mpiox_call *call, mpiox_slot *slot, uint32_t sequence, int64_t window);
-/* One participant is done with the slot's present use; the last one writes the window (write) or frees the slot (read). */
+/* One participant is done with the slot's present use; the last one writes the window (write) or frees the slot
+ * (read). */
 void mpiox_slot_arrive(mpiox_call *call, mpiox_slot *slot);
 /* Write, aggregators with mpiox_io_rank=owner: wait until all windows of this rank's file domains are written. */
 void mpiox_slots_finish(mpiox_call *call);

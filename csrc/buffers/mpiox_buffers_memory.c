@@ -1,5 +1,6 @@
 /*
- * mpiox_buffers_memory.c - sizes, addresses and placement in the node's shared memory (content: mpiox_collective_memory.h).
+ * mpiox_buffers_memory.c - sizes, addresses and placement in the node's shared memory (content:
+ * mpiox_collective_memory.h).
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -13,8 +14,9 @@ static bool has_numa(void) {
     return access("/sys/devices/system/node/node1", F_OK) == 0;
 }
 
-/* Pages lie in the memory of whoever first touches them: every aggregator does so for its own collective buffers, once per
- * segment, so that its requests and most of its ranks' copies stay in that memory. The segment is all zeros still. */
+/* Pages lie in the memory of whoever first touches them: every aggregator does so for its own collective buffers,
+ * once per segment, so that its requests and most of its ranks' copies stay in that memory. The segment is all
+ * zeros still. */
 static void place_buffers(mpiox_buffers *b) {
     mpiox_topology *topology = b->file->topology;
     const int64_t page = sysconf(_SC_PAGESIZE), bytes = b->per_aggregator * b->window_bytes;

@@ -1,7 +1,9 @@
 /*
- * mpiox_collective_memory.h - what the ranks of one node share during a collective: the content of the topology's segment.
+ * mpiox_collective_memory.h - what the ranks of one node share during a collective: the content of the topology's
+ * segment.
  *
- *   state | posts[node_size] | slots[local aggregators * buffers each] | collective buffers | coverage maps | transport's
+ *   state | posts[node_size] | slots[local aggregators * buffers each] | collective buffers | coverage maps |
+ *   transport's
  *
  * Only mpiox_buffers_memory.c knows the offsets. Everything is position independent: no pointers, indices only.
  * A post belongs to one rank and is written before the first barrier of a call; the summary is written by the rank that

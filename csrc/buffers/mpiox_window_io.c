@@ -1,11 +1,11 @@
 /*
  * mpiox_window_io.c - the file-system requests of one window.
  *
- * Write: a window whose every byte is known to be covered goes out as one request per extent; otherwise the coverage map
- * is scanned and exactly the covered runs are written, many small ones through a mapping on local file systems. Nothing
- * is ever read to be written back, so that no byte that no rank wrote reaches the file. Read: one request per extent, cut at the end of the file.
- * Stripe-size I/O (Liao and Choudhary, SC08) cuts every request at stripe boundaries.
- * After an error on this node no further request is made: the collective has failed and says so.
+ * Write: a window whose every byte is known to be covered goes out as one request per extent; otherwise the coverage
+ * map is scanned and exactly the covered runs are written, many small ones through a mapping on local file systems.
+ * Nothing is ever read to be written back, so that no byte that no rank wrote reaches the file. Read: one request per
+ * extent, cut at the end of the file. Stripe-size I/O (Liao and Choudhary, SC08) cuts every request at stripe
+ * boundaries. After an error on this node no further request is made: the collective has failed and says so.
  */
 #include <string.h>
 
@@ -48,8 +48,8 @@ static coverage measure(const unsigned char *map, int64_t cells) {
     return c;
 }
 
-/* Store the runs that begin in cells [from, to) of an extent through a mapping that ends with the last of them. Returns the
- * cell to go on from, or -1: no mapping, nothing stored. */
+/* Store the runs that begin in cells [from, to) of an extent through a mapping that ends with the last of them.
+ * Returns the cell to go on from, or -1: no mapping, nothing stored. */
 static int64_t store_part(mpiox_call *call, const char *buffer, const unsigned char *map, mpiox_extent extent,
                           int64_t from, int64_t to) {
     const mpiox_independent_file file = mpiox_file_independent(call->b->file);

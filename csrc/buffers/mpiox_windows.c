@@ -1,8 +1,9 @@
 /*
  * mpiox_windows.c - what of the file a window holds, and copying to and from it.
  *
- * The plan says which extents of an aggregator's file domain belong to a window; those parts that no rank accesses are left
- * out, so that they take no room in the collective buffer and are neither read nor written. Every rank computes the same.
+ * The plan says which extents of an aggregator's file domain belong to a window; those parts that no rank accesses are
+ * left out, so that they take no room in the collective buffer and are neither read nor written. Every rank computes
+ * the same.
  */
 #include "mpiox_buffers.h"
 #include "mpiox_copy.h"

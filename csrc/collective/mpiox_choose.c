@@ -2,12 +2,12 @@
  * mpiox_choose.c - direct or two-phase, and over which file domains.
  *
  * Rule. Direct (every rank moves its own pieces, no exchange) wins where an exchange only adds a copy or a wait: on a
- * coherent local file system when the pieces are large, or one a rank and not tiny, when they are read and not small, or
- * when so little is written that the rounds do not come to overlap; and anywhere when the accesses are so sparse that
- * windows would mostly hold bytes nobody asked for. On a file system that is shared by several nodes large pieces go direct
- * only when ranks do not interleave, so that clients meet in a stripe at the ends of their ranges at most (its locks keep
- * that right; without locks such files stay native, see file/mpiox_file.c). A method named by hint always means
- * two-phase. The thresholds: docs/performance.md; the decision and its reason appear in the statistics.
+ * coherent local file system when the pieces are large, or one a rank and not tiny, when they are read and not small,
+ * or when so little is written that the rounds do not come to overlap; and anywhere when the accesses are so sparse
+ * that windows would mostly hold bytes nobody asked for. On a file system that is shared by several nodes large pieces
+ * go direct only when ranks do not interleave, so that clients meet in a stripe at the ends of their ranges at most
+ * (its locks keep that right; without locks such files stay native, see file/mpiox_file.c). A method named by hint
+ * always means two-phase. The thresholds: docs/performance.md; the decision and its reason appear in the statistics.
  * Every rank computes the same answer from the summary, the hints and rank 0's layout.
  */
 #include <stdio.h>
@@ -33,8 +33,8 @@ static int64_t occupied_bytes(const mpiox_summary *s) {
     return bytes;
 }
 
-/* A write of tmpfs that ends before its rounds overlap. (Elsewhere writers of one file wait for each other's requests: there
- * fewer and larger ones win, measured on ext4.) */
+/* A write of tmpfs that ends before its rounds overlap. (Elsewhere writers of one file wait for each other's
+ * requests: there fewer and larger ones win, measured on ext4.) */
 static bool is_short(const mpiox_call *call, int64_t piece) {
     const mpiox_buffers *b = call->b;
     const mpiox_summary *s = &call->summary;

@@ -3,8 +3,8 @@
  *
  *   post -> summary (barrier) -> direct | plan + rounds -> end (barrier)
  *
- * Guarantees: every rank takes the same branch at every step; a rank that cannot take part says so in its post and still
- * takes every step; the outcome's error is the same everywhere.
+ * Guarantees: every rank takes the same branch at every step; a rank that cannot take part says so in its post and
+ * still takes every step; the outcome's error is the same everywhere.
  */
 #include "mpiox_collective.h"
 
@@ -102,7 +102,8 @@ void mpiox_collective_free(mpiox_collective *collective) {
 
 /* ---- a call ------------------------------------------------------------------------------------------------------ */
 
-/* Every rank accesses its own pieces, as if alone; an error ends this rank's part and is agreed at the end like any other. */
+/* Every rank accesses its own pieces, as if alone; an error ends this rank's part and is agreed at the end like any
+ * other. */
 static int64_t run_direct(mpiox_call *call, const mpiox_request *request) {
     mpiox_file *file = call->b->file;
     const mpiox_independent_file through = mpiox_file_independent(file);
@@ -125,9 +126,9 @@ static void run_two_phase(mpiox_collective *collective, mpiox_call *call) {
     collective->transport->ops->begin(collective->transport, call);
     const int code = mpiox_choose_plan(collective, call);
     call->progress = calloc((size_t) b->n_local + 1, sizeof *call->progress);
-    /* Out of memory for a few kilobytes after all ranks have agreed to go: the others wait for this rank's arrivals, which it
-     * cannot compute without a plan. (A geometry that no planner takes was refused before: by the post, the registry of hints,
-     * and set_up().) */
+    /* Out of memory for a few kilobytes after all ranks have agreed to go: the others wait for this rank's
+     * arrivals, which it cannot compute without a plan. (A geometry that no planner takes was refused before: by
+     * the post, the registry of hints, and set_up().) */
     if (code != MPIOX_OK || !call->progress)
         mpiox_file_give_up(b->file, code == MPIOX_OK || code == MPIOX_E_NOMEM ? MPIOX_E_NOMEM : MPIOX_E_ARG,
                            call->summary.start, call->summary.end - call->summary.start, "planning file domains");

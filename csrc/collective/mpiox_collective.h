@@ -22,16 +22,18 @@
 
 typedef struct mpiox_collective mpiox_collective;
 
-/* For a file that was just opened, which must outlive it. Agreed: every rank gets one, or every rank MPIOX_E_*, *out == NULL
- * and in *why_not a reason (static text). Where mpiox_topology_background() is true its memory is set up here, because a nonblocking collective cannot. */
+/* For a file that was just opened, which must outlive it. Agreed: every rank gets one, or every rank MPIOX_E_*,
+ * *out == NULL and in *why_not a reason (static text). Where mpiox_topology_background() is true its memory is set
+ * up here, because a nonblocking collective cannot. */
 int mpiox_collective_create(mpiox_file *file, mpiox_collective **out, const char **why_not);
 void mpiox_collective_free(mpiox_collective *collective); /* local; NULL-safe */
 
 /* Collective data access. Returns outcome->error.code. MPIOX_E_UNSUPPORTED (agreed by all ranks, nothing done): the
  * caller hands the call to PMPI. */
 int mpiox_collective_access(mpiox_collective *collective, const mpiox_request *request, mpiox_outcome *outcome);
-/* The same from a thread of this library while the program goes on: between the calls of all ranks nothing else may be under
- * way on this file. Only where mpiox_topology_background() says so. What only PMPI could do is an error here. */
+/* The same from a thread of this library while the program goes on: between the calls of all ranks nothing else may
+ * be under way on this file. Only where mpiox_topology_background() says so. What only PMPI could do is an error
+ * here. */
 int mpiox_collective_access_background(mpiox_collective *collective, const mpiox_request *request, mpiox_outcome *outcome);
 
 int mpiox_collective_aggregators(const mpiox_collective *collective);      /* local; number in force */

@@ -3,8 +3,9 @@
  *
  * Problem.   Before the rounds all ranks need the aggregate access region and must know of each other's errors; after
  *            them nobody may leave before the outcome is known to all.
- * Algorithm. Two barriers of the topology. Their serial part reduces the posts of the node, brings the summaries of all nodes
- *            together and reduces those in node order, everywhere alike; after the rounds the same with the first error.
+ * Algorithm. Two barriers of the topology. Their serial part reduces the posts of the node, brings the summaries of all
+ *            nodes together and reduces those in node order, everywhere alike; after the rounds the same with the first
+ *            error.
  * Guarantee. Every rank returns with the same summary and the same error; a rank with a local error takes part.
  */
 #include <stdlib.h>
@@ -76,7 +77,8 @@ static void summary_add(mpiox_summary *into, const mpiox_summary *s, int32_t *ov
     add_intervals(into, s->occupied, s->n_occupied, overlap);
 }
 
-/* Descriptions of the node's ranks from their posts, NULL for views without data; false when one is too large for a post. */
+/* Descriptions of the node's ranks from their posts, NULL for views without data; false when one is too large for a
+ * post. */
 static bool views_of_posts(mpiox_buffers *b, mpiox_typemap **views) {
     for (int i = 0; i < b->file->topology->node_size; i++)
         if (!(b->posts[i].flags & MPIOX_POST_EMPTY) &&
@@ -108,9 +110,9 @@ static bool all_pairs_disjoint(mpiox_buffers *b, mpiox_typemap **views, bool who
     return true;
 }
 
-/* Is it proven that no two ranks of this node access the same byte? Whole views are compared once per view, since most
- * programs access one view many times; if that fails (tiles that run into each other, say), this call's ranges. Bounded:
- * about a microsecond a pair, for at most 91 and 32 ranks' pairs; beyond that, coverage is marked. */
+/* Is it proven that no two ranks of this node access the same byte? Whole views are compared once per view, since
+ * most programs access one view many times; if that fails (tiles that run into each other, say), this call's
+ * ranges. Bounded: about a microsecond a pair, for at most 91 and 32 ranks' pairs; beyond that, coverage is marked. */
 static int32_t views_disjoint(mpiox_buffers *b) {
     enum { RANKS_WHOLE = 91, RANKS_RANGES = 32 };
     const int n = b->file->topology->node_size;

@@ -1,8 +1,8 @@
 /*
  * mpiox_file.c - opening and closing a file on all of its ranks or on none.
  *
- * Every rank opens the file by itself; rank 0 also asks the file system for the layout. Then the ranks agree: a rank that
- * cannot follow takes part in every agreement, and all of them leave the file to the MPI library.
+ * Every rank opens the file by itself; rank 0 also asks the file system for the layout. Then the ranks agree: a rank
+ * that cannot follow takes part in every agreement, and all of them leave the file to the MPI library.
  */
 #include "mpiox_file.h"
 
@@ -34,17 +34,17 @@ static int open_storage(mpiox_file *file, const char *path) {
     return code;
 }
 
-/* What cannot be taken over on the file system that holds the file: several nodes that write one file through page caches
- * that nothing keeps coherent (NFS, FUSE, SMB...). ROMIO locks there, and so it shall. Ranks that open the file by
- * themselves, or those of one node, may share it with ranks of other nodes all the same. */
+/* What cannot be taken over on the file system that holds the file: several nodes that write one file through page
+ * caches that nothing keeps coherent (NFS, FUSE, SMB...). ROMIO locks there, and so it shall. Ranks that open the
+ * file by themselves, or those of one node, may share it with ranks of other nodes all the same. */
 static bool safe_across_nodes(const mpiox_file *file) {
     const mpiox_topology *topology = file->topology;
     return file->layout.coherent || file->layout.lock != MPIOX_LOCK_NONE ||
            (mpiox_topology_one_node(topology) && mpiox_topology_world_on_one_node(topology->ranks_per_node));
 }
 
-/* This rank's own path to the file. The layout in force will be rank 0's, but every rank judges the file system by what it
- * sees itself: a file server's own disk is NFS to the others. */
+/* This rank's own path to the file. The layout in force will be rank 0's, but every rank judges the file system by
+ * what it sees itself: a file server's own disk is NFS to the others. */
 static int open_here(mpiox_file *file, const char *path) {
     file->path = path ? strdup(path) : NULL;
     if (!file->path)
@@ -193,7 +193,8 @@ int mpiox_file_close(mpiox_file *file, mpiox_error *error) {
     if (mpiox_storage_close(file->storage) != MPIOX_OK)
         mpiox_error_set(error, MPIOX_E_IO, errno, -1, -1, "close");
     file->storage = NULL;
-    /* A local file system has nothing to report at close; with several nodes nobody may still use the shared pointer. */
+    /* A local file system has nothing to report at close; with several nodes nobody may still use the shared
+     * pointer. */
     if (!file->layout.coherent || !mpiox_topology_one_node(file->topology))
         mpiox_topology_agree_error(file->topology, error);
     const int code = error->code;

@@ -61,31 +61,33 @@ typedef struct mpiox_file_choice {
 
 /* Rank 0 only, local. mpiox_file_open() must follow on all ranks. */
 mpiox_file_choice mpiox_file_choose(MPI_Comm comm, const mpiox_hints *hints);
-/* Open a file that PMPI_File_open has just opened, or failed to open (opened == false), on comm (an intracommunicator).
- * amode: MPI_MODE_*; path NULL: no memory for it. Collective, blocking, agreed: either every rank gets a file, or every rank
- * gets MPIOX_E_UNSUPPORTED (the file stays with the MPI library) and *out == NULL; *why_not then says why (static text), or is
- * NULL for no particular reason. *all_opened: opened is true on every rank. */
+/* Open a file that PMPI_File_open has just opened, or failed to open (opened == false), on comm (an
+ * intracommunicator). amode: MPI_MODE_*; path NULL: no memory for it. Collective, blocking, agreed: either every
+ * rank gets a file, or every rank gets MPIOX_E_UNSUPPORTED (the file stays with the MPI library) and *out == NULL;
+ * *why_not then says why (static text), or is NULL for no particular reason. *all_opened: opened is true on every
+ * rank. */
 int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *path, int amode, const mpiox_hints *hints,
                     bool opened, bool *all_opened, mpiox_file **out, const char **why_not);
-/* Free it in any case. Errors that the file system reports at close are agreed by all ranks: the same *error everywhere.
- * Collective, blocking; NULL-safe; 0 or MPIOX_E_IO. */
+/* Free it in any case. Errors that the file system reports at close are agreed by all ranks: the same *error
+ * everywhere. Collective, blocking; NULL-safe; 0 or MPIOX_E_IO. */
 int mpiox_file_close(mpiox_file *file, mpiox_error *error);
-/* End the job with a message: for where the other ranks wait for what this one cannot do, so that the only other end is a
- * hang. Local; does not return. */
+/* End the job with a message: for where the other ranks wait for what this one cannot do, so that the only other
+ * end is a hang. Local; does not return. */
 void mpiox_file_give_up(const mpiox_file *file, int code, int64_t offset, int64_t length, const char *what);
 /* Why there is no shared memory, from the code that all ranks have; static text. */
 const char *mpiox_file_memory_reason(int code);
-/* Bring what this library wrote to stable storage; the same *error on all ranks. Collective, blocking; 0 or MPIOX_E_IO. */
+/* Bring what this library wrote to stable storage; the same *error on all ranks. Collective, blocking; 0 or
+ * MPIOX_E_IO. */
 int mpiox_file_sync(mpiox_file *file, mpiox_error *error);
 /* Have the file system set aside space for the first `bytes` bytes and grow the file to at least that size; what is
- * written stays. The same `bytes` and the same *error on all ranks. Collective, blocking; 0, MPIOX_E_ARG (negative, or ranks
- * differ) or MPIOX_E_IO. */
+ * written stays. The same `bytes` and the same *error on all ranks. Collective, blocking; 0, MPIOX_E_ARG (negative,
+ * or ranks differ) or MPIOX_E_IO. */
 int mpiox_file_preallocate(mpiox_file *file, int64_t bytes, mpiox_error *error);
 
 /* ---- the view (mpiox_file_view.c) -------------------------------------------------------------------------------- */
 
-/* A new view is coming: can this library do everything with it? `usable` on every rank, agreed (collective, blocking); false
- * at once where mpiox_topology_background() is false. The shared file pointer starts at 0. */
+/* A new view is coming: can this library do everything with it? `usable` on every rank, agreed (collective,
+ * blocking); false at once where mpiox_topology_background() is false. The shared file pointer starts at 0. */
 bool mpiox_file_agree_view(mpiox_file *file, bool usable);
 /* After mpiox_file_agree_view(): the view stays as it was after all, on every rank. Local. */
 void mpiox_file_keep_view(mpiox_file *file);
@@ -99,7 +101,8 @@ bool mpiox_file_view_usable(const mpiox_file *file);   /* local; false: this ran
  * that lie before a file byte. */
 int64_t mpiox_file_byte_offset(const mpiox_file *file, int64_t position);
 int64_t mpiox_file_data_before(const mpiox_file *file, int64_t byte);
-/* The request with its position counted from file->displacement, which is set for it (view with overlapping tiles). Local. */
+/* The request with its position counted from file->displacement, which is set for it (view with overlapping tiles).
+ * Local. */
 mpiox_request mpiox_file_view_shift(mpiox_file *file, const mpiox_request *request);
 bool mpiox_file_view_across(const mpiox_file *file, const mpiox_request *request); /* crosses overlapping tiles; local */
 

@@ -2,11 +2,11 @@
  * mpiox_file_view.c - the view of an open file: setting it, and stream positions in it.
  *
  * Problem.   MPI asks that a file type's displacements never go down, but tiles of it may overlap when its extent is
- *            smaller than what it spans (HDF5 makes such types for chunked datasets and accesses one tile). Positions in
- *            such a stream are not ordered by file offset, which collectives rely on.
- * Algorithm. Of a type whose tiles overlap, a description is kept whose tiles lie apart, together with the true extent. An
- *            access within one tile is shifted to the first one: the displacement moves by whole tiles. An access across
- *            tiles goes straight to the file, tile by tile (mpiox_independent_access).
+ *            smaller than what it spans (HDF5 makes such types for chunked datasets and accesses one tile). Positions
+ *            in such a stream are not ordered by file offset, which collectives rely on.
+ * Algorithm. Of a type whose tiles overlap, a description is kept whose tiles lie apart, together with the true extent.
+ *            An access within one tile is shifted to the first one: the displacement moves by whole tiles. An access
+ *            across tiles goes straight to the file, tile by tile (mpiox_independent_access).
  */
 #include "mpiox_file.h"
 

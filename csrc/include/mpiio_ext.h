@@ -125,7 +125,8 @@ int64_t mpiio_ext_calls(int index);
 /* ---- typemaps ---- */
 
 /* What a datatype, tiled without end at its extent, means in bytes: immutable, reference counted, free of MPI once
- * made. The data bytes in type-map order form the stream, numbered by positions from 0 on (csrc/typemap/mpiox_typemap.h). */
+ * made. The data bytes in type-map order form the stream, numbered by positions from 0 on
+ * (csrc/typemap/mpiox_typemap.h). */
 typedef struct mpiio_ext_typemap mpiio_ext_typemap;
 
 /* Each returns 0 and a new typemap in *typemap (free it), or a negative code: MPIOX_E_ARG (-2) for negative counts

@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bytes of an element when the datatype is a predefined one without gaps, which needs neither a commit nor a description;
- * else 0. The last one is remembered: most programs move small accesses of one type. */
+/* Bytes of an element when the datatype is a predefined one without gaps, which needs neither a commit nor a
+ * description; else 0. The last one is remembered: most programs move small accesses of one type. */
 int64_t mpiox_datatype_plain_bytes(MPI_Datatype datatype);
 bool mpiox_datatype_is_committed(MPI_Datatype datatype);
 /* Free the communicator, while MPI_Finalize runs. A later need makes another one. */

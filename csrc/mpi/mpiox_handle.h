@@ -1,9 +1,9 @@
 /*
  * mpiox_handle.h - the open MPI files of this process, keyed by their handles.
  *
- * PMPI_File_open opens every file, so a call that is left to the MPI library works on the same handle. Beside it
- * the library opens the file for itself (file/mpiox_file.h). Rank 0 of the communicator resolves the hints and broadcasts them: they
- * agree on all ranks, and one process reads the hints files.
+ * PMPI_File_open opens every file, so a call that is left to the MPI library works on the same handle. Beside it the
+ * library opens the file for itself (file/mpiox_file.h). Rank 0 of the communicator resolves the hints and broadcasts
+ * them: they agree on all ranks, and one process reads the hints files.
  *
  * Threads: a lock guards the table. Independent accesses of several threads may use an entry at once: what they change
  * is atomic or guarded by pointer_lock. Everything else belongs to the file's collectives, of which one runs at a time.

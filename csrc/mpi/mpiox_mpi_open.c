@@ -80,8 +80,8 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     out->choice.foreground = out->waits_hidden;
 }
 
-/* Told at once, or twice when the text is long. A rank without memory for it, or for the object, lets its MPI library work
- * with the program's own info: that is local, hence no reason to stay behind. */
+/* Told at once, or twice when the text is long. A rank without memory for it, or for the object, lets its MPI
+ * library work with the program's own info: that is local, hence no reason to stay behind. */
 static int agree_on_opening(MPI_Comm comm, const char *filename, int amode, MPI_Info info, opening *out,
                             MPI_Info *merged)
 {
@@ -290,8 +290,8 @@ int mpiox_mpi_sync(MPI_File fh)
     return failed && result == MPI_SUCCESS ? mpiox_mpi_raise(handle, &error) : result;
 }
 
-/* By the file system where it can, and done on return: Open MPI 4.1 has rank 0 read and write the whole file again while
- * the other ranks go on, so that they still find the old size. */
+/* By the file system where it can, and done on return: Open MPI 4.1 has rank 0 read and write the whole file again
+ * while the other ranks go on, so that they still find the old size. */
 int mpiox_mpi_preallocate(MPI_File fh, MPI_Offset size)
 {
     mpiox_handle *handle = mpiox_handle_find(fh);

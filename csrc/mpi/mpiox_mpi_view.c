@@ -138,8 +138,8 @@ static void put_back(mpiox_handle *handle, new_view *view, bool was_ours)
     handle->all_ours = was_ours;
 }
 
-/* The MPI library has refused the view on some rank: the old one stays in force on all, here and there. Returns the error
- * of a rank where it would have been taken. */
+/* The MPI library has refused the view on some rank: the old one stays in force on all, here and there. Returns the
+ * error of a rank where it would have been taken. */
 static int keep_old(mpiox_handle *handle, new_view *view, bool was_ours, int result)
 {
     put_back(handle, view, was_ours);

@@ -15,8 +15,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static mpiox_topology *topologies; /* every topology of this process */
 static uint32_t made;     /* topologies made by this process, for ids */
 static bool ending;       /* MPI_Finalize has begun: no topology is kept for later */
-/* Chosen by this thread and not yet joined: if it chooses again, the program has left MPI_File_open by a longjmp out of its
- * error handler, on all ranks. */
+/* Chosen by this thread and not yet joined: if it chooses again, the program has left MPI_File_open by a longjmp
+ * out of its error handler, on all ranks. */
 static _Thread_local uint64_t chosen;
 
 static bool same_group(MPI_Comm comm, const mpiox_topology *t, int ranks_per_node) {
@@ -103,8 +103,8 @@ static int split_node(mpiox_topology *t) {
     return rc == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
 }
 
-/* Communicators are scarce (MPICH has 2048 of a context), so a topology keeps as few as it needs: none of its own with one
- * rank, one with one node, three with several. */
+/* Communicators are scarce (MPICH has 2048 of a context), so a topology keeps as few as it needs: none of its own
+ * with one rank, one with one node, three with several. */
 static int split_nodes(mpiox_topology *t) {
     if (t->size == 1) {
         t->node_comm = t->comm;
@@ -164,8 +164,8 @@ static int agree(MPI_Comm comm, int code) {
     return PMPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS ? worst : MPIOX_E_MPI;
 }
 
-/* The topology's own communicator. A split, not a dup: a dup would run the program's attribute callbacks. Its failure must
- * come back as a code whatever error handler the program has set. */
+/* The topology's own communicator. A split, not a dup: a dup would run the program's attribute callbacks. Its
+ * failure must come back as a code whatever error handler the program has set. */
 static int own_comm(MPI_Comm comm, mpiox_topology *t) {
     MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
     PMPI_Comm_rank(comm, &t->rank);
@@ -316,8 +316,8 @@ bool mpiox_topology_world_on_one_node(int ranks_per_node) {
     return one;
 }
 
-/* The ranks of a group make their topologies together, but each has those of other groups besides: one that has many already
- * says so for all. */
+/* The ranks of a group make their topologies together, but each has those of other groups besides: one that has
+ * many already says so for all. */
 static int judge_temporary(MPI_Comm comm, mpiox_topology *t) {
     int room = KEPT, least = 0;
     pthread_mutex_lock(&lock);

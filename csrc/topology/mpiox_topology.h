@@ -1,9 +1,9 @@
 /*
  * mpiox_topology.h - which ranks of a file share a node, and what they do together there.
  *
- * A topology is made for a group of ranks once and then reused: opening a second file on the same group costs nothing here.
- * Rank 0 chooses the topology, so that all ranks use the same one even when several threads open files. Beside the maps of
- * ranks and nodes it owns
+ * A topology is made for a group of ranks once and then reused: opening a second file on the same group costs nothing
+ * here. Rank 0 chooses the topology, so that all ranks use the same one even when several threads open files. Beside
+ * the maps of ranks and nodes it owns
  *   - the communicators of this library,
  *   - a small shared page per node for barriers, agreements and the shared file pointer (mpiox_topology_page.c),
  *   - one shared segment per node, which the collective buffers of the file in use lie in.
@@ -72,22 +72,23 @@ mpiox_topology_choice mpiox_topology_choose(MPI_Comm comm, int ranks_per_node);
 int mpiox_topology_join(MPI_Comm comm, const mpiox_topology_choice *choice, mpiox_topology **out);
 /* Each rank releases once every rank is done with the topology. Local; NULL-safe. */
 void mpiox_topology_release(mpiox_topology *topology);
-/* Collective over the node, blocking: make topology->segment `bytes` bytes laid out as `layout` says (any number that
- * differs when the layout does). The present segment stays, with what is in it, if it was made for the same layout;
- * otherwise a new, zero-filled one takes its place, so that no byte of an old layout is read as something else. Codes as of
- * mpiox_topology_join(), the same on all ranks. */
+/* Collective over the node, blocking: make topology->segment `bytes` bytes laid out as `layout` says (any number
+ * that differs when the layout does). The present segment stays, with what is in it, if it was made for the same
+ * layout; otherwise a new, zero-filled one takes its place, so that no byte of an old layout is read as something
+ * else. Codes as of mpiox_topology_join(), the same on all ranks. */
 int mpiox_topology_segment(mpiox_topology *topology, int64_t bytes, uint64_t layout, mpiox_error *error);
 /* Free every topology that is not in use, and each of the others when it is released. While MPI_Finalize runs. */
 void mpiox_topology_finalize(void);
 
-/* Can a thread of this library carry out a collective while the program goes on? With one node no MPI call is needed, with
- * several the MPI library must support threads. The same on all ranks; local. */
+/* Can a thread of this library carry out a collective while the program goes on? With one node no MPI call is
+ * needed, with several the MPI library must support threads. The same on all ranks; local. */
 static inline bool mpiox_topology_background(const mpiox_topology *topology) {
     return !topology->foreground && (topology->n_nodes == 1 || topology->threads);
 }
 /* Do all ranks share memory? Local. */
 static inline bool mpiox_topology_one_node(const mpiox_topology *topology) { return topology->n_nodes == 1; }
-/* Is it known that all ranks of MPI_COMM_WORLD are on one node, as the hint has it? False where nothing says so. Local. */
+/* Is it known that all ranks of MPI_COMM_WORLD are on one node, as the hint has it? False where nothing says so.
+ * Local. */
 bool mpiox_topology_world_on_one_node(int ranks_per_node);
 
 /* ---- collectives of this library (mpiox_topology_page.c) ------------------------------------------------------------
@@ -98,8 +99,8 @@ bool mpiox_topology_world_on_one_node(int ranks_per_node);
 
 enum { MPIOX_TOPOLOGY_VALUES = 3, MPIOX_TOPOLOGY_NOTE_BYTES = 256, MPIOX_TOPOLOGY_TEXT_BYTES = 8192 };
 
-/* Barrier over the ranks of this node. `serial` (may be NULL) runs on one rank when all have arrived and before any leaves:
- * with several nodes on the leader, which may talk to the other leaders there. */
+/* Barrier over the ranks of this node. `serial` (may be NULL) runs on one rank when all have arrived and before any
+ * leaves: with several nodes on the leader, which may talk to the other leaders there. */
 void mpiox_topology_barrier(mpiox_topology *topology, void (*serial)(void *context), void *context);
 /* Each of the n <= MPIOX_TOPOLOGY_VALUES values becomes the lowest that any rank brings; `note` (NULL: none; at most
  * MPIOX_TOPOLOGY_NOTE_BYTES) becomes rank 0's. 0 or MPIOX_E_MPI, the same on all ranks of a node. */
@@ -110,13 +111,14 @@ bool mpiox_topology_all(mpiox_topology *topology, bool mine);
 int mpiox_topology_lowest(mpiox_topology *topology, int code);
 /* Every rank gets the error of the lowest rank that has one, with the rank filled in; returns its code. */
 int mpiox_topology_agree_error(mpiox_topology *topology, mpiox_error *error);
-/* all[i] = what node i's leader brings, `bytes` bytes each. Only inside the `serial` function of a barrier, on the rank that
- * runs it. False: MPI failed. */
+/* all[i] = what node i's leader brings, `bytes` bytes each. Only inside the `serial` function of a barrier, on the
+ * rank that runs it. False: MPI failed. */
 bool mpiox_topology_gather_nodes(mpiox_topology *topology, const void *mine, size_t bytes, void *all);
 
-/* Rank 0's `bytes` bytes reach every rank of comm: MPI_Bcast, without the MPI library when a file was open on these ranks
- * before, they are on one node, none has MPI_THREAD_MULTIPLE, and the bytes are at most MPIOX_TOPOLOGY_TEXT_BYTES. Rank 0
- * does not wait for the others unless they have not read what came before. MPI_SUCCESS or MPI's error code. */
+/* Rank 0's `bytes` bytes reach every rank of comm: MPI_Bcast, without the MPI library when a file was open on these
+ * ranks before, they are on one node, none has MPI_THREAD_MULTIPLE, and the bytes are at most
+ * MPIOX_TOPOLOGY_TEXT_BYTES. Rank 0 does not wait for the others unless they have not read what came before.
+ * MPI_SUCCESS or MPI's error code. */
 int mpiox_topology_bcast(MPI_Comm comm, void *data, int64_t bytes);
 
 /* The shared file pointer of a file whose ranks share one node: a word of the page, in etypes. */
@@ -124,15 +126,15 @@ _Atomic int64_t *mpiox_topology_pointer(mpiox_topology *topology, uint32_t view)
 
 /* ---- waiting (mpiox_topology_wait.c) -------------------------------------------------------------------------------- */
 
-/* Idle work of a rank that waits in shared memory: other ranks may need this one's MPI library on their way. Always false.
- * Does nothing in a thread that must not call MPI. */
+/* Idle work of a rank that waits in shared memory: other ranks may need this one's MPI library on their way. Always
+ * false. Does nothing in a thread that must not call MPI. */
 bool mpiox_topology_progress(void *topology);
-/* From now on (or, with false, no longer) the calling thread must not call MPI: it is one of this library's, and the MPI
- * library does not support threads. Local. */
+/* From now on (or, with false, no longer) the calling thread must not call MPI: it is one of this library's, and
+ * the MPI library does not support threads. Local. */
 void mpiox_topology_forbid_mpi(bool forbid);
-/* Wait for requests, doing `work` (may be NULL) meanwhile. MPI_Wait of some libraries spins, which starves the very rank
- * that it waits for when ranks outnumber cores. Local. 0, or MPIOX_E_MPI when one of them has failed: then what it was to
- * bring is not there. */
+/* Wait for requests, doing `work` (may be NULL) meanwhile. MPI_Wait of some libraries spins, which starves the very
+ * rank that it waits for when ranks outnumber cores. Local. 0, or MPIOX_E_MPI when one of them has failed: then
+ * what it was to bring is not there. */
 int mpiox_topology_wait(int n, MPI_Request *requests, bool (*work)(void *context), void *context);
 /* The same for one nonblocking operation, which MPI returned `code` for. */
 int mpiox_topology_finish(int code, MPI_Request *request);

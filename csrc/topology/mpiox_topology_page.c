@@ -4,10 +4,11 @@
  * Problem.   Opening a file and every collective take agreements. Where ranks outnumber cores an MPI library that spins
  *            takes milliseconds for each, because the rank that is waited for does not get the core.
  * Algorithm. A generation-counting barrier in shared memory; one rank works on the page while the others sleep
- *            (mpiox_wait.h). With one node the last to arrive does so (no wake-up on the way); with several the leader, since
- *            it talks to the other leaders. Agreements are barriers whose serial part reduces what the ranks left in the page.
- * Guarantee. A rank reads a result before it arrives at the next barrier, and results change only when all have arrived: one
- *            set of words is enough.
+ *            (mpiox_wait.h). With one node the last to arrive does so (no wake-up on the way); with several the leader,
+ *            since it talks to the other leaders. Agreements are barriers whose serial part reduces what the ranks left
+ *            in the page.
+ * Guarantee. A rank reads a result before it arrives at the next barrier, and results change only when all have
+ *            arrived: one set of words is enough.
  */
 #include <limits.h>
 #include <stdatomic.h>

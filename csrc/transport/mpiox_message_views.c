@@ -1,9 +1,9 @@
 /*
  * mpiox_message_views.c - before the rounds: what leaders know of all ranks.
  *
- * Views travel only after one was changed: every rank's serialized view goes to its leader, the leaders spread them. Per call
- * a rank's position, length and range. Where something cannot be gathered, every node learns of it and the collective ends
- * with an error: a missing view must not be taken for one without data.
+ * Views travel only after one was changed: every rank's serialized view goes to its leader, the leaders spread them.
+ * Per call a rank's position, length and range. Where something cannot be gathered, every node learns of it and the
+ * collective ends with an error: a missing view must not be taken for one without data.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -63,8 +63,9 @@ static char *room_for_views(const mpiox_topology *topology, const int *sizes, in
     return displs && *total <= INT32_MAX ? malloc((size_t) *total + 8) : NULL;
 }
 
-/* Every rank's serialized view to its leader, back to back; the leader gets them in *all and their sizes in m->sizes[0 ..
- * node_size - 1], others NULL. If a view cannot be sent, or the leader has no memory, nothing is gathered, *total is -1. */
+/* Every rank's serialized view to its leader, back to back; the leader gets them in *all and their sizes in
+ * m->sizes[0 .. node_size - 1], others NULL. If a view cannot be sent, or the leader has no memory, nothing is
+ * gathered, *total is -1. */
 static int gather_node_views(mpiox_messages *m, char **all, int64_t *total) {
     mpiox_topology *topology = m->base.b->file->topology;
     MPI_Request request;
@@ -157,7 +158,8 @@ static int spread_views(mpiox_messages *m, const char *node_blobs, int64_t node_
     return code;
 }
 
-/* Leaders: is it proven that no two ranks' views share a byte, wherever they are accessed? About a microsecond a pair. */
+/* Leaders: is it proven that no two ranks' views share a byte, wherever they are accessed? About a microsecond a
+ * pair. */
 static int all_views_disjoint(const mpiox_messages *m) {
     const mpiox_topology *topology = m->base.b->file->topology;
     enum { RANKS_MAX = 128 };

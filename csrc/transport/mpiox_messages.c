@@ -67,8 +67,9 @@ mpiox_slot *mpiox_messages_slot(mpiox_call *call, int local) {
     return mpiox_slot_of(b, local, call->progress[local].begun - 1);
 }
 
-/* A message that does not fit the area made for the largest possible one: the nodes do not run the same program, and no
- * later word of the other side could be trusted. Ending the job is the only end that is neither a hang nor wrong data. */
+/* A message that does not fit the area made for the largest possible one: the nodes do not run the same program,
+ * and no later word of the other side could be trusted. Ending the job is the only end that is neither a hang nor
+ * wrong data. */
 static void protocol_error(const mpiox_buffers *b, int source, int64_t bytes) {
     const mpiox_topology *topology = b->file->topology;
     fprintf(stderr, "mpiio_ext: rank %d: %s: a message of %lld bytes from node %d does not fit; do all ranks run the same "

@@ -48,7 +48,8 @@ typedef struct mpiox_messages {
 
 static inline int64_t mpiox_entry_padded(int64_t length) { return (length + 7) & ~(int64_t) 7; }
 
-/* Leaders learn every rank's view (where one is new), position and range. Collective over the file. mpiox_message_views.c */
+/* Leaders learn every rank's view (where one is new), position and range. Collective over the file.
+ * mpiox_message_views.c */
 void mpiox_messages_begin(mpiox_transport *transport, mpiox_call *call);
 
 /* ---- mpiox_messages.c: used by both directions --------------------------------------------------------------------- */
@@ -65,8 +66,8 @@ mpiox_area_state *mpiox_messages_state(mpiox_messages *m);
 /* The slot that window call->round of local aggregator `local` was given, or NULL; leaves the window's extents in
  * extents[0]. */
 mpiox_slot *mpiox_messages_slot(mpiox_call *call, int local);
-/* Receive the message of `source` for this round into `buffer` of area_bytes bytes. Polls, so that this rank's share of the
- * I/O goes on. Returns its bytes, 0 after a failure. */
+/* Receive the message of `source` for this round into `buffer` of area_bytes bytes. Polls, so that this rank's
+ * share of the I/O goes on. Returns its bytes, 0 after a failure. */
 int64_t mpiox_messages_receive(mpiox_messages *m, mpiox_call *call, int source, char *buffer);
 /* Send `length` bytes, or word that there is nothing to be used when this node could not put the message together. */
 void mpiox_messages_send(mpiox_messages *m, mpiox_call *call, int node, const char *bytes, int64_t length, bool complete);

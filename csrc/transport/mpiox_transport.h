@@ -1,9 +1,10 @@
 /*
- * mpiox_transport.h - how the pieces of ranks reach the collective buffers of aggregators whose memory they do not share.
+ * mpiox_transport.h - how the pieces of ranks reach the collective buffers of aggregators whose memory they do not
+ * share.
  *
  * A transport serves one open file. In each round of a collective the ranks of a node first work on the windows of the
- * node's own aggregators (buffers/); then the transport brings the round's remaining pieces to (write) or from (read) the
- * windows of other aggregators. Rounds do not know which transport there is:
+ * node's own aggregators (buffers/); then the transport brings the round's remaining pieces to (write) or from (read)
+ * the windows of other aggregators. Rounds do not know which transport there is:
  *
  *   mpiox_transport_shm.c       all ranks share one node: nothing remains to be moved
  *   mpiox_transport_messages.c  several nodes: one combined MPI message per pair of nodes and round
@@ -20,8 +21,8 @@ typedef struct mpiox_transport mpiox_transport;
 
 typedef struct mpiox_transport_ops {
     const char *name;
-    /* Can it work with buffers of this geometry (n_aggregators, window_bytes, ...)? If not, the caller makes the windows
-     * smaller. Local. */
+    /* Can it work with buffers of this geometry (n_aggregators, window_bytes, ...)? If not, the caller makes the
+     * windows smaller. Local. */
     bool (*fits)(const mpiox_buffers *b);
     /* A transport for these buffers, which must outlive it; NULL without memory. Local. */
     mpiox_transport *(*create)(mpiox_buffers *b);
@@ -30,11 +31,13 @@ typedef struct mpiox_transport_ops {
     int64_t (*shared_bytes)(const mpiox_transport *transport);
     /* A collective begins: fresh state in shared memory. One rank of the node, while the others wait. */
     void (*reset)(mpiox_transport *transport);
-    /* After the summary: learn what the rounds will need of other ranks. May set call->hold and raise call->participants and
-     * call->summary.disjoint. Collective over the file, blocking; errors go to mpiox_buffers_fail(). */
+    /* After the summary: learn what the rounds will need of other ranks. May set call->hold and raise
+     * call->participants and call->summary.disjoint. Collective over the file, blocking; errors go to
+     * mpiox_buffers_fail(). */
     void (*begin)(mpiox_transport *transport, mpiox_call *call);
-    /* Write: after this rank's part of the local windows of call->round, bring pieces to the windows of other nodes and place
-     * theirs in the windows of this one. Collective over the file, blocking. A node that has failed goes on delivering. */
+    /* Write: after this rank's part of the local windows of call->round, bring pieces to the windows of other nodes
+     * and place theirs in the windows of this one. Collective over the file, blocking. A node that has failed goes
+     * on delivering. */
     void (*deliver)(mpiox_transport *transport, mpiox_call *call);
     /* Read: the other way round. */
     void (*fetch)(mpiox_transport *transport, mpiox_call *call);

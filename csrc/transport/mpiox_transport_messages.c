@@ -2,19 +2,21 @@
  * mpiox_transport_messages.c - the transport between nodes: leaders, messages, and who sends in a round.
  *
  * Problem.   Pieces whose aggregator lies on another node must travel there with few, large messages.
- * Algorithm. Write (mpiox_messages_write.c): every rank packs its pieces for node d into the node's message area for d (an
- *            atomic cursor hands out room), the leader sends the area as one message per node pair and round, and the
- *            receiving leader places the pieces in the collective buffers. Read (mpiox_messages_read.c): the aggregators'
- *            leader gathers the pieces of each other node from the loaded buffers, sends one message, and the receiving
- *            node's ranks copy their entries out of the area. An entry says (rank, aggregator, stream position, length):
- *            the receiver knows that rank's view (mpiox_message_views.c), so that no offset-length list is sent. Areas are
- *            double: round r+1 is packed while r is on its way.
- * Errors.    A node that has failed goes on sending: its ranks' data is as good as before, and the others write only what
- *            they were sent. If a message cannot be put together, the message says so and the receiver stops writing.
+ * Algorithm. Write (mpiox_messages_write.c): every rank packs its pieces for node d into the node's message area for d
+ *            (an atomic cursor hands out room), the leader sends the area as one message per node pair and round, and
+ *            the receiving leader places the pieces in the collective buffers. Read (mpiox_messages_read.c): the
+ *            aggregators' leader gathers the pieces of each other node from the loaded buffers, sends one message, and
+ *            the receiving node's ranks copy their entries out of the area. An entry says (rank, aggregator, stream
+ *            position, length): the receiver knows that rank's view (mpiox_message_views.c), so that no offset-length
+ *            list is sent. Areas are double: round r+1 is packed while r is on its way.
+ * Errors.    A node that has failed goes on sending: its ranks' data is as good as before, and the others write only
+ *            what they were sent. If a message cannot be put together, the message says so and the receiver stops
+ *            writing.
  * Who sends. Node s sends to node d in a round if and only if a window of d (write) or s (read) in that round meets the
- *            file range of the other node's ranks. Both sides compute it, so nobody waits for a message that never comes.
- * Memory.    Areas are sized for the worst case, every local rank filling every window of every other node; only pages that
- *            are really used take memory, because the segment is not reserved.
+ *            file range of the other node's ranks. Both sides compute it, so nobody waits for a message that never
+ *            comes.
+ * Memory.    Areas are sized for the worst case, every local rank filling every window of every other node; only pages
+ *            that are really used take memory, because the segment is not reserved.
  * Source.    Two-level aggregation: Kang, Lee, Lee, Agrawal, Choudhary, Liao, "Improving all-to-many personalized
  *            communication in two-phase I/O", SC20.
  */

@@ -2,7 +2,8 @@
  * mpiox_typemap_contents.c - MPI_Type_get_envelope and MPI_Type_get_contents behind one small reader.
  *
  * MPI-4 added forms that can describe types made by large-count constructors; the old forms fail on those (MPICH ends
- * the job). The new forms are used where the MPI library has them, and nothing else in this library asks MPI for an envelope. Each derived handle that MPI returns is a new reference and is freed.
+ * the job). The new forms are used where the MPI library has them, and nothing else in this library asks MPI for an
+ * envelope. Each derived handle that MPI returns is a new reference and is freed.
  */
 #include <stdlib.h>
 
