@@ -2,7 +2,7 @@
 # make bench         measure patterns and kernels of applications, under the MPI library's own way and under each method
 # make test          the tests
 #
-# MPI=openmpi (Debian's, default) or MPI=mpich (the PyPI wheel). Each target sets everything up by itself: .ci/setup.
+# MPI=openmpi (Debian's, default) or MPI=mpich (the PyPI wheel). Each target sets everything up by itself: scripts/setup.
 
 MPI ?= openmpi
 RANKS ?= 4
@@ -44,12 +44,12 @@ test-every: build ## every test, under one MPI
 
 lint: build ## ruff, mypy --strict, generated files, structure of the sources
 	$(BIN)/python -m ruff check .
-	.ci/typecheck
+	scripts/typecheck
 	$(BIN)/python build.py --check
-	$(BIN)/python .ci/check_sources.py
+	$(BIN)/python scripts/check_sources.py
 
 build: ## set up build/MPI and compile
-	@.ci/setup $(MPI)
+	@scripts/setup $(MPI)
 
 clean: ## remove build/ (wheels built from source stay in the cache)
 	rm -rf build

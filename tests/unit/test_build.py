@@ -34,7 +34,7 @@ def build() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def check() -> ModuleType:
-    return load(ROOT / ".ci" / "check_sources.py")
+    return load(ROOT / "scripts" / "check_sources.py")
 
 
 # ---- generated sources ----------------------------------------------------------------------------------------------

@@ -130,7 +130,7 @@ def import_problems(path: Path, text: str) -> Iterator[str]:
 
 def source_files() -> Iterator[Path]:
     """Yield the hand-written C and Python files of the repository."""
-    for folder in ("csrc", *PACKAGES, "tests", ".ci", "benchmarks"):
+    for folder in ("csrc", *PACKAGES, "tests", "scripts", "benchmarks"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in {".c", ".h", ".py"} and "generated" not in path.parts and "__pycache__" not in path.parts:
                 yield path
