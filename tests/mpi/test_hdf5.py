@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from support.launch import base_environment, mpi_run, python_run
+from support.launch import PROGRAMS, base_environment, mpi_run, python_run
 
 pytestmark = pytest.mark.mpi
 
-PROGRAM = pathlib.Path(__file__).resolve().parent / "hdf5_program.py"
+PROGRAM = PROGRAMS / "hdf5_datasets.py"
 CHECK = """
 import sys
 sys.path.insert(0, sys.argv[2])
 import h5py, numpy as np
-import hdf5_program as program
+import hdf5_datasets as program
 with h5py.File(sys.argv[1], "r") as file:
     whole = program.formula(0, program.SHAPE[0])
     assert np.array_equal(file["contiguous"][...], whole)

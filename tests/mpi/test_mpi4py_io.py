@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from support.fetch import FetchError, sdist
-from support.launch import python_run
+from support.launch import PROGRAMS, python_run
 
 pytestmark = pytest.mark.mpi
 
-SUITE = pathlib.Path(__file__).resolve().parent / "mpi4py_suite.py"
+SUITE = PROGRAMS / "run_mpi4py_tests.py"
 METHODS = ("auto", "even", "aligned", "static_cyclic", "group_cyclic", "transpose")
 TIMEOUT_S = 240.0
 

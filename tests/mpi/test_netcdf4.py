@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from support.launch import base_environment, mpi_run, python_run
+from support.launch import PROGRAMS, base_environment, mpi_run, python_run
 
 pytestmark = pytest.mark.mpi
 
-PROGRAM = pathlib.Path(__file__).resolve().parent / "netcdf4_program.py"
+PROGRAM = PROGRAMS / "netcdf4_variables.py"
 CDF5 = "NETCDF3_64BIT_DATA"
 CHECK = """
 import sys
 sys.path.insert(0, sys.argv[2])
 import netCDF4, numpy as np
-import netcdf4_program as program
+import netcdf4_variables as program
 with netCDF4.Dataset(sys.argv[1]) as file:
     assert np.array_equal(file["blocks"][...], program.formula())
     assert np.array_equal(file["steps"][...], program.formula()[:program.STEPS])

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.launch import base_environment, python_run
+from support.launch import PROGRAMS, base_environment, python_run
 
 pytestmark = pytest.mark.mpi
 
-PROGRAM = pathlib.Path(__file__).resolve().parent / "pnetcdf_program.py"
+PROGRAM = PROGRAMS / "pnetcdf_calls.py"
 NATIVE = {"MPIOX_HINTS": "*:mpiox_enable=false"}
 REASON = """
 import mpiio_ext.bench.pnetcdf as pnetcdf

@@ -23,6 +23,8 @@ from dataclasses import dataclass
 
 MARKER = "MPIOX_TEST_LAUNCH"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+#: The programs that tests launch.
+PROGRAMS = ROOT / "tests" / "programs"
 TAIL_BYTES = 6000
 #: Set when a developer's shell forces hints on every program: tests must see the defaults unless they set them.
 SCRUBBED = (

@@ -1,4 +1,4 @@
-"""Write and read netCDF files through the PnetCDF binding: ``pnetcdf_program.py MODE FORMAT FILE RESULT-FOLDER``.
+"""Write and read netCDF files through the PnetCDF binding: ``pnetcdf_calls.py MODE FORMAT FILE RESULT-FOLDER``.
 
 MODE is "blocking", "nonblocking", "buffered" or "independent": four ways to the same bytes. The file has fixed-size and
 record variables of several types, so that PnetCDF converts, interleaves records and aggregates requests of different

@@ -1,4 +1,4 @@
-"""Accesses beyond 2^31: ``large_program.py FILE RESULT-FOLDER CASE``; what each rank saw goes into a JSON file."""
+"""Accesses beyond 2^31: ``large_accesses.py FILE RESULT-FOLDER CASE``; what each rank saw goes into a JSON file."""
 
 from __future__ import annotations
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from support.launch import python_run
+from support.launch import PROGRAMS, python_run
 
 pytestmark = pytest.mark.mpi
 
-PROGRAM = pathlib.Path(__file__).resolve().parent / "large_program.py"
+PROGRAM = PROGRAMS / "large_accesses.py"
 
 
 def run(folder: pathlib.Path, case: str, ranks: int, hints: str = "", timeout_s: float = 120.0) -> list[dict[str, Any]]:
-    """Run one case of large_program.py; return what every rank saw."""
+    """Run one case of large_accesses.py; return what every rank saw."""
     path = folder / "large"
     try:
         python_run([PROGRAM, path, folder, case], ranks, env={"MPIOX_HINTS": hints}, timeout_s=timeout_s)

@@ -1,4 +1,4 @@
-"""Write and read an HDF5 file with all ranks through h5py: ``hdf5_program.py FILE RESULT-FOLDER``.
+"""Write and read an HDF5 file with all ranks through h5py: ``hdf5_datasets.py FILE RESULT-FOLDER``.
 
 Every value is a formula of its index, so that anybody can check the file. Environment NATIVE=1: without the library.
 """

@@ -1,4 +1,4 @@
-"""Write and read a file with netCDF4: ``netcdf4_program.py FORMAT FILE RESULT-FOLDER``.
+"""Write and read a file with netCDF4: ``netcdf4_variables.py FORMAT FILE RESULT-FOLDER``.
 
 FORMAT is netCDF4's: "NETCDF4" goes through parallel HDF5, the classic formats through PnetCDF. Every value is a formula
 of its index. Environment NATIVE=1: without the library.
