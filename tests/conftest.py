@@ -12,6 +12,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 if str(HERE) not in sys.path:  # `support` and `differential` are imported by name under --import-mode=importlib
     sys.path.append(str(HERE))
 
+from support.cases import Cases  # noqa: E402
 from support.launch import Launch, library_path, mpi_family, mpi_run, python_run  # noqa: E402
 
 
@@ -64,6 +65,12 @@ def mpi(family: str) -> Callable[..., Launch]:
 def mpi_python(family: str) -> Callable[..., Launch]:
     """Return :func:`support.launch.python_run`."""
     return python_run
+
+
+@pytest.fixture(scope="module")
+def cases(request: pytest.FixtureRequest, extension: str, tmp_path_factory: pytest.TempPathFactory) -> Cases:
+    """Return the results of a module's CASES, which run in one launch per number of ranks; see :mod:`support.cases`."""
+    return Cases(request.module.CASES, tmp_path_factory.mktemp("cases"))
 
 
 @pytest.fixture()
