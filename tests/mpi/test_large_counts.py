@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from support.cases import Case, Cases, program_case
 from support.launch import PROGRAMS, python_run
 
 pytestmark = pytest.mark.mpi
@@ -27,21 +28,58 @@ def run(folder: pathlib.Path, case: str, ranks: int, hints: str = "", timeout_s:
     return [json.loads((folder / f"{rank}.json").read_text("utf-8")) for rank in range(ranks)]
 
 
-@pytest.mark.parametrize("hints", ["", "*:mpiox_ranks_per_node=2", "*:mpiox_exchange=direct"])
-@pytest.mark.parametrize("case", ["offsets", "vector", "subarray", "memory"])
-def test_beyond_two_gib(tmp_path: pathlib.Path, extension: str, case: str, hints: str) -> None:
-    """Every check of the case holds on every rank."""
-    for rank, seen in enumerate(run(tmp_path, case, 3, hints)):
-        assert all(seen.values()), (rank, seen)
+HINTS = ("", "*:mpiox_ranks_per_node=2", "*:mpiox_exchange=direct")
+KINDS = ("offsets", "vector", "subarray", "memory")
+METHODS = ("even", "aligned", "static_cyclic", "group_cyclic", "transpose")
 
 
-@pytest.mark.parametrize("method", ["even", "aligned", "static_cyclic", "group_cyclic", "transpose"])
-def test_methods_on_far_pieces(tmp_path: pathlib.Path, extension: str, method: str) -> None:
+#: Where a file system keeps nothing on disk: holes of GiB, met by many windows, cost seconds of system time on others.
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else "{folder}"
+
+
+def large(kind: str, hints: str = "", place: str = "{folder}") -> Case:
+    path = f"{place}/mpiio_ext_large_{os.getpid()}"
+    return program_case(PROGRAM.stem, 3, path, "{folder}", kind, MPIOX_HINTS=hints)
+
+
+CASES = {
+    f"{kind} {hints}": large(kind, hints, MEMORY if kind == "vector" and "direct" not in hints else "{folder}")
+    for kind in KINDS
+    for hints in HINTS
+}
+CASES |= {
+    method: large("vector", f"*:mpiox_partition={method}:striping_unit=1m:striping_factor=4", MEMORY)
+    for method in METHODS
+}
+
+
+def check(cases: Cases, name: str) -> None:
+    """Every check of a case holds on every rank."""
+    folder = cases.result(name).folder
+    for rank in range(3):
+        seen = json.loads((folder / f"{rank}.json").read_text("utf-8"))
+        assert seen and all(seen.values()), (rank, seen)
+
+
+@pytest.mark.parametrize("hints", HINTS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_beyond_two_gib(cases: Cases, kind: str, hints: str) -> None:
+    """Offsets, extents of file types and of memory types."""
+    check(cases, f"{kind} {hints}")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_methods_on_far_pieces(cases: Cases, method: str) -> None:
     """Few pieces in a region of several GiB: the rounds must skip what nobody touches, with every method."""
-    for rank, seen in enumerate(
-        run(tmp_path, "vector", 3, f"*:mpiox_partition={method}:striping_unit=1m:striping_factor=4")
-    ):
-        assert all(seen.values()), (rank, seen)
+    check(cases, method)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hints", HINTS[:2])
+def test_small_buffers_on_far_pieces(tmp_path: pathlib.Path, extension: str, hints: str) -> None:
+    """The same with buffers of 64 KiB: 70,000 windows, nearly all of them empty."""
+    for rank, seen in enumerate(run(tmp_path, "vector_small_buffers", 3, hints)):
+        assert seen and all(seen.values()), (rank, seen)
 
 
 def test_count_beyond_two_gib(tmp_path: pathlib.Path, extension: str, family: str) -> None:

@@ -114,7 +114,7 @@ def test_h5py_parallel_tests(extension: str, plugin: str, method: str) -> None:
     assert sum(rank["independent_writes"] + rank["collective_writes"] for rank in stats) > 0
 
 
-@pytest.mark.parametrize("method", ["auto", "group_cyclic"])
+@pytest.mark.parametrize("method", ["auto", pytest.param("group_cyclic", marks=pytest.mark.slow)])
 def test_h5py_tests_on_mpio(extension: str, plugin: str, method: str) -> None:
     """The tests of h5py's datasets and selections, each on MPI-IO."""
     stats = check_h5py(plugin, ("--on-mpio", *SOME), 1, method, 200)

@@ -56,6 +56,12 @@ class Result:
     error: str = ""
 
 
+def program_case(name: str, ranks: int, *arguments: str, **environment: str) -> Case:
+    """Return the program tests/programs/NAME.py, which has a main(), as a case."""
+    text = f"import sys\nsys.path.insert(0, {str(PROGRAMS)!r})\nimport {name}\n{name}.main()\n"
+    return Case(text=text, ranks=ranks, arguments=arguments, environment=environment)
+
+
 class Cases:
     """The cases of a test module and, as far as they were asked for, their results."""
 
