@@ -8,7 +8,6 @@ MPI ?= openmpi
 RANKS ?= 4
 BENCH_ARGS ?=
 PYTEST_ARGS ?=
-TEST_TIMEOUT_S ?= 900
 
 BIN := $(CURDIR)/build/$(MPI)/venv/bin
 
@@ -19,7 +18,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export OMPI_MCA_rmaps_base_oversubscribe := 1
 
-.PHONY: help bench test test-all test-every lint build clean
+.PHONY: help bench test test-mpi test-all test-every lint build clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -32,8 +31,11 @@ help: ## this list
 bench: build ## mpirun -n RANKS python -m mpiio_ext.bench BENCH_ARGS; without BENCH_ARGS the quick suite
 	$(BIN)/mpirun -n $(RANKS) $(BIN)/python -m mpiio_ext.bench $(or $(BENCH_ARGS),--suite quick)
 
-test: build ## the fast tests, 15 minutes at most
-	timeout --foreground --signal=INT --kill-after=30 $(TEST_TIMEOUT_S) $(BIN)/python -m pytest $(PYTEST_ARGS)
+test: build ## the quick tests: one worker makes the launches of MPI programs, another runs what needs none
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
+
+test-mpi: build ## those of them that depend on the MPI: for the second family, where the first has run `test`
+	$(BIN)/python -m pytest -m mpi $(PYTEST_ARGS)
 
 test-all: ## every test, under both MPIs
 	$(MAKE) MPI=openmpi test-every

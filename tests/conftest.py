@@ -24,15 +24,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers."""
+    """Register the markers, also for a run without pyproject.toml."""
     config.addinivalue_line("markers", "slow: long; run with --run-slow")
-    config.addinivalue_line("markers", "mpi: launches MPI programs")
+    config.addinivalue_line("markers", "mpi: launches MPI programs, or depends on the MPI")
+    config.addinivalue_line("markers", "xdist_group(name): run by one worker of pytest-xdist")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip what is slow unless it was asked for, and MPI tests where there is no MPI."""
+    """Skip what is slow unless it was asked for. With several workers, one makes all launches.
+
+    A launch uses every core, and some tests look for what a launch has left in shared memory. The other workers take
+    the tests without MPI, file by file.
+    """
     slow = pytest.mark.skip(reason="slow: run with --run-slow")
     for item in items:
+        item.add_marker(pytest.mark.xdist_group("mpi" if "mpi" in item.keywords else item.location[0]))
         if "slow" in item.keywords and not config.getoption("--run-slow"):
             item.add_marker(slow)
 

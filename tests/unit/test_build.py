@@ -74,6 +74,7 @@ def test_check_reports_a_drift(
     assert "mpiio_ext_new" in capsys.readouterr().out
 
 
+@pytest.mark.mpi
 def test_binding_has_every_declared_function(build: ModuleType) -> None:
     from mpiio_ext import _binding
 
@@ -117,6 +118,7 @@ def test_checks_find_what_they_look_for(check: ModuleType, tmp_path: Path, monke
     assert [line.split(":")[1] for line in check.import_problems(tmp_path / "x.py", bare)] == ["1", "2"]
 
 
+@pytest.mark.mpi
 def test_only_the_public_symbols_leave_the_library() -> None:
     listing = subprocess.run(
         ["nm", "-D", "--defined-only", mpiio_ext.get_library()], check=True, capture_output=True, text=True, timeout=60
@@ -159,6 +161,7 @@ def compiler() -> str:
     return str(own) if own.exists() else "mpicc"
 
 
+@pytest.mark.mpi
 @pytest.mark.parametrize("moved", [False, True], ids=["installed", "moved"])
 def test_c_program_links_by_pkg_config(tmp_path: Path, moved: bool) -> None:
     library = mpiio_ext.get_library()
@@ -183,11 +186,13 @@ def test_c_program_links_by_pkg_config(tmp_path: Path, moved: bool) -> None:
     assert interposed == "1"  # found before the MPI library by link order
 
 
+@pytest.mark.mpi
 def test_get_include_and_get_library() -> None:
     assert (mpiio_ext.get_include() / "mpiio_ext.h").read_text() == (ROOT / "csrc/include/mpiio_ext.h").read_text()
     assert mpiio_ext.get_library().is_file()
 
 
+@pytest.mark.mpi
 def test_library_and_package_agree() -> None:
     from mpiio_ext._binding import ffi, lib
 
