@@ -122,8 +122,8 @@ MUTANTS = (
         name="independent_count",
         what="an independent read that met the end of the file reports all that was asked for",
         file="mpiox_independent.c",
-        old="error);\n        *done += moved;\n        if (code",
-        new="error);\n        *done += chunk.length;\n        if (code",
+        old="const int code = move_chunk(m, &chunk, &moved, error);\n        *done += moved;",
+        new="const int code = move_chunk(m, &chunk, &moved, error);\n        *done += chunk.length;",
         tests=("tests/mpi/test_vectored_memory.py",),
     ),
     Mutant(

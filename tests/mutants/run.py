@@ -23,6 +23,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from mutants.mutants import MUTANTS, Mutant  # noqa: E402
 
+#: pytest calls the library of the copy, and so do the programs that get it from the tests, but no other process.
+PYTEST = "import os, sys, pytest; del os.environ['LD_PRELOAD']; sys.exit(pytest.main(sys.argv[1:]))"
 #: Generous: a mutant may hang its test, which then ends by the limit of a launch.
 TESTS_LIMIT_S = 1800
 
@@ -59,11 +61,11 @@ def build(tree: pathlib.Path, compiler: pathlib.Path) -> pathlib.Path:
 def passes(tree: pathlib.Path, library: pathlib.Path, tests: tuple[str, ...]) -> bool:
     """Run tests with the library of the copy; return whether they passed."""
     environment = os.environ | {
-        "LD_PRELOAD": str(library),  # this process's Python calls it, too
+        "LD_PRELOAD": str(library),
         "MPIOX_TEST_LIBRARY": str(library),
         "MPIOX_TEST_CSRC": str(tree / "csrc"),
     }
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+    command = [sys.executable, "-c", PYTEST, "-q", "-x", "-p", "no:cacheprovider", *tests]
     with (tree / "tests.log").open("ab") as log:
         done = subprocess.run(command, cwd=ROOT, env=environment, stdout=log, stderr=log, timeout=TESTS_LIMIT_S)
     if done.returncode not in (0, 1):
