@@ -164,6 +164,6 @@ MUTANTS = (
         file="mpiox_access_cursor.c",
         old="*blocks = bytes == left;",
         new="*blocks = 1;",
-        tests=("tests/unit/test_access.py",),
+        tests=("tests/unit/test_access_c.py",),
     ),
 )
