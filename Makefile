@@ -44,8 +44,9 @@ test-all: ## every test, under both MPIs
 test-every: build ## every test, under one MPI
 	$(BIN)/python -m pytest --run-slow $(PYTEST_ARGS)
 
-lint: build ## ruff, mypy --strict, generated files, structure of the sources
+lint: build ## ruff, clang-format, mypy --strict, generated files, structure of the sources
 	$(BIN)/python -m ruff check .
+	scripts/format --check
 	scripts/typecheck
 	$(BIN)/python build.py --check
 	$(BIN)/python scripts/check_sources.py

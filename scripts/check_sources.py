@@ -1,7 +1,9 @@
-"""Check the structure of the sources: include directions, imports, lengths of functions and files.
+"""Check the structure of the sources: include directions, cycles, imports, lengths of functions, files and lines.
 
-The table of csrc/README.md is the only statement of which folder of csrc may include which. Problems are printed one a
-line as ``path:line: text``; the exit status is 1 when there is any.
+The table of csrc/README.md is the only statement of which folder of csrc may include which; every edge that it allows
+must be in use. Inside and across folders no files may need each other: ``foo.c``, ``foo.h`` and ``foo_impl.h`` count
+as one file, "foo"; a file needs those whose headers it includes and those whose functions it names. Problems are
+printed one a line as ``path:line: text``; the exit status is 1 when there is any.
 """
 
 from __future__ import annotations
@@ -15,8 +17,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("mpiio_ext", "partitioning", "delegates", "pioneer", "analytics")
 MAPPED = frozenset(PACKAGES[1:])
-MAX_FUNCTION_LINES = 100
+MAX_FUNCTION_LINES = 60
 MAX_FILE_LINES = 800
+MAX_COLUMNS = 120
+#: Folders of csrc whose files define MPI_* functions.
+ENTRY_POINTS = frozenset({"generated", "interpose", "mpi"})
+#: Whether a function that is declared in another file's header counts as well as an include. Without it a header in
+#: which several files declare their functions hides that they call each other in a circle.
+COUNT_CALLS = True
+INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')
 
 
 def include_rules(readme: Path) -> dict[str, frozenset[str]]:
@@ -41,24 +50,112 @@ def rule_problems(rules: dict[str, frozenset[str]]) -> Iterator[str]:
         yield f"csrc/README.md: the rules of {', '.join(cycle)} form a cycle"
 
 
+def includes(csrc: Path) -> Iterator[tuple[Path, int, str]]:
+    """Yield (file, line, name of the header) of every `#include "..."` of csrc."""
+    for source in sorted([*csrc.rglob("*.c"), *csrc.rglob("*.h")]):
+        for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), 1):
+            if match := INCLUDE.match(line):
+                yield source, number, Path(match.group(1)).name
+
+
 def include_problems(csrc: Path, rules: dict[str, frozenset[str]]) -> Iterator[str]:
-    """Yield every `#include "..."` that the table does not allow, and every folder that has no row."""
-    folders = sorted(path for path in csrc.iterdir() if path.is_dir())
-    owner = {header.name: folder.name for folder in folders for header in folder.rglob("*.h")}
-    for folder in folders:
-        sources = sorted([*folder.rglob("*.c"), *folder.rglob("*.h")])
-        if sources and folder.name not in rules:
-            yield f"csrc/{folder.name}: has no row in csrc/README.md"
+    """Yield every include that the table does not allow, every edge that nobody uses, every folder without a row."""
+    owner = {header.name: header.relative_to(csrc).parts[0] for header in csrc.rglob("*.h")}
+    sources = [*csrc.rglob("*.c"), *csrc.rglob("*.h")]
+    folders = {path.relative_to(csrc).parts[0] for path in sources if path.parent != csrc}
+    for folder in sorted(folders - rules.keys()):
+        yield f"csrc/{folder}: has no row in csrc/README.md"
+    for folder in sorted(rules.keys() - folders):
+        yield f"csrc/README.md: {folder} has a row and no sources"
+    used: set[tuple[str, str]] = set()
+    for source, number, header in includes(csrc):
+        folder, target = source.relative_to(csrc).parts[0], owner.get(header)
+        if target is None or target == folder or folder not in rules:
             continue
-        for source in sources:
-            for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), 1):
-                match = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
-                target = owner.get(Path(match.group(1)).name) if match else None
-                if target is not None and target != folder.name and target not in rules[folder.name]:
-                    yield (
-                        f"{source.relative_to(csrc.parent)}:{number}: {folder.name} must not include {target} "
-                        "(csrc/README.md)"
-                    )
+        used.add((folder, target))
+        if target not in rules[folder]:
+            where = f"{source.relative_to(csrc.parent)}:{number}"
+            yield f"{where}: {folder} must not include {target} (csrc/README.md)"
+    for folder in sorted(rules.keys() & folders):
+        for target in sorted(rules[folder] & rules.keys()):
+            if (folder, target) not in used:
+                yield f"csrc/README.md: {folder} may include {target}, and does not"
+
+
+def unit_of(name: str) -> str:
+    """Return the file that a source belongs to: foo of foo.c, foo.h and foo_impl.h."""
+    return Path(name).stem.removesuffix("_impl")
+
+
+def plain(text: str) -> str:
+    """Return C source without comments and the contents of strings, line for line."""
+    text = re.sub(r"/\*.*?\*/", lambda m: "\n" * m.group().count("\n"), text, flags=re.S)
+    return re.sub(r'"(\\.|[^"\\\n])*"', '""', re.sub(r"//[^\n]*", "", text))
+
+
+def callees(csrc: Path) -> Iterator[tuple[str, str]]:
+    """Yield (file, file whose function it names); functions of MPI's are the entry points and belong to no file."""
+    texts = {path: plain(path.read_text(encoding="utf-8")) for path in sorted(csrc.rglob("*.c"))}
+    definition = re.compile(r"^(?!static\b|typedef\b)[A-Za-z_][\w \t*]*?\b(\w+)\([^;{}]*\)\s*\{", re.MULTILINE)
+    home = {name: unit_of(path.name) for path, text in texts.items() for name in definition.findall(text)}
+    for path, text in texts.items():
+        for word in sorted(set(re.findall(r"\b[a-z]\w*", text)) & home.keys()):
+            if home[word] != unit_of(path.name):
+                yield unit_of(path.name), home[word]
+
+
+def file_graph(csrc: Path) -> dict[str, set[str]]:
+    """Return {file: files that it needs}; see :func:`unit_of`."""
+    own = {header.name for header in csrc.rglob("*.h")}
+    graph: dict[str, set[str]] = {unit_of(path.name): set() for path in [*csrc.rglob("*.c"), *csrc.rglob("*.h")]}
+    for source, _, header in includes(csrc):
+        if header in own and unit_of(header) != unit_of(source.name):
+            graph[unit_of(source.name)].add(unit_of(header))
+    for caller, callee in callees(csrc) if COUNT_CALLS else ():
+        graph[caller].add(callee)
+    return graph
+
+
+def shortest_cycle(graph: dict[str, set[str]], start: str) -> list[str]:
+    """Return a shortest way from a file back to itself, without its end; empty where there is none."""
+    paths = [[start]]
+    seen: set[str] = set()
+    while paths:
+        path = paths.pop(0)
+        for name in sorted(graph[path[-1]]):
+            if name == start:
+                return path
+            if name not in seen:
+                seen.add(name)
+                paths.append([*path, name])
+    return []
+
+
+def cycle_problems(csrc: Path) -> Iterator[str]:
+    """Yield the cycles between files: for each group of files that reach each other, its size and the shortest one."""
+    graph = file_graph(csrc)
+    cycles = {name: cycle for name in graph if (cycle := shortest_cycle(graph, name))}
+    while cycles:
+        name = min(cycles, key=lambda each: (len(cycles[each]), each))
+        reach = reachable(graph, name)
+        group = sorted(each for each in cycles if each in reach and name in reachable(graph, each))
+        yield (
+            f"csrc: {len(group)} files need each other: {', '.join(group)}; "
+            f"shortest cycle: {' -> '.join([*cycles[name], name])}"
+        )
+        for each in group:
+            del cycles[each]
+
+
+def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
+    """Return the files that a file includes, directly or not."""
+    found: set[str] = set()
+    left = [start]
+    while left:
+        for name in graph[left.pop()] - found:
+            found.add(name)
+            left.append(name)
+    return found
 
 
 def mpi_call_problems(csrc: Path) -> Iterator[str]:
@@ -66,15 +163,13 @@ def mpi_call_problems(csrc: Path) -> Iterator[str]:
     call = re.compile(r"^\s+.*?(?<![A-Za-z0-9_])(MPI_[A-Z][a-z]\w*)\s*\(")
     types = re.compile(r"MPI_(Comm|File|Info|Datatype|Status|Request|Errhandler|Group|Op|Win|Offset|Aint|Count|Fint)$")
     for source in sorted(csrc.rglob("*.c")):
-        if source.parent.name == "generated" or source.parent.name == "interpose":
-            continue  # these define them
-        text = re.sub(
-            r"/\*.*?\*/", lambda m: "\n" * m.group().count("\n"), source.read_text(encoding="utf-8"), flags=re.S
-        )
+        if source.parent.name in ENTRY_POINTS:
+            continue
+        text = plain(source.read_text(encoding="utf-8"))
         if re.search(r"^int main\(", text, re.MULTILINE):
             continue  # a program, not part of the library
         for number, line in enumerate(text.splitlines(), 1):
-            match = call.match(re.sub(r'"(\\.|[^"\\])*"', '""', line))
+            match = call.match(line)
             if match and not types.match(match.group(1)):
                 yield f"{source.relative_to(csrc.parent)}:{number}: calls {match.group(1)}; only PMPI_* may be called"
 
@@ -97,11 +192,14 @@ def c_function_lengths(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def length_problems(path: Path, text: str) -> Iterator[str]:
-    """Yield functions and files that are too long."""
+    """Yield functions, files and lines that are too long."""
     name = path.relative_to(ROOT)
-    count = len(text.splitlines())
-    if count > MAX_FILE_LINES:
-        yield f"{name}:1: file of {count} lines (at most {MAX_FILE_LINES})"
+    rows = text.splitlines()
+    if len(rows) > MAX_FILE_LINES:
+        yield f"{name}:1: file of {len(rows)} lines (at most {MAX_FILE_LINES})"
+    for number, row in enumerate(rows, 1):
+        if len(row) > MAX_COLUMNS:
+            yield f"{name}:{number}: line of {len(row)} columns (at most {MAX_COLUMNS})"
     if path.suffix in {".c", ".h"}:
         functions = list(c_function_lengths(text))
     else:
@@ -141,7 +239,12 @@ def problems() -> list[str]:
     """Return every problem of the repository."""
     csrc = ROOT / "csrc"
     rules = include_rules(csrc / "README.md")
-    found = [*rule_problems(rules), *include_problems(csrc, rules), *mpi_call_problems(csrc)]
+    found = [
+        *rule_problems(rules),
+        *include_problems(csrc, rules),
+        *cycle_problems(csrc),
+        *mpi_call_problems(csrc),
+    ]
     for path in source_files():
         text = path.read_text(encoding="utf-8")
         found += length_problems(path, text)
@@ -150,10 +253,23 @@ def problems() -> list[str]:
     return found
 
 
+def summary() -> str:
+    """Return what was checked, for a check that has found nothing."""
+    csrc = ROOT / "csrc"
+    rules = include_rules(csrc / "README.md")
+    edges = sum(len(allowed) for allowed in rules.values())
+    count = sum(1 for _ in source_files())
+    return (
+        f"sources: csrc has {len(rules)} folders, {edges} allowed includes between them, all in use, and "
+        f"{len(file_graph(csrc))} files; no cycle between folders, none between files; {count} C and Python files have "
+        f"functions of {MAX_FUNCTION_LINES} lines at most, {MAX_FILE_LINES} lines and {MAX_COLUMNS} columns"
+    )
+
+
 def main() -> int:
-    """Print the problems; return 1 when there is any."""
+    """Print the problems, or what was checked; return 1 when there is any problem."""
     found = problems()
-    print("\n".join(found) if found else "sources: structure is as csrc/README.md says")
+    print("\n".join(found) if found else summary())
     return 1 if found else 0
 
 
