@@ -2,13 +2,12 @@
 # make bench         measure patterns and kernels of applications, under the MPI library's own way and under each method
 # make test          the tests
 #
-# MPI=openmpi (Debian's, default) or MPI=mpich (the PyPI wheel). Each target sets everything up by itself: .ci/setup.
+# MPI=openmpi (Debian's, default) or MPI=mpich (the PyPI wheel). Each target sets everything up by itself: scripts/setup.
 
 MPI ?= openmpi
 RANKS ?= 4
 BENCH_ARGS ?=
 PYTEST_ARGS ?=
-TEST_TIMEOUT_S ?= 900
 
 BIN := $(CURDIR)/build/$(MPI)/venv/bin
 
@@ -19,7 +18,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export OMPI_MCA_rmaps_base_oversubscribe := 1
 
-.PHONY: help bench test test-all test-every lint build clean
+.PHONY: help bench test test-mpi test-all test-every lint build clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -32,8 +31,11 @@ help: ## this list
 bench: build ## mpirun -n RANKS python -m mpiio_ext.bench BENCH_ARGS; without BENCH_ARGS the quick suite
 	$(BIN)/mpirun -n $(RANKS) $(BIN)/python -m mpiio_ext.bench $(or $(BENCH_ARGS),--suite quick)
 
-test: build ## the fast tests, 15 minutes at most
-	timeout --foreground --signal=INT --kill-after=30 $(TEST_TIMEOUT_S) $(BIN)/python -m pytest $(PYTEST_ARGS)
+test: build ## the quick tests: one worker makes the launches of MPI programs, another runs what needs none
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
+
+test-mpi: build ## those of them that depend on the MPI: for the second family, where the first has run `test`
+	$(BIN)/python -m pytest -m mpi $(PYTEST_ARGS)
 
 test-all: ## every test, under both MPIs
 	$(MAKE) MPI=openmpi test-every
@@ -42,14 +44,15 @@ test-all: ## every test, under both MPIs
 test-every: build ## every test, under one MPI
 	$(BIN)/python -m pytest --run-slow $(PYTEST_ARGS)
 
-lint: build ## ruff, mypy --strict, generated files, structure of the sources
+lint: build ## ruff, clang-format, mypy --strict, generated files, structure of the sources
 	$(BIN)/python -m ruff check .
-	.ci/typecheck
+	scripts/format --check
+	scripts/typecheck
 	$(BIN)/python build.py --check
-	$(BIN)/python .ci/check_sources.py
+	$(BIN)/python scripts/check_sources.py
 
 build: ## set up build/MPI and compile
-	@.ci/setup $(MPI)
+	@scripts/setup $(MPI)
 
 clean: ## remove build/ (wheels built from source stay in the cache)
 	rm -rf build

@@ -12,6 +12,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 if str(HERE) not in sys.path:  # `support` and `differential` are imported by name under --import-mode=importlib
     sys.path.append(str(HERE))
 
+from support.cases import Cases  # noqa: E402
 from support.launch import Launch, library_path, mpi_family, mpi_run, python_run  # noqa: E402
 
 
@@ -23,15 +24,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers."""
+    """Register the markers, also for a run without pyproject.toml."""
     config.addinivalue_line("markers", "slow: long; run with --run-slow")
-    config.addinivalue_line("markers", "mpi: launches MPI programs")
+    config.addinivalue_line("markers", "mpi: launches MPI programs, or depends on the MPI")
+    config.addinivalue_line("markers", "xdist_group(name): run by one worker of pytest-xdist")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip what is slow unless it was asked for, and MPI tests where there is no MPI."""
+    """Skip what is slow unless it was asked for. With several workers, one makes all launches.
+
+    A launch uses every core, and some tests look for what a launch has left in shared memory. The other workers take
+    the tests without MPI, file by file.
+    """
     slow = pytest.mark.skip(reason="slow: run with --run-slow")
     for item in items:
+        item.add_marker(pytest.mark.xdist_group("mpi" if "mpi" in item.keywords else item.location[0]))
         if "slow" in item.keywords and not config.getoption("--run-slow"):
             item.add_marker(slow)
 
@@ -64,6 +71,12 @@ def mpi(family: str) -> Callable[..., Launch]:
 def mpi_python(family: str) -> Callable[..., Launch]:
     """Return :func:`support.launch.python_run`."""
     return python_run
+
+
+@pytest.fixture(scope="module")
+def cases(request: pytest.FixtureRequest, extension: str, tmp_path_factory: pytest.TempPathFactory) -> Cases:
+    """Return the results of a module's CASES, which run in one launch per number of ranks; see :mod:`support.cases`."""
+    return Cases(request.module.CASES, tmp_path_factory.mktemp("cases"))
 
 
 @pytest.fixture()

@@ -15,8 +15,8 @@ from differential.program import ACCESS_FAMILIES, STYLES
 from differential.state import HOWS
 from support.launch import Launch
 
-#: Seconds after which the bounded tier starts no new launch.
-BUDGET_S = 110.0
+#: Seconds after which a case counts as stuck: nothing here depends on how busy the machine is.
+LIMIT_S = 60.0
 
 
 def complain(report: run.Report) -> str:
@@ -46,16 +46,16 @@ def test_bounded(extension: str, pytestconfig: pytest.Config, tmp_path: pathlib.
     """A few hundred cases without the reference calls, which cost most of the time."""
     cases = pytestconfig.getoption("--cases") or 400
     started_s = time.monotonic()
-    report = run.run(list(range(1, cases + 1)), Setting(arms=("ours",)), deadline_s=BUDGET_S, shuffle=True)
+    report = run.run(list(range(1, cases + 1)), Setting(arms=("ours",), limit_s=LIMIT_S), shuffle=True)
     print(f"{time.monotonic() - started_s:.0f} s")
-    check(report, 50)
+    check(report, cases)
 
 
 @pytest.mark.mpi
 def test_beside_native(extension: str) -> None:
     """Some cases beside the MPI library's own calls."""
-    report = run.run(list(range(10_001, 10_061)), Setting(arms=("ours", "native")), deadline_s=45, shuffle=True)
-    check(report, 5)
+    report = run.run(list(range(10_001, 10_061)), Setting(arms=("ours", "native"), limit_s=LIMIT_S), shuffle=True)
+    check(report, 60)
 
 
 @pytest.mark.mpi

@@ -15,10 +15,14 @@ from typing import Any
 
 import pytest
 
+from support.cases import Case, Cases
 from support.launch import Launch, python_run
 
 pytestmark = pytest.mark.mpi
 
+EXCHANGES = ("two_phase", "direct")
+NODES = (0, 2)
+RANKS = (1, 4)
 PROLOGUE = '''
 import ctypes, json, os, pathlib, signal, sys, time
 NATIVE = os.environ.get("NATIVE") == "1"
@@ -81,6 +85,21 @@ def program(tmp_path: pathlib.Path) -> Callable[..., tuple[list[dict[str, Any]],
     return run
 
 
+
+
+def case(text: str, ranks: int, fault: str = "", arguments: tuple[str, ...] = ()) -> Case:
+    """Return a program of this file as a case."""
+    environment = {"MPIOX_FAULT": fault} if fault else {}
+    text = PROLOGUE + text + "\nfinish()\n"
+    return Case(text=text, ranks=ranks, arguments=("{folder}", *arguments), environment=environment)
+
+
+def seen_by(cases: Cases, name: str) -> list[dict[str, Any]]:
+    """Return what each rank of a case saw."""
+    folder = cases.result(name).folder
+    return [json.loads((folder / f"seen.{rank}.json").read_text("utf-8")) for rank in range(cases.cases[name].ranks)]
+
+
 OPENING = """
 def opening(name, path, amode):
     fh = attempt(name, MPI.File.Open, comm, str(path), amode)
@@ -109,9 +128,9 @@ fh.Close()
 """
 
 
-def test_open_and_mode_errors_are_the_native_ones(program: Any, extension: str) -> None:
+def test_open_and_mode_errors_are_the_native_ones(program: Any, cases: Cases) -> None:
     """The class of every error is what the MPI library alone gives, on every rank."""
-    ours, _ = program(OPENING)
+    ours = seen_by(cases, "opening")
     native, _ = program(OPENING, native=True)
     for rank, (mine, theirs) in enumerate(zip(ours, native, strict=True)):
         for name, what in theirs.items():
@@ -177,18 +196,13 @@ seen["file"] = path.read_bytes() == b"".join(bytes([r + 21]) * 4 for r in range(
 """
 
 
-@pytest.mark.parametrize("exchange", ["two_phase", "direct"])
-@pytest.mark.parametrize("per_node", [0, 2])
-@pytest.mark.parametrize("ranks", [1, 4])
-def test_one_failing_request_fails_everywhere_once(
-    program: Any, extension: str, exchange: str, per_node: int, ranks: int
-) -> None:
+@pytest.mark.parametrize("exchange", EXCHANGES)
+@pytest.mark.parametrize("per_node", NODES)
+@pytest.mark.parametrize("ranks", RANKS)
+def test_one_failing_request_fails_everywhere_once(cases: Cases, exchange: str, per_node: int, ranks: int) -> None:
     """EIO on one rank's second write and first read: all ranks get it, and the next collectives work."""
     bad = min(1, ranks - 1)
-    rules = (
-        f"op=write,rank={bad},errno=EIO,after=1,times=1,path=*/data;op=read,rank={bad},errno=EIO,times=1,path=*/data"
-    )
-    ours, _ = program(FAULT, ranks, env={"MPIOX_FAULT": rules}, arguments=(exchange, str(per_node)))
+    ours = seen_by(cases, f"one failing {exchange} {per_node} {ranks}")
     for seen in ours:
         failed = [name for name in ("first write", "second write", "third write") if seen[name][0] != "ok"]
         assert len(failed) == 1, seen
@@ -201,11 +215,10 @@ def test_one_failing_request_fails_everywhere_once(
         assert all(seen["equal again"] and seen["file"] for seen in ours)
 
 
-@pytest.mark.parametrize("exchange", ["two_phase", "direct"])
-def test_short_transfers_are_finished(program: Any, extension: str, exchange: str) -> None:
+@pytest.mark.parametrize("exchange", EXCHANGES)
+def test_short_transfers_are_finished(cases: Cases, exchange: str) -> None:
     """A file system that moves 100 bytes at a time is slow, not wrong."""
-    ours, _ = program(FAULT, 3, env={"MPIOX_FAULT": "short=100,path=*/data"}, arguments=(exchange, "0"))
-    for seen in ours:
+    for seen in seen_by(cases, f"short transfers {exchange}"):
         assert all(seen[name][0] == "ok" for name in ("first write", "third write", "first read", "second read"))
         assert seen["equal"] and seen["equal again"] and seen["file"]
         assert seen["errors"] == 0
@@ -249,11 +262,9 @@ def test_full_disk(program: Any, extension: str, small_disk: pathlib.Path) -> No
         assert seen["equal"]
 
 
-def test_full_disk_injected(program: Any, extension: str) -> None:
+def test_full_disk_injected(cases: Cases) -> None:
     """The same by fault injection on one rank."""
-    rules = "op=write,rank=1,errno=ENOSPC,times=1,path=*/data"
-    ours, _ = program(FAULT, 3, env={"MPIOX_FAULT": rules}, arguments=("two_phase", "0"))
-    for seen in ours:
+    for seen in seen_by(cases, "full disk"):
         assert seen["first write"][0] == "ERR_NO_SPACE", seen
         assert "errno 28" in seen["first write"][1] and "rank 1" in seen["first write"][1]
         assert seen["second write"][0] == seen["third write"][0] == "ok"
@@ -293,10 +304,10 @@ fh.Close()
 """
 
 
-@pytest.mark.parametrize("exchange", ["two_phase", "direct"])
-def test_file_shorter_than_the_read(program: Any, extension: str, exchange: str) -> None:
+@pytest.mark.parametrize("exchange", EXCHANGES)
+def test_file_shorter_than_the_read(cases: Cases, exchange: str) -> None:
     """The status says how much there was, and nothing beyond it is touched in memory."""
-    ours, _ = program(SHORT, 3, arguments=(exchange,))
+    ours = seen_by(cases, f"short file {exchange}")
     whole = bytes(range(1, 101))
     for rank, seen in enumerate(ours):
         there = whole[64 * rank : 64 * rank + 64]
@@ -329,10 +340,9 @@ seen["file"] = path.read_bytes().hex()
 """
 
 
-def test_a_bad_count_on_one_rank(program: Any, extension: str) -> None:
+def test_a_bad_count_on_one_rank(cases: Cases) -> None:
     """Only one rank calls wrongly: nobody hangs, everybody hears of it, and the next collective works."""
-    ours, _ = program(BAD_COUNT, 3)
-    for seen in ours:
+    for seen in seen_by(cases, "bad count"):
         assert seen["bad count"][0] in ("ERR_COUNT", "ERR_ARG"), seen
         assert "rank 1" in seen["bad count"][1]
         assert seen["good count"][0] == "ok"
@@ -365,3 +375,27 @@ def test_a_killed_rank_ends_the_job_and_leaves_nothing_behind(
     assert not launch.timed_out, launch.describe()
     assert launch.returncode != 0
     assert not after - before
+
+
+# ---- what runs in common launches ------------------------------------------------------------------------------------
+
+
+def one_failing(exchange: str, per_node: int, ranks: int) -> Case:
+    """EIO for the second write and the first read of one rank."""
+    bad = f"rank={min(1, ranks - 1)},errno=EIO"
+    rules = f"op=write,{bad},after=1,times=1,path=*/data;op=read,{bad},times=1,path=*/data"
+    return case(FAULT, ranks, rules, (exchange, str(per_node)))
+
+
+CASES = {
+    f"one failing {exchange} {per_node} {ranks}": one_failing(exchange, per_node, ranks)
+    for exchange in EXCHANGES
+    for per_node in NODES
+    for ranks in RANKS
+}
+for _exchange in EXCHANGES:
+    CASES[f"short transfers {_exchange}"] = case(FAULT, 3, "short=100,path=*/data", (_exchange, "0"))
+    CASES[f"short file {_exchange}"] = case(SHORT, 3, "", (_exchange,))
+CASES["full disk"] = case(FAULT, 3, "op=write,rank=1,errno=ENOSPC,times=1,path=*/data", ("two_phase", "0"))
+CASES["bad count"] = case(BAD_COUNT, 3)
+CASES["opening"] = case(OPENING, 3)

@@ -7,6 +7,7 @@ a disk or RLIMIT_FSIZE allows. It looks at the file without MPI after each call.
 from __future__ import annotations
 
 import collections
+import dataclasses
 import os
 import pathlib
 import re
@@ -87,82 +88,135 @@ def test_says_that_it_is_on(extension: str, tmp_path: pathlib.Path) -> None:
         launch = mpi_run([mpi_program("ending"), tmp_path / "file", "plain"], 2, preload=True, env=env, timeout_s=60)
         assert launch.stderr.count("fault injection is on") == lines, launch.describe()
         assert launch.stderr.count(f'MPIOX_FAULT="{rules}"') == lines
+#: Rules -> classes of the independent reads and writes that fail.
+INDEPENDENT = [
+    ("op=write,rank=0,errno=ENOSPC,after=1,times=1", set(), {"NO_SPACE"}),
+    ("op=read,rank=0,errno=EIO,times=1", {"IO"}, set()),
+    ("op=write,errno=EDQUOT,times=1;op=read,errno=EACCES,after=1,times=1", {"ACCESS"}, {"QUOTA"}),
+]
+#: Rules and hints under which nothing fails.
+HARMLESS = [
+    ("op=write,short=1;op=read,short=7", ""),
+    ("op=write,short=13;op=read,short=1", "mpiox_exchange=direct"),
+    ("short=63", OWNERS + ":cb_buffer_size=4096"),
+    ("op=write,short=4097,times=3;op=read,short=4095,after=1", OWNERS),
+    ("op=any,errno=EINTR,times=3", OWNERS),
+]
+NOTHING_MOVED = "op=write,short=0,rank=1,times=1"
+KINDS = ("independent", "nonblocking")
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One run of the program, in a launch with all other runs on as many ranks."""
+
+    ranks: int
+    rules: str
+    hints: str = ""
+    per_node: int = 0
+    kind: str = ""
+
+    def line(self, path: pathlib.Path) -> str:
+        """Return the run as a line of the list that the program reads."""
+        variables = {
+            "MPIOX_FAULT": self.rules,
+            "MPIOX_RANKS_PER_NODE": str(self.per_node),
+            "MPIOX_HINTS": self.hints.format(ranks=self.ranks),
+        }
+        words = [f"{name}={value}" for name, value in variables.items()]
+        return "\t".join([*words, "--", str(path), "repeat", *([self.kind] if self.kind else [])])
+
+
+RUNS = [
+    *(Run(ranks, rules, hints, per_node) for ranks, per_node, hints, rules, _, _ in FAULTS),
+    *(Run(ranks, rules, kind=kind) for ranks in (1, 3) for rules, _, _ in INDEPENDENT for kind in KINDS),
+    *(Run(ranks, rules, hints) for ranks in (1, 3) for rules, hints in HARMLESS),
+    *(Run(2, NOTHING_MOVED, OWNERS, per_node) for per_node in (0, 1)),
+]
+
+
+class Outputs:
+    """What the runs have printed; those on as many ranks are launched when the first of them is asked for."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder = folder
+        self.found: dict[Run, str] = {}
+
+    def of(self, run: Run) -> str:
+        """Return what a run has printed; each run ends by itself and with "end" whatever fails."""
+        left = [each for each in RUNS if each.ranks == run.ranks and each not in self.found]
+        while run not in self.found:
+            done = self.launch(left)
+            self.found |= done
+            left = left[len(done) :]
+        text = self.found[run]
+        assert text.rstrip().endswith("end"), text
+        return text
+
+    def launch(self, runs: list[Run]) -> dict[Run, str]:
+        """Launch runs; one that does not end fails, and what stands behind it is left for another launch."""
+        folder = self.folder / f"launch{len(self.found)}"
+        folder.mkdir()
+        listed = folder / "runs"
+        listed.write_text("".join(f"{run.line(folder / f'file{i}')}\n" for i, run in enumerate(runs)), encoding="utf-8")
+        command = [mpi_program("faults"), f"@{listed}"]
+        launch = mpi_run(command, runs[0].ranks, preload=True, timeout_s=30 + 5 * len(runs), check=False)
+        texts = re.split(r"^run \d+\n", launch.stdout, flags=re.M)[1:] or [""]
+        done = dict(zip(runs, texts, strict=False))
+        last = runs[len(done) - 1]
+        if len(done) < len(runs) or launch.timed_out or not done[last].rstrip().endswith("end"):
+            done[last] += launch.describe()
+        return done
+
+
+@pytest.fixture(scope="module")
+def outputs(extension: str, tmp_path_factory: pytest.TempPathFactory) -> Outputs:
+    """Return what the runs have printed."""
+    return Outputs(tmp_path_factory.mktemp("faults"))
 
 
 @pytest.mark.parametrize(("ranks", "per_node", "hints", "rules", "writes", "reads"), FAULTS)
 def test_collectives_fail_alike_and_work_on(
-    extension: str,
-    tmp_path: pathlib.Path,
-    ranks: int,
-    per_node: int,
-    hints: str,
-    rules: str,
-    writes: set[str],
-    reads: set[str],
+    outputs: Outputs, ranks: int, per_node: int, hints: str, rules: str, writes: set[str], reads: set[str]
 ) -> None:
-    env = {
-        "MPIOX_FAULT": rules,
-        "MPIOX_RANKS_PER_NODE": str(per_node),
-        "MPIOX_HINTS": hints.format(ranks=ranks),
-    }
-    launch = run(tmp_path, ranks, "repeat", env=env)
-    assert not failed_checks(launch.stdout, 40), launch.describe()
-    seen = results(launch.stdout, ranks)
-    assert set(agreed(seen["write collective"])) - {"SUCCESS"} == writes, launch.describe()
-    assert set(agreed(seen["read collective"])) - {"SUCCESS"} == reads, launch.describe()
+    text = outputs.of(Run(ranks, rules, hints, per_node))
+    assert not failed_checks(text, 40), text
+    seen = results(text, ranks)
+    assert set(agreed(seen["write collective"])) - {"SUCCESS"} == writes, text
+    assert set(agreed(seen["read collective"])) - {"SUCCESS"} == reads, text
 
 
-@pytest.mark.parametrize("kind", ["independent", "nonblocking"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("ranks", [1, 3])
-@pytest.mark.parametrize(
-    ("rules", "reads", "writes"),
-    [
-        ("op=write,rank=0,errno=ENOSPC,after=1,times=1", set(), {"NO_SPACE"}),
-        ("op=read,rank=0,errno=EIO,times=1", {"IO"}, set()),
-        ("op=write,errno=EDQUOT,times=1;op=read,errno=EACCES,after=1,times=1", {"ACCESS"}, {"QUOTA"}),
-    ],
-)
+@pytest.mark.parametrize(("rules", "reads", "writes"), INDEPENDENT)
 def test_independent_calls_fail_by_themselves(
-    extension: str, tmp_path: pathlib.Path, rules: str, reads: set[str], writes: set[str], ranks: int, kind: str
+    outputs: Outputs, rules: str, reads: set[str], writes: set[str], ranks: int, kind: str
 ) -> None:
     """Only the rank whose storage failed hears of it, and no byte is reported that is not there."""
-    launch = run(tmp_path, ranks, "repeat", kind, env={"MPIOX_FAULT": rules})
-    assert not failed_checks(launch.stdout, 15), launch.describe()
-    seen = results(launch.stdout, ranks)
+    text = outputs.of(Run(ranks, rules, kind=kind))
+    assert not failed_checks(text, 15), text
+    seen = results(text, ranks)
     for op, classes in (("read", reads), ("write", writes)):
         calls = seen[f"{op} {kind}"]
-        assert {result for call in calls for result, _ in call} - {"SUCCESS"} == classes, launch.describe()
+        assert {result for call in calls for result, _ in call} - {"SUCCESS"} == classes, text
         assert "rank=0" not in rules or all(result == "SUCCESS" for call in calls for result, _ in call[1:])
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
-@pytest.mark.parametrize(
-    ("rules", "hints"),
-    [
-        ("op=write,short=1;op=read,short=7", ""),
-        ("op=write,short=13;op=read,short=1", "mpiox_exchange=direct"),
-        ("short=63", OWNERS + ":cb_buffer_size=4096"),
-        ("op=write,short=4097,times=3;op=read,short=4095,after=1", OWNERS),
-        ("op=any,errno=EINTR,times=3", OWNERS),
-    ],
-)
-def test_short_and_interrupted_transfers_are_finished(
-    extension: str, tmp_path: pathlib.Path, ranks: int, rules: str, hints: str
-) -> None:
+@pytest.mark.parametrize(("rules", "hints"), HARMLESS)
+def test_short_and_interrupted_transfers_are_finished(outputs: Outputs, ranks: int, rules: str, hints: str) -> None:
     """Nothing fails: odd sizes and interruptions only cost time."""
-    env = {"MPIOX_FAULT": rules, "MPIOX_HINTS": hints.format(ranks=ranks)}
-    launch = run(tmp_path, ranks, "repeat", env=env)
-    assert not failed_checks(launch.stdout, 40), launch.describe()
-    assert {r for calls in results(launch.stdout, ranks).values() for call in calls for r, _ in call} == {"SUCCESS"}
+    text = outputs.of(Run(ranks, rules, hints))
+    assert not failed_checks(text, 40), text
+    assert {r for calls in results(text, ranks).values() for call in calls for r, _ in call} == {"SUCCESS"}
 
 
 @pytest.mark.parametrize("per_node", [0, 1])
-def test_writes_that_move_nothing(extension: str, tmp_path: pathlib.Path, per_node: int) -> None:
+def test_writes_that_move_nothing(outputs: Outputs, per_node: int) -> None:
     """A write of no bytes without an errno means a full disk, not an endless loop."""
-    env = {"MPIOX_FAULT": "op=write,short=0,rank=1,times=1", "MPIOX_RANKS_PER_NODE": str(per_node)}
-    launch = run(tmp_path, 2, "repeat", env=env | {"MPIOX_HINTS": OWNERS.format(ranks=2)})
-    assert not failed_checks(launch.stdout, 40), launch.describe()
-    assert agreed(results(launch.stdout, 2)["write collective"]).count("NO_SPACE") == 1, launch.describe()
+    text = outputs.of(Run(2, NOTHING_MOVED, OWNERS, per_node))
+    assert not failed_checks(text, 40), text
+    assert agreed(results(text, 2)["write collective"]).count("NO_SPACE") == 1, text
 
 
 @pytest.fixture()

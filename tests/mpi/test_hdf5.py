@@ -12,16 +12,17 @@ from typing import Any
 
 import pytest
 
-from support.launch import base_environment, mpi_run, python_run
+from support.cases import Case, Cases, program_case
+from support.launch import PROGRAMS, base_environment, mpi_run, python_run
 
 pytestmark = pytest.mark.mpi
 
-PROGRAM = pathlib.Path(__file__).resolve().parent / "hdf5_program.py"
+PROGRAM = PROGRAMS / "hdf5_datasets.py"
 CHECK = """
 import sys
 sys.path.insert(0, sys.argv[2])
 import h5py, numpy as np
-import hdf5_program as program
+import hdf5_datasets as program
 with h5py.File(sys.argv[1], "r") as file:
     whole = program.formula(0, program.SHAPE[0])
     assert np.array_equal(file["contiguous"][...], whole)
@@ -43,12 +44,27 @@ def parallel_h5py(family: str) -> None:
         pytest.skip("h5py of this environment has no MPI support")
 
 
-def run(folder: pathlib.Path, ranks: int, env: dict[str, str]) -> tuple[pathlib.Path, list[dict[str, Any]]]:
-    """Write and read a file in a folder; return its path and what every rank saw."""
-    folder.mkdir()
-    path = folder / "data.h5"
-    python_run([PROGRAM, path, folder], ranks, env=env, timeout_s=120)
-    return path, [json.loads((folder / f"{rank}.json").read_text("utf-8")) for rank in range(ranks)]
+RANKS = (1, 2, 3, 4, 5)
+METHODS = ("even", "aligned", "static_cyclic", "group_cyclic", "transpose")
+#: Small stripes, two pretended nodes.
+GEOMETRY = (
+    "mpiox_exchange=two_phase:striping_unit=512:striping_factor=3:cb_buffer_size=1024:cb_nodes=3:mpiox_ranks_per_node=2"
+)
+
+
+def datasets(ranks: int, hints: str = "") -> Case:
+    return program_case(PROGRAM.stem, ranks, "{folder}/data.h5", "{folder}", MPIOX_HINTS=hints)
+
+
+CASES = {f"{ranks}": datasets(ranks) for ranks in RANKS}
+CASES |= {method: datasets(4, f"*.h5:mpiox_partition={method}:{GEOMETRY}") for method in METHODS}
+
+
+def outcome(cases: Cases, name: str) -> tuple[pathlib.Path, list[dict[str, Any]]]:
+    """Return the path of the file that a case has written, and what every rank saw."""
+    folder = cases.result(name).folder
+    ranks = range(cases.cases[name].ranks)
+    return folder / "data.h5", [json.loads((folder / f"{rank}.json").read_text("utf-8")) for rank in ranks]
 
 
 def check_with_serial_hdf5(path: pathlib.Path) -> None:
@@ -64,10 +80,19 @@ def check_with_serial_hdf5(path: pathlib.Path) -> None:
     assert done.stdout.strip() == "equal", done.stderr[-3000:]
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5])
-def test_datasets(tmp_path: pathlib.Path, extension: str, parallel_h5py: None, ranks: int) -> None:
+@pytest.fixture(scope="module")
+def reference(parallel_h5py: None, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Return what the MPI library alone writes; the datasets are the same for every number of ranks."""
+    folder = tmp_path_factory.mktemp("native")
+    python_run([PROGRAM, folder / "data.h5", folder], 3, env={"NATIVE": "1"}, timeout_s=120)
+    assert all(json.loads((folder / f"{rank}.json").read_text("utf-8"))["equal"] for rank in range(3))
+    return folder / "data.h5"
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_datasets(parallel_h5py: None, cases: Cases, reference: pathlib.Path, ranks: int) -> None:
     """Contiguous, chunked and strided datasets; statistics prove that the calls went through the library."""
-    path, seen = run(tmp_path / "ours", ranks, {})
+    path, seen = outcome(cases, str(ranks))
     for result in seen:
         assert result["equal"]
         assert result["errors"] == 0
@@ -77,7 +102,6 @@ def test_datasets(tmp_path: pathlib.Path, extension: str, parallel_h5py: None, r
     data = 24 * 18 * 10
     assert sum(result["bytes_written"] for result in seen) >= data * 8 * 2 + data // 2 * 4
     check_with_serial_hdf5(path)
-    reference, _ = run(tmp_path / "native", ranks, {"NATIVE": "1"})
     if shutil.which("h5diff"):
         done = subprocess.run(
             ["h5diff", str(path), str(reference)],
@@ -90,14 +114,10 @@ def test_datasets(tmp_path: pathlib.Path, extension: str, parallel_h5py: None, r
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("method", ["even", "aligned", "static_cyclic", "group_cyclic", "transpose"])
-def test_methods(tmp_path: pathlib.Path, extension: str, parallel_h5py: None, method: str) -> None:
+@pytest.mark.parametrize("method", METHODS)
+def test_methods(parallel_h5py: None, cases: Cases, method: str) -> None:
     """The same with each method, small stripes, two pretended nodes."""
-    hints = (
-        f"*.h5:mpiox_partition={method}:mpiox_exchange=two_phase:striping_unit=512:striping_factor=3:cb_buffer_size=1024:"
-        "cb_nodes=3:mpiox_ranks_per_node=2"
-    )
-    path, seen = run(tmp_path / "ours", 4, {"MPIOX_HINTS": hints})
+    path, seen = outcome(cases, method)
     assert all(result["equal"] and result["collective_writes"] >= 3 for result in seen)
     check_with_serial_hdf5(path)
 

@@ -13,10 +13,9 @@ from collections.abc import Callable
 
 import pytest
 
-from support.launch import ROOT, base_environment, mpi_run, python_run, run_bounded, starter
+from support.launch import PROGRAMS, base_environment, mpi_run, python_run, run_bounded, starter
 
 pytestmark = pytest.mark.mpi
-PROGRAMS = ROOT / "tests" / "programs"
 
 
 def _compile(wrapper: str, words: list[str], target: pathlib.Path) -> pathlib.Path:

@@ -15,9 +15,9 @@ from support.launch import MARKER, base_environment, end_marked, library_path, m
 
 pytestmark = pytest.mark.mpi
 
-LIMIT_S = 40.0
+LIMIT_S = 160.0
 #: How long processes may take to be gone after mpirun: both MPIs end the other ranks by signals.
-GRACE_S = 10.0
+GRACE_S = 40.0
 
 
 def shared_memory() -> set[str]:

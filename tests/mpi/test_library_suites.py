@@ -2,8 +2,9 @@
 
 Three parts. h5py's tests that are marked as parallel run as its authors run them (pytest with the plugin pytest-mpi
 under mpirun). They are few, and write little; therefore all of h5py's tests run once more with MPI-IO as the default
-driver and collective transfers (``h5py_suite.py --on-mpio``): some 1,100 files and 3,000 collective writes. What HDF5
-refuses to do on that driver fails with and without the library. netCDF4's examples come from its source distribution.
+driver and collective transfers (``run_h5py_tests.py --on-mpio``): some 1,100 files and 3,000 collective writes. What
+HDF5 refuses to do on that driver fails with and without the library. netCDF4's examples come from its source
+distribution.
 
 h5py's tests are part of its installation. pytest-mpi and netCDF4's examples are fetched from the package index once;
 without a network these tests are skipped.
@@ -25,11 +26,11 @@ import pytest
 
 from mpiio_ext.bench import strategies
 from support.fetch import FetchError, sdist
-from support.launch import base_environment, mpi_run, python_run
+from support.launch import PROGRAMS, base_environment, mpi_run, python_run
 
 pytestmark = pytest.mark.mpi
 
-SUITE = pathlib.Path(__file__).resolve().parent / "h5py_suite.py"
+SUITE = PROGRAMS / "run_h5py_tests.py"
 PYTEST_MPI = "0.6"
 GEOMETRY = "striping_unit=1k:striping_factor=3:cb_buffer_size=4k"
 NODES = ("transpose+mpiox_ranks_per_node=1", "even+mpiox_ranks_per_node=1")
@@ -113,7 +114,7 @@ def test_h5py_parallel_tests(extension: str, plugin: str, method: str) -> None:
     assert sum(rank["independent_writes"] + rank["collective_writes"] for rank in stats) > 0
 
 
-@pytest.mark.parametrize("method", ["auto", "group_cyclic"])
+@pytest.mark.parametrize("method", ["auto", pytest.param("group_cyclic", marks=pytest.mark.slow)])
 def test_h5py_tests_on_mpio(extension: str, plugin: str, method: str) -> None:
     """The tests of h5py's datasets and selections, each on MPI-IO."""
     stats = check_h5py(plugin, ("--on-mpio", *SOME), 1, method, 200)

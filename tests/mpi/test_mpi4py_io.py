@@ -14,12 +14,15 @@ from typing import Any
 import pytest
 
 from support.fetch import FetchError, sdist
-from support.launch import python_run
+from support.launch import PROGRAMS, python_run
 
 pytestmark = pytest.mark.mpi
 
-SUITE = pathlib.Path(__file__).resolve().parent / "mpi4py_suite.py"
+SUITE = PROGRAMS / "run_mpi4py_tests.py"
 METHODS = ("auto", "even", "aligned", "static_cyclic", "group_cyclic", "transpose")
+#: The methods differ in pure functions (tests/unit) and meet these calls in the differential test, too.
+QUICK = ("group_cyclic", "transpose")
+TIERED = [method if method in QUICK else pytest.param(method, marks=pytest.mark.slow) for method in METHODS]
 TIMEOUT_S = 240.0
 
 
@@ -87,7 +90,7 @@ def test_default(program: pathlib.Path, extension: str, memory_folder: pathlib.P
     check(program, ranks, memory_folder, "")
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", TIERED)
 def test_each_method(program: pathlib.Path, extension: str, memory_folder: pathlib.Path, method: str) -> None:
     """Every method, with exchange forced, two aggregators and buffers that are smaller than some requests."""
     hints = (

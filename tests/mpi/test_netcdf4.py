@@ -11,17 +11,18 @@ from typing import Any
 
 import pytest
 
-from support.launch import base_environment, mpi_run, python_run
+from support.cases import Case, Cases, program_case
+from support.launch import PROGRAMS, base_environment, mpi_run, python_run
 
 pytestmark = pytest.mark.mpi
 
-PROGRAM = pathlib.Path(__file__).resolve().parent / "netcdf4_program.py"
+PROGRAM = PROGRAMS / "netcdf4_variables.py"
 CDF5 = "NETCDF3_64BIT_DATA"
 CHECK = """
 import sys
 sys.path.insert(0, sys.argv[2])
 import netCDF4, numpy as np
-import netcdf4_program as program
+import netcdf4_variables as program
 with netCDF4.Dataset(sys.argv[1]) as file:
     assert np.array_equal(file["blocks"][...], program.formula())
     assert np.array_equal(file["steps"][...], program.formula()[:program.STEPS])
@@ -52,14 +53,34 @@ def parallel_netcdf4(extension: str) -> None:
         pytest.skip(f"netCDF4 of this environment: parallel HDF5, PnetCDF: {done.stdout.strip()}")
 
 
-def run(
-    folder: pathlib.Path, form: str, ranks: int, env: dict[str, str] | None = None
-) -> tuple[pathlib.Path, list[dict[str, Any]]]:
-    """Write and read a file in a new folder; return its path and what every rank saw."""
-    folder.mkdir()
-    path = folder / "data.nc"
-    python_run([PROGRAM, form, path, folder], ranks, env=env, timeout_s=60)
-    return path, [json.loads((folder / f"{rank}.json").read_text("utf-8")) for rank in range(ranks)]
+MISSING = r"""
+import sys
+import mpiio_ext
+import netCDF4
+from mpi4py import MPI
+try:
+    netCDF4.Dataset(sys.argv[1], "r", parallel=True, comm=MPI.COMM_WORLD, info=MPI.Info())
+except OSError as error:
+    print("raised", str(error.filename).endswith("missing.nc"))
+"""
+METHODS = ("even", "aligned", "static_cyclic", "group_cyclic", "transpose")
+GEOMETRY = (
+    "mpiox_exchange=two_phase:striping_unit=512:striping_factor=3:cb_buffer_size=1024:cb_nodes=3:mpiox_ranks_per_node=2"
+)
+
+
+def variables(form: str, ranks: int, hints: str = "") -> Case:
+    return program_case(PROGRAM.stem, ranks, form, "{folder}/data.nc", "{folder}", MPIOX_HINTS=hints)
+
+
+CASES = {f"{form} {ranks}": variables(form, ranks) for form in ("NETCDF4", CDF5) for ranks in (1, 4)}
+CASES |= {method: variables(CDF5, 4, f"*.nc:mpiox_partition={method}:{GEOMETRY}") for method in METHODS}
+CASES["missing"] = Case(text=MISSING, ranks=4, arguments=("{folder}/missing.nc",))
+
+
+def seen_in(folder: pathlib.Path, ranks: int) -> list[dict[str, Any]]:
+    """Return what every rank saw."""
+    return [json.loads((folder / f"{rank}.json").read_text("utf-8")) for rank in range(ranks)]
 
 
 def check_alone(path: pathlib.Path) -> None:
@@ -69,9 +90,10 @@ def check_alone(path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(("form", "ranks"), [("NETCDF4", 1), ("NETCDF4", 4), (CDF5, 1), (CDF5, 4)])
-def test_round_trip(tmp_path: pathlib.Path, parallel_netcdf4: None, form: str, ranks: int) -> None:
+def test_round_trip(parallel_netcdf4: None, cases: Cases, form: str, ranks: int) -> None:
     """Both ways to the file; statistics prove that the calls went through the library."""
-    path, seen = run(tmp_path / "ours", form, ranks)
+    folder = cases.result(f"{form} {ranks}").folder
+    path, seen = folder / "data.nc", seen_in(folder, ranks)
     for result in seen:
         assert result["equal"]
         assert result["errors"] == 0
@@ -80,24 +102,27 @@ def test_round_trip(tmp_path: pathlib.Path, parallel_netcdf4: None, form: str, r
         assert result["opens"] >= 2
         assert len(result["mpis"]) == 1, result["mpis"]
     data = 24 * 18 * 10 * 8 + 2 * 18 * 10 * 4 + 24 * 4
-    assert sum(result["bytes_written"] for result in seen) >= data
+    assert sum(result["bytes_written"] + result["independent_bytes_written"] for result in seen) >= data
     with path.open("rb") as file:
         assert file.read(4) == (b"CDF\x05" if form == CDF5 else b"\x89HDF")
     check_alone(path)
 
 
-def test_methods_leave_the_native_bytes(tmp_path: pathlib.Path, parallel_netcdf4: None) -> None:
+@pytest.fixture(scope="module")
+def native(parallel_netcdf4: None, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Return what the MPI library alone writes."""
+    folder = tmp_path_factory.mktemp("native")
+    python_run([PROGRAM, CDF5, folder / "data.nc", folder], 4, env={"NATIVE": "1"}, timeout_s=60)
+    assert all(result["equal"] for result in seen_in(folder, 4))
+    return folder / "data.nc"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_methods_leave_the_native_bytes(cases: Cases, native: pathlib.Path, method: str) -> None:
     """CDF-5 has no time stamps: the MPI library alone and every method leave the same file."""
-    native, seen = run(tmp_path / "native", CDF5, 4, {"NATIVE": "1"})
-    assert all(result["equal"] for result in seen)
-    for method in ("even", "aligned", "static_cyclic", "group_cyclic", "transpose"):
-        hints = (
-            f"*.nc:mpiox_partition={method}:mpiox_exchange=two_phase:striping_unit=512:striping_factor=3:"
-            "cb_buffer_size=1024:cb_nodes=3:mpiox_ranks_per_node=2"
-        )
-        path, seen = run(tmp_path / method, CDF5, 4, {"MPIOX_HINTS": hints})
-        assert all(result["equal"] and result["collective_writes"] >= 3 for result in seen)
-        assert path.read_bytes() == native.read_bytes(), method
+    folder = cases.result(method).folder
+    assert all(result["equal"] and result["collective_writes"] >= 3 for result in seen_in(folder, 4))
+    assert (folder / "data.nc").read_bytes() == native.read_bytes()
 
 
 @pytest.mark.parametrize("form", ["NETCDF4", CDF5])
@@ -119,18 +144,6 @@ def test_preloaded(tmp_path: pathlib.Path, parallel_netcdf4: None, form: str) ->
     assert sum(line["collective_reads"] for line in ours) >= 3, lines
 
 
-def test_missing_file(tmp_path: pathlib.Path, parallel_netcdf4: None, script: Any) -> None:
+def test_missing_file(parallel_netcdf4: None, cases: Cases) -> None:
     """Errors of the layers below arrive as netCDF4's own, on every rank."""
-    program = script(r"""
-        import sys
-        import mpiio_ext
-        # isort: split
-        import netCDF4
-        from mpi4py import MPI
-        try:
-            netCDF4.Dataset(sys.argv[1], "r", parallel=True, comm=MPI.COMM_WORLD, info=MPI.Info())
-        except OSError as error:
-            sys.stdout.write(f"raised {str(error.filename).endswith('missing.nc')}\n")  # one write: ranks interleave
-    """)
-    launch = python_run([program, tmp_path / "missing.nc"], 2, timeout_s=60)
-    assert launch.stdout.count("raised True") == 2, launch.describe()
+    assert cases.result("missing").stdout == ("raised True\n",) * 4

@@ -7,7 +7,7 @@ import pathlib
 
 import pytest
 
-from support.launch import python_run
+from support.cases import Case, Cases
 
 pytestmark = pytest.mark.mpi
 
@@ -83,35 +83,56 @@ def files(path: pathlib.Path) -> list[tuple[str, dict[str, object]]]:
     return [(pathlib.Path(line["path"]).name, line) for line in lines if line["kind"] == "file"]
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
-def test_many_files_on_many_communicators(extension: str, tmp_path: pathlib.Path, ranks: int, level: str) -> None:
-    """Rank 0's hints hold on every rank, whichever way they came, short and long."""
-    script, hints = tmp_path / "many.py", tmp_path / "hints"
-    script.write_text(HEAD + MANY, encoding="utf-8")
-    again = "striping_unit = 64k\n" * (1, 100, 600)[ranks % 3]  # what rank 0 tells is short, long, very long
-    hints.write_text(f"{again}[*/native_*]\nmpiox_enable = false\n[*/ours_*]\nmpiox_buffers = 4\n", encoding="utf-8")
-    environment = {"MPIOX_HINTS_FILE": str(hints)}
-    launch = python_run([script, str(tmp_path), level], ranks, env=environment, timeout_s=90)
-    assert "verified" in launch.stdout, launch.describe()
+RANKS = (1, 2, 3, 4, 7)
+#: Ranks, the rank that cannot follow, ranks of a pretended node (0: one node).
+FAILING_ON = [(2, 1, 0), (4, 3, 0), (5, 4, 0), (4, 2, 2), (5, 1, 1)]
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize(("ranks", "node"), [(2, 0), (4, 0), (5, 0), (4, 2), (5, 1)])
-def test_one_rank_that_cannot_follow(
-    extension: str, tmp_path: pathlib.Path, ranks: int, node: int, level: str
-) -> None:
-    """All ranks take the MPI library then, on one node and on several; nobody waits for a rank that gave up."""
-    script, statistics = tmp_path / "failing.py", tmp_path / "stats.jsonl"
-    script.write_text(HEAD + FAILING, encoding="utf-8")
+def many(ranks: int, level: str) -> Case:
+    """Return the program under a hints file: what rank 0 tells the others is short, long or very long."""
+    again = "striping_unit = 64k\n" * (1, 100, 600)[ranks % 3]
+    hints = f"{again}[*/native_*]\nmpiox_enable = false\n[*/ours_*]\nmpiox_buffers = 4\n"
+    return Case(
+        text=HEAD + MANY,
+        ranks=ranks,
+        arguments=("{folder}", level),
+        environment={"MPIOX_HINTS_FILE": "{folder}/hints"},
+        files={"hints": hints},
+        thread_level=level,
+    )
+
+
+def failing(ranks: int, rank: int, node: int, level: str) -> Case:
     environment = {
-        "MPIOX_FAULT": f"op=open,rank={node if node else ranks - 1},path=*bad*,errno=EMFILE",
+        "MPIOX_FAULT": f"op=open,rank={rank},path=*bad*,errno=EMFILE",
         "MPIOX_STATS": "1",
-        "MPIOX_STATS_FILE": str(statistics),
+        "MPIOX_STATS_FILE": "{folder}/stats.jsonl",
+        "MPIOX_RANKS_PER_NODE": str(node),
     }
-    if node:
-        environment["MPIOX_RANKS_PER_NODE"] = str(node)
-    launch = python_run([script, str(tmp_path), level], ranks, env=environment, timeout_s=90)
-    assert "verified" in launch.stdout, launch.describe()
-    ours = {name for name, record in files(statistics) if record["collective_writes"]}
+    text = HEAD + FAILING
+    return Case(text=text, ranks=ranks, arguments=("{folder}", level), environment=environment, thread_level=level)
+
+
+CASES = {f"many {ranks} {level}": many(ranks, level) for ranks in RANKS for level in LEVELS}
+CASES |= {
+    f"failing {ranks} {node} {level}": failing(ranks, rank, node, level)
+    for ranks, rank, node in FAILING_ON
+    for level in LEVELS
+}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("ranks", RANKS)
+def test_many_files_on_many_communicators(cases: Cases, ranks: int, level: str) -> None:
+    """Rank 0's hints hold on every rank, whichever way they came, short and long."""
+    assert "verified" in cases.result(f"many {ranks} {level}").stdout[0]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(("ranks", "node"), [(ranks, node) for ranks, _, node in FAILING_ON])
+def test_one_rank_that_cannot_follow(cases: Cases, ranks: int, node: int, level: str) -> None:
+    """All ranks take the MPI library then, on one node and on several; nobody waits for a rank that gave up."""
+    result = cases.result(f"failing {ranks} {node} {level}")
+    assert "verified" in result.stdout[0]
+    ours = {name for name, record in files(result.folder / "stats.jsonl") if record["collective_writes"]}
     assert ours == {"good1", "good3", "good5"}

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.launch import base_environment, python_run
+from support.cases import Case, Cases, program_case
+from support.launch import PROGRAMS, base_environment
 
 pytestmark = pytest.mark.mpi
 
-PROGRAM = pathlib.Path(__file__).resolve().parent / "pnetcdf_program.py"
-NATIVE = {"MPIOX_HINTS": "*:mpiox_enable=false"}
+PROGRAM = PROGRAMS / "pnetcdf_calls.py"
+NATIVE = "*:mpiox_enable=false"
 REASON = """
 import mpiio_ext.bench.pnetcdf as pnetcdf
 print(pnetcdf.absent_reason() or f"version {pnetcdf.version()}")
@@ -46,14 +47,16 @@ def pnetcdf(extension: str) -> None:
         pytest.skip(found)
 
 
-def run(
-    folder: pathlib.Path, mode: str, form: str, ranks: int, env: dict[str, str] | None = None
-) -> tuple[pathlib.Path, list[dict[str, Any]]]:
-    """Write and read a file in a new folder; return its path and what every rank saw."""
-    folder.mkdir()
-    path = folder / "data.nc"
-    python_run([PROGRAM, mode, form, path, folder], ranks, env=env, timeout_s=60)
-    return path, [json.loads((folder / f"{rank}.json").read_text("utf-8")) for rank in range(ranks)]
+def calls(mode: str, form: str, ranks: int, hints: str = "") -> Case:
+    """Return the program that writes and reads a file."""
+    return program_case(PROGRAM.stem, ranks, mode, form, "{folder}/data.nc", "{folder}", MPIOX_HINTS=hints)
+
+
+def outcome(cases: Cases, name: str) -> tuple[pathlib.Path, list[dict[str, Any]]]:
+    """Return the path of the file that a case has written, and what every rank saw."""
+    folder = cases.result(name).folder
+    ranks = range(cases.cases[name].ranks)
+    return folder / "data.nc", [json.loads((folder / f"{rank}.json").read_text("utf-8")) for rank in ranks]
 
 
 def check_bytes(path: pathlib.Path, offsets: dict[str, int], form: str) -> None:
@@ -78,22 +81,22 @@ def check_bytes(path: pathlib.Path, offsets: dict[str, int], form: str) -> None:
     assert len(content) == offsets["records"] + records * record_bytes
 
 
-@pytest.mark.parametrize(
-    ("mode", "form", "ranks"),
-    [
-        ("blocking", "cdf5", 1),
-        ("blocking", "cdf2", 2),
-        ("blocking", "cdf5", 4),
-        ("nonblocking", "cdf5", 2),
-        ("nonblocking", "cdf1", 3),
-        ("nonblocking", "cdf5", 4),
-        ("buffered", "cdf5", 3),
-        ("independent", "cdf5", 4),
-    ],
-)
-def test_round_trip(tmp_path: pathlib.Path, pnetcdf: None, mode: str, form: str, ranks: int) -> None:
+ROUND_TRIPS = [
+    ("blocking", "cdf5", 1),
+    ("blocking", "cdf2", 2),
+    ("blocking", "cdf5", 4),
+    ("nonblocking", "cdf5", 2),
+    ("nonblocking", "cdf1", 3),
+    ("nonblocking", "cdf5", 4),
+    ("buffered", "cdf5", 3),
+    ("independent", "cdf5", 4),
+]
+
+
+@pytest.mark.parametrize(("mode", "form", "ranks"), ROUND_TRIPS)
+def test_round_trip(pnetcdf: None, cases: Cases, mode: str, form: str, ranks: int) -> None:
     """Every way of writing leaves the bytes of the formulas, and they went through the library."""
-    path, seen = run(tmp_path / "ours", mode, form, ranks)
+    path, seen = outcome(cases, f"{mode} {form} {ranks}")
     for result in seen:
         assert result["equal"]
         assert result["errors"] == 0
@@ -108,29 +111,32 @@ def test_round_trip(tmp_path: pathlib.Path, pnetcdf: None, mode: str, form: str,
     check_bytes(path, seen[0]["offsets"], form)
 
 
-def test_nonblocking_aggregates(tmp_path: pathlib.Path, pnetcdf: None) -> None:
+def test_nonblocking_aggregates(pnetcdf: None, cases: Cases) -> None:
     """Ten posted writes of several variables become fewer collectives than ten blocking ones."""
-    _, blocking = run(tmp_path / "blocking", "blocking", "cdf5", 2)
-    _, nonblocking = run(tmp_path / "nonblocking", "nonblocking", "cdf5", 2)
+    _, blocking = outcome(cases, "blocking cdf5 2")
+    _, nonblocking = outcome(cases, "nonblocking cdf5 2")
     assert blocking[0]["collective_writes"] == 10
     assert nonblocking[0]["collective_writes"] < 5
 
 
-@pytest.mark.parametrize("mode", ["nonblocking", "blocking"])
-def test_methods_leave_the_native_bytes(tmp_path: pathlib.Path, pnetcdf: None, mode: str) -> None:
+METHODS = [
+    *(("nonblocking", method) for method in ("even", "aligned", "static_cyclic", "group_cyclic", "transpose")),
+    ("blocking", "transpose"),
+]
+GEOMETRY = (
+    "mpiox_exchange=two_phase:striping_unit=256:striping_factor=3:cb_buffer_size=512:cb_nodes=3:mpiox_ranks_per_node=2"
+)
+
+
+@pytest.mark.parametrize(("mode", "method"), METHODS)
+def test_methods_leave_the_native_bytes(pnetcdf: None, cases: Cases, mode: str, method: str) -> None:
     """The MPI library alone and every method: the same file, small stripes, two pretended nodes."""
-    native, seen = run(tmp_path / "native", mode, "cdf5", 4, NATIVE)
+    native, seen = outcome(cases, f"native {mode}")
     assert all(result["equal"] and result["collective_writes"] == 0 for result in seen)
     check_bytes(native, seen[0]["offsets"], "cdf5")
-    methods = ["even", "aligned", "static_cyclic", "group_cyclic", "transpose"]
-    for method in methods if mode == "nonblocking" else methods[-1:]:
-        hints = (
-            f"*.nc:mpiox_partition={method}:mpiox_exchange=two_phase:striping_unit=256:striping_factor=3:"
-            "cb_buffer_size=512:cb_nodes=3:mpiox_ranks_per_node=2"
-        )
-        path, seen = run(tmp_path / method, mode, "cdf5", 4, {"MPIOX_HINTS": hints})
-        assert all(result["equal"] and result["collective_writes"] >= 1 for result in seen)
-        assert path.read_bytes() == native.read_bytes(), method
+    path, seen = outcome(cases, f"{mode} {method}")
+    assert all(result["equal"] and result["collective_writes"] >= 1 for result in seen)
+    assert path.read_bytes() == native.read_bytes()
 
 
 ERRORS = """
@@ -143,6 +149,9 @@ ERRORS = """
     from mpiio_ext.errors import ArgumentError
 
     comm, folder = MPI.COMM_WORLD, sys.argv[1]
+    if comm.rank == 0:
+        os.chmod(os.path.join(folder, "closed.nc"), 0)
+    comm.Barrier()
     made = os.path.join(folder, "made.nc")
 
     def fails(kind, *needles):
@@ -232,12 +241,9 @@ ERRORS = """
 """
 
 
-def test_errors(tmp_path: pathlib.Path, pnetcdf: None, script: Any) -> None:
+def test_errors(pnetcdf: None, cases: Cases) -> None:
     """Each error is one line that names file, call, variable and PnetCDF's reason; the file stays usable."""
-    (tmp_path / "other.nc").write_bytes(b"no netCDF file" * 100)
-    (tmp_path / "closed.nc").touch(mode=0)
-    launch = python_run([script(ERRORS), tmp_path], 2, timeout_s=60)
-    assert launch.stdout.count("done") == 2, launch.describe()
+    assert cases.result("errors").stdout == ("done\n",) * 2
 
 
 MEMORY_TYPES = """
@@ -300,10 +306,19 @@ MEMORY_TYPES = """
 """
 
 
-def test_memory_types(tmp_path: pathlib.Path, pnetcdf: None, script: Any) -> None:
+CASES = {f"{mode} {form} {ranks}": calls(mode, form, ranks) for mode, form, ranks in ROUND_TRIPS}
+CASES["blocking cdf5 2"] = calls("blocking", "cdf5", 2)
+CASES |= {f"native {mode}": calls(mode, "cdf5", 4, NATIVE) for mode in ("nonblocking", "blocking")}
+CASES |= {
+    f"{mode} {method}": calls(mode, "cdf5", 4, f"*.nc:mpiox_partition={method}:{GEOMETRY}") for mode, method in METHODS
+}
+CASES["errors"] = Case(text=ERRORS, ranks=2, files={"other.nc": "no netCDF file" * 100, "closed.nc": ""})
+CASES["memory types"] = Case(text=MEMORY_TYPES, ranks=1, arguments=("{folder}/data.nc",))
+
+
+def test_memory_types(pnetcdf: None, cases: Cases) -> None:
     """Types of every constructor describe the memory, though mpi4py makes them in a form that PnetCDF cannot read."""
-    launch = python_run([script(MEMORY_TYPES), tmp_path / "data.nc"], 1, timeout_s=60)
-    assert launch.stdout.count("done") == 1, launch.describe()
+    assert cases.result("memory types").stdout == ("done\n",)
 
 
 def test_absent(tmp_path: pathlib.Path, extension: str) -> None:

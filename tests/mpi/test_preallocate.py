@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from support.cases import Case, Cases
 from support.launch import mpi_run
 
 pytestmark = pytest.mark.mpi
@@ -50,17 +51,20 @@ file.Close()
 '''
 
 
-def run(tmp_path: pathlib.Path, path: pathlib.Path, what: str, ranks: int) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM, encoding="utf-8")
-    mpi_run([sys.executable, program, path, what], ranks, timeout_s=60)
+RANKS = (1, 4)
+WHATS = ("grows", "negative", "differs")
+CASES = {
+    f"{what} {ranks}": Case(text=PROGRAM, ranks=ranks, arguments=("{folder}/data", what))
+    for what in WHATS
+    for ranks in RANKS
+}
 
 
-@pytest.mark.parametrize("ranks", [1, 4])
-@pytest.mark.parametrize("what", ["grows", "negative", "differs"])
-def test_preallocate(extension: str, tmp_path: pathlib.Path, what: str, ranks: int) -> None:
+@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize("what", WHATS)
+def test_preallocate(cases: Cases, what: str, ranks: int) -> None:
     """Sizes that are negative or not the same on all ranks are refused on all of them; the file stays usable."""
-    run(tmp_path, tmp_path / "data", what, ranks)
+    cases.result(f"{what} {ranks}")
 
 
 def test_preallocate_on_a_full_disk(extension: str, tmp_path: pathlib.Path) -> None:
@@ -72,6 +76,8 @@ def test_preallocate_on_a_full_disk(extension: str, tmp_path: pathlib.Path) -> N
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], check=False).returncode != 0:
         pytest.skip("no tmpfs can be mounted here")
     try:
-        run(tmp_path, folder / "data", "full", 3)
+        program = tmp_path / "program.py"
+        program.write_text(PROGRAM, encoding="utf-8")
+        mpi_run([sys.executable, program, folder / "data", "full"], 3, timeout_s=60)
     finally:
         subprocess.run(["umount", "-l", folder], check=False)

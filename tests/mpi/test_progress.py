@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from support.cases import Case, Cases
 from support.launch import mpi_run
 
 pytestmark = pytest.mark.mpi
@@ -121,27 +122,50 @@ file.Close()
 '''
 
 
+ORDERS = {
+    "independent_behind_collective": INDEPENDENT_BEHIND_COLLECTIVE,
+    "two_files": TWO_FILES,
+    "refused_view": REFUSED_VIEW,
+}
+NODES = {"one_node": "0", "each_rank_a_node": "1"}
+RANKS = (2, 3)
+FAILURES = {"failed_begin": (FAILED_BEGIN, 1), "failed_polled": (FAILED_POLLED, 1000)}
+
+
+def case(text: str, ranks: int, **environment: str) -> Case:
+    return Case(text=HEAD + text, ranks=ranks, arguments=("{folder}/data",), environment=environment)
+
+
+CASES = {
+    f"{name} {ranks} {where}": case(text, ranks, MPIOX_RANKS_PER_NODE=nodes)
+    for name, text in ORDERS.items()
+    for ranks in RANKS
+    for where, nodes in NODES.items()
+}
+CASES |= {
+    name: case(text, 2, MPIOX_FAULT=f"op=write,errno=ENOSPC,times={times}") for name, (text, times) in FAILURES.items()
+}
+
+
 def run(tmp_path: pathlib.Path, text: str, ranks: int, env: dict[str, str] | None = None) -> None:
+    """Run a program in a launch of its own."""
     program = tmp_path / "program.py"
     program.write_text(HEAD + text, encoding="utf-8")
     mpi_run([sys.executable, program, tmp_path / "data"], ranks, env=env or {}, timeout_s=60)
 
 
-@pytest.mark.parametrize("nodes", ["0", "1"], ids=["one_node", "each_rank_a_node"])
-@pytest.mark.parametrize("ranks", [2, 3])
-@pytest.mark.parametrize("text", [INDEPENDENT_BEHIND_COLLECTIVE, TWO_FILES, REFUSED_VIEW],
-                         ids=["independent_behind_collective", "two_files", "refused_view"])
-def test_order(extension: str, tmp_path: pathlib.Path, text: str, ranks: int, nodes: str) -> None:
+@pytest.mark.parametrize("where", NODES)
+@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize("name", ORDERS)
+def test_order(cases: Cases, name: str, ranks: int, where: str) -> None:
     """MPI's progress rule, and views that stay."""
-    run(tmp_path, text, ranks, {"MPIOX_RANKS_PER_NODE": nodes})
+    cases.result(f"{name} {ranks} {where}")
 
 
-@pytest.mark.parametrize(
-    "text,times", [(FAILED_BEGIN, 1), (FAILED_POLLED, 1000)], ids=["failed_begin", "failed_polled"]
-)
-def test_failures(extension: str, tmp_path: pathlib.Path, text: str, times: int) -> None:
+@pytest.mark.parametrize("name", FAILURES)
+def test_failures(cases: Cases, name: str) -> None:
     """Nothing of a failure is left to hit a later call."""
-    run(tmp_path, text, 2, {"MPIOX_FAULT": f"op=write,errno=ENOSPC,times={times}"})
+    cases.result(name)
 
 
 def test_hidden_file_of_another_job(extension: str, tmp_path: pathlib.Path) -> None:

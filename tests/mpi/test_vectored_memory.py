@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pathlib
-import sys
-
 import pytest
 
-from support.launch import Launch, mpi_run
+from support.cases import Case, Cases
 
 pytestmark = pytest.mark.mpi
 
@@ -54,33 +51,43 @@ if how == "contiguous":
     file.Read_at(size * TOTAL - 45_000, end)
     assert (back[left] == end).all()
 counted = mpiio_ext.stats.of(file)
-import os
-os.write(1, f"requests {counted.write_requests}\\n".encode())
+print("requests", counted.write_requests)
 file.Close()
 '''
 
 
-def run(tmp_path: pathlib.Path, how: str, ranks: int, env: dict[str, str]) -> Launch:
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM, encoding="utf-8")
-    return mpi_run([sys.executable, program, how, tmp_path / "data"], ranks, env=env, timeout_s=60)
+FAULTS = {"none": "", "writes": "op=write,short=33333", "reads": "op=read,short=1001"}
+HOWS = ("contiguous", "blocks")
+RANKS = (1, 3)
+STAGED = ("mpiox_stripe_size_io=true:striping_unit=65536", "romio_ds_write=enable")
 
 
-@pytest.mark.parametrize("fault", ["", "op=write,short=33333", "op=read,short=1001"], ids=["none", "writes", "reads"])
-@pytest.mark.parametrize("how", ["contiguous", "blocks"])
-@pytest.mark.parametrize("ranks", [1, 3])
-def test_large_blocks(extension: str, tmp_path: pathlib.Path, ranks: int, how: str, fault: str) -> None:
+def blocks(how: str, ranks: int, environment: dict[str, str]) -> Case:
+    return Case(text=PROGRAM, ranks=ranks, arguments=(how, "{folder}/data"), environment=environment)
+
+
+CASES = {
+    f"{how} {ranks} {name}": blocks(how, ranks, {"MPIOX_FAULT": rule} if rule else {})
+    for how in HOWS
+    for ranks in RANKS
+    for name, rule in FAULTS.items()
+}
+CASES |= {f"{how} {hints}": blocks(how, 2, {"MPIOX_HINTS": f"*:{hints}"}) for how in HOWS for hints in STAGED}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("ranks", RANKS)
+def test_large_blocks(cases: Cases, ranks: int, how: str, fault: str) -> None:
     """Every byte in its place, none beside it, whatever the requests move at a time."""
-    launch = run(tmp_path, how, ranks, {"MPIOX_FAULT": fault} if fault else {})
-    if not fault:  # one request per piece of the file: nothing was staged
+    result = cases.result(f"{how} {ranks} {fault}")
+    if fault == "none":  # one request per piece of the file: nothing was staged
         expected = 1 if how == "contiguous" else 3
-        assert sorted(launch.stdout.split()) == [str(expected)] * ranks + ["requests"] * ranks, launch.describe()
+        assert result.stdout == (f"requests {expected}\n",) * ranks
 
 
-@pytest.mark.parametrize("hints", ["mpiox_stripe_size_io=true:striping_unit=65536", "romio_ds_write=enable"])
-def test_hints_that_need_staging(extension: str, tmp_path: pathlib.Path, hints: str) -> None:
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("hints", STAGED)
+def test_hints_that_need_staging(cases: Cases, hints: str, how: str) -> None:
     """Stripe-size I/O and sieved writes keep their own way."""
-    for how in ("contiguous", "blocks"):
-        folder = tmp_path / how
-        folder.mkdir()
-        run(folder, how, 2, {"MPIOX_HINTS": f"*:{hints}"})
+    cases.result(f"{how} {hints}")

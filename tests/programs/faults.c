@@ -5,6 +5,7 @@
  *                                     nonblocking, or all of them
  *        faults FILE beyond collective|independent [LIMIT]
  *                                     a small write, one too large for the disk or RLIMIT_FSIZE=LIMIT, the small one again
+ *        faults @LIST                 the runs of a list (batch.h)
  *
  * Rank 0 prints "call NAME; RANK CLASS COUNT" for each rank, COUNT from the status, and the ok/FAILED lines of report.h.
  * After each write the file, read without MPI, may hold at each position only what some rank wrote there or what was
@@ -15,6 +16,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "batch.h"
 #include "report.h"
 
 enum { TURN = 64, BYTES = TURN * 256, LARGE = 1 << 20, FIRST_SEED = 10 };
@@ -261,15 +263,12 @@ static void make_content(long long bytes)
         MPI_Abort(MPI_COMM_WORLD, 4);
 }
 
-int main(int argc, char **argv)
+static void run(int argc, char **argv)
 {
     MPI_Datatype turn, turns;
     MPI_File file;
     int repeated;
 
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     path = argv[1];
     repeated = argc > 2 && strcmp(argv[2], "repeat") == 0;
     version = FIRST_SEED - 1;
@@ -292,6 +291,17 @@ int main(int argc, char **argv)
     MPI_Type_free(&turns);
     if (rank == 0)
         puts("end");
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (argv[1][0] == '@')
+        batch_run(argv[1] + 1, run);
+    else
+        run(argc, argv);
     MPI_Finalize();
     return failures;
 }

@@ -17,7 +17,7 @@ from functools import cache
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CSRC = ROOT / "csrc"
+CSRC = pathlib.Path(os.environ.get("MPIOX_TEST_CSRC", ROOT / "csrc"))  # tests/mutants/run.py has its own
 MODULES = ("common", "typemap", "layout", "domains", "storage")
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g", "-O1")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")

@@ -23,7 +23,12 @@ from dataclasses import dataclass
 
 MARKER = "MPIOX_TEST_LAUNCH"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+#: The programs that tests launch.
+PROGRAMS = ROOT / "tests" / "programs"
 TAIL_BYTES = 6000
+#: Limits are there to end what hangs. What tests state is several times what a quiet machine takes; a machine that is
+#: busy with other things gets this many times as much.
+PATIENCE = 4
 #: Set when a developer's shell forces hints on every program: tests must see the defaults unless they set them.
 SCRUBBED = (
     "MPIOX_HINTS",
@@ -121,8 +126,14 @@ def base_environment() -> dict[str, str]:
     return environment
 
 
+#: Another library in place of the installed one, under all programs; tests/mutants/run.py sets it.
+OTHER_LIBRARY = "MPIOX_TEST_LIBRARY"
+
+
 def library_path() -> str | None:
     """Return the path of libmpiio_ext.so of the installed package, None when it is not installed."""
+    if OTHER_LIBRARY in os.environ:
+        return os.environ[OTHER_LIBRARY]
     code = "import mpiio_ext; print(mpiio_ext.get_library())"
     done = subprocess.run(
         [sys.executable, "-c", code], env=base_environment(), capture_output=True, text=True, timeout=60, check=False
@@ -155,7 +166,7 @@ def mpi_run(
     program : command line; use :func:`python_run` for scripts and modules.
     ranks : number of processes.
     env : variables laid over :func:`base_environment`; they reach every rank.
-    timeout_s : after this many seconds the whole launch is killed and ``timed_out`` set.
+    timeout_s : after PATIENCE times this many seconds the whole launch is killed and ``timed_out`` set.
     cwd : working folder of all ranks.
     preload : put the library under the program by LD_PRELOAD.
     check : raise :class:`LaunchError` unless the launch ended by itself with status 0.
@@ -185,6 +196,8 @@ def python_run(
 ) -> Launch:
     """Run this environment's Python with ``arguments`` (a script's path, or "-m", "module", …) on ``ranks`` ranks."""
     program: list[str | os.PathLike[str]] = [sys.executable, *arguments]
+    if OTHER_LIBRARY in os.environ and (env or {}).get("NATIVE") != "1":
+        preload = True  # importing the package would load the installed one
     return mpi_run(program, ranks, env=env, timeout_s=timeout_s, cwd=cwd, preload=preload, check=check)
 
 
@@ -212,7 +225,7 @@ def run_bounded(
     cwd: str | os.PathLike[str] | None = None,
     check: bool = True,
 ) -> Launch:
-    """Run any command; nothing it started is alive when this returns."""
+    """Run any command for at most PATIENCE * timeout_s seconds; nothing it started is alive when this returns."""
     marker = uuid.uuid4().hex
     started_s = time.monotonic()
     timed_out = False
@@ -227,7 +240,7 @@ def run_bounded(
             start_new_session=True,
         )
         try:
-            process.wait(timeout=timeout_s)
+            process.wait(timeout=PATIENCE * timeout_s)
         except subprocess.TimeoutExpired:
             timed_out = True
         finally:

@@ -34,7 +34,7 @@ def build() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def check() -> ModuleType:
-    return load(ROOT / ".ci" / "check_sources.py")
+    return load(ROOT / "scripts" / "check_sources.py")
 
 
 # ---- generated sources ----------------------------------------------------------------------------------------------
@@ -74,6 +74,7 @@ def test_check_reports_a_drift(
     assert "mpiio_ext_new" in capsys.readouterr().out
 
 
+@pytest.mark.mpi
 def test_binding_has_every_declared_function(build: ModuleType) -> None:
     from mpiio_ext import _binding
 
@@ -90,33 +91,70 @@ def test_structure_of_the_sources(check: ModuleType) -> None:
     assert check.problems() == []
 
 
-def test_checks_find_what_they_look_for(check: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "ROOT", tmp_path)
+def write_sources(csrc: Path, **texts: str) -> None:
+    """Write files of csrc: FOLDER__NAME_SUFFIX="text"."""
+    for name, text in texts.items():
+        folder, _, file = name.partition("__")
+        (csrc / folder).mkdir(parents=True, exist_ok=True)
+        stem, _, suffix = file.rpartition("_")
+        (csrc / folder / f"{stem}.{suffix}").write_text(text)
+
+
+def test_checks_of_folders(check: ModuleType, tmp_path: Path) -> None:
+    """Includes that the table does not allow, edges that nobody uses, folders and rows without each other, cycles."""
     csrc = tmp_path / "csrc"
-    for folder in ("common", "access", "stray"):
-        (csrc / folder).mkdir(parents=True)
-    (csrc / "access" / "a.h").write_text("")
-    (csrc / "common" / "b.c").write_text('#include "a.h"\n\nint b(void)\n{\n    return MPI_Barrier(0);\n}\n')
-    (csrc / "stray" / "c.c").write_text("\n")
-    rules = {"common": frozenset[str](), "access": frozenset({"common"})}
-    assert list(check.include_problems(csrc, rules)) == [
+    write_sources(csrc, access__a_h="", common__b_c='#include "a.h"\n', stray__c_c="\n", access__d_c='#include "e.h"\n',
+                  layout__e_h="")
+    rules = {"common": frozenset[str](), "access": frozenset({"common", "layout"}), "layout": frozenset[str]()}
+    assert sorted(check.include_problems(csrc, rules | {"gone": frozenset[str]()})) == [
+        "csrc/README.md: access may include common, and does not",
+        "csrc/README.md: gone has a row and no sources",
         "csrc/common/b.c:1: common must not include access (csrc/README.md)",
         "csrc/stray: has no row in csrc/README.md",
     ]
-    assert list(check.mpi_call_problems(csrc)) == ["csrc/common/b.c:5: calls MPI_Barrier; only PMPI_* may be called"]
     assert list(check.rule_problems(rules)) == []
     cyclic = {"common": frozenset({"access"}), "access": frozenset({"common", "nothing"})}
     assert len(list(check.rule_problems(cyclic))) == 2
 
-    long_c = "static int f(void)\n{\n" + "    g();\n" * 100 + "}\n"
-    assert list(check.length_problems(tmp_path / "x.c", long_c)) == ["x.c:2: function f of 102 lines (at most 100)"]
-    long_py = "def f():\n" + "    g()\n" * 100
-    assert list(check.length_problems(tmp_path / "x.py", long_py)) == ["x.py:1: function f of 101 lines (at most 100)"]
+
+def test_checks_of_files(check: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that need each other, by includes or only by calls; foo_impl.h belongs to foo."""
+    csrc = tmp_path / "csrc"
+    write_sources(csrc, x__a_h="int a(void);\n", x__a_impl_h="int b(void);\n", x__a_c='#include "a.h"\n',
+                  y__b_c='#include "a_impl.h"\nint b(void)\n{\n    return 0;\n}\n',
+                  y__c_h='#include "d.h"\n', y__d_h='#include "e.h"\n', z__e_c='#include "c.h"\n', z__e_h="")
+    ring = "csrc: 3 files need each other: c, d, e; shortest cycle: c -> d -> e -> c"
+    assert check.unit_of("a_impl.h") == check.unit_of("a.c") == "a"
+    assert list(check.cycle_problems(csrc)) == [ring]
+    (csrc / "x" / "a.c").write_text('#include "a_impl.h"\n/* b() */\nstatic int f(void)\n{\n    return b();\n}\n')
+    pair = "csrc: 2 files need each other: a, b; shortest cycle: a -> b -> a"
+    assert list(check.cycle_problems(csrc)) == [pair, ring]
+    monkeypatch.setattr(check, "COUNT_CALLS", False)
+    assert list(check.cycle_problems(csrc)) == [ring]
+
+
+def test_checks_of_lines(check: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls of MPI_*, long functions, files and lines, and imports of mapped folders."""
+    monkeypatch.setattr(check, "ROOT", tmp_path)
+    csrc = tmp_path / "csrc"
+    write_sources(csrc, common__b_c='/* x */\n\nint b(void)\n{\n    return MPI_Barrier("MPI_Wait()");\n}\n')
+    assert list(check.mpi_call_problems(csrc)) == ["csrc/common/b.c:5: calls MPI_Barrier; only PMPI_* may be called"]
+    long_c = "static int f(void)\n{\n" + "    g();\n" * check.MAX_FUNCTION_LINES + "}\n"
+    assert list(check.length_problems(tmp_path / "x.c", long_c)) == ["x.c:2: function f of 62 lines (at most 60)"]
+    long_py = "def f():\n" + "    g()\n" * check.MAX_FUNCTION_LINES
+    assert list(check.length_problems(tmp_path / "x.py", long_py)) == ["x.py:1: function f of 61 lines (at most 60)"]
     assert list(check.length_problems(tmp_path / "x.c", "\n" * 801)) == ["x.c:1: file of 801 lines (at most 800)"]
+    wide = "/*" + "ä" * 118 + "\n" + "x" * 121 + "\n"
+    assert list(check.length_problems(tmp_path / "x.h", wide)) == ["x.h:2: line of 121 columns (at most 120)"]
     bare = "import delegates\nfrom partitioning.x import y\nfrom . import analytics\nimport mpiio_ext.pioneer\n"
     assert [line.split(":")[1] for line in check.import_problems(tmp_path / "x.py", bare)] == ["1", "2"]
 
 
+def test_checks_say_what_they_have_checked(check: ModuleType) -> None:
+    assert re.match(r"sources: csrc has \d+ folders, \d+ allowed includes .* no cycle between folders", check.summary())
+
+
+@pytest.mark.mpi
 def test_only_the_public_symbols_leave_the_library() -> None:
     listing = subprocess.run(
         ["nm", "-D", "--defined-only", mpiio_ext.get_library()], check=True, capture_output=True, text=True, timeout=60
@@ -159,6 +197,7 @@ def compiler() -> str:
     return str(own) if own.exists() else "mpicc"
 
 
+@pytest.mark.mpi
 @pytest.mark.parametrize("moved", [False, True], ids=["installed", "moved"])
 def test_c_program_links_by_pkg_config(tmp_path: Path, moved: bool) -> None:
     library = mpiio_ext.get_library()
@@ -183,11 +222,13 @@ def test_c_program_links_by_pkg_config(tmp_path: Path, moved: bool) -> None:
     assert interposed == "1"  # found before the MPI library by link order
 
 
+@pytest.mark.mpi
 def test_get_include_and_get_library() -> None:
     assert (mpiio_ext.get_include() / "mpiio_ext.h").read_text() == (ROOT / "csrc/include/mpiio_ext.h").read_text()
     assert mpiio_ext.get_library().is_file()
 
 
+@pytest.mark.mpi
 def test_library_and_package_agree() -> None:
     from mpiio_ext._binding import ffi, lib
 

@@ -1,12 +1,10 @@
-"""What the exchange must do at its limits: errors of one node, absurd hints, far offsets, many open files."""
+"""What collective access must do at its limits: errors of one node, absurd hints, far offsets, many open files."""
 
 from __future__ import annotations
 
-import pathlib
-
 import pytest
 
-from support.launch import python_run
+from support.cases import Case, Cases
 
 pytestmark = pytest.mark.mpi
 
@@ -44,21 +42,6 @@ if comm.rank == 0:
 """
 
 
-@pytest.mark.parametrize("nodes_of", [1, 2])
-def test_a_failed_node_leaves_no_foreign_bytes(tmp_path: pathlib.Path, nodes_of: int) -> None:
-    """An error on one node must not make another write parts of its buffer that it was not sent."""
-    script = tmp_path / "program.py"
-    script.write_text(FAILED_NODE, encoding="utf-8")
-    environment = {
-        "MPIOX_RANKS_PER_NODE": str(nodes_of),
-        "MPIOX_FAULT": "op=write,rank=0,path=*target,after=1,errno=EIO",
-        "MPIOX_HINTS": "*:cb_buffer_size=256k:mpiox_partition=static_cyclic:mpiox_exchange=two_phase",
-    }
-    launch = python_run([script, str(tmp_path)], 4, env=environment, timeout_s=90)
-    assert launch.returncode == 0, launch
-    assert "verified" in launch.stdout
-
-
 ROUND_TRIP = """
 import sys
 import mpiio_ext
@@ -79,29 +62,6 @@ if comm.rank == 0:
     assert np.array_equal(np.fromfile(sys.argv[1], np.int32), np.arange(30000 * comm.size, dtype=np.int32))
     print("verified")
 """
-
-
-@pytest.mark.parametrize("ranks_per_node", [0, 2])
-@pytest.mark.parametrize(
-    "hints",
-    [
-        "cb_config_list=*:-1",
-        "cb_buffer_size=4611686018427387904",
-        "cb_buffer_size=1",
-        "striping_factor=2000000000:mpiox_partition=group_cyclic:cb_nodes=4",
-        "striping_unit=7:striping_factor=3:mpiox_partition=transpose",
-        "striping_unit=1:mpiox_partition=static_cyclic:cb_buffer_size=4k",
-        "cb_nodes=2147483647:mpiox_buffers=64:mpiox_partition=transpose",
-    ],
-)
-def test_absurd_hints_cost_speed_at_most(tmp_path: pathlib.Path, hints: str, ranks_per_node: int) -> None:
-    """No value that the registry admits may end in wrong data, an abort or a hang."""
-    script = tmp_path / "program.py"
-    script.write_text(ROUND_TRIP, encoding="utf-8")
-    environment = {"MPIOX_HINTS": "*:mpiox_exchange=two_phase:" + hints, "MPIOX_RANKS_PER_NODE": str(ranks_per_node)}
-    launch = python_run([script, str(tmp_path / "file")], 3, env=environment, timeout_s=90)
-    assert launch.returncode == 0, launch
-    assert "verified" in launch.stdout
 
 
 FAR = """
@@ -128,15 +88,6 @@ if comm.rank == 0:
 """
 
 
-def test_offsets_beyond_reach_fail_on_every_rank(tmp_path: pathlib.Path) -> None:
-    """One rank's offset near 2^63 is an error of all, and the file works on."""
-    script = tmp_path / "program.py"
-    script.write_text(FAR, encoding="utf-8")
-    launch = python_run([script, str(tmp_path / "file")], 3, timeout_s=60)
-    assert launch.returncode == 0, launch
-    assert "verified" in launch.stdout
-
-
 MANY = """
 import sys
 import mpiio_ext
@@ -158,10 +109,58 @@ if world.rank == 0:
 """
 
 
-def test_many_open_files(tmp_path: pathlib.Path) -> None:
+HINTS = (
+    "cb_config_list=*:-1",
+    "cb_buffer_size=4611686018427387904",
+    "cb_buffer_size=1",
+    "striping_factor=2000000000:mpiox_partition=group_cyclic:cb_nodes=4",
+    "striping_unit=7:striping_factor=3:mpiox_partition=transpose",
+    "striping_unit=1:mpiox_partition=static_cyclic:cb_buffer_size=4k",
+    "cb_nodes=2147483647:mpiox_buffers=64:mpiox_partition=transpose",
+)
+NODES = (0, 2)
+
+
+def round_trip(hints: str, ranks_per_node: int) -> Case:
+    """Return the round trip under some hints."""
+    environment = {"MPIOX_HINTS": f"*:mpiox_exchange=two_phase:{hints}", "MPIOX_RANKS_PER_NODE": str(ranks_per_node)}
+    return Case(text=ROUND_TRIP, ranks=3, arguments=("{folder}/file",), environment=environment)
+
+
+def failed_node(ranks_per_node: int) -> Case:
+    """Return the program of whose nodes the first one fails."""
+    environment = {
+        "MPIOX_RANKS_PER_NODE": str(ranks_per_node),
+        "MPIOX_FAULT": "op=write,rank=0,path=*target,after=1,errno=EIO",
+        "MPIOX_HINTS": "*:cb_buffer_size=256k:mpiox_partition=static_cyclic:mpiox_exchange=two_phase",
+    }
+    return Case(text=FAILED_NODE, ranks=4, environment=environment)
+
+
+CASES = {f"failed node {nodes}": failed_node(nodes) for nodes in (1, 2)}
+CASES |= {f"{hints} {nodes}": round_trip(hints, nodes) for hints in HINTS for nodes in NODES}
+CASES["far"] = Case(text=FAR, ranks=3, arguments=("{folder}/file",))
+CASES["many"] = Case(text=MANY, ranks=2, arguments=("{folder}/file",), limit_s=120)
+
+
+@pytest.mark.parametrize("ranks_per_node", [1, 2])
+def test_a_failed_node_leaves_no_foreign_bytes(cases: Cases, ranks_per_node: int) -> None:
+    """An error on one node must not make another write parts of its buffer that it was not sent."""
+    assert "verified" in cases.result(f"failed node {ranks_per_node}").stdout[0]
+
+
+@pytest.mark.parametrize("ranks_per_node", NODES)
+@pytest.mark.parametrize("hints", HINTS)
+def test_absurd_hints_cost_speed_at_most(cases: Cases, hints: str, ranks_per_node: int) -> None:
+    """No value that the registry admits may end in wrong data, an abort or a hang."""
+    assert "verified" in cases.result(f"{hints} {ranks_per_node}").stdout[0]
+
+
+def test_offsets_beyond_reach_fail_on_every_rank(cases: Cases) -> None:
+    """One rank's offset near 2^63 is an error of all, and the file works on."""
+    assert "verified" in cases.result("far").stdout[0]
+
+
+def test_many_open_files(cases: Cases) -> None:
     """Hundreds of open files on one communicator are managed; MPICH has not three communicators for each."""
-    script = tmp_path / "program.py"
-    script.write_text(MANY, encoding="utf-8")
-    launch = python_run([script, str(tmp_path / "file")], 2, timeout_s=120)
-    assert launch.returncode == 0, launch
-    assert "verified" in launch.stdout
+    assert "verified" in cases.result("many").stdout[0]

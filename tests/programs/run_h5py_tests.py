@@ -1,7 +1,7 @@
 """Run h5py's own tests on one rank of a launch and note the outcome of every test.
 
-Usage: ``h5py_suite.py FOLDER [--stats] [--on-mpio] PYTEST-ARGUMENT...``: a JSON file per rank is written into FOLDER:
-outcome by test and, with --stats, what libmpiio_ext did (it is there by LD_PRELOAD).
+Usage: ``run_h5py_tests.py FOLDER [--stats] [--on-mpio] PYTEST-ARGUMENT...``: a JSON file per rank is written into
+FOLDER: outcome by test and, with --stats, what libmpiio_ext did (it is there by LD_PRELOAD).
 
 With --on-mpio every file that a test opens without naming a driver is opened on MPI-IO, and every transfer that
 goes through a property list is a collective one: h5py's whole suite becomes a test of MPI-IO. Each rank opens its files

@@ -1,7 +1,7 @@
 """Run mpi4py's own test program on one rank of a launch and note the outcome of every test.
 
-Usage: ``mpi4py_suite.py MAIN FOLDER [--stats]``: MAIN is test/main.py of mpi4py's source distribution; a JSON file per
-rank is written into FOLDER: outcome by test name and, with --stats, what libmpiio_ext did (it is there by LD_PRELOAD).
+Usage: ``run_mpi4py_tests.py MAIN FOLDER [--stats]``: MAIN is test/main.py of mpi4py's source distribution; a JSON file
+per rank is written into FOLDER: outcome by test name and, with --stats, what libmpiio_ext did (there by LD_PRELOAD).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write and read netCDF files through the PnetCDF binding: ``pnetcdf_program.py MODE FORMAT FILE RESULT-FOLDER``.
+"""Write and read netCDF files through the PnetCDF binding: ``pnetcdf_calls.py MODE FORMAT FILE RESULT-FOLDER``.
 
 MODE is "blocking", "nonblocking", "buffered" or "independent": four ways to the same bytes. The file has fixed-size and
 record variables of several types, so that PnetCDF converts, interleaves records and aggregates requests of different
@@ -169,6 +169,7 @@ def main() -> None:
     """Write, read, say what happened."""
     mode, form, path, folder = sys.argv[1:]
     comm = MPI.COMM_WORLD
+    before = mpiio_ext.stats.total()
     offsets = write(path, mode, form, comm)
     written = mpiio_ext.stats.total()
     comm.Barrier()
@@ -178,14 +179,16 @@ def main() -> None:
     result = {
         "equal": equal,
         "offsets": offsets,
-        "collective_writes": written.collective_writes,
-        "independent_writes": written.independent_writes,
-        "bytes_written": written.bytes_written + written.independent_bytes_written,
-        "collective_reads": both.collective_reads,
-        "independent_reads": both.independent_reads,
-        "native_calls": both.native_calls,
-        "errors": both.errors,
-        "opens": mpiio_ext.stats.calls().get("MPI_File_open", 0),
+        "collective_writes": written.collective_writes - before.collective_writes,
+        "independent_writes": written.independent_writes - before.independent_writes,
+        "bytes_written": sum(
+            getattr(written, name) - getattr(before, name) for name in ("bytes_written", "independent_bytes_written")
+        ),
+        "collective_reads": both.collective_reads - before.collective_reads,
+        "independent_reads": both.independent_reads - before.independent_reads,
+        "native_calls": both.native_calls - before.native_calls,
+        "errors": both.errors - before.errors,
+        "opens": both.calls.get("MPI_File_open", 0) - before.calls.get("MPI_File_open", 0),
         "mpis": sorted(path for path in mapped if re.search(r"/libmpi(ch)?\.so", path)),
     }
     pathlib.Path(folder, f"{comm.rank}.json").write_text(json.dumps(result), encoding="utf-8")

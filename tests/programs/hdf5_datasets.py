@@ -1,4 +1,4 @@
-"""Write and read an HDF5 file with all ranks through h5py: ``hdf5_program.py FILE RESULT-FOLDER``.
+"""Write and read an HDF5 file with all ranks through h5py: ``hdf5_datasets.py FILE RESULT-FOLDER``.
 
 Every value is a formula of its index, so that anybody can check the file. Environment NATIVE=1: without the library.
 """
@@ -77,18 +77,19 @@ def read(path: str, comm: MPI.Intracomm) -> bool:
 def main() -> None:
     """Write, read, say what happened."""
     comm = MPI.COMM_WORLD
+    before = None if NATIVE else mpiio_ext.stats.total()
     write(sys.argv[1], comm)
     written = None if NATIVE else mpiio_ext.stats.total()
     equal = read(sys.argv[1], comm)
     result: dict[str, object] = {"equal": equal}
-    if written is not None:
+    if before is not None and written is not None:
         both = mpiio_ext.stats.total()
         result |= {
-            "collective_writes": written.collective_writes,
-            "bytes_written": written.bytes_written,
+            "collective_writes": written.collective_writes - before.collective_writes,
+            "bytes_written": written.bytes_written - before.bytes_written,
             "collective_reads": both.collective_reads - written.collective_reads,
-            "errors": both.errors,
-            "opens": mpiio_ext.stats.calls().get("MPI_File_open", 0),
+            "errors": both.errors - before.errors,
+            "opens": both.calls.get("MPI_File_open", 0) - before.calls.get("MPI_File_open", 0),
         }
     pathlib.Path(sys.argv[2], f"{comm.rank}.json").write_text(json.dumps(result), encoding="utf-8")
 

@@ -1,4 +1,4 @@
-# The I/O libraries above MPI, for .ci/setup, which includes this file: parallel h5py and netCDF4, and for MPICH, which
+# The I/O libraries above MPI, for scripts/setup, which includes this file: parallel h5py and netCDF4, and for MPICH, which
 # Debian has neither for, PnetCDF and netCDF-C.
 #
 # Each is built once by a job in the background while the set-up does other things, and kept in $wheels under a name that
@@ -17,8 +17,10 @@ readonly pnetcdf_source=1.12.3-1 # Debian 12's, as apt names them
 readonly netcdf_source=1:4.9.0-3
 readonly wheels=${XDG_CACHE_HOME:-$HOME/.cache}/mpiio_ext/wheels
 
-readonly h5py=(h5py .ci/stack.bash "$venv/pyvenv.cfg")
-readonly netcdf=(netcdf .ci/stack.bash .ci/netcdf_rc.h "$venv/pyvenv.cfg")
+readonly h5py=(h5py scripts/stack.bash "$venv/pyvenv.cfg")
+readonly rc_header=scripts/patches/netcdf_rc.h               # for netCDF4 for Python
+readonly version_patch=scripts/patches/netcdf_version.patch  # for netCDF-C
+readonly netcdf=(netcdf scripts/stack.bash "$rc_header" "$version_patch" "$venv/pyvenv.cfg")
 h5py_job=
 netcdf_job=
 
@@ -30,6 +32,8 @@ store_of() {
     key=$1$(dpkg-query -W -f '-${Package}-${Version}' "${@:2}" 2>/dev/null || echo -local)
     echo "$wheels/${key//[^A-Za-z0-9.+_-]/_}"
 }
+
+short_digest() { sha256sum "$1" | head -c 8; }
 
 # What else a wheel depends on.
 python_versions() {
@@ -126,7 +130,7 @@ build_pnetcdf_mpich() (
 )
 
 build_netcdf_mpich() {
-    fetch_source "netcdf=$netcdf_source" "$1" || return 1
+    fetch_source "netcdf=$netcdf_source" "$1" && patch -p1 -d "$1" <"$version_patch" || return 1
     "$venv/bin/cmake" -G Ninja -S "$1" -B "$1/build" -DCMAKE_C_COMPILER="$folder/mpich-cc-library" \
         -DCMAKE_INSTALL_PREFIX="$2" -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_SKIP_RPATH=ON -DCMAKE_BUILD_TYPE=Release \
         -DENABLE_HDF5=ON -DHDF5_C_LIBRARY="$hdf5/lib/libhdf5.so" -DHDF5_HL_LIBRARY="$hdf5/lib/libhdf5_hl.so" \
@@ -139,7 +143,7 @@ build_netcdf_mpich() {
 # The tree with both libraries for MPICH, built unless it is there; its path goes to netcdf.tree.
 build_tree() {
     local store step
-    store=$(store_of "netcdf-c-$netcdf_source-pnetcdf-$pnetcdf_source-$mpi" libhdf5-mpich-dev)
+    store=$(store_of "netcdf-c-$netcdf_source-$(short_digest "$version_patch")-pnetcdf-$pnetcdf_source-$mpi" libhdf5-mpich-dev)
     if [[ ! -d $store ]]; then
         command -v apt-get >/dev/null || { say "PnetCDF for MPICH is built from Debian's sources, and this is no Debian"; return 1; }
         say "building PnetCDF and netCDF-C for MPICH (a minute or two, once; log: $folder/netcdf-c.log)"
@@ -148,12 +152,7 @@ build_tree() {
             "build_${step}_mpich" "$folder/src/$step" "$store.part" >>"$folder/netcdf-c.log" 2>&1 ||
                 { say "$step: $(cause "$folder/netcdf-c.log")"; return 1; }
         done
-        # netCDF's CMake of this release names the file libnetcdf.so.19} and links to it.
-        cp --remove-destination -L "$store.part/lib/libnetcdf.so" "$store.part/lib/libnetcdf.so.19.0" || return 1
-        rm -rf "$store.part"/lib/*.so.19} "$store.part"/lib/{*.la,cmake,pkgconfig} "$store.part"/bin/*-config \
-            "$store.part/share" "$folder/src"
-        ln -sf libnetcdf.so.19.0 "$store.part/lib/libnetcdf.so.19"
-        ln -sf libnetcdf.so.19.0 "$store.part/lib/libnetcdf.so"
+        rm -rf "$store.part"/lib/{*.la,cmake,pkgconfig} "$store.part"/bin/*-config "$store.part/share" "$folder/src"
         mv "$store.part" "$store"
     fi
     echo "$store" >"$folder/netcdf.tree"
@@ -171,12 +170,12 @@ build_netcdf() {
         prefix=$(<"$folder/netcdf.tree") package=libhdf5-mpich-dev cc=$folder/mpich-cc-extension
         flags='-DNC_HAS_BZ2=0 -DNC_HAS_BLOSC=0'
     fi
-    store=netCDF4-$netcdf4_version-$(sha256sum .ci/netcdf_rc.h | head -c 8)-$mpi-$netcdf_source-$(python_versions)
+    store=netCDF4-$netcdf4_version-$(short_digest "$rc_header")-$mpi-$netcdf_source-$(python_versions)
     store=$(store_of "$store" "$package")
     if ! compgen -G "$store/netcdf4-*.whl" >/dev/null; then
         say "building netCDF4 $netcdf4_version with parallel HDF5 and PnetCDF (half a minute, once; log: $folder/netCDF4.log)"
         build_wheel "$store" netCDF4 "$netcdf4_version" CC="$cc" USE_NCCONFIG=0 HDF5_DIR="$hdf5" NETCDF4_DIR="$prefix" \
-            CFLAGS="-O1 -g0 $flags -include $PWD/.ci/netcdf_rc.h" || return 1
+            CFLAGS="-O1 -g0 $flags -include $PWD/$rc_header" || return 1
         say "netCDF4 is built"
     fi
     compgen -G "$store/netcdf4-*.whl" | head -n 1 >"$folder/netcdf.wheel"

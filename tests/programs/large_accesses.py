@@ -1,4 +1,4 @@
-"""Accesses beyond 2^31: ``large_program.py FILE RESULT-FOLDER CASE``; what each rank saw goes into a JSON file."""
+"""Accesses beyond 2^31: ``large_accesses.py FILE RESULT-FOLDER CASE``; what each rank saw goes into a JSON file."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def offsets(path: str) -> dict[str, object]:
     return result
 
 
-def vector(path: str) -> dict[str, object]:
+def vector(path: str, buffer_bytes: int = 1 << 20) -> dict[str, object]:
     """A view of few pieces that are GiB apart (extent of the vector > 2^31), shifted by 4 GiB."""
     pieces, block, stride = 5, 4096, GIB - 12_345
-    fh = open_file(path, cb_buffer_size=65536)
+    fh = open_file(path, cb_buffer_size=buffer_bytes)
     piece = MPI.BYTE.Create_hvector(pieces, block, stride).Commit()
     start = 4 * GIB + RANK * block
     fh.Set_view(start, MPI.BYTE, piece)
@@ -82,6 +82,11 @@ def vector(path: str) -> dict[str, object]:
     result["bytes"] = good
     result["sparse"] = pathlib.Path(path).stat().st_blocks * 512 < 64 << 20
     return result
+
+
+def vector_small_buffers(path: str) -> dict[str, object]:
+    """The same with 16 times as many windows."""
+    return vector(path, 1 << 16)
 
 
 def subarray(path: str) -> dict[str, object]:
@@ -168,14 +173,20 @@ def counts(path: str) -> dict[str, object]:
     return result
 
 
-if __name__ == "__main__":
-    CASES = {
-        "offsets": offsets,
-        "vector": vector,
-        "subarray": subarray,
-        "memory": memory,
-        "volume": volume,
-        "counts": counts,
-    }
-    found = CASES[sys.argv[3]](sys.argv[1])
+CASES = {case.__name__: case for case in (offsets, vector, vector_small_buffers, subarray, memory, volume, counts)}
+
+
+def main() -> None:
+    """Run the case, write down what this rank saw, and remove the file."""
+    try:
+        found = CASES[sys.argv[3]](sys.argv[1])
+    except BaseException:
+        pathlib.Path(sys.argv[1]).unlink(missing_ok=True)
+        raise
+    COMM.Barrier()
+    pathlib.Path(sys.argv[1]).unlink(missing_ok=True)
     pathlib.Path(sys.argv[2], f"{RANK}.json").write_text(json.dumps(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pathlib
-import sys
-
 import pytest
 
-from support.launch import mpi_run
+from support.cases import Case, Cases
 
 pytestmark = pytest.mark.mpi
 
@@ -34,7 +31,7 @@ def put(rank: int, tile: int, value: int) -> None:
 file = MPI.File.Open(comm, sys.argv[1], MPI.MODE_CREATE | MPI.MODE_RDWR)
 file.Set_size(expected.size)
 file.Set_view(disp, MPI.BYTE, filetype)
-file.Set_atomicity(len(sys.argv) > 2)
+file.Set_atomicity(sys.argv[2:] == ["atomic"])
 one, two = np.empty(16, "u1"), np.empty(32, "u1")
 one[:] = 10 + comm.rank  # within the first tile
 file.Write_at_all(0, one)
@@ -61,20 +58,36 @@ file.Close()
 '''
 
 
-@pytest.mark.parametrize("nodes", [0, 2], ids=["one_node", "pretended_nodes"])
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
-def test_overlapping_tiles(extension: str, tmp_path: pathlib.Path, ranks: int, nodes: int) -> None:
-    """Every byte where the type map says, by collective, independent and nonblocking access, none natively."""
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM, encoding="utf-8")
+RANKS = (1, 2, 3, 4, 7)
+NODES = {"one_node": 0, "pretended_nodes": 2}
+#: Under locks: atomic mode, and writes that are sieved.
+LOCKED = {"atomic": ("atomic",), "sieved": ()}
+
+
+def tiles(ranks: int, nodes: int) -> Case:
+    """Return the program on pretended nodes (0: on the real one)."""
     env = {"MPIOX_RANKS_PER_NODE": str(max(1, ranks // nodes))} if nodes else {}
-    mpi_run([sys.executable, program, tmp_path / "data"], ranks, env=env, timeout_s=120)
+    return Case(text=PROGRAM, ranks=ranks, arguments=("{folder}/data",), environment=env)
 
 
-def test_overlapping_tiles_under_locks(extension: str, tmp_path: pathlib.Path) -> None:
-    """Atomic mode and sieved writes lock what they touch, and neither the other's lock nor themselves."""
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM, encoding="utf-8")
+def tiles_under_locks(words: tuple[str, ...]) -> Case:
+    """Return the program where accesses lock what they touch."""
     env = {"MPIOX_HINTS": "romio_ds_write=enable"}
-    mpi_run([sys.executable, program, tmp_path / "data", "atomic"], 3, env=env, timeout_s=60)
-    mpi_run([sys.executable, program, tmp_path / "data2"], 3, env=env, timeout_s=60)
+    return Case(text=PROGRAM, ranks=3, arguments=("{folder}/data", *words), environment=env)
+
+
+CASES = {f"{where} {ranks}": tiles(ranks, nodes) for where, nodes in NODES.items() for ranks in RANKS}
+CASES |= {name: tiles_under_locks(words) for name, words in LOCKED.items()}
+
+
+@pytest.mark.parametrize("where", NODES)
+@pytest.mark.parametrize("ranks", RANKS)
+def test_overlapping_tiles(cases: Cases, ranks: int, where: str) -> None:
+    """Every byte where the type map says, by collective, independent and nonblocking access, none natively."""
+    cases.result(f"{where} {ranks}")
+
+
+@pytest.mark.parametrize("name", LOCKED)
+def test_overlapping_tiles_under_locks(cases: Cases, name: str) -> None:
+    """Atomic mode and sieved writes lock what they touch, and neither the other's lock nor themselves."""
+    cases.result(name)

@@ -1,4 +1,4 @@
-"""Write and read a file with netCDF4: ``netcdf4_program.py FORMAT FILE RESULT-FOLDER``.
+"""Write and read a file with netCDF4: ``netcdf4_variables.py FORMAT FILE RESULT-FOLDER``.
 
 FORMAT is netCDF4's: "NETCDF4" goes through parallel HDF5, the classic formats through PnetCDF. Every value is a formula
 of its index. Environment NATIVE=1: without the library.
@@ -77,22 +77,18 @@ def main() -> None:
     """Write, read, say what happened."""
     form, path, folder = sys.argv[1:]
     comm = MPI.COMM_WORLD
+    before = None if NATIVE else mpiio_ext.stats.total()
     write(form, path, comm)
     equal = read(path, comm)
     mapped = {line.split()[-1] for line in pathlib.Path("/proc/self/maps").read_text().splitlines() if "/lib" in line}
     mpis = [name for name in mapped if re.search(r"/libmpi(ch)?\.so", name)]
     # The empty library of another MPI's name is not one.
     result: dict[str, object] = {"equal": equal, "mpis": [name for name in mpis if os.path.getsize(name) > 100_000]}
-    if not NATIVE:
+    if before is not None:
         total = mpiio_ext.stats.total()
-        result |= {
-            "collective_writes": total.collective_writes,
-            "collective_reads": total.collective_reads,
-            "independent_writes": total.independent_writes,
-            "bytes_written": total.bytes_written + total.independent_bytes_written,
-            "errors": total.errors,
-            "opens": mpiio_ext.stats.calls().get("MPI_File_open", 0),
-        }
+        names = ("collective_writes", "collective_reads", "bytes_written", "independent_bytes_written", "errors")
+        result |= {name: getattr(total, name) - getattr(before, name) for name in names}
+        result["opens"] = total.calls.get("MPI_File_open", 0) - before.calls.get("MPI_File_open", 0)
     pathlib.Path(folder, f"{comm.rank}.json").write_text(json.dumps(result), encoding="utf-8")
 
 

@@ -1,0 +1,277 @@
+"""Check the structure of the sources: include directions, cycles, imports, lengths of functions, files and lines.
+
+The table of csrc/README.md is the only statement of which folder of csrc may include which; every edge that it allows
+must be in use. Inside and across folders no files may need each other: ``foo.c``, ``foo.h`` and ``foo_impl.h`` count
+as one file, "foo"; a file needs those whose headers it includes and those whose functions it names. Problems are
+printed one a line as ``path:line: text``; the exit status is 1 when there is any.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("mpiio_ext", "partitioning", "delegates", "pioneer", "analytics")
+MAPPED = frozenset(PACKAGES[1:])
+MAX_FUNCTION_LINES = 60
+MAX_FILE_LINES = 800
+MAX_COLUMNS = 120
+#: Folders of csrc whose files define MPI_* functions.
+ENTRY_POINTS = frozenset({"generated", "interpose", "mpi"})
+#: Whether a function that is declared in another file's header counts as well as an include. Without it a header in
+#: which several files declare their functions hides that they call each other in a circle.
+COUNT_CALLS = True
+INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')
+
+
+def include_rules(readme: Path) -> dict[str, frozenset[str]]:
+    """Return {folder: folders whose headers it may include} from the table in csrc/README.md."""
+    rules: dict[str, frozenset[str]] = {}
+    for line in readme.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("|") and len(cells) == 4 and re.fullmatch(r"[a-z_]+", cells[0]) and cells[0] != "folder":
+            rules[cells[0]] = frozenset(name.strip() for name in cells[2].split(",") if name.strip())
+    return rules
+
+
+def rule_problems(rules: dict[str, frozenset[str]]) -> Iterator[str]:
+    """Yield what is wrong with the table itself: unknown folders and cycles."""
+    for folder, allowed in rules.items():
+        for name in sorted(allowed - rules.keys()):
+            yield f"csrc/README.md: {folder} may include '{name}', which is not a folder of the table"
+    done: set[str] = set()
+    while ready := {name for name, allowed in rules.items() if name not in done and allowed & rules.keys() <= done}:
+        done |= ready
+    if cycle := sorted(rules.keys() - done):
+        yield f"csrc/README.md: the rules of {', '.join(cycle)} form a cycle"
+
+
+def includes(csrc: Path) -> Iterator[tuple[Path, int, str]]:
+    """Yield (file, line, name of the header) of every `#include "..."` of csrc."""
+    for source in sorted([*csrc.rglob("*.c"), *csrc.rglob("*.h")]):
+        for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), 1):
+            if match := INCLUDE.match(line):
+                yield source, number, Path(match.group(1)).name
+
+
+def include_problems(csrc: Path, rules: dict[str, frozenset[str]]) -> Iterator[str]:
+    """Yield every include that the table does not allow, every edge that nobody uses, every folder without a row."""
+    owner = {header.name: header.relative_to(csrc).parts[0] for header in csrc.rglob("*.h")}
+    sources = [*csrc.rglob("*.c"), *csrc.rglob("*.h")]
+    folders = {path.relative_to(csrc).parts[0] for path in sources if path.parent != csrc}
+    for folder in sorted(folders - rules.keys()):
+        yield f"csrc/{folder}: has no row in csrc/README.md"
+    for folder in sorted(rules.keys() - folders):
+        yield f"csrc/README.md: {folder} has a row and no sources"
+    used: set[tuple[str, str]] = set()
+    for source, number, header in includes(csrc):
+        folder, target = source.relative_to(csrc).parts[0], owner.get(header)
+        if target is None or target == folder or folder not in rules:
+            continue
+        used.add((folder, target))
+        if target not in rules[folder]:
+            where = f"{source.relative_to(csrc.parent)}:{number}"
+            yield f"{where}: {folder} must not include {target} (csrc/README.md)"
+    for folder in sorted(rules.keys() & folders):
+        for target in sorted(rules[folder] & rules.keys()):
+            if (folder, target) not in used:
+                yield f"csrc/README.md: {folder} may include {target}, and does not"
+
+
+def unit_of(name: str) -> str:
+    """Return the file that a source belongs to: foo of foo.c, foo.h and foo_impl.h."""
+    return Path(name).stem.removesuffix("_impl")
+
+
+def plain(text: str) -> str:
+    """Return C source without comments and the contents of strings, line for line."""
+    text = re.sub(r"/\*.*?\*/", lambda m: "\n" * m.group().count("\n"), text, flags=re.S)
+    return re.sub(r'"(\\.|[^"\\\n])*"', '""', re.sub(r"//[^\n]*", "", text))
+
+
+def callees(csrc: Path) -> Iterator[tuple[str, str]]:
+    """Yield (file, file whose function it names); functions of MPI's are the entry points and belong to no file."""
+    texts = {path: plain(path.read_text(encoding="utf-8")) for path in sorted(csrc.rglob("*.c"))}
+    definition = re.compile(r"^(?!static\b|typedef\b)[A-Za-z_][\w \t*]*?\b(\w+)\([^;{}]*\)\s*\{", re.MULTILINE)
+    home = {name: unit_of(path.name) for path, text in texts.items() for name in definition.findall(text)}
+    for path, text in texts.items():
+        for word in sorted(set(re.findall(r"\b[a-z]\w*", text)) & home.keys()):
+            if home[word] != unit_of(path.name):
+                yield unit_of(path.name), home[word]
+
+
+def file_graph(csrc: Path) -> dict[str, set[str]]:
+    """Return {file: files that it needs}; see :func:`unit_of`."""
+    own = {header.name for header in csrc.rglob("*.h")}
+    graph: dict[str, set[str]] = {unit_of(path.name): set() for path in [*csrc.rglob("*.c"), *csrc.rglob("*.h")]}
+    for source, _, header in includes(csrc):
+        if header in own and unit_of(header) != unit_of(source.name):
+            graph[unit_of(source.name)].add(unit_of(header))
+    for caller, callee in callees(csrc) if COUNT_CALLS else ():
+        graph[caller].add(callee)
+    return graph
+
+
+def shortest_cycle(graph: dict[str, set[str]], start: str) -> list[str]:
+    """Return a shortest way from a file back to itself, without its end; empty where there is none."""
+    paths = [[start]]
+    seen: set[str] = set()
+    while paths:
+        path = paths.pop(0)
+        for name in sorted(graph[path[-1]]):
+            if name == start:
+                return path
+            if name not in seen:
+                seen.add(name)
+                paths.append([*path, name])
+    return []
+
+
+def cycle_problems(csrc: Path) -> Iterator[str]:
+    """Yield the cycles between files: for each group of files that reach each other, its size and the shortest one."""
+    graph = file_graph(csrc)
+    cycles = {name: cycle for name in graph if (cycle := shortest_cycle(graph, name))}
+    while cycles:
+        name = min(cycles, key=lambda each: (len(cycles[each]), each))
+        reach = reachable(graph, name)
+        group = sorted(each for each in cycles if each in reach and name in reachable(graph, each))
+        yield (
+            f"csrc: {len(group)} files need each other: {', '.join(group)}; "
+            f"shortest cycle: {' -> '.join([*cycles[name], name])}"
+        )
+        for each in group:
+            del cycles[each]
+
+
+def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
+    """Return the files that a file includes, directly or not."""
+    found: set[str] = set()
+    left = [start]
+    while left:
+        for name in graph[left.pop()] - found:
+            found.add(name)
+            left.append(name)
+    return found
+
+
+def mpi_call_problems(csrc: Path) -> Iterator[str]:
+    """Yield calls of MPI_* functions: inside the library only PMPI_* may be called."""
+    call = re.compile(r"^\s+.*?(?<![A-Za-z0-9_])(MPI_[A-Z][a-z]\w*)\s*\(")
+    types = re.compile(r"MPI_(Comm|File|Info|Datatype|Status|Request|Errhandler|Group|Op|Win|Offset|Aint|Count|Fint)$")
+    for source in sorted(csrc.rglob("*.c")):
+        if source.parent.name in ENTRY_POINTS:
+            continue
+        text = plain(source.read_text(encoding="utf-8"))
+        if re.search(r"^int main\(", text, re.MULTILINE):
+            continue  # a program, not part of the library
+        for number, line in enumerate(text.splitlines(), 1):
+            match = call.match(line)
+            if match and not types.match(match.group(1)):
+                yield f"{source.relative_to(csrc.parent)}:{number}: calls {match.group(1)}; only PMPI_* may be called"
+
+
+def c_function_lengths(text: str) -> Iterator[tuple[str, int, int]]:
+    """Yield (name, first line, lines) of every function of a C file; its last brace stands alone in column 0."""
+    lines = text.splitlines()
+    start = 0
+    for number, line in enumerate(lines, 1):
+        if not start and line.endswith("{"):
+            start = number
+        elif start and line.startswith("}"):
+            head = start - 1
+            while head > 0 and lines[head - 1].strip() and not lines[head - 1].rstrip().endswith((";", "}", "*/")):
+                head -= 1
+            match = re.search(r"(\w+)\s*\(", " ".join(lines[head:start]))
+            if match and line == "}":
+                yield match.group(1), start, number - start + 1
+            start = 0
+
+
+def length_problems(path: Path, text: str) -> Iterator[str]:
+    """Yield functions, files and lines that are too long."""
+    name = path.relative_to(ROOT)
+    rows = text.splitlines()
+    if len(rows) > MAX_FILE_LINES:
+        yield f"{name}:1: file of {len(rows)} lines (at most {MAX_FILE_LINES})"
+    for number, row in enumerate(rows, 1):
+        if len(row) > MAX_COLUMNS:
+            yield f"{name}:{number}: line of {len(row)} columns (at most {MAX_COLUMNS})"
+    if path.suffix in {".c", ".h"}:
+        functions = list(c_function_lengths(text))
+    else:
+        functions = [
+            (node.name, node.lineno, (node.end_lineno or node.lineno) - node.lineno + 1)
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        ]
+    for function, line, lines in functions:
+        if lines > MAX_FUNCTION_LINES:
+            yield f"{name}:{line}: function {function} of {lines} lines (at most {MAX_FUNCTION_LINES})"
+
+
+def import_problems(path: Path, text: str) -> Iterator[str]:
+    """Yield imports of the mapped folders under their bare names."""
+    for node in ast.walk(ast.parse(text)):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names = [node.module]
+        for name in names:
+            if name.split(".")[0] in MAPPED:
+                yield f"{path.relative_to(ROOT)}:{node.lineno}: import mpiio_ext.{name}, not {name}"
+
+
+def source_files() -> Iterator[Path]:
+    """Yield the hand-written C and Python files of the repository."""
+    for folder in ("csrc", *PACKAGES, "tests", "scripts", "benchmarks"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in {".c", ".h", ".py"} and "generated" not in path.parts and "__pycache__" not in path.parts:
+                yield path
+    yield ROOT / "build.py"
+
+
+def problems() -> list[str]:
+    """Return every problem of the repository."""
+    csrc = ROOT / "csrc"
+    rules = include_rules(csrc / "README.md")
+    found = [
+        *rule_problems(rules),
+        *include_problems(csrc, rules),
+        *cycle_problems(csrc),
+        *mpi_call_problems(csrc),
+    ]
+    for path in source_files():
+        text = path.read_text(encoding="utf-8")
+        found += length_problems(path, text)
+        if path.suffix == ".py":
+            found += import_problems(path, text)
+    return found
+
+
+def summary() -> str:
+    """Return what was checked, for a check that has found nothing."""
+    csrc = ROOT / "csrc"
+    rules = include_rules(csrc / "README.md")
+    edges = sum(len(allowed) for allowed in rules.values())
+    count = sum(1 for _ in source_files())
+    return (
+        f"sources: csrc has {len(rules)} folders, {edges} allowed includes between them, all in use, and "
+        f"{len(file_graph(csrc))} files; no cycle between folders, none between files; {count} C and Python files have "
+        f"functions of {MAX_FUNCTION_LINES} lines at most, {MAX_FILE_LINES} lines and {MAX_COLUMNS} columns"
+    )
+
+
+def main() -> int:
+    """Print the problems, or what was checked; return 1 when there is any problem."""
+    found = problems()
+    print("\n".join(found) if found else summary())
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Changes of csrc that the quick tests must notice."""

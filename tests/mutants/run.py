@@ -1,0 +1,123 @@
+"""Break csrc on purpose, one line at a time, and see the quick tests fail.
+
+    build/openmpi/venv/bin/python tests/mutants/run.py [NAME...]     # all of them: some minutes
+
+Each mutant (``mutants.py``) replaces a snippet of one file, which is found by its name wherever it lies in csrc. The
+changed copy is built in build/MPI/mutants, and the tests that ought to notice are run with that library in place of the
+installed one. First comes the unchanged copy, with which all of them must pass. A mutant whose file or snippet is no
+longer there is an error: give it the new text, or take another line that decides the same.
+
+The exit status is 0 when every mutant was caught.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from mutants.mutants import MUTANTS, Mutant  # noqa: E402
+
+#: pytest calls the library of the copy, and so do the programs that get it from the tests, but no other process.
+PYTEST = "import os, sys, pytest; del os.environ['LD_PRELOAD']; sys.exit(pytest.main(sys.argv[1:]))"
+#: Generous: a mutant may hang its test, which then ends by the limit of a launch.
+TESTS_LIMIT_S = 1800
+
+
+class MutantError(Exception):
+    """A mutant cannot be made or built."""
+
+
+def copy_tree(folder: pathlib.Path) -> None:
+    """Copy what CMake needs; files keep their times, so that only what has changed is compiled again."""
+    for name in ("csrc", "tests/c"):
+        shutil.copytree(ROOT / name, folder / name, dirs_exist_ok=True)
+    (folder / "mpiio_ext").mkdir(exist_ok=True)
+    shutil.copy2(ROOT / "mpiio_ext" / "__init__.py", folder / "mpiio_ext" / "__init__.py")
+    shutil.copy2(ROOT / "CMakeLists.txt", folder / "CMakeLists.txt")
+
+
+def build(tree: pathlib.Path, compiler: pathlib.Path) -> pathlib.Path:
+    """Build the library of the copy; return its path."""
+    binaries = pathlib.Path(sys.prefix, "bin")
+    environment = os.environ | {"PATH": f"{binaries}:{os.environ['PATH']}"}
+    output = tree / "build"
+    words = ["-S", tree, "-B", output, "-G", "Ninja", f"-DMPI_C_COMPILER={compiler}", "-DMPIOX_BUILD_BINDING=OFF"]
+    for command in (
+        [] if (output / "build.ninja").exists() else ["cmake", *map(str, words), "-DMPIOX_BUILD_TESTS=OFF"],
+        ["cmake", "--build", str(output), "--target", "mpiio_ext"],
+    ):
+        done = subprocess.run(command, env=environment, capture_output=True, text=True) if command else None
+        if done is not None and done.returncode != 0:
+            raise MutantError(f"{' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return output / "lib" / "libmpiio_ext.so"
+
+
+def passes(tree: pathlib.Path, library: pathlib.Path, tests: tuple[str, ...]) -> bool:
+    """Run tests with the library of the copy; return whether they passed."""
+    environment = os.environ | {
+        "LD_PRELOAD": str(library),
+        "MPIOX_TEST_LIBRARY": str(library),
+        "MPIOX_TEST_CSRC": str(tree / "csrc"),
+    }
+    command = [sys.executable, "-c", PYTEST, "-q", "-x", "-p", "no:cacheprovider", *tests]
+    with (tree / "tests.log").open("ab") as log:
+        done = subprocess.run(command, cwd=ROOT, env=environment, stdout=log, stderr=log, timeout=TESTS_LIMIT_S)
+    if done.returncode not in (0, 1):
+        raise MutantError(f"{' '.join(command)}: pytest ended with status {done.returncode}, see {tree / 'tests.log'}")
+    return done.returncode == 0
+
+
+def source_of(tree: pathlib.Path, mutant: Mutant) -> pathlib.Path:
+    """Return the file of a mutant."""
+    found = list((tree / "csrc").rglob(mutant.file))
+    if len(found) != 1:
+        raise MutantError(f"{mutant.name}: {len(found)} files are named {mutant.file}")
+    count = found[0].read_text(encoding="utf-8").count(mutant.old)
+    if count != 1:
+        raise MutantError(f"{mutant.name}: {mutant.file} has the snippet {count} times: {mutant.old!r}")
+    return found[0]
+
+
+def main(names: list[str]) -> int:
+    """Run the chosen mutants, all without names; return the exit status."""
+    chosen = [mutant for mutant in MUTANTS if not names or mutant.name in names]
+    if unknown := set(names) - {mutant.name for mutant in MUTANTS}:
+        raise SystemExit(f"no mutant is named {', '.join(sorted(unknown))}")
+    mpi = pathlib.Path(sys.prefix).parent
+    tree, compiler = mpi / "mutants", pathlib.Path(sys.prefix, "bin", "mpicc")
+    if mpi.name == "openmpi":
+        compiler = pathlib.Path(shutil.which("mpicc.openmpi") or compiler)
+    shutil.rmtree(tree / "csrc", ignore_errors=True)
+    tree.mkdir(parents=True, exist_ok=True)
+    copy_tree(tree)
+    for mutant in chosen:
+        source_of(tree, mutant)
+    tests = tuple(dict.fromkeys(test for mutant in chosen for test in mutant.tests))
+    if not passes(tree, build(tree, compiler), tests):
+        raise MutantError(f"the tests fail without any mutant, see {tree / 'tests.log'}")
+    survived = []
+    for mutant in chosen:
+        source = source_of(tree, mutant)
+        text = source.read_text(encoding="utf-8")
+        source.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+        try:
+            caught = not passes(tree, build(tree, compiler), mutant.tests)
+        finally:
+            source.write_text(text, encoding="utf-8")
+        survived += [] if caught else [mutant.name]
+        print(f"{'caught' if caught else 'SURVIVED':9} {mutant.name:24} {mutant.what}", flush=True)
+    print(f"{len(chosen) - len(survived)} of {len(chosen)} mutants caught")
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except MutantError as error:
+        sys.exit(f"error: {error}")
