@@ -84,7 +84,7 @@ def include_problems(csrc: Path, rules: dict[str, frozenset[str]]) -> Iterator[s
 
 def unit_of(name: str) -> str:
     """Return the file that a source belongs to: foo of foo.c, foo.h and foo_impl.h."""
-    return Path(name).stem.removesuffix("_impl")
+    return Path(name).stem.removesuffix("_impl").removesuffix("_internal")
 
 
 def plain(text: str) -> str:

@@ -6,7 +6,7 @@
  * or when so little is written that the rounds do not come to overlap; and anywhere when the accesses are so sparse
  * that windows would mostly hold bytes nobody asked for. On a file system that is shared by several nodes large pieces
  * go direct only when ranks do not interleave, so that clients meet in a stripe at the ends of their ranges at most
- * (its locks keep that right; without locks such files stay native, see file/mpiox_file.c). A method named by hint
+ * (its locks keep that right; without locks such files stay native, see file/mpiox_file_open.c). A method named by hint
  * always means two-phase. The thresholds: docs/performance.md; the decision and its reason appear in the statistics.
  * Every rank computes the same answer from the summary, the hints and rank 0's layout.
  */

@@ -1,7 +1,7 @@
 /*
  * mpiox_collective.h - collective read and write of a file: two-phase over file domains, or straight to the file.
  *
- *   mpiox_collective.c   the order of the steps of a call
+ *   mpiox_collective_call.c   the order of the steps of a call
  *   mpiox_post.c         what this rank brings to a call
  *   mpiox_summary.c      what all ranks together bring: agreement before the rounds and after them
  *   mpiox_choose.c       direct or two-phase, and over which file domains: measured rules

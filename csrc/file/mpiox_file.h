@@ -1,7 +1,7 @@
 /*
  * mpiox_file.h - an open file: this library's own path to the bytes of a file that PMPI_File_open has opened.
  *
- *   mpiox_file.c            open and close, agreed by all ranks; sync, preallocation; counters
+ *   mpiox_file_open.c            open and close, agreed by all ranks; sync, preallocation; counters
  *   mpiox_file_view.c       the view of this rank, and positions in it
  *   mpiox_shared_pointer.c  the shared file pointer
  *   mpiox_independent.c     data access of one rank: data sieving, mappings, lists of requests
@@ -50,7 +50,7 @@ typedef struct mpiox_outcome {
     mpiox_error error; /* code 0 when all went well; of a collective the same on all ranks */
 } mpiox_outcome;
 
-/* ---- opening (mpiox_file.c) -------------------------------------------------------------------------------------- */
+/* ---- opening (mpiox_file_open.c) -------------------------------------------------------------------------------------- */
 
 /* What rank 0 chooses before a file is opened; the caller brings it to the other ranks. */
 typedef struct mpiox_file_choice {

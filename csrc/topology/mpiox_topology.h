@@ -55,7 +55,7 @@ typedef struct mpiox_topology {
     struct mpiox_topology *next;
 } mpiox_topology;
 
-/* ---- making one (mpiox_topology.c) ------------------------------------------------------------------------------- */
+/* ---- making one (mpiox_topology_make.c) ------------------------------------------------------------------------------- */
 
 /* Rank 0's choice, which the caller brings to the other ranks. */
 typedef struct mpiox_topology_choice {

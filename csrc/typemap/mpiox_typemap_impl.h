@@ -119,6 +119,28 @@ typedef struct mpiox_tree {
     int64_t *prefix;
 } mpiox_tree;
 
+static inline int64_t mpiox_saturating_mul(int64_t a, int64_t b)
+{
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+static inline int64_t mpiox_saturating_add(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+typedef struct mpiox_piece_sink {
+    int64_t n;
+    int64_t *displacements;
+    int64_t *prefix;
+} mpiox_piece_sink;
+
+mpiox_tree *mpiox_tree_new(int32_t kind); /* zeros but for the kind; NULL without memory */
+/* Append every piece of the tree, displaced by `base`; the arrays are large enough. */
+void mpiox_tree_list_pieces(const mpiox_tree *tree, int64_t base, mpiox_piece_sink *sink);
+
 /* Smart constructors. They take over their subtrees (also when they fail), normalise, check every sum for overflow and
  * return 0 or a negative code; *out may become NULL ("no data"). */
 int mpiox_tree_block(int64_t length, mpiox_tree **out);

@@ -1,5 +1,6 @@
 /*
- * mpiox_typemap_tree.c - normalising constructors of typemap trees: blocks, loops, structs.
+ * mpiox_typemap_tree.c - normalising constructors of typemap trees: blocks, loops, lists; pieces of trees that are too
+ * deep. They call each other, which is why they share a file. Structs: mpiox_typemap_struct.c.
  *
  * Problem.    Applications describe the same bytes in many ways (vector of contiguous, struct of vectors, subarray).
  *             The cursor is fast only where a regular access looks regular.
@@ -13,18 +14,6 @@
 #include <string.h>
 
 #include "mpiox_typemap_impl.h"
-
-static int64_t saturating_mul(int64_t a, int64_t b)
-{
-    int64_t product;
-    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
-}
-
-static int64_t saturating_add(int64_t a, int64_t b)
-{
-    int64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
 
 void mpiox_tree_free(mpiox_tree *tree)
 {
@@ -45,7 +34,7 @@ void mpiox_tree_free(mpiox_tree *tree)
     free(tree);
 }
 
-static mpiox_tree *tree_new(int32_t kind)
+mpiox_tree *mpiox_tree_new(int32_t kind)
 {
     mpiox_tree *tree = calloc(1, sizeof *tree);
     if (tree != NULL) {
@@ -67,7 +56,7 @@ int mpiox_tree_block(int64_t length, mpiox_tree **out)
     if (length == 0) {
         return MPIOX_OK;
     }
-    mpiox_tree *tree = tree_new(MPIOX_NODE_BLOCK);
+    mpiox_tree *tree = mpiox_tree_new(MPIOX_NODE_BLOCK);
     if (tree == NULL) {
         return MPIOX_E_NOMEM;
     }
@@ -89,43 +78,9 @@ int mpiox_tree_shift(mpiox_tree *tree, int64_t displacement)
     return MPIOX_OK;
 }
 
-static bool arrays_equal(const int64_t *a, const int64_t *b, int64_t n)
-{
-    return (a == NULL) == (b == NULL) && (a == NULL || memcmp(a, b, (size_t)n * sizeof *a) == 0);
-}
-
-static bool tree_equal(const mpiox_tree *a, const mpiox_tree *b)
-{
-    if (a == NULL || b == NULL) {
-        return a == b;
-    }
-    if (a->kind != b->kind || a->size != b->size || a->count != b->count || a->stride != b->stride ||
-        a->length != b->length || a->lo != b->lo || a->hi != b->hi || !tree_equal(a->child, b->child)) {
-        return false;
-    }
-    if (a->kind == MPIOX_NODE_LIST) {
-        return arrays_equal(a->displacements, b->displacements, a->count) &&
-               arrays_equal(a->prefix, b->prefix, a->count + 1);
-    }
-    if (a->kind == MPIOX_NODE_STRUCT) {
-        for (int64_t i = 0; i < a->count; i++) {
-            if (a->members[i]->offset != b->members[i]->offset || !tree_equal(a->members[i], b->members[i])) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
 /* ---- too deep: list the pieces ----------------------------------------------------------------------------------- */
 
-typedef struct piece_sink {
-    int64_t n;
-    int64_t *displacements;
-    int64_t *prefix;
-} piece_sink;
-
-static void list_pieces(const mpiox_tree *tree, int64_t base, piece_sink *sink)
+void mpiox_tree_list_pieces(const mpiox_tree *tree, int64_t base, mpiox_piece_sink *sink)
 {
     if (tree->kind == MPIOX_NODE_BLOCK) {
         sink->displacements[sink->n] = base;
@@ -135,7 +90,7 @@ static void list_pieces(const mpiox_tree *tree, int64_t base, piece_sink *sink)
     }
     for (int64_t i = 0; i < tree->count; i++) {
         if (tree->kind == MPIOX_NODE_STRUCT) {
-            list_pieces(tree->members[i], base + tree->members[i]->offset, sink);
+            mpiox_tree_list_pieces(tree->members[i], base + tree->members[i]->offset, sink);
             continue;
         }
         const bool loop = tree->kind == MPIOX_NODE_LOOP;
@@ -143,11 +98,11 @@ static void list_pieces(const mpiox_tree *tree, int64_t base, piece_sink *sink)
         int64_t bytes = tree->prefix != NULL ? tree->prefix[i + 1] - tree->prefix[i] : tree->length;
         if (tree->child == NULL) {
             const mpiox_tree block = {.kind = MPIOX_NODE_BLOCK, .length = bytes};
-            list_pieces(&block, at, sink);
+            mpiox_tree_list_pieces(&block, at, sink);
             continue;
         }
         for (; bytes > 0; bytes -= tree->child->size, at += tree->stride) {
-            list_pieces(tree->child, at, sink);
+            mpiox_tree_list_pieces(tree->child, at, sink);
         }
     }
 }
@@ -159,7 +114,7 @@ int mpiox_tree_flatten(mpiox_tree **tree)
     if (old->pieces > MPIOX_TYPEMAP_MAX_FLATTEN) {
         return MPIOX_E_UNSUPPORTED;
     }
-    piece_sink sink = {0, malloc((size_t)old->pieces * sizeof(int64_t)),
+    mpiox_piece_sink sink = {0, malloc((size_t)old->pieces * sizeof(int64_t)),
                        malloc((size_t)(old->pieces + 1) * sizeof(int64_t))};
     if (sink.displacements == NULL || sink.prefix == NULL) {
         free(sink.displacements);
@@ -167,7 +122,7 @@ int mpiox_tree_flatten(mpiox_tree **tree)
         return MPIOX_E_NOMEM;
     }
     sink.prefix[0] = 0;
-    list_pieces(old, offset, &sink);
+    mpiox_tree_list_pieces(old, offset, &sink);
     mpiox_tree_free(old);
     *tree = NULL;
     return mpiox_tree_list(sink.n, sink.displacements, sink.prefix, 0, 0, NULL, false, tree);
@@ -188,7 +143,7 @@ static int finish_loop(mpiox_tree *loop)
     }
     loop->depth = child != NULL ? 1 + child->depth : 1;
     loop->monotonic = (child == NULL || child->monotonic) && loop->stride >= child_hi - child_lo;
-    loop->pieces = saturating_mul(loop->count, child != NULL ? child->pieces : 1);
+    loop->pieces = mpiox_saturating_mul(loop->count, child != NULL ? child->pieces : 1);
     loop->granule = mpiox_gcd(loop->stride, child != NULL ? child->granule : loop->length);
     return MPIOX_OK;
 }
@@ -217,7 +172,7 @@ static bool extend_child(int64_t count, int64_t stride, mpiox_tree *child, int *
 
 static int loop_over(int64_t count, int64_t stride, mpiox_tree *child, mpiox_tree **out)
 {
-    mpiox_tree *loop = tree_new(MPIOX_NODE_LOOP);
+    mpiox_tree *loop = mpiox_tree_new(MPIOX_NODE_LOOP);
     if (loop == NULL) {
         mpiox_tree_free(child);
         return MPIOX_E_NOMEM;
@@ -273,207 +228,280 @@ int mpiox_tree_loop(int64_t count, int64_t stride, mpiox_tree *child, mpiox_tree
     return MPIOX_OK;
 }
 
-/* ---- structs ----------------------------------------------------------------------------------------------------- */
+/* ---- lists, the irregular part of a typemap -----------------------------------------------------------------------
+ *
+ * Problem.    Indexed types come with millions of items, often irregular, often regular after all.
+ * Algorithm.  One pass drops empty items and merges items that continue the one before. What is then evenly spaced and
+ *             of one length becomes a loop; items of one length need no prefix sums (8 bytes an item, seek by
+ *             division); everything else keeps displacement and prefix sum (16 bytes an item, seek by binary search).
+ * Guarantees. Stream order is kept; arrays that are borrowed are only checked, never changed. */
 
-typedef struct member_set {
-    int64_t n;
-    int64_t capacity;
-    mpiox_tree **members;
-} member_set;
-
-/* Append a member (taken over); a block that touches the block before it is merged into that. */
-static int push_member(member_set *set, mpiox_tree *member)
+static int64_t item_bytes(const mpiox_tree *list, int64_t i)
 {
-    mpiox_tree *last = set->n > 0 ? set->members[set->n - 1] : NULL;
-    if (last != NULL && last->kind == MPIOX_NODE_BLOCK && member->kind == MPIOX_NODE_BLOCK &&
-        last->offset + last->length == member->offset) {
-        last->size = last->length = last->hi = last->granule = last->length + member->length;
-        mpiox_tree_free(member);
-        return mpiox_tree_shift(last, 0);
-    }
-    if (set->n == set->capacity) {
-        const int64_t capacity = 2 * set->capacity + 8;
-        mpiox_tree **grown = realloc(set->members, (size_t)capacity * sizeof(mpiox_tree *));
-        if (grown == NULL) {
-            mpiox_tree_free(member);
-            return MPIOX_E_NOMEM;
-        }
-        set->members = grown;
-        set->capacity = capacity;
-    }
-    set->members[set->n++] = member;
-    return MPIOX_OK;
+    return list->prefix != NULL ? list->prefix[i + 1] - list->prefix[i] : list->length;
 }
 
-/* Append a subtree (taken over), a struct as its members, one that is too deep as a list. */
-static int push_subtree(member_set *set, mpiox_tree *tree)
+/* Address just behind item i, as far as the next item could continue it. Children of one per item never merge. */
+static bool item_continues(const mpiox_tree *list, int64_t displacement, int64_t bytes, int64_t next)
 {
-    int code = MPIOX_OK;
-    if (tree->kind != MPIOX_NODE_STRUCT) {
-        if (tree->depth == MPIOX_TYPEMAP_MAX_DEPTH && (code = mpiox_tree_flatten(&tree)) != MPIOX_OK) {
-            mpiox_tree_free(tree);
-            return code;
-        }
-        return push_member(set, tree);
+    int64_t end;
+    if (list->child == NULL) {
+        return mpiox_add(displacement, bytes, &end) && end == next;
     }
-    for (int64_t i = 0; i < tree->count; i++) {
-        mpiox_tree *member = tree->members[i];
-        tree->members[i] = NULL;
-        if (code == MPIOX_OK) {
-            code = mpiox_tree_shift(member, tree->offset);
-            if (code == MPIOX_OK) {
-                code = push_member(set, member);
-                continue;
+    return list->stride != 0 && mpiox_mul(bytes / list->child->size, list->stride, &end) &&
+           mpiox_add(displacement, end, &end) && end == next;
+}
+
+/* Drop empty items and merge continuing ones, in place. */
+static void compact_items(mpiox_tree *list)
+{
+    int64_t kept = 0, done = 0;
+    for (int64_t i = 0; i < list->count; i++) {
+        const int64_t bytes = list->prefix[i + 1] - done;
+        done = list->prefix[i + 1];
+        if (bytes == 0) {
+            continue;
+        }
+        if (kept > 0 && item_continues(list, list->displacements[kept - 1],
+                                       list->prefix[kept] - list->prefix[kept - 1], list->displacements[i])) {
+            list->prefix[kept] += bytes;
+            continue;
+        }
+        list->displacements[kept] = list->displacements[i];
+        list->prefix[kept + 1] = list->prefix[kept] + bytes;
+        kept++;
+    }
+    list->count = kept;
+}
+
+/* Borrowed arrays come from a serialized description: they must already be what compact_items() would leave. */
+static bool items_are_canonical(const mpiox_tree *list)
+{
+    bool constant = true;
+    if (list->prefix != NULL ? list->prefix[0] != 0
+                             : list->length <= 0 || list->stride != 0 ||
+                                   (list->child != NULL && list->child->size != list->length)) {
+        return false;
+    }
+    for (int64_t i = 0; i < list->count; i++) {
+        if (!mpiox_fits(list->displacements[i])) {
+            return false;
+        }
+        if (list->prefix != NULL) {
+            const int64_t start = list->prefix[i], end = list->prefix[i + 1];
+            if (start < 0 || end <= start || !mpiox_fits(end) ||
+                (list->child != NULL && (end - start) % list->child->size != 0)) {
+                return false;
             }
+            constant = constant && end - start == list->prefix[1];
         }
-        mpiox_tree_free(member);
-    }
-    mpiox_tree_free(tree);
-    return code;
-}
-
-static void free_set(member_set *set)
-{
-    for (int64_t i = 0; i < set->n; i++) {
-        mpiox_tree_free(set->members[i]);
-    }
-    free(set->members);
-    *set = (member_set){0, 0, NULL};
-}
-
-/* Number of pieces when all members are blocks or lists of blocks, otherwise 0. */
-static int64_t listable_pieces(const member_set *set)
-{
-    int64_t pieces = 0;
-    for (int64_t i = 0; i < set->n; i++) {
-        const mpiox_tree *member = set->members[i];
-        if (member->kind != MPIOX_NODE_BLOCK && (member->kind != MPIOX_NODE_LIST || member->child != NULL)) {
-            return 0;
+        if (i > 0 && item_continues(list, list->displacements[i - 1], item_bytes(list, i - 1),
+                                    list->displacements[i])) {
+            return false;
         }
-        pieces = saturating_add(pieces, member->pieces);
     }
-    return pieces;
+    return list->displacements[0] == 0 && list->count >= 2 && !(constant && list->prefix != NULL);
 }
 
-static int list_members(member_set *set, int64_t pieces, mpiox_tree **out)
+static bool items_have_one_length(const mpiox_tree *list)
 {
-    piece_sink sink = {0, malloc((size_t)pieces * sizeof(int64_t)), malloc((size_t)(pieces + 1) * sizeof(int64_t))};
-    if (sink.displacements == NULL || sink.prefix == NULL) {
-        free(sink.displacements);
-        free(sink.prefix);
-        return MPIOX_E_NOMEM;
-    }
-    sink.prefix[0] = 0;
-    for (int64_t i = 0; i < set->n; i++) {
-        if (!mpiox_fits(sink.prefix[sink.n] + set->members[i]->size)) {
-            free(sink.displacements);
-            free(sink.prefix);
-            return MPIOX_E_ARG;
+    const int64_t bytes = item_bytes(list, 0);
+    for (int64_t i = 1; list->prefix != NULL && i < list->count; i++) {
+        if (item_bytes(list, i) != bytes) {
+            return false;
         }
-        list_pieces(set->members[i], set->members[i]->offset, &sink);
     }
-    return mpiox_tree_list(sink.n, sink.displacements, sink.prefix, 0, 0, NULL, false, out);
+    return true;
 }
 
-/* The step between members when all are equal and equally spaced. */
-static bool members_repeat(const member_set *set, int64_t *stride)
+static bool items_are_evenly_spaced(const mpiox_tree *list, int64_t *stride)
 {
-    *stride = set->members[1]->offset - set->members[0]->offset;
-    for (int64_t i = 1; i < set->n; i++) {
-        if (set->members[i]->offset - set->members[i - 1]->offset != *stride ||
-            !tree_equal(set->members[i], set->members[0])) {
+    const int64_t *at = list->displacements;
+    for (int64_t i = 1; i < list->count; i++) {
+        if (__builtin_sub_overflow(at[i], at[i - 1], stride) || *stride != at[1] - at[0]) {
             return false;
         }
     }
     return mpiox_fits(*stride);
 }
 
-static int finish_struct(mpiox_tree *tree)
+/* Lowest and highest data byte of an item relative to its displacement. */
+static bool item_bounds(const mpiox_tree *list, int64_t bytes, int64_t *lo, int64_t *hi)
 {
-    mpiox_tree **members = tree->members;
-    const int64_t origin = members[0]->offset;
-    int64_t low, high;
-    tree->offset = origin;
-    tree->pieces = 0;
-    tree->lo = tree->size = 0;
-    for (int64_t i = 0; i < tree->count; i++) {
-        mpiox_tree *member = members[i];
-        if (!mpiox_add(member->offset, -origin, &member->offset) ||
-            !mpiox_add(member->offset, member->lo, &low) || !mpiox_add(member->offset, member->hi, &high) ||
-            !mpiox_add(tree->size, member->size, &tree->size)) {
-            return MPIOX_E_ARG;
-        }
-        /* A monotonic predecessor ends at the highest byte so far. */
-        tree->monotonic = tree->monotonic && member->monotonic && (i == 0 || low >= tree->hi);
-        tree->lo = low < tree->lo ? low : tree->lo;
-        tree->hi = high > tree->hi ? high : tree->hi;
-        tree->depth = member->depth + 1 > tree->depth ? member->depth + 1 : tree->depth;
-        tree->pieces = saturating_add(tree->pieces, member->pieces);
-        tree->granule = mpiox_gcd(tree->granule, mpiox_gcd(member->offset, member->granule));
+    if (list->child == NULL) {
+        *lo = 0;
+        *hi = bytes;
+        return true;
     }
-    return mpiox_tree_shift(tree, 0);
+    int64_t last;
+    return mpiox_mul(bytes / list->child->size - 1, list->stride, &last) &&
+           mpiox_add(list->child->lo, last < 0 ? last : 0, lo) && mpiox_add(list->child->hi, last > 0 ? last : 0, hi);
 }
 
-/* A struct node over the set's members, which it takes over. */
-static int struct_over(member_set *set, mpiox_tree **out)
+/* Bounds, order, granule; make displacements relative to the first item. */
+static int finish_list(mpiox_tree *list)
 {
-    mpiox_tree *tree = tree_new(MPIOX_NODE_STRUCT);
-    if (tree == NULL) {
-        return MPIOX_E_NOMEM;
+    const mpiox_tree *child = list->child;
+    const int64_t origin = list->displacements[0];
+    int64_t lo = 0, hi = 0, low, high, size = 0;
+    list->lo = list->hi = list->granule = 0;
+    list->monotonic = child == NULL || child->monotonic;
+    if (!mpiox_add(list->offset, origin, &list->offset)) {
+        return MPIOX_E_ARG;
     }
-    tree->count = set->n;
-    tree->members = set->members;
-    *set = (member_set){0, 0, NULL};
-    const int code = finish_struct(tree);
-    if (code != MPIOX_OK) {
-        mpiox_tree_free(tree);
-        return code;
+    for (int64_t i = 0; i < list->count; i++) {
+        const int64_t bytes = item_bytes(list, i);
+        const int64_t at = list->displacements[i] - origin;
+        if (!mpiox_fits(at) || !item_bounds(list, bytes, &lo, &hi) || !mpiox_add(at, lo, &low) ||
+            !mpiox_add(at, hi, &high) || !mpiox_add(size, bytes, &size)) {
+            return MPIOX_E_ARG;
+        }
+        if (child != NULL && bytes > child->size && list->stride < child->hi - child->lo) {
+            list->monotonic = false;
+        }
+        list->monotonic = list->monotonic && (i == 0 || low >= list->hi);
+        list->lo = low < list->lo ? low : list->lo;
+        list->hi = high > list->hi ? high : list->hi;
+        list->granule = mpiox_gcd(mpiox_gcd(list->granule, at), child == NULL ? bytes : 0);
+        if (origin != 0) {
+            list->displacements[i] = at;
+        }
     }
-    *out = tree;
+    list->size = size;
+    list->depth = child != NULL ? 1 + child->depth : 1;
+    list->pieces = list->count;
+    if (child != NULL) {
+        if (__builtin_mul_overflow(size / child->size, child->pieces, &list->pieces)) {
+            list->pieces = INT64_MAX;
+        }
+        list->granule = mpiox_gcd(mpiox_gcd(list->granule, child->granule), list->stride);
+    }
+    return mpiox_tree_shift(list, 0);
+}
+
+/* Items of one length: one tile chain per item, so that the child needs no count of its own. */
+static int make_constant(mpiox_tree *list, bool *done, mpiox_tree **out)
+{
+    const int64_t bytes = item_bytes(list, 0);
+    mpiox_tree *item = list->child;
+    int64_t stride = 0;
+    int code = item != NULL ? mpiox_tree_loop(bytes / item->size, list->stride, item, &item)
+                            : mpiox_tree_block(bytes, &item);
+    list->child = NULL;
+    if (code == MPIOX_OK && item != NULL) {
+        code = mpiox_add(list->offset, item->offset, &list->offset) ? MPIOX_OK : MPIOX_E_ARG;
+        item->offset = 0;
+    }
+    if (code != MPIOX_OK || items_are_evenly_spaced(list, &stride)) {
+        const int64_t count = list->count;
+        code = code == MPIOX_OK ? mpiox_tree_shift(item, list->offset) : code;
+        code = code == MPIOX_OK ? mpiox_tree_shift(item, list->displacements[0]) : code;
+        mpiox_tree_free(list);
+        *done = true;
+        if (code != MPIOX_OK) {
+            mpiox_tree_free(item);
+            return code;
+        }
+        return mpiox_tree_loop(count, stride, item, out);
+    }
+    if (item->kind == MPIOX_NODE_BLOCK) {
+        mpiox_tree_free(item);
+    } else {
+        list->child = item;
+    }
+    if (!list->borrows) {
+        free(list->prefix);
+    }
+    list->prefix = NULL;
+    list->length = bytes;
+    list->stride = 0;
     return MPIOX_OK;
 }
 
-static int build_struct(member_set *set, mpiox_tree **out)
+/* Items that are one block each: the child is a block, and single or seamless in every item. */
+static bool items_are_blocks(const mpiox_tree *list)
 {
-    int64_t stride;
-    const int64_t pieces = listable_pieces(set);
-    if (set->n == 0) {
-        return MPIOX_OK;
+    if (list->child == NULL || list->child->kind != MPIOX_NODE_BLOCK) {
+        return false;
     }
-    if (set->n == 1) {
-        *out = set->members[0];
-        set->n = 0;
-        return MPIOX_OK;
+    for (int64_t i = 0; i < list->count && list->stride != list->child->size; i++) {
+        const int64_t bytes = item_bytes(list, i);
+        if (bytes != 0 && bytes != list->child->size) {
+            return false;
+        }
     }
-    if (pieces > 0) {
-        return list_members(set, pieces, out);
-    }
-    if (members_repeat(set, &stride)) {
-        mpiox_tree *first = set->members[0];
-        const int64_t count = set->n;
-        set->members[0] = NULL;
-        return mpiox_tree_loop(count, stride, first, out);
-    }
-    return struct_over(set, out);
+    return true;
 }
 
-int mpiox_tree_struct(int64_t n, mpiox_tree **members, mpiox_tree **out)
+/* Everything after the list node exists and owns its parts. */
+static int normalise(mpiox_tree *list, mpiox_tree **out)
 {
-    member_set set = {0, 0, NULL};
+    bool done = false;
     int code = MPIOX_OK;
-    *out = NULL;
-    for (int64_t i = 0; i < n; i++) {
-        mpiox_tree *member = members[i];
-        members[i] = NULL;
-        if (code != MPIOX_OK) {
-            mpiox_tree_free(member);
-        } else if (member != NULL) {
-            code = push_subtree(&set, member);
+    if (list->borrows) {
+        code = items_are_canonical(list) && !items_are_blocks(list) ? MPIOX_OK : MPIOX_E_CORRUPT;
+    } else {
+        if (items_are_blocks(list)) {
+            mpiox_tree_free(list->child);
+            list->child = NULL;
+            list->stride = 0;
+        }
+        compact_items(list);
+    }
+    if (code == MPIOX_OK && list->count == 0) {
+        mpiox_tree_free(list);
+        return MPIOX_OK;
+    }
+    /* One level for this list, one for tiles that make_constant() turns into a loop. */
+    if (code == MPIOX_OK && !list->borrows && list->child != NULL &&
+        list->child->depth >= MPIOX_TYPEMAP_MAX_DEPTH - 1) {
+        code = mpiox_tree_flatten(&list->child);
+    }
+    if (code == MPIOX_OK && items_have_one_length(list)) {
+        code = make_constant(list, &done, out);
+        if (done) {
+            return code;
         }
     }
     if (code == MPIOX_OK) {
-        code = build_struct(&set, out);
+        code = finish_list(list);
     }
-    free_set(&set);
-    return code;
+    if (code != MPIOX_OK) {
+        mpiox_tree_free(list);
+        return code;
+    }
+    if (!list->borrows) { /* give back what compaction freed */
+        int64_t *smaller = realloc(list->displacements, (size_t)list->count * sizeof(int64_t));
+        list->displacements = smaller != NULL ? smaller : list->displacements;
+    }
+    *out = list;
+    return MPIOX_OK;
+}
+
+int mpiox_tree_list(int64_t n, int64_t *displacements, int64_t *prefix, int64_t length, int64_t stride,
+                    mpiox_tree *child, bool borrows, mpiox_tree **out)
+{
+    *out = NULL;
+    mpiox_tree *list = calloc(1, sizeof *list);
+    if (list == NULL) {
+        mpiox_tree_free(child);
+        if (!borrows) {
+            free(displacements);
+            free(prefix);
+        }
+        return MPIOX_E_NOMEM;
+    }
+    list->kind = MPIOX_NODE_LIST;
+    list->count = n;
+    list->displacements = displacements;
+    list->prefix = prefix;
+    list->length = prefix == NULL ? length : 0;
+    list->stride = child != NULL ? stride : 0;
+    list->child = child;
+    list->borrows = borrows;
+    if (child != NULL) { /* canonical children start at their origin */
+        list->offset = child->offset;
+        child->offset = 0;
+    }
+    return normalise(list, out);
 }

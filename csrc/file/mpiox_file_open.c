@@ -1,5 +1,5 @@
 /*
- * mpiox_file.c - opening and closing a file on all of its ranks or on none.
+ * mpiox_file_open.c - opening and closing a file on all of its ranks or on none.
  *
  * Every rank opens the file by itself; rank 0 also asks the file system for the layout. Then the ranks agree: a rank
  * that cannot follow takes part in every agreement, and all of them leave the file to the MPI library.

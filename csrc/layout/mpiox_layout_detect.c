@@ -1,5 +1,5 @@
 /*
- * mpiox_layout.c - which file system a descriptor lives on, and how that file system stripes and locks the file.
+ * mpiox_layout_detect.c - which file system a descriptor lives on, and how that file system stripes and locks the file.
  *
  * The family comes from statfs(2): one table row for each magic number, with the lock protocol and whether one page
  * cache serves everybody who can see the file. The stripe size comes from the strongest source that knows it: the hint,

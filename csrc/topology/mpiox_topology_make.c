@@ -1,4 +1,4 @@
-/* mpiox_topology.c - making and reusing topologies, and their shared memory; see mpiox_topology.h. */
+/* mpiox_topology_make.c - making and reusing topologies, and their shared memory; see mpiox_topology.h. */
 #include "mpiox_topology.h"
 
 #include <limits.h>

@@ -1,5 +1,5 @@
 /*
- * mpiox_collective.c - a file's collectives, and the order of the steps of a call:
+ * mpiox_collective_call.c - a file's collectives, and the order of the steps of a call:
  *
  *   post -> summary (barrier) -> direct | plan + rounds -> end (barrier)
  *

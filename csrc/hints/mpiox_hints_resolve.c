@@ -1,5 +1,5 @@
 /*
- * mpiox_hints.c - from the sources to the values in force.
+ * mpiox_hints_resolve.c - from the sources to the values in force.
  *
  * Every source yields (name, value) pairs in order of rising strength; a pair overwrites what came before. Sources
  * other than MPI_Info may only name hints that exist (ours, or an MPI library's that is passed on): a person wrote
