@@ -47,6 +47,7 @@ lint: build ## ruff, mypy --strict, generated files, structure of the sources
 	.ci/typecheck
 	$(BIN)/python build.py --check
 	$(BIN)/python .ci/check_sources.py
+	$(BIN)/python .ci/check_imports.py
 
 build: ## set up build/MPI and compile
 	@.ci/setup $(MPI)
