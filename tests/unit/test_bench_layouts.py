@@ -306,7 +306,8 @@ def test_memory_holds_the_byte_of_its_file_offset_or_poison(ranks):
             steps = [step for step in pattern.steps(phase, rank, interface) if isinstance(step, Access)]
             memories = [content.memory(step) for step in steps]
             assert sum((memory != poison).sum() for memory in memories) == plan.data_bytes
-            assert sum(m.size for m in memories) == (plan.buffer_bytes if interface == "mpiio" else plan.data_bytes)
+            extents = [call.memory.extent_bytes for call in plan.calls]
+            assert sum(m.size for m in memories) == (sum(extents) if interface == "mpiio" else plan.data_bytes)
             for step, memory in zip(steps, memories, strict=True):
                 draw = np.random.default_rng(rank).integers(0, max(memory.size, 1), min(memory.size, 20))
                 for index in draw:

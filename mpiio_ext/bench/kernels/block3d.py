@@ -63,7 +63,6 @@ class Block3D(Pattern):
             displacement_bytes=0,
             file=part,
             calls=(Call(offset_elements=0, memory=memory),),
-            buffer_bytes=part.size_bytes,
         )
 
     @property

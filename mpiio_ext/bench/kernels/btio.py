@@ -113,7 +113,7 @@ class BTIO(Pattern):
         )
         points = file.size_bytes // _POINT.size_bytes
         calls = tuple(
-            Call(offset_elements=step * points, memory=memory, memory_start_bytes=step * memory.extent_bytes)
+            Call(offset_elements=step * points, memory=memory)
             for step in range(self.time_steps)
         )
         return Plan(
@@ -121,7 +121,6 @@ class BTIO(Pattern):
             displacement_bytes=0,
             file=file,
             calls=calls,
-            buffer_bytes=self.time_steps * memory.extent_bytes,
         )
 
     @property

@@ -54,11 +54,10 @@ class ContiguousSegments(Pattern):
         calls = []
         for start in range(0, self.segment, self.transfer):
             memory = Contiguous(element=DOUBLE, count=min(self.transfer, self.segment - start))
-            calls.append(Call(offset_elements=start, memory=memory, memory_start_bytes=start * 8))
+            calls.append(Call(offset_elements=start, memory=memory))
         return Plan(
             element=DOUBLE,
             displacement_bytes=rank * self.segment * 8,
             file=Contiguous(element=DOUBLE, count=1),
             calls=tuple(calls),
-            buffer_bytes=self.segment * 8,
         )

@@ -79,5 +79,4 @@ class InterleavedBlocks(Pattern):
             displacement_bytes=rank * self.block_bytes,
             file=Vector(element=element, count=1, block=block, stride=self.ranks * block),
             calls=(Call(offset_elements=0, memory=memory),),
-            buffer_bytes=memory.size_bytes,
         )

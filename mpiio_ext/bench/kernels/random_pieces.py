@@ -86,7 +86,6 @@ class RandomPieces(Pattern):
             displacement_bytes=0,
             file=file,
             calls=(Call(offset_elements=0, memory=memory),),
-            buffer_bytes=file.size_bytes,
         )
 
     def mask(self, begin: int, end: int) -> Mask:  # noqa: D102

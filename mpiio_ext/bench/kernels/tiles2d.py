@@ -87,7 +87,6 @@ class Tiles2D(Pattern):
             displacement_bytes=0,
             file=file,
             calls=(Call(offset_elements=0, memory=memory),),
-            buffer_bytes=memory.extent_bytes,
         )
 
     def write_plan(self, rank: int) -> Plan:  # noqa: D102

@@ -22,13 +22,11 @@ class Call:
     Attributes
     ----------
     offset_elements : explicit offset inside the view, in elements of the view's data
-    memory : where the bytes are in memory
-    memory_start_bytes : where `memory` begins in the rank's buffer
+    memory : where the bytes are in the memory of the call
     """
 
     offset_elements: int
     memory: Shape
-    memory_start_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,15 +38,13 @@ class Plan:
     element : elementary type of the view
     displacement_bytes : where the view begins in the file
     file : file type, repeated at its extent
-    calls : the collective calls
-    buffer_bytes : size of the rank's buffer
+    calls : the collective calls, each with memory of its own
     """
 
     element: Element
     displacement_bytes: int
     file: Shape
     calls: tuple[Call, ...]
-    buffer_bytes: int
 
     @property
     def data_bytes(self) -> int:
@@ -73,24 +69,17 @@ class Plan:
         return coalesce(all_offsets + cut, kept)
 
     def packed(self) -> Plan:
-        """Return the same accesses with contiguous memory, one call's data after the other's."""
-        calls, start = [], 0
+        """Return the same accesses with contiguous memory."""
+        calls = []
         for call in self.calls:
-            size = call.memory.size_bytes
-            memory = Contiguous(element=self.element, count=size // self.element.size_bytes)
-            calls.append(Call(offset_elements=call.offset_elements, memory=memory, memory_start_bytes=start))
-            start += size
-        return Plan(
-            element=self.element,
-            displacement_bytes=self.displacement_bytes,
-            file=self.file,
-            calls=tuple(calls),
-            buffer_bytes=start,
-        )
+            memory = Contiguous(element=self.element, count=call.memory.size_bytes // self.element.size_bytes)
+            calls.append(Call(offset_elements=call.offset_elements, memory=memory))
+        return Plan(element=self.element, displacement_bytes=self.displacement_bytes, file=self.file,
+                    calls=tuple(calls))
 
 
 def idle_plan(element: Element, calls: int) -> Plan:
     """Return the plan of a rank that has no data and takes part in every call with zero bytes."""
     nothing = Call(offset_elements=0, memory=Contiguous(element=element, count=0))
     view = Contiguous(element=element, count=1)
-    return Plan(element=element, displacement_bytes=0, file=view, calls=(nothing,) * calls, buffer_bytes=0)
+    return Plan(element=element, displacement_bytes=0, file=view, calls=(nothing,) * calls)
