@@ -185,7 +185,7 @@ from mpiio_ext.bench import __main__
 from mpiio_ext.bench.interfaces.mpiio import MpiIoFile
 
 kind = {kind!r}
-close, access = MpiIoFile.close, MpiIoFile.access
+close, access_all = MpiIoFile.close, MpiIoFile.access_all
 
 def spoil_file(file):
     close(file)
@@ -194,22 +194,22 @@ def spoil_file(file):
             file.seek({offset})
             file.write({byte!r})
 
-def spoil_memory(file, request):
-    access(file, request)
-    if not request.access.write and MPI.COMM_WORLD.rank == 1:
-        request.memory[10] ^= 2
+def spoil_memory(file, requests):
+    access_all(file, requests)
+    if not requests[0].access.write and MPI.COMM_WORLD.rank == 1:
+        requests[0].memory[10] ^= 2
 
-def fail_on_one_rank(file, request):
-    access(file, request)
+def fail_on_one_rank(file, requests):
+    access_all(file, requests)
     if MPI.COMM_WORLD.rank == 2:
         raise OSError(28, "No space left on device")
 
 if kind == "file":
     MpiIoFile.close = spoil_file
 elif kind == "memory":
-    MpiIoFile.access = spoil_memory
+    MpiIoFile.access_all = spoil_memory
 elif kind == "error":
-    MpiIoFile.access = fail_on_one_rank
+    MpiIoFile.access_all = fail_on_one_rank
 __main__.main(sys.argv[1:])
 """
 

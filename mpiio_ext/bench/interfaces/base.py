@@ -57,7 +57,7 @@ class Request:
     access, variable : what is done, to which array
     memory : the bytes
     shared : other ranks have the file open too
-    arranged : what the interface has decided in `Interface.arrange` or `OpenFile.build`
+    arranged : what the interface has decided in `Interface.arrange`
     """
 
     access: Access
@@ -92,6 +92,17 @@ class OpenFile(ABC):
     @abstractmethod
     def access(self, request: Request) -> None:
         """Carry out an access, or begin it."""
+
+    def access_all(self, requests: Sequence[Request]) -> None:
+        """Carry out the accesses of a phase in parts; the first error is raised behind the last access."""
+        first: Exception | None = None
+        for request in requests:
+            try:
+                self.access(request)
+            except Exception as error:
+                first = first or error
+        if first is not None:
+            raise first
 
     def wait(self, *, collective: bool) -> None:
         """Complete the accesses that were begun; an interface that begins none has nothing to do."""

@@ -130,19 +130,20 @@ class MpiIoFile(OpenFile):
         self._types: dict[Any, Any] = {}
         self._pending: list[Any] = []
         self._view: tuple[int, Any, Any] | None = None
+        self._calls: list[tuple[int, list[Any]]] = []
 
     def build(self, requests: Sequence[Request]) -> None:
         """Build the datatypes of a pattern, and the arguments of its calls."""
         for request in requests:
             plan, call = request.access.view, request.access.call
-            if plan is None or call is None:
-                raise ValueError(f"array {request.variable.name}: an access of a phase in parts has no view")
+            if plan is None or call is None or request.access.nonblocking:
+                raise ValueError(f"array {request.variable.name}: a phase in parts has blocking accesses with a view")
             etype = self._own_view(plan)
             if isinstance(call.memory, Contiguous):
                 message = [request.memory, call.memory.count, etype]
             else:
                 message = [request.memory, 1, self._kept(id(call.memory), call.memory.datatype)]
-            request.arranged = (_name_of(request), call.offset_elements, message)
+            self._calls.append((call.offset_elements, message))
 
     def _own_view(self, plan: Plan) -> Any:
         """Return the elementary type of a pattern's view, which is the same for all its accesses."""
@@ -210,14 +211,21 @@ class MpiIoFile(OpenFile):
 
     def access(self, request: Request) -> None:
         """Carry out the access by the function that its step names; nothing to move is nothing to do, alone."""
-        access = request.access
-        if access.view is not None:
-            name, offset, message = request.arranged
-        else:
-            name, offset, message = _name_of(request), self._place(request), self._message(request)
-        result = getattr(self._file, name)(offset, message)
-        if access.nonblocking:
+        result = getattr(self._file, _name_of(request))(self._place(request), self._message(request))
+        if request.access.nonblocking:
             self._pending.append(result)
+
+    def access_all(self, requests: Sequence[Request]) -> None:
+        """Make the calls of a pattern, of which there may be many short ones: nothing but the calls."""
+        first: Exception | None = None
+        call = getattr(self._file, _name_of(requests[0]))
+        for offset, message in self._calls:
+            try:
+                call(offset, message)
+            except Exception as error:
+                first = first or error
+        if first is not None:
+            raise first
 
     def wait(self, *, collective: bool) -> None:
         """Wait for every request."""
@@ -246,7 +254,7 @@ class MpiIoFile(OpenFile):
             self._file = None
             for datatype in self._types.values():
                 free(datatype)
-            self._types, self._view = {}, None
+            self._types, self._view, self._calls = {}, None, []
             if self._info:
                 self._info.Free()
 

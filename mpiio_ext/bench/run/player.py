@@ -12,10 +12,11 @@ and the ranks agree on its errors before the next. Datatypes, messages and hints
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,7 +104,7 @@ class Player:
         self._last_words = LastWords(comm.rank)
         self._method, self._doing = "", ""
         self._steps: dict[str, list[Step]] = {}
-        self._buffers: list[Bytes] = []
+        self._buffer = np.empty(0, np.uint8)
         self._shared: dict[str, Bytes] = {}
 
     def use(self, hints: dict[str, str], method: str) -> None:
@@ -142,21 +143,28 @@ class Player:
 
     def _prepare(self, steps: Sequence[Step]) -> list[_Prepared]:
         self._shared = {}
-        prepared: list[_Prepared] = []
-        accesses = 0
-        for step in steps:
-            if not isinstance(step, Access):
-                prepared.append(step)
-                continue
-            layout = self._content.files[step.file]
-            prepared.append(Request(access=step, variable=layout.variable(step.variable),
-                                    memory=self._memory(step, accesses), shared=layout.owner is None))
-            accesses += 1
-        return prepared
+        rooms = self._rooms([step for step in steps if isinstance(step, Access)])
+        return [self._request(step, next(rooms)) if isinstance(step, Access) else step for step in steps]
 
-    def _memory(self, access: Access, number: int) -> Bytes:
+    def _request(self, access: Access, room: Bytes | None) -> Request:
+        layout = self._content.files[access.file]
+        return Request(access=access, variable=layout.variable(access.variable), memory=self._memory(access, room),
+                       shared=layout.owner is None)
+
+    def _rooms(self, accesses: Sequence[Access]) -> Iterator[Bytes | None]:
+        """Yield for each access its part of the kept buffer, one behind the other; None where nothing is kept."""
+        if not self._keep:
+            yield from itertools.repeat(None)
+        sizes = [access.memory_bytes(self._content.variable(access)) for access in accesses]
+        if sum(sizes) > self._buffer.size:
+            self._buffer = np.empty(sum(sizes), np.uint8)
+        begin = 0
+        for size in sizes:
+            yield self._buffer[begin : begin + size]
+            begin += size
+
+    def _memory(self, access: Access, out: Bytes | None) -> Bytes:
         """Return the memory of an access before it: the data of a write, in its own array or in a common one."""
-        out = self._buffer(access, number) if self._keep else None
         if not access.write:
             return self._content.poison(access, out)
         if not access.memory:
@@ -165,15 +173,6 @@ class Player:
             self._shared[access.memory] = self._content.poison(access)
         self._content.place(access, self._shared[access.memory])
         return self._shared[access.memory]
-
-    def _buffer(self, access: Access, number: int) -> Bytes:
-        """Return the kept memory of the access of this number, which is as large as its largest one."""
-        size = access.memory_bytes(self._content.variable(access))
-        if number == len(self._buffers):
-            self._buffers.append(np.empty(size, np.uint8))
-        if self._buffers[number].size < size:
-            self._buffers[number] = np.empty(size, np.uint8)
-        return self._buffers[number][:size]
 
     def _file(self, step: Open) -> OpenFile:
         layout = self._content.files[step.file]
@@ -205,14 +204,7 @@ class Player:
             file.select(requests)
 
         def transfer() -> None:
-            first_error: Exception | None = None
-            for request in requests:
-                try:
-                    file.access(request)
-                except Exception as caught:
-                    first_error = first_error or caught
-            if first_error is not None:
-                raise first_error
+            file.access_all(requests)
 
         before, calls = extension.process_statistics(), [extension.system_calls()]
         try:
