@@ -139,10 +139,11 @@ class MpiIoFile(OpenFile):
             if plan is None or call is None or request.access.nonblocking:
                 raise ValueError(f"array {request.variable.name}: a phase in parts has blocking accesses with a view")
             etype = self._own_view(plan)
+            memory = request.memory[:]  # what a call touches lies together, made here in one go
             if isinstance(call.memory, Contiguous):
-                message = [request.memory, call.memory.count, etype]
+                message = [memory, call.memory.count, etype]
             else:
-                message = [request.memory, 1, self._kept(id(call.memory), call.memory.datatype)]
+                message = [memory, 1, self._kept(id(call.memory), call.memory.datatype)]
             self._calls.append((call.offset_elements, message))
 
     def _own_view(self, plan: Plan) -> Any:
