@@ -50,6 +50,7 @@ lint: build ## ruff, clang-format, mypy --strict, generated files, structure of 
 	scripts/typecheck
 	$(BIN)/python build.py --check
 	$(BIN)/python scripts/check_sources.py
+	$(BIN)/python scripts/check_imports.py
 
 build: ## set up build/MPI and compile
 	@scripts/setup $(MPI)

@@ -1,36 +1,24 @@
-"""The bench: access patterns and kernels of parallel codes, run under each strategy, with every byte verified.
+"""The bench: access patterns and kernels of parallel codes, run under each method, with every byte verified.
 
 ``mpirun -n 4 python -m mpiio_ext.bench`` runs it; ``--help`` explains its options and docs/bench.md its measurements.
 
-Layers, each of which imports only those above it:
+Layers, each of which imports only those above it (``scripts/check_imports.py``):
 
 ==================  ==================================================================================================
-`pattern`           the value of every byte, a pure function of its place in the file
-`shapes`            byte layouts (vector, subarray, ...): enumerated by NumPy, or built as an MPI datatype
-`workloads`         one module per access pattern: what each rank writes and reads, and which bytes nobody writes
-`strategies`        native and the methods of the extension, as sets of hints
-`interfaces`        how the bytes travel: MPI-IO, HDF5
-`verify`            the file against the formula
-`runner`            measuring a pattern: phases, order of the strategies
-`stores`            how the bytes of kernels travel: POSIX, MPI-IO, HDF5, PnetCDF, netCDF-4
-`kernels`           one module per application: what each rank does, played through a store, and measured
-`results`           the rows, their schema, medians, JSON and Parquet
-`suites`            parameter files, one suite at a time, archive, batch scripts
-`options`           the command line
-`work`, `record`    what runs, decided before anything runs, and how it is recorded
-`schedule`          repetitions over patterns and kernels, within the budget
-`table`, `plot`     for people; `preview`: what would be run
-`bench`             all of it, from options to files
+`kernels`           what is accessed: one module per pattern and per application
+`interfaces`        how: MPI-IO, HDF5, PnetCDF, netCDF-4, POSIX; `pnetcdf` is a binding
+`methods`           native and the methods of the extension, as sets of hints
+`results`           the rows, their schema, medians; the files, the table and the picture
+`run`               the runner: programs played through interfaces, verified, counted
+`suites`            parameter files, one suite at a time, archive
+`options`           the command line; `arguments`, the kinds of its values
+`work`, `record`    what runs, decided before anything runs, and how it is recorded; `preview`, printed
+`bench`             all of it, from options to files; `environment`, where it ran
+`compare`           commands ``compare`` and ``scaling``, which launch a micro-benchmark in C and are no MPI programs
+`slurm`             command ``slurm``: a batch script that runs a suite
 ==================  ==================================================================================================
 
-Beside them, for ``python -m mpiio_ext.bench compare`` and ``scaling``, which launch a C kernel and are no MPI programs:
-
-==================  ==================================================================================================
-`peers`             every MPI at hand, with its own MPI-IO and with this library
-`launches`          one launch of the kernel, bounded in time and memory
-`compare`           every peer, pattern by pattern
-`scaling`           native and this library against the number of ranks and of pieces; `scaling_plot` draws it
-==================  ==================================================================================================
+A new pattern, kernel or interface is one module and one line in the ``__init__`` of its folder.
 
 Importing this package imports neither MPI nor h5py.
 """

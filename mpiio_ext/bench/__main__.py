@@ -96,9 +96,9 @@ def _collect_logs(comm_rank: int, options: Options, output: Path, started: datet
 
 #: Commands that launch MPI programs, or write scripts that do, and are none themselves: name -> module.
 _COMMANDS = {
-    "compare": "mpiio_ext.bench.compare",
-    "scaling": "mpiio_ext.bench.scaling",
-    "slurm": "mpiio_ext.bench.suites.slurm",
+    "compare": "mpiio_ext.bench.compare.compare",
+    "scaling": "mpiio_ext.bench.compare.scaling",
+    "slurm": "mpiio_ext.bench.slurm",
 }
 
 

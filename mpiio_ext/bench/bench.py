@@ -18,17 +18,18 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mpiio_ext.bench.environment import describe
 from mpiio_ext.bench.errors import BenchError, VerificationError
-from mpiio_ext.bench.kernels.runner import KernelRunner
 from mpiio_ext.bench.options import Options
-from mpiio_ext.bench.plot import plot_ratios
 from mpiio_ext.bench.record import configuration
-from mpiio_ext.bench.results import Absent, summarize, with_ratios, write_document, write_results
-from mpiio_ext.bench.runner import Runner
-from mpiio_ext.bench.schedule import Schedule, Stage
+from mpiio_ext.bench.results.files import write_document, write_results
+from mpiio_ext.bench.results.plot import plot_ratios
+from mpiio_ext.bench.results.rows import Absent, Row, summarize, with_ratios
+from mpiio_ext.bench.results.table import print_absent, print_heading, print_table
+from mpiio_ext.bench.run.afford import NativeLimit
+from mpiio_ext.bench.run.runner import Runner
+from mpiio_ext.bench.run.schedule import Schedule
+from mpiio_ext.bench.run.team import agree
 from mpiio_ext.bench.suites.archive import folder_of, write_surroundings
 from mpiio_ext.bench.suites.lock import hold
-from mpiio_ext.bench.table import print_absent, print_heading, print_table
-from mpiio_ext.bench.team import agree
 from mpiio_ext.bench.terminal import terminal_width
 from mpiio_ext.bench.work import SetupError, Work, needed_bytes, plan
 
@@ -157,7 +158,7 @@ def _check_shared(comm: Any, folder: Path) -> None:
 
 @contextlib.contextmanager
 def _progress(comm: Any, options: Options, steps: int) -> Iterator[Callable[[str], None]]:
-    """Yield the function that the runners call after each run; a bar on rank 0's terminal, otherwise nothing."""
+    """Yield the function that the runner calls after each run; a bar on rank 0's terminal, otherwise nothing."""
     width = terminal_width(2) if comm.rank == 0 else None
     shown = options.progress if options.progress is not None else width is not None
     if comm.rank != 0 or not shown:
@@ -181,20 +182,10 @@ def _console() -> Console:
 # ---- the run ----
 
 
-def _stages(comm: Any, options: Options, work: Work, folder: Path, advance: Callable[[str], None]) -> list[Stage]:
-    """Return the patterns and the kernels as parts of every repetition."""
-    common = {"comm": comm, "folder": folder, "strategies": list(work.strategies), "common_hints": options.hints,
-              "keep_files": options.keep_files, "advance": advance}
-    stages = []
-    if work.cases:
-        patterns = Runner(**common, sizes=options.sizes, read_shift=options.read_shift,
-                          native_limit_s=options.native_limit_s, native_bytes=options.native_bytes)
-        stages.append(Stage(run=lambda number: patterns.repetition(list(work.cases), number), rows=patterns.rows))
-    if work.items:
-        applications = KernelRunner(**common)
-        cases = [item.case for item in work.items]
-        stages.append(Stage(run=lambda number: applications.repetition(cases, number), rows=applications.rows))
-    return stages
+def _runner(comm: Any, options: Options, work: Work, folder: Path, advance: Callable[[str], None]) -> Runner:
+    return Runner(comm=comm, folder=folder, methods=list(work.methods), common_hints=options.hints,
+                  native=NativeLimit(seconds=options.native_limit_s, file_bytes=options.native_bytes),
+                  keep_files=options.keep_files, advance=advance)
 
 
 def _keeping(advance: Callable[[str], None], write: Callable[[], None]) -> Callable[[str], None]:
@@ -229,8 +220,7 @@ def _missing(schedule: Schedule) -> list[Absent]:
 
 
 def _versions(work: Work) -> dict[str, str]:
-    found = [case.interface.versions() for case in work.cases] + [item.case.store.versions() for item in work.items]
-    return {name: version for versions in found for name, version in versions.items()}
+    return {name: version for case in work.cases for name, version in case.interface.versions().items()}
 
 
 def run_bench(comm: Any, options: Options) -> Path:
@@ -256,17 +246,19 @@ def _run(comm: Any, options: Options, work: Work, place: _Place) -> None:
     if console:
         print_heading(console, environment, work.notes)
     failure: BenchError | None = None
-    stages: list[Stage] = []
+    rows: list[Row] = []
 
     def keep() -> None:
         if comm.rank == 0:
-            rows = with_ratios(row for stage in stages for row in stage.rows)
-            write_document(place.output, environment=environment, configuration=configuration(options, work), rows=rows,
-                           absent=work.absent, failure="the bench had not ended when this was written")
+            write_document(place.output, environment=environment, configuration=configuration(options, work),
+                           rows=with_ratios(rows), absent=work.absent,
+                           failure="the bench had not ended when this was written")
 
     with _progress(comm, options, work.runs * options.repetitions) as advance:
-        stages += _stages(comm, options, work, place.folder, _keeping(advance, keep))
-        schedule = Schedule(comm=comm, stages=stages, repetitions=options.repetitions, budget_s=options.budget_s)
+        runner = _runner(comm, options, work, place.folder, _keeping(advance, keep))
+        rows = runner.rows
+        schedule = Schedule(comm=comm, repetition=lambda number: runner.repetition(list(work.cases), number),
+                            repetitions=options.repetitions, budget_s=options.budget_s)
         try:
             schedule.run()
         except BenchError as caught:
@@ -276,7 +268,7 @@ def _run(comm: Any, options: Options, work: Work, place: _Place) -> None:
         assert console is not None
         _clean(place.folder, options, failure)
         absent = [*work.absent, *(_missing(schedule) if failure is None else [])]
-        _write(console, options, work, place.output, environment=environment, schedule=schedule, absent=absent,
+        _write(console, options, work, place.output, environment=environment, rows=with_ratios(rows), absent=absent,
                failure=failure)
 
     _on_rank_0(comm, finish)
@@ -288,9 +280,8 @@ def _run(comm: Any, options: Options, work: Work, place: _Place) -> None:
 
 
 def _write(console: Console, options: Options, work: Work, output: Path, *, environment: dict[str, Any],
-           schedule: Schedule, absent: list[Absent], failure: BenchError | None) -> None:
+           rows: list[Row], absent: list[Absent], failure: BenchError | None) -> None:
     """Print the table and write everything that is kept."""
-    rows = with_ratios(schedule.rows)
     summaries = summarize(rows)
     if rows:
         print_table(console, summaries)

@@ -1,6 +1,6 @@
-"""What the extension and the kernel counted: the bench's one place that reads `mpiio_ext.stats`.
+"""What the extension and the operating system counted: the bench's one place that reads `mpiio_ext.stats`.
 
-The MPI library's own path has no statistics, so that its file-system requests are taken from the kernel's counters of
+The MPI library's own path has no statistics, so that its file-system requests are taken from the system's counters of
 the process (/proc/self/io: system calls that read or write, those to sockets and pipes included). Both sources are
 named in the results.
 """
@@ -13,11 +13,11 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-__all__ = ["KernelCounters", "absent_reason", "file_statistics", "kernel_counters", "process_statistics"]
+__all__ = ["SystemCalls", "absent_reason", "file_statistics", "process_statistics", "system_calls"]
 
 
 def absent_reason() -> str | None:
-    """Return why the extension's strategies cannot run in this process, or None when they can."""
+    """Return why the extension's methods cannot run in this process, or None when they can."""
     import mpiio_ext
 
     interposed = getattr(mpiio_ext, "interposed", None)
@@ -47,7 +47,7 @@ def process_statistics() -> dict[str, Any] | None:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class KernelCounters:
+class SystemCalls:
     """System calls of this process that read or write, and their bytes."""
 
     read_requests: int
@@ -56,14 +56,14 @@ class KernelCounters:
     write_bytes: int
 
 
-def kernel_counters() -> KernelCounters | None:
-    """Return the kernel's counters, or None where the kernel does not give them."""
+def system_calls() -> SystemCalls | None:
+    """Return the counts of this process so far, or None where the system does not give them."""
     try:
         text = Path("/proc/self/io").read_text()
     except OSError:
         return None
     values = {name: int(value) for name, _, value in (line.partition(":") for line in text.splitlines())}
-    return KernelCounters(
+    return SystemCalls(
         read_requests=values["syscr"],
         write_requests=values["syscw"],
         read_bytes=values["rchar"],

@@ -13,13 +13,13 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from mpiio_ext.bench import interfaces, kernels, stores, strategies, workloads
-from mpiio_ext.bench.kernel_options import DEFAULT_PRESET, KernelRequest, parse_parameter
-from mpiio_ext.bench.options_types import HintType, ListType, SizeType, one_of, positive_size
-from mpiio_ext.bench.strategies import Strategy, parse_strategy
+from mpiio_ext.bench import interfaces, kernels, methods
+from mpiio_ext.bench.arguments import HintType, ListType, SizeType, one_of, positive_size
+from mpiio_ext.bench.kernels import Sizes
+from mpiio_ext.bench.kernels.request import DEFAULT_PRESET, KernelRequest, parse_parameter
+from mpiio_ext.bench.methods import Method, parse_method
 from mpiio_ext.bench.suites import files
 from mpiio_ext.bench.suites.files import Suite
-from mpiio_ext.bench.workloads import Sizes
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["PRESETS", "Options", "command"]
@@ -36,8 +36,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
-_INTERFACES = list(dict.fromkeys([*interfaces.REGISTRY, *stores.REGISTRY]))
-_PRESET_NAMES = list(dict.fromkeys(name for kind in kernels.REGISTRY.values() for name in kind.presets))
+_INTERFACES = list(interfaces.REGISTRY)
+_PRESET_NAMES = list(dict.fromkeys(name for kind in kernels.KERNELS.values() for name in kind.presets))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,16 +50,16 @@ class Options:
     output : folder of the results, None = a new one under ./bench-results, or in the archive for a suite
     archive : folder under which the results of suites are kept
     suite : the parameter file, or None
-    sizes : geometry of the workloads
-    workloads : names of patterns
+    sizes : geometry of the patterns
+    patterns : names
     kernels : the applications
     interfaces : names; empty = all that are there
-    strategies : what to compare
-    strategies_given : the user named them, so that one that cannot run is an error rather than left out
-    hints : set for every strategy
+    methods : what to compare
+    methods_given : the user named them, so that one that cannot run is an error rather than left out
+    hints : set for every method
     repetitions, read_shift : counts
     budget_s : fewer repetitions where they would take longer; 0 = no limit
-    native_limit_s, native_bytes : see `Runner`
+    native_limit_s, native_bytes : see `NativeLimit`
     keep_files : leave the bench files behind
     plot, report : draw the picture, make the page
     progress : None = when there is a terminal
@@ -72,11 +72,11 @@ class Options:
     archive: Path
     suite: Suite | None
     sizes: Sizes
-    workloads: tuple[str, ...]
+    patterns: tuple[str, ...]
     kernels: tuple[KernelRequest, ...]
     interfaces: tuple[str, ...]
-    strategies: tuple[Strategy, ...]
-    strategies_given: bool
+    methods: tuple[Method, ...]
+    methods_given: bool
     hints: dict[str, str]
     repetitions: int
     budget_s: float
@@ -148,7 +148,7 @@ class _Choice:
     def _from_suite(self, name: str) -> bool:
         return self._suite is not None and name in self._suite.options
 
-    def workloads(self) -> tuple[str, ...]:
+    def patterns(self) -> tuple[str, ...]:
         """Return the patterns."""
         names: tuple[str, ...] = self._values["workload"]
         if self._given("workload"):
@@ -165,12 +165,12 @@ class _Choice:
         elif self._suite is not None and self._suite.entries:
             return self._entries(self._suite, names if self._given("kernel") else ())
         preset = self._values["preset"] or DEFAULT_PRESET
-        every = len(names) == len(kernels.REGISTRY) > 1
+        every = len(names) == len(kernels.KERNELS) > 1
         parameters = self._parameters(names)
         return tuple(
             KernelRequest(
                 kernel=name, preset=preset, parameters=parameters, scale=self._values["scale"],
-                interfaces=tuple(way for way in kernels.REGISTRY[name].interfaces
+                interfaces=tuple(way for way in kernels.KERNELS[name].interfaces
                                  if not self._interfaces or way in self._interfaces),
                 required=self._given("kernel") and not every,
             )
@@ -184,7 +184,7 @@ class _Choice:
         preset = self._values["preset"]
         wanted = [entry for entry in suite.entries if not names or entry.kernel in names]
         missing = set(names) - {entry.kernel for entry in wanted}
-        if missing and len(names) < len(kernels.REGISTRY):
+        if missing and len(names) < len(kernels.KERNELS):
             raise click.BadParameter(f"{suite.where} has no kernel {sorted(missing)[0]}", param_hint="'--kernel'")
         return tuple(
             entry.request(preset=preset if strong else None, fallback=preset, scale=self._values["scale"],
@@ -199,12 +199,12 @@ class _Choice:
         if len(names) != 1:
             raise click.BadParameter("goes with exactly one --kernel, without a suite", param_hint="'--param'")
         try:
-            return dict(parse_parameter(kernels.REGISTRY[names[0]], text) for text in given)
+            return dict(parse_parameter(kernels.KERNELS[names[0]], text) for text in given)
         except ArgumentError as error:
             raise click.BadParameter(str(error), param_hint="'--param'") from error
 
 
-class _Workloads(ListType):
+class _Patterns(ListType):
     """Names of patterns; "none" is an empty list."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Any, ...]:
@@ -216,10 +216,10 @@ class _Workloads(ListType):
 _SIZE = SizeType()
 _FOLDER = click.Path(path_type=Path)
 _LIST_HELP = {
-    "workload": ", ".join(workloads.REGISTRY),
-    "kernel": ", ".join(kernels.REGISTRY),
+    "workload": ", ".join(kernels.PATTERNS),
+    "kernel": ", ".join(kernels.KERNELS),
     "interface": ", ".join(_INTERFACES),
-    "method": ", ".join(strategies.NAMES),
+    "method": ", ".join(methods.NAMES),
 }
 
 _EPILOG = """
@@ -254,10 +254,10 @@ Exit status: 0 done, 1 a run failed, 2 bad argument or path, or another suite is
               help="Where results go.  [default: ./bench-results/<date>, of a suite: in the archive]")
 @click.option("--archive", type=_FOLDER, default="bench-results", metavar="FOLDER",
               help="Results of suites go to FOLDER/<suite>/<date>/<time>; one suite at a time.")
-@click.option("-w", "--workload", type=_Workloads(one_of(workloads.REGISTRY), "LIST", everything=workloads.REGISTRY),
+@click.option("-w", "--workload", type=_Patterns(one_of(kernels.PATTERNS), "LIST", everything=kernels.PATTERNS),
               default="all", show_default="all, with --kernel none",
               help=f"Access patterns, comma-separated, all or none: {_LIST_HELP['workload']}.")
-@click.option("-k", "--kernel", type=ListType(one_of(kernels.REGISTRY), "LIST", everything=kernels.REGISTRY),
+@click.option("-k", "--kernel", type=ListType(one_of(kernels.KERNELS), "LIST", everything=kernels.KERNELS),
               show_default="none",
               help=f"Kernels of applications, comma-separated or all: {_LIST_HELP['kernel']}; see --list.")
 @click.option("--preset", type=click.Choice(_PRESET_NAMES), metavar="NAME", show_default=DEFAULT_PRESET,
@@ -269,7 +269,7 @@ Exit status: 0 done, 1 a run failed, 2 bad argument or path, or another suite is
 @click.option("-i", "--interface", type=ListType(one_of(_INTERFACES), "LIST"), show_default="all there are",
               help=f"Interfaces, comma-separated: {_LIST_HELP['interface']}; patterns have mpiio, and hdf5 for 3-D "
                    "arrays.")
-@click.option("-m", "--method", type=ListType(parse_strategy, "LIST"), default=",".join(strategies.DEFAULT),
+@click.option("-m", "--method", type=ListType(parse_method, "LIST"), default=",".join(methods.DEFAULT),
               help=f"Methods, comma-separated: {_LIST_HELP['method']}; each with modifiers such as +stripe_size_io or "
                    "+cb_nodes=2.")
 @click.option("-s", "--size", type=_SIZE, default="64MiB", metavar="SIZE",
@@ -360,11 +360,11 @@ def _options(ctx: click.Context, values: dict[str, Any]) -> Options:
         archive=values["archive"],
         suite=values["suite"],
         sizes=_sizes(values),
-        workloads=choice.workloads(),
+        patterns=choice.patterns(),
         kernels=choice.kernels(),
         interfaces=values["interface"] or (),
-        strategies=values["method"],
-        strategies_given=given("method"),
+        methods=values["method"],
+        methods_given=given("method"),
         hints=_hints(values),
         repetitions=values["repetitions"],
         budget_s=budget_s,

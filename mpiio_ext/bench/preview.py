@@ -12,14 +12,14 @@ from rich.console import Console
 from rich.table import Table
 
 from mpiio_ext.bench import interfaces, kernels
-from mpiio_ext.bench.kernel_options import command_words
-from mpiio_ext.bench.kernels import Kernel
+from mpiio_ext.bench.kernels import Kernel, Pattern, Program
 from mpiio_ext.bench.kernels.program import Access
+from mpiio_ext.bench.kernels.request import command_words
+from mpiio_ext.bench.methods import Method
 from mpiio_ext.bench.options import Options
-from mpiio_ext.bench.runner import Case
-from mpiio_ext.bench.strategies import Strategy
-from mpiio_ext.bench.table import print_absent
-from mpiio_ext.bench.work import KernelItem, Work, needed_bytes
+from mpiio_ext.bench.results.table import print_absent
+from mpiio_ext.bench.run.case import Case
+from mpiio_ext.bench.work import Work, needed_bytes
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["Volume", "launch_ranks", "print_kernels", "print_plan", "volume_of"]
@@ -66,31 +66,22 @@ def launch_ranks(options: Options) -> int:
 # ---- what one run moves ----
 
 
-def volume_of(kernel: Kernel, interface: str) -> Volume:
-    """Return what one run of a kernel moves, counted over the steps of all ranks."""
-    layouts, moved = kernel.files(), {True: 0, False: 0}
-    sizes = [{item.name: item.item_bytes for item in layout.variables} for layout in layouts]
-    for phase in kernel.phases():
-        for rank in range(kernel.active):
-            for step in kernel.steps(phase.name, rank, interface):
+def volume_of(program: Program, interface: str) -> Volume:
+    """Return what one run of a program moves, counted over the steps of all ranks."""
+    layouts, moved = program.files(), {True: 0, False: 0}
+    variables = [{item.name: item for item in layout.variables} for layout in layouts]
+    for phase in program.phases():
+        for rank in range(program.active):
+            for step in program.steps(phase.name, rank, interface):
                 if isinstance(step, Access):
-                    moved[step.write] += step.elements * sizes[step.file][step.variable]
+                    moved[step.write] += step.data_bytes(variables[step.file][step.variable])
     return Volume(written_bytes=moved[True], read_bytes=moved[False], files=len(layouts))
-
-
-def _pattern_volume(case: Case) -> Volume:
-    ranks = range(case.workload.ranks)
-    return Volume(
-        written_bytes=sum(case.workload.write_plan(rank).data_bytes for rank in ranks),
-        read_bytes=sum(case.workload.read_plan(rank).data_bytes for rank in ranks),
-        files=1,
-    )
 
 
 # ---- equivalent commands ----
 
 
-def _command(options: Options, ranks: int, words: Sequence[str], methods: Sequence[Strategy]) -> str:
+def _command(options: Options, ranks: int, words: Sequence[str], methods: Sequence[Method]) -> str:
     line = ["mpirun", "-n", str(ranks), "python", "-m", "mpiio_ext.bench", *words]
     line += ["-m", ",".join(method.name for method in methods), "-r", str(options.repetitions)]
     for name, value in options.hints.items():
@@ -98,17 +89,14 @@ def _command(options: Options, ranks: int, words: Sequence[str], methods: Sequen
     return shlex.join([*line, "--path", str(options.path)])
 
 
-def _pattern_words(options: Options, case: Case) -> list[str]:
-    sizes = options.sizes
-    words = ["-w", case.workload.name, "-i", case.interface.name, "--size", str(sizes.file_bytes)]
-    more = {
-        "contiguous": ["--transfer", str(sizes.transfer_bytes)],
-        "interleaved": ["--block", str(getattr(case.workload, "block_bytes", 0))],
-        "tiles2d": ["--ghost", str(sizes.ghost)],
-        "btio": ["--steps", str(sizes.steps)],
-        "random": ["--piece", str(sizes.piece_bytes), "--seed", str(sizes.seed)],
-    }
-    return words + more.get(case.workload.name, [])
+def _words(case: Case) -> list[str]:
+    """Return the options of the command line that ask for this case alone."""
+    if case.request is not None:
+        return [*command_words(case.request), "-i", case.interface.name]
+    pattern, sizes = case.program, case.sizes
+    assert isinstance(pattern, Pattern)
+    assert sizes is not None
+    return ["-w", pattern.name, "-i", case.interface.name, "--size", str(sizes.file_bytes), *pattern.words(sizes)]
 
 
 # ---- printing ----
@@ -118,7 +106,7 @@ def _print(console: Console, text: str = "") -> None:
     console.print(text, highlight=False, soft_wrap=True, markup=False)
 
 
-def _print_item(console: Console, title: str, details: str, volume: Volume, methods: Sequence[Strategy],
+def _print_item(console: Console, title: str, details: str, volume: Volume, methods: Sequence[Method],
                 command: str) -> None:
     _print(console, title)
     if details:
@@ -127,12 +115,13 @@ def _print_item(console: Console, title: str, details: str, volume: Volume, meth
     _print(console, f"    {command}")
 
 
-def _details(item: KernelItem) -> str:
-    kernel = item.case.kernel
-    values = [f"{field.name}={getattr(kernel, field.name)}" for field in dataclasses.fields(kernel)
+def _details(case: Case) -> str:
+    if case.request is None:
+        return ""
+    values = [f"{field.name}={getattr(case.program, field.name)}" for field in dataclasses.fields(case.program)
               if field.name != "ranks"]
-    scale = f", scale {item.request.scale:g}" if item.request.scale != 1 else ""
-    return f"preset {item.request.preset}{scale}: {' '.join(values)}"
+    scale = f", scale {case.request.scale:g}" if case.request.scale != 1 else ""
+    return f"preset {case.request.preset}{scale}: {' '.join(values)}"
 
 
 def print_plan(console: Console, options: Options, work: Work, ranks: int) -> None:
@@ -143,17 +132,11 @@ def print_plan(console: Console, options: Options, work: Work, ranks: int) -> No
             _print(console, f"parameters: {options.suite.source}")
     _print(console, f"{ranks} ranks, {options.repetitions} repetitions"
                     + (f" within {options.budget_s:g} s" if options.budget_s else "") + f", files in {options.path}\n")
-    total, every = Volume(), list(work.strategies)
+    total, every = Volume(), list(work.methods)
     for case in work.cases:
-        volume = _pattern_volume(case)
-        _print_item(console, f"{case.label}", "", volume, every,
-                    _command(options, ranks, _pattern_words(options, case), every))
-        total = total.plus(volume.times(len(every)))
-    for item in work.items:
-        store = item.case.store
-        volume, methods = volume_of(item.case.kernel, store.name), item.case.strategies(every)
-        words = [*command_words(item.request), "-i", store.name]
-        _print_item(console, item.case.label, _details(item), volume, methods, _command(options, ranks, words, methods))
+        volume, methods = volume_of(case.program, case.interface.name), case.methods(every)
+        _print_item(console, case.label, _details(case), volume, methods,
+                    _command(options, ranks, _words(case), methods))
         total = total.plus(volume.times(len(methods)))
     _print(console, f"\n{work.runs * options.repetitions:,} runs: {total.times(options.repetitions)}")
     _print(console, f"at a time {_megabytes(needed_bytes(work, keep_files=options.keep_files))} in {options.path}")
@@ -176,15 +159,20 @@ def _size(kind: type[Kernel], ranks: int, preset: str, scale: float) -> str:
 
 def print_kernels(console: Console, options: Options, ranks: int) -> None:
     """Print every kernel with its interfaces, its presets and their sizes, its parameters."""
-    wanted = {request.kernel for request in options.kernels} or set(kernels.REGISTRY)
+    wanted = {request.kernel for request in options.kernels} or set(kernels.KERNELS)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("kernel", "interfaces", f"sizes on {ranks} ranks", "parameters"):
         table.add_column(title, overflow="fold", no_wrap=title in ("kernel", f"sizes on {ranks} ranks"))
-    for kind in kernels.REGISTRY.values():
+    for kind in kernels.KERNELS.values():
         if kind.name in wanted:
             scale = next((request.scale for request in options.kernels), 1.0)
             sizes = "\n".join(_size(kind, ranks, preset, scale) for preset in kind.presets)
             parameters = ", ".join(field.name for field in dataclasses.fields(kind) if field.name != "ranks")
             table.add_row(kind.name, "\n".join(kind.interfaces), sizes, parameters)
     console.print(table)
-    _print(console, f"\npatterns (-w) have {' and '.join(interfaces.REGISTRY)}; --dry-run shows what would be run")
+    _print(console, f"\npatterns (-w) have {' and '.join(_pattern_interfaces())}; --dry-run shows what would be run")
+
+
+def _pattern_interfaces() -> list[str]:
+    """Return the interfaces that patterns have."""
+    return [name for name in interfaces.REGISTRY if any(name in kind.interfaces for kind in kernels.PATTERNS.values())]

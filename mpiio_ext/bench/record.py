@@ -6,16 +6,19 @@ import dataclasses
 from dataclasses import asdict
 from typing import Any
 
-from mpiio_ext.bench.kernel_options import command_words
+from mpiio_ext.bench.kernels import Pattern
+from mpiio_ext.bench.kernels.request import command_words
 from mpiio_ext.bench.options import Options
-from mpiio_ext.bench.work import KernelItem, Work
+from mpiio_ext.bench.run.case import Case
+from mpiio_ext.bench.work import Work
 
 __all__ = ["configuration"]
 
 
-def _kernel(item: KernelItem) -> dict[str, Any]:
+def _kernel(case: Case) -> dict[str, Any]:
     """Return a kernel with all its parameters; ``options`` are those of the command line that ask for it."""
-    kernel, request = item.case.kernel, item.request
+    kernel, request = case.program, case.request
+    assert request is not None
     return {
         "name": kernel.name,
         "class": type(kernel).__name__,
@@ -27,23 +30,26 @@ def _kernel(item: KernelItem) -> dict[str, Any]:
     }
 
 
+def _pattern(case: Case) -> dict[str, Any]:
+    """Return a pattern with its geometry."""
+    pattern = case.program
+    assert isinstance(pattern, Pattern)
+    return {"class": type(pattern).__name__, **pattern.geometry()}
+
+
 def configuration(options: Options, work: Work) -> dict[str, Any]:
     """Return sizes, patterns, kernels, methods and limits, compatible with JSON.
 
     Each entry of ``kernels`` has the kernel's own parameters beside name, class, preset, scale, the parameters given on
     top of the preset, and the options of the command line.
     """
-    ways = [case.interface.name for case in work.cases] + [item.case.store.name for item in work.items]
     return {
         "suite": options.suite.name if options.suite else None,
         "sizes": asdict(options.sizes),
-        "workloads": {
-            case.workload.key: {"class": type(case.workload).__name__, **asdict(case.workload)}  # type: ignore[call-overload]
-            for case in work.cases
-        },
-        "kernels": {item.case.variant: _kernel(item) for item in work.items},
-        "interfaces": list(dict.fromkeys(ways)),
-        "strategies": {strategy.name: dict(strategy.hints) for strategy in work.strategies},
+        "workloads": {case.program.key: _pattern(case) for case in work.patterns},
+        "kernels": {case.variant: _kernel(case) for case in work.kernels},
+        "interfaces": list(dict.fromkeys(case.interface.name for case in work.cases)),
+        "strategies": {method.name: dict(method.hints) for method in work.methods},
         "hints": options.hints,
         "repetitions": options.repetitions,
         "budget_s": options.budget_s,

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mpiio_ext.bench import extension, interfaces, stores, workloads
+from mpiio_ext.bench import extension, interfaces, kernels
 from mpiio_ext.bench.errors import EXIT_USAGE, BenchError
-from mpiio_ext.bench.kernel_options import KernelRequest
-from mpiio_ext.bench.kernels.program import Kernel
-from mpiio_ext.bench.kernels.runner import KernelCase
+from mpiio_ext.bench.interfaces import Interface
+from mpiio_ext.bench.kernels import Program
+from mpiio_ext.bench.methods import Method
 from mpiio_ext.bench.options import Options
-from mpiio_ext.bench.results import Absent
-from mpiio_ext.bench.runner import Case
-from mpiio_ext.bench.strategies import Strategy
+from mpiio_ext.bench.results.rows import Absent
+from mpiio_ext.bench.run.case import Case
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["KernelItem", "SetupError", "Work", "needed_bytes", "plan"]
+__all__ = ["SetupError", "Work", "needed_bytes", "plan"]
 
 _HEADER_BYTES = 1 << 20  # of self-describing formats, generously
 
@@ -30,38 +29,36 @@ class SetupError(BenchError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KernelItem:
-    """A kernel through one interface, and how it was asked for."""
-
-    case: KernelCase
-    request: KernelRequest
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """What runs.
 
     Attributes
     ----------
-    cases : patterns
-    items : kernels
-    strategies : methods, in the order of the first repetition
+    cases : patterns, then kernels
+    methods : in the order of the first repetition
     absent : what is left out, and why
     notes : lines on anything unusual
     """
 
     cases: tuple[Case, ...] = ()
-    items: tuple[KernelItem, ...] = ()
-    strategies: tuple[Strategy, ...] = ()
+    methods: tuple[Method, ...] = ()
     absent: tuple[Absent, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
+    def patterns(self) -> tuple[Case, ...]:
+        """The patterns among the cases."""
+        return tuple(case for case in self.cases if case.program.kind == "pattern")
+
+    @property
+    def kernels(self) -> tuple[Case, ...]:
+        """The kernels among the cases."""
+        return tuple(case for case in self.cases if case.program.kind == "kernel")
+
+    @property
     def runs(self) -> int:
         """Runs of one repetition."""
-        return len(self.cases) * len(self.strategies) + sum(
-            len(item.case.strategies(list(self.strategies))) for item in self.items
-        )
+        return sum(len(case.methods(list(self.methods))) for case in self.cases)
 
 
 class _Interfaces:
@@ -70,7 +67,7 @@ class _Interfaces:
     def __init__(self, wanted: tuple[str, ...], absent: list[Absent]) -> None:
         self._wanted, self._absent, self._reasons = wanted, absent, dict[str, str | None]()
 
-    def has(self, way: interfaces.Interface | stores.Store) -> bool:
+    def has(self, way: Interface) -> bool:
         """Return whether an interface that something could use is to be used; raises SetupError."""
         if self._wanted and way.name not in self._wanted:
             return False
@@ -83,31 +80,33 @@ class _Interfaces:
         return self._reasons[way.name] is None
 
 
-def _strategies(options: Options, absent: list[Absent]) -> tuple[Strategy, ...]:
+def _methods(options: Options, absent: list[Absent]) -> tuple[Method, ...]:
     reason = extension.absent_reason()
     if reason is None:
-        return options.strategies
-    ours = [strategy.name for strategy in options.strategies if not strategy.native]
-    if ours and options.strategies_given:
+        return options.methods
+    ours = [method.name for method in options.methods if not method.native]
+    if ours and options.methods_given:
         raise SetupError(f"--method {ours[0]}: {reason}")
     if ours:
         absent.append(Absent(what=f"methods {', '.join(ours)}", reason=reason))
-    return tuple(strategy for strategy in options.strategies if strategy.native)
+    return tuple(method for method in options.methods if method.native)
 
 
-def _cases(options: Options, ranks: int, available: _Interfaces) -> tuple[Case, ...]:
-    if not options.workloads:
-        return ()
+def _patterns(options: Options, ranks: int, available: _Interfaces) -> list[Case]:
     try:
-        variants = workloads.create(options.workloads, options.sizes, ranks)
+        variants = kernels.create_patterns(options.patterns, options.sizes, ranks)
     except ValueError as error:
         raise SetupError(f"--size: {error}") from error
-    ways = [way for way in interfaces.REGISTRY.values() if available.has(way)]
-    return tuple(Case(workload=v, interface=way) for v in variants for way in ways if way.supports(v))
+    return [
+        Case(program=variant, interface=interfaces.REGISTRY[name], sizes=options.sizes, read_shift=options.read_shift)
+        for variant in variants
+        for name in variant.interfaces
+        if available.has(interfaces.REGISTRY[name])
+    ]
 
 
-def _items(options: Options, ranks: int, available: _Interfaces, absent: list[Absent]) -> tuple[KernelItem, ...]:
-    items = []
+def _kernels(options: Options, ranks: int, available: _Interfaces, absent: list[Absent]) -> list[Case]:
+    cases = []
     for request in options.kernels:
         if not request.interfaces:
             continue
@@ -118,28 +117,30 @@ def _items(options: Options, ranks: int, available: _Interfaces, absent: list[Ab
                 raise SetupError(f"--kernel {error}") from error
             absent.append(Absent(what=request.name or request.kernel, reason=str(error)))
             continue
-        for name in request.interfaces:
-            store = stores.REGISTRY[name]
-            if available.has(store):
-                case = KernelCase(kernel=kernel, store=store, name=request.name)
-                items.append(KernelItem(case=case, request=request))
-    return tuple(items)
+        cases += [
+            Case(program=kernel, interface=interfaces.REGISTRY[name], name=request.name, request=request)
+            for name in request.interfaces
+            if available.has(interfaces.REGISTRY[name])
+        ]
+    return cases
 
 
-def _check_names(cases: tuple[Case, ...], items: tuple[KernelItem, ...]) -> None:
+def _check_names(cases: tuple[Case, ...]) -> None:
     """Raise SetupError when two things that run would have the same name in the results."""
-    known = {(case.workload.key, case.interface.name) for case in cases}
-    for item in items:
-        place = (item.case.variant, item.case.store.name)
+    known = set[tuple[str, str]]()
+    for case in cases:
+        place = (case.variant, case.interface.name)
         if place in known:
             raise SetupError(f"two things to run are called {place[0]} through {place[1]}: give one of the entries a "
                              "name of its own (name = \"...\")")
         known.add(place)
 
 
-def _note(kernel: Kernel) -> str:
-    """Return the kernel's note, which names it."""
-    return kernel.note if not kernel.note or kernel.title in kernel.note else f"{kernel.title}: {kernel.note}"
+def _note(program: Program) -> str:
+    """Return the program's note; that of a kernel names it."""
+    if program.kind == "pattern" or not program.note or program.title in program.note:
+        return program.note
+    return f"{program.title}: {program.note}"
 
 
 def plan(options: Options, ranks: int) -> Work:
@@ -152,19 +153,18 @@ def plan(options: Options, ranks: int) -> Work:
     """
     absent: list[Absent] = []
     available = _Interfaces(options.interfaces, absent)
-    cases = _cases(options, ranks, available)
-    items = _items(options, ranks, available, absent)
-    strategies = _strategies(options, absent)
-    if not cases and not items:
+    wanted = [*_patterns(options, ranks, available), *_kernels(options, ranks, available, absent)]
+    methods = _methods(options, absent)
+    if not wanted:
         why = f": {absent[0].what}: {absent[0].reason}" if absent else (
             ": nothing of what was asked for has a form for the interfaces asked for")
         raise SetupError(f"nothing to run{why}")
-    items = tuple(item for item in items if item.case.strategies(list(strategies)))
-    if not strategies or not (cases or items):
+    cases = tuple(case for case in wanted if case.methods(list(methods)))
+    if not cases:
         raise SetupError("nothing to run: none of the methods can run here; POSIX has 'native' only")
-    _check_names(cases, items)
-    notes = [case.workload.note for case in cases] + [_note(item.case.kernel) for item in items]
-    return Work(cases=cases, items=items, strategies=strategies, absent=tuple(absent),
+    _check_names(cases)
+    notes = [_note(case.program) for case in cases]
+    return Work(cases=cases, methods=methods, absent=tuple(absent),
                 notes=tuple(dict.fromkeys(note for note in notes if note)))
 
 
@@ -174,8 +174,8 @@ def needed_bytes(work: Work, *, keep_files: bool) -> int:
     In the first repetition a kernel's files are there twice: those of the first method are what the others' are
     compared with.
     """
-    sizes = [case.workload.extent_bytes + (0 if case.interface.raw else _HEADER_BYTES) for case in work.cases]
-    for item in work.items:
-        copies = 1 if len(item.case.strategies(list(work.strategies))) == 1 else 2
-        sizes.append(copies * (item.case.bytes + _HEADER_BYTES))
+    sizes = []
+    for case in work.cases:
+        copies = 2 if case.compared and len(case.methods(list(work.methods))) > 1 else 1
+        sizes.append(copies * (case.bytes + _HEADER_BYTES))
     return sum(sizes) if keep_files else max(sizes)

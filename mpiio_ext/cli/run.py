@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from mpiio_ext.cli.launchers import Launch, execute, plan, starter_family
+from mpiio_ext.launchers import Launch, execute, plan, starter_family
 
 __all__ = ["run"]
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.cli.launchers import Launch, plan
 from mpiio_ext.cli.run import _launch, _settings
 from mpiio_ext.errors import MpiioExtError
+from mpiio_ext.launchers import Launch, plan
 
 if TYPE_CHECKING:
     from mpiio_ext.tune.hintsfile import OwnHints

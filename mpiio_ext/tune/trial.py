@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from mpiio_ext.cli.launchers import Launch
+from mpiio_ext.launchers import Launch
 from mpiio_ext.tune.errors import TuneError
 from mpiio_ext.tune.setting import BASELINE, Setting
 

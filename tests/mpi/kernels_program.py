@@ -1,7 +1,7 @@
-"""Run kernels by hand: FOLDER WHAT SCALE STRATEGIES KERNEL[:INTERFACE]…, under mpirun; prints a line per row on rank 0.
+"""Run kernels by hand: FOLDER WHAT SCALE METHODS KERNEL[:INTERFACE]…, under mpirun; prints a line per row on rank 0.
 
 WHAT: "right", or what goes wrong on one rank: "written" (a byte), "read" (a byte), "foreign" (a byte behind the end),
-"raises" (an access), "differs" (the second strategy's file has another byte in a gap).
+"raises" (an access), "differs" (the second method's file has another byte in a gap).
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import mpiio_ext  # noqa: F401  (before MPI: the extension is active)
 # isort: split
 from mpi4py import MPI
 
-from mpiio_ext.bench import kernels, stores
+from mpiio_ext.bench import interfaces, kernels
 from mpiio_ext.bench.errors import BenchError
-from mpiio_ext.bench.kernels.runner import KernelCase, KernelRunner
-from mpiio_ext.bench.results import summarize, with_ratios
-from mpiio_ext.bench.stores.mpiio import MpiIo, MpiIoFile
-from mpiio_ext.bench.strategies import parse_strategy
+from mpiio_ext.bench.interfaces.mpiio import MpiIo, MpiIoFile
+from mpiio_ext.bench.methods import parse_method
+from mpiio_ext.bench.results.rows import summarize, with_ratios
+from mpiio_ext.bench.run.case import Case
+from mpiio_ext.bench.run.runner import Runner
 
 comm = MPI.COMM_WORLD
 folder, what, scale = pathlib.Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])
@@ -67,12 +68,12 @@ def cases():
         name, _, interface = word.partition(":")
         kernel = kernels.create(name, comm.size, preset="quick", scale=scale)
         for each in [interface] if interface else kernel.interfaces:
-            store = FaultyMpiIo() if what != "right" and each == "mpiio" else stores.REGISTRY[each]
-            if store.absent_reason() is None:
-                yield KernelCase(kernel=kernel, store=store)
+            way = FaultyMpiIo() if what != "right" and each == "mpiio" else interfaces.REGISTRY[each]
+            if way.absent_reason() is None:
+                yield Case(program=kernel, interface=way)
 
 
-runner = KernelRunner(comm=comm, folder=folder, strategies=[parse_strategy(s) for s in sys.argv[4].split(",")])
+runner = Runner(comm=comm, folder=folder, methods=[parse_method(s) for s in sys.argv[4].split(",")])
 try:
     made = list(cases())
     for repetition in range(2):

@@ -1,4 +1,4 @@
-"""Every MPI datatype of the bench's workloads against their enumeration, through MPI_Pack.
+"""Every MPI datatype of the bench's patterns against their enumeration, through MPI_Pack.
 
 A datatype's bytes are found by packing a buffer whose bytes hold their own index, one digit of it at a time; that uses
 nothing of the bench. The comparison runs under the MPI launcher as this file's own program.
@@ -36,7 +36,7 @@ def typemap(datatype, extent_bytes):
 
 
 def check(shape):
-    from mpiio_ext.bench.shapes import free
+    from mpiio_ext.bench.kernels.shapes import free
 
     datatype = shape.datatype()
     offsets, lengths = shape.pieces()
@@ -50,15 +50,15 @@ def check(shape):
 
 def main():
     import mpiio_ext  # noqa: F401 - before MPI
-    from mpiio_ext.bench import workloads
-    from mpiio_ext.bench.workloads import Sizes
+    from mpiio_ext.bench import kernels
+    from mpiio_ext.bench.kernels import Sizes
 
     sizes = Sizes(file_bytes=30_000, blocks_bytes=(64, 7), piece_bytes=256, steps=2, transfer_bytes=800)
     count = 0
     for ranks in (1, 2, 3, 4, 5, 6, 8, 9, 16):
-        for workload in workloads.create(tuple(workloads.REGISTRY), sizes, ranks):
-            for rank in range(workload.ranks):
-                for plan in (workload.write_plan(rank), workload.read_plan(rank)):
+        for pattern in kernels.create_patterns(tuple(kernels.PATTERNS), sizes, ranks):
+            for rank in range(pattern.ranks):
+                for plan in (pattern.write_plan(rank), pattern.read_plan(rank)):
                     check(plan.file)
                     for memory in {id(call.memory): call.memory for call in plan.calls}.values():
                         if memory.size_bytes:

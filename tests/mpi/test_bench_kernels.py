@@ -13,32 +13,32 @@ from support.launch import Launch, mpi_run
 pytestmark = pytest.mark.mpi
 
 PROGRAM = pathlib.Path(__file__).with_name("kernels_program.py")
-NAMES = list(kernels.REGISTRY)
+NAMES = list(kernels.KERNELS)
 
 
-def run(folder: pathlib.Path, ranks: int, what: str, strategies: str, *words: str, scale: str = "0.004") -> Launch:
-    return mpi_run([sys.executable, PROGRAM, folder, what, scale, strategies, *words], ranks, timeout_s=150)
+def run(folder: pathlib.Path, ranks: int, what: str, methods: str, *words: str, scale: str = "0.004") -> Launch:
+    return mpi_run([sys.executable, PROGRAM, folder, what, scale, methods, *words], ranks, timeout_s=150)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
 def test_every_kernel(extension: str, tmp_path: pathlib.Path, ranks: int) -> None:
-    """Every byte right, the files of all strategies equal, the extension at work wherever MPI-IO is beneath.
+    """Every byte right, the files of all methods equal, the extension at work wherever MPI-IO is beneath.
 
     With seven ranks on a small machine a launch takes its time: there every kernel goes through its first interface.
     """
-    strategies = "native,auto,group_cyclic,transpose+stripe_size_io" if ranks == 4 else "native,auto"
-    words = NAMES if ranks < 7 else [f"{name}:{kernels.REGISTRY[name].interfaces[0]}" for name in NAMES]
-    launch = run(tmp_path, ranks, "right", strategies, *words)
+    methods = "native,auto,group_cyclic,transpose+stripe_size_io" if ranks == 4 else "native,auto"
+    words = NAMES if ranks < 7 else [f"{name}:{kernels.KERNELS[name].interfaces[0]}" for name in NAMES]
+    launch = run(tmp_path, ranks, "right", methods, *words)
     rows = [line.split()[1:] for line in launch.stdout.splitlines() if line.startswith("row ")]
     assert {row[0] for row in rows} == set(NAMES), launch.describe()
-    for name, interface, strategy, _, _, data_bytes, compared, collective, independent in rows:
+    for name, interface, method, _, _, data_bytes, compared, collective, independent in rows:
         assert int(data_bytes) > 0
         if interface == "posix":
-            assert strategy == "native"
+            assert method == "native"
             continue
-        assert compared != "-" or strategy == "native", (name, interface, strategy)
-        if strategy != "native":
-            assert collective == "True" or int(independent) > 0, (name, interface, strategy)
+        assert compared != "-" or method == "native", (name, interface, method)
+        if method != "native":
+            assert collective == "True" or int(independent) > 0, (name, interface, method)
     assert not [path for path in tmp_path.iterdir() if path.suffix], "files are left"
 
 
@@ -47,7 +47,7 @@ def test_every_kernel(extension: str, tmp_path: pathlib.Path, ranks: int) -> Non
     ("read", "bdcats", "phase clustering read wrong data"),
     ("foreign", "vpic", "wrote what no rank wrote: a file of"),
     ("raises", "bdcats", "BenchError: VPIC-IO through MPI-IO, native, phase particles: made to fail (rank 1"),
-    ("differs", "vpic", "files of two strategies differ: vpic.dat at byte"),
+    ("differs", "vpic", "files of two methods differ: vpic-mpiio.dat at byte"),
 ])
 def test_faults_are_found(extension: str, tmp_path: pathlib.Path, what: str, kernel: str, message: str) -> None:
     """One wrong byte anywhere, or an error of one rank, ends the bench on every rank with the same line."""

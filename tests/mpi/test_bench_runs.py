@@ -9,16 +9,16 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from mpiio_ext.bench import workloads
-from mpiio_ext.bench.launches import ACCESSES
-from mpiio_ext.bench.scaling import UNITS
-from mpiio_ext.bench.strategies import METHODS
+from mpiio_ext.bench import kernels
+from mpiio_ext.bench.compare.launches import ACCESSES
+from mpiio_ext.bench.compare.scaling import UNITS
+from mpiio_ext.bench.methods import METHODS
 from support.launch import base_environment, run_bounded
 
 pytestmark = pytest.mark.mpi
 
 BENCH = ["-m", "mpiio_ext.bench"]
-WORKLOADS = set(workloads.REGISTRY)
+PATTERNS = set(kernels.PATTERNS)
 
 
 @pytest.fixture
@@ -58,14 +58,14 @@ def assert_one_clear_line(launch, status, *words):
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5])
-def test_every_workload_under_every_method(bench, ranks):
+def test_every_pattern_under_every_method(bench, ranks):
     methods = ["native", "native_tuned", "auto", "direct", *METHODS, "aligned+stripe_size_io"]
     launch, results = bench(ranks, "--size", "300KiB", "--block", "4KiB,56", "-i", "mpiio", "-r", "1", "--no-plot",
                             "-m", ",".join(methods), "--stripe-size", "16KiB", "--stripe-count", "2")
     runs = results["runs"]
-    assert {run["workload"] for run in runs} == WORKLOADS
+    assert {run["workload"] for run in runs} == PATTERNS
     assert [run["strategy"] for run in runs if run["variant"] == "btio" and run["operation"] == "read"] == methods
-    assert len(runs) == 2 * len(methods) * (len(WORKLOADS) + 1)
+    assert len(runs) == 2 * len(methods) * (len(PATTERNS) + 1)
     for run in runs:
         assert run["ranks"] == (ranks if run["workload"] != "btio" else {1: 1, 2: 1, 3: 1, 4: 4, 5: 4}[ranks])
         if run["strategy"].startswith("native"):
@@ -182,48 +182,48 @@ import mpiio_ext
 import sys
 from mpi4py import MPI
 from mpiio_ext.bench import __main__
-from mpiio_ext.bench.interfaces.mpiio import MpiIoSession
+from mpiio_ext.bench.interfaces.mpiio import MpiIoFile
 
 kind = {kind!r}
-close, transfer = MpiIoSession.close, MpiIoSession.transfer
+close, access_all = MpiIoFile.close, MpiIoFile.access_all
 
-def spoil_file(session):
-    close(session)
-    if session.target.writing and "{strategy}" in str(session.target.hints) and MPI.COMM_WORLD.rank == 0:
-        with open(session.target.path, "r+b") as file:
+def spoil_file(file):
+    close(file)
+    if file.where.mode == "write" and "{method}" in str(file.where.hints) and MPI.COMM_WORLD.rank == 0:
+        with open(file.where.path, "r+b") as file:
             file.seek({offset})
             file.write({byte!r})
 
-def spoil_memory(session):
-    transfer(session)
-    if not session.target.writing and MPI.COMM_WORLD.rank == 1:
-        session.target.buffer[10] ^= 2
+def spoil_memory(file, requests):
+    access_all(file, requests)
+    if not requests[0].access.write and MPI.COMM_WORLD.rank == 1:
+        requests[0].memory[10] ^= 2
 
-def fail_on_one_rank(session):
-    transfer(session)
+def fail_on_one_rank(file, requests):
+    access_all(file, requests)
     if MPI.COMM_WORLD.rank == 2:
         raise OSError(28, "No space left on device")
 
 if kind == "file":
-    MpiIoSession.close = spoil_file
+    MpiIoFile.close = spoil_file
 elif kind == "memory":
-    MpiIoSession.transfer = spoil_memory
+    MpiIoFile.access_all = spoil_memory
 elif kind == "error":
-    MpiIoSession.transfer = fail_on_one_rank
+    MpiIoFile.access_all = fail_on_one_rank
 __main__.main(sys.argv[1:])
 """
 
 
-def spoiled(kind, *, strategy="", offset=1234, byte=b"\0"):
-    return SPOILED.format(kind=kind, strategy=strategy, offset=offset, byte=byte)
+def spoiled(kind, *, method="", offset=1234, byte=b"\0"):
+    return SPOILED.format(kind=kind, method=method, offset=offset, byte=byte)
 
 
 def test_wrong_file_is_named(bench, script):
-    program = script(spoiled("file", strategy="cb_nodes"))
+    program = script(spoiled("file", method="cb_nodes"))
     launch, results = bench(3, "--size", "300KiB", "-w", "contiguous", "-m", "native,native_tuned", "-r", "1",
                             program=[program], check=False)
     assert_one_clear_line(launch, 3, "contiguous-mpiio.dat", "byte 1234:", "expected 0x", "found 0x00",
-                          "strategy native_tuned")
+                          "native_tuned, phase write wrote wrong data")
     assert {run["strategy"] for run in results["runs"]} == {"native"}, "what was measured before is kept"
     assert "wrong data" in results["failure"]
     assert list(bench.files.glob("*/contiguous-mpiio.dat")), "the wrong file is left for inspection"
@@ -231,12 +231,13 @@ def test_wrong_file_is_named(bench, script):
 
 def test_bytes_that_nobody_writes_are_forgiven_only_to_native(bench, script):
     arguments = ("--size", "300KiB", "-w", "tiles2d", "-r", "1")
-    program = script(spoiled("file", strategy="mpiox_enable", offset=0, byte=b"x"))
+    program = script(spoiled("file", method="mpiox_enable", offset=0, byte=b"x"))
     launch, results = bench(2, *arguments, "-m", "native", program=[program])
     assert all(run["gaps_written"] for run in results["runs"])
     assert "native°" in launch.stdout
     launch, _ = bench(2, *arguments, "-m", "even", program=[program], check=False)
-    assert_one_clear_line(launch, 3, "byte 0:", "0x00 (no rank writes this byte)", "found 0x78", "strategy even")
+    assert_one_clear_line(launch, 3, "byte 0:", "0x00 (no rank writes this byte)", "found 0x78",
+                          "even, phase write wrote what no rank wrote")
 
 
 def test_native_must_be_native(extension, mpi_python, tmp_path):
@@ -250,7 +251,8 @@ def test_wrong_read_is_named(bench, script):
     launch, _ = bench(3, "--size", "300KiB", "-w", "contiguous", "-m", "native", "-r", "1", program=[program],
                       check=False)
     # rank 1 of 3 reads the segment of rank 2
-    assert_one_clear_line(launch, 3, "wrong data read", f"byte {2 * (300 * 1024 // 24) * 8 + 10}:", "found by rank 1")
+    assert_one_clear_line(launch, 3, "native, phase read read wrong data",
+                          f"byte {2 * (300 * 1024 // 24) * 8 + 10} (byte 10 of the memory):", "found by rank 1")
 
 
 @pytest.mark.parametrize("ranks", [3, 5])
@@ -264,38 +266,38 @@ def test_error_of_one_rank_ends_all(bench, script, ranks):
     assert not list(bench.files.iterdir()), "bench files are left behind"
 
 
-# ---- the kernel, compare and scaling ----
+# ---- the micro-benchmark, compare and scaling ----
 
 
 @pytest.fixture
-def kernel(extension, mpi, tmp_path):
-    """Run the C kernel on 3 ranks; returns what it printed, one dictionary per line."""
-    program = Path(extension).parent.parent / "bin" / "mpiox_kernel"
+def benchmark(extension, mpi, tmp_path):
+    """Run the micro-benchmark on 3 ranks; returns what it printed, one dictionary per line."""
+    program = Path(extension).parent.parent / "bin" / "mpiio_bandwidth"
 
     def run(*arguments, preload=True, check=True):
         launch = mpi([program, "--file", tmp_path / "k", *map(str, arguments)], 3, preload=preload, check=check)
-        assert not (tmp_path / "k").exists() or not check, "the kernel's file is left behind"
+        assert not (tmp_path / "k").exists() or not check, "the micro-benchmark's file is left behind"
         return launch, [json.loads(line) for line in launch.stdout.splitlines() if line.startswith("{")]
 
     return run
 
 
 @pytest.mark.parametrize("access", ACCESSES)
-def test_kernel_accesses(kernel, access):
+def test_benchmark_accesses(benchmark, access):
     for pattern in ("inter", "random", "contiguous"):
-        _, records = kernel("--pattern", pattern, "--block", 24, "--bytes", 72_000, "--access", access, "--repeats", 2,
-                            "--sync", "--time-limit", 50)
+        _, records = benchmark("--pattern", pattern, "--block", 24, "--bytes", 72_000, "--access", access, "--repeats",
+                               2, "--sync", "--time-limit", 50)
         assert [(record["access"], record["wrong_bytes"], record["bytes"]) for record in records] == [
             (access, 0, 72_000)
         ] * 2
 
 
-def test_kernel_memory(kernel):
+def test_benchmark_memory(benchmark):
     """The claim at small scale: the same at 300 pieces and at 3 million, at most the collective buffers and 2 MiB."""
     growth = []
     for block in (10_000, 1):
-        _, (hints, record) = kernel("--pattern", "inter", "--block", block, "--bytes", 3_000_000, "--memory",
-                                    "--hint", "cb_nodes=1", "--hint", "cb_buffer_size=524288")
+        _, (hints, record) = benchmark("--pattern", "inter", "--block", block, "--bytes", 3_000_000, "--memory",
+                                       "--hint", "cb_nodes=1", "--hint", "cb_buffer_size=524288")
         assert (hints["hints"]["cb_nodes"], hints["hints"]["cb_buffer_size"]) == ("1", "524288")
         assert record["shared_growth_bytes"] >= 524_288
         assert record["memory_growth_bytes"] <= 2 * 524_288 + (2 << 20)
@@ -303,11 +305,11 @@ def test_kernel_memory(kernel):
     assert abs(growth[0] - growth[1]) < 400_000
 
 
-def test_kernel_memory_limit(kernel):
-    launch, records = kernel("--pattern", "inter", "--block", 8, "--bytes", 600_000, "--hint", "mpiox_enable=false",
+def test_benchmark_memory_limit(benchmark):
+    launch, records = benchmark("--pattern", "inter", "--block", 8, "--bytes", 600_000, "--hint", "mpiox_enable=false",
                              "--memory-limit", 1 << 28)
     assert records[0]["wrong_bytes"] == 0
-    launch, records = kernel("--access", "some", check=False)
+    launch, records = benchmark("--access", "some", check=False)
     assert launch.returncode != 0
     assert "unknown access" in launch.stderr
     assert not records

@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mpiio_ext.bench import strategies
+from mpiio_ext.bench import methods
 from support import codes
 from support.launch import Launch, base_environment, mpi_family, mpi_run
 
@@ -33,7 +33,7 @@ METHODS = (
     *(
         pytest.param(method, marks=pytest.mark.slow)
         for method in (
-            *strategies.METHODS, "aligned+stripe_size_io", "even+mpiox_ranks_per_node=1",
+            *methods.METHODS, "aligned+stripe_size_io", "even+mpiox_ranks_per_node=1",
             "static_cyclic+mpiox_ranks_per_node=2",
         )
         if method not in QUICK
@@ -48,7 +48,7 @@ _keep: list[tempfile.TemporaryDirectory[str]] = []  # deleted when the process e
 
 def hints_of(method: str) -> str:
     """Return the value of MPIOX_HINTS for a method."""
-    strategy = strategies.parse_strategy(method)
+    strategy = methods.parse_method(method)
     words = [f"{name}={value}" for name, value in strategy.hints_for(RANKS).items()]
     return ":".join(words if strategy.native else [*words, GEOMETRY])
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import pytest
 
-from mpiio_ext.bench import strategies
+from mpiio_ext.bench import methods
 from support.fetch import FetchError, sdist
 from support.launch import PROGRAMS, base_environment, mpi_run, python_run
 
@@ -35,7 +35,7 @@ PYTEST_MPI = "0.6"
 GEOMETRY = "striping_unit=1k:striping_factor=3:cb_buffer_size=4k"
 NODES = ("transpose+mpiox_ranks_per_node=1", "even+mpiox_ranks_per_node=1")
 QUICK = ("auto", NODES[0])
-REST = [method for method in (*strategies.METHODS, "aligned+stripe_size_io", *NODES) if method not in QUICK]
+REST = [method for method in (*methods.METHODS, "aligned+stripe_size_io", *NODES) if method not in QUICK]
 METHODS = (*QUICK, *(pytest.param(method, marks=pytest.mark.slow) for method in REST))
 PARALLEL = ("-p", "pytest_mpi", "--only-mpi", "--pyargs", "h5py.tests.test_file")
 SOME = ("-p", "pytest_mpi", "--with-mpi", "--pyargs", "h5py.tests.test_slicing", "h5py.tests.test_dataset")
@@ -44,7 +44,7 @@ ALL = ("-p", "pytest_mpi", "--with-mpi", "--pyargs", "h5py")
 
 def hints_of(method: str) -> str:
     """Return the value of MPIOX_HINTS for a method."""
-    words = [f"{name}={value}" for name, value in strategies.parse_strategy(method).hints_for(4).items()]
+    words = [f"{name}={value}" for name, value in methods.parse_method(method).hints_for(4).items()]
     return ":".join([*words, GEOMETRY])
 
 
@@ -123,7 +123,7 @@ def test_h5py_tests_on_mpio(extension: str, plugin: str, method: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["auto", *strategies.METHODS, "aligned+stripe_size_io"])
+@pytest.mark.parametrize("method", ["auto", *methods.METHODS, "aligned+stripe_size_io"])
 def test_h5py_whole_suite_on_mpio(extension: str, plugin: str, method: str) -> None:
     """All of them."""
     stats = check_h5py(plugin, ("--on-mpio", *ALL), 1, method, 600)

@@ -334,7 +334,8 @@ def test_no_space_in_the_middle(bench, tmp_path, interface, method, rule):
 IMPATIENT = """
 import mpiio_ext
 import sys
-from mpiio_ext.bench import __main__, last_words
+from mpiio_ext.bench import __main__
+from mpiio_ext.bench.run import last_words
 last_words.PATIENCE_S = 3
 __main__.main(sys.argv[1:])
 """
@@ -356,7 +357,7 @@ import mpiio_ext
 import os, pathlib, signal, sys
 from mpi4py import MPI
 from mpiio_ext.bench import __main__, bench
-from mpiio_ext.bench.kernels.play import Player
+from mpiio_ext.bench.run.player import Player
 
 phase = Player.phase
 bench._KEEP_EVERY_S = 0

@@ -10,8 +10,8 @@ import click
 import pytest
 from rich.console import Console
 
-from mpiio_ext.bench import interfaces, kernels, stores, workloads
-from mpiio_ext.bench.kernel_options import (
+from mpiio_ext.bench import interfaces, kernels
+from mpiio_ext.bench.kernels.request import (
     KernelRequest,
     command_words,
     convert_parameter,
@@ -21,13 +21,13 @@ from mpiio_ext.bench.kernel_options import (
 from mpiio_ext.bench.options import Options, command
 from mpiio_ext.bench.preview import launch_ranks, print_kernels, print_plan, volume_of
 from mpiio_ext.bench.record import configuration
-from mpiio_ext.bench.results import Row, summarize, with_ratios
-from mpiio_ext.bench.schedule import Schedule, Stage
-from mpiio_ext.bench.table import parts, print_table
+from mpiio_ext.bench.results.rows import Row, summarize, with_ratios
+from mpiio_ext.bench.results.table import parts, print_table
+from mpiio_ext.bench.run.schedule import Schedule
 from mpiio_ext.bench.work import SetupError, needed_bytes, plan
 from mpiio_ext.errors import ArgumentError
 
-VPIC = kernels.REGISTRY["vpic"]
+VPIC = kernels.KERNELS["vpic"]
 
 
 def parse(*arguments: str) -> Options:
@@ -39,7 +39,7 @@ def parse(*arguments: str) -> Options:
 @pytest.fixture(autouse=True)
 def every_interface_is_there(monkeypatch):
     """To ask h5py and netCDF4 whether they are there starts MPI, which must not happen in this process."""
-    for way in (*stores.REGISTRY.values(), *interfaces.REGISTRY.values()):
+    for way in interfaces.REGISTRY.values():
         monkeypatch.setattr(type(way), "absent_reason", lambda self: None)
 
 
@@ -59,21 +59,21 @@ def printed(function, *arguments) -> str:
 
 
 def test_kernels_alone_patterns_alone_and_both():
-    assert parse("-k", "vpic").workloads == ()
+    assert parse("-k", "vpic").patterns == ()
     assert parse("-w", "btio").kernels == ()
     both = parse("-w", "btio", "-k", "vpic,hacc")
-    assert both.workloads == ("btio",)
+    assert both.patterns == ("btio",)
     assert [request.kernel for request in both.kernels] == ["vpic", "hacc"]
     neither = parse()
-    assert neither.workloads == tuple(workloads.REGISTRY)
+    assert neither.patterns == tuple(kernels.PATTERNS)
     assert neither.kernels == ()
 
 
 def test_all_kernels_are_chosen_but_not_required():
     options = parse("-k", "all", "--preset", "C")
-    assert [request.kernel for request in options.kernels] == list(kernels.REGISTRY)
+    assert [request.kernel for request in options.kernels] == list(kernels.KERNELS)
     work = plan(options, 4)
-    assert {item.request.kernel for item in work.items} == {"nas_btio", "nas_btio_simple"}
+    assert {item.request.kernel for item in work.kernels} == {"nas_btio", "nas_btio_simple"}
     assert any(item.what == "vpic" and "no preset 'C'" in item.reason for item in work.absent)
     with pytest.raises(SetupError, match="--kernel vpic: no preset 'C'"):
         plan(parse("-k", "vpic", "--preset", "C"), 4)
@@ -91,8 +91,8 @@ def test_sizes_of_kernels():
 def test_interfaces_mean_patterns_and_kernels():
     options = parse("-w", "block3d", "-k", "vpic,madbench", "-i", "mpiio,posix")
     work = plan(options, 4)
-    assert [case.interface.name for case in work.cases] == ["mpiio"]
-    assert [(item.request.kernel, item.case.store.name) for item in work.items] == [
+    assert [case.interface.name for case in work.patterns] == ["mpiio"]
+    assert [(item.request.kernel, item.interface.name) for item in work.kernels] == [
         ("vpic", "mpiio"), ("madbench", "mpiio"), ("madbench", "posix")
     ]
 
@@ -114,9 +114,9 @@ def test_wrong_arguments_are_one_clear_line(arguments, message):
 
 
 def test_an_interface_that_is_missing_is_left_out_unless_named(monkeypatch):
-    monkeypatch.setattr(type(stores.REGISTRY["hdf5"]), "absent_reason", lambda self: "h5py is built without MPI")
+    monkeypatch.setattr(type(interfaces.REGISTRY["hdf5"]), "absent_reason", lambda self: "h5py is built without MPI")
     work = plan(parse("-k", "vpic"), 4)
-    assert [item.case.store.name for item in work.items] == ["mpiio"]
+    assert [item.interface.name for item in work.kernels] == ["mpiio"]
     assert [(item.what, item.reason) for item in work.absent] == [("HDF5 variants", "h5py is built without MPI")]
     with pytest.raises(SetupError, match="--interface hdf5: h5py is built without MPI"):
         plan(parse("-k", "vpic", "-i", "hdf5"), 4)
@@ -159,10 +159,10 @@ def test_parameters_of_another_type_are_refused(name, value):
         convert_parameter(Many, name, value)
 
 
-@pytest.mark.parametrize("name", list(kernels.REGISTRY))
+@pytest.mark.parametrize("name", list(kernels.KERNELS))
 def test_every_preset_of_every_kernel_survives_the_command_line(name):
     """The options that are printed for a row ask for the very kernel that was run."""
-    kind = kernels.REGISTRY[name]
+    kind = kernels.KERNELS[name]
     assert set(parameter_kinds(kind)) == {field.name for field in dataclasses.fields(kind)} - {"ranks"}
     for preset in kind.presets:
         request = KernelRequest(kernel=name, interfaces=kind.interfaces, preset=preset, scale=0.5,
@@ -176,11 +176,11 @@ def test_every_preset_of_every_kernel_survives_the_command_line(name):
 
 
 def test_space_counts_the_files_that_are_kept_for_comparison():
-    (item,) = plan(parse("-k", "madbench", "-i", "mpiio", "--preset", "quick", "-m", "native,auto"), 4).items
+    (item,) = plan(parse("-k", "madbench", "-i", "mpiio", "--preset", "quick", "-m", "native,auto"), 4).kernels
     once = needed_bytes(plan(parse("-k", "madbench", "-i", "posix", "--preset", "quick"), 4), keep_files=False)
     twice = needed_bytes(plan(parse("-k", "madbench", "-i", "mpiio", "--preset", "quick"), 4), keep_files=False)
     assert twice == 2 * once
-    assert once >= item.case.bytes
+    assert once >= item.bytes
 
 
 def test_volume_is_that_of_the_steps():
@@ -196,10 +196,10 @@ def test_plan_in_words_names_each_item_and_the_total():
                     "native,auto", "-r", "2", "-H", "cb_nodes=2", "--dry-run", "--ranks", "3")
     work = plan(options, launch_ranks(options))
     text = printed(print_plan, options, work, 3)
-    bdcats, hacc = (volume_of(item.case.kernel, "mpiio") for item in work.items)
+    bdcats, hacc = (volume_of(item.program, "mpiio") for item in work.kernels)
     assert f"each run: {bdcats}; methods: native, auto" in text
     assert "particles=131072" in text
-    total = 4 * (work.cases[0].workload.extent_bytes + bdcats.written_bytes + hacc.written_bytes)
+    total = 4 * (work.patterns[0].program.extent_bytes + bdcats.written_bytes + hacc.written_bytes)
     assert f"12 runs: {total / 1e6:,.1f} MB written" in text
     lines = [line.strip() for line in text.splitlines() if line.strip().startswith("mpirun")]
     assert len(lines) == 3
@@ -207,15 +207,15 @@ def test_plan_in_words_names_each_item_and_the_total():
         words = shlex.split(line)
         assert words[:6] == ["mpirun", "-n", "3", "python", "-m", "mpiio_ext.bench"]
         alone = plan(parse(*words[6:]), 3)
-        assert len(alone.cases) + len(alone.items) == 1
-        assert [strategy.name for strategy in alone.strategies] == ["native", "auto"]
+        assert len(alone.cases) == 1
+        assert [strategy.name for strategy in alone.methods] == ["native", "auto"]
         assert parse(*words[6:]).hints == {"cb_nodes": "2"}
 
 
 def test_list_names_every_kernel_interface_and_preset():
     options = parse("--list", "--ranks", "4")
     text = printed(print_kernels, options, launch_ranks(options))
-    for kind in kernels.REGISTRY.values():
+    for kind in kernels.KERNELS.values():
         assert kind.name in text
         assert all(word in text for word in (*kind.interfaces, *kind.presets))
     bytes_ = sum(layout.size_bytes for layout in kernels.create("vpic", 4, preset="quick").files())
@@ -249,40 +249,29 @@ def row(kind: str, variant: str, phase: str, operation: str, strategy: str, orde
     )
 
 
-def test_repetitions_are_interleaved_over_patterns_and_kernels():
-    seen, first, second = [], [], []
-
-    def stage(name, rows, start):
-        def run(number):
-            seen.append((name, number))
-            for operation in ("write", "read"):
-                rows.append(row("pattern", name, "", operation, "native", start + number))
-        return Stage(run=run, rows=rows)
-
-    schedule = Schedule(comm=OneRank(), stages=[stage("a", first, 0), stage("b", second, 1)], repetitions=3)
+def test_repetitions_are_counted_and_end_with_the_budget():
+    seen = []
+    schedule = Schedule(comm=OneRank(), repetition=seen.append, repetitions=3)
     schedule.run()
-    assert seen == [(name, number) for number in range(3) for name in "ab"]
-    assert [(item.variant, item.order) for item in schedule.rows if item.operation == "read"] == [
-        ("a", 0), ("b", 1), ("a", 2), ("b", 3), ("a", 4), ("b", 5)
-    ]
+    assert (seen, schedule.repetitions_done) == ([0, 1, 2], 3)
+    seen.clear()
+    schedule = Schedule(comm=OneRank(), repetition=seen.append, repetitions=5, budget_s=1e-9)
+    schedule.run()
+    assert (seen, schedule.repetitions_done) == ([0], 1)
 
 
-def test_budget_and_failure_keep_what_was_measured():
+def test_failure_keeps_what_was_measured():
     rows: list[Row] = []
 
-    def run(number):
+    def repetition(number):
         rows.append(row("pattern", "a", "", "write", "native", number))
         if number == 1:
             raise ValueError("end")
 
-    schedule = Schedule(comm=OneRank(), stages=[Stage(run=run, rows=rows)], repetitions=5, budget_s=1e-9)
-    schedule.run()
-    assert (schedule.repetitions_done, len(schedule.rows)) == (1, 1)
-    rows.clear()
-    schedule = Schedule(comm=OneRank(), stages=[Stage(run=run, rows=rows)], repetitions=5)
+    schedule = Schedule(comm=OneRank(), repetition=repetition, repetitions=5)
     with pytest.raises(ValueError, match="end"):
         schedule.run()
-    assert len(schedule.rows) == 2
+    assert (schedule.repetitions_done, len(rows)) == (2, 2)
 
 
 def test_phases_stand_side_by_side_only_as_one_write_and_one_read():

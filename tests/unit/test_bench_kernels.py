@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpiio_ext.bench import kernels, stores
-from mpiio_ext.bench.kernels.content import Content, slab_pieces
-from mpiio_ext.bench.kernels.layout import FileLayout, Variable, packed_variables
+from mpiio_ext.bench import interfaces, kernels
+from mpiio_ext.bench.interfaces import Request
+from mpiio_ext.bench.interfaces.base import RawReader
+from mpiio_ext.bench.interfaces.memory import pack, unpack
+from mpiio_ext.bench.kernels.layout import FileLayout, Variable, packed_variables, slab_pieces
 from mpiio_ext.bench.kernels.program import Access, Close, Kernel, Open, Step
-from mpiio_ext.bench.pattern import POISON
-from mpiio_ext.bench.stores import Request
-from mpiio_ext.bench.stores.base import RawReader
-from mpiio_ext.bench.stores.memory import pack, unpack
+from mpiio_ext.bench.run.content import Content
+from mpiio_ext.bench.run.values import POISON
 from mpiio_ext.errors import ArgumentError
 
 RANKS = (1, 2, 3, 4, 7)
-NAMES = sorted(kernels.REGISTRY)
+NAMES = sorted(kernels.KERNELS)
 
 
 def small(name: str, ranks: int) -> Kernel:
@@ -159,9 +159,9 @@ def test_memory_holds_the_data(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_sizes(name: str) -> None:
     """Presets exist, scaling scales, phases move data, unknown parameters are refused by name."""
-    kind = kernels.REGISTRY[name]
+    kind = kernels.KERNELS[name]
     assert {"quick", "laptop", "published"} <= set(kind.presets)
-    assert kind.interfaces and set(kind.interfaces) <= set(stores.REGISTRY)
+    assert kind.interfaces and set(kind.interfaces) <= set(interfaces.REGISTRY)
     quick = kernels.create(name, 4, preset="quick")
     total = sum(layout.size_bytes for layout in quick.files())
     assert 0 < total <= 64 << 20

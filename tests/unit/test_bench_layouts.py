@@ -1,4 +1,4 @@
-"""Patterns, shapes and workloads of the bench against brute force, without MPI."""
+"""Values, shapes and patterns of the bench against brute force, without MPI."""
 
 from __future__ import annotations
 
@@ -10,19 +10,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpiio_ext.bench import workloads
-from mpiio_ext.bench.pattern import POISON, fill_pieces, fill_range, salt_of_run
-from mpiio_ext.bench.shapes import DOUBLE, Block, Contiguous, Darray, Element, Indexed, Sequence, Vector, coalesce
-from mpiio_ext.bench.workloads import Sizes
-from mpiio_ext.bench.workloads.base import balanced_grid, bytes_text
-from mpiio_ext.bench.workloads.btio import BTIO
+from mpiio_ext.bench import kernels
+from mpiio_ext.bench.kernels import Sizes
+from mpiio_ext.bench.kernels.btio import BTIO
+from mpiio_ext.bench.kernels.geometry import balanced_grid, bytes_text
+from mpiio_ext.bench.kernels.program import Access, Close, Open
+from mpiio_ext.bench.kernels.shapes import (
+    DOUBLE,
+    Block,
+    Contiguous,
+    Darray,
+    Element,
+    Indexed,
+    Sequence,
+    Vector,
+    coalesce,
+)
+from mpiio_ext.bench.run.content import Content
+from mpiio_ext.bench.run.values import POISON, fill_pieces, fill_range, salt_of_run
 
 RANKS = range(1, 10)
 SMALL = Sizes(file_bytes=40 * 1000, blocks_bytes=(64, 7, 24), piece_bytes=256, ghost=2, steps=2, transfer_bytes=1000)
 
 
 def byte_at(offset: int) -> int:
-    """The pattern's formula in plain Python integers."""
+    """The formula of the values in plain Python integers."""
     word = offset // 8 * 0x9E3779B97F4A7C15 % 2**64
     word ^= word >> 29
     word = word * 0xBF58476D1CE4E5B9 % 2**64
@@ -36,10 +48,10 @@ def expand(offsets, lengths):
 
 
 def small_variants(ranks):
-    return workloads.create(tuple(workloads.REGISTRY), SMALL, ranks)
+    return kernels.create_patterns(tuple(kernels.PATTERNS), SMALL, ranks)
 
 
-# ---- pattern ----
+# ---- values ----
 
 
 @pytest.mark.parametrize("offset", [0, 1, 7, 8, 12345, 2**31 - 3, 2**40 + 5])
@@ -168,36 +180,36 @@ def test_balanced_grid(ranks):
         assert grid[0] - grid[-1] == best
 
 
-# ---- workloads: each owner formula again, naively ----
+# ---- patterns: each owner formula again, naively ----
 
 
-def owners(workload):
-    """Rank that writes each byte of the file, -1 for nobody, from the workload's documented layout."""
-    out = np.full(workload.extent_bytes, -1)
-    ranks = workload.ranks
-    match workload.name:
+def owners(pattern):
+    """Rank that writes each byte of the file, -1 for nobody, from the pattern's documented layout."""
+    out = np.full(pattern.extent_bytes, -1)
+    ranks = pattern.ranks
+    match pattern.name:
         case "contiguous":
             return np.arange(out.size) // (out.size // ranks)
         case "interleaved":
-            return np.arange(out.size) // workload.block_bytes % ranks
+            return np.arange(out.size) // pattern.block_bytes % ranks
         case "block3d":
-            n, grid = workload.edge, balanced_grid(ranks, 3)
+            n, grid = pattern.edge, balanced_grid(ranks, 3)
             coordinate = [np.arange(n) // math.ceil(n / parts) for parts in grid]
             z, y, x = np.meshgrid(*coordinate, indexing="ij")
             return np.repeat(((z * grid[1] + y) * grid[2] + x).reshape(-1), 8)
         case "tiles2d":
             rows, columns = balanced_grid(ranks, 2)
-            g, (height, width) = workload.ghost, workload.tile
+            g, (height, width) = pattern.ghost, pattern.tile
             field = np.full((rows * height + 2 * g, columns * width + 2 * g), -1)
             for y, x in np.ndindex(rows * height, columns * width):
                 field[y + g, x + g] = y // height * columns + x // width
             return np.repeat(field.reshape(-1), 8)
         case "btio":
-            return np.tile(np.repeat(bt_owner(workload.grid, math.isqrt(ranks)).reshape(-1), 40), workload.steps)
+            return np.tile(np.repeat(bt_owner(pattern.grid, math.isqrt(ranks)).reshape(-1), 40), pattern.time_steps)
         case "random":
-            assert workload.mask(0, out.size) is not None
+            assert pattern.mask(0, out.size) is not None
             return None
-    raise AssertionError(workload.name)
+    raise AssertionError(pattern.name)
 
 
 def bt_owner(n, p):
@@ -223,54 +235,54 @@ def bt_owner(n, p):
 
 @pytest.mark.parametrize("ranks", RANKS)
 def test_ranks_cover_each_byte_once_and_nothing_else(ranks):
-    for workload in small_variants(ranks):
-        written = np.zeros(workload.extent_bytes, int)
-        by_plan = np.full(workload.extent_bytes, -1)
+    for pattern in small_variants(ranks):
+        written = np.zeros(pattern.extent_bytes, int)
+        by_plan = np.full(pattern.extent_bytes, -1)
         calls = set()
-        for rank in range(workload.ranks):
-            plan = workload.write_plan(rank)
+        for rank in range(pattern.ranks):
+            plan = pattern.write_plan(rank)
             calls.add(len(plan.calls))
             for call in plan.calls:
                 every = expand(*plan.file_pieces(call))
                 assert every.size == call.memory.size_bytes
                 written[every] += 1
                 by_plan[every] = rank
-        assert len(calls) == 1, f"{workload.key}: ranks with different numbers of collective calls"
-        mask = workload.mask(0, workload.extent_bytes)
+        assert len(calls) == 1, f"{pattern.key}: ranks with different numbers of collective calls"
+        mask = pattern.mask(0, pattern.extent_bytes)
         expected = np.ones(written.size, bool) if mask is None else mask
-        assert (written == expected).all(), workload.key
-        naive = owners(workload)
+        assert (written == expected).all(), pattern.key
+        naive = owners(pattern)
         if naive is not None:
-            assert (by_plan == naive).all(), workload.key
-        assert workload.written_end_bytes == np.flatnonzero(written)[-1] + 1
+            assert (by_plan == naive).all(), pattern.key
+        assert pattern.written_end_bytes == np.flatnonzero(written)[-1] + 1
 
 
 @pytest.mark.parametrize("ranks", [1, 3, 4])
 def test_mask_of_a_range_is_a_part_of_the_whole(ranks):
-    for workload in small_variants(ranks):
-        whole = workload.mask(0, workload.extent_bytes)
+    for pattern in small_variants(ranks):
+        whole = pattern.mask(0, pattern.extent_bytes)
         if whole is None:
             continue
-        for begin, end in ((0, 1), (1, 2), (13, 4001), (workload.extent_bytes - 5, workload.extent_bytes)):
-            assert (workload.mask(begin, end) == whole[begin:end]).all(), (workload.key, begin, end)
+        for begin, end in ((0, 1), (1, 2), (13, 4001), (pattern.extent_bytes - 5, pattern.extent_bytes)):
+            assert (pattern.mask(begin, end) == whole[begin:end]).all(), (pattern.key, begin, end)
 
 
 def test_random_has_gaps_and_every_alignment():
-    (workload,) = workloads.create(("random",), Sizes(file_bytes=1 << 20), 4)
-    assert 0.2 < workload.mask(0, 1 << 20).mean() < 0.6
-    offsets, _ = workload.write_plan(2).file.pieces()
+    (pattern,) = kernels.create_patterns(("random",), Sizes(file_bytes=1 << 20), 4)
+    assert 0.2 < pattern.mask(0, 1 << 20).mean() < 0.6
+    offsets, _ = pattern.write_plan(2).file.pieces()
     assert set(offsets % 8) == set(range(8))
-    (again,) = workloads.create(("random",), Sizes(file_bytes=1 << 20), 4)
-    (other,) = workloads.create(("random",), Sizes(file_bytes=1 << 20, seed=2), 4)
-    assert (again.write_plan(0).file.pieces()[0] == workload.write_plan(0).file.pieces()[0]).all()
-    assert other.write_plan(0).file.pieces()[0][:5].tolist() != workload.write_plan(0).file.pieces()[0][:5].tolist()
+    (again,) = kernels.create_patterns(("random",), Sizes(file_bytes=1 << 20), 4)
+    (other,) = kernels.create_patterns(("random",), Sizes(file_bytes=1 << 20, seed=2), 4)
+    assert (again.write_plan(0).file.pieces()[0] == pattern.write_plan(0).file.pieces()[0]).all()
+    assert other.write_plan(0).file.pieces()[0][:5].tolist() != pattern.write_plan(0).file.pieces()[0][:5].tolist()
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4, 6])
 def test_tiles_read_their_ghost_cells_from_the_neighbours(ranks):
-    (workload,) = workloads.create(("tiles2d",), SMALL, ranks)
+    (pattern,) = kernels.create_patterns(("tiles2d",), SMALL, ranks)
     rows, columns = balanced_grid(ranks, 2)
-    g, (height, width) = workload.ghost, workload.tile
+    g, (height, width) = pattern.ghost, pattern.tile
     pitch = columns * width + 2 * g
     for rank in range(ranks):
         y0, x0 = rank // columns * height, rank % columns * width
@@ -280,67 +292,102 @@ def test_tiles_read_their_ghost_cells_from_the_neighbours(ranks):
             for x in range(max(0, x0 - g), min(columns * width, x0 + width + g))
             for b in range(8)
         ]
-        plan = workload.read_plan(rank)
+        plan = pattern.read_plan(rank)
         assert expand(*plan.file_pieces(plan.calls[0])).tolist() == expected
 
 
 @pytest.mark.parametrize("ranks", RANKS)
-def test_image_holds_the_byte_of_its_file_offset_or_poison(ranks):
-    for workload in small_variants(ranks):
-        for rank in {0, workload.ranks - 1}:
-            for plan in (workload.write_plan(rank), workload.read_plan(rank), workload.read_plan(rank).packed()):
-                image = plan.image()
-                assert image.size == plan.buffer_bytes
-                assert (image != POISON).sum() == plan.data_bytes
-                for index in np.random.default_rng(rank).integers(0, max(image.size, 1), min(image.size, 60)):
-                    offset = plan.locate(int(index))
-                    assert image[index] == (POISON if offset is None else byte_at(offset)), workload.key
+def test_memory_holds_the_byte_of_its_file_offset_or_poison(ranks):
+    for pattern in small_variants(ranks):
+        content = Content(pattern, 3)
+        salt, poison = content.salt(0), POISON ^ content.salt(0)
+        for rank, phase, interface in itertools.product({0, pattern.ranks - 1}, ("write", "read"), ("mpiio", "hdf5")):
+            plan = pattern.write_plan(rank) if phase == "write" else pattern.read_plan(rank)
+            steps = [step for step in pattern.steps(phase, rank, interface) if isinstance(step, Access)]
+            memories = [content.memory(step) for step in steps]
+            assert sum((memory != poison).sum() for memory in memories) == plan.data_bytes
+            extents = [call.memory.extent_bytes for call in plan.calls]
+            assert sum(m.size for m in memories) == (sum(extents) if interface == "mpiio" else plan.data_bytes)
+            for step, memory in zip(steps, memories, strict=True):
+                draw = np.random.default_rng(rank).integers(0, max(memory.size, 1), min(memory.size, 20))
+                for index in draw:
+                    offset = content.position(step, int(index))
+                    assert memory[index] == (poison if offset is None else byte_at(offset) ^ salt), pattern.key
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_a_pattern_is_a_program_of_one_array(ranks):
+    """One open, the calls of the plan, one close, the same number on each rank, in every interface that it has."""
+    for pattern in small_variants(ranks):
+        (layout,) = pattern.files()
+        (array,) = layout.variables
+        assert (array.size_bytes, layout.end_bytes) == (pattern.extent_bytes, pattern.written_end_bytes)
+        assert pattern.active == pattern.ranks
+        assert pattern.versions("write", "mpiio") == {(0, array.name): 0}
+        assert pattern.versions("read", "mpiio") == {}
+        for phase, interface in itertools.product(pattern.phases(), pattern.interfaces):
+            assert phase.parts
+            counts = set()
+            for rank in range(pattern.ranks):
+                first, *accesses, last = pattern.steps(phase.name, rank, interface)
+                assert first == Open(file=0, mode=phase.operation)
+                assert last == Close(file=0)
+                assert all(step.collective and step.write == (phase.name == "write") for step in accesses)
+                counts.add(len(accesses))
+                for step in accesses:
+                    assert step.data_bytes(array) == step.call.memory.size_bytes
+                    if interface != "mpiio":
+                        assert step.elements * array.item_bytes == step.data_bytes(array)
+                        assert step.memory_bytes(array) == step.data_bytes(array)
+            assert len(counts) == 1, pattern.key
+        plans = [pattern.write_plan(rank) for rank in range(pattern.ranks)]
+        assert pattern.data_bytes("write", "mpiio") == sum(plan.data_bytes for plan in plans)
 
 
 @pytest.mark.parametrize("ranks", RANKS)
 def test_dataset_parts_are_the_same_bytes_in_the_same_order(ranks):
-    for workload in small_variants(ranks):
-        if workload.array_shape is None:
+    for pattern in small_variants(ranks):
+        if pattern.array_shape is None:
             continue
-        assert math.prod(workload.array_shape) * 8 == workload.extent_bytes
-        for rank in range(workload.ranks):
-            plan = workload.write_plan(rank)
-            for call, slabs in zip(plan.calls, workload.array_slabs(rank), strict=True):
+        assert math.prod(pattern.array_shape) * 8 == pattern.extent_bytes
+        for rank in range(pattern.ranks):
+            plan = pattern.write_plan(rank)
+            for call, slabs in zip(plan.calls, pattern.array_slabs(rank), strict=True):
                 of_slabs = [
-                    reference_block(Block(element=DOUBLE, sizes=workload.array_shape, subsizes=count, starts=start))
+                    reference_block(Block(element=DOUBLE, sizes=pattern.array_shape, subsizes=count, starts=start))
                     for start, count in slabs
                 ]
                 in_dataset = np.concatenate([*of_slabs, np.zeros(0, int)])
-                assert (in_dataset == expand(*plan.file_pieces(call))).all(), workload.key
+                assert (in_dataset == expand(*plan.file_pieces(call))).all(), pattern.key
                 # HDF5 transfers a union of slabs in row-major order, whatever the order in which they were selected.
-                assert (np.diff(in_dataset) > 0).all(), workload.key
+                assert (np.diff(in_dataset) > 0).all(), pattern.key
 
 
 @pytest.mark.parametrize("ranks, taking_part", [(1, 1), (2, 1), (3, 1), (4, 4), (5, 4), (8, 4), (9, 9)])
 def test_btio_takes_the_largest_square(ranks, taking_part):
-    (workload,) = BTIO.create(SMALL, ranks)
-    assert workload.ranks == taking_part
-    assert (workload.note != "") == (ranks != taking_part)
+    (pattern,) = BTIO.create(SMALL, ranks)
+    assert pattern.ranks == taking_part
+    assert (pattern.note != "") == (ranks != taking_part)
 
 
 def test_zero_size_ranks_take_part_with_nothing():
-    (workload,) = workloads.create(("block3d",), Sizes(file_bytes=5**3 * 8), 4 * 4 * 4)
-    empty = [rank for rank in range(64) if workload.write_plan(rank).data_bytes == 0]
+    (pattern,) = kernels.create_patterns(("block3d",), Sizes(file_bytes=5**3 * 8), 4 * 4 * 4)
+    empty = [rank for rank in range(64) if pattern.write_plan(rank).data_bytes == 0]
     assert empty, "5 elements over 4 processes in blocks of 2 leave the last one nothing"
-    assert all(len(workload.write_plan(rank).calls) == 1 for rank in empty)
+    assert all(len(pattern.write_plan(rank).calls) == 1 for rank in empty)
 
 
-@pytest.mark.parametrize("name", list(workloads.REGISTRY))
+@pytest.mark.parametrize("name", list(kernels.PATTERNS))
 def test_too_small_a_file_is_an_argument_error(name):
     with pytest.raises(ValueError, match=name):
-        workloads.create((name,), Sizes(file_bytes=3, steps=4), 4)
+        kernels.create_patterns((name,), Sizes(file_bytes=3, steps=4), 4)
 
 
-@pytest.mark.parametrize("name", list(workloads.REGISTRY))
+@pytest.mark.parametrize("name", list(kernels.PATTERNS))
 @pytest.mark.parametrize("size", [1 << 20, 10_000_019, 64 << 20])
 def test_files_are_no_larger_than_asked_for_and_not_much_smaller(name, size):
-    for workload in workloads.create((name,), Sizes(file_bytes=size), 4):
-        assert 0.8 * size < workload.extent_bytes <= size
+    for pattern in kernels.create_patterns((name,), Sizes(file_bytes=size), 4):
+        assert 0.8 * size < pattern.extent_bytes <= size
 
 
 @pytest.mark.parametrize("count, text", [(8, "8 B"), (1000, "1000 B"), (65536, "64 KiB"), (3 << 20, "3 MiB")])

@@ -1,4 +1,4 @@
-"""Verification, options, strategies, results and picture of the bench, without MPI."""
+"""Verification, options, methods, order, results and picture of the bench, without MPI."""
 
 from __future__ import annotations
 
@@ -13,20 +13,28 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from mpiio_ext.bench import workloads
-from mpiio_ext.bench.counters import with_counters
+from mpiio_ext.bench import kernels
 from mpiio_ext.bench.environment import file_system_of
+from mpiio_ext.bench.interfaces import Interface
+from mpiio_ext.bench.interfaces.base import RawReader
+from mpiio_ext.bench.interfaces.mpiio import MpiIo
+from mpiio_ext.bench.kernels import Sizes
+from mpiio_ext.bench.kernels.program import Access
+from mpiio_ext.bench.methods import DEFAULT, METHODS, parse_method
 from mpiio_ext.bench.options import PRESETS, Options, command
-from mpiio_ext.bench.pattern import POISON, fill_range
-from mpiio_ext.bench.plot import plot_ratios
-from mpiio_ext.bench.results import Absent, Row, Summary, summarize, with_ratios, write_results
-from mpiio_ext.bench.runner import Runner
-from mpiio_ext.bench.strategies import DEFAULT, METHODS, parse_strategy
-from mpiio_ext.bench.table import print_table
-from mpiio_ext.bench.verify import check_buffer, check_file
-from mpiio_ext.bench.workloads import Sizes
+from mpiio_ext.bench.results.files import write_results
+from mpiio_ext.bench.results.plot import plot_ratios
+from mpiio_ext.bench.results.rows import Absent, Row, Summary, summarize, with_ratios
+from mpiio_ext.bench.results.table import print_table
+from mpiio_ext.bench.run.afford import predict
+from mpiio_ext.bench.run.case import Case
+from mpiio_ext.bench.run.content import Content
+from mpiio_ext.bench.run.counters import Counted, with_counters
+from mpiio_ext.bench.run.runner import Runner
+from mpiio_ext.bench.run.values import POISON, fill_range, salt_of_run
+from mpiio_ext.bench.run.verify import Fault, check_files, check_memory
 
-SALT = 6
+RUN = 2
 SIZES = Sizes(file_bytes=3_000_000, blocks_bytes=(4096,))
 
 
@@ -39,37 +47,51 @@ def parse(*arguments: str) -> Options:
 # ---- verification ----
 
 
-def make_file(path: Path, name: str, start: int = 0):
-    (workload,) = workloads.create((name,), SIZES, 4)
-    content = np.zeros(workload.extent_bytes, np.uint8)
+class Offset(MpiIo):
+    """Raw files whose array begins somewhere and that hold more than it, as those of self-describing formats do."""
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+
+    def reader(self, path, layout):
+        return RawReader(path, {variable.name: self.start for variable in layout.variables})
+
+
+def make_file(folder: Path, name: str, way: Interface, start: int = 0):
+    (pattern,) = kernels.create_patterns((name,), SIZES, 4)
+    content = np.zeros(pattern.extent_bytes, np.uint8)
     fill_range(content, 0)
-    content ^= SALT
-    mask = workload.mask(0, content.size)
+    content ^= salt_of_run(RUN)
+    mask = pattern.mask(0, content.size)
     if mask is not None:
         content[~mask] = 0
-    content = content[: workload.written_end_bytes]
+    content = content[: pattern.written_end_bytes]
+    path = way.path(folder, pattern.files()[0])
     path.write_bytes(b"h" * start + content.tobytes())
-    return workload, mask
+    return path, pattern, mask
 
 
-def check(path, workload, *, start=0, raw=True, salt=SALT):
+def check(folder, pattern, way, run=RUN) -> tuple[Fault | None, Fault | None]:
+    """Return the first fault of data and the first of what nobody writes, found by three ranks."""
     every = [
-        check_file(path, workload, salt=salt, start_bytes=start, raw=raw, rank=rank, ranks=3) for rank in range(3)
+        check_files(Content(pattern, run), way, folder, pattern.versions("write", way.name), rank=rank, ranks=3,
+                    complete=True)
+        for rank in range(3)
     ]
     return tuple(
-        min((f for f in found if f is not None), key=lambda f: f.offset_bytes, default=None)
-        for found in ([f.data for f in every], [f.gap for f in every])
+        min((f for f in found if f is not None), default=None)
+        for found in ([f.data for f in every], [f.foreign for f in every])
     )
 
 
-@pytest.mark.parametrize("name", list(workloads.REGISTRY))
+@pytest.mark.parametrize("name", list(kernels.PATTERNS))
 def test_right_file_passes_and_each_kind_of_fault_is_found(tmp_path, name):
-    path = tmp_path / "f"
-    workload, mask = make_file(path, name)
+    way = MpiIo()
+    path, pattern, mask = make_file(tmp_path, name, way)
     good = bytearray(path.read_bytes())
-    assert check(path, workload) == (None, None)
+    assert check(tmp_path, pattern, way) == (None, None)
 
-    stale, gap = check(path, workload, salt=SALT + 2)
+    stale, gap = check(tmp_path, pattern, way, run=RUN + 1)
     assert stale is not None
     assert gap is None
 
@@ -77,78 +99,84 @@ def test_right_file_passes_and_each_kind_of_fault_is_found(tmp_path, name):
         bad = bytearray(good)
         bad[offset] ^= 0x10
         path.write_bytes(bad)
-        mismatch, other = check(path, workload)
+        mismatch, other = check(tmp_path, pattern, way)
         if mask is not None and not mask[offset]:
             mismatch, other = other, mismatch
         assert other is None
         assert mismatch.offset_bytes == offset
-        assert mismatch.expected.startswith(f"0x{good[offset]:02x}")
-        assert mismatch.found == f"0x{bad[offset]:02x}"
+        assert f"byte {offset}: expected 0x{good[offset]:02x}" in str(mismatch)
+        assert str(mismatch).endswith(f"found 0x{bad[offset]:02x}")
 
     path.write_bytes(good[:-1])
-    assert check(path, workload)[0].offset_bytes == len(good) - 1
-    assert check(path, workload, raw=False)[0].found == "end of file"
+    short = check(tmp_path, pattern, way)[0]
+    assert f"a file of {len(good) - 1} bytes in place of {len(good)}" in str(short) or "the file ends" in str(short)
+    cut = check(tmp_path, pattern, Offset(0))[0]
+    assert (cut.offset_bytes, "the file ends" in str(cut)) == (len(good) - 1, True)
     path.write_bytes(good + b"\0")
-    assert f"a file of {len(good) + 1} bytes" in str(check(path, workload)[0])
+    assert f"a file of {len(good) + 1} bytes" in str(check(tmp_path, pattern, way)[0])
     if mask is not None:
         gap = int(np.flatnonzero(~mask[: len(good)])[-1])
         bad = bytearray(good)
         bad[gap] = 1
         path.write_bytes(bad)
-        wrong, mismatch = check(path, workload)
+        wrong, mismatch = check(tmp_path, pattern, way)
         assert wrong is None
-        assert (mismatch.offset_bytes, mismatch.expected) == (gap, "0x00 (no rank writes this byte)")
+        assert mismatch.offset_bytes == gap
+        assert f"byte {gap}: expected 0x00 (no rank writes this byte), found 0x01" in str(mismatch)
 
 
 def test_swapped_blocks_are_found(tmp_path):
-    path = tmp_path / "f"
-    workload, _ = make_file(path, "interleaved")
+    way = MpiIo()
+    path, pattern, _ = make_file(tmp_path, "interleaved", way)
     content = bytearray(path.read_bytes())
     content[4096:8192], content[8192:12288] = content[8192:12288], content[4096:8192]
     path.write_bytes(content)
-    assert 4096 <= check(path, workload)[0].offset_bytes < 4200
+    assert 4096 <= check(tmp_path, pattern, way)[0].offset_bytes < 4200
 
 
 def test_dataset_inside_a_file(tmp_path):
-    path = tmp_path / "f"
-    workload, _ = make_file(path, "block3d", start=2048)
-    assert check(path, workload, start=2048, raw=False) == (None, None)
+    way = Offset(2048)
+    path, pattern, _ = make_file(tmp_path, "block3d", way, start=2048)
+    assert check(tmp_path, pattern, way) == (None, None)
     content = bytearray(path.read_bytes())
     content[2048 + 77] ^= 2
     path.write_bytes(content)
-    assert check(path, workload, start=2048, raw=False)[0].offset_bytes == 2048 + 77
+    assert check(tmp_path, pattern, way)[0].offset_bytes == 77
 
 
 @pytest.mark.parametrize("name", ["tiles2d", "btio", "random"])
-def test_buffer_is_compared_with_its_surroundings(name):
-    (workload,) = workloads.create((name,), SIZES, 4)
-    plan = workload.read_plan(1)
-    image = plan.image()
-    buffer = image ^ np.uint8(SALT)
-    assert buffer.size == plan.buffer_bytes
-    assert check_buffer(buffer, image, plan, salt=SALT, start_bytes=0) is None
-    holes = np.flatnonzero(image == POISON)
-    inside = int(np.flatnonzero(image != POISON)[-5])
-    buffer[inside] ^= 4
-    mismatch = check_buffer(buffer, image, plan, salt=SALT, start_bytes=512)
-    assert mismatch.offset_bytes == 512 + plan.locate(inside)
-    buffer[inside] ^= 4
+def test_memory_is_compared_with_its_surroundings(name):
+    (pattern,) = kernels.create_patterns((name,), SIZES, 4)
+    content, path = Content(pattern, RUN), Path("f")
+    access = [step for step in pattern.steps("read", 1, "mpiio") if isinstance(step, Access)][-1]
+    memory = content.memory(access)
+    poison = POISON ^ salt_of_run(RUN)
+    assert memory.size == access.call.memory.extent_bytes
+    assert check_memory(content, access, memory, path) is None
+    assert (content.poison(access) != memory).sum() == access.call.memory.size_bytes
+    holes = np.flatnonzero(memory == poison)
+    inside = int(np.flatnonzero(memory != poison)[-5])
+    memory[inside] ^= 4
+    fault = check_memory(content, access, memory, path)
+    assert fault.offset_bytes == content.position(access, inside)
+    assert f"byte {fault.offset_bytes} (byte {inside} of the memory): expected 0x{memory[inside] ^ 4:02x}" in str(fault)
+    memory[inside] ^= 4
     for outside in holes[:1]:
-        assert plan.locate(int(outside)) is None
-        buffer[outside] ^= 4
-        assert f"memory byte {outside}," in str(check_buffer(buffer, image, plan, salt=SALT, start_bytes=0))
+        assert content.position(access, int(outside)) is None
+        memory[outside] ^= 4
+        assert f"byte {outside} of the memory, which is no part of" in str(check_memory(content, access, memory, path))
 
 
-# ---- strategies and options ----
+# ---- methods and options ----
 
 
-def test_strategies_have_the_hints_of_their_names():
-    assert dict(parse_strategy("native").hints) == {"mpiox_enable": "false"}
-    assert parse_strategy("native_tuned").hints_for(6)["cb_nodes"] == "6"
+def test_methods_have_the_hints_of_their_names():
+    assert dict(parse_method("native").hints) == {"mpiox_enable": "false"}
+    assert parse_method("native_tuned").hints_for(6)["cb_nodes"] == "6"
     for method in METHODS:
-        hints = dict(parse_strategy(method).hints)
+        hints = dict(parse_method(method).hints)
         assert (hints["mpiox_partition"], hints["mpiox_exchange"]) == (method, "two_phase")
-    modified = parse_strategy("aligned+stripe_size_io+cb_nodes=2")
+    modified = parse_method("aligned+stripe_size_io+cb_nodes=2")
     assert dict(modified.hints)["mpiox_stripe_size_io"] == "true"
     assert dict(modified.hints)["cb_nodes"] == "2"
     assert not modified.native
@@ -158,17 +186,17 @@ def test_strategies_have_the_hints_of_their_names():
     ("group_cylic", "did you mean 'group_cyclic'"), ("even+", "bad modifier"), ("even+fast", "bad modifier"),
     ("native+stripe_size_io", "bad modifier"), ("zzz", "one of native"),
 ])
-def test_bad_strategies(text, message):
+def test_bad_methods(text, message):
     with pytest.raises(ValueError, match=message):
-        parse_strategy(text)
+        parse_method(text)
 
 
 def test_defaults():
     options = parse()
     assert options.sizes == Sizes()
-    assert options.workloads == tuple(workloads.REGISTRY)
-    assert tuple(s.name for s in options.strategies) == DEFAULT
-    assert not options.strategies_given
+    assert options.patterns == tuple(kernels.PATTERNS)
+    assert tuple(s.name for s in options.methods) == DEFAULT
+    assert not options.methods_given
     assert options.budget_s > 0
 
 
@@ -177,8 +205,8 @@ def test_quick_yields_to_what_is_given():
     assert options.sizes.file_bytes == 1 << 20
     assert options.repetitions == 5
     assert options.budget_s == 0
-    assert ",".join(s.name for s in options.strategies) == PRESETS["quick"]["method"]
-    assert not options.strategies_given
+    assert ",".join(s.name for s in options.methods) == PRESETS["quick"]["method"]
+    assert not options.methods_given
 
 
 def test_options_reach_the_sizes():
@@ -186,8 +214,8 @@ def test_options_reach_the_sizes():
                     "--stripe-size", "1MiB", "--stripe-count", "3", "--steps", "7", "--ghost", "0")
     assert options.sizes.blocks_bytes == (8, 64, 4096)
     assert (options.sizes.steps, options.sizes.ghost) == (7, 0)
-    assert options.workloads == ("interleaved", "btio")
-    assert options.strategies_given
+    assert options.patterns == ("interleaved", "btio")
+    assert options.methods_given
     assert options.hints == {"cb_nodes": "2", "striping_unit": "1048576", "striping_factor": "3"}
 
 
@@ -214,7 +242,7 @@ def test_wrong_arguments_are_one_clear_line(arguments, message):
 def test_help_names_every_option_workload_and_method(capsys):
     assert command.main(args=["--help"], standalone_mode=False) == 0
     text = capsys.readouterr().out
-    for word in [*workloads.REGISTRY, *METHODS, "--path", "--size", "--output", "--native-limit", "Exit status"]:
+    for word in [*kernels.PATTERNS, *METHODS, "--path", "--size", "--output", "--native-limit", "Exit status"]:
         assert word in text
 
 
@@ -254,10 +282,10 @@ def test_ratio_is_formed_inside_the_repetition_and_then_the_median():
 
 def test_best_native_is_the_faster_of_the_two():
     made = [row("native", "write", 0, 10.0), row("native_tuned", "write", 0, 20.0), row("even", "write", 0, 30.0)]
-    by_strategy = {s.strategy: s for s in summarize(with_ratios(made))}
-    assert by_strategy["even"].ratio_to_native == 3.0
-    assert by_strategy["even"].ratio_to_best_native == 1.5
-    assert by_strategy["native"].ratio_to_best_native == 0.5
+    by_method = {s.strategy: s for s in summarize(with_ratios(made))}
+    assert by_method["even"].ratio_to_native == 3.0
+    assert by_method["even"].ratio_to_best_native == 1.5
+    assert by_method["native"].ratio_to_best_native == 0.5
 
 
 def test_no_ratio_without_native():
@@ -316,7 +344,49 @@ def test_picture_only_when_there_is_something_to_compare(tmp_path):
     assert paths[1].read_bytes().startswith(b"\x89PNG")
 
 
-# ---- runner's arithmetic ----
+# ---- the runner's order and arithmetic ----
+
+
+class OneRank:
+    """A communicator of one rank, as far as the order of the runs needs one."""
+
+    rank, size = 0, 1
+
+    def bcast(self, value):
+        return value
+
+
+def test_runs_are_interleaved_over_patterns_and_kernels(monkeypatch, tmp_path):
+    """Every case in each repetition, the methods one behind the other and rotated; other bytes in every run."""
+    seen = []
+
+    def run_once(self, team, case, method):
+        seen.append((case.variant, method.name, self._runs))
+        return [row(method.name, operation, 0, 1.0) for operation in ("write", "read")]
+
+    monkeypatch.setattr(Runner, "_run_once", run_once)
+    monkeypatch.setattr(Runner, "_remove", lambda self, team, case: None)
+    monkeypatch.setattr(Runner, "_compare", lambda self, team, case, reference, first: "" if first else "bytes")
+    (pattern,) = kernels.create_patterns(("contiguous",), SIZES, 1)
+    cases = [Case(program=pattern, interface=MpiIo(), sizes=SIZES),
+             Case(program=kernels.create("vpic", 1, preset="quick"), interface=MpiIo())]
+    shown: list[str] = []
+    runner = Runner(comm=OneRank(), folder=tmp_path, methods=[parse_method("auto"), parse_method("even")],
+                    advance=shown.append)
+    for number in range(2):
+        runner.repetition(cases, number)
+    assert [run[:2] for run in seen] == [
+        ("contiguous", "auto"), ("contiguous", "even"), ("vpic", "auto"), ("vpic", "even"),
+        ("contiguous", "even"), ("contiguous", "auto"), ("vpic", "even"), ("vpic", "auto"),
+    ]
+    of_pattern = [run for variant, _, run in seen if variant == "contiguous"]
+    assert len(set(of_pattern)) == 4, "each run of a pattern writes other bytes"
+    assert seen[2][2] == seen[3][2] != seen[6][2] == seen[7][2], "methods of a kernel write the same bytes"
+    assert [(item.repetition, item.order) for item in runner.rows if item.operation == "read"] == [
+        (0, 0), (0, 1), (0, 2), (0, 3), (1, 4), (1, 5), (1, 6), (1, 7)
+    ]
+    assert [item.compared for item in runner.rows if item.operation == "write"] == ["", "", "", "bytes", *[""] * 4]
+    assert len(shown) == 8
 
 
 @pytest.mark.parametrize("trials, size, seconds", [
@@ -324,7 +394,7 @@ def test_picture_only_when_there_is_something_to_compare(tmp_path):
     ([(100, 4.0), (200, 1.0)], 400, 2.0), ([(100, 1.0), (200, 1000.0)], 400, 1000 * 2**2.5),
 ])
 def test_native_time_is_extrapolated_by_its_growth(trials, size, seconds):
-    assert Runner._predict(trials, size) == pytest.approx(seconds)
+    assert predict(trials, size) == pytest.approx(seconds)
 
 
 def counters(**values):
@@ -335,17 +405,21 @@ def counters(**values):
     return {**dict.fromkeys(names, 0), "request_size_log2": (0,) * 48, **texts, **values}
 
 
-def kernel(requests):
+def calls(requests):
     return SimpleNamespace(write_requests=requests, write_bytes=100 * requests, read_requests=0, read_bytes=0)
+
+
+def counted(extension, before=None, after=None):
+    """What a rank counted: the extension's statistics, and requests of the system before and after."""
+    return Counted(extension=extension, system_calls=tuple(None if n is None else calls(n) for n in (before, after)))
 
 
 def test_counters_come_from_the_extension_where_it_worked():
     base = row("even", "write", 0, 1.0)
     made = with_counters(
         base,
-        [counters(collective_writes=1, rounds=5, write_requests=3, write_request_bytes=30, io_s=0.5),
-         counters(collective_writes=1, rounds=4, write_requests=2, write_request_bytes=20, io_s=0.7)],
-        [[kernel(0), kernel(9)], [kernel(0), kernel(9)]],
+        [counted(counters(collective_writes=1, rounds=5, write_requests=3, write_request_bytes=30, io_s=0.5), 0, 9),
+         counted(counters(collective_writes=1, rounds=4, write_requests=2, write_request_bytes=20, io_s=0.7), 0, 9)],
     )
     assert (made.collectives_taken_over, made.rounds, made.requests, made.request_bytes) == (2, 5, 5, 50)
     assert (made.requests_source, made.io_s, made.partition) == ("extension", 0.7, "even")
@@ -355,20 +429,19 @@ def test_counters_of_a_phase_that_writes_and_reads():
     sizes = (0, 2, *(0,) * 46)
     made = with_counters(
         row("even", "both", 0, 1.0),
-        [counters(independent_writes=1, independent_reads=2, write_requests=3, read_requests=4, independent_s=0.25,
-                  request_size_log2=sizes)] * 2,
-        [[kernel(0), kernel(9)]] * 2,
+        [counted(counters(independent_writes=1, independent_reads=2, write_requests=3, read_requests=4,
+                          independent_s=0.25, request_size_log2=sizes), 0, 9)] * 2,
     )
     assert (made.collectives_taken_over, made.independents_taken_over, made.requests) == (0, 6, 14)
     assert (made.independent_s, made.request_size_log2) == (0.25, (0, 4, *(0,) * 46))
 
 
-def test_counters_come_from_the_kernel_where_it_did_not():
+def test_counters_come_from_the_system_where_it_did_not():
     base = row("native", "write", 0, 1.0)
-    for counted in ([None, None], [counters(native_calls=1), counters(native_calls=1)]):
-        made = with_counters(base, counted, [[kernel(1), kernel(9)], [kernel(2), kernel(4)]])
+    for of_extension in (None, counters(native_calls=1)):
+        made = with_counters(base, [counted(of_extension, 1, 9), counted(of_extension, 2, 4)])
         assert (made.requests, made.request_bytes, made.requests_source, made.rounds) == (10, 1000, "kernel", None)
-    assert with_counters(base, [None], [[None, None]]).requests is None
+    assert with_counters(base, [counted(None)]).requests is None
 
 
 def test_file_system_of_proc():

@@ -8,14 +8,22 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from mpiio_ext.bench import compare, launches, scaling
-from mpiio_ext.bench.launches import Case, Outcome, on_nodes, parse_output, spread
-from mpiio_ext.bench.peers import Installation, Peer, peers_of
-from mpiio_ext.bench.scaling import CLAIM_BYTES, Options, Samples, collective_buffers_bytes, measure, plan, summarize
-from mpiio_ext.bench.scaling_plot import families, plot_scaling
-from mpiio_ext.bench.team import span_of
+from mpiio_ext.bench.compare import compare, launches, scaling
+from mpiio_ext.bench.compare.launches import Case, Outcome, on_nodes, parse_output, spread
+from mpiio_ext.bench.compare.peers import Installation, Peer, peers_of
+from mpiio_ext.bench.compare.scaling import (
+    CLAIM_BYTES,
+    Options,
+    Samples,
+    collective_buffers_bytes,
+    measure,
+    plan,
+    summarize,
+)
+from mpiio_ext.bench.compare.scaling_plot import families, plot_scaling
+from mpiio_ext.bench.run.team import span_of
 
-INSTALLATION = Installation(family="openmpi", version="Open MPI 4", mpiexec=Path("mpirun"), kernel=Path("kernel"),
+INSTALLATION = Installation(family="openmpi", version="Open MPI 4", mpiexec=Path("mpirun"), program=Path("kernel"),
                             library=Path("libmpiio_ext.so"), romio="romio321")
 HINTS = {"cb_nodes": "2", "cb_buffer_size": "1048576", "mpiox_buffers": "2"}
 
@@ -86,7 +94,7 @@ def launcher(tmp_path: Path, text: str, *, ours: bool = False) -> Peer:
     script = tmp_path / "mpiexec"
     script.write_text(f"#!/bin/sh\n{text}\n")
     script.chmod(0o755)
-    installation = Installation(family="mpich", version="", mpiexec=script, kernel=Path("k"), library=Path("l"))
+    installation = Installation(family="mpich", version="", mpiexec=script, program=Path("k"), library=Path("l"))
     return Peer(name="p", title="P", installation=installation, ours=ours)
 
 
@@ -95,12 +103,12 @@ def a_case(tmp_path: Path, **changes) -> Case:
 
 
 def test_why_a_launch_gives_nothing(tmp_path):
-    late = launches.run_kernel(launcher(tmp_path, "exec sleep 60"), a_case(tmp_path, limit_s=0.2))
+    late = launches.run_benchmark(launcher(tmp_path, "exec sleep 60"), a_case(tmp_path, limit_s=0.2))
     assert (late.reason, late.exhausted, late.records) == ("not done in 0.2 s", True, [])
-    failing = launcher(tmp_path, "echo 'mpiox_kernel: rank 0: no' >&2; exit 3")
-    failed = launches.run_kernel(failing, a_case(tmp_path))
-    assert (failed.reason, failed.exhausted) == ("failed (3): mpiox_kernel: rank 0: no", False)
-    short = launches.run_kernel(failing, a_case(tmp_path, memory_limit_bytes=1 << 20))
+    failing = launcher(tmp_path, "echo 'mpiio_bandwidth: rank 0: no' >&2; exit 3")
+    failed = launches.run_benchmark(failing, a_case(tmp_path))
+    assert (failed.reason, failed.exhausted) == ("failed (3): mpiio_bandwidth: rank 0: no", False)
+    short = launches.run_benchmark(failing, a_case(tmp_path, memory_limit_bytes=1 << 20))
     assert short.exhausted
     assert "at most 1048576 bytes a rank" in short.reason
 
@@ -108,10 +116,10 @@ def test_why_a_launch_gives_nothing(tmp_path):
 def test_wrong_bytes_are_an_error_of_ours_only(tmp_path):
     text = """echo '{"bytes": 1, "wrong_bytes": 5}'"""
     (tmp_path / "f").touch()
-    assert launches.run_kernel(launcher(tmp_path, text), a_case(tmp_path)).reason == "5 wrong bytes"
+    assert launches.run_benchmark(launcher(tmp_path, text), a_case(tmp_path)).reason == "5 wrong bytes"
     assert not (tmp_path / "f").exists(), "the file is left behind"
     with pytest.raises(launches.WrongDataError, match="P, case: 5 wrong bytes") as raised:
-        launches.run_kernel(launcher(tmp_path, text, ours=True), a_case(tmp_path))
+        launches.run_benchmark(launcher(tmp_path, text, ours=True), a_case(tmp_path))
     assert raised.value.exit_status == 3
 
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from mpiio_ext.cli import main
-from mpiio_ext.cli.launchers import plan, starter_family
+from mpiio_ext.launchers import plan, starter_family
 
 LIBRARY = "/lib/libmpiio_ext.so"
 

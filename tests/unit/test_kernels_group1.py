@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mpiio_ext.bench import kernels
+from mpiio_ext.bench.kernels.geometry import balanced_grid
 from mpiio_ext.bench.kernels.program import Access, Kernel, Open, Sync, Wait
-from mpiio_ext.bench.workloads.base import balanced_grid
 from mpiio_ext.errors import ArgumentError
 
 MIB = 1 << 20
@@ -288,7 +288,7 @@ def test_coll_perf_refuses_ranks_without_work() -> None:
         kernels.create("coll_perf", 3, parameters={"array_of_gsizes": (4, 8)})
 
 
-@pytest.mark.parametrize("name", [name for name in kernels.REGISTRY if name.startswith(
+@pytest.mark.parametrize("name", [name for name in kernels.KERNELS if name.startswith(
     ("ior", "mpi_io_test", "hacc", "s3asim", "coll_perf"))])
 def test_volumes_on_four_ranks(name: str) -> None:
     """Quick and laptop sizes stay what they are called; variants have keys of their own."""

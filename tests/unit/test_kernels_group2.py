@@ -14,16 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpiio_ext.bench import kernels
-from mpiio_ext.bench.kernels.content import Content, slab_pieces
+from mpiio_ext.bench.kernels.btio import BTIO
 from mpiio_ext.bench.kernels.flash import Flash
 from mpiio_ext.bench.kernels.ipic3d import Ipic3d
+from mpiio_ext.bench.kernels.layout import slab_pieces
 from mpiio_ext.bench.kernels.madbench import Madbench, local_elements
 from mpiio_ext.bench.kernels.nas_btio import NasBtio, NasBtioSimple
 from mpiio_ext.bench.kernels.program import Access, Barrier, Kernel, Sync, Wait, box_part
 from mpiio_ext.bench.kernels.s3d import S3d
-from mpiio_ext.bench.pattern import POISON
-from mpiio_ext.bench.shapes import coalesce
-from mpiio_ext.bench.workloads.btio import BTIO
+from mpiio_ext.bench.kernels.shapes import coalesce
+from mpiio_ext.bench.run.content import Content
+from mpiio_ext.bench.run.values import POISON
 from mpiio_ext.errors import ArgumentError
 from support.launch import python_run
 
@@ -158,7 +159,7 @@ def test_btio_classes(letter: str, grid: int, writes: int, total: int) -> None:
 def test_btio_geometry(ranks: int, grid: int) -> None:
     """The bytes of a write are those of the pattern of that name; boxes have NPB's MAX_CELL_DIM and two ghosts."""
     kernel = NasBtio.create(ranks, {"problem_size": grid, "niter": 10})
-    pattern = BTIO(ranks=ranks, grid=grid, steps=1, ranks_there=ranks)
+    pattern = BTIO(ranks=ranks, grid=grid, time_steps=1, ranks_there=ranks)
     shape = kernel.files()[0].variables[0].shape
     for rank in range(ranks):
         second = accesses(kernel, "timesteps", rank, "mpiio")[1]
@@ -316,7 +317,7 @@ COMPARISON = """
 import pathlib, sys
 import mpiio_ext
 import netCDF4
-from mpiio_ext.bench.stores.netcdf4 import Netcdf4
+from mpiio_ext.bench.interfaces.netcdf4 import Netcdf4
 
 def make(name, variable="group/v", length=3, value=1.5, before=""):
     path = pathlib.Path(sys.argv[1]) / name

@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mpiio_ext.bench.options import command as bench_command
-from mpiio_ext.bench.results import Absent, Row, summarize, with_ratios, write_results
+from mpiio_ext.bench.results.files import write_results
+from mpiio_ext.bench.results.rows import Absent, Row, summarize, with_ratios
 from mpiio_ext.report.baseline import compare
 from mpiio_ext.report.load import load, load_all
 from mpiio_ext.report.page import LIMIT_BYTES, render
@@ -271,11 +272,11 @@ def test_command_of_a_pattern_is_one_that_the_bench_understands():
     assert words[:start] == ["MPIOX_RANKS_PER_NODE=2", "OMPI_MCA_io=romio321"]
     assert words[start:start + 6] == ["mpirun", "-n", "4", "python", "-m", "mpiio_ext.bench"]
     options = bench_command.main(args=words[start + 6:], standalone_mode=False)
-    assert options.workloads == ("interleaved",)
+    assert options.patterns == ("interleaved",)
     assert options.sizes.file_bytes == 8388608
     assert options.sizes.blocks_bytes == (512,)
     assert options.interfaces == ("mpiio",)
-    assert [strategy.name for strategy in options.strategies] == ["native", "group_cyclic+cb_nodes=2"]
+    assert [strategy.name for strategy in options.methods] == ["native", "group_cyclic+cb_nodes=2"]
     assert options.hints == {"cb_nodes": "2"}
     assert str(options.path) == "/scratch/with space"
 

@@ -15,13 +15,13 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from mpiio_ext.bench import interfaces, kernels, stores
+from mpiio_ext.bench import interfaces, kernels, slurm
+from mpiio_ext.bench.kernels import PATTERNS
 from mpiio_ext.bench.options import Options, command
 from mpiio_ext.bench.preview import volume_of
-from mpiio_ext.bench.suites import files, lock, slurm
+from mpiio_ext.bench.suites import files, lock
 from mpiio_ext.bench.suites.archive import collect_darshan, folder_of, write_surroundings
 from mpiio_ext.bench.work import plan
-from mpiio_ext.bench.workloads import REGISTRY as WORKLOADS
 from mpiio_ext.errors import ArgumentError
 
 MIB = 1 << 20
@@ -36,7 +36,7 @@ def parse(*arguments: str) -> Options:
 @pytest.fixture(autouse=True)
 def every_interface_is_there(monkeypatch):
     """To ask h5py and netCDF4 whether they are there starts MPI, which must not happen in this process."""
-    for way in (*stores.REGISTRY.values(), *interfaces.REGISTRY.values()):
+    for way in interfaces.REGISTRY.values():
         monkeypatch.setattr(type(way), "absent_reason", lambda self: None)
 
 
@@ -61,7 +61,7 @@ def test_every_suite_can_be_planned(name, ranks):
     assert options.suite.title
     assert options.suite.source
     work = plan(options, ranks)
-    assert work.items
+    assert work.kernels
     assert not work.absent
 
 
@@ -69,8 +69,8 @@ def test_tokio_abc_moves_what_the_paper_says():
     """Bytes of a process, on Mira: 64 MiB by IOR, 96 MiB by HACC, 8 Mi particles of 32 bytes by VPIC, 3/4 back."""
     ranks = 3
     items = {
-        (item.request.kernel, item.case.store.name): item.case.kernel
-        for item in plan(parse("--suite", "tokio-abc"), ranks).items
+        (item.request.kernel, item.interface.name): item.program
+        for item in plan(parse("--suite", "tokio-abc"), ranks).kernels
     }
     volumes = {place: volume_of(kernel, place[1]) for place, kernel in items.items()}
     for place in (("ior_shared", "mpiio"), ("ior_fpp", "posix"), ("ior_fpp", "mpiio")):
@@ -85,28 +85,28 @@ def test_tokio_abc_moves_what_the_paper_says():
 
 def test_one_factor_scales_the_volume():
     full, eighth = (plan(parse("--suite", "tokio-abc", "--scale", scale), 2) for scale in ("1", "0.125"))
-    for a, b in zip(full.items, eighth.items, strict=True):
-        once, scaled = (volume_of(item.case.kernel, item.case.store.name).written_bytes for item in (a, b))
+    for a, b in zip(full.kernels, eighth.kernels, strict=True):
+        once, scaled = (volume_of(item.program, item.interface.name).written_bytes for item in (a, b))
         assert scaled == pytest.approx(once / 8, rel=0.01), a.request.kernel
 
 
 def test_seeds_has_every_kernel_in_every_interface():
     (options, larger) = parse("--suite", "seeds"), parse("--suite", "seeds", "--preset", "laptop")
     assert {request.kernel: request.interfaces for request in options.kernels} == {
-        name: kind.interfaces for name, kind in kernels.REGISTRY.items()
+        name: kind.interfaces for name, kind in kernels.KERNELS.items()
     }
     assert {request.preset for request in options.kernels} == {"quick"}
     assert {request.preset for request in larger.kernels} == {"laptop"}
-    assert options.workloads == ()
+    assert options.patterns == ()
 
 
 def test_quick_has_the_patterns_and_every_interface():
     options = parse("--suite", "quick")
-    assert options.workloads == tuple(WORKLOADS)
+    assert options.patterns == tuple(PATTERNS)
     assert {way for request in options.kernels for way in request.interfaces} == {
         "mpiio", "posix", "hdf5", "pnetcdf", "netcdf4"
     }
-    names = [strategy.name for strategy in options.strategies]
+    names = [strategy.name for strategy in options.methods]
     assert names[:3] == ["native", "native_tuned", "auto"]
     assert options.budget_s > 0
 
@@ -116,7 +116,7 @@ def test_quick_has_the_patterns_and_every_interface():
 
 def test_what_is_given_is_stronger_than_the_suite():
     options = parse("--suite", "quick", "-m", "native", "-r", "1", "-s", "1MiB", "-i", "hdf5")
-    assert [strategy.name for strategy in options.strategies] == ["native"]
+    assert [strategy.name for strategy in options.methods] == ["native"]
     assert (options.repetitions, options.budget_s, options.sizes.file_bytes) == (1, 0, MIB)
     assert {way for request in options.kernels for way in request.interfaces} == {"hdf5"}
 
@@ -124,7 +124,7 @@ def test_what_is_given_is_stronger_than_the_suite():
 def test_a_part_of_a_suite():
     options = parse("--suite", "quick", "-k", "flash,vpic")
     assert [request.kernel for request in options.kernels] == ["vpic", "flash"]
-    assert options.workloads == ()
+    assert options.patterns == ()
     assert parse("--suite", "quick", "-w", "btio").kernels == ()
     with pytest.raises(click.BadParameter, match="suite tokio-abc has no kernel flash"):
         parse("--suite", "tokio-abc", "-k", "flash")
@@ -154,13 +154,13 @@ def test_a_suite_of_ones_own(suite_file):
     """)
     options = parse("--suite", path, "--scale", "2")
     assert (options.suite.name, options.suite.title, options.plot) == ("mine", "Mine", False)
-    assert options.workloads == ("contiguous", "btio")
+    assert options.patterns == ("contiguous", "btio")
     assert (options.sizes.file_bytes, options.native_limit_s, options.hints) == (2 * MIB, 1, {"cb_nodes": "2"})
     work = plan(options, 2)
-    assert {item.case.variant: item.case.kernel.particles for item in work.items} == {
-        "small": 2000, "vpic": kernels.REGISTRY["vpic"].presets["quick"]["particles"]
+    assert {item.variant: item.program.particles for item in work.kernels} == {
+        "small": 2000, "vpic": kernels.KERNELS["vpic"].presets["quick"]["particles"]
     }
-    assert work.items[0].case.title == "VPIC-IO (small)"
+    assert work.kernels[0].title == "VPIC-IO (small)"
 
 
 def test_presets_of_a_suite(suite_file):

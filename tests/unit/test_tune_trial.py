@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from mpiio_ext.cli import main
-from mpiio_ext.cli.launchers import Launch
+from mpiio_ext.launchers import Launch
 from mpiio_ext.tune.errors import TuneError
 from mpiio_ext.tune.objective import Elapsed, InOutput, InsideAccess, Unjudged, access_s, access_share, choose
 from mpiio_ext.tune.setting import BASELINE, Setting

@@ -1,12 +1,15 @@
-"""The interfaces, one module each. A new one (PnetCDF, netCDF4, POSIX) is one module and one line here."""
+"""Interfaces to files, one module each. A new one is one module and one line here."""
 
 from __future__ import annotations
 
-from mpiio_ext.bench.interfaces.base import Interface, Session, Target
+from mpiio_ext.bench.interfaces.base import Interface, OpenFile, Reader, Request, Where
 from mpiio_ext.bench.interfaces.hdf5 import Hdf5
 from mpiio_ext.bench.interfaces.mpiio import MpiIo
+from mpiio_ext.bench.interfaces.netcdf4 import Netcdf4
+from mpiio_ext.bench.interfaces.pnetcdf import Pnetcdf
+from mpiio_ext.bench.interfaces.posix import Posix
 
-__all__ = ["REGISTRY", "Interface", "Session", "Target"]
+__all__ = ["REGISTRY", "Interface", "OpenFile", "Reader", "Request", "Where"]
 
-#: Interface name -> interface, in the order in which the bench runs them.
-REGISTRY: dict[str, Interface] = {interface.name: interface for interface in (MpiIo(), Hdf5())}
+#: Interface name -> interface.
+REGISTRY: dict[str, Interface] = {way.name: way for way in (MpiIo(), Hdf5(), Posix(), Pnetcdf(), Netcdf4())}

@@ -1,28 +1,44 @@
-"""The I/O of applications, one module each. A new one is one module and one line here."""
+"""What is accessed: patterns, and kernels, which are the I/O of applications; one module each.
+
+A new one is one module and one line here. `program` says what a module describes, `pattern` what a pattern has besides.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from mpiio_ext.bench.kernels.block3d import Block3D
+from mpiio_ext.bench.kernels.btio import BTIO
 from mpiio_ext.bench.kernels.coll_perf import CollPerf
+from mpiio_ext.bench.kernels.contiguous import ContiguousSegments
 from mpiio_ext.bench.kernels.flash import Flash
 from mpiio_ext.bench.kernels.hacc import Hacc, HaccShared
+from mpiio_ext.bench.kernels.interleaved import InterleavedBlocks
 from mpiio_ext.bench.kernels.ior import IorFilePerProcess, IorHard, IorRandom, IorShared
 from mpiio_ext.bench.kernels.ipic3d import Ipic3d
 from mpiio_ext.bench.kernels.madbench import Madbench
 from mpiio_ext.bench.kernels.mpi_io_test import MpiIoTestNToN, MpiIoTestSegmented, MpiIoTestStrided
 from mpiio_ext.bench.kernels.nas_btio import NasBtio, NasBtioSimple
-from mpiio_ext.bench.kernels.program import Kernel
+from mpiio_ext.bench.kernels.pattern import Pattern, Sizes
+from mpiio_ext.bench.kernels.program import Kernel, Program
+from mpiio_ext.bench.kernels.random_pieces import RandomPieces
 from mpiio_ext.bench.kernels.s3asim import S3aSim, S3aSimCollective
 from mpiio_ext.bench.kernels.s3d import S3d
+from mpiio_ext.bench.kernels.tiles2d import Tiles2D
 from mpiio_ext.bench.kernels.vpic import BdCats, Vpic
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["REGISTRY", "Kernel", "create"]
+__all__ = ["KERNELS", "PATTERNS", "Kernel", "Pattern", "Program", "Sizes", "create", "create_patterns"]
+
+#: Pattern name -> class, in the order in which the bench runs them.
+PATTERNS: dict[str, type[Pattern]] = {
+    pattern.name: pattern
+    for pattern in (ContiguousSegments, InterleavedBlocks, Block3D, Tiles2D, BTIO, RandomPieces)
+}
 
 #: Kernel name -> class, in the order in which the bench runs them.
-REGISTRY: dict[str, type[Kernel]] = {
+KERNELS: dict[str, type[Kernel]] = {
     kernel.name: kernel
     for kernel in (
         IorShared, IorFilePerProcess, IorHard, IorRandom,
@@ -36,6 +52,17 @@ REGISTRY: dict[str, type[Kernel]] = {
 }
 
 
+def create_patterns(names: tuple[str, ...], sizes: Sizes, ranks: int) -> list[Pattern]:
+    """Return every variant of the named patterns for `ranks` ranks.
+
+    Raises
+    ------
+    ArgumentError
+        The sizes do not fit the number of ranks.
+    """
+    return [variant for name in names for variant in PATTERNS[name].create(sizes, ranks)]
+
+
 def create(
     name: str, ranks: int, *, preset: str = "laptop", parameters: Mapping[str, Any] | None = None, scale: float = 1.0
 ) -> Kernel:
@@ -46,7 +73,7 @@ def create(
     ArgumentError
         The kernel has no such preset or parameter, or they do not fit.
     """
-    kind = REGISTRY[name]
+    kind = KERNELS[name]
     if preset not in kind.presets:
         raise ArgumentError(f"{name}: no preset '{preset}' (there are: {', '.join(kind.presets)})")
     return kind.create(ranks, {**kind.presets[preset], **(parameters or {})}, scale=scale)

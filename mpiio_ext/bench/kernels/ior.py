@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from mpiio_ext.bench.kernels.geometry import bytes_text
 from mpiio_ext.bench.kernels.layout import FileLayout, Variable, packed_variables
 from mpiio_ext.bench.kernels.program import Access, Close, Kernel, Open, Phase, Step, Sync
-from mpiio_ext.bench.workloads.base import bytes_text
 from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:

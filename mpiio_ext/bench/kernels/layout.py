@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["FileLayout", "Slab", "Variable", "address_of", "packed_variables"]
+from mpiio_ext.bench.kernels.shapes import Offsets, coalesce
+
+__all__ = ["FileLayout", "Slab", "Variable", "address_of", "packed_variables", "slab_pieces"]
 
 #: (start, count) of a rectangular part of an array, in elements, one number per dimension.
 Slab = tuple[tuple[int, ...], tuple[int, ...]]
@@ -55,13 +57,17 @@ class FileLayout:
     Attributes
     ----------
     name : file name without folder and without the suffix of the format
-    variables : what it holds; all of it is written by the end of the kernel
+    variables : what it holds; all of it is written in the end, where the program does not say otherwise
     owner : None when all ranks share the file, else the rank that writes it; in a phase one rank alone uses it
+    written_end_bytes : where a raw file ends when nobody writes the end of its last array; None = with that array
+    exact : even what the MPI library writes alone must end there; else that is noted like other bytes of nobody's
     """
 
     name: str
     variables: tuple[Variable, ...]
     owner: int | None = None
+    written_end_bytes: int | None = None
+    exact: bool = False
 
     @property
     def size_bytes(self) -> int:
@@ -71,6 +77,8 @@ class FileLayout:
     @property
     def end_bytes(self) -> int:
         """Size of the raw file."""
+        if self.written_end_bytes is not None:
+            return self.written_end_bytes
         return max((v.offset_bytes + v.size_bytes for v in self.variables), default=0)
 
     def variable(self, name: str) -> Variable:
@@ -97,3 +105,24 @@ def address_of(files: tuple[FileLayout, ...], file: int, name: str) -> int:
             return address
         address += variable.size_bytes
     raise KeyError(name)
+
+
+def slab_pieces(shape: tuple[int, ...], slabs: tuple[Slab, ...], item_bytes: int) -> tuple[Offsets, Offsets]:
+    """Return (offsets, lengths) in bytes of the slabs in a row-major array, in the order of the data, joined."""
+    offsets, lengths = [], []
+    for start, count in slabs:
+        if math.prod(count) == 0:
+            continue
+        inner = len(shape)  # dimensions from here on are whole: they and the one before are one run
+        while inner > 1 and count[inner - 1] == shape[inner - 1]:
+            inner -= 1
+        strides = [math.prod(shape[d + 1:]) for d in range(len(shape))]
+        rows = np.zeros(1, np.int64)
+        for d in range(inner - 1):
+            rows = (rows[:, None] + (start[d] + np.arange(count[d], dtype=np.int64)) * strides[d]).reshape(-1)
+        rows = rows + sum(start[d] * strides[d] for d in range(inner - 1, len(shape)))
+        offsets.append(rows * item_bytes)
+        lengths.append(np.full(rows.size, math.prod(count[inner - 1:]) * item_bytes, np.int64))
+    if not offsets:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    return coalesce(np.concatenate(offsets), np.concatenate(lengths))

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from mpiio_ext.bench.kernels.geometry import bytes_text
 from mpiio_ext.bench.kernels.layout import FileLayout, packed_variables
 from mpiio_ext.bench.kernels.program import Access, Close, Kernel, Open, Phase, Step, Sync, Wait
-from mpiio_ext.bench.workloads.base import bytes_text
 from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ full_mpiio.f, simple_mpiio.f, setparams.c); for PnetCDF github.com/wkliao/BTIO (
 are BT-C and BT-D of Bez et al., Table 3.
 
 The grid has problem_size³ points of five doubles, x fastest, one copy per write; the diagonal multi-partitioning is
-that of the pattern ``btio`` (`mpiio_ext.bench.workloads.btio`). In memory each of a rank's cells lies in an array
+that of the pattern ``btio`` (`mpiio_ext.bench.kernels.btio`). In memory each of a rank's cells lies in an array
 with two ghost points on every side, MAX_CELL_DIM = problem_size / p + 1 points a side without them.
 
 I/O type "full" (`NasBtio`): one collective access per write, with the struct of the p subarrays as file type and in
@@ -22,9 +22,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from mpiio_ext.bench.kernels.btio import BTIO
 from mpiio_ext.bench.kernels.layout import FileLayout, Slab, packed_variables
 from mpiio_ext.bench.kernels.program import Access, Box, Close, Kernel, Open, Phase, Step, Wait
-from mpiio_ext.bench.workloads.btio import BTIO
 from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class NasBtio(Kernel):
 
     def _cells(self, rank: int) -> list[Slab]:
         """Return the cells of a rank in one copy of the grid, (z, y, x, component), z ascending."""
-        geometry = BTIO(ranks=self.active, grid=self.problem_size, steps=1, ranks_there=self.ranks)
+        geometry = BTIO(ranks=self.active, grid=self.problem_size, time_steps=1, ranks_there=self.ranks)
         return [(start[1:], count[1:]) for start, count in geometry.array_slabs(rank)[0]]
 
     def _box(self) -> Box:

@@ -1,13 +1,14 @@
-"""What an application does with its files: phases, and in each phase the steps of one rank.
+"""What is accessed: files, phases, and in each phase the steps of one rank.
 
-A `Kernel` is the I/O of an application with its sizes fixed, for a fixed number of ranks. It describes and does
-nothing: the files and arrays (`files`), the phases that are timed (`phases`), and what a rank does in a phase
-(`steps`). The same description is played through every interface (`play`), verified (`content`) and counted.
+A `Program` has its sizes fixed, for a fixed number of ranks. It describes and does nothing: the files and arrays
+(`files`), the phases that are timed (`phases`), and what a rank does in a phase (`steps`). The same description is
+played through every interface, verified and counted by `mpiio_ext.bench.run`. A `Kernel` is the I/O of an application;
+a pattern (`mpiio_ext.bench.kernels.pattern`) is a program of one array.
 
-Rules that `check_kernel` tests by brute force: in a phase, the ranks that share a file have the same sequence of
-opens, collective accesses, waits, syncs and closes of it; every element of every array is written at least once over
-all phases, by one rank per version; a phase that writes an array writes all of it; a read names the version that was
-written last.
+Rules that the unit tests check by brute force: in a phase, the ranks that share a file have the same sequence of opens,
+collective accesses, waits, syncs and closes of it; every element of every array (of a pattern: those that `written`
+names) is written at least once over all phases, by one rank per version; a phase that writes an array writes all of it;
+a read names the version that was written last.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from mpiio_ext.bench.kernels.layout import FileLayout, Slab
+from mpiio_ext.bench.kernels.layout import FileLayout, Slab, Variable, slab_pieces
+from mpiio_ext.bench.kernels.shapes import Mask, Offsets
+from mpiio_ext.bench.kernels.views import Call, Plan
 from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Access", "Barrier", "Box", "Close", "Kernel", "Open", "Phase", "Step", "Sync", "Wait", "box_part"]
+__all__ = ["Access", "Barrier", "Box", "Close", "Kernel", "Open", "Phase", "Program", "Step", "Sync", "Wait",
+           "box_part"]
 
 _Index = tuple[int, ...]
 
@@ -55,7 +59,10 @@ def box_part(box: Box, count: _Index) -> tuple[_Index, _Index, _Index]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
-    """Open file number `file`; collective over the ranks that share it. `mode`: "create", "read" or "update"."""
+    """Open file number `file`; collective over the ranks that share it.
+
+    `mode`: "create" (a new file to write and read), "write" (a new file to write only), "read" or "update".
+    """
 
     file: int
     mode: str
@@ -78,6 +85,8 @@ class Access:
     version : which writing of this array's elements: 0 the first, 1 the next over it, …
     memory : writes of a phase that name the same memory have one array between them, each in parts of its own;
         "" = an array of its own
+    view, call : of a pattern: the same bytes in the file and their places in memory as datatypes, which MPI-IO takes in
+        place of slabs and boxes
     """
 
     file: int
@@ -89,18 +98,34 @@ class Access:
     nonblocking: bool = False
     version: int = 0
     memory: str = ""
+    view: Plan | None = None
+    call: Call | None = None
 
     @property
     def elements(self) -> int:
-        """Elements moved."""
+        """Elements in all slabs."""
         return sum(math.prod(count) for _, count in self.slabs)
 
     @property
     def memory_elements(self) -> int:
-        """Elements of the memory, guard cells included."""
+        """Elements of the memory that the slabs are in, guard cells included."""
         if self.boxes is None:
             return self.elements
         return sum(math.prod(box[0]) for box in self.boxes)
+
+    def data_bytes(self, variable: Variable) -> int:
+        """Return the bytes moved of the array `variable`."""
+        return self.call.memory.size_bytes if self.call is not None else self.elements * variable.item_bytes
+
+    def memory_bytes(self, variable: Variable) -> int:
+        """Return the bytes of the memory, guard cells included."""
+        return self.call.memory.extent_bytes if self.call is not None else self.memory_elements * variable.item_bytes
+
+    def pieces(self, variable: Variable) -> tuple[Offsets, Offsets]:
+        """Return (offsets, lengths) in bytes in the array, shape (pieces,), in the order of the data."""
+        if self.view is not None and self.call is not None:
+            return self.view.file_pieces(self.call)
+        return slab_pieces(variable.shape, self.slabs, variable.item_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,33 +166,102 @@ class Phase:
     ----------
     name : in the application's terms, e.g. "S" of MADBench2
     operation : "write", "read", or "both"
-    contiguous : every access is one piece, although the kernel's others are not
+    contiguous : every access is one piece, although the program's others are not
+    parts : it is one open, accesses, one close, and opening, the view, the data and closing are timed each by itself,
+        between barriers
     """
 
     name: str
     operation: str
     contiguous: bool = False
+    parts: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kernel(ABC):
-    """The I/O of one application. Subclasses are frozen dataclasses whose fields, with defaults, are its parameters.
+class Program(ABC):
+    """What is accessed. Subclasses are frozen dataclasses whose fields are the geometry or the parameters.
 
     Attributes
     ----------
     ranks : that are there; `active` says how many take part
     """
 
+    #: "pattern" or "kernel", as in the results.
+    kind: ClassVar[str]
     name: ClassVar[str]
     title: ClassVar[str]
-    #: What the original does noncontiguous accesses in file or memory, so that collective buffering has work to do.
+    #: Accesses are noncontiguous in file or memory, so that collective buffering has work to do.
     noncontiguous: ClassVar[bool]
     #: Names of the interfaces in which it exists, the original's first.
     interfaces: ClassVar[tuple[str, ...]]
-    #: Name -> parameters: "quick" (a few MB in all on 4 ranks), "laptop" (some 100 MB), "published", and own classes.
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]]
 
     ranks: int
+
+    @property
+    def label(self) -> str:
+        """Name of this variant for people."""
+        return self.title
+
+    @property
+    def key(self) -> str:
+        """Name of this variant, fit for a file name."""
+        return self.name
+
+    @property
+    def active(self) -> int:
+        """How many ranks take part: the first ones."""
+        return self.ranks
+
+    @property
+    def note(self) -> str:
+        """One line on anything unusual, e.g. idle ranks; empty when there is nothing to say."""
+        return ""
+
+    @abstractmethod
+    def files(self) -> tuple[FileLayout, ...]:
+        """Return every file, in the order of the numbers that steps use."""
+
+    @abstractmethod
+    def phases(self) -> tuple[Phase, ...]:
+        """Return the timed phases in order."""
+
+    @abstractmethod
+    def steps(self, phase: str, rank: int, interface: str) -> Iterator[Step]:
+        """Yield what `rank` does in a phase. `interface`: the original may differ between its variants."""
+
+    def written(self, file: int, variable: str, begin: int, end: int) -> Mask | None:
+        """Return which bytes [begin, end) of an array are written, shape (end - begin,); None = all of them."""
+        del file, variable, begin, end
+        return None
+
+    def versions(self, phase: str, interface: str) -> dict[tuple[int, str], int]:
+        """Return the arrays that a phase writes: (file, name) -> version that is there at its end."""
+        versions: dict[tuple[int, str], int] = {}
+        for rank in range(self.active):
+            for step in self.steps(phase, rank, interface):
+                if isinstance(step, Access) and step.write:
+                    place = (step.file, step.variable)
+                    versions[place] = max(step.version, versions.get(place, 0))
+        return versions
+
+    def data_bytes(self, phase: str, interface: str) -> int:
+        """Return the bytes that all ranks move in a phase."""
+        files = self.files()
+        return sum(
+            step.data_bytes(files[step.file].variable(step.variable))
+            for rank in range(self.active)
+            for step in self.steps(phase, rank, interface)
+            if isinstance(step, Access)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel(Program):
+    """The I/O of one application; the fields, which have defaults, are its parameters."""
+
+    kind: ClassVar[str] = "kernel"
+    #: Name -> parameters: "quick" (a few MB in all on 4 ranks), "laptop" (some 100 MB), "published", and own classes.
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]]
 
     @classmethod
     def create(cls, ranks: int, parameters: Mapping[str, Any] | None = None, *, scale: float = 1.0) -> Self:
@@ -191,54 +285,12 @@ class Kernel(ABC):
             raise ArgumentError(f"{cls.name}: {error}") from error
         return kernel
 
-    @property
-    def label(self) -> str:
-        """Name of this variant for people."""
-        return self.title
-
-    @property
-    def key(self) -> str:
-        """Name of this variant, fit for a file name."""
-        return self.name
-
-    @property
-    def active(self) -> int:
-        """How many ranks take part: the first ones."""
-        return self.ranks
-
-    @property
-    def note(self) -> str:
-        """One line on anything unusual; empty when there is nothing to say."""
-        return ""
-
-    def check(self) -> None:  # noqa: B027  (most have nothing to check)
+    def check(self) -> None:
         """Raise ArgumentError, naming the parameter, when the parameters make no sense."""
 
     @abstractmethod
     def scaled(self, factor: float) -> Self:
         """Return the kernel with about `factor` times the bytes per rank, never below what its structure needs."""
-
-    @abstractmethod
-    def files(self) -> tuple[FileLayout, ...]:
-        """Return every file, in the order of the numbers that steps use."""
-
-    @abstractmethod
-    def phases(self) -> tuple[Phase, ...]:
-        """Return the timed phases in order."""
-
-    @abstractmethod
-    def steps(self, phase: str, rank: int, interface: str) -> Iterator[Step]:
-        """Yield what `rank` does in a phase. `interface`: the original may differ between its variants."""
-
-    def data_bytes(self, phase: str, interface: str) -> int:
-        """Return the bytes that all ranks move in a phase."""
-        files = self.files()
-        return sum(
-            step.elements * files[step.file].variable(step.variable).item_bytes
-            for rank in range(self.active)
-            for step in self.steps(phase, rank, interface)
-            if isinstance(step, Access)
-        )
 
     def replace(self, **changes: Any) -> Self:
         """Return the kernel with other parameters."""

@@ -18,9 +18,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from mpiio_ext.bench.kernels.geometry import balanced_grid
 from mpiio_ext.bench.kernels.layout import FileLayout, Slab, packed_variables
 from mpiio_ext.bench.kernels.program import Access, Close, Kernel, Open, Phase, Step, Sync, Wait
-from mpiio_ext.bench.workloads.base import balanced_grid
 from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:

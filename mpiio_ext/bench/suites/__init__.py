@@ -1,10 +1,9 @@
-"""Suites: what the bench runs as data, one at a time, with the results kept by date, by hand or by a batch system.
+"""Suites: what the bench runs as data, one at a time, with the results kept by date.
 
 ==================  ==================================================================================================
 `files`             parameter files (TOML): read, checked entry by entry
 `lock`              one suite at a time
 `archive`           where results go, and what is kept beside them: environment, logs
-`slurm`             batch scripts
 ==================  ==================================================================================================
 
 The parameter files of the project are in ``data/``; each states the source of its parameters.

@@ -33,9 +33,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from mpiio_ext.bench import kernels, stores
-from mpiio_ext.bench.kernel_options import DEFAULT_PRESET, KernelRequest, convert_parameter
-from mpiio_ext.bench.options_types import one_of
+from mpiio_ext.bench import interfaces as ways
+from mpiio_ext.bench import kernels
+from mpiio_ext.bench.arguments import one_of
+from mpiio_ext.bench.kernels.request import DEFAULT_PRESET, KernelRequest, convert_parameter
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["KernelEntry", "Suite", "load", "names"]
@@ -73,7 +74,7 @@ class KernelEntry:
         scale : on top of the entry's
         interfaces : only these; empty = not given
         """
-        wanted = self.interfaces or kernels.REGISTRY[self.kernel].interfaces
+        wanted = self.interfaces or kernels.KERNELS[self.kernel].interfaces
         return KernelRequest(
             kernel=self.kernel, name=self.name, preset=preset or self.preset or fallback or DEFAULT_PRESET,
             interfaces=tuple(way for way in wanted if not interfaces or way in interfaces),
@@ -206,12 +207,12 @@ def _entry(where: str, number: int, table: Mapping[str, Any]) -> KernelEntry:
 
 def _checked(table: Mapping[str, Any], kernel: str) -> KernelEntry:
     """Return the entry; raises ValueError without saying where."""
-    kind = kernels.REGISTRY[one_of(kernels.REGISTRY)(kernel)]
+    kind = kernels.KERNELS[one_of(kernels.KERNELS)(kernel)]
     interfaces = table.get("interfaces", [])
     if not isinstance(interfaces, list):
         raise ValueError(f"interfaces must be a list of names, not {interfaces!r}")
     for way in interfaces:
-        one_of(stores.REGISTRY)(str(way))
+        one_of(ways.REGISTRY)(str(way))
         if way not in kind.interfaces:
             raise ValueError(f"interface '{way}': {kind.name} has {', '.join(kind.interfaces)} only")
     preset = table.get("preset")

@@ -1,0 +1,9 @@
+"""Tools that launch the micro-benchmark, a plain MPI program in C, under every MPI at hand.
+
+==================  ==================================================================================================
+`peers`             every MPI at hand, with its own MPI-IO and with this library
+`launches`          one launch of the micro-benchmark, bounded in time and memory
+`compare`           every peer, pattern by pattern
+`scaling`           native and this library against the number of ranks and of pieces; `scaling_plot` draws it
+==================  ==================================================================================================
+"""

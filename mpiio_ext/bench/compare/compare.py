@@ -1,0 +1,326 @@
+"""``python -m mpiio_ext.bench compare``: this library against every MPI-IO at hand and against the file system's limit.
+
+Not an MPI program: it launches the same micro-benchmark under each peer, one launch per pattern, peer and round, peers
+interleaved, so that a slow minute of the machine hits all of them. Figures are medians over all repetitions. A peer too
+slow for the full size is measured on a smaller file and marked.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import textwrap
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from mpiio_ext.bench import kernels
+from mpiio_ext.bench.compare.launches import (
+    ACCESSES,
+    Case,
+    Outcome,
+    console_of_results,
+    describe_environment,
+    on_nodes,
+    progress,
+    run_benchmark,
+    scratch_file,
+    spread,
+)
+from mpiio_ext.bench.compare.peers import Installation, Peer, find_installations, peers_of
+from mpiio_ext.bench.errors import BenchError
+from mpiio_ext.bench.kernels.pattern import MicroForm
+
+__all__ = ["PATTERNS", "Measurement", "Options", "command", "measure", "run_compare", "summarize"]
+
+#: Name in the results -> a form of one of the bench's patterns; those with gaps are last.
+PATTERNS: dict[str, MicroForm] = {
+    form.name: form
+    for form in sorted((form for kind in kernels.PATTERNS.values() for form in kind.micro_forms),
+                       key=lambda form: form.gaps)
+}
+#: A new file, the same file again (its blocks exist), and back.
+OPERATIONS = ("write", "rewrite", "read")
+_SHRINK = 4  # a peer that is too slow gets a file of 1/4, 1/16, ... of the size
+_SMALLEST_BYTES = 1 << 20
+
+
+@dataclass(slots=True)
+class Measurement:
+    """What was measured of one pattern and peer.
+
+    Attributes
+    ----------
+    write_mbytes_per_s, rewrite_mbytes_per_s, read_mbytes_per_s : a new file, the same file again, and back; one figure
+        per repetition, 10^6 bytes per second
+    memory_growth_bytes : largest growth of a rank's resident memory during a write and a read
+    open_close_s : one figure per repetition
+    file_bytes : size of the file; less than asked for when `scaled`
+    reason : why there is no figure, "" when there is one
+    """
+
+    file_bytes: int
+    write_mbytes_per_s: list[float] = field(default_factory=list)
+    rewrite_mbytes_per_s: list[float] = field(default_factory=list)
+    read_mbytes_per_s: list[float] = field(default_factory=list)
+    memory_growth_bytes: int = 0
+    open_close_s: list[float] = field(default_factory=list)
+    scaled: bool = False
+    reason: str = ""
+
+    def figures(self, operation: str) -> list[float]:
+        """Return the figures of "write", "rewrite" or "read"."""
+        return {"write": self.write_mbytes_per_s, "rewrite": self.rewrite_mbytes_per_s,
+                "read": self.read_mbytes_per_s}[operation]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What to compare: see ``--help``; `nodes` 0 means the real ones."""
+
+    ranks: int
+    file_bytes: int
+    rounds: int
+    repeats: int
+    patterns: tuple[str, ...]
+    file: Path
+    limit_s: float
+    access: str = ACCESSES[0]
+    sync: bool = False
+    nodes: int = 0
+
+
+Measurements = dict[tuple[str, str], Measurement]
+Run = Callable[[Peer, Case], Outcome]
+
+
+def _case(pattern: str, options: Options, *, file_bytes: int, repeats: int, limit_s: float) -> Case:
+    form = PATTERNS[pattern]
+    return Case(title=form.title, pattern=tuple(form.arguments), ranks=options.ranks, file_bytes=file_bytes,
+                file=options.file, repeats=repeats, access=options.access, sync=options.sync, rewrite=True,
+                limit_s=limit_s)
+
+
+def _fitting_bytes(peer: Peer, pattern: str, options: Options, run: Run) -> tuple[int, str]:
+    """Return a size that the peer can do within the limit, by trying it on a small file first; or why it cannot."""
+    small = max(_SMALLEST_BYTES, options.file_bytes // 64)
+    begun = time.perf_counter()
+    tried = run(peer, _case(pattern, options, file_bytes=small, repeats=1, limit_s=options.limit_s))
+    if tried.reason:
+        return small, tried.reason
+    seconds = sum(record["write_s"] + record["rewrite_s"] + record["read_s"] for record in tried.records)
+    overhead_s = time.perf_counter() - begun - seconds
+    size = options.file_bytes
+    while size > small and overhead_s + options.repeats * seconds * size / small > options.limit_s:
+        size //= _SHRINK
+    return max(size, small), ""
+
+
+def _record(into: Measurement, records: Sequence[dict[str, Any]]) -> None:
+    for record in records:
+        into.write_mbytes_per_s.append(record["bytes"] / record["write_s"] / 1e6)
+        into.rewrite_mbytes_per_s.append(record["bytes"] / record["rewrite_s"] / 1e6)
+        into.read_mbytes_per_s.append(record["bytes"] / record["read_s"] / 1e6)
+        into.open_close_s.append(record["open_close_s"])
+        into.memory_growth_bytes = max(into.memory_growth_bytes, record["memory_growth_bytes"])
+
+
+def measure(peers: Sequence[Peer], options: Options, advance: Callable[[str], None],
+            run: Run = run_benchmark) -> Measurements:
+    """Run everything.
+
+    Parameters
+    ----------
+    peers : who is compared
+    options : what is run
+    advance : called before each launch with words for people
+    run : launches the micro-benchmark
+
+    Returns
+    -------
+    {(pattern, peer name): Measurement}
+    """
+    found: Measurements = {}
+    for pattern in options.patterns:
+        for peer in peers:
+            size, reason = options.file_bytes, ""
+            if peer.native:
+                size, reason = _fitting_bytes(peer, pattern, options, run)
+            found[pattern, peer.name] = Measurement(file_bytes=size, scaled=size < options.file_bytes, reason=reason)
+        for _ in range(options.rounds):
+            for peer in peers:
+                measurement = found[pattern, peer.name]
+                advance(f"{PATTERNS[pattern].title}: {peer.title}")
+                if measurement.reason:
+                    continue
+                outcome = run(peer, _case(pattern, options, file_bytes=measurement.file_bytes, repeats=options.repeats,
+                                          limit_s=4 * options.limit_s))
+                measurement.reason = outcome.reason
+                _record(measurement, outcome.records)
+    return found
+
+
+# ---- results ---------------------------------------------------------------------------------------------------------
+
+
+def summarize(found: Measurements, peers: Sequence[Peer], patterns: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the `results` list: one entry per pattern and operation, medians and ratios of this library."""
+    ours = next(peer.name for peer in peers if peer.ours)
+    results = []
+    for pattern in patterns:
+        for operation in OPERATIONS:
+            speed = {}
+            for peer in peers:
+                figures = found[pattern, peer.name].figures(operation)
+                if figures:
+                    speed[peer.name] = statistics.median(figures)
+            native = {peer.name: speed[peer.name] for peer in peers if peer.native and peer.name in speed}
+            best = max(native, key=lambda name: native[name], default=None)
+            mine = speed.get(ours)
+            results.append({
+                "pattern": pattern,
+                "op": operation,
+                "present": list(speed),
+                "mbytes_per_s": speed,
+                "spread_mbytes_per_s": {peer.name: spread(f) for peer in peers
+                                        if (f := found[pattern, peer.name].figures(operation))},
+                "ours": ours,
+                "best_native": best,
+                "ratio_native": mine / native[best] if mine and best else None,
+                "ratio_raw": mine / speed["raw"] if mine and "raw" in speed else None,
+                "ratio_native_by_peer": {peer.name: speed[peer.name] / native[best] for peer in peers
+                                         if peer.ours and best and peer.name in speed},
+                "memory_growth_bytes": {peer.name: found[pattern, peer.name].memory_growth_bytes for peer in peers
+                                        if peer.name in speed},
+                "open_close_s": {peer.name: statistics.median(found[pattern, peer.name].open_close_s) for peer in peers
+                                 if peer.name in speed and not peer.raw},
+                "scaled_bytes": {peer.name: found[pattern, peer.name].file_bytes for peer in peers
+                                 if found[pattern, peer.name].scaled},
+                "absent": {peer.name: found[pattern, peer.name].reason for peer in peers
+                           if found[pattern, peer.name].reason},
+            })
+    return results
+
+
+def _title(options: Options) -> str:
+    """Return the words over the table."""
+    words = [f"{options.access.replace('_', ' ')} bandwidth, MB/s (medians; * on a smaller file)",
+             f"{options.ranks} ranks", f"{options.file_bytes / 1e6:,.0f} MB"]
+    words += [f"mpiio_ext on {options.nodes} pretended nodes"] if options.nodes else []
+    words += ["writes end with MPI_File_sync"] if options.sync else []
+    return ", ".join(words)
+
+
+def _print(console: Console, results: Sequence[dict[str, Any]], peers: Sequence[Peer], title: str) -> None:
+    table = Table(title=title, box=None, header_style="bold")
+    table.add_column("pattern")
+    table.add_column("op")
+    for peer in peers:
+        table.add_column(peer.title, justify="right")
+    table.add_column("÷ best native", justify="right")
+    table.add_column("÷ raw", justify="right")
+    for result in results:
+        cells = []
+        for peer in peers:
+            value = result["mbytes_per_s"].get(peer.name)
+            mark = "*" if peer.name in result["scaled_bytes"] else ""
+            cells.append(f"{value:,.0f}{mark}" if value is not None else "–")
+        ratios = [f"{result[name]:.2f}" if result[name] is not None else "–" for name in ("ratio_native", "ratio_raw")]
+        table.add_row(PATTERNS[result["pattern"]].title, result["op"], *cells, *ratios)
+    console.print(table)
+    reasons = {(name, reason): None for result in results for name, reason in result["absent"].items()}
+    for name, reason in reasons:
+        console.print(f"{name}: {reason}", highlight=False)
+
+
+def _plot(results: Sequence[dict[str, Any]], peers: Sequence[Peer], path: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    from matplotlib import pyplot as plt
+
+    colours = ("#999999", "#BBBBBB", "#E69F00", "#F0E442", "#CC79A7", "#56B4E9", "#0072B2", "#009E73", "#000000",
+               "#D55E00")
+    figure, all_axes = plt.subplots(3, 1, figsize=(10, 10), sharex=True)
+    for axes, operation in zip(all_axes, OPERATIONS, strict=True):
+        rows = [result for result in results if result["op"] == operation]
+        width = 0.85 / len(peers)
+        for k, peer in enumerate(peers):
+            places = [x - 0.42 + (k + 0.5) * width for x, row in enumerate(rows) if peer.name in row["mbytes_per_s"]]
+            heights = [row["mbytes_per_s"][peer.name] for row in rows if peer.name in row["mbytes_per_s"]]
+            axes.bar(places, heights, width, label=peer.title, color=colours[k % len(colours)], edgecolor="black",
+                     linewidth=0.3, hatch="//" if peer.ours else "")
+        axes.set_yscale("log")
+        axes.set_ylabel(f"{operation}, MB/s")
+        axes.grid(axis="y", linewidth=0.4, alpha=0.6)
+        axes.set_axisbelow(True)
+        axes.set_xticks(range(len(rows)), [textwrap.fill(PATTERNS[row["pattern"]].title, 12) for row in rows])
+    all_axes[0].legend(ncols=4, fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.32))
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    plt.close(figure)
+
+
+def _environment(installations: Sequence[Installation], options: Options) -> dict[str, Any]:
+    return describe_environment(
+        installations, options.file.parent, "compare", ranks=options.ranks, file_bytes=options.file_bytes,
+        rounds=options.rounds, repeats_per_round=options.repeats, access=options.access, sync=options.sync,
+        pretended_nodes=options.nodes or None,
+    )
+
+
+def run_compare(options: Options, *, json_path: Path | None, plot_path: Path | None) -> list[dict[str, Any]]:
+    """Measure, print, and write the files; returns the results list."""
+    console = console_of_results()
+    installations = find_installations()
+    if not installations:
+        raise BenchError("no MPI installation with this library was found: run `make build` first")
+    peers = on_nodes([peer for installation in installations for peer in peers_of(installation, options.ranks)],
+                     options.ranks, options.nodes)
+    peers.append(Peer(name="raw", title="raw pwrite/pread", installation=installations[0], raw=True))
+    console.print("peers of: " + ", ".join(i.version for i in installations), highlight=False)
+    with progress(len(peers) * len(options.patterns) * options.rounds) as advance:
+        found = measure(peers, options, advance)
+    results = summarize(found, peers, options.patterns)
+    _print(console, results, peers, _title(options))
+    if json_path is not None:
+        document = {"environment": _environment(installations, options), "peers": {p.name: p.title for p in peers},
+                    "results": results}
+        json_path.write_text(json.dumps(document, indent=1))
+    if plot_path is not None:
+        _plot(results, peers, plot_path)
+    return results
+
+
+@click.command(name="compare", help=__doc__)
+@click.option("--quick", is_flag=True, help="64 MiB, one round: two or three minutes on 2 cores.")
+@click.option("--ranks", default=4, show_default=True, type=click.IntRange(1), help="Ranks of every launch.")
+@click.option("--bytes", "file_bytes", type=click.IntRange(1 << 16), help="Size of the file.  [default: 268435456]")
+@click.option("--rounds", type=click.IntRange(1), help="Launches per pattern and peer.  [default: 3]")
+@click.option("--repeats", default=3, show_default=True, type=click.IntRange(1), help="Repetitions inside a launch.")
+@click.option("--pattern", "patterns", multiple=True, type=click.Choice(list(PATTERNS)), help="Only these; repeatable.")
+@click.option("--path", type=click.Path(path_type=Path), default=Path("/dev/shm"), show_default=True,
+              help="Folder on the file system to measure.")
+@click.option("--access", type=click.Choice(ACCESSES), default=ACCESSES[0], show_default=True, help="Calls to use.")
+@click.option("--sync", is_flag=True, help="Writes end with MPI_File_sync (raw: fsync), inside their time.")
+@click.option("--nodes", default=0, type=click.IntRange(0),
+              help="Let mpiio_ext pretend that the ranks lie on so many nodes.  [default: the real ones]")
+@click.option("--limit", "limit_s", default=20.0, show_default=True, type=click.FloatRange(1),
+              help="Seconds a native peer may take per launch; otherwise its file is made smaller and marked.")
+@click.option("--json", "json_path", type=click.Path(path_type=Path, dir_okay=False), help="Write the results here.")
+@click.option("--plot", "plot_path", type=click.Path(path_type=Path, dir_okay=False), help="Draw them (.svg or .png).")
+def command(*, quick: bool, ranks: int, file_bytes: int | None, rounds: int | None, repeats: int,
+            patterns: tuple[str, ...], path: Path, access: str, sync: bool, nodes: int, limit_s: float,
+            json_path: Path | None, plot_path: Path | None) -> None:
+    """Parse the options and run; ends the process with one line on an error."""
+    with scratch_file(path, "compare") as file:
+        options = Options(ranks=ranks, file_bytes=file_bytes or (1 << 26 if quick else 1 << 28),
+                          rounds=rounds or (1 if quick else 3), repeats=repeats, patterns=patterns or tuple(PATTERNS),
+                          file=file, limit_s=limit_s, access=access, sync=sync, nodes=nodes)
+        run_compare(options, json_path=json_path, plot_path=plot_path)

@@ -1,0 +1,249 @@
+"""Launches of the micro-benchmark under a peer, bounded in time and memory; what ``compare`` and ``scaling`` share."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from mpiio_ext.bench.compare.peers import PROGRAM, Installation, Peer
+from mpiio_ext.bench.environment import file_system_of
+from mpiio_ext.bench.errors import EXIT_RUN, EXIT_USAGE, EXIT_VERIFY, BenchError
+
+__all__ = [
+    "ACCESSES",
+    "ArgumentError",
+    "Case",
+    "Outcome",
+    "WrongDataError",
+    "console_of_results",
+    "describe_environment",
+    "on_nodes",
+    "parse_output",
+    "progress",
+    "run_benchmark",
+    "scratch_file",
+    "spread",
+]
+
+#: How the micro-benchmark accesses the file: the values of its --access.
+ACCESSES = ("collective", "independent", "nonblocking", "nonblocking_collective", "split")
+_GRACE_S = 15  # after its time is up and the launcher has not ended it, a rank ends itself
+
+
+class WrongDataError(BenchError, ValueError):
+    """A peer wrote or read wrong bytes."""
+
+    exit_status = EXIT_VERIFY
+
+
+class ArgumentError(BenchError, ValueError):
+    """Arguments that do not go together."""
+
+    exit_status = EXIT_USAGE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What a launch of the micro-benchmark does.
+
+    Attributes
+    ----------
+    title : for people
+    pattern : the micro-benchmark's options that state the pattern
+    ranks : processes
+    file_bytes : size of the file
+    file : where it lies; the launch leaves none behind
+    repeats : repetitions inside the launch
+    access : one of ACCESSES
+    sync : a write ends with MPI_File_sync
+    rewrite : the file is written a second time, once its blocks exist
+    limit_s : seconds that the launch may take
+    memory : watch the memory by kind; the times are then not to be used
+    memory_limit_bytes : what a rank may allocate beyond its buffer; 0 means any amount
+    """
+
+    title: str
+    pattern: tuple[str, ...]
+    ranks: int
+    file_bytes: int
+    file: Path
+    repeats: int = 1
+    access: str = "collective"
+    sync: bool = False
+    rewrite: bool = False
+    limit_s: float = 20.0
+    memory: bool = False
+    memory_limit_bytes: int = 0
+
+    def arguments(self) -> list[str]:
+        """Return the micro-benchmark's arguments."""
+        words = [*self.pattern, "--bytes", str(self.file_bytes), "--repeats", str(self.repeats), "--file",
+                 str(self.file), "--access", self.access, "--time-limit", str(int(self.limit_s) + _GRACE_S)]
+        words += ["--sync"] if self.sync else []
+        words += ["--rewrite"] if self.rewrite else []
+        words += ["--memory"] if self.memory else []
+        if self.memory_limit_bytes:
+            words += ["--memory-limit", str(self.memory_limit_bytes)]
+        return words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a launch gave.
+
+    Attributes
+    ----------
+    records : one dictionary per repetition, as the micro-benchmark printed it
+    hints : hints in force, when `Case.memory` asked for them
+    reason : why there are no records, "" when there are some
+    exhausted : the reason is a limit of time or memory, which a harder case would exceed too
+    """
+
+    records: list[dict[str, Any]] = field(default_factory=list)
+    hints: dict[str, str] = field(default_factory=dict)
+    reason: str = ""
+    exhausted: bool = False
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a launcher, and with it its ranks; what it leaves ends itself (--time-limit)."""
+    process.terminate()
+    try:
+        process.communicate(timeout=10)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def parse_output(output: str) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Return the records and the hints that the micro-benchmark printed."""
+    lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+    records = [line for line in lines if "hints" not in line]
+    hints: dict[str, str] = next((line["hints"] for line in lines if "hints" in line), {})
+    return records, hints
+
+
+def run_benchmark(peer: Peer, case: Case) -> Outcome:
+    """Run the micro-benchmark once under a peer.
+
+    Raises
+    ------
+    WrongDataError
+        when this library wrote or read wrong bytes; of another peer that is a reason like others
+    """
+    process = subprocess.Popen(peer.command(case.ranks, case.arguments()), stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, env=peer.variables(), start_new_session=True)
+    try:
+        output, errors = process.communicate(timeout=case.limit_s)
+    except subprocess.TimeoutExpired:
+        _end(process)
+        return Outcome(reason=f"not done in {case.limit_s:g} s", exhausted=True)
+    finally:
+        if process.poll() is None:
+            _end(process)
+        case.file.unlink(missing_ok=True)
+    records, hints = parse_output(output)
+    if process.returncode != 0 or not records:
+        words = [line for line in errors.splitlines() if PROGRAM in line] or errors.splitlines()[-1:]
+        reason = f"failed ({process.returncode}): {' '.join(words[:1])[:200]}"
+        if case.memory_limit_bytes:
+            reason += f" (with at most {case.memory_limit_bytes} bytes a rank)"
+        return Outcome(reason=reason, exhausted=bool(case.memory_limit_bytes))
+    wrong = sum(record["wrong_bytes"] for record in records)
+    if wrong and peer.ours:
+        raise WrongDataError(f"{peer.title}, {case.title}: {wrong} wrong bytes")
+    return Outcome(reason=f"{wrong} wrong bytes") if wrong else Outcome(records=records, hints=hints)
+
+
+def on_nodes(peers: Sequence[Peer], ranks: int, nodes: int) -> list[Peer]:
+    """Return the peers, those with this library pretending that `ranks` lie on `nodes` nodes; 0 means the real ones."""
+    if nodes == 0:
+        return list(peers)
+    if nodes > ranks or ranks % nodes:
+        raise ArgumentError(f"--nodes: {ranks} ranks cannot be dealt evenly to {nodes} nodes")
+    pretended = {"MPIOX_RANKS_PER_NODE": str(ranks // nodes)}
+    return [dataclasses.replace(peer, environment=peer.environment | pretended) if peer.ours else peer
+            for peer in peers]
+
+
+# ---- the rest --------------------------------------------------------------------------------------------------------
+
+
+def spread(figures: Sequence[float]) -> list[float]:
+    """Return [smallest, largest]."""
+    return [min(figures), max(figures)]
+
+
+def describe_environment(installations: Sequence[Installation], folder: Path, name: str,
+                         **configuration: Any) -> dict[str, Any]:
+    """Return where the numbers come from, JSON-compatible; `configuration` is added as it is."""
+    kind, mount = file_system_of(folder)
+    return {
+        "host": platform.node(),
+        "kernel": platform.release(),
+        "cpus": len(os.sched_getaffinity(0)),
+        "file_system": kind,
+        "mount": mount,
+        "mpi": {installation.family: installation.version for installation in installations},
+        **configuration,
+        "command_line": " ".join([f"python -m mpiio_ext.bench {name}", *sys.argv[2:]]),
+    }
+
+
+def console_of_results() -> Console:
+    """Return the console for tables: as wide as the terminal, or wide enough for all columns in a file."""
+    return Console(width=None if sys.stdout.isatty() else 220)
+
+
+@contextlib.contextmanager
+def progress(total: int) -> Iterator[Callable[[str], None]]:
+    """Show how far the launches are; yields a function to call with words before each launch."""
+    columns = (TextColumn("{task.completed}/{task.total}"), BarColumn(), TimeElapsedColumn(),
+               TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda text: bar.update(task, advance=1, description=text)
+
+
+@contextlib.contextmanager
+def scratch_file(path: Path, name: str) -> Iterator[Path]:
+    """Yield a file name in a new folder under `path`, removed at the end; errors end the process with one line.
+
+    Parameters
+    ----------
+    path : folder on the file system to measure
+    name : the command's, for messages
+    """
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=f"mpiio-{name}-", dir=path))
+    except OSError as error:
+        click.echo(f"mpiio_ext.bench {name}: --path {path}: {error.strerror}", err=True)
+        sys.exit(EXIT_USAGE)
+    file = folder / "data.dat"
+    try:
+        yield file
+    except BenchError as error:
+        click.echo(f"mpiio_ext.bench {name}: {error}", err=True)
+        sys.exit(error.exit_status)
+    except OSError as error:
+        click.echo(f"mpiio_ext.bench {name}: {error.filename}: {error.strerror}", err=True)
+        sys.exit(EXIT_RUN)
+    finally:
+        file.unlink(missing_ok=True)
+        folder.rmdir()

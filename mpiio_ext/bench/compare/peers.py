@@ -1,0 +1,170 @@
+"""Who is compared: every MPI installation at hand, each with its own MPI-IO and with this library under it.
+
+A peer is a launcher, a program, and an environment. The program (``benchmarks/mpiio_bandwidth.c``) is the same source
+for all; it knows nothing of this library, which is put under it by LD_PRELOAD. Installations are the running Python's
+and, in a source checkout, those under ``build/*/venv``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+__all__ = ["PROGRAM", "Installation", "Peer", "find_installations", "peers_of"]
+
+#: The micro-benchmark.
+PROGRAM = "mpiio_bandwidth"
+
+_QUESTION = """
+import json
+from mpiio_ext import get_library
+from mpiio_ext._binding import ffi, lib
+library = get_library()
+print(json.dumps({"family": ffi.string(lib.mpiio_ext_mpi_family()).decode(), "library": str(library),
+                  "programs": str(library.parent.parent / "bin")}))
+"""
+
+#: What makes ROMIO's collective buffering use every rank; by default it has one aggregator per host.
+_TUNED = {"cb_config_list": "*:*", "romio_cb_write": "enable", "romio_cb_read": "enable"}
+
+_ENVIRONMENT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """One MPI with this library built for it.
+
+    Attributes
+    ----------
+    family : "openmpi" or "mpich"
+    version : name and version number, from the launcher's --version
+    mpiexec, program, library : paths
+    romio : name of Open MPI's ROMIO component, "" when there is none
+    """
+
+    family: str
+    version: str
+    mpiexec: Path
+    program: Path
+    library: Path
+    romio: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """One way to run the micro-benchmark.
+
+    Attributes
+    ----------
+    name : as in the results, e.g. "ompi_romio_tuned"
+    title : for people
+    ours : this library is under the program
+    raw : the program runs without MPI-IO, as the limit
+    """
+
+    name: str
+    title: str
+    installation: Installation
+    ours: bool = False
+    raw: bool = False
+    hints: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def native(self) -> bool:
+        """The MPI library's own MPI-IO."""
+        return not self.ours and not self.raw
+
+    def command(self, ranks: int, arguments: Iterable[str]) -> list[str]:
+        """Return the command line of one launch."""
+        there = [f"LD_PRELOAD={self.installation.library}"] if self.ours else []
+        hints = [text for name, value in self.hints.items() for text in ("--hint", f"{name}={value}")]
+        raw = ["--raw"] if self.raw else []
+        program = [str(self.installation.program), *arguments, *hints, *raw]
+        return [str(self.installation.mpiexec), "-n", str(ranks), "env", *there, *program]
+
+    def variables(self) -> dict[str, str]:
+        """Return the environment of one launch; hints of the caller's environment do not reach it."""
+        own = {name: value for name, value in os.environ.items() if not name.startswith("MPIOX_")}
+        own.pop("LD_PRELOAD", None)
+        return own | _ENVIRONMENT | self.environment
+
+
+def _ask(python: Path) -> Installation | None:
+    environment = {**os.environ, **_ENVIRONMENT}
+    answer = subprocess.run([str(python), "-c", _QUESTION], capture_output=True, text=True, timeout=60, check=False,
+                            env=environment)
+    if answer.returncode != 0:
+        return None
+    found = json.loads(answer.stdout)
+    beside = python.parent / "mpirun"
+    launcher = str(beside) if beside.exists() else shutil.which("mpirun")
+    program = Path(found["programs"]) / PROGRAM
+    if launcher is None or not program.exists():
+        return None
+    version = subprocess.run([launcher, "--version"], capture_output=True, text=True, timeout=60, check=False)
+    number = re.search(r"\d+\.\d+(\.\d+)?\S*", version.stdout)
+    name = {"openmpi": "Open MPI", "mpich": "MPICH"}.get(found["family"], found["family"])
+    romio = ""
+    info = shutil.which("ompi_info")
+    if found["family"] == "openmpi" and info is not None:
+        listing = subprocess.run([info], capture_output=True, text=True, timeout=60, check=False, env=environment)
+        match = re.search(r"MCA io: (romio\d+)", listing.stdout)
+        romio = match.group(1) if match else ""
+    return Installation(
+        family=found["family"], version=f"{name} {number.group() if number else '(unknown version)'}",
+        mpiexec=Path(launcher), program=program, library=Path(found["library"]), romio=romio,
+    )
+
+
+def find_installations(pythons: Iterable[Path] = ()) -> list[Installation]:
+    """Return the installations at hand, the running Python's first, one per MPI family.
+
+    Parameters
+    ----------
+    pythons : interpreters of further installations
+    """
+    checkout = Path(__file__).resolve().parents[3]
+    candidates = [Path(sys.executable), *pythons, *sorted(checkout.glob("build/*/venv/bin/python"))]
+    found: dict[str, Installation] = {}
+    for python in candidates:
+        installation = _ask(python)
+        if installation is not None:
+            found.setdefault(installation.family, installation)
+    return list(found.values())
+
+
+def peers_of(installation: Installation, ranks: int) -> list[Peer]:
+    """Return the peers of one installation: its own MPI-IO, plain and tuned, and this library under it."""
+    tuned = {"cb_nodes": str(ranks), **_TUNED}
+    if installation.family == "mpich":
+        return [
+            Peer(name="mpich_romio", title="MPICH ROMIO", installation=installation),
+            Peer(name="mpich_romio_tuned", title="MPICH ROMIO tuned", installation=installation, hints=tuned),
+            Peer(name="ours_mpich", title="mpiio_ext on MPICH", installation=installation, ours=True),
+        ]
+    ompio = {"OMPI_MCA_io": "ompio"}
+    peers = [
+        Peer(name="ompio", title="Open MPI OMPIO", installation=installation, environment=ompio),
+        Peer(name="ompio_tuned", title="Open MPI OMPIO tuned", installation=installation, environment=ompio,
+             hints=tuned),
+    ]
+    if installation.romio:
+        romio = {"OMPI_MCA_io": installation.romio}
+        peers += [
+            Peer(name="ompi_romio", title="Open MPI ROMIO", installation=installation, environment=romio),
+            Peer(name="ompi_romio_tuned", title="Open MPI ROMIO tuned", installation=installation, environment=romio,
+                 hints=tuned),
+        ]
+    return [*peers, Peer(name="ours_openmpi", title="mpiio_ext on Open MPI", installation=installation, ours=True)]

@@ -1,0 +1,170 @@
+"""PnetCDF: CDF-5 files, blocking collective calls and the nonblocking ones that wait_all combines into one.
+
+Memory with guard cells is handed over as an MPI datatype (PnetCDF's flexible interface). A nonblocking access is
+`iput_vara`, or `iput_varn` where it has several slabs. The classic formats are big-endian; a finished file is read at
+the offsets that its header names.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import shutil
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mpiio_ext.bench.interfaces.base import Interface, OpenFile, RawReader, Reader, Request, Where, tool_difference
+from mpiio_ext.bench.interfaces.memory import pack, unpack
+from mpiio_ext.bench.interfaces.mpiio import memory_type
+from mpiio_ext.bench.kernels.layout import FileLayout
+
+__all__ = ["Pnetcdf", "netcdf_name"]
+
+
+def netcdf_name(name: str) -> str:
+    """Return an array's name as the netCDF formats allow it."""
+    return name.replace("/", ".").replace("#", "_")
+
+
+class PnetcdfFile(OpenFile):
+    """A file of PnetCDF."""
+
+    def __init__(self, where: Where) -> None:
+        super().__init__(where)
+        self._file: Any = None
+        self._variables: dict[str, Any] = {}
+        self._types: list[Any] = []
+        self._unpack: list[tuple[Request, Any]] = []
+
+    def open(self) -> None:
+        """Create or open the file."""
+        from mpiio_ext.bench import pnetcdf
+
+        where = self.where
+        if where.new:
+            self._file = pnetcdf.File.create(where.path, where.comm, info=where.hints, format="cdf5")
+        else:
+            self._file = pnetcdf.File.open(where.path, where.comm, info=where.hints, writable=where.mode == "update")
+
+    def define(self) -> None:
+        """Define dimensions and variables, or find them."""
+        layout = self.where.layout
+        if not self.where.new:
+            self._variables = {v.name: self._file.variable(netcdf_name(v.name)) for v in layout.variables}
+            return
+        dimensions: dict[tuple[int, int], int] = {}
+        for variable in layout.variables:
+            ids, seen = [], dict[int, int]()
+            for length in variable.shape:
+                seen[length] = seen.get(length, 0) + 1
+                key = (length, seen[length])
+                if key not in dimensions:
+                    dimensions[key] = self._file.def_dim(f"d{length}_{seen[length]}", length)
+                ids.append(dimensions[key])
+            name = netcdf_name(variable.name)
+            self._variables[variable.name] = self._file.def_var(name, np.dtype(variable.dtype), ids)
+        self._file.enddef()
+
+    def access(self, request: Request) -> None:
+        """Post or carry out the access."""
+        access, variable = request.access, self._variables[request.variable.name]
+        if not access.collective and not access.nonblocking:
+            raise ValueError(f"array {request.variable.name}: PnetCDF kernels access collectively or nonblocking")
+        direction = "put" if access.write else "get"
+        data = request.memory.view(request.variable.dtype)
+        flexible: dict[str, Any] = {}
+        several = access.boxes is not None and len(access.boxes) > 1
+        if several:
+            data = pack(request).copy().view(request.variable.dtype)
+            if not access.write:
+                self._unpack.append((request, data))
+        elif access.boxes is not None:
+            kind = memory_type(request.variable, access.boxes, access.slabs)
+            self._types.append(kind)
+            flexible = {"bufcount": 1, "buftype": kind}
+        dimensions = len(request.variable.shape)
+        starts = [start for start, _ in access.slabs] or [(0,) * dimensions]
+        counts = [count for _, count in access.slabs] or [(0,) * dimensions]
+        form = "vara" if len(starts) == 1 else "varn"
+        where = (starts[0], counts[0]) if form == "vara" else (starts, counts)
+        name = f"i{direction}_{form}" if access.nonblocking else f"{direction}_{form}_all"
+        getattr(self._file, name)(variable, *where, data, **flexible)
+        if not access.nonblocking:
+            self._finish()
+
+    def _finish(self) -> None:
+        for request, data in self._unpack:
+            unpack(request, data.view(np.uint8))
+        self._unpack = []
+
+    def wait(self, *, collective: bool) -> None:
+        """Carry out everything posted."""
+        if collective:
+            self._file.wait_all()
+        else:
+            with self._file.independent():
+                self._file.wait()
+        self._finish()
+
+    def sync(self) -> None:
+        """ncmpi_sync."""
+        self._file.sync()
+
+    def close(self) -> None:
+        """Close the file."""
+        try:
+            if self._file is not None:
+                self._file.close()
+        finally:
+            self._file = None
+            for kind in self._types:
+                kind.Free()
+            self._types = []
+
+
+def classic_reader(path: Path, layout: FileLayout) -> Reader:
+    """Return a reader of a CDF file at the offsets that PnetCDF reads from its header; local."""
+    from mpi4py import MPI
+
+    from mpiio_ext.bench import pnetcdf
+
+    with pnetcdf.File.open(path, MPI.COMM_SELF, info={"mpiox_enable": "false"}) as file:
+        offsets = {v.name: file.inq_varoffset(file.variable(netcdf_name(v.name))) for v in layout.variables}
+    return RawReader(path, offsets, big_endian=True)
+
+
+class Pnetcdf(Interface):
+    """PnetCDF."""
+
+    name: ClassVar[str] = "pnetcdf"
+    title: ClassVar[str] = "PnetCDF"
+    suffix: ClassVar[str] = ".nc"
+    file: ClassVar[type[OpenFile]] = PnetcdfFile
+
+    def absent_reason(self) -> str | None:
+        """Name what is missing."""
+        from mpiio_ext.bench import pnetcdf
+
+        return pnetcdf.absent_reason()
+
+    def versions(self) -> dict[str, str]:
+        """Return PnetCDF's version."""
+        from mpiio_ext.bench import pnetcdf
+
+        return {"pnetcdf": pnetcdf.version()}
+
+    def reader(self, path: Path, layout: FileLayout) -> Reader:  # noqa: D102
+        return classic_reader(path, layout)
+
+    def compare(self, ours: Path, theirs: Path) -> tuple[str, str | None]:
+        """Compare byte by byte, and where that finds a difference, by cdfdiff: where arrays begin depends on hints.
+
+        PnetCDF places them at multiples of the striping unit that the MPI library reports. Without cdfdiff the files
+        are not compared; their arrays are verified anyway.
+        """
+        if filecmp.cmp(ours, theirs, shallow=False):
+            return "bytes", None
+        if shutil.which("cdfdiff") is None:
+            return "", None
+        return "cdfdiff", tool_difference(["cdfdiff", "-q", ours, theirs])

@@ -1,0 +1,30 @@
+"""Small questions of geometry that patterns and kernels share: grids of processes, byte counts in words."""
+
+from __future__ import annotations
+
+__all__ = ["balanced_grid", "bytes_text"]
+
+
+def balanced_grid(ranks: int, dimensions: int) -> tuple[int, ...]:
+    """Return the factors of `ranks`, as equal as possible and descending (the purpose of MPI_Dims_create)."""
+    if dimensions == 1:
+        return (ranks,)
+    best: tuple[int, ...] | None = None
+    for first in range(ranks, 0, -1):
+        if ranks % first:
+            continue
+        rest = balanced_grid(ranks // first, dimensions - 1)
+        if rest[0] > first:
+            continue
+        candidate = (first, *rest)
+        if best is None or candidate[0] - candidate[-1] < best[0] - best[-1]:
+            best = candidate
+    return best if best is not None else (ranks,) + (1,) * (dimensions - 1)
+
+
+def bytes_text(count: int) -> str:
+    """Return a byte count for people, exact: ``"64 KiB"``, ``"8 B"``, ``"1000 B"``."""
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count and count % size == 0:
+            return f"{count // size} {unit}"
+    return f"{count} B"

@@ -1,0 +1,92 @@
+"""Methods: named sets of hints under which a pattern or kernel runs.
+
+``native``          the MPI library alone (``mpiox_enable=false``)
+``native_tuned``    the MPI library alone with the ROMIO hints that people tune by hand: every rank an aggregator,
+                    two-phase always on. Only the better of the two is a fair opponent.
+``auto``            the extension with its defaults
+``direct``          the extension without exchange: every rank moves its own pieces
+a partition's name  the extension with that file-domain method and two-phase exchange forced, so that the method is what
+                    is measured
+
+A method may carry modifiers: ``aligned+stripe_size_io`` carries out the I/O phase one stripe at a time, and any hint
+can be added as in ``auto+cb_nodes=2+cb_buffer_size=1048576``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+from mpiio_ext.errors import ArgumentError
+
+__all__ = ["DEFAULT", "METHODS", "NAMES", "Method", "parse_method"]
+
+METHODS = ("even", "aligned", "static_cyclic", "group_cyclic", "transpose")
+NAMES = ("native", "native_tuned", "auto", "direct", *METHODS)
+DEFAULT = ("native", "native_tuned", "auto", *METHODS, "aligned+stripe_size_io")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """A name and its hints.
+
+    Attributes
+    ----------
+    name : as given, modifiers included
+    hints : (name, value) pairs, in the order in which they are set
+    native : whether the extension leaves the file alone
+    """
+
+    name: str
+    hints: tuple[tuple[str, str], ...]
+    native: bool
+
+    def hints_for(self, ranks: int) -> dict[str, str]:
+        """Return the hints for `ranks` ranks."""
+        return {name: value.replace("{ranks}", str(ranks)) for name, value in self.hints}
+
+
+def _base_hints(name: str) -> dict[str, str]:
+    if name == "native":
+        return {"mpiox_enable": "false"}
+    if name == "native_tuned":
+        return {
+            "mpiox_enable": "false",
+            "cb_nodes": "{ranks}",
+            "cb_config_list": "*:*",
+            "romio_cb_write": "enable",
+            "romio_cb_read": "enable",
+        }
+    if name == "auto":
+        return {"mpiox_enable": "true", "mpiox_partition": "auto"}
+    if name == "direct":
+        return {"mpiox_enable": "true", "mpiox_exchange": "direct"}
+    if name in METHODS:
+        return {"mpiox_enable": "true", "mpiox_partition": name, "mpiox_exchange": "two_phase"}
+    nearest = difflib.get_close_matches(name, NAMES, n=1)
+    raise ArgumentError(
+        f"unknown method '{name}'" + (f", did you mean '{nearest[0]}'?" if nearest else f" (one of {', '.join(NAMES)})")
+    )
+
+
+def parse_method(text: str) -> Method:
+    """Return the method written as ``NAME[+stripe_size_io][+hint=value]...``.
+
+    Raises
+    ------
+    ArgumentError
+        The name or a modifier is unknown.
+    """
+    name, *modifiers = text.split("+")
+    hints = _base_hints(name)
+    native = name.startswith("native")
+    for modifier in modifiers:
+        key, equals, value = modifier.partition("=")
+        if modifier == "stripe_size_io" and not native:
+            hints["mpiox_stripe_size_io"] = "true"
+        elif equals and key and value:
+            hints[key] = value
+        else:
+            raise ArgumentError(f"bad modifier '+{modifier}' of method '{text}': use +stripe_size_io (with a method of "
+                                "the extension) or +hint=value")
+    return Method(name=text, hints=tuple(hints.items()), native=native)

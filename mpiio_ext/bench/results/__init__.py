@@ -1,0 +1,1 @@
+"""Results: the rows and their schema (`rows`), the files that hold them (`files`), `table` and picture (`plot`)."""

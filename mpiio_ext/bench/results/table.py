@@ -1,0 +1,139 @@
+"""The results as a table for people.
+
+A pattern, or a kernel that writes once and reads once, has write and read side by side; a kernel with other phases has
+a part for each phase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mpiio_ext.bench import interfaces
+from mpiio_ext.bench.results.rows import Absent, Summary
+
+__all__ = ["interface_title", "parts", "print_absent", "print_heading", "print_table"]
+
+_DASH = "–"
+
+
+def _pair(write: str, read: str) -> str:
+    return write if write == read else f"{write} / {read}"
+
+
+def _count(row: Summary | None, name: str) -> str:
+    value = getattr(row, name) if row is not None else None
+    if value is None or row is None:
+        return _DASH
+    approximate = "~" if name == "requests" and row.requests_source == "kernel" else ""
+    return f"{approximate}{value:,}"
+
+
+def _ratio(row: Summary | None) -> Text:
+    if row is None or row.ratio_to_native is None:
+        return Text(_DASH)
+    text = f"{row.ratio_to_native:.2f}"
+    if row.repetitions > 1 and row.strategy != "native":
+        text += f" ({row.ratio_to_native_min:.2f}–{row.ratio_to_native_max:.2f})"
+    return Text(text, style="bold" if row.ratio_to_native >= 1.3 else "")
+
+
+def _method(row: Summary) -> str:
+    marks = ("*" if row.scaled else "") + ("°" if row.gaps_written else "")
+    if row.taken_over is False and not row.strategy.startswith("native"):
+        marks += "!"
+    return row.strategy + marks
+
+
+def parts(summaries: Sequence[Summary]) -> dict[tuple[str, str, str], list[Summary]]:
+    """Return (variant, interface, phase) -> rows that are shown together; phase "" where write and read are.
+
+    The same for the table and the picture.
+    """
+    phases: dict[tuple[str, str], dict[str, str]] = {}
+    for row in summaries:
+        phases.setdefault((row.variant, row.interface), {})[row.phase] = row.operation
+    groups: dict[tuple[str, str, str], list[Summary]] = {}
+    for row in summaries:
+        operations = list(phases[row.variant, row.interface].values())
+        together = len(set(phases[row.variant, row.interface])) == 1 or sorted(operations) == ["read", "write"]
+        groups.setdefault((row.variant, row.interface, "" if together else row.phase), []).append(row)
+    return groups
+
+
+def interface_title(name: str) -> str:
+    """Return an interface's name for people."""
+    way = interfaces.REGISTRY.get(name)
+    return way.title if way is not None else name
+
+
+def _notes(summaries: Sequence[Summary]) -> list[str]:
+    notes = ["× native: median of the ratios within each repetition (smallest–largest)."]
+    if any(row.requests_source == "kernel" for row in summaries):
+        notes.append("~ system calls that read or write, counted by the operating system.")
+    if any(row.scaled for row in summaries):
+        notes.append("* ran on a smaller file, by --native-limit or --native-size; bandwidths are compared.")
+    if any(row.gaps_written for row in summaries):
+        notes.append("° wrote bytes that no rank wrote (MPI leaves them undefined in a new file); its data is right.")
+    if any(row.taken_over is False and not row.strategy.startswith("native") for row in summaries):
+        notes.append("! the extension passed these calls on to the MPI library.")
+    if any(row.operation == "both" for row in summaries):
+        notes.append("A phase that writes and reads stands under write; its bandwidth is that of both together.")
+    return notes
+
+
+def print_table(console: Console, summaries: Sequence[Summary]) -> None:
+    """Print one line per pattern or kernel's phase, interface and method; write and read side by side."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("method", no_wrap=True)
+    for title in ("write\nMB/s", "read\nMB/s", "write\n× native", "read\n× native", "data\nMB", "rounds\nw / r"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("requests\nw / r", justify="right", no_wrap=True)
+    for number, ((_, interface, phase), rows) in enumerate(parts(summaries).items()):
+        if number:
+            table.add_row()
+        title = rows[0].label + (f", {phase}" if phase else "")
+        table.add_row(Text(f"{title} [{interface_title(interface)}]", style="bold"))
+        by_method: dict[str, dict[str, Summary]] = {}
+        for row in rows:
+            by_method.setdefault(row.strategy, {})["read" if row.operation == "read" else "write"] = row
+        for operations in by_method.values():
+            write, read = operations.get("write"), operations.get("read")
+            any_row = write or read
+            assert any_row is not None
+            table.add_row(
+                "  " + _method(any_row),
+                f"{write.bandwidth_median_mb_per_s:,.0f}" if write else _DASH,
+                f"{read.bandwidth_median_mb_per_s:,.0f}" if read else _DASH,
+                _ratio(write),
+                _ratio(read),
+                f"{any_row.data_bytes / 1e6:,.1f}",
+                _pair(_count(write, "rounds"), _count(read, "rounds")),
+                _pair(_count(write, "requests"), _count(read, "requests")),
+            )
+    console.print(table)
+    console.print("\n" + "\n".join(_notes(summaries)), highlight=False)
+
+
+def print_heading(console: Console, environment: dict[str, Any], notes: Sequence[str]) -> None:
+    """Print where and on what the bench runs."""
+    hosts = environment["hosts"]
+    where = hosts[0] if len(hosts) == 1 else f"{len(hosts)} hosts"
+    console.print(
+        f"{environment['ranks']} ranks on {where}, {environment['cpus_online_count']} processors; "
+        f"{environment['mpi_library']}\nfiles in {environment['path']} ({environment['file_system_type']})",
+        highlight=False,
+    )
+    for note in notes:
+        console.print(note, highlight=False)
+    console.print()
+
+
+def print_absent(console: Console, absent: Sequence[Absent]) -> None:
+    """Print what was not run and why, one line each."""
+    for item in absent:
+        console.print(f"not run: {item.what}: {item.reason}", highlight=False, soft_wrap=True)

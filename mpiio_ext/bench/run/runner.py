@@ -1,0 +1,298 @@
+"""Measuring: which run comes when, one run with its phases and checks, and the rows.
+
+Order. A repetition (`mpiio_ext.bench.run.schedule` says how many there are) runs every case; inside it every method
+follows directly on the other, and the order of the methods is rotated by one place per repetition, so that drift of the
+machine falls on all of them and no method always comes first. Ratios are formed inside a repetition.
+
+One run. The phases follow each other on the same files, which are removed afterwards. Every phase is verified before
+the next: files with other means than the interface, memory after the clock has stopped. Between the phases every rank
+has closed its files, and there is a barrier: close, barrier, open is what MPI and close-to-open file systems need for
+one rank to see what another wrote. Reads come from the page cache unless the file system says otherwise. In the first
+repetition all methods of a kernel write the same bytes, and their files are compared.
+
+Bandwidth of a kernel's phase is data / the time from the first rank's begin to the last rank's end, opening and closing
+included: what the application sees, and the only figure that does not depend on where an MPI library lets its ranks
+wait (OMPIO's ranks leave a collective write early and wait in the close). Of a pattern it is data / (view + data).
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from mpiio_ext.bench.errors import BenchError, VerificationError
+from mpiio_ext.bench.interfaces import Interface
+from mpiio_ext.bench.kernels.program import Phase
+from mpiio_ext.bench.methods import Method
+from mpiio_ext.bench.results.rows import Row
+from mpiio_ext.bench.run.afford import NativeLimit, affordable
+from mpiio_ext.bench.run.case import Case
+from mpiio_ext.bench.run.content import Content
+from mpiio_ext.bench.run.counters import with_counters
+from mpiio_ext.bench.run.player import PhaseTimes, Player
+from mpiio_ext.bench.run.team import agree, wait_quietly
+from mpiio_ext.bench.run.verify import Fault, FileFaults, check_files
+
+__all__ = ["Runner"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Cast:
+    """A case with what its runs have in common on this rank."""
+
+    case: Case
+    content: Content
+    player: Player
+
+
+@dataclass(slots=True, kw_only=True)
+class Runner:
+    """Runs cases under methods; every method of this class is collective over `comm`.
+
+    Attributes
+    ----------
+    comm : mpi4py communicator
+    folder : where the files go
+    methods : in the order of the first repetition
+    common_hints : set for every method, weaker than the method's own
+    native : what native methods may cost
+    keep_files : leave every file behind
+    advance : called after each run with a description of it
+    rows : of rank 0, in the order of the runs, also of what was measured before an error
+    """
+
+    comm: Any
+    folder: Path
+    methods: list[Method]
+    common_hints: dict[str, str] = field(default_factory=dict)
+    native: NativeLimit = field(default_factory=NativeLimit)
+    keep_files: bool = False
+    advance: Callable[[str], None] = lambda _: None
+    rows: list[Row] = field(default_factory=list)
+    _runs: int = 0
+    _order: int = 0
+    _native_cases: dict[tuple[str, str, str], Case] = field(default_factory=dict)
+    _casts: list[_Cast] = field(default_factory=list)
+
+    # ---- order ----
+
+    def repetition(self, cases: list[Case], number: int) -> None:
+        """Run every case once under every method.
+
+        Raises
+        ------
+        BenchError
+            On every rank of `comm`.
+        """
+        for case in cases:
+            self._casts.clear()
+            self._on_team(case, number)
+            for _ in case.methods(self.methods):
+                self.advance(case.label)
+
+    def _on_team(self, case: Case, number: int) -> None:
+        """Run the case on the ranks that take part; the others sleep until they are done."""
+        if case.program.active == self.comm.size:
+            self._run_case(self.comm, case, number)
+            return
+        inside = self.comm.rank < case.program.active
+        team = self.comm.Split(0 if inside else 1, self.comm.rank)
+        error: BenchError | None = None
+        if inside:
+            try:
+                self._run_case(team, case, number)
+            except BenchError as caught:
+                error = caught
+        failed = wait_quietly(self.comm, error is not None)
+        self._casts.clear()
+        team.Free()
+        if failed:
+            agree(self.comm, error, "running")
+
+    def _run_case(self, team: Any, case: Case, number: int) -> None:
+        methods = case.methods(self.methods)
+        shift = number % len(methods) if methods else 0
+        reference = self.folder / "reference" if case.compared and number == 0 and len(methods) > 1 else None
+        self._count_run(team)
+        for place, method in enumerate(methods[shift:] + methods[:shift]):
+            actual = self._native_case(team, case, method) if method.native else case
+            if not case.compared:
+                self._count_run(team)
+            rows = self._run_once(team, actual, method)
+            compared = self._compare(team, case, reference, first=place == 0) if reference else ""
+            self.rows += [
+                replace(row, repetition=number, order=self._order, scaled=actual is not case, compared=compared)
+                for row in rows
+            ]
+            self._order += 1
+            if not self.keep_files:
+                self._remove(team, actual)
+        if reference is not None and team.rank == 0:
+            shutil.rmtree(reference, ignore_errors=True)
+
+    def _count_run(self, team: Any) -> None:
+        """Begin to write other bytes; ranks that were idle in an earlier case have counted fewer runs."""
+        self._runs = team.bcast(self._runs + 1)
+
+    def _native_case(self, team: Any, case: Case, method: Method) -> Case:
+        """Return the case at the size at which a native method can afford it."""
+
+        def trial(small: Case) -> float:
+            self._count_run(team)
+            rows = self._run_once(team, small, method)
+            self._remove(team, small)
+            return sum(row.view_s + row.data_s for row in rows)
+
+        key = (case.variant, case.interface.name, method.name)
+        if key not in self._native_cases:
+            self._native_cases[key] = affordable(case, self.comm.size, self.native, trial)
+        return self._native_cases[key]
+
+    # ---- one run ----
+
+    def _cast(self, team: Any, case: Case) -> _Cast:
+        """Return content and player; patterns keep their images, which take longer to make than to access."""
+        for known in self._casts:
+            if known.case is case:
+                return known
+        keep = not case.compared
+        content = Content(case.program, self._runs, keep=keep)
+        made = _Cast(case=case, content=content,
+                     player=Player(comm=team, case=case, folder=self.folder, content=content, keep=keep))
+        self._casts.append(made)
+        return made
+
+    def _run_once(self, team: Any, case: Case, method: Method) -> list[Row]:
+        """Play, verify and count every phase; return their rows."""
+        cast = self._cast(team, case)
+        cast.content.run = self._runs
+        hints = {**self.common_hints, **method.hints_for(team.size)} if case.interface.through_mpi else {}
+        cast.player.use(hints, method.name)
+        self._remove(team, case)
+        rows: list[Row] = []
+        written = set[tuple[int, str]]()
+        for phase in case.program.phases():
+            played = cast.player.phase(phase)
+            where = f"{case.label}, {method.name}, phase {phase.name}"
+            self._judge(team, played.fault, where, "read wrong data")
+            row = _row(case, phase, method, team.size, played.times, played.data_bytes)
+            gathered = team.gather(played.counted)
+            if team.rank == 0:
+                row = with_counters(row, gathered)
+            foreign = self._verify(team, case, method, cast.content, phase, written)
+            if method.native and team.bcast(row.collectives_taken_over or row.independents_taken_over):
+                raise BenchError(f"the extension was active under '{method.name}': MPIOX_HINTS or MPIOX_HINTS_FILE "
+                                 "overrides mpiox_enable=false")
+            if phase.parts:  # the write and the read of a pattern are told apart by their rows, not by their file
+                foreign = foreign or any(known.gaps_written for known in rows)
+            rows.append(replace(row, gaps_written=foreign))
+        return rows
+
+    def _remove(self, team: Any, case: Case) -> None:
+        error: Exception | None = None
+        if team.rank == 0:
+            try:
+                for layout in case.program.files():
+                    case.interface.path(self.folder, layout).unlink(missing_ok=True)
+            except OSError as caught:
+                error = caught
+        agree(team, error, f"removing files in {self.folder}")
+
+    # ---- checks ----
+
+    def _verify(self, team: Any, case: Case, method: Method, content: Content, phase: Phase,
+                written: set[tuple[int, str]]) -> bool:
+        """Check the files that a phase has written; return whether a native method left bytes of its own in them.
+
+        MPI leaves bytes of a new file that no rank writes undefined, and ROMIO's read-modify-write fills them with what
+        was in its buffer: that is noted of native methods. The extension promises to leave them alone: there it is an
+        error.
+        """
+        versions = case.program.versions(phase.name, case.interface.name)
+        written.update(versions)
+        complete = len(written) == sum(len(layout.variables) for layout in content.files)
+        error: Exception | None = None
+        found = FileFaults()
+        try:
+            found = check_files(content, case.interface, self.folder, versions, rank=team.rank, ranks=team.size,
+                                complete=complete)
+        except Exception as caught:
+            error = caught
+        where = f"{case.label}, {method.name}, phase {phase.name}"
+        agree(team, error, f"verifying ({where})")
+        self._judge(team, found.data, where, "wrote wrong data")
+        if not method.native:
+            self._judge(team, found.foreign, where, "wrote what no rank wrote")
+        return any(team.allgather(found.foreign is not None))
+
+    @staticmethod
+    def _judge(team: Any, fault: Fault | None, where: str, what: str) -> None:
+        """Raise on all ranks when one has found wrong data; the first place of all files is reported."""
+        found = [(item, rank) for rank, item in enumerate(team.allgather(fault)) if item is not None]
+        if found:
+            first, rank = min(found)
+            raise VerificationError(f"{where} {what}: {first} (found by rank {rank}, wrong data by {len(found)} of "
+                                    f"{team.size} ranks; the files are left there)")
+
+    def _compare(self, team: Any, case: Case, reference: Path, *, first: bool) -> str:
+        """Keep the first method's files, compare the others' with them; return how they were compared."""
+        how, difference, error = "", None, None
+        if team.rank == 0:
+            try:
+                paths = [case.interface.path(self.folder, layout) for layout in case.program.files()]
+                if first:
+                    reference.mkdir()
+                    for path in paths:
+                        path.rename(reference / path.name)
+                else:
+                    how, difference = _compare_all(case.interface, paths, reference)
+            except Exception as caught:
+                error = caught
+        agree(team, error, f"comparing files ({case.label})")
+        difference = team.bcast(difference)
+        if difference is not None:
+            raise VerificationError(f"{case.label}: files of two methods differ: {difference} "
+                                    f"(left in {self.folder})")
+        return str(team.bcast(how))
+
+
+def _compare_all(interface: Interface, paths: list[Path], reference: Path) -> tuple[str, str | None]:
+    how = "bytes"
+    for path in paths:
+        this, difference = interface.compare(path, reference / path.name)
+        how = this if this != "bytes" else how
+        if difference is not None:
+            return how, f"{path.name} {difference}"
+    return how, None
+
+
+def _row(case: Case, phase: Phase, method: Method, ranks: int, times: PhaseTimes, data_bytes: int) -> Row:
+    program = case.program
+    layouts = program.files()
+    return Row(
+        workload=program.name,
+        variant=case.variant,
+        label=case.title,
+        interface=case.interface.name,
+        strategy=method.name,
+        operation=phase.operation,
+        repetition=0,
+        order=0,
+        ranks=ranks,
+        scaled=False,
+        file_bytes=sum(layout.size_bytes for layout in layouts),
+        data_bytes=data_bytes,
+        open_s=times.open_s,
+        view_s=times.define_s,
+        data_s=times.data_s,
+        close_s=times.close_s,
+        bandwidth_mb_per_s=data_bytes / 1e6 / max(times.access_s, 1e-9),
+        bandwidth_total_mb_per_s=data_bytes / 1e6 / max(times.elapsed_s, 1e-9),
+        kind=program.kind,
+        phase="" if phase.parts else phase.name,
+        noncontiguous=program.noncontiguous and not phase.contiguous,
+        files=len(layouts),
+    )
