@@ -1,28 +1,28 @@
 /*
- * mpiio_bandwidth.c - the micro-benchmark of `python -m mpiio_ext.bench compare` and `scaling`: one write and one read of a
- * pattern, timed, and the memory that they take.
+ * mpiio_bandwidth.c - the micro-benchmark of `python -m mpiio_ext.bench compare` and `scaling`: one write and one read
+ * of a pattern, timed, and the memory that they take.
  *
- * A plain MPI program with no tie to this library, so that the very same source runs on any MPI's own MPI-IO, under this
- * library, and, with the pattern's raw variant, as bare pwrite/pread of equal contiguous parts (the limit of the file
- * system). Every byte written has a value that depends on its file offset; what is read back is compared.
+ * A plain MPI program with no tie to this library, so that the very same source runs on any MPI's own MPI-IO, under
+ * this library, and, with the pattern's raw variant, as bare pwrite/pread of equal contiguous parts (the limit of the
+ * file system). Every byte written has a value that depends on its file offset; what is read back is compared.
  *
- *   mpiio_bandwidth --pattern inter --block 8 --bytes 268435456 --repeats 3 --file /dev/shm/k [--raw] [--hint name=value]
- *                   [--access collective] [--sync] [--rewrite] [--memory] [--memory-limit BYTES] [--time-limit SECONDS]
- *                   [--keep]
+ *   mpiio_bandwidth --pattern inter --block 8 --bytes 268435456 --repeats 3 --file /dev/shm/k [--raw] [--hint
+ *                   name=value] [--access collective] [--sync] [--rewrite] [--memory] [--memory-limit BYTES]
+ *                   [--time-limit SECONDS] [--keep]
  *
  * One JSON line per repetition on rank 0: seconds of write and read (first begin to last end, data access only; with
- * --sync the write ends with MPI_File_sync), seconds of open plus close, errors found, and the largest growth of a rank's resident
- * memory, in bytes, between the open before the write and the close after the read: the peak, not the end.
+ * --sync the write ends with MPI_File_sync), seconds of open plus close, errors found, and the largest growth of a
+ * rank's resident memory, in bytes, between the open before the write and the close after the read: the peak, not the
+ * end.
  *
  * Patterns: contiguous, inter (blocks of --block bytes dealt to ranks in turn), gaps (as inter, with one turn more that
- * nobody takes: holes of --block bytes), blocks3d (3-D block decomposition of
- * doubles), random (pieces of --block bytes dealt to ranks by a random permutation).
- * Accesses: collective (MPI_File_write_at_all), independent (MPI_File_write_at), nonblocking (MPI_File_iwrite),
- * nonblocking_collective (MPI_File_iwrite_all), split (MPI_File_write_all_begin and _end).
- * --rewrite: the file is written twice, when it is new and again when its blocks exist (with other data, which are those
- * read back); a new file's time is largely that of finding and clearing its pages.
- * --memory: a thread looks at the process twice a millisecond, for the peaks of private memory, of shared memory and of
- * mapped files; it costs time, so these repetitions are not for timing. The hints in force are printed as well.
+ * nobody takes: holes of --block bytes), blocks3d (3-D block decomposition of doubles), random (pieces of --block bytes
+ * dealt to ranks by a random permutation). Accesses: collective (MPI_File_write_at_all), independent
+ * (MPI_File_write_at), nonblocking (MPI_File_iwrite), nonblocking_collective (MPI_File_iwrite_all), split
+ * (MPI_File_write_all_begin and _end). --rewrite: the file is written twice, when it is new and again when its blocks
+ * exist (with other data, which are those read back); a new file's time is largely that of finding and clearing its
+ * pages. --memory: a thread looks at the process twice a millisecond, for the peaks of private memory, of shared memory
+ * and of mapped files; it costs time, so these repetitions are not for timing. The hints in force are printed as well.
  * --memory-limit: what a rank may allocate beyond its buffer; more fails, in place of filling the machine.
  * --time-limit: a rank that still runs after so many seconds is ended by SIGALRM, whatever became of its launcher.
  */
@@ -42,7 +42,8 @@
 
 typedef enum access { COLLECTIVE, INDEPENDENT, NONBLOCKING, NONBLOCKING_COLLECTIVE, SPLIT, ACCESSES } access_kind;
 
-static const char *const access_names[ACCESSES] = {"collective", "independent", "nonblocking", "nonblocking_collective", "split"};
+static const char *const access_names[ACCESSES] = {"collective", "independent", "nonblocking", "nonblocking_collective",
+                                                   "split"};
 
 typedef struct options {
     const char *pattern, *file;
@@ -62,9 +63,10 @@ typedef struct pattern {
 static int rank, size;
 static bool one_host;
 
-/* What one rank finds: ends the whole job. MPICH's mpiexec kills its proxies at once and may lose what they have not passed on
- * yet, so they get a moment. */
-static _Noreturn void fail(const char *what) {
+/* What one rank finds: ends the whole job. MPICH's mpiexec kills its proxies at once and may lose what they have
+ * not passed on yet, so they get a moment. */
+static _Noreturn void fail(const char *what)
+{
     fprintf(stderr, "mpiio_bandwidth: rank %d: %s\n", rank, what);
     usleep(100000);
     MPI_Abort(MPI_COMM_WORLD, 2);
@@ -72,7 +74,8 @@ static _Noreturn void fail(const char *what) {
 }
 
 /* A wrong command line, which every rank finds alike: said once, and nothing is aborted. */
-static _Noreturn void refuse(const char *what) {
+static _Noreturn void refuse(const char *what)
+{
     if (rank == 0)
         fprintf(stderr, "mpiio_bandwidth: %s\n", what);
     MPI_Barrier(MPI_COMM_WORLD); /* a starter ends the others as soon as one has ended with an error */
@@ -80,7 +83,8 @@ static _Noreturn void refuse(const char *what) {
     exit(2);
 }
 
-static void check(int code, const char *what) {
+static void check(int code, const char *what)
+{
     char text[MPI_MAX_ERROR_STRING], line[MPI_MAX_ERROR_STRING + 64];
     int length;
     if (code == MPI_SUCCESS)
@@ -93,20 +97,25 @@ static void check(int code, const char *what) {
 /* ---- patterns ---------------------------------------------------------------------------------------------------- */
 
 /* Blocks dealt in turn; with gaps, one more turn that nobody takes. */
-static int turns(const options *o) { return size + (strcmp(o->pattern, "gaps") == 0); }
+static int turns(const options *o)
+{
+    return size + (strcmp(o->pattern, "gaps") == 0);
+}
 
-static void make_interleaved(const options *o, pattern *p) {
+static void make_interleaved(const options *o, pattern *p)
+{
     MPI_Datatype block;
-    MPI_Type_contiguous((int) o->block, MPI_BYTE, &block);
-    MPI_Type_create_resized(block, 0, (MPI_Aint) o->block * turns(o), &p->filetype);
+    MPI_Type_contiguous((int)o->block, MPI_BYTE, &block);
+    MPI_Type_create_resized(block, 0, (MPI_Aint)o->block * turns(o), &p->filetype);
     MPI_Type_free(&block);
-    p->displacement = (MPI_Offset) o->block * rank;
+    p->displacement = (MPI_Offset)o->block * rank;
     p->bytes = o->bytes / size / o->block * o->block;
 }
 
-static void make_blocks3d(const options *o, pattern *p) {
+static void make_blocks3d(const options *o, pattern *p)
+{
     int n = 1, grid[3] = {0, 0, 0}, sizes[3], subsizes[3], starts[3], at[3];
-    while ((int64_t) (n + 1) * (n + 1) * (n + 1) * 8 <= o->bytes)
+    while ((int64_t)(n + 1) * (n + 1) * (n + 1) * 8 <= o->bytes)
         n++;
     MPI_Dims_create(size, 3, grid);
     at[0] = rank / (grid[1] * grid[2]);
@@ -115,42 +124,45 @@ static void make_blocks3d(const options *o, pattern *p) {
     p->bytes = 8;
     for (int d = 0; d < 3; d++) {
         sizes[d] = n;
-        starts[d] = (int) ((int64_t) n * at[d] / grid[d]);
-        subsizes[d] = (int) ((int64_t) n * (at[d] + 1) / grid[d]) - starts[d];
+        starts[d] = (int)((int64_t)n * at[d] / grid[d]);
+        subsizes[d] = (int)((int64_t)n * (at[d] + 1) / grid[d]) - starts[d];
         p->bytes *= subsizes[d];
     }
     MPI_Type_create_subarray(3, sizes, subsizes, starts, MPI_ORDER_C, MPI_DOUBLE, &p->filetype);
 }
 
-static uint64_t mix(uint64_t x) {
+static uint64_t mix(uint64_t x)
+{
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     return x ^ (x >> 31);
 }
 
 /* Piece i of the file belongs to rank mix(i) mod size: every rank computes the same. */
-static void make_random(const options *o, pattern *p) {
+static void make_random(const options *o, pattern *p)
+{
     const int64_t pieces = o->bytes / o->block;
-    MPI_Aint *displacements = malloc(sizeof *displacements * (size_t) pieces);
+    MPI_Aint *displacements = malloc(sizeof *displacements * (size_t)pieces);
     int64_t n = 0;
     if (!displacements)
         fail("out of memory");
     for (int64_t i = 0; i < pieces; i++)
-        if ((int) (mix((uint64_t) i + 1) % (uint64_t) size) == rank)
+        if ((int)(mix((uint64_t)i + 1) % (uint64_t)size) == rank)
             displacements[n++] = i * o->block;
     MPI_Datatype block;
-    MPI_Type_contiguous((int) o->block, MPI_BYTE, &block);
-    MPI_Type_create_hindexed_block((int) n, 1, displacements, block, &p->filetype);
+    MPI_Type_contiguous((int)o->block, MPI_BYTE, &block);
+    MPI_Type_create_hindexed_block((int)n, 1, displacements, block, &p->filetype);
     MPI_Type_free(&block);
     free(displacements);
     p->bytes = n * o->block;
 }
 
-static void make_pattern(const options *o, pattern *p) {
-    *p = (pattern) {MPI_DATATYPE_NULL, 0, 0};
+static void make_pattern(const options *o, pattern *p)
+{
+    *p = (pattern){MPI_DATATYPE_NULL, 0, 0};
     if (strcmp(o->pattern, "contiguous") == 0 || o->raw) {
         p->bytes = o->bytes / size;
-        p->displacement = (MPI_Offset) p->bytes * rank;
+        p->displacement = (MPI_Offset)p->bytes * rank;
     } else if (strcmp(o->pattern, "inter") == 0 || strcmp(o->pattern, "gaps") == 0)
         make_interleaved(o, p);
     else if (strcmp(o->pattern, "blocks3d") == 0)
@@ -163,12 +175,17 @@ static void make_pattern(const options *o, pattern *p) {
         MPI_Type_commit(&p->filetype);
 }
 
-/* Value of the 8-byte word, or of the byte, at a file offset: found again without knowing who wrote it. The buffer is in
- * file order, so that filling it needs the pattern: the file offset of every piece. */
-static unsigned char value_at(int64_t offset) { return (unsigned char) (mix((uint64_t) (offset >> 3)) >> (8 * (offset & 7))); }
+/* Value of the 8-byte word, or of the byte, at a file offset: found again without knowing who wrote it. The buffer
+ * is in file order, so that filling it needs the pattern: the file offset of every piece. */
+static unsigned char value_at(int64_t offset)
+{
+    return (unsigned char)(mix((uint64_t)(offset >> 3)) >> (8 * (offset & 7)));
+}
 
 /* Calls visit(offset, position, length) for every piece of this rank, in order. */
-static void each_piece(const options *o, const pattern *p, void (*visit)(void *, int64_t, int64_t, int64_t), void *context) {
+static void each_piece(const options *o, const pattern *p, void (*visit)(void *, int64_t, int64_t, int64_t),
+                       void *context)
+{
     if (p->filetype == MPI_DATATYPE_NULL) {
         visit(context, p->displacement, 0, p->bytes);
     } else if (strcmp(o->pattern, "inter") == 0 || strcmp(o->pattern, "gaps") == 0) {
@@ -177,7 +194,7 @@ static void each_piece(const options *o, const pattern *p, void (*visit)(void *,
     } else if (strcmp(o->pattern, "random") == 0) {
         int64_t n = 0;
         for (int64_t i = 0; i < o->bytes / o->block; i++)
-            if ((int) (mix((uint64_t) i + 1) % (uint64_t) size) == rank)
+            if ((int)(mix((uint64_t)i + 1) % (uint64_t)size) == rank)
                 visit(context, i * o->block, o->block * n++, o->block);
     } else {
         int n_integers, n_addresses, n_types, combiner;
@@ -190,11 +207,13 @@ static void each_piece(const options *o, const pattern *p, void (*visit)(void *,
         int64_t position = 0;
         for (int64_t i = 0; i < sub[0]; i++)
             for (int64_t j = 0; j < sub[1]; j++, position += 8LL * sub[2])
-                visit(context, 8 * (((start[0] + i) * sizes[1] + start[1] + j) * sizes[2] + start[2]), position, 8LL * sub[2]);
+                visit(context, 8 * (((start[0] + i) * sizes[1] + start[1] + j) * sizes[2] + start[2]), position,
+                      8LL * sub[2]);
     }
 }
 
-static void fill_piece(void *context, int64_t offset, int64_t position, int64_t length) {
+static void fill_piece(void *context, int64_t offset, int64_t position, int64_t length)
+{
     unsigned char *buffer = context;
     for (int64_t i = 0; i < length; i++)
         buffer[position + i] = value_at(offset + i);
@@ -205,7 +224,8 @@ typedef struct comparison {
     int64_t wrong;
 } comparison;
 
-static void compare_piece(void *context, int64_t offset, int64_t position, int64_t length) {
+static void compare_piece(void *context, int64_t offset, int64_t position, int64_t length)
+{
     comparison *c = context;
     for (int64_t i = 0; i < length; i++)
         c->wrong += c->buffer[position + i] != value_at(offset + i);
@@ -227,7 +247,8 @@ typedef struct memory {
 } memory;
 
 /* Fills values[i] with the bytes of the line of /proc/self/status that begins with names[i]; 0 where there is none. */
-static void read_status(int n, const char *const *names, int64_t *values) {
+static void read_status(int n, const char *const *names, int64_t *values)
+{
     char text[8192];
     const int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
     const ssize_t length = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
@@ -240,9 +261,13 @@ static void read_status(int n, const char *const *names, int64_t *values) {
     }
 }
 
-static void read_memory(int64_t now[KINDS]) { read_status(KINDS, status_lines, now); }
+static void read_memory(int64_t now[KINDS])
+{
+    read_status(KINDS, status_lines, now);
+}
 
-static void *watch(void *context) {
+static void *watch(void *context)
+{
     memory *m = context;
     while (!atomic_load(&m->stop)) {
         int64_t now[KINDS];
@@ -257,14 +282,16 @@ static void *watch(void *context) {
 
 /* From here on the high-water mark counts anew ("5" in clear_refs); what free() kept goes back first, so that it cannot
  * be used again unseen. */
-static void memory_begin(memory *m, bool watched) {
-    *m = (memory) {.watched = watched};
+static void memory_begin(memory *m, bool watched)
+{
+    *m = (memory){.watched = watched};
 #ifdef __GLIBC__
     malloc_trim(0);
 #endif
     const int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
     if (fd < 0 || write(fd, "5", 1) != 1)
-        fprintf(stderr, "mpiio_bandwidth: rank %d: cannot reset the high-water mark of memory; growth may be hidden\n", rank);
+        fprintf(stderr, "mpiio_bandwidth: rank %d: cannot reset the high-water mark of memory; growth may be hidden\n",
+                rank);
     if (fd >= 0)
         close(fd);
     if (watched && pthread_create(&m->watcher, NULL, watch, m) != 0)
@@ -273,7 +300,8 @@ static void memory_begin(memory *m, bool watched) {
 }
 
 /* Growth of each kind in bytes, on this rank. */
-static void memory_end(memory *m, int64_t growth[KINDS]) {
+static void memory_end(memory *m, int64_t growth[KINDS])
+{
     int64_t now[KINDS];
     if (m->watched) {
         atomic_store(&m->stop, true);
@@ -287,33 +315,37 @@ static void memory_end(memory *m, int64_t growth[KINDS]) {
 }
 
 /* What may be allocated from now on. */
-static void limit_memory(int64_t bytes) {
+static void limit_memory(int64_t bytes)
+{
     int64_t now;
-    read_status(1, (const char *const[]) {"VmData:"}, &now);
-    const rlim_t most = (rlim_t) (now + bytes);
-    if (!now || setrlimit(RLIMIT_DATA, &(struct rlimit) {most, most}) != 0)
+    read_status(1, (const char *const[]){"VmData:"}, &now);
+    const rlim_t most = (rlim_t)(now + bytes);
+    if (!now || setrlimit(RLIMIT_DATA, &(struct rlimit){most, most}) != 0)
         fail("cannot limit the memory");
 }
 
 /* ---- access ------------------------------------------------------------------------------------------------------ */
 
-static double now(void) {
+static double now(void)
+{
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time); /* the same clock for all ranks of a host */
-    return (double) time.tv_sec + 1e-9 * (double) time.tv_nsec;
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Seconds from the first rank's begin to the last rank's end. With more ranks than processors some begin when others have
- * ended, and no rank's own time would say how long it took. On several hosts, which have no common clock: the slowest
- * rank's own time. */
-static double span(double begun) {
+/* Seconds from the first rank's begin to the last rank's end. With more ranks than processors some begin when
+ * others have ended, and no rank's own time would say how long it took. On several hosts, which have no common
+ * clock: the slowest rank's own time. */
+static double span(double begun)
+{
     const double ended = now();
     double mine[3] = {-begun, ended, ended - begun}, most[3];
     MPI_Allreduce(mine, most, 3, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     return one_host ? most[0] + most[1] : most[2];
 }
 
-static double access_raw(const options *o, const pattern *p, unsigned char *buffer, bool write) {
+static double access_raw(const options *o, const pattern *p, unsigned char *buffer, bool write)
+{
     enum { REQUEST = 1 << 20 };
     int fd = open(o->file, (write ? O_CREAT : 0) | O_RDWR, 0644);
     if (fd < 0)
@@ -322,8 +354,8 @@ static double access_raw(const options *o, const pattern *p, unsigned char *buff
     const double begun = now();
     for (int64_t at = 0; at < p->bytes;) {
         const int64_t part = p->bytes - at < REQUEST ? p->bytes - at : REQUEST;
-        const ssize_t done = write ? pwrite(fd, buffer + at, (size_t) part, p->displacement + at)
-                                   : pread(fd, buffer + at, (size_t) part, p->displacement + at);
+        const ssize_t done = write ? pwrite(fd, buffer + at, (size_t)part, p->displacement + at)
+                                   : pread(fd, buffer + at, (size_t)part, p->displacement + at);
         if (done <= 0)
             fail("pwrite or pread failed");
         at += done;
@@ -337,45 +369,54 @@ static double access_raw(const options *o, const pattern *p, unsigned char *buff
 
 /* One access of `count` chunks at `offset` of the view, whose elementary type is a byte. */
 static void transfer(const options *o, MPI_File file, MPI_Offset offset, void *buffer, int count, MPI_Datatype chunk,
-                     bool write, MPI_Status *status) {
+                     bool write, MPI_Status *status)
+{
     const char *name = access_names[o->access];
     MPI_Request request;
     if (o->access == COLLECTIVE) {
         check(write ? MPI_File_write_at_all(file, offset, buffer, count, chunk, status)
-                    : MPI_File_read_at_all(file, offset, buffer, count, chunk, status), name);
+                    : MPI_File_read_at_all(file, offset, buffer, count, chunk, status),
+              name);
         return;
     }
     if (o->access == INDEPENDENT) {
         check(write ? MPI_File_write_at(file, offset, buffer, count, chunk, status)
-                    : MPI_File_read_at(file, offset, buffer, count, chunk, status), name);
+                    : MPI_File_read_at(file, offset, buffer, count, chunk, status),
+              name);
         return;
     }
     check(MPI_File_seek(file, offset, MPI_SEEK_SET), "MPI_File_seek");
     if (o->access == SPLIT) {
-        check(write ? MPI_File_write_all_begin(file, buffer, count, chunk) : MPI_File_read_all_begin(file, buffer, count, chunk), name);
+        check(write ? MPI_File_write_all_begin(file, buffer, count, chunk)
+                    : MPI_File_read_all_begin(file, buffer, count, chunk),
+              name);
         check(write ? MPI_File_write_all_end(file, buffer, status) : MPI_File_read_all_end(file, buffer, status), name);
         return;
     }
     if (o->access == NONBLOCKING)
-        check(write ? MPI_File_iwrite(file, buffer, count, chunk, &request) : MPI_File_iread(file, buffer, count, chunk, &request),
+        check(write ? MPI_File_iwrite(file, buffer, count, chunk, &request)
+                    : MPI_File_iread(file, buffer, count, chunk, &request),
               name);
     else
         check(write ? MPI_File_iwrite_all(file, buffer, count, chunk, &request)
-                    : MPI_File_iread_all(file, buffer, count, chunk, &request), name);
+                    : MPI_File_iread_all(file, buffer, count, chunk, &request),
+              name);
     check(MPI_Wait(&request, status), name);
 }
 
-static void print_text(const char *text) {
+static void print_text(const char *text)
+{
     for (putchar('"'); *text; text++) {
         if (*text == '"' || *text == '\\')
             putchar('\\');
-        putchar((unsigned char) *text < ' ' ? ' ' : *text);
+        putchar((unsigned char)*text < ' ' ? ' ' : *text);
     }
     putchar('"');
 }
 
 /* The hints in force, as one JSON line of their own. */
-static void print_hints(MPI_File file) {
+static void print_hints(MPI_File file)
+{
     MPI_Info info;
     int n = 0, there;
     check(MPI_File_get_info(file, &info), "MPI_File_get_info");
@@ -396,7 +437,8 @@ static void print_hints(MPI_File file) {
     MPI_Info_free(&info);
 }
 
-static double access_mpi(const options *o, const pattern *p, unsigned char *buffer, bool write, double *open_close) {
+static double access_mpi(const options *o, const pattern *p, unsigned char *buffer, bool write, double *open_close)
+{
     MPI_File file;
     MPI_Status status;
     MPI_Datatype chunk;
@@ -404,7 +446,8 @@ static double access_mpi(const options *o, const pattern *p, unsigned char *buff
     MPI_Barrier(MPI_COMM_WORLD);
     double begun = now();
     check(MPI_File_open(MPI_COMM_WORLD, o->file, write ? MPI_MODE_CREATE | MPI_MODE_WRONLY : MPI_MODE_RDONLY, o->info,
-                        &file), "MPI_File_open");
+                        &file),
+          "MPI_File_open");
     if (p->filetype != MPI_DATATYPE_NULL)
         check(MPI_File_set_view(file, p->displacement, MPI_BYTE, p->filetype, "native", o->info), "MPI_File_set_view");
     *open_close = span(begun);
@@ -417,7 +460,7 @@ static double access_mpi(const options *o, const pattern *p, unsigned char *buff
     const MPI_Offset offset = p->filetype == MPI_DATATYPE_NULL ? p->displacement : 0;
     MPI_Barrier(MPI_COMM_WORLD);
     begun = now();
-    transfer(o, file, offset, buffer, (int) (p->bytes / unit), chunk, write, &status);
+    transfer(o, file, offset, buffer, (int)(p->bytes / unit), chunk, write, &status);
     if (write && o->sync)
         check(MPI_File_sync(file), "MPI_File_sync");
     const double seconds = span(begun);
@@ -433,30 +476,34 @@ static double access_mpi(const options *o, const pattern *p, unsigned char *buff
 
 /* Rank 0 prints what the repetition took; `growth` is of this rank. */
 static void report(const options *o, int repetition, int64_t mine, const double seconds[4], int64_t mistakes,
-                   const int64_t growth[KINDS]) {
+                   const int64_t growth[KINDS])
+{
     int64_t sums[2] = {mine, mistakes}, total[2], most[KINDS];
     MPI_Reduce(sums, total, 2, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
     MPI_Reduce(growth, most, KINDS, MPI_INT64_T, MPI_MAX, 0, MPI_COMM_WORLD);
     if (rank)
         return;
-    printf("{\"pattern\": \"%s\", \"access\": \"%s\", \"block_bytes\": %lld, \"bytes\": %lld, \"ranks\": %d, \"repetition\": %d, "
-           "\"write_s\": %.9f, \"read_s\": %.9f, \"open_close_s\": %.9f, \"wrong_bytes\": %lld, \"memory_growth_bytes\": %lld",
-           o->pattern, o->raw ? "raw" : access_names[o->access], (long long) o->block, (long long) total[0], size, repetition,
-           seconds[0], seconds[1], seconds[2], (long long) total[1], (long long) most[RESIDENT]);
+    printf("{\"pattern\": \"%s\", \"access\": \"%s\", \"block_bytes\": %lld, \"bytes\": %lld, \"ranks\": %d, "
+           "\"repetition\": %d, \"write_s\": %.9f, \"read_s\": %.9f, \"open_close_s\": %.9f, \"wrong_bytes\": %lld, "
+           "\"memory_growth_bytes\": %lld",
+           o->pattern, o->raw ? "raw" : access_names[o->access], (long long)o->block, (long long)total[0], size,
+           repetition, seconds[0], seconds[1], seconds[2], (long long)total[1], (long long)most[RESIDENT]);
     if (o->rewrite)
         printf(", \"rewrite_s\": %.9f", seconds[3]);
     if (o->memory)
         printf(", \"private_growth_bytes\": %lld, \"shared_growth_bytes\": %lld, \"mapped_file_growth_bytes\": %lld",
-               (long long) most[PRIVATE], (long long) most[SHARED], (long long) most[FILES]);
+               (long long)most[PRIVATE], (long long)most[SHARED], (long long)most[FILES]);
     printf("}\n");
     fflush(stdout);
 }
 
-static double access_any(const options *o, const pattern *p, unsigned char *buffer, bool write, double *open_close) {
+static double access_any(const options *o, const pattern *p, unsigned char *buffer, bool write, double *open_close)
+{
     return o->raw ? access_raw(o, p, buffer, write) : access_mpi(o, p, buffer, write, open_close);
 }
 
-static void repeat(const options *o, const pattern *p, unsigned char *buffer, int repetition) {
+static void repeat(const options *o, const pattern *p, unsigned char *buffer, int repetition)
+{
     double open_close = 0, read_open_close = 0, rewrite_open_close = 0, rewrite_s = 0;
     int64_t growth[KINDS];
     memory m;
@@ -472,18 +519,20 @@ static void repeat(const options *o, const pattern *p, unsigned char *buffer, in
         each_piece(o, p, fill_piece, buffer);
         rewrite_s = access_any(o, p, buffer, true, &rewrite_open_close);
     }
-    memset(buffer, 0, (size_t) p->bytes);
+    memset(buffer, 0, (size_t)p->bytes);
     MPI_Barrier(MPI_COMM_WORLD);
     const double read_s = access_any(o, p, buffer, false, &read_open_close);
     memory_end(&m, growth);
     comparison c = {buffer, 0};
     each_piece(o, p, compare_piece, &c);
-    report(o, repetition, p->bytes, (double[]) {write_s, read_s, open_close + read_open_close, rewrite_s}, c.wrong, growth);
+    report(o, repetition, p->bytes, (double[]){write_s, read_s, open_close + read_open_close, rewrite_s}, c.wrong,
+           growth);
     if (rank == 0 && !o->keep)
         unlink(o->file);
 }
 
-static int64_t number(const char *text) {
+static int64_t number(const char *text)
+{
     char *end;
     const long long value = strtoll(text, &end, 10);
     if (!*text || *end || value <= 0)
@@ -491,15 +540,17 @@ static int64_t number(const char *text) {
     return value;
 }
 
-static access_kind access_of(const char *name) {
+static access_kind access_of(const char *name)
+{
     for (int kind = 0; kind < ACCESSES; kind++)
         if (strcmp(access_names[kind], name) == 0)
-            return (access_kind) kind;
+            return (access_kind)kind;
     refuse("unknown access (collective, independent, nonblocking, nonblocking_collective, split)");
     return COLLECTIVE;
 }
 
-static void set_hint(options *o, const char *text) {
+static void set_hint(options *o, const char *text)
+{
     char *name = strdup(text), *equals = strchr(name, '=');
     if (!equals)
         refuse("a hint is name=value");
@@ -510,31 +561,48 @@ static void set_hint(options *o, const char *text) {
     free(name);
 }
 
-static bool parse_flag(const char *name, options *o) {
-    if (strcmp(name, "--raw") == 0) o->raw = true;
-    else if (strcmp(name, "--keep") == 0) o->keep = true;
-    else if (strcmp(name, "--sync") == 0) o->sync = true;
-    else if (strcmp(name, "--memory") == 0) o->memory = true;
-    else if (strcmp(name, "--rewrite") == 0) o->rewrite = true;
-    else return false;
+static bool parse_flag(const char *name, options *o)
+{
+    if (strcmp(name, "--raw") == 0)
+        o->raw = true;
+    else if (strcmp(name, "--keep") == 0)
+        o->keep = true;
+    else if (strcmp(name, "--sync") == 0)
+        o->sync = true;
+    else if (strcmp(name, "--memory") == 0)
+        o->memory = true;
+    else if (strcmp(name, "--rewrite") == 0)
+        o->rewrite = true;
+    else
+        return false;
     return true;
 }
 
-static void parse(int argc, char **argv, options *o) {
-    *o = (options) {.pattern = "contiguous", .block = 8, .bytes = 1 << 26, .repeats = 1, .info = MPI_INFO_NULL};
+static void parse(int argc, char **argv, options *o)
+{
+    *o = (options){.pattern = "contiguous", .block = 8, .bytes = 1 << 26, .repeats = 1, .info = MPI_INFO_NULL};
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         if (parse_flag(argv[i], o))
             continue;
-        if (strcmp(argv[i], "--pattern") == 0) o->pattern = value;
-        else if (strcmp(argv[i], "--file") == 0) o->file = value;
-        else if (strcmp(argv[i], "--block") == 0) o->block = number(value);
-        else if (strcmp(argv[i], "--bytes") == 0) o->bytes = number(value);
-        else if (strcmp(argv[i], "--repeats") == 0) o->repeats = (int) number(value);
-        else if (strcmp(argv[i], "--memory-limit") == 0) o->memory_limit = number(value);
-        else if (strcmp(argv[i], "--time-limit") == 0) alarm((unsigned) number(value));
-        else if (strcmp(argv[i], "--access") == 0) o->access = access_of(value);
-        else if (strcmp(argv[i], "--hint") == 0) set_hint(o, value);
+        if (strcmp(argv[i], "--pattern") == 0)
+            o->pattern = value;
+        else if (strcmp(argv[i], "--file") == 0)
+            o->file = value;
+        else if (strcmp(argv[i], "--block") == 0)
+            o->block = number(value);
+        else if (strcmp(argv[i], "--bytes") == 0)
+            o->bytes = number(value);
+        else if (strcmp(argv[i], "--repeats") == 0)
+            o->repeats = (int)number(value);
+        else if (strcmp(argv[i], "--memory-limit") == 0)
+            o->memory_limit = number(value);
+        else if (strcmp(argv[i], "--time-limit") == 0)
+            alarm((unsigned)number(value));
+        else if (strcmp(argv[i], "--access") == 0)
+            o->access = access_of(value);
+        else if (strcmp(argv[i], "--hint") == 0)
+            set_hint(o, value);
         else
             refuse("unknown option (see the head of mpiio_bandwidth.c)");
         i++;
@@ -543,12 +611,13 @@ static void parse(int argc, char **argv, options *o) {
         refuse("--file is missing");
 }
 
-/* The first use of communicators costs an MPI library memory that has nothing to do with files (MPICH: 1.9 MB at the ninth
- * that lives at once): it is used beforehand. */
-static void warm_up(void) {
+/* The first use of communicators costs an MPI library memory that has nothing to do with files (MPICH: 1.9 MB at
+ * the ninth that lives at once): it is used beforehand. */
+static void warm_up(void)
+{
     enum { ALL = 10, NODE, PART, COMMS };
     MPI_Comm comms[COMMS];
-    int one = 1, sum, *many = malloc(sizeof *many * (size_t) size);
+    int one = 1, sum, *many = malloc(sizeof *many * (size_t)size);
     if (!many)
         fail("out of memory");
     for (int i = 0; i <= ALL; i++)
@@ -569,7 +638,8 @@ static void warm_up(void) {
     free(many);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     options o;
     pattern p;
     MPI_Init(&argc, &argv);
@@ -577,10 +647,10 @@ int main(int argc, char **argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     parse(argc, argv, &o);
     make_pattern(&o, &p);
-    unsigned char *buffer = malloc((size_t) p.bytes + 8);
+    unsigned char *buffer = malloc((size_t)p.bytes + 8);
     if (!buffer)
         fail("out of memory");
-    memset(buffer, 1, (size_t) p.bytes);
+    memset(buffer, 1, (size_t)p.bytes);
     warm_up();
     if (o.memory_limit)
         limit_memory(o.memory_limit);

@@ -21,11 +21,11 @@ struct mpiio_ext_hints {
     char problems[PROBLEMS_BYTES];
 };
 
-#define ACCESSOR(member, field)                                \
-    const char *mpiio_ext_hint_##member(int index)             \
-    {                                                          \
-        const mpiox_hint_spec *spec = mpiox_hints_spec(index); \
-        return spec != NULL ? spec->field : NULL;              \
+#define ACCESSOR(member, field)                                                                                        \
+    const char *mpiio_ext_hint_##member(int index)                                                                     \
+    {                                                                                                                  \
+        const mpiox_hint_spec *spec = mpiox_hints_spec(index);                                                         \
+        return spec != NULL ? spec->field : NULL;                                                                      \
     }
 
 int mpiio_ext_hint_count(void)

@@ -44,8 +44,8 @@ const char *mpiio_ext_partition_description(int index)
 const char *mpiio_ext_partition_choose(const char *lock, int coherent, int64_t start, int64_t end, int64_t stripe_size,
                                        int32_t servers, int32_t aggregators, const char **reason)
 {
-    mpiox_geometry geometry = {.start = start, .end = end, .stripe_size = stripe_size, .servers = servers,
-                               .aggregators = aggregators};
+    mpiox_geometry geometry = {
+        .start = start, .end = end, .stripe_size = stripe_size, .servers = servers, .aggregators = aggregators};
     mpiox_layout layout = {.stripe_size = stripe_size, .servers = servers, .coherent = coherent != 0};
     if (!mpiox_geometry_is_valid(&geometry) || mpiox_layout_lock_find(lock, &layout.lock) != MPIOX_OK)
         return NULL;
@@ -55,8 +55,8 @@ const char *mpiio_ext_partition_choose(const char *lock, int coherent, int64_t s
 int mpiio_ext_plan_create(const char *method, int64_t start, int64_t end, int64_t stripe_size, int32_t servers,
                           int32_t aggregators, mpiio_ext_plan **plan)
 {
-    mpiox_geometry geometry = {.start = start, .end = end, .stripe_size = stripe_size, .servers = servers,
-                               .aggregators = aggregators};
+    mpiox_geometry geometry = {
+        .start = start, .end = end, .stripe_size = stripe_size, .servers = servers, .aggregators = aggregators};
     mpiox_plan *created;
     int rc = mpiox_plan_create(mpiox_partition_find(method), &geometry, &created);
     *plan = (mpiio_ext_plan *)created;

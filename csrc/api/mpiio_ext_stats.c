@@ -23,7 +23,7 @@ static const struct {
     MPIOX_STATS_COUNTERS(X)
 #undef X
 #define X(name, meaning) {#name, "s", meaning},
-    MPIOX_STATS_TIMES(X)
+        MPIOX_STATS_TIMES(X)
 #undef X
 };
 
@@ -32,7 +32,7 @@ enum {
 #define X(name, unit, over_ranks, meaning) +1
     MPIOX_STATS_COUNTERS(X)
 #undef X
-    ,
+        ,
     NUMBERS = (int)(sizeof numbers / sizeof numbers[0])
 };
 

@@ -147,7 +147,7 @@ void mpiio_ext_typemap_pack(const mpiio_ext_typemap *typemap, const void *memory
 }
 
 void mpiio_ext_typemap_unpack(const mpiio_ext_typemap *typemap, void *memory, int64_t lo, int64_t hi,
-                               const void *packed)
+                              const void *packed)
 {
     const mpiox_side target = side(typemap, memory, lo), source = side(NULL, packed, 0);
     mpiox_copy(&target, &source, hi - lo);

@@ -71,7 +71,8 @@ void mpiox_buffers_free(mpiox_buffers *b);  /* what the struct owns, not the str
 
 /* The first error of the rounds on this node wins; after it windows pass without I/O. Local. */
 void mpiox_buffers_fail(mpiox_buffers *b, const mpiox_error *error);
-static inline bool mpiox_buffers_failed(const mpiox_buffers *b) {
+static inline bool mpiox_buffers_failed(const mpiox_buffers *b)
+{
     return atomic_load_explicit(&b->state->failed, memory_order_relaxed) != 0;
 }
 
@@ -89,16 +90,20 @@ void mpiox_window_copy(mpiox_call *call, mpiox_slot *slot, const mpiox_extent *e
 
 /* ---- slots (mpiox_slots.c) --------------------------------------------------------------------------------------- */
 
-static inline mpiox_slot *mpiox_slot_of(mpiox_buffers *b, int local, uint32_t sequence) {
-    return &b->slots[(int64_t) local * b->per_aggregator + sequence % (uint32_t) b->per_aggregator];
+static inline mpiox_slot *mpiox_slot_of(mpiox_buffers *b, int local, uint32_t sequence)
+{
+    return &b->slots[(int64_t)local * b->per_aggregator + sequence % (uint32_t)b->per_aggregator];
 }
-static inline int mpiox_slot_local(const mpiox_buffers *b, const mpiox_slot *slot) {
-    return (int) ((slot - b->slots) / b->per_aggregator);
+static inline int mpiox_slot_local(const mpiox_buffers *b, const mpiox_slot *slot)
+{
+    return (int)((slot - b->slots) / b->per_aggregator);
 }
-static inline char *mpiox_slot_buffer(mpiox_buffers *b, const mpiox_slot *slot) {
+static inline char *mpiox_slot_buffer(mpiox_buffers *b, const mpiox_slot *slot)
+{
     return b->buffers + (slot - b->slots) * b->window_bytes;
 }
-static inline unsigned char *mpiox_slot_map(mpiox_buffers *b, const mpiox_slot *slot) {
+static inline unsigned char *mpiox_slot_map(mpiox_buffers *b, const mpiox_slot *slot)
+{
     return b->maps + (slot - b->slots) * b->window_bytes;
 }
 
@@ -112,13 +117,14 @@ void mpiox_slots_finish(mpiox_call *call);
 /* Idle work of a waiting rank: I/O that it may do, and MPI progress. True when there was some I/O. */
 bool mpiox_slots_idle(void *call);
 
-/* ---- file-system requests (mpiox_window_io.c): local, blocking; errors go to mpiox_buffers_fail() ------------------- */
+/* ---- file-system requests (mpiox_window_io.c): local, blocking; errors go to mpiox_buffers_fail() ---------------- */
 
 void mpiox_window_write(mpiox_call *call, mpiox_slot *slot); /* write what the slot's buffer holds */
 void mpiox_window_read(mpiox_call *call, mpiox_slot *slot);  /* fill the slot's buffer, set its eof */
 
 /* Greatest common divisor, >= 0; 0 divides nothing and leaves the other as it is. */
-static inline int64_t mpiox_common_divisor(int64_t a, int64_t b) {
+static inline int64_t mpiox_common_divisor(int64_t a, int64_t b)
+{
     while (b) {
         const int64_t rest = a % b;
         a = b;

@@ -21,30 +21,30 @@
 #include "mpiox_wait.h"
 
 enum {
-    MPIOX_LINE = 64,               /* cache line */
-    MPIOX_POST_VIEW_BYTES = 1024,  /* largest serialized view that a post carries for the disjointness proof */
-    MPIOX_OCCUPIED_MAX = 64        /* intervals that approximate which parts of the region are accessed at all */
+    MPIOX_LINE = 64,              /* cache line */
+    MPIOX_POST_VIEW_BYTES = 1024, /* largest serialized view that a post carries for the disjointness proof */
+    MPIOX_OCCUPIED_MAX = 64       /* intervals that approximate which parts of the region are accessed at all */
 };
 
-enum { /* flags of a post and of a summary; all are "true if any rank says so" */
-    MPIOX_POST_UNUSABLE = 1,   /* this rank's view or memory cannot be handled here */
-    MPIOX_POST_WRITE = 2,
-    MPIOX_POST_READ = 4,
-    MPIOX_POST_NEW_VIEW = 8,   /* the view changed since the last collective */
-    MPIOX_POST_EMPTY = 16,     /* this rank's view holds no data */
-    MPIOX_POST_ACROSS = 32     /* this rank's access crosses overlapping tiles of its view */
+enum {                          /* flags of a post and of a summary; all are "true if any rank says so" */
+       MPIOX_POST_UNUSABLE = 1, /* this rank's view or memory cannot be handled here */
+       MPIOX_POST_WRITE = 2,
+       MPIOX_POST_READ = 4,
+       MPIOX_POST_NEW_VIEW = 8, /* the view changed since the last collective */
+       MPIOX_POST_EMPTY = 16,   /* this rank's view holds no data */
+       MPIOX_POST_ACROSS = 32   /* this rank's access crosses overlapping tiles of its view */
 };
 
 /* What one rank brings to a collective. */
 typedef struct mpiox_post {
-    int64_t first, last;       /* half-open file range of its access; first > last when it accesses nothing */
-    int64_t position, length;  /* stream bytes of its view */
-    int64_t pieces;            /* contiguous file pieces (estimate) */
-    int64_t displacement;      /* of the view */
-    int64_t granule;           /* divides every offset and length of its access */
+    int64_t first, last;      /* half-open file range of its access; first > last when it accesses nothing */
+    int64_t position, length; /* stream bytes of its view */
+    int64_t pieces;           /* contiguous file pieces (estimate) */
+    int64_t displacement;     /* of the view */
+    int64_t granule;          /* divides every offset and length of its access */
     int32_t flags;
-    int32_t view_bytes;        /* serialized view in view[], or 0 when it is too large */
-    mpiox_error error;         /* a local error that all ranks must report */
+    int32_t view_bytes; /* serialized view in view[], or 0 when it is too large */
+    mpiox_error error;  /* a local error that all ranks must report */
     _Alignas(8) unsigned char view[MPIOX_POST_VIEW_BYTES];
 } mpiox_post;
 
@@ -54,17 +54,17 @@ typedef struct mpiox_interval {
 
 /* What all ranks together bring; the same on every rank. Plain data: leaders send it. */
 typedef struct mpiox_summary {
-    int64_t start, end;        /* aggregate access region */
-    int64_t bytes;             /* sum of lengths */
+    int64_t start, end; /* aggregate access region */
+    int64_t bytes;      /* sum of lengths */
     int64_t pieces;
     int64_t granule;
-    int64_t longest;           /* largest length of one rank */
+    int64_t longest; /* largest length of one rank */
     int32_t flags;
-    int32_t active;            /* ranks that access anything */
-    int32_t disjoint;          /* 1: proven that no byte is accessed by two ranks */
-    int32_t interleaved;       /* 1: file ranges of ranks overlap */
+    int32_t active;      /* ranks that access anything */
+    int32_t disjoint;    /* 1: proven that no byte is accessed by two ranks */
+    int32_t interleaved; /* 1: file ranges of ranks overlap */
     int32_t n_occupied;
-    mpiox_error error;         /* of the lowest rank that has one */
+    mpiox_error error;                           /* of the lowest rank that has one */
     mpiox_interval occupied[MPIOX_OCCUPIED_MAX]; /* ascending, disjoint; together they hold every access */
 } mpiox_summary;
 
@@ -80,10 +80,10 @@ typedef struct mpiox_slot {
 
 /* The collective under way. */
 typedef struct mpiox_call_state {
-    _Alignas(MPIOX_LINE) _Atomic uint32_t failed;  /* 0, 1 = being written, 2 = error is valid */
-    mpiox_error error;                             /* first error of the rounds */
-    _Alignas(MPIOX_LINE) _Atomic int64_t eof;      /* reads: lowest end of file seen */
-    int32_t views_disjoint;                        /* whole views of the node's ranks: -1 not tried, 0 not proven, 1 proven */
+    _Alignas(MPIOX_LINE) _Atomic uint32_t failed; /* 0, 1 = being written, 2 = error is valid */
+    mpiox_error error;                            /* first error of the rounds */
+    _Alignas(MPIOX_LINE) _Atomic int64_t eof;     /* reads: lowest end of file seen */
+    int32_t views_disjoint; /* whole views of the node's ranks: -1 not tried, 0 not proven, 1 proven */
     mpiox_summary summary;
 } mpiox_call_state;
 

@@ -13,17 +13,20 @@
 #include "mpiox_buffers.h"
 #include "mpiox_wait.h"
 
-static bool may_do_io(const mpiox_call *call, int local) {
+static bool may_do_io(const mpiox_call *call, int local)
+{
     const mpiox_buffers *b = call->b;
     return b->file->hints.io_rank == MPIOX_IO_ANY || b->aggregators[b->local[local]] == b->file->topology->rank;
 }
 
-static bool claim(mpiox_slot *slot, uint32_t use) {
+static bool claim(mpiox_slot *slot, uint32_t use)
+{
     return atomic_compare_exchange_strong(&slot->claimed, &use, use + 1);
 }
 
-void mpiox_slot_arrive(mpiox_call *call, mpiox_slot *slot) {
-    if (atomic_fetch_add(&slot->arrived, 1) + 1 < (uint32_t) call->participants)
+void mpiox_slot_arrive(mpiox_call *call, mpiox_slot *slot)
+{
+    if (atomic_fetch_add(&slot->arrived, 1) + 1 < (uint32_t)call->participants)
         return;
     const uint32_t phase = mpiox_word_get(&slot->phase);
     atomic_store(&slot->arrived, 0);
@@ -38,14 +41,15 @@ void mpiox_slot_arrive(mpiox_call *call, mpiox_slot *slot) {
 }
 
 /* Write, owner only: I/O of full windows of this rank's file domains. */
-static bool write_full(mpiox_call *call) {
+static bool write_full(mpiox_call *call)
+{
     mpiox_buffers *b = call->b;
     bool worked = false;
     for (int local = 0; local < b->n_local; local++) {
         if (!may_do_io(call, local))
             continue;
         for (int i = 0; i < b->per_aggregator; i++) {
-            mpiox_slot *slot = mpiox_slot_of(b, local, (uint32_t) i);
+            mpiox_slot *slot = mpiox_slot_of(b, local, (uint32_t)i);
             const uint32_t phase = mpiox_word_get(&slot->phase);
             if (phase % 2 == 0 || !claim(slot, phase / 2))
                 continue;
@@ -58,8 +62,9 @@ static bool write_full(mpiox_call *call) {
 }
 
 /* Read: load window `window` into its slot if the slot is free and nobody else has taken it on. */
-static bool load(mpiox_call *call, mpiox_slot *slot, uint32_t sequence, int64_t window) {
-    const uint32_t use = sequence / (uint32_t) call->b->per_aggregator;
+static bool load(mpiox_call *call, mpiox_slot *slot, uint32_t sequence, int64_t window)
+{
+    const uint32_t use = sequence / (uint32_t)call->b->per_aggregator;
     if (mpiox_word_get(&slot->phase) != 2 * use || !may_do_io(call, mpiox_slot_local(call->b, slot)) ||
         !claim(slot, use))
         return false;
@@ -70,13 +75,14 @@ static bool load(mpiox_call *call, mpiox_slot *slot, uint32_t sequence, int64_t 
 }
 
 /* Read: load one of the windows that this rank will come to next, as far as there are free buffers. */
-static bool load_ahead(mpiox_call *call) {
+static bool load_ahead(mpiox_call *call)
+{
     mpiox_buffers *b = call->b;
     for (int local = 0; local < b->n_local; local++) {
         if (!may_do_io(call, local))
             continue;
         uint32_t sequence = call->progress[local].begun;
-        const uint32_t stop = sequence + (uint32_t) b->per_aggregator;
+        const uint32_t stop = sequence + (uint32_t)b->per_aggregator;
         for (int64_t window = call->progress[local].next; window < call->rounds && sequence != stop; window++) {
             if (mpiox_window_extents(call, b->local[local], window, b->extents[1]) == 0)
                 continue;
@@ -88,16 +94,18 @@ static bool load_ahead(mpiox_call *call) {
     return false;
 }
 
-bool mpiox_slots_idle(void *context) {
+bool mpiox_slots_idle(void *context)
+{
     mpiox_call *call = context;
     if (call->write ? write_full(call) : load_ahead(call))
         return true;
     return mpiox_topology_progress(call->b->file->topology);
 }
 
-void mpiox_slot_await(mpiox_call *call, mpiox_slot *slot, uint32_t sequence, int64_t window) {
+void mpiox_slot_await(mpiox_call *call, mpiox_slot *slot, uint32_t sequence, int64_t window)
+{
     const mpiox_idle idle = {mpiox_slots_idle, call};
-    const uint32_t use = sequence / (uint32_t) call->b->per_aggregator, target = call->write ? 2 * use : 2 * use + 1;
+    const uint32_t use = sequence / (uint32_t)call->b->per_aggregator, target = call->write ? 2 * use : 2 * use + 1;
     uint32_t phase = mpiox_word_get(&slot->phase);
     if (phase == target || (!call->write && load(call, slot, sequence, window)))
         return;
@@ -111,10 +119,11 @@ void mpiox_slot_await(mpiox_call *call, mpiox_slot *slot, uint32_t sequence, int
 }
 
 /* The owner leaves when its windows are written. */
-void mpiox_slots_finish(mpiox_call *call) {
+void mpiox_slots_finish(mpiox_call *call)
+{
     mpiox_buffers *b = call->b;
     const mpiox_idle idle = {mpiox_slots_idle, call};
-    const uint32_t each = (uint32_t) b->per_aggregator;
+    const uint32_t each = (uint32_t)b->per_aggregator;
     if (b->file->hints.io_rank == MPIOX_IO_ANY)
         return;
     for (int local = 0; local < b->n_local; local++)

@@ -11,23 +11,25 @@
 
 #include "mpiox_buffers.h"
 
-static void write_range(mpiox_call *call, const char *buffer, int64_t offset, int64_t length) {
+static void write_range(mpiox_call *call, const char *buffer, int64_t offset, int64_t length)
+{
     const mpiox_independent_file file = mpiox_file_independent(call->b->file);
     mpiox_error error = {.code = MPIOX_OK};
     int64_t moved;
     if (!mpiox_buffers_failed(call->b) &&
-        mpiox_independent_transfer(&file, true, (char *) buffer, offset, length, &moved, &error) != MPIOX_OK)
+        mpiox_independent_transfer(&file, true, (char *)buffer, offset, length, &moved, &error) != MPIOX_OK)
         mpiox_buffers_fail(call->b, &error);
 }
 
 /* ---- windows with holes ------------------------------------------------------------------------------------------ */
 
 /* The next covered run of map[*from .. cells): its first cell and the one behind it. False when there is none. */
-static bool next_run(const unsigned char *map, int64_t cells, int64_t *from, int64_t *to) {
-    const unsigned char *begin = memchr(map + *from, 1, (size_t) (cells - *from));
+static bool next_run(const unsigned char *map, int64_t cells, int64_t *from, int64_t *to)
+{
+    const unsigned char *begin = memchr(map + *from, 1, (size_t)(cells - *from));
     if (!begin)
         return false;
-    const unsigned char *stop = memchr(begin, 0, (size_t) (map + cells - begin));
+    const unsigned char *stop = memchr(begin, 0, (size_t)(map + cells - begin));
     *from = begin - map;
     *to = stop ? stop - map : cells;
     return true;
@@ -37,7 +39,8 @@ typedef struct coverage { /* of one extent, in cells */
     int64_t runs, covered, last_from, last_to;
 } coverage;
 
-static coverage measure(const unsigned char *map, int64_t cells) {
+static coverage measure(const unsigned char *map, int64_t cells)
+{
     coverage c = {0, 0, 0, 0};
     for (int64_t from = 0, to; next_run(map, cells, &from, &to); from = to) {
         c.runs++;
@@ -51,7 +54,8 @@ static coverage measure(const unsigned char *map, int64_t cells) {
 /* Store the runs that begin in cells [from, to) of an extent through a mapping that ends with the last of them.
  * Returns the cell to go on from, or -1: no mapping, nothing stored. */
 static int64_t store_part(mpiox_call *call, const char *buffer, const unsigned char *map, mpiox_extent extent,
-                          int64_t from, int64_t to) {
+                          int64_t from, int64_t to)
+{
     const mpiox_independent_file file = mpiox_file_independent(call->b->file);
     mpiox_storage_mapping mapping;
     const int64_t unit = call->granule, cells = extent.length / unit;
@@ -65,7 +69,7 @@ static int64_t store_part(mpiox_call *call, const char *buffer, const unsigned c
     if (mpiox_independent_map(&file, offset, (last - first) * unit, &mapping) != MPIOX_OK)
         return -1;
     for (int64_t at = first, stop; at < last && next_run(map, last, &at, &stop); at = stop) {
-        memcpy((char *) mapping.data + (at - first) * unit, buffer + at * unit, (size_t) ((stop - at) * unit));
+        memcpy((char *)mapping.data + (at - first) * unit, buffer + at * unit, (size_t)((stop - at) * unit));
         stored += (stop - at) * unit;
     }
     mpiox_storage_unmap(file.storage, &mapping, stored);
@@ -74,13 +78,15 @@ static int64_t store_part(mpiox_call *call, const char *buffer, const unsigned c
 
 /* Many small runs on a local file system: store them through mappings of the file. The last run goes out as a request,
  * which extends the file as far as the mappings reach. False: what has not been stored must be written by requests. */
-static bool store_runs(mpiox_call *call, const char *buffer, const unsigned char *map, mpiox_extent extent, coverage c) {
+static bool store_runs(mpiox_call *call, const char *buffer, const unsigned char *map, mpiox_extent extent, coverage c)
+{
     const mpiox_independent_file file = mpiox_file_independent(call->b->file);
     const int64_t unit = call->granule, cells = extent.length / unit, limit = mpiox_independent_map_bytes(&file);
     const int64_t step = limit < extent.length ? limit / unit + 1 : cells;
     if (!mpiox_independent_maps(&file, c.runs, c.covered * unit))
         return false;
-    write_range(call, buffer + c.last_from * unit, extent.offset + c.last_from * unit, (c.last_to - c.last_from) * unit);
+    write_range(call, buffer + c.last_from * unit, extent.offset + c.last_from * unit,
+                (c.last_to - c.last_from) * unit);
     for (int64_t at = 0; at < c.last_from;) {
         const int64_t to = at + step < c.last_from ? at + step : c.last_from;
         if (mpiox_buffers_failed(call->b))
@@ -93,7 +99,8 @@ static bool store_runs(mpiox_call *call, const char *buffer, const unsigned char
 }
 
 /* The covered runs as lists of requests. */
-static void list_runs(mpiox_call *call, const char *buffer, const unsigned char *map, mpiox_extent extent) {
+static void list_runs(mpiox_call *call, const char *buffer, const unsigned char *map, mpiox_extent extent)
+{
     mpiox_buffers *b = call->b;
     const int64_t cells = extent.length / call->granule, unit = call->granule;
     mpiox_error error = {.code = MPIOX_OK};
@@ -101,8 +108,8 @@ static void list_runs(mpiox_call *call, const char *buffer, const unsigned char 
     bool more = true;
     mpiox_storage_list_begin(&list, b->file->storage, true, &error);
     for (int64_t from = 0, to; more && next_run(map, cells, &from, &to); from = to)
-        more = !mpiox_buffers_failed(b) && mpiox_storage_list_add(&list, (char *) buffer + from * unit,
-                                                                (to - from) * unit, extent.offset + from * unit);
+        more = !mpiox_buffers_failed(b) && mpiox_storage_list_add(&list, (char *)buffer + from * unit,
+                                                                  (to - from) * unit, extent.offset + from * unit);
     if (more)
         mpiox_storage_list_finish(&list);
     if (error.code != MPIOX_OK)
@@ -110,7 +117,8 @@ static void list_runs(mpiox_call *call, const char *buffer, const unsigned char 
 }
 
 /* Write the covered runs of an extent; map[i] stands for granule bytes. Returns whether there was a hole. */
-static bool write_covered(mpiox_call *call, const char *buffer, const unsigned char *map, mpiox_extent extent) {
+static bool write_covered(mpiox_call *call, const char *buffer, const unsigned char *map, mpiox_extent extent)
+{
     const int64_t cells = extent.length / call->granule;
     const coverage c = measure(map, cells);
     if (store_runs(call, buffer, map, extent, c))
@@ -125,7 +133,8 @@ static bool write_covered(mpiox_call *call, const char *buffer, const unsigned c
     return c.covered < cells;
 }
 
-void mpiox_window_write(mpiox_call *call, mpiox_slot *slot) {
+void mpiox_window_write(mpiox_call *call, mpiox_slot *slot)
+{
     mpiox_buffers *b = call->b;
     const double begun = mpiox_now();
     const char *buffer = mpiox_slot_buffer(b, slot);
@@ -142,7 +151,7 @@ void mpiox_window_write(mpiox_call *call, mpiox_slot *slot) {
             write_range(call, buffer + at, extents[i].offset, extents[i].length);
     }
     if (call->mark)
-        memset(map, 0, (size_t) (at / call->granule));
+        memset(map, 0, (size_t)(at / call->granule));
     if (hole)
         b->file->stats.windows_holes++;
     else
@@ -151,7 +160,8 @@ void mpiox_window_write(mpiox_call *call, mpiox_slot *slot) {
 }
 
 /* Fill [offset, offset + length); returns the file offset where the data ends (beyond the range: no end seen). */
-static int64_t read_range(mpiox_call *call, char *buffer, int64_t offset, int64_t length) {
+static int64_t read_range(mpiox_call *call, char *buffer, int64_t offset, int64_t length)
+{
     const mpiox_independent_file file = mpiox_file_independent(call->b->file);
     mpiox_error error = {.code = MPIOX_OK};
     int64_t moved = 0;
@@ -162,13 +172,15 @@ static int64_t read_range(mpiox_call *call, char *buffer, int64_t offset, int64_
     return moved < length ? offset + moved : INT64_MAX;
 }
 
-static void lower(_Atomic int64_t *word, int64_t value) {
+static void lower(_Atomic int64_t *word, int64_t value)
+{
     int64_t seen = atomic_load(word);
     while (value < seen && !atomic_compare_exchange_weak(word, &seen, value))
         ;
 }
 
-void mpiox_window_read(mpiox_call *call, mpiox_slot *slot) {
+void mpiox_window_read(mpiox_call *call, mpiox_slot *slot)
+{
     mpiox_buffers *b = call->b;
     const double begun = mpiox_now();
     char *buffer = mpiox_slot_buffer(b, slot);

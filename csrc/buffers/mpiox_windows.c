@@ -9,7 +9,8 @@
 #include "mpiox_copy.h"
 #include "mpiox_wait.h"
 
-int64_t mpiox_window_extents(const mpiox_call *call, int aggregator, int64_t window, mpiox_extent *list) {
+int64_t mpiox_window_extents(const mpiox_call *call, int aggregator, int64_t window, mpiox_extent *list)
+{
     const mpiox_buffers *b = call->b;
     const mpiox_summary *s = &call->summary;
     const int64_t room = b->extents_max - MPIOX_OCCUPIED_MAX;
@@ -27,14 +28,15 @@ int64_t mpiox_window_extents(const mpiox_call *call, int aggregator, int64_t win
         for (int32_t j = k; j < s->n_occupied && s->occupied[j].first < end; j++) {
             const int64_t from = s->occupied[j].first > extent.offset ? s->occupied[j].first : extent.offset;
             const int64_t to = s->occupied[j].last < end ? s->occupied[j].last : end;
-            list[kept++] = (mpiox_extent) {from, to - from};
+            list[kept++] = (mpiox_extent){from, to - from};
         }
     }
     return kept;
 }
 
 bool mpiox_window_overlap(const mpiox_typemap *view, int64_t displacement, int64_t position, int64_t length,
-                          mpiox_extent extent, int64_t *from, int64_t *to) {
+                          mpiox_extent extent, int64_t *from, int64_t *to)
+{
     int64_t p = mpiox_typemap_position(view, extent.offset - displacement);
     int64_t q = mpiox_typemap_position(view, extent.offset + extent.length - displacement);
     *from = p > position ? p : position;
@@ -42,7 +44,8 @@ bool mpiox_window_overlap(const mpiox_typemap *view, int64_t displacement, int64
     return *from < *to;
 }
 
-void mpiox_window_copy(mpiox_call *call, mpiox_slot *slot, const mpiox_extent *extents, int64_t n) {
+void mpiox_window_copy(mpiox_call *call, mpiox_slot *slot, const mpiox_extent *extents, int64_t n)
+{
     mpiox_buffers *b = call->b;
     const mpiox_request *request = call->request;
     char *buffer = mpiox_slot_buffer(b, slot);
@@ -56,7 +59,8 @@ void mpiox_window_copy(mpiox_call *call, mpiox_slot *slot, const mpiox_extent *e
         if (extent.offset + extent.length > eof)
             extent.length = eof - extent.offset;
         if (extent.offset >= call->last || extent.offset + extent.length <= call->first ||
-            !mpiox_window_overlap(b->file->view, b->file->displacement, request->position, request->length, extent, &from, &to))
+            !mpiox_window_overlap(b->file->view, b->file->displacement, request->position, request->length, extent,
+                                  &from, &to))
             continue;
         const mpiox_side file = {buffer + at, b->file->view, b->file->displacement - extent.offset, from};
         const mpiox_side memory = {request->buffer, request->memory, 0, from - request->position};

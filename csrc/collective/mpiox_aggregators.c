@@ -11,14 +11,15 @@
 #include "mpiox_collective_impl.h"
 
 /* Aggregators that the list allows on a node of this name; `ranks` when it allows all. */
-static int allowed(const char *list, const char *name, int ranks) {
+static int allowed(const char *list, const char *name, int ranks)
+{
     if (!*list)
         return ranks;
     const size_t name_length = strlen(name);
     for (const char *entry = list; *entry;) {
         const size_t length = strcspn(entry, ",");
         const char *colon = memchr(entry, ':', length);
-        const size_t word = colon ? (size_t) (colon - entry) : length;
+        const size_t word = colon ? (size_t)(colon - entry) : length;
         if ((word == 1 && *entry == '*') || (word == name_length && strncmp(entry, name, word) == 0)) {
             if (!colon)
                 return 1;
@@ -34,7 +35,8 @@ static int allowed(const char *list, const char *name, int ranks) {
 
 /* The number when the hints leave it open: on a local file system two per node keep two cores' caches busy; on a
  * striped one, as many as there are servers if the nodes can carry them. */
-static int default_number(const mpiox_buffers *b) {
+static int default_number(const mpiox_buffers *b)
+{
     const mpiox_topology *topology = b->file->topology;
     if (b->file->layout.coherent || b->file->layout.servers <= 1)
         return topology->n_nodes * 2;
@@ -45,9 +47,11 @@ static int default_number(const mpiox_buffers *b) {
 }
 
 /* How many aggregators every node may carry: collective, since names of other nodes are not known here. */
-static int gather_capacity(const mpiox_buffers *b, int *capacity) {
+static int gather_capacity(const mpiox_buffers *b, int *capacity)
+{
     const mpiox_topology *topology = b->file->topology;
-    int mine = allowed(b->file->hints.cb_config_list, topology->node_name ? topology->node_name : "", topology->node_size);
+    int mine = allowed(b->file->hints.cb_config_list, topology->node_name ? topology->node_name : "",
+                       topology->node_size);
     if (topology->n_nodes == 1) {
         capacity[0] = mine;
         return MPIOX_OK;
@@ -55,12 +59,14 @@ static int gather_capacity(const mpiox_buffers *b, int *capacity) {
     if (topology->leader_comm != MPI_COMM_NULL &&
         PMPI_Allgather(&mine, 1, MPI_INT, capacity, 1, MPI_INT, topology->leader_comm) != MPI_SUCCESS)
         return MPIOX_E_MPI;
-    return PMPI_Bcast(capacity, topology->n_nodes, MPI_INT, 0, topology->node_comm) == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
+    return PMPI_Bcast(capacity, topology->n_nodes, MPI_INT, 0, topology->node_comm) == MPI_SUCCESS ? MPIOX_OK
+                                                                                                   : MPIOX_E_MPI;
 }
 
-int mpiox_aggregators_choose(mpiox_buffers *b) {
+int mpiox_aggregators_choose(mpiox_buffers *b)
+{
     mpiox_topology *topology = b->file->topology;
-    int *capacity = calloc((size_t) topology->n_nodes, sizeof *capacity);
+    int *capacity = calloc((size_t)topology->n_nodes, sizeof *capacity);
     int total = 0, code = capacity ? gather_capacity(b, capacity) : MPIOX_E_NOMEM;
     for (int n = 0; code == MPIOX_OK && n < topology->n_nodes; n++)
         total += capacity[n];
@@ -70,8 +76,8 @@ int mpiox_aggregators_choose(mpiox_buffers *b) {
     }
     int wanted = b->file->hints.cb_nodes > 0 ? b->file->hints.cb_nodes : default_number(b);
     wanted = wanted < total ? wanted : total;
-    b->aggregators = calloc((size_t) (wanted > 0 ? wanted : 1), sizeof *b->aggregators);
-    b->local = calloc((size_t) (wanted > 0 ? wanted : 1), sizeof *b->local);
+    b->aggregators = calloc((size_t)(wanted > 0 ? wanted : 1), sizeof *b->aggregators);
+    b->local = calloc((size_t)(wanted > 0 ? wanted : 1), sizeof *b->local);
     if (code == MPIOX_OK && (!b->aggregators || !b->local))
         code = MPIOX_E_NOMEM;
     for (int round = 0; code == MPIOX_OK && b->n_aggregators < wanted; round++)

@@ -18,15 +18,18 @@
 
 enum {
     DIRECT_PIECE_BYTES = 256 * 1024,
-    SINGLE_PIECE_BYTES = 4096,       /* when no rank has more than one */
-    READ_PIECE_BYTES = 24 * 1024,    /* below, windows that several ranks share are read with fewer requests */
-    OVERLAP_ROUNDS = 8,              /* an exchange that writes needs so many for its waits not to show */
-    SHORT_PIECE_BYTES = 12 * 1024,   /* of a write that has fewer */
-    FEW_PIECES = 4, FEW_PIECE_BYTES = 4096, /* or so few a rank */
-    SPARSE_FACTOR = 8, SPARSE_SPACING_BYTES = 4096
+    SINGLE_PIECE_BYTES = 4096,     /* when no rank has more than one */
+    READ_PIECE_BYTES = 24 * 1024,  /* below, windows that several ranks share are read with fewer requests */
+    OVERLAP_ROUNDS = 8,            /* an exchange that writes needs so many for its waits not to show */
+    SHORT_PIECE_BYTES = 12 * 1024, /* of a write that has fewer */
+    FEW_PIECES = 4,
+    FEW_PIECE_BYTES = 4096, /* or so few a rank */
+    SPARSE_FACTOR = 8,
+    SPARSE_SPACING_BYTES = 4096
 };
 
-static int64_t occupied_bytes(const mpiox_summary *s) {
+static int64_t occupied_bytes(const mpiox_summary *s)
+{
     int64_t bytes = 0;
     for (int32_t i = 0; i < s->n_occupied; i++)
         bytes += s->occupied[i].last - s->occupied[i].first;
@@ -35,15 +38,18 @@ static int64_t occupied_bytes(const mpiox_summary *s) {
 
 /* A write of tmpfs that ends before its rounds overlap. (Elsewhere writers of one file wait for each other's
  * requests: there fewer and larger ones win, measured on ext4.) */
-static bool is_short(const mpiox_call *call, int64_t piece) {
+static bool is_short(const mpiox_call *call, int64_t piece)
+{
     const mpiox_buffers *b = call->b;
     const mpiox_summary *s = &call->summary;
     return b->file->layout.fs == MPIOX_FS_TMPFS && s->bytes < OVERLAP_ROUNDS * b->n_aggregators * b->window_bytes &&
-           (piece >= SHORT_PIECE_BYTES || (piece >= FEW_PIECE_BYTES && s->pieces <= FEW_PIECES * b->file->topology->size));
+           (piece >= SHORT_PIECE_BYTES ||
+            (piece >= FEW_PIECE_BYTES && s->pieces <= FEW_PIECES * b->file->topology->size));
 }
 
 /* Why no exchange is needed on a local file system, or NULL. */
-static const char *local_reason(const mpiox_call *call, int64_t piece) {
+static const char *local_reason(const mpiox_call *call, int64_t piece)
+{
     const mpiox_buffers *b = call->b;
     if (piece >= DIRECT_PIECE_BYTES)
         return "direct: large pieces on a local file system";
@@ -58,7 +64,8 @@ static const char *local_reason(const mpiox_call *call, int64_t piece) {
     return NULL;
 }
 
-static bool direct_wins(const mpiox_call *call, const char **reason) {
+static bool direct_wins(const mpiox_call *call, const char **reason)
+{
     const mpiox_buffers *b = call->b;
     const mpiox_summary *s = &call->summary;
     const int64_t pieces = s->pieces > 0 ? s->pieces : 1, piece = s->bytes / pieces, occupied = occupied_bytes(s);
@@ -66,7 +73,8 @@ static bool direct_wins(const mpiox_call *call, const char **reason) {
         *reason = "direct: one rank, one piece";
         return true;
     }
-    if ((b->file->layout.coherent || mpiox_topology_one_node(b->file->topology)) && occupied / SPARSE_FACTOR > s->bytes && occupied / pieces > SPARSE_SPACING_BYTES) {
+    if ((b->file->layout.coherent || mpiox_topology_one_node(b->file->topology)) &&
+        occupied / SPARSE_FACTOR > s->bytes && occupied / pieces > SPARSE_SPACING_BYTES) {
         *reason = "direct: accesses are sparse";
         return true;
     }
@@ -75,7 +83,8 @@ static bool direct_wins(const mpiox_call *call, const char **reason) {
         *reason = local;
         return true;
     }
-    if (!b->file->layout.coherent && !s->interleaved && piece >= DIRECT_PIECE_BYTES && piece >= b->file->layout.stripe_size) {
+    if (!b->file->layout.coherent && !s->interleaved && piece >= DIRECT_PIECE_BYTES &&
+        piece >= b->file->layout.stripe_size) {
         *reason = "direct: large pieces that do not interleave";
         return true;
     }
@@ -83,7 +92,8 @@ static bool direct_wins(const mpiox_call *call, const char **reason) {
     return false;
 }
 
-bool mpiox_choose_direct(const mpiox_collective *collective, const mpiox_call *call) {
+bool mpiox_choose_direct(const mpiox_collective *collective, const mpiox_call *call)
+{
     const mpiox_buffers *b = call->b;
     const char *reason;
     bool direct = false;
@@ -111,7 +121,8 @@ bool mpiox_choose_direct(const mpiox_collective *collective, const mpiox_call *c
 }
 
 /* Cells of the coverage map must not straddle a piece, a file domain or a window. */
-static int64_t coverage_granule(const mpiox_call *call) {
+static int64_t coverage_granule(const mpiox_call *call)
+{
     const mpiox_buffers *b = call->b;
     int64_t granule = mpiox_common_divisor(call->summary.granule, b->window_bytes);
     for (int32_t i = 0; i < call->summary.n_occupied; i++) { /* ends of what is laid out in a buffer */
@@ -128,12 +139,13 @@ static int64_t coverage_granule(const mpiox_call *call) {
     return granule > 0 ? granule : 1;
 }
 
-static int grow_scratch(mpiox_buffers *b) {
+static int grow_scratch(mpiox_buffers *b)
+{
     const int64_t need = mpiox_plan_window_extents_max(b->plan, b->window_bytes) + MPIOX_OCCUPIED_MAX;
     if (need <= b->extents_max)
         return MPIOX_OK;
     for (int i = 0; i < 2; i++) {
-        mpiox_extent *larger = realloc(b->extents[i], sizeof *larger * (size_t) need);
+        mpiox_extent *larger = realloc(b->extents[i], sizeof *larger * (size_t)need);
         if (!larger)
             return MPIOX_E_NOMEM;
         b->extents[i] = larger;
@@ -142,13 +154,16 @@ static int grow_scratch(mpiox_buffers *b) {
     return MPIOX_OK;
 }
 
-int mpiox_choose_plan(mpiox_collective *collective, mpiox_call *call) {
+int mpiox_choose_plan(mpiox_collective *collective, mpiox_call *call)
+{
     mpiox_buffers *b = call->b;
     const mpiox_summary *s = &call->summary;
-    const mpiox_geometry geometry = {s->start, s->end, b->file->layout.stripe_size, b->file->layout.servers, b->n_aggregators};
+    const mpiox_geometry geometry = {s->start, s->end, b->file->layout.stripe_size, b->file->layout.servers,
+                                     b->n_aggregators};
     const char *why = NULL;
-    const mpiox_partition_method *method =
-        collective->forced ? collective->forced : mpiox_partition_choose(&geometry, &b->file->layout, &why);
+    const mpiox_partition_method *method = collective->forced
+                                               ? collective->forced
+                                               : mpiox_partition_choose(&geometry, &b->file->layout, &why);
     if (!b->plan || collective->plan_method != method || memcmp(&b->plan->geometry, &geometry, sizeof geometry) != 0) {
         mpiox_plan_free(b->plan);
         b->plan = NULL;

@@ -34,7 +34,8 @@ int mpiox_collective_access(mpiox_collective *collective, const mpiox_request *r
 /* The same from a thread of this library while the program goes on: between the calls of all ranks nothing else may
  * be under way on this file. Only where mpiox_topology_background() says so. What only PMPI could do is an error
  * here. */
-int mpiox_collective_access_background(mpiox_collective *collective, const mpiox_request *request, mpiox_outcome *outcome);
+int mpiox_collective_access_background(mpiox_collective *collective, const mpiox_request *request,
+                                       mpiox_outcome *outcome);
 
 int mpiox_collective_aggregators(const mpiox_collective *collective);      /* local; number in force */
 int64_t mpiox_collective_buffer_bytes(const mpiox_collective *collective); /* local; size of one collective buffer */

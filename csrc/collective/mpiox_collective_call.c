@@ -27,7 +27,8 @@ enum {
 
 /* Size of a collective buffer: the hint, else 1 MiB, else a whole stripe where the file system has stripes. Rounded to
  * 512 bytes; at least that. */
-static int64_t window_bytes(const mpiox_file *file) {
+static int64_t window_bytes(const mpiox_file *file)
+{
     int64_t bytes = file->hints.cb_buffer_size;
     if (bytes <= 0) {
         bytes = DEFAULT_WINDOW_BYTES;
@@ -39,12 +40,14 @@ static int64_t window_bytes(const mpiox_file *file) {
 }
 
 /* Who the aggregators are, how large their buffers, and what brings pieces to them. */
-static int set_up(mpiox_collective *collective) {
+static int set_up(mpiox_collective *collective)
+{
     mpiox_buffers *b = &collective->buffers;
     mpiox_file *file = b->file;
     const mpiox_topology *topology = file->topology;
     const mpiox_transport_ops *ops = mpiox_transport_choose(topology);
-    if (file->layout.servers > SERVERS_MAX) /* a hint's typing error: a plan may have as many sets as there are servers */
+    if (file->layout.servers >
+        SERVERS_MAX) /* a hint's typing error: a plan may have as many sets as there are servers */
         file->layout.servers = SERVERS_MAX;
     if (strcmp(file->hints.partition, "auto") != 0)
         collective->forced = mpiox_partition_find(file->hints.partition);
@@ -55,28 +58,32 @@ static int set_up(mpiox_collective *collective) {
         return code;
     while (!ops->fits(b) && b->window_bytes > WINDOW_UNIT)
         b->window_bytes = b->window_bytes / 2 / WINDOW_UNIT * WINDOW_UNIT;
-    const bool closes = mpiox_topology_one_node(topology) || topology->node_rank == 0; /* may run a barrier's serial part */
+    const bool closes = mpiox_topology_one_node(topology) ||
+                        topology->node_rank == 0; /* may run a barrier's serial part */
     if (closes)
-        collective->summaries = malloc(sizeof *collective->summaries * (size_t) topology->n_nodes);
+        collective->summaries = malloc(sizeof *collective->summaries * (size_t)topology->n_nodes);
     collective->transport = ops->create(b);
     return (collective->summaries || !closes) && collective->transport ? MPIOX_OK : MPIOX_E_NOMEM;
 }
 
-static int attach(mpiox_collective *collective, mpiox_error *error) {
+static int attach(mpiox_collective *collective, mpiox_error *error)
+{
     mpiox_buffers *b = &collective->buffers;
     if (b->state)
         return MPIOX_OK;
     return mpiox_buffers_attach(b, collective->transport->ops->shared_bytes(collective->transport), error);
 }
 
-static void release(mpiox_collective *collective) {
+static void release(mpiox_collective *collective)
+{
     if (collective->transport)
         collective->transport->ops->free(collective->transport);
     mpiox_buffers_free(&collective->buffers);
     free(collective->summaries);
 }
 
-int mpiox_collective_create(mpiox_file *file, mpiox_collective **out, const char **why_not) {
+int mpiox_collective_create(mpiox_file *file, mpiox_collective **out, const char **why_not)
+{
     mpiox_collective *collective = calloc(1, sizeof *collective), spare = {.native_only = false};
     mpiox_error error = {.code = MPIOX_OK};
     mpiox_collective *mine = collective ? collective : &spare; /* without memory the rank still takes part */
@@ -94,7 +101,8 @@ int mpiox_collective_create(mpiox_file *file, mpiox_collective **out, const char
     return code;
 }
 
-void mpiox_collective_free(mpiox_collective *collective) {
+void mpiox_collective_free(mpiox_collective *collective)
+{
     if (collective)
         release(collective);
     free(collective);
@@ -104,7 +112,8 @@ void mpiox_collective_free(mpiox_collective *collective) {
 
 /* Every rank accesses its own pieces, as if alone; an error ends this rank's part and is agreed at the end like any
  * other. */
-static int64_t run_direct(mpiox_call *call, const mpiox_request *request) {
+static int64_t run_direct(mpiox_call *call, const mpiox_request *request)
+{
     mpiox_file *file = call->b->file;
     const mpiox_independent_file through = mpiox_file_independent(file);
     const double begun = mpiox_now();
@@ -119,13 +128,14 @@ static int64_t run_direct(mpiox_call *call, const mpiox_request *request) {
     return done;
 }
 
-static void run_two_phase(mpiox_collective *collective, mpiox_call *call) {
+static void run_two_phase(mpiox_collective *collective, mpiox_call *call)
+{
     mpiox_buffers *b = call->b;
     const double begun = mpiox_now();
     call->participants = b->file->topology->node_size;
     collective->transport->ops->begin(collective->transport, call);
     const int code = mpiox_choose_plan(collective, call);
-    call->progress = calloc((size_t) b->n_local + 1, sizeof *call->progress);
+    call->progress = calloc((size_t)b->n_local + 1, sizeof *call->progress);
     /* Out of memory for a few kilobytes after all ranks have agreed to go: the others wait for this rank's
      * arrivals, which it cannot compute without a plan. (A geometry that no planner takes was refused before: by
      * the post, the registry of hints, and set_up().) */
@@ -139,14 +149,16 @@ static void run_two_phase(mpiox_collective *collective, mpiox_call *call) {
 }
 
 /* Data bytes of this rank below the lowest end of file that anybody saw. */
-static int64_t bytes_before(const mpiox_file *file, const mpiox_request *request, int64_t eof) {
+static int64_t bytes_before(const mpiox_file *file, const mpiox_request *request, int64_t eof)
+{
     if (eof == INT64_MAX || request->length == 0)
         return request->length;
     const int64_t data = mpiox_typemap_position(file->view, eof - file->displacement) - request->position;
     return data < 0 ? 0 : data < request->length ? data : request->length;
 }
 
-static void count_call(mpiox_call *call, int64_t bytes, double begun) {
+static void count_call(mpiox_call *call, int64_t bytes, double begun)
+{
     mpiox_stats *stats = &call->b->file->stats;
     if (call->write) {
         stats->collective_writes++;
@@ -159,7 +171,8 @@ static void count_call(mpiox_call *call, int64_t bytes, double begun) {
 }
 
 /* Everything that comes before data moves. True: go on; false: the call is over, and *code says how. */
-static bool agree_to_begin(mpiox_collective *collective, mpiox_call *call, mpiox_outcome *outcome, int *code) {
+static bool agree_to_begin(mpiox_collective *collective, mpiox_call *call, mpiox_outcome *outcome, int *code)
+{
     mpiox_file *file = call->b->file;
     mpiox_error memory_error = {.code = MPIOX_OK};
     const double begun = mpiox_now();
@@ -187,7 +200,8 @@ static bool agree_to_begin(mpiox_collective *collective, mpiox_call *call, mpiox
     return call->summary.bytes > 0;
 }
 
-int mpiox_collective_access(mpiox_collective *collective, const mpiox_request *request, mpiox_outcome *outcome) {
+int mpiox_collective_access(mpiox_collective *collective, const mpiox_request *request, mpiox_outcome *outcome)
+{
     mpiox_buffers *b = &collective->buffers;
     mpiox_file *file = b->file;
     const mpiox_request shifted = mpiox_file_view_shift(file, request);
@@ -195,7 +209,7 @@ int mpiox_collective_access(mpiox_collective *collective, const mpiox_request *r
     const double begun = mpiox_now();
     int64_t done = -1;
     int code;
-    *outcome = (mpiox_outcome) {.bytes = 0, .error = {.code = MPIOX_OK}};
+    *outcome = (mpiox_outcome){.bytes = 0, .error = {.code = MPIOX_OK}};
     if (!agree_to_begin(collective, &call, outcome, &code)) {
         if (code == MPIOX_OK) /* nobody accesses anything */
             count_call(&call, 0, begun);
@@ -219,7 +233,9 @@ int mpiox_collective_access(mpiox_collective *collective, const mpiox_request *r
     return outcome->error.code;
 }
 
-int mpiox_collective_access_background(mpiox_collective *collective, const mpiox_request *request, mpiox_outcome *outcome) {
+int mpiox_collective_access_background(mpiox_collective *collective, const mpiox_request *request,
+                                       mpiox_outcome *outcome)
+{
     const mpiox_topology *topology = collective->buffers.file->topology;
     mpiox_topology_forbid_mpi(!topology->threads); /* the program's threads make MPI progress */
     const int code = mpiox_collective_access(collective, request, outcome);
@@ -232,6 +248,12 @@ int mpiox_collective_access_background(mpiox_collective *collective, const mpiox
     return code;
 }
 
-int mpiox_collective_aggregators(const mpiox_collective *collective) { return collective->buffers.n_aggregators; }
+int mpiox_collective_aggregators(const mpiox_collective *collective)
+{
+    return collective->buffers.n_aggregators;
+}
 
-int64_t mpiox_collective_buffer_bytes(const mpiox_collective *collective) { return collective->buffers.window_bytes; }
+int64_t mpiox_collective_buffer_bytes(const mpiox_collective *collective)
+{
+    return collective->buffers.window_bytes;
+}

@@ -8,12 +8,13 @@
 #include "mpiox_collective_impl.h"
 
 /* Contiguous file pieces of a part of the stream: exact when they are few, else from their share of the view. */
-static int64_t count_pieces(const mpiox_typemap *view, int64_t position, int64_t length) {
+static int64_t count_pieces(const mpiox_typemap *view, int64_t position, int64_t length)
+{
     enum { COUNTED = 64 };
     if (mpiox_typemap_is_contiguous(view))
         return 1;
-    const double share = (double) length / (double) mpiox_typemap_size(view); /* pieces * length may exceed 2^63 */
-    const int64_t estimate = (int64_t) ((double) mpiox_typemap_pieces(view) * share) + 1;
+    const double share = (double)length / (double)mpiox_typemap_size(view); /* pieces * length may exceed 2^63 */
+    const int64_t estimate = (int64_t)((double)mpiox_typemap_pieces(view) * share) + 1;
     if (estimate > COUNTED)
         return estimate;
     mpiox_cursor cursor;
@@ -29,7 +30,8 @@ static int64_t count_pieces(const mpiox_typemap *view, int64_t position, int64_t
 }
 
 /* Everything about this rank's access that other ranks need. */
-void mpiox_post_write(mpiox_call *call) {
+void mpiox_post_write(mpiox_call *call)
+{
     mpiox_buffers *b = call->b;
     mpiox_file *file = b->file;
     const mpiox_request *request = call->request;
@@ -52,7 +54,8 @@ void mpiox_post_write(mpiox_call *call) {
         post->length = 0;
     }
     if (post->length > 0 && mpiox_file_view_across(file, request))
-        post->flags |= MPIOX_POST_ACROSS; /* ranges and pieces below are then those of tiles that lie apart: estimates */
+        post->flags |=
+            MPIOX_POST_ACROSS; /* ranges and pieces below are then those of tiles that lie apart: estimates */
     if (post->length > 0 && !mpiox_independent_range(file->view, file->displacement, request->position, request->length,
                                                      &post->first, &post->last)) {
         post->first = INT64_MAX;
@@ -77,6 +80,6 @@ void mpiox_post_write(mpiox_call *call) {
         post->view_bytes = 0;
         if (file->view && mpiox_typemap_blob_bytes(file->view) <= MPIOX_POST_VIEW_BYTES &&
             mpiox_typemap_to_blob(file->view, post->view, MPIOX_POST_VIEW_BYTES) == MPIOX_OK)
-            post->view_bytes = (int32_t) mpiox_typemap_blob_bytes(file->view);
+            post->view_bytes = (int32_t)mpiox_typemap_blob_bytes(file->view);
     }
 }

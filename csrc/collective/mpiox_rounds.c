@@ -12,7 +12,8 @@
 #include "mpiox_collective_impl.h"
 
 /* One window of one local aggregator. */
-static void work_window(mpiox_call *call, int local) {
+static void work_window(mpiox_call *call, int local)
+{
     mpiox_buffers *b = call->b;
     const int64_t n = mpiox_window_extents(call, b->local[local], call->round, b->extents[0]);
     call->progress[local].next = call->round + 1;
@@ -29,7 +30,8 @@ static void work_window(mpiox_call *call, int local) {
         mpiox_slot_arrive(call, slot);
 }
 
-void mpiox_rounds_run(mpiox_transport *transport, mpiox_call *call) {
+void mpiox_rounds_run(mpiox_transport *transport, mpiox_call *call)
+{
     const mpiox_buffers *b = call->b;
     void (*const move)(mpiox_transport *, mpiox_call *) = call->write ? transport->ops->deliver : transport->ops->fetch;
     /* Ranks start at different aggregators, so that they do not all wait for the same slot. */

@@ -13,16 +13,18 @@
 
 #include "mpiox_collective_impl.h"
 
-static int by_first(const void *a, const void *b) {
+static int by_first(const void *a, const void *b)
+{
     const mpiox_interval *p = a, *q = b;
     return p->first < q->first ? -1 : p->first > q->first;
 }
 
 /* Sort and merge intervals in place, then close the smallest gaps until at most `max` are left; *overlap is set when
  * two of them shared a byte. Returns their number. */
-static int32_t merge_intervals(mpiox_interval *list, int32_t n, int32_t max, int32_t *overlap) {
+static int32_t merge_intervals(mpiox_interval *list, int32_t n, int32_t max, int32_t *overlap)
+{
     int32_t kept = 0;
-    qsort(list, (size_t) n, sizeof *list, by_first);
+    qsort(list, (size_t)n, sizeof *list, by_first);
     for (int32_t i = 0; i < n; i++) {
         if (kept && list[i].first <= list[kept - 1].last) {
             if (list[i].first < list[kept - 1].last)
@@ -39,21 +41,23 @@ static int32_t merge_intervals(mpiox_interval *list, int32_t n, int32_t max, int
             if (list[i].first - list[i - 1].last < list[best].first - list[best - 1].last)
                 best = i;
         list[best - 1].last = list[best].last;
-        memmove(&list[best], &list[best + 1], sizeof *list * (size_t) (kept - best - 1));
+        memmove(&list[best], &list[best + 1], sizeof *list * (size_t)(kept - best - 1));
         kept--;
     }
     return kept;
 }
 
-static void add_intervals(mpiox_summary *into, const mpiox_interval *more, int32_t n, int32_t *overlap) {
+static void add_intervals(mpiox_summary *into, const mpiox_interval *more, int32_t n, int32_t *overlap)
+{
     mpiox_interval both[2 * MPIOX_OCCUPIED_MAX];
-    memcpy(both, into->occupied, sizeof *both * (size_t) into->n_occupied);
-    memcpy(both + into->n_occupied, more, sizeof *both * (size_t) n);
+    memcpy(both, into->occupied, sizeof *both * (size_t)into->n_occupied);
+    memcpy(both + into->n_occupied, more, sizeof *both * (size_t)n);
     into->n_occupied = merge_intervals(both, into->n_occupied + n, MPIOX_OCCUPIED_MAX, overlap);
-    memcpy(into->occupied, both, sizeof *both * (size_t) into->n_occupied);
+    memcpy(into->occupied, both, sizeof *both * (size_t)into->n_occupied);
 }
 
-static void summary_clear(mpiox_summary *s) {
+static void summary_clear(mpiox_summary *s)
+{
     memset(s, 0, sizeof *s);
     s->start = INT64_MAX;
     s->end = INT64_MIN;
@@ -61,7 +65,8 @@ static void summary_clear(mpiox_summary *s) {
 }
 
 /* *overlap is set when the accesses of the two sides have file ranges that overlap. */
-static void summary_add(mpiox_summary *into, const mpiox_summary *s, int32_t *overlap) {
+static void summary_add(mpiox_summary *into, const mpiox_summary *s, int32_t *overlap)
+{
     into->start = s->start < into->start ? s->start : into->start;
     into->end = s->end > into->end ? s->end : into->end;
     into->bytes += s->bytes;
@@ -79,7 +84,8 @@ static void summary_add(mpiox_summary *into, const mpiox_summary *s, int32_t *ov
 
 /* Descriptions of the node's ranks from their posts, NULL for views without data; false when one is too large for a
  * post. */
-static bool views_of_posts(mpiox_buffers *b, mpiox_typemap **views) {
+static bool views_of_posts(mpiox_buffers *b, mpiox_typemap **views)
+{
     for (int i = 0; i < b->file->topology->node_size; i++)
         if (!(b->posts[i].flags & MPIOX_POST_EMPTY) &&
             (b->posts[i].view_bytes == 0 ||
@@ -90,7 +96,8 @@ static bool views_of_posts(mpiox_buffers *b, mpiox_typemap **views) {
 
 /* Does a pair of ranks share a byte, as far as can be proven: whole views, or only what this call accesses of them? */
 static bool pair_disjoint(const mpiox_post *p, const mpiox_typemap *a, const mpiox_post *q, const mpiox_typemap *b,
-                          bool whole) {
+                          bool whole)
+{
     if (!a || !b)
         return true;
     if (whole)
@@ -102,7 +109,8 @@ static bool pair_disjoint(const mpiox_post *p, const mpiox_typemap *a, const mpi
     return mpiox_typemap_disjoint_ranges(&mine, &other);
 }
 
-static bool all_pairs_disjoint(mpiox_buffers *b, mpiox_typemap **views, bool whole) {
+static bool all_pairs_disjoint(mpiox_buffers *b, mpiox_typemap **views, bool whole)
+{
     for (int i = 0; i < b->file->topology->node_size; i++)
         for (int j = i + 1; j < b->file->topology->node_size; j++)
             if (!pair_disjoint(&b->posts[i], views[i], &b->posts[j], views[j], whole))
@@ -113,13 +121,14 @@ static bool all_pairs_disjoint(mpiox_buffers *b, mpiox_typemap **views, bool who
 /* Is it proven that no two ranks of this node access the same byte? Whole views are compared once per view, since
  * most programs access one view many times; if that fails (tiles that run into each other, say), this call's
  * ranges. Bounded: about a microsecond a pair, for at most 91 and 32 ranks' pairs; beyond that, coverage is marked. */
-static int32_t views_disjoint(mpiox_buffers *b) {
+static int32_t views_disjoint(mpiox_buffers *b)
+{
     enum { RANKS_WHOLE = 91, RANKS_RANGES = 32 };
     const int n = b->file->topology->node_size;
     mpiox_call_state *state = b->state;
     if (n > RANKS_WHOLE || state->views_disjoint > 0 || (state->views_disjoint == 0 && n > RANKS_RANGES))
         return state->views_disjoint > 0;
-    mpiox_typemap **views = calloc((size_t) n, sizeof *views);
+    mpiox_typemap **views = calloc((size_t)n, sizeof *views);
     int32_t proven = views && views_of_posts(b, views);
     if (proven && state->views_disjoint < 0)
         state->views_disjoint = all_pairs_disjoint(b, views, true);
@@ -131,7 +140,8 @@ static int32_t views_disjoint(mpiox_buffers *b) {
     return proven;
 }
 
-static void summarize_node(mpiox_buffers *b, mpiox_summary *s) {
+static void summarize_node(mpiox_buffers *b, mpiox_summary *s)
+{
     summary_clear(s);
     for (int i = 0; i < b->file->topology->node_size; i++) {
         const mpiox_post *post = &b->posts[i];
@@ -147,7 +157,7 @@ static void summarize_node(mpiox_buffers *b, mpiox_summary *s) {
             one.granule = post->granule;
             one.active = 1;
             one.n_occupied = 1;
-            one.occupied[0] = (mpiox_interval) {post->first, post->last};
+            one.occupied[0] = (mpiox_interval){post->first, post->last};
         }
         summary_add(s, &one, &s->interleaved);
     }
@@ -158,7 +168,8 @@ static void summarize_node(mpiox_buffers *b, mpiox_summary *s) {
 }
 
 /* All nodes' summaries into one, the same everywhere. */
-static void combine_nodes(mpiox_collective *collective, mpiox_summary *s) {
+static void combine_nodes(mpiox_collective *collective, mpiox_summary *s)
+{
     mpiox_topology *topology = collective->buffers.file->topology;
     mpiox_summary *all = collective->summaries;
     int32_t overlap = 0;
@@ -173,9 +184,9 @@ static void combine_nodes(mpiox_collective *collective, mpiox_summary *s) {
         s->disjoint = 0;
 }
 
-
 /* One rank: the node's summary, all nodes' summaries, and everything fresh for the rounds. */
-static void close_posts(void *context) {
+static void close_posts(void *context)
+{
     mpiox_collective *collective = context;
     mpiox_buffers *b = &collective->buffers;
     summarize_node(b, &b->state->summary);
@@ -184,7 +195,8 @@ static void close_posts(void *context) {
     collective->transport->ops->reset(collective->transport);
 }
 
-int mpiox_summary_agree(mpiox_collective *collective, mpiox_call *call) {
+int mpiox_summary_agree(mpiox_collective *collective, mpiox_call *call)
+{
     mpiox_topology_barrier(call->b->file->topology, close_posts, collective);
     call->summary = call->b->state->summary;
     return call->summary.error.code;
@@ -198,13 +210,14 @@ typedef struct node_outcome { /* what nodes tell each other at the end */
 } node_outcome;
 
 /* One rank: the lowest node's error and the lowest end of file, on every node. */
-static void close_call(void *context) {
+static void close_call(void *context)
+{
     mpiox_collective *collective = context;
     mpiox_buffers *b = &collective->buffers;
     mpiox_call_state *state = b->state;
     mpiox_topology *topology = b->file->topology;
     node_outcome mine = {atomic_load(&state->eof), {.code = MPIOX_OK}};
-    node_outcome *all = (node_outcome *) (void *) collective->summaries; /* of the beginning, no longer needed */
+    node_outcome *all = (node_outcome *)(void *)collective->summaries; /* of the beginning, no longer needed */
     _Static_assert(sizeof mine <= sizeof(mpiox_summary), "they share the scratch");
     if (atomic_load(&state->failed))
         mine.error = state->error;
@@ -223,7 +236,8 @@ static void close_call(void *context) {
     }
 }
 
-void mpiox_summary_end(mpiox_collective *collective, mpiox_outcome *outcome) {
+void mpiox_summary_end(mpiox_collective *collective, mpiox_outcome *outcome)
+{
     mpiox_buffers *b = &collective->buffers;
     mpiox_topology_barrier(b->file->topology, close_call, collective);
     if (atomic_load(&b->state->failed))

@@ -16,15 +16,24 @@
 const char *mpiox_error_name(int code)
 {
     switch (code) {
-    case MPIOX_OK: return "success";
-    case MPIOX_E_NOMEM: return "out of memory";
-    case MPIOX_E_ARG: return "invalid argument";
-    case MPIOX_E_IO: return "file-system error";
-    case MPIOX_E_MPI: return "MPI error";
-    case MPIOX_E_UNSUPPORTED: return "not supported";
-    case MPIOX_E_CORRUPT: return "corrupt description";
-    case MPIOX_E_FULL: return "buffer too small";
-    default: return "unknown error";
+    case MPIOX_OK:
+        return "success";
+    case MPIOX_E_NOMEM:
+        return "out of memory";
+    case MPIOX_E_ARG:
+        return "invalid argument";
+    case MPIOX_E_IO:
+        return "file-system error";
+    case MPIOX_E_MPI:
+        return "MPI error";
+    case MPIOX_E_UNSUPPORTED:
+        return "not supported";
+    case MPIOX_E_CORRUPT:
+        return "corrupt description";
+    case MPIOX_E_FULL:
+        return "buffer too small";
+    default:
+        return "unknown error";
     }
 }
 
@@ -45,18 +54,27 @@ int mpiox_error_set(mpiox_error *error, int code, int sys_errno, int64_t offset,
 static const char *advice(const mpiox_error *error)
 {
     switch (error->sys_errno) {
-    case ENOENT: return "check that the directory exists on every node";
+    case ENOENT:
+        return "check that the directory exists on every node";
     case EACCES:
     case EPERM:
-    case EROFS: return "check the permissions of the file and of its directory";
-    case ENOSPC: return "free space on the file system or choose another one";
-    case EDQUOT: return "the quota is exhausted";
-    case EFBIG: return "the file size limit is reached (ulimit -f)";
+    case EROFS:
+        return "check the permissions of the file and of its directory";
+    case ENOSPC:
+        return "free space on the file system or choose another one";
+    case EDQUOT:
+        return "the quota is exhausted";
+    case EFBIG:
+        return "the file size limit is reached (ulimit -f)";
     case EMFILE:
-    case ENFILE: return "too many files are open (ulimit -n)";
-    case EIO: return "the device or file server reported a failure; the data in this range is not reliable";
-    case ESTALE: return "the file server lost the file; open it again";
-    default: break;
+    case ENFILE:
+        return "too many files are open (ulimit -n)";
+    case EIO:
+        return "the device or file server reported a failure; the data in this range is not reliable";
+    case ESTALE:
+        return "the file server lost the file; open it again";
+    default:
+        break;
     }
     if (error->code == MPIOX_E_NOMEM)
         return "lower cb_buffer_size or cb_nodes, or enlarge /dev/shm";

@@ -13,14 +13,15 @@
 #include <time.h>
 #include <unistd.h>
 
-static int map(int fd, int64_t bytes, mpiox_segment *out, mpiox_error *error) {
-    void *base = mmap(NULL, (size_t) bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+static int map(int fd, int64_t bytes, mpiox_segment *out, mpiox_error *error)
+{
+    void *base = mmap(NULL, (size_t)bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (base == MAP_FAILED)
         return mpiox_error_set(error, MPIOX_E_NOMEM, errno, -1, bytes, "mmap of shared memory");
-    munlock(base, (size_t) bytes); /* under mlockall(MCL_FUTURE) all of it would take memory, used or not */
-    if (mprotect(base, (size_t) bytes, PROT_READ | PROT_WRITE) != 0) {
+    munlock(base, (size_t)bytes); /* under mlockall(MCL_FUTURE) all of it would take memory, used or not */
+    if (mprotect(base, (size_t)bytes, PROT_READ | PROT_WRITE) != 0) {
         const int saved = errno;
-        munmap(base, (size_t) bytes);
+        munmap(base, (size_t)bytes);
         return mpiox_error_set(error, MPIOX_E_NOMEM, saved, -1, bytes, "mmap of shared memory");
     }
     out->base = base;
@@ -30,7 +31,8 @@ static int map(int fd, int64_t bytes, mpiox_segment *out, mpiox_error *error) {
 
 /* vm.overcommit_memory = 2: a page that exceeds the limit when it is touched is a SIGBUS, also of a memfd. Otherwise a
  * memfd runs out of pages only with the machine, or the control group, out of memory. */
-static bool strict_commitment(void) {
+static bool strict_commitment(void)
+{
     char text[4] = "";
     const int fd = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -41,15 +43,16 @@ static bool strict_commitment(void) {
 }
 
 /* The size, the pages if they are to be reserved, and the mark behind the shared bytes. 0 or an errno. */
-static int fill(int fd, bool reserve, int64_t bytes, mpiox_segment_address *address) {
-    const int64_t whole = bytes + (int64_t) sizeof address->mark;
+static int fill(int fd, bool reserve, int64_t bytes, mpiox_segment_address *address)
+{
+    const int64_t whole = bytes + (int64_t)sizeof address->mark;
     struct stat status;
     int code;
-    if (getrandom(address->mark, sizeof address->mark, GRND_NONBLOCK) != (ssize_t) sizeof address->mark) {
+    if (getrandom(address->mark, sizeof address->mark, GRND_NONBLOCK) != (ssize_t)sizeof address->mark) {
         struct timespec now; /* too early in the machine's life for random bits */
         clock_gettime(CLOCK_REALTIME, &now);
-        address->mark[0] = (uint64_t) now.tv_sec << 30 ^ (uint64_t) now.tv_nsec;
-        address->mark[1] = (uint64_t) getpid();
+        address->mark[0] = (uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec;
+        address->mark[1] = (uint64_t)getpid();
     }
     if (ftruncate(fd, whole) != 0)
         return errno;
@@ -60,17 +63,18 @@ static int fill(int fd, bool reserve, int64_t bytes, mpiox_segment_address *addr
         if (code != 0)
             return code;
     }
-    if (pwrite(fd, address->mark, sizeof address->mark, bytes) != (ssize_t) sizeof address->mark)
+    if (pwrite(fd, address->mark, sizeof address->mark, bytes) != (ssize_t)sizeof address->mark)
         return ENOSPC;
     if (fstat(fd, &status) != 0)
         return errno;
-    address->device = (uint64_t) status.st_dev;
-    address->inode = (uint64_t) status.st_ino;
+    address->device = (uint64_t)status.st_dev;
+    address->inode = (uint64_t)status.st_ino;
     address->bytes = bytes;
     return 0;
 }
 
-static int create_memfd(int64_t bytes, mpiox_segment_address *address) {
+static int create_memfd(int64_t bytes, mpiox_segment_address *address)
+{
     const int fd = memfd_create("mpiox", MFD_CLOEXEC);
     if (fd < 0)
         return -1;
@@ -80,12 +84,13 @@ static int create_memfd(int64_t bytes, mpiox_segment_address *address) {
         errno = code;
         return -1;
     }
-    snprintf(address->name, sizeof address->name, "/proc/%ld/fd/%d", (long) getpid(), fd);
+    snprintf(address->name, sizeof address->name, "/proc/%ld/fd/%d", (long)getpid(), fd);
     return fd;
 }
 
 /* A named file for kernels or containers where no memfd is to be had, or not found by the others. */
-static int create_file(int64_t bytes, mpiox_segment_address *address) {
+static int create_file(int64_t bytes, mpiox_segment_address *address)
+{
     const char *tmp = getenv("TMPDIR");
     const char *folders[] = {"/dev/shm", tmp && *tmp ? tmp : "/tmp"};
     int code = ENOSPC;
@@ -106,15 +111,17 @@ static int create_file(int64_t bytes, mpiox_segment_address *address) {
     return -1;
 }
 
-static void drop(int fd, const mpiox_segment_address *address) {
+static void drop(int fd, const mpiox_segment_address *address)
+{
     close(fd);
     if (strncmp(address->name, "/proc/", 6) != 0)
         unlink(address->name);
 }
 
 int mpiox_segment_create(mpiox_segment_kind kind, int64_t bytes, mpiox_segment_address *address, mpiox_segment *out,
-                         mpiox_error *error) {
-    *out = (mpiox_segment) {.fd = -1};
+                         mpiox_error *error)
+{
+    *out = (mpiox_segment){.fd = -1};
     const int fd = kind == MPIOX_SEGMENT_MEMFD ? create_memfd(bytes, address) : create_file(bytes, address);
     if (fd < 0) {
         const bool full = errno == ENOSPC || errno == EDQUOT;
@@ -128,15 +135,17 @@ int mpiox_segment_create(mpiox_segment_kind kind, int64_t bytes, mpiox_segment_a
     return code;
 }
 
-static bool is_the_creators(const struct stat *status, const mpiox_segment_address *address) {
-    return S_ISREG(status->st_mode) && (uint64_t) status->st_dev == address->device &&
-           (uint64_t) status->st_ino == address->inode &&
-           (int64_t) status->st_size == address->bytes + (int64_t) sizeof address->mark;
+static bool is_the_creators(const struct stat *status, const mpiox_segment_address *address)
+{
+    return S_ISREG(status->st_mode) && (uint64_t)status->st_dev == address->device &&
+           (uint64_t)status->st_ino == address->inode &&
+           (int64_t)status->st_size == address->bytes + (int64_t)sizeof address->mark;
 }
 
 /* A name may lead to anything: it is looked at before it is opened, since opening a device can do something, and what
  * was opened is looked at again. The mark tells apart files of different kernels that have the same numbers. */
-static int open_the_creators(const mpiox_segment_address *address) {
+static int open_the_creators(const mpiox_segment_address *address)
+{
     struct stat status;
     uint64_t mark[2] = {0, 0};
     if (stat(address->name, &status) != 0 || !is_the_creators(&status, address))
@@ -145,15 +154,16 @@ static int open_the_creators(const mpiox_segment_address *address) {
     if (fd < 0)
         return -1;
     if (fstat(fd, &status) == 0 && is_the_creators(&status, address) &&
-        pread(fd, mark, sizeof mark, address->bytes) == (ssize_t) sizeof mark &&
+        pread(fd, mark, sizeof mark, address->bytes) == (ssize_t)sizeof mark &&
         memcmp(mark, address->mark, sizeof mark) == 0)
         return fd;
     close(fd);
     return -1;
 }
 
-int mpiox_segment_attach(const mpiox_segment_address *address, mpiox_segment *out, mpiox_error *error) {
-    *out = (mpiox_segment) {.fd = -1};
+int mpiox_segment_attach(const mpiox_segment_address *address, mpiox_segment *out, mpiox_error *error)
+{
+    *out = (mpiox_segment){.fd = -1};
     const int fd = open_the_creators(address);
     if (fd < 0)
         return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, 0, -1, address->bytes, "attaching shared memory");
@@ -162,16 +172,18 @@ int mpiox_segment_attach(const mpiox_segment_address *address, mpiox_segment *ou
     return code;
 }
 
-void mpiox_segment_seal(mpiox_segment *segment, const mpiox_segment_address *address) {
+void mpiox_segment_seal(mpiox_segment *segment, const mpiox_segment_address *address)
+{
     if (segment->fd < 0)
         return;
     drop(segment->fd, address);
     segment->fd = -1;
 }
 
-void mpiox_segment_free(mpiox_segment *segment) {
+void mpiox_segment_free(mpiox_segment *segment)
+{
     if (!segment || !segment->base)
         return;
-    munmap(segment->base, (size_t) segment->bytes);
+    munmap(segment->base, (size_t)segment->bytes);
     segment->base = NULL;
 }

@@ -11,13 +11,15 @@
 
 enum { PAUSES = 64, YIELDS = 16, SLEEP_FIRST_NS = 50 * 1000, SLEEP_MAX_NS = 1000 * 1000 };
 
-double mpiox_now(void) {
+double mpiox_now(void)
+{
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void pause_cpu(void) {
+static void pause_cpu(void)
+{
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -25,7 +27,8 @@ static void pause_cpu(void) {
 #endif
 }
 
-static void sleep_on(mpiox_word *word, uint32_t seen, long nanoseconds) {
+static void sleep_on(mpiox_word *word, uint32_t seen, long nanoseconds)
+{
     struct timespec limit = {0, nanoseconds};
     /* Sequentially consistent on both sides: either the waker sees this sleeper or the kernel sees the new value. */
     atomic_fetch_add(&word->sleepers, 1);
@@ -34,7 +37,8 @@ static void sleep_on(mpiox_word *word, uint32_t seen, long nanoseconds) {
     atomic_fetch_sub(&word->sleepers, 1);
 }
 
-uint32_t mpiox_wait_while(mpiox_word *word, uint32_t old, const mpiox_idle *idle) {
+uint32_t mpiox_wait_while(mpiox_word *word, uint32_t old, const mpiox_idle *idle)
+{
     long sleep_ns = SLEEP_FIRST_NS;
     for (int step = 0;; step++) {
         uint32_t now = mpiox_word_get(word);
@@ -61,7 +65,8 @@ uint32_t mpiox_wait_while(mpiox_word *word, uint32_t old, const mpiox_idle *idle
     }
 }
 
-void mpiox_wait_backoff(mpiox_backoff *backoff) {
+void mpiox_wait_backoff(mpiox_backoff *backoff)
+{
     static const double yielding_s = 200e-6;
     const struct timespec nap = {0, 20 * 1000};
     const double now = mpiox_now();
@@ -73,23 +78,27 @@ void mpiox_wait_backoff(mpiox_backoff *backoff) {
         nanosleep(&nap, NULL);
 }
 
-void mpiox_wait_reach(mpiox_word *word, uint32_t target, const mpiox_idle *idle) {
+void mpiox_wait_reach(mpiox_word *word, uint32_t target, const mpiox_idle *idle)
+{
     uint32_t now = mpiox_word_get(word);
-    while ((int32_t) (now - target) < 0)
+    while ((int32_t)(now - target) < 0)
         now = mpiox_wait_while(word, now, idle);
 }
 
-static void wake(mpiox_word *word) {
+static void wake(mpiox_word *word)
+{
     if (atomic_load(&word->sleepers))
         syscall(SYS_futex, &word->value, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-void mpiox_word_set(mpiox_word *word, uint32_t value) {
+void mpiox_word_set(mpiox_word *word, uint32_t value)
+{
     atomic_store(&word->value, value);
     wake(word);
 }
 
-void mpiox_word_add(mpiox_word *word) {
+void mpiox_word_add(mpiox_word *word)
+{
     atomic_fetch_add(&word->value, 1);
     wake(word);
 }

@@ -36,7 +36,8 @@ void mpiox_word_set(mpiox_word *word, uint32_t value);
 /* Add one and wake every sleeper. */
 void mpiox_word_add(mpiox_word *word);
 
-static inline uint32_t mpiox_word_get(mpiox_word *word) {
+static inline uint32_t mpiox_word_get(mpiox_word *word)
+{
     return atomic_load_explicit(&word->value, memory_order_acquire);
 }
 

@@ -26,11 +26,12 @@ struct mpiox_worker {
     double active; /* the last submission, seconds of mpiox_now() */
     running *runs; /* under the lock */
     mpiox_task *first, **last;
-    uint32_t submitted; /* under the lock */
+    uint32_t submitted;  /* under the lock */
     mpiox_word finished; /* tasks that have run */
 };
 
-mpiox_worker *mpiox_worker_create(bool shared) {
+mpiox_worker *mpiox_worker_create(bool shared)
+{
     pthread_condattr_t clock;
     mpiox_worker *worker = calloc(1, sizeof *worker);
     if (!worker)
@@ -46,21 +47,23 @@ mpiox_worker *mpiox_worker_create(bool shared) {
 }
 
 /* Under the lock. NULL: none is left. */
-static mpiox_task *take_oldest(mpiox_worker *worker, running *run) {
+static mpiox_task *take_oldest(mpiox_worker *worker, running *run)
+{
     mpiox_task *task = worker->first;
     if (task) {
         worker->first = task->next;
         if (!worker->first)
             worker->last = &worker->first;
-        *run = (running) {worker->runs, task->number};
+        *run = (running){worker->runs, task->number};
         worker->runs = run;
     }
     return task;
 }
 
 /* Under the lock: sleep until this thread is woken, or until `when` if that is not 0. */
-static void sleep_until(mpiox_worker *worker, double when) {
-    struct timespec t = {(time_t) when, (long) ((when - (double) (time_t) when) * 1e9)};
+static void sleep_until(mpiox_worker *worker, double when)
+{
+    struct timespec t = {(time_t)when, (long)((when - (double)(time_t)when) * 1e9)};
     if (when > 0) {
         pthread_cond_timedwait(&worker->changed, &worker->lock, &t);
         return;
@@ -71,7 +74,8 @@ static void sleep_until(mpiox_worker *worker, double when) {
 }
 
 /* Under the lock, shared workers: wait for a task that shall not be left to a waiting thread, or for the end. */
-static void await_unclaimed(mpiox_worker *worker) {
+static void await_unclaimed(mpiox_worker *worker)
+{
     while (!worker->stopping && !(worker->first && worker->eager)) {
         const double now = mpiox_now();
         if (worker->first && now >= worker->first->since + unclaimed_s)
@@ -82,7 +86,8 @@ static void await_unclaimed(mpiox_worker *worker) {
 }
 
 /* The next task for the worker's own thread; NULL: the thread ends. */
-static mpiox_task *next_task(mpiox_worker *worker, running *run) {
+static mpiox_task *next_task(mpiox_worker *worker, running *run)
+{
     pthread_mutex_lock(&worker->lock);
     worker->busy = false;
     if (worker->shared)
@@ -95,7 +100,8 @@ static mpiox_task *next_task(mpiox_worker *worker, running *run) {
     return task;
 }
 
-static void run_task(mpiox_worker *worker, mpiox_task *task, running *run) {
+static void run_task(mpiox_worker *worker, mpiox_task *task, running *run)
+{
     task->run(task);
     pthread_mutex_lock(&worker->lock);
     running **link = &worker->runs;
@@ -106,7 +112,8 @@ static void run_task(mpiox_worker *worker, mpiox_task *task, running *run) {
     mpiox_word_add(&worker->finished);
 }
 
-bool mpiox_worker_run_oldest(mpiox_worker *worker, const mpiox_task *wanted) {
+bool mpiox_worker_run_oldest(mpiox_worker *worker, const mpiox_task *wanted)
+{
     running run;
     pthread_mutex_lock(&worker->lock);
     const mpiox_task *found = worker->first;
@@ -121,7 +128,8 @@ bool mpiox_worker_run_oldest(mpiox_worker *worker, const mpiox_task *wanted) {
     return task != NULL;
 }
 
-void mpiox_worker_set_eager(mpiox_worker *worker) {
+void mpiox_worker_set_eager(mpiox_worker *worker)
+{
     pthread_mutex_lock(&worker->lock);
     if (worker->shared && !worker->eager) {
         worker->eager = true;
@@ -130,7 +138,8 @@ void mpiox_worker_set_eager(mpiox_worker *worker) {
     pthread_mutex_unlock(&worker->lock);
 }
 
-static void *work(void *context) {
+static void *work(void *context)
+{
     mpiox_worker *worker = context;
     mpiox_task *task;
     running run;
@@ -140,7 +149,8 @@ static void *work(void *context) {
 }
 
 /* The program's signals are for the program's threads. */
-static bool start(mpiox_worker *worker) {
+static bool start(mpiox_worker *worker)
+{
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -149,7 +159,8 @@ static bool start(mpiox_worker *worker) {
     return worker->started;
 }
 
-bool mpiox_worker_submit(mpiox_worker *worker, mpiox_task *task) {
+bool mpiox_worker_submit(mpiox_worker *worker, mpiox_task *task)
+{
     pthread_mutex_lock(&worker->lock);
     const bool fine = worker->started || start(worker);
     if (fine) {
@@ -166,14 +177,16 @@ bool mpiox_worker_submit(mpiox_worker *worker, mpiox_task *task) {
 }
 
 /* Under the lock: is a task up to `target` waiting or under way? */
-static bool is_left(const mpiox_worker *worker, uint32_t target) {
-    bool left = worker->first && (int32_t) (worker->first->number - target) <= 0;
+static bool is_left(const mpiox_worker *worker, uint32_t target)
+{
+    bool left = worker->first && (int32_t)(worker->first->number - target) <= 0;
     for (const running *run = worker->runs; run && !left; run = run->next)
-        left = (int32_t) (run->number - target) <= 0;
+        left = (int32_t)(run->number - target) <= 0;
     return left;
 }
 
-void mpiox_worker_drain(mpiox_worker *worker, const mpiox_idle *idle) {
+void mpiox_worker_drain(mpiox_worker *worker, const mpiox_idle *idle)
+{
     running run;
     bool left = true;
     if (!worker)
@@ -184,7 +197,7 @@ void mpiox_worker_drain(mpiox_worker *worker, const mpiox_idle *idle) {
     while (left) {
         const uint32_t seen = mpiox_word_get(&worker->finished);
         pthread_mutex_lock(&worker->lock);
-        const bool mine = worker->shared && worker->first && (int32_t) (worker->first->number - target) <= 0;
+        const bool mine = worker->shared && worker->first && (int32_t)(worker->first->number - target) <= 0;
         mpiox_task *task = mine ? take_oldest(worker, &run) : NULL;
         left = is_left(worker, target);
         pthread_mutex_unlock(&worker->lock);
@@ -195,7 +208,8 @@ void mpiox_worker_drain(mpiox_worker *worker, const mpiox_idle *idle) {
     }
 }
 
-void mpiox_worker_free(mpiox_worker *worker) {
+void mpiox_worker_free(mpiox_worker *worker)
+{
     if (!worker)
         return;
     pthread_mutex_lock(&worker->lock);

@@ -23,8 +23,8 @@ typedef struct mpiox_worker mpiox_worker;
 /* A task; owned by the caller, who keeps it until it has run. */
 typedef struct mpiox_task {
     struct mpiox_task *next;
-    double since; /* submitted, seconds of mpiox_now() */
-    uint32_t number; /* in order of submission, wrapping around */
+    double since;                         /* submitted, seconds of mpiox_now() */
+    uint32_t number;                      /* in order of submission, wrapping around */
     void (*run)(struct mpiox_task *task); /* may free the task */
 } mpiox_task;
 

@@ -26,14 +26,14 @@
 #include "mpiox_layout.h"
 
 /* Limits of a geometry: sums of two offsets never overflow, and a typing error cannot ask for terabytes of plan. */
-#define MPIOX_PARTITION_MAX_OFFSET (INT64_C(1) << 62) /* largest end and largest stripe_size, bytes */
+#define MPIOX_PARTITION_MAX_OFFSET (INT64_C(1) << 62)  /* largest end and largest stripe_size, bytes */
 #define MPIOX_PARTITION_MAX_PARTIES (INT32_C(1) << 24) /* largest servers and largest aggregators */
 
 typedef struct mpiox_geometry {
-    int64_t start, end;   /* half-open access region, bytes; 0 <= start <= end <= MPIOX_PARTITION_MAX_OFFSET */
-    int64_t stripe_size;  /* bytes, 1 .. MPIOX_PARTITION_MAX_OFFSET */
-    int32_t servers;      /* 1 .. MPIOX_PARTITION_MAX_PARTIES */
-    int32_t aggregators;  /* 1 .. MPIOX_PARTITION_MAX_PARTIES */
+    int64_t start, end;  /* half-open access region, bytes; 0 <= start <= end <= MPIOX_PARTITION_MAX_OFFSET */
+    int64_t stripe_size; /* bytes, 1 .. MPIOX_PARTITION_MAX_OFFSET */
+    int32_t servers;     /* 1 .. MPIOX_PARTITION_MAX_PARTIES */
+    int32_t aggregators; /* 1 .. MPIOX_PARTITION_MAX_PARTIES */
 } mpiox_geometry;
 
 /* `count` pieces of `length` bytes, the first at `offset`, one every `stride` bytes (whole stripes; the geometry's
@@ -74,8 +74,8 @@ struct mpiox_partition_method {
     int32_t (*owner)(const mpiox_plan *plan, int64_t offset);
 };
 
-int mpiox_partition_count(void);                              /* number of methods, "auto" not counted */
-const mpiox_partition_method *mpiox_partition_get(int index); /* NULL when out of range */
+int mpiox_partition_count(void);                                      /* number of methods, "auto" not counted */
+const mpiox_partition_method *mpiox_partition_get(int index);         /* NULL when out of range */
 const mpiox_partition_method *mpiox_partition_find(const char *name); /* NULL when unknown */
 
 bool mpiox_geometry_is_valid(const mpiox_geometry *geometry); /* inside the limits above */

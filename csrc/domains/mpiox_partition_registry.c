@@ -7,11 +7,8 @@
 #include "mpiox_partition_methods.h"
 
 static const mpiox_partition_method *const methods[] = {
-    &mpiox_partition_even,
-    &mpiox_partition_aligned,
-    &mpiox_partition_static_cyclic,
-    &mpiox_partition_group_cyclic,
-    &mpiox_partition_transpose,
+    &mpiox_partition_even,         &mpiox_partition_aligned,   &mpiox_partition_static_cyclic,
+    &mpiox_partition_group_cyclic, &mpiox_partition_transpose,
 };
 
 int mpiox_partition_count(void)

@@ -10,7 +10,7 @@
 #include "mpiox_partition_methods.h"
 #include "mpiox_plan_build.h"
 
-typedef struct matrix { /* the part of the server matrix that the region touches */
+typedef struct matrix {                /* the part of the server matrix that the region touches */
     int64_t top_row, bottom_row;       /* rows of the first and the last stripe */
     int64_t first_column, last_column; /* columns (servers) of the first and the last stripe */
     int64_t columns, stripes;
@@ -20,8 +20,12 @@ static matrix matrix_of(const mpiox_geometry *geometry)
 {
     int64_t first = mpiox_plan_first_stripe(geometry), last = mpiox_plan_last_stripe(geometry);
     int64_t servers = geometry->servers;
-    return (matrix){.top_row = first / servers, .bottom_row = last / servers, .first_column = first % servers,
-                    .last_column = last % servers, .columns = servers, .stripes = last - first + 1};
+    return (matrix){.top_row = first / servers,
+                    .bottom_row = last / servers,
+                    .first_column = first % servers,
+                    .last_column = last % servers,
+                    .columns = servers,
+                    .stripes = last - first + 1};
 }
 
 /* First row of a column, and the row below its last: a column left of the first stripe lacks the top row, a column

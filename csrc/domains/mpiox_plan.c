@@ -26,8 +26,7 @@ int mpiox_plan_reserve(mpiox_plan *plan, int64_t n_sets)
     return MPIOX_OK;
 }
 
-void mpiox_plan_add(mpiox_plan *plan, int32_t aggregator, int64_t offset, int64_t length, int64_t stride,
-                    int64_t count)
+void mpiox_plan_add(mpiox_plan *plan, int32_t aggregator, int64_t offset, int64_t length, int64_t stride, int64_t count)
 {
     struct mpiox_plan_store *store = plan->store;
     mpiox_domain *domain = &plan->domains[aggregator];

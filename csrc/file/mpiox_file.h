@@ -26,12 +26,12 @@ typedef struct mpiox_file {
     mpiox_topology *topology; /* reserved for this file while it is open */
     mpiox_storage *storage;
     mpiox_hints hints;
-    mpiox_layout layout;     /* rank 0's, the same on every rank */
-    char *path, *real_path;  /* as given; absolute (several nodes only, may be NULL) */
+    mpiox_layout layout;    /* rank 0's, the same on every rank */
+    char *path, *real_path; /* as given; absolute (several nodes only, may be NULL) */
     int amode;
-    uint64_t nonce;          /* of this opening, the same on every rank: names a hidden file */
+    uint64_t nonce; /* of this opening, the same on every rank: names a hidden file */
 
-    mpiox_typemap *view;       /* owned; NULL = not usable, or without data */
+    mpiox_typemap *view;      /* owned; NULL = not usable, or without data */
     bool empty_view;          /* without data: this rank takes part with nothing */
     bool new_view;            /* set since the last collective */
     int64_t displacement;     /* in force in the collective under way (mpiox_file_view_shift) */
@@ -50,7 +50,7 @@ typedef struct mpiox_outcome {
     mpiox_error error; /* code 0 when all went well; of a collective the same on all ranks */
 } mpiox_outcome;
 
-/* ---- opening (mpiox_file_open.c) -------------------------------------------------------------------------------------- */
+/* ---- opening (mpiox_file_open.c) --------------------------------------------------------------------------------- */
 
 /* What rank 0 chooses before a file is opened; the caller brings it to the other ranks. */
 typedef struct mpiox_file_choice {
@@ -66,8 +66,8 @@ mpiox_file_choice mpiox_file_choose(MPI_Comm comm, const mpiox_hints *hints);
  * rank gets a file, or every rank gets MPIOX_E_UNSUPPORTED (the file stays with the MPI library) and *out == NULL;
  * *why_not then says why (static text), or is NULL for no particular reason. *all_opened: opened is true on every
  * rank. */
-int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *path, int amode, const mpiox_hints *hints,
-                    bool opened, bool *all_opened, mpiox_file **out, const char **why_not);
+int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *path, int amode,
+                    const mpiox_hints *hints, bool opened, bool *all_opened, mpiox_file **out, const char **why_not);
 /* Free it in any case. Errors that the file system reports at close are agreed by all ranks: the same *error
  * everywhere. Collective, blocking; NULL-safe; 0 or MPIOX_E_IO. */
 int mpiox_file_close(mpiox_file *file, mpiox_error *error);
@@ -95,7 +95,7 @@ void mpiox_file_keep_view(mpiox_file *file);
  * Local, but every rank calls it (ranks may pass different views). NULL, or a view that is not taken, makes the file's
  * collectives return MPIOX_E_UNSUPPORTED until the next view. */
 void mpiox_file_set_view(mpiox_file *file, mpiox_typemap *view, int64_t displacement);
-bool mpiox_file_takes_view(const mpiox_typemap *view);  /* local; without data, or monotonic */
+bool mpiox_file_takes_view(const mpiox_typemap *view); /* local; without data, or monotonic */
 bool mpiox_file_view_usable(const mpiox_file *file);   /* local; false: this rank's accesses are not for this library */
 /* Local, of a view that is taken: the file byte of a stream position (-1: beyond 2^62), and the data bytes of the view
  * that lie before a file byte. */
@@ -104,7 +104,8 @@ int64_t mpiox_file_data_before(const mpiox_file *file, int64_t byte);
 /* The request with its position counted from file->displacement, which is set for it (view with overlapping tiles).
  * Local. */
 mpiox_request mpiox_file_view_shift(mpiox_file *file, const mpiox_request *request);
-bool mpiox_file_view_across(const mpiox_file *file, const mpiox_request *request); /* crosses overlapping tiles; local */
+bool mpiox_file_view_across(const mpiox_file *file,
+                            const mpiox_request *request); /* crosses overlapping tiles; local */
 
 /* ---- access of this rank alone ----------------------------------------------------------------------------------- */
 

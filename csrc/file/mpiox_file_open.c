@@ -17,15 +17,17 @@
 #include "mpiox_wait.h"
 
 /* A file that the program only writes is opened for both where permissions allow: a mapping needs it (window I/O). */
-static int open_storage(mpiox_file *file, const char *path) {
+static int open_storage(mpiox_file *file, const char *path)
+{
     mpiox_error error = {.code = MPIOX_OK};
     const int rank = file->topology->rank;
-    const mpiox_storage_options options = {.kind = (mpiox_storage_kind) file->hints.storage,
+    const mpiox_storage_options options = {.kind = (mpiox_storage_kind)file->hints.storage,
                                            .io_uring_depth = file->hints.io_uring_depth,
                                            .direct_read = file->hints.direct_read,
                                            .direct_write = file->hints.direct_write};
-    _Static_assert((int) MPIOX_BACKEND_AUTO == MPIOX_STORAGE_AUTO && (int) MPIOX_BACKEND_POSIX == MPIOX_STORAGE_POSIX &&
-                   (int) MPIOX_BACKEND_IO_URING == MPIOX_STORAGE_IO_URING, "the hint's values are the back ends'");
+    _Static_assert((int)MPIOX_BACKEND_AUTO == MPIOX_STORAGE_AUTO && (int)MPIOX_BACKEND_POSIX == MPIOX_STORAGE_POSIX &&
+                       (int)MPIOX_BACKEND_IO_URING == MPIOX_STORAGE_IO_URING,
+                   "the hint's values are the back ends'");
     if (file->amode & MPI_MODE_RDONLY)
         return mpiox_storage_open(path, O_RDONLY, rank, &options, &file->storage, &error);
     int code = mpiox_storage_open(path, O_RDWR, rank, &options, &file->storage, &error);
@@ -37,7 +39,8 @@ static int open_storage(mpiox_file *file, const char *path) {
 /* What cannot be taken over on the file system that holds the file: several nodes that write one file through page
  * caches that nothing keeps coherent (NFS, FUSE, SMB...). ROMIO locks there, and so it shall. Ranks that open the
  * file by themselves, or those of one node, may share it with ranks of other nodes all the same. */
-static bool safe_across_nodes(const mpiox_file *file) {
+static bool safe_across_nodes(const mpiox_file *file)
+{
     const mpiox_topology *topology = file->topology;
     return file->layout.coherent || file->layout.lock != MPIOX_LOCK_NONE ||
            (mpiox_topology_one_node(topology) && mpiox_topology_world_on_one_node(topology->ranks_per_node));
@@ -45,7 +48,8 @@ static bool safe_across_nodes(const mpiox_file *file) {
 
 /* This rank's own path to the file. The layout in force will be rank 0's, but every rank judges the file system by
  * what it sees itself: a file server's own disk is NFS to the others. */
-static int open_here(mpiox_file *file, const char *path) {
+static int open_here(mpiox_file *file, const char *path)
+{
     file->path = path ? strdup(path) : NULL;
     if (!file->path)
         return MPIOX_E_NOMEM;
@@ -60,7 +64,8 @@ static int open_here(mpiox_file *file, const char *path) {
     return mpiox_typemap_block(1, &file->view); /* MPI's initial view: bytes */
 }
 
-static void discard(mpiox_file *file) {
+static void discard(mpiox_file *file)
+{
     mpiox_storage_close(file->storage);
     mpiox_shared_pointer_free(file);
     mpiox_typemap_free(file->view);
@@ -71,15 +76,17 @@ static void discard(mpiox_file *file) {
     free(file);
 }
 
-mpiox_file_choice mpiox_file_choose(MPI_Comm comm, const mpiox_hints *hints) {
+mpiox_file_choice mpiox_file_choose(MPI_Comm comm, const mpiox_hints *hints)
+{
     mpiox_file_choice choice = {.topology = mpiox_topology_choose(comm, hints->ranks_per_node)};
-    if (getrandom(&choice.nonce, sizeof choice.nonce, GRND_NONBLOCK) != (ssize_t) sizeof choice.nonce)
-        choice.nonce = choice.topology.id ^ (uint64_t) (1e9 * mpiox_now());
+    if (getrandom(&choice.nonce, sizeof choice.nonce, GRND_NONBLOCK) != (ssize_t)sizeof choice.nonce)
+        choice.nonce = choice.topology.id ^ (uint64_t)(1e9 * mpiox_now());
     return choice;
 }
 
 /* The file's storage and layout, on all ranks or on none; file may be NULL (no memory): the rank still takes part. */
-static int open_everywhere(mpiox_file *file, mpiox_topology *topology, const char *path, bool opened, bool *all_opened) {
+static int open_everywhere(mpiox_file *file, mpiox_topology *topology, const char *path, bool opened, bool *all_opened)
+{
     _Static_assert(sizeof(mpiox_layout) <= MPIOX_TOPOLOGY_NOTE_BYTES, "the layout is a note");
     mpiox_layout layout = {.stripe_size = 0};
     int values[] = {!file ? MPIOX_E_NOMEM : opened ? open_here(file, path) : MPIOX_E_IO, opened};
@@ -95,7 +102,8 @@ static int open_everywhere(mpiox_file *file, mpiox_topology *topology, const cha
 }
 
 /* The shared file pointer of a file that is opened to be appended to stands at its end. */
-static int start_at_end(mpiox_file *file) {
+static int start_at_end(mpiox_file *file)
+{
     mpiox_error error = {.code = MPIOX_OK};
     struct stat status;
     if (!(file->amode & MPI_MODE_APPEND) || !mpiox_topology_background(file->topology))
@@ -105,7 +113,9 @@ static int start_at_end(mpiox_file *file) {
     return mpiox_topology_all(file->topology, error.code == MPIOX_OK) ? MPIOX_OK : MPIOX_E_UNSUPPORTED;
 }
 
-static mpiox_file *new_file(mpiox_topology *topology, const mpiox_file_choice *choice, int amode, const mpiox_hints *hints) {
+static mpiox_file *new_file(mpiox_topology *topology, const mpiox_file_choice *choice, int amode,
+                            const mpiox_hints *hints)
+{
     mpiox_file *file = calloc(1, sizeof *file);
     if (!file)
         return NULL;
@@ -120,16 +130,21 @@ static mpiox_file *new_file(mpiox_topology *topology, const mpiox_file_choice *c
     return file;
 }
 
-const char *mpiox_file_memory_reason(int code) {
+const char *mpiox_file_memory_reason(int code)
+{
     switch (code) {
-    case MPIOX_E_FULL: return "native: shared memory is full";
-    case MPIOX_E_UNSUPPORTED: return "native: ranks of a node cannot share memory";
-    default: return "native: no shared memory";
+    case MPIOX_E_FULL:
+        return "native: shared memory is full";
+    case MPIOX_E_UNSUPPORTED:
+        return "native: ranks of a node cannot share memory";
+    default:
+        return "native: no shared memory";
     }
 }
 
-int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *path, int amode, const mpiox_hints *hints,
-                    bool opened, bool *all_opened, mpiox_file **out, const char **why_not) {
+int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *path, int amode,
+                    const mpiox_hints *hints, bool opened, bool *all_opened, mpiox_file **out, const char **why_not)
+{
     mpiox_topology *topology = NULL;
     *out = NULL;
     *why_not = NULL;
@@ -138,7 +153,7 @@ int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *
     if (code != MPIOX_OK) { /* on every rank */
         *why_not = code == MPIOX_E_MPI ? NULL : mpiox_file_memory_reason(code);
         return PMPI_Allreduce(&opened, all_opened, 1, MPI_C_BOOL, MPI_LAND, comm) == MPI_SUCCESS ? MPIOX_E_UNSUPPORTED
-                                                                                             : MPIOX_E_MPI;
+                                                                                                 : MPIOX_E_MPI;
     }
     mpiox_file *file = new_file(topology, choice, amode, hints);
     code = open_everywhere(file, topology, path, opened, all_opened);
@@ -158,7 +173,8 @@ int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *
     return MPIOX_E_UNSUPPORTED;
 }
 
-void mpiox_file_give_up(const mpiox_file *file, int code, int64_t offset, int64_t length, const char *what) {
+void mpiox_file_give_up(const mpiox_file *file, int code, int64_t offset, int64_t length, const char *what)
+{
     char text[512];
     mpiox_error error = {.code = MPIOX_OK};
     const int sys_errno = code == MPIOX_E_NOMEM ? ENOMEM : code == MPIOX_E_ARG ? EINVAL : 0;
@@ -168,15 +184,17 @@ void mpiox_file_give_up(const mpiox_file *file, int code, int64_t offset, int64_
     PMPI_Abort(file->topology->comm, 1);
 }
 
-int mpiox_file_sync(mpiox_file *file, mpiox_error *error) {
-    *error = (mpiox_error) {.code = MPIOX_OK};
+int mpiox_file_sync(mpiox_file *file, mpiox_error *error)
+{
+    *error = (mpiox_error){.code = MPIOX_OK};
     mpiox_storage_sync(file->storage, error);
     return mpiox_topology_agree_error(file->topology, error);
 }
 
-int mpiox_file_preallocate(mpiox_file *file, int64_t bytes, mpiox_error *error) {
+int mpiox_file_preallocate(mpiox_file *file, int64_t bytes, mpiox_error *error)
+{
     int64_t bounds[2] = {bytes, -bytes};
-    *error = (mpiox_error) {.code = MPIOX_OK};
+    *error = (mpiox_error){.code = MPIOX_OK};
     if (PMPI_Allreduce(MPI_IN_PLACE, bounds, 2, MPI_INT64_T, MPI_MAX, file->topology->comm) != MPI_SUCCESS)
         mpiox_error_set(error, MPIOX_E_MPI, 0, -1, bytes, "agreeing on the size to preallocate");
     else if (bounds[0] != -bounds[1] || bytes < 0)
@@ -186,8 +204,9 @@ int mpiox_file_preallocate(mpiox_file *file, int64_t bytes, mpiox_error *error) 
     return mpiox_topology_agree_error(file->topology, error);
 }
 
-int mpiox_file_close(mpiox_file *file, mpiox_error *error) {
-    *error = (mpiox_error) {.code = MPIOX_OK};
+int mpiox_file_close(mpiox_file *file, mpiox_error *error)
+{
+    *error = (mpiox_error){.code = MPIOX_OK};
     if (!file)
         return MPIOX_OK;
     if (mpiox_storage_close(file->storage) != MPIOX_OK)
@@ -204,14 +223,17 @@ int mpiox_file_close(mpiox_file *file, mpiox_error *error) {
 
 /* ---- access of this rank alone ----------------------------------------------------------------------------------- */
 
-mpiox_independent_file mpiox_file_independent(mpiox_file *file) {
-    return (mpiox_independent_file) {file->storage, file->view, file->set_displacement, file->tile_extent, &file->layout,
-                                     &file->hints, file->atomic, false, &file->independent, &file->threads_lock};
+mpiox_independent_file mpiox_file_independent(mpiox_file *file)
+{
+    return (mpiox_independent_file){file->storage,      file->view,         file->set_displacement, file->tile_extent,
+                                    &file->layout,      &file->hints,       file->atomic,           false,
+                                    &file->independent, &file->threads_lock};
 }
 
-int mpiox_file_access(mpiox_file *file, const mpiox_request *request, mpiox_outcome *outcome) {
+int mpiox_file_access(mpiox_file *file, const mpiox_request *request, mpiox_outcome *outcome)
+{
     const mpiox_independent_file through = mpiox_file_independent(file);
-    *outcome = (mpiox_outcome) {.bytes = 0, .error = {.code = MPIOX_OK}};
+    *outcome = (mpiox_outcome){.bytes = 0, .error = {.code = MPIOX_OK}};
     if (request->length == 0)
         return MPIOX_OK;
     if (file->empty_view)
@@ -222,11 +244,15 @@ int mpiox_file_access(mpiox_file *file, const mpiox_request *request, mpiox_outc
     return outcome->error.code;
 }
 
-void mpiox_file_set_atomicity(mpiox_file *file, bool atomic) { file->atomic = atomic; }
+void mpiox_file_set_atomicity(mpiox_file *file, bool atomic)
+{
+    file->atomic = atomic;
+}
 
 /* ---- counters ---------------------------------------------------------------------------------------------------- */
 
-static void add_independent(mpiox_file *file) {
+static void add_independent(mpiox_file *file)
+{
     mpiox_independent_counters *counters = &file->independent;
     mpiox_stats *stats = &file->stats;
     stats->independent_writes = atomic_load(&counters->writes);
@@ -238,10 +264,11 @@ static void add_independent(mpiox_file *file) {
     stats->chunks_mapped = atomic_load(&counters->mapped);
     stats->chunks_listed = atomic_load(&counters->listed);
     stats->locks = atomic_load(&counters->locks);
-    stats->independent_s = 1e-9 * (double) atomic_load(&counters->nanoseconds);
+    stats->independent_s = 1e-9 * (double)atomic_load(&counters->nanoseconds);
 }
 
-const mpiox_stats *mpiox_file_stats(mpiox_file *file) {
+const mpiox_stats *mpiox_file_stats(mpiox_file *file)
+{
     const mpiox_storage_counters *counters = &file->storage->counters;
     mpiox_stats *stats = &file->stats;
     add_independent(file);

@@ -11,7 +11,8 @@
 #include "mpiox_file.h"
 
 /* The same data in tiles that lie apart; NULL when even one tile is out of order, or without memory. */
-static mpiox_typemap *apart(const mpiox_typemap *view) {
+static mpiox_typemap *apart(const mpiox_typemap *view)
+{
     const int64_t first = mpiox_typemap_true_lb(view), span = mpiox_typemap_true_ub(view) - first;
     mpiox_typemap *spread = NULL;
     if (mpiox_typemap_extent(view) <= 0 || mpiox_typemap_resized(first, span, view, &spread) != MPIOX_OK)
@@ -22,7 +23,8 @@ static mpiox_typemap *apart(const mpiox_typemap *view) {
     return NULL;
 }
 
-bool mpiox_file_takes_view(const mpiox_typemap *view) {
+bool mpiox_file_takes_view(const mpiox_typemap *view)
+{
     if (mpiox_typemap_size(view) == 0 || mpiox_typemap_is_monotonic(view))
         return true;
     mpiox_typemap *spread = apart(view);
@@ -30,9 +32,13 @@ bool mpiox_file_takes_view(const mpiox_typemap *view) {
     return spread != NULL;
 }
 
-bool mpiox_file_view_usable(const mpiox_file *file) { return file->view || file->empty_view; }
+bool mpiox_file_view_usable(const mpiox_file *file)
+{
+    return file->view || file->empty_view;
+}
 
-bool mpiox_file_agree_view(mpiox_file *file, bool usable) {
+bool mpiox_file_agree_view(mpiox_file *file, bool usable)
+{
     if (!mpiox_topology_background(file->topology))
         return false;
     mpiox_shared_pointer_clear_next(file);
@@ -42,12 +48,14 @@ bool mpiox_file_agree_view(mpiox_file *file, bool usable) {
 }
 
 /* The pointer of the old view is the one that was in use before. */
-void mpiox_file_keep_view(mpiox_file *file) {
+void mpiox_file_keep_view(mpiox_file *file)
+{
     if (mpiox_topology_background(file->topology))
         file->topology->views--;
 }
 
-void mpiox_file_set_view(mpiox_file *file, mpiox_typemap *view, int64_t displacement) {
+void mpiox_file_set_view(mpiox_file *file, mpiox_typemap *view, int64_t displacement)
+{
     file->empty_view = view && mpiox_typemap_size(view) == 0;
     file->tile_extent = 0;
     if (view && !file->empty_view && !mpiox_typemap_is_monotonic(view)) {
@@ -66,7 +74,8 @@ void mpiox_file_set_view(mpiox_file *file, mpiox_typemap *view, int64_t displace
     file->stats.views_set++;
 }
 
-mpiox_request mpiox_file_view_shift(mpiox_file *file, const mpiox_request *request) {
+mpiox_request mpiox_file_view_shift(mpiox_file *file, const mpiox_request *request)
+{
     mpiox_request shifted = *request;
     if (!file->tile_extent || !file->view || request->length == 0)
         return shifted;
@@ -84,14 +93,16 @@ mpiox_request mpiox_file_view_shift(mpiox_file *file, const mpiox_request *reque
     return shifted;
 }
 
-bool mpiox_file_view_across(const mpiox_file *file, const mpiox_request *request) {
+bool mpiox_file_view_across(const mpiox_file *file, const mpiox_request *request)
+{
     if (!file->tile_extent || !file->view || request->length == 0)
         return false;
     const int64_t size = mpiox_typemap_size(file->view);
     return request->position / size != (request->position + request->length - 1) / size;
 }
 
-int64_t mpiox_file_byte_offset(const mpiox_file *file, int64_t position) {
+int64_t mpiox_file_byte_offset(const mpiox_file *file, int64_t position)
+{
     int64_t first, last, shift = 0;
     if (!file->view) /* without data */
         return position == 0 ? file->set_displacement : -1;
@@ -106,13 +117,15 @@ int64_t mpiox_file_byte_offset(const mpiox_file *file, int64_t position) {
     return mpiox_independent_range(file->view, shift, position, 1, &first, &last) ? first : -1;
 }
 
-int64_t mpiox_file_data_before(const mpiox_file *file, int64_t byte) {
+int64_t mpiox_file_data_before(const mpiox_file *file, int64_t byte)
+{
     int64_t at = byte - file->set_displacement, tiles = 0;
     if (!file->view || at <= 0)
         return 0;
     if (!file->tile_extent)
         return mpiox_typemap_position(file->view, at);
     tiles = at / file->tile_extent; /* tiles that begin before it, and what lies before it in the last of them */
-    const int64_t size = mpiox_typemap_size(file->view), rest = mpiox_typemap_position(file->view, at - tiles * file->tile_extent);
+    const int64_t size = mpiox_typemap_size(file->view),
+                  rest = mpiox_typemap_position(file->view, at - tiles * file->tile_extent);
     return tiles * size + (rest < size ? rest : size);
 }

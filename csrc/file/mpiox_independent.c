@@ -25,17 +25,18 @@
 #include "mpiox_wait.h"
 
 enum {
-    DEFAULT_SIEVE_BYTES = 1024 * 1024,   /* stays in the second-level cache with the user's data */
+    DEFAULT_SIEVE_BYTES = 1024 * 1024, /* stays in the second-level cache with the user's data */
     MINIMUM_SIEVE_BYTES = 4096,
-    LARGE_PIECE_BYTES = 64 * 1024,       /* from here on a piece is a request of its own */
-    SIEVE_COST_BYTES = 4096,             /* local file systems: a request costs as much as copying so many bytes */
-    SIEVE_FACTOR = 16,                   /* others: while range <= factor * data */
-    SIEVE_PIECE_BYTES = 16 * 1024        /* and pieces are shorter than this on average */
+    LARGE_PIECE_BYTES = 64 * 1024, /* from here on a piece is a request of its own */
+    SIEVE_COST_BYTES = 4096,       /* local file systems: a request costs as much as copying so many bytes */
+    SIEVE_FACTOR = 16,             /* others: while range <= factor * data */
+    SIEVE_PIECE_BYTES = 16 * 1024  /* and pieces are shorter than this on average */
 };
 
 /* ---- windows ----------------------------------------------------------------------------------------------------- */
 
-static int64_t sieve_bytes(const mpiox_independent_file *file, bool write) {
+static int64_t sieve_bytes(const mpiox_independent_file *file, bool write)
+{
     const int64_t hint = write ? file->hints->ind_wr_buffer_size : file->hints->ind_rd_buffer_size;
     if (hint <= 0)
         return DEFAULT_SIEVE_BYTES;
@@ -43,7 +44,8 @@ static int64_t sieve_bytes(const mpiox_independent_file *file, bool write) {
 }
 
 /* The piece that stream position `position` lies in, from there on; at most `left` bytes of it. */
-static int64_t piece_at(const mpiox_independent_file *file, int64_t position, int64_t left, int64_t *offset) {
+static int64_t piece_at(const mpiox_independent_file *file, int64_t position, int64_t left, int64_t *offset)
+{
     mpiox_cursor cursor;
     mpiox_run run;
     mpiox_cursor_init(&cursor, file->view, file->displacement, position);
@@ -53,7 +55,8 @@ static int64_t piece_at(const mpiox_independent_file *file, int64_t position, in
 }
 
 /* The window at window->position: one piece, or as much as ends within `bytes` bytes of the file. */
-static void cut(const mpiox_independent_file *file, int64_t left, int64_t bytes, mpiox_independent_window *window) {
+static void cut(const mpiox_independent_file *file, int64_t left, int64_t bytes, mpiox_independent_window *window)
+{
     const int64_t piece = piece_at(file, window->position, left, &window->offset);
     window->length = window->span = piece;
     window->pieces = 1;
@@ -69,14 +72,15 @@ static void cut(const mpiox_independent_file *file, int64_t left, int64_t bytes,
                    window->offset;
     if (window->span == length)
         return;
-    const double share = (double) length / (double) mpiox_typemap_size(file->view);
-    window->pieces = 1 + (int64_t) ((double) mpiox_typemap_pieces(file->view) * share);
+    const double share = (double)length / (double)mpiox_typemap_size(file->view);
+    window->pieces = 1 + (int64_t)((double)mpiox_typemap_pieces(file->view) * share);
 }
 
 /* Sieving copies the holes and, from cache to cache, the pieces once more; list I/O makes a request of every piece. On
  * a local file system the cost of what lies in the page cache decides (a list puts the rest in flight together, see
  * mpiox_storage_uring.c); elsewhere that of a round trip to the server does. */
-static bool sieving_pays(const mpiox_independent_file *file, const mpiox_independent_window *window) {
+static bool sieving_pays(const mpiox_independent_file *file, const mpiox_independent_window *window)
+{
     if (file->layout->coherent)
         return (window->span - window->length + window->length / 4) / window->pieces < SIEVE_COST_BYTES;
     return window->length / window->pieces < SIEVE_PIECE_BYTES && window->span / SIEVE_FACTOR <= window->length;
@@ -84,7 +88,8 @@ static bool sieving_pays(const mpiox_independent_file *file, const mpiox_indepen
 
 typedef enum access_method { CONTIGUOUS, SIEVING, MAPPING, LIST_IO } access_method;
 
-static access_method choose(const mpiox_independent_file *file, bool write, const mpiox_independent_window *window) {
+static access_method choose(const mpiox_independent_file *file, bool write, const mpiox_independent_window *window)
+{
     if (window->span == window->length)
         return CONTIGUOUS;
     if (write) {
@@ -98,7 +103,8 @@ static access_method choose(const mpiox_independent_file *file, bool write, cons
 }
 
 static int move_window(mpiox_independent_call *call, const mpiox_independent_window *window, int64_t *moved,
-                       mpiox_error *error) {
+                       mpiox_error *error)
+{
     mpiox_independent_counters *counters = call->file->counters;
     switch (choose(call->file, call->request->write, window)) {
     case MAPPING:
@@ -119,7 +125,8 @@ static int move_window(mpiox_independent_call *call, const mpiox_independent_win
     return mpiox_independent_list(call, window, moved, error);
 }
 
-static int move_all(mpiox_independent_call *call, int64_t *done, mpiox_error *error) {
+static int move_all(mpiox_independent_call *call, int64_t *done, mpiox_error *error)
+{
     const mpiox_request *request = call->request;
     const int64_t sieve = sieve_bytes(call->file, request->write), mapped = mpiox_independent_map_bytes(call->file);
     while (*done < request->length) {
@@ -139,19 +146,21 @@ static int move_all(mpiox_independent_call *call, int64_t *done, mpiox_error *er
 
 /* ---- the access ------------------------------------------------------------------------------------------------- */
 
-static void count(const mpiox_independent_file *file, bool write, int64_t bytes, double begun) {
+static void count(const mpiox_independent_file *file, bool write, int64_t bytes, double begun)
+{
     mpiox_independent_counters *counters = file->counters;
     atomic_fetch_add_explicit(write ? &counters->writes : &counters->reads, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(write ? &counters->bytes_written : &counters->bytes_read, bytes, memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->nanoseconds, (int64_t) (1e9 * (mpiox_now() - begun)), memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->nanoseconds, (int64_t)(1e9 * (mpiox_now() - begun)), memory_order_relaxed);
 }
 
 /* Tiles that may overlap, one after the other: each is an access through a view displaced by whole tiles. */
 static int move_tiles(const mpiox_independent_file *file, const mpiox_request *request, int64_t *done,
-                      mpiox_error *error) {
+                      mpiox_error *error)
+{
     const int64_t size = mpiox_typemap_size(file->view);
     *done = 0;
-    *error = (mpiox_error) {.code = MPIOX_OK};
+    *error = (mpiox_error){.code = MPIOX_OK};
     while (*done < request->length) {
         mpiox_independent_file one = *file;
         mpiox_request part = *request;
@@ -176,7 +185,8 @@ static int move_tiles(const mpiox_independent_file *file, const mpiox_request *r
 
 /* In atomic mode under a lock on the whole file. */
 static int access_tiles(const mpiox_independent_file *file, const mpiox_request *request, int64_t *done,
-                        mpiox_error *error) {
+                        mpiox_error *error)
+{
     *done = 0;
     if (file->atomic && mpiox_independent_lock(file, request->write, 0, 0, error) != MPIOX_OK)
         return error->code;
@@ -188,7 +198,8 @@ static int access_tiles(const mpiox_independent_file *file, const mpiox_request 
 
 /* One run of memory and of the file that no lock and no hint cuts, as most small accesses are: nothing need be looked
  * up for it. */
-static bool is_one_run(const mpiox_independent_file *file, const mpiox_request *request) {
+static bool is_one_run(const mpiox_independent_file *file, const mpiox_request *request)
+{
     return !request->memory && mpiox_typemap_is_contiguous(file->view) && !file->atomic && !file->locked &&
            !file->hints->stripe_size_io && file->hints->ds_write != MPIOX_ON &&
            request->position <= MPIOX_INDEPENDENT_MAX_OFFSET / 4 &&
@@ -197,11 +208,12 @@ static bool is_one_run(const mpiox_independent_file *file, const mpiox_request *
 }
 
 static int access_run(const mpiox_independent_file *file, const mpiox_request *request, int64_t *done,
-                      mpiox_error *error) {
-    char *buffer = (char *) request->buffer + request->memory_position;
+                      mpiox_error *error)
+{
+    char *buffer = (char *)request->buffer + request->memory_position;
     const int64_t offset = file->displacement + mpiox_typemap_true_lb(file->view) + request->position;
     const double begun = mpiox_now();
-    *error = (mpiox_error) {.code = MPIOX_OK};
+    *error = (mpiox_error){.code = MPIOX_OK};
     const int code = mpiox_independent_transfer(file, request->write, buffer, offset, request->length, done, error);
     atomic_fetch_add_explicit(&file->counters->whole, 1, memory_order_relaxed);
     count(file, request->write, *done, begun);
@@ -209,7 +221,8 @@ static int access_run(const mpiox_independent_file *file, const mpiox_request *r
 }
 
 int mpiox_independent_access(const mpiox_independent_file *file, const mpiox_request *request, int64_t *done,
-                             mpiox_error *error) {
+                             mpiox_error *error)
+{
     if (file->tile_extent)
         return access_tiles(file, request, done, error);
     if (is_one_run(file, request))
@@ -219,7 +232,7 @@ int mpiox_independent_access(const mpiox_independent_file *file, const mpiox_req
     mpiox_independent_call call = {.file = &held, .request = request};
     const double begun = mpiox_now();
     *done = 0;
-    *error = (mpiox_error) {.code = MPIOX_OK};
+    *error = (mpiox_error){.code = MPIOX_OK};
     if (!mpiox_independent_range(file->view, file->displacement, request->position, request->length, &first, &last))
         return mpiox_error_set(error, MPIOX_E_ARG, EFBIG, request->position, request->length,
                                "access outside of bytes 0 to 2^62");

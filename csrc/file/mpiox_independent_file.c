@@ -10,12 +10,14 @@
 #include "mpiox_storage_lock.h"
 
 enum {
-    MAPPED_PIECES = 16, MAPPED_PIECE_BYTES = 1024, /* at least so many, so short on average, are mapped */
-    POPULATED_BYTES = 256 * 1024                   /* one mapping whose pages are made at once */
+    MAPPED_PIECES = 16,
+    MAPPED_PIECE_BYTES = 1024,   /* at least so many, so short on average, are mapped */
+    POPULATED_BYTES = 256 * 1024 /* one mapping whose pages are made at once */
 };
 
 bool mpiox_independent_range(const mpiox_typemap *view, int64_t displacement, int64_t position, int64_t length,
-                             int64_t *first, int64_t *last) {
+                             int64_t *first, int64_t *last)
+{
     const int64_t size = mpiox_typemap_size(view), tiles = (position + length - 1) / size + 1;
     int64_t reach;
     if (__builtin_mul_overflow(tiles, mpiox_typemap_extent(view), &reach) ||
@@ -30,7 +32,8 @@ bool mpiox_independent_range(const mpiox_typemap *view, int64_t displacement, in
 /* ---- locks ------------------------------------------------------------------------------------------------------- */
 
 int mpiox_independent_lock(const mpiox_independent_file *file, bool exclusive, int64_t offset, int64_t length,
-                           mpiox_error *error) {
+                           mpiox_error *error)
+{
     pthread_mutex_lock(file->threads);
     const int code = mpiox_storage_lock(file->storage, exclusive, offset, length, error);
     if (code != MPIOX_OK)
@@ -38,7 +41,8 @@ int mpiox_independent_lock(const mpiox_independent_file *file, bool exclusive, i
     return code;
 }
 
-void mpiox_independent_unlock(const mpiox_independent_file *file, int64_t offset, int64_t length) {
+void mpiox_independent_unlock(const mpiox_independent_file *file, int64_t offset, int64_t length)
+{
     mpiox_storage_unlock(file->storage, offset, length);
     pthread_mutex_unlock(file->threads);
 }
@@ -47,13 +51,15 @@ void mpiox_independent_unlock(const mpiox_independent_file *file, int64_t offset
 
 /* With romio_ds_write=enable every other write of the file holds a shared lock on what it writes, so that no sieved
  * write carries old bytes over it. True when such a lock has been taken; else *error's code tells a failed lock. */
-static bool guard(const mpiox_independent_file *file, int64_t offset, int64_t length, mpiox_error *error) {
+static bool guard(const mpiox_independent_file *file, int64_t offset, int64_t length, mpiox_error *error)
+{
     return !file->locked && file->hints->ds_write == MPIOX_ON &&
            mpiox_independent_lock(file, false, offset, length, error) == MPIOX_OK;
 }
 
 int mpiox_independent_transfer(const mpiox_independent_file *file, bool write, char *buffer, int64_t offset,
-                               int64_t length, int64_t *moved, mpiox_error *error) {
+                               int64_t length, int64_t *moved, mpiox_error *error)
+{
     const int64_t stripe = file->layout->stripe_size;
     const bool guarded = write && guard(file, offset, length, error);
     int code = error->code;
@@ -80,17 +86,20 @@ int mpiox_independent_transfer(const mpiox_independent_file *file, bool write, c
 
 /* ---- mappings ---------------------------------------------------------------------------------------------------- */
 
-bool mpiox_independent_maps(const mpiox_independent_file *file, int64_t pieces, int64_t bytes) {
+bool mpiox_independent_maps(const mpiox_independent_file *file, int64_t pieces, int64_t bytes)
+{
     const mpiox_fs fs = file->layout->fs;
     return pieces >= MAPPED_PIECES && bytes / pieces <= MAPPED_PIECE_BYTES && file->hints->ds_write != MPIOX_ON &&
            (fs == MPIOX_FS_TMPFS || fs == MPIOX_FS_EXT || fs == MPIOX_FS_XFS);
 }
 
-int64_t mpiox_independent_map_bytes(const mpiox_independent_file *file) {
+int64_t mpiox_independent_map_bytes(const mpiox_independent_file *file)
+{
     return file->layout->fs == MPIOX_FS_TMPFS ? POPULATED_BYTES : INT64_MAX;
 }
 
 int mpiox_independent_map(const mpiox_independent_file *file, int64_t offset, int64_t length,
-                          mpiox_storage_mapping *out) {
+                          mpiox_storage_mapping *out)
+{
     return mpiox_storage_map(file->storage, offset, length, file->layout->fs == MPIOX_FS_TMPFS, out);
 }

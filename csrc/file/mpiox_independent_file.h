@@ -20,16 +20,16 @@
 /* What one rank wants moved between its memory and the stream of its view. */
 typedef struct mpiox_request {
     bool write;
-    int64_t position;           /* stream position in the view, bytes */
-    int64_t length;             /* data bytes of this rank, >= 0 */
-    void *buffer;               /* origin of the memory description; not modified by writes */
+    int64_t position;            /* stream position in the view, bytes */
+    int64_t length;              /* data bytes of this rank, >= 0 */
+    void *buffer;                /* origin of the memory description; not modified by writes */
     const mpiox_typemap *memory; /* borrowed, tiled from `buffer` on; NULL = contiguous */
-    int64_t memory_position;    /* data bytes of the memory to skip first; 0 as a rule */
-    mpiox_error local_error;    /* code != 0: found before the access began */
+    int64_t memory_position;     /* data bytes of the memory to skip first; 0 as a rule */
+    mpiox_error local_error;     /* code != 0: found before the access began */
 } mpiox_request;
 
 typedef struct mpiox_independent_counters { /* since open; any thread may raise them */
-    atomic_int_least64_t reads, writes;      /* accesses of at least one byte */
+    atomic_int_least64_t reads, writes;     /* accesses of at least one byte */
     atomic_int_least64_t bytes_read, bytes_written;
     atomic_int_least64_t sieved, mapped, listed, whole; /* windows by access method (mpiox_independent.c) */
     atomic_int_least64_t locks;

@@ -19,15 +19,17 @@ enum {
 };
 
 static int transfer(const mpiox_independent_call *call, char *buffer, int64_t offset, int64_t length, int64_t *moved,
-                    mpiox_error *error) {
+                    mpiox_error *error)
+{
     return mpiox_independent_transfer(call->file, call->request->write, buffer, offset, length, moved, error);
 }
 
-static int need_staging(mpiox_independent_call *call, int64_t bytes, mpiox_error *error) {
+static int need_staging(mpiox_independent_call *call, int64_t bytes, mpiox_error *error)
+{
     if (call->staging_bytes >= bytes)
         return MPIOX_OK;
     free(call->staging);
-    call->staging = malloc((size_t) bytes);
+    call->staging = malloc((size_t)bytes);
     call->staging_bytes = call->staging ? bytes : 0;
     if (!call->staging)
         return mpiox_error_set(error, MPIOX_E_NOMEM, ENOMEM, -1, bytes, "allocating a sieve buffer");
@@ -35,21 +37,23 @@ static int need_staging(mpiox_independent_call *call, int64_t bytes, mpiox_error
 }
 
 /* The user's memory from `skip` bytes into the window on. */
-static mpiox_side memory_side(const mpiox_independent_call *call, const mpiox_independent_window *window,
-                              int64_t skip) {
-    return (mpiox_side) {call->request->buffer, call->request->memory, 0, window->memory_position + skip};
+static mpiox_side memory_side(const mpiox_independent_call *call, const mpiox_independent_window *window, int64_t skip)
+{
+    return (mpiox_side){call->request->buffer, call->request->memory, 0, window->memory_position + skip};
 }
 
 /* The file side of the window, `base` being where its byte window->offset lies in memory. */
-static mpiox_side file_side(const mpiox_independent_call *call, const mpiox_independent_window *window, void *base) {
-    return (mpiox_side) {base, call->file->view, call->file->displacement - window->offset, window->position};
+static mpiox_side file_side(const mpiox_independent_call *call, const mpiox_independent_window *window, void *base)
+{
+    return (mpiox_side){base, call->file->view, call->file->displacement - window->offset, window->position};
 }
 
 /* ---- a list of pieces -------------------------------------------------------------------------------------------- */
 
 /* Pieces in stream order, data contiguous at `buffer`. With stripe-size I/O every piece is cut at stripe boundaries. */
 static int transfer_pieces(const mpiox_independent_call *call, const mpiox_independent_window *window, char *buffer,
-                           int64_t *moved, mpiox_error *error) {
+                           int64_t *moved, mpiox_error *error)
+{
     const bool by_stripes = call->file->hints->stripe_size_io;
     mpiox_storage_list list;
     mpiox_cursor cursor;
@@ -86,8 +90,8 @@ typedef struct piece_cursor { /* a typemap piece by piece; a piece may be taken 
     int64_t unseen; /* bytes behind the run */
 } piece_cursor;
 
-static void pieces_init(piece_cursor *p, const mpiox_typemap *typemap, int64_t origin, int64_t position,
-                        int64_t length) {
+static void pieces_init(piece_cursor *p, const mpiox_typemap *typemap, int64_t origin, int64_t position, int64_t length)
+{
     mpiox_cursor_init(&p->cursor, typemap, origin, position);
     p->run.count = 0;
     p->taken = 0;
@@ -95,14 +99,16 @@ static void pieces_init(piece_cursor *p, const mpiox_typemap *typemap, int64_t o
 }
 
 /* Bytes left of the present piece, from *offset on. */
-static int64_t pieces_peek(piece_cursor *p, int64_t *offset) {
+static int64_t pieces_peek(piece_cursor *p, int64_t *offset)
+{
     if (p->run.count == 0)
         p->unseen -= mpiox_cursor_next(&p->cursor, p->unseen, &p->run);
     *offset = p->run.offset + p->taken;
     return p->run.length - p->taken;
 }
 
-static void pieces_take(piece_cursor *p, int64_t bytes) {
+static void pieces_take(piece_cursor *p, int64_t bytes)
+{
     p->taken += bytes;
     if (p->taken < p->run.length)
         return;
@@ -112,7 +118,8 @@ static void pieces_take(piece_cursor *p, int64_t bytes) {
 }
 
 /* Is the memory better left where it is? Stripe-size I/O and the guard of sieved writes need transfer(). */
-static bool is_vectored(const mpiox_independent_call *call) {
+static bool is_vectored(const mpiox_independent_call *call)
+{
     const mpiox_typemap *memory = call->request->memory;
     const mpiox_hints *hints = call->file->hints;
     return memory && !hints->stripe_size_io && !(call->request->write && hints->ds_write == MPIOX_ON) &&
@@ -121,7 +128,8 @@ static bool is_vectored(const mpiox_independent_call *call) {
 
 /* A list of the pieces in which both file and memory are contiguous; neighbours in the file become one request. */
 static int transfer_vectors(const mpiox_independent_call *call, const mpiox_independent_window *window, int64_t *moved,
-                            mpiox_error *error) {
+                            mpiox_error *error)
+{
     const mpiox_request *request = call->request;
     mpiox_storage_list list;
     piece_cursor file, memory;
@@ -137,7 +145,7 @@ static int transfer_vectors(const mpiox_independent_call *call, const mpiox_inde
         pieces_take(&file, part);
         pieces_take(&memory, part);
         left -= part;
-        more = mpiox_storage_list_add(&list, (char *) request->buffer + address, part, offset);
+        more = mpiox_storage_list_add(&list, (char *)request->buffer + address, part, offset);
     }
     if (more)
         mpiox_storage_list_finish(&list);
@@ -148,10 +156,11 @@ static int transfer_vectors(const mpiox_independent_call *call, const mpiox_inde
 /* ---- requests ---------------------------------------------------------------------------------------------------- */
 
 int mpiox_independent_contiguous(mpiox_independent_call *call, const mpiox_independent_window *window, int64_t *moved,
-                                 mpiox_error *error) {
+                                 mpiox_error *error)
+{
     const mpiox_request *request = call->request;
     if (!request->memory)
-        return transfer(call, (char *) request->buffer + window->memory_position, window->offset, window->length, moved,
+        return transfer(call, (char *)request->buffer + window->memory_position, window->offset, window->length, moved,
                         error);
     if (is_vectored(call))
         return transfer_vectors(call, window, moved, error);
@@ -174,10 +183,11 @@ int mpiox_independent_contiguous(mpiox_independent_call *call, const mpiox_indep
 }
 
 int mpiox_independent_list(mpiox_independent_call *call, const mpiox_independent_window *window, int64_t *moved,
-                           mpiox_error *error) {
+                           mpiox_error *error)
+{
     const mpiox_request *request = call->request;
     if (!request->memory)
-        return transfer_pieces(call, window, (char *) request->buffer + window->memory_position, moved, error);
+        return transfer_pieces(call, window, (char *)request->buffer + window->memory_position, moved, error);
     if (is_vectored(call))
         return transfer_vectors(call, window, moved, error);
     if (need_staging(call, window->length, error) != MPIOX_OK) /* at most a window */
@@ -194,7 +204,8 @@ int mpiox_independent_list(mpiox_independent_call *call, const mpiox_independent
 /* ---- data sieving ------------------------------------------------------------------------------------------------ */
 
 int mpiox_independent_sieve_read(mpiox_independent_call *call, const mpiox_independent_window *window, int64_t *moved,
-                                 mpiox_error *error) {
+                                 mpiox_error *error)
+{
     int64_t got = 0;
     if (need_staging(call, window->span, error) != MPIOX_OK)
         return error->code;
@@ -212,19 +223,21 @@ int mpiox_independent_sieve_read(mpiox_independent_call *call, const mpiox_indep
 
 /* Read-modify-write of the window's range. What lies beyond the end of the file is taken as zeros, as a hole in a file
  * is; the range ends with the window's last byte, so that the file does not grow beyond it. */
-static int modify(mpiox_independent_call *call, const mpiox_independent_window *window, mpiox_error *error) {
+static int modify(mpiox_independent_call *call, const mpiox_independent_window *window, mpiox_error *error)
+{
     mpiox_storage *storage = call->file->storage;
     int64_t got = 0;
     if (mpiox_storage_read(storage, call->staging, window->span, window->offset, &got, error) != MPIOX_OK)
         return error->code;
-    memset(call->staging + got, 0, (size_t) (window->span - got));
+    memset(call->staging + got, 0, (size_t)(window->span - got));
     const mpiox_side range = file_side(call, window, call->staging), memory = memory_side(call, window, 0);
     mpiox_copy(&range, &memory, window->length);
     return mpiox_storage_write(storage, call->staging, window->span, window->offset, error);
 }
 
 int mpiox_independent_sieve_write(mpiox_independent_call *call, const mpiox_independent_window *window, int64_t *moved,
-                                  mpiox_error *error) {
+                                  mpiox_error *error)
+{
     if (need_staging(call, window->span, error) != MPIOX_OK)
         return error->code;
     const bool locks = !call->file->locked;
@@ -240,7 +253,8 @@ int mpiox_independent_sieve_write(mpiox_independent_call *call, const mpiox_inde
 /* ---- mapping ----------------------------------------------------------------------------------------------------- */
 
 /* The window's last byte goes out as a request, which extends the file as far as the mapping reaches. */
-static int write_last_byte(mpiox_independent_call *call, const mpiox_independent_window *window, mpiox_error *error) {
+static int write_last_byte(mpiox_independent_call *call, const mpiox_independent_window *window, mpiox_error *error)
+{
     char staged;
     int64_t moved;
     const mpiox_side target = {&staged, NULL, 0, 0}, byte = memory_side(call, window, window->length - 1);
@@ -249,7 +263,8 @@ static int write_last_byte(mpiox_independent_call *call, const mpiox_independent
 }
 
 bool mpiox_independent_map_write(mpiox_independent_call *call, const mpiox_independent_window *window, int64_t *moved,
-                                 mpiox_error *error) {
+                                 mpiox_error *error)
+{
     mpiox_storage_mapping mapping;
     if (mpiox_independent_map(call->file, window->offset, window->span, &mapping) != MPIOX_OK) {
         if (write_last_byte(call, window, error) != MPIOX_OK)

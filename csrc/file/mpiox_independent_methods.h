@@ -7,11 +7,11 @@
 #include "mpiox_independent_file.h"
 
 typedef struct mpiox_independent_window { /* the bytes of an access that are moved together */
-    int64_t position;        /* first stream byte */
-    int64_t memory_position; /* the same byte, counted from the request's start */
-    int64_t length;          /* stream bytes, > 0 */
-    int64_t offset, span;    /* the file range that holds them; span == length: no holes */
-    int64_t pieces;          /* estimate */
+    int64_t position;                     /* first stream byte */
+    int64_t memory_position;              /* the same byte, counted from the request's start */
+    int64_t length;                       /* stream bytes, > 0 */
+    int64_t offset, span;                 /* the file range that holds them; span == length: no holes */
+    int64_t pieces;                       /* estimate */
 } mpiox_independent_window;
 
 typedef struct mpiox_independent_call { /* one access in progress */

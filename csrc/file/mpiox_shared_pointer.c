@@ -19,23 +19,32 @@
 #include "mpiox_file.h"
 #include "mpiox_storage_lock.h"
 
-static bool in_memory(const mpiox_file *file) { return mpiox_topology_one_node(file->topology); }
+static bool in_memory(const mpiox_file *file)
+{
+    return mpiox_topology_one_node(file->topology);
+}
 
-static _Atomic int64_t *word(mpiox_file *file, uint32_t view) { return mpiox_topology_pointer(file->topology, view); }
+static _Atomic int64_t *word(mpiox_file *file, uint32_t view)
+{
+    return mpiox_topology_pointer(file->topology, view);
+}
 
 /* ---- hidden file ------------------------------------------------------------------------------------------------- */
 
-static char *hidden_path(const mpiox_file *file) {
-    const char *data = file->real_path ? file->real_path : file->path, *slash = strrchr(data, '/'), *base = slash ? slash + 1 : data;
+static char *hidden_path(const mpiox_file *file)
+{
+    const char *data = file->real_path ? file->real_path : file->path, *slash = strrchr(data, '/'),
+               *base = slash ? slash + 1 : data;
     const size_t room = strlen(data) + 80;
     char *path = malloc(room);
     if (path)
-        snprintf(path, room, "%.*s.%s.pointer-%016llx", (int) (base - data), data, base,
-                 (unsigned long long) file->nonce);
+        snprintf(path, room, "%.*s.%s.pointer-%016llx", (int)(base - data), data, base,
+                 (unsigned long long)file->nonce);
     return path;
 }
 
-static int open_hidden(mpiox_file *file, mpiox_error *error) {
+static int open_hidden(mpiox_file *file, mpiox_error *error)
+{
     static const mpiox_storage_options plain = {.kind = MPIOX_STORAGE_POSIX};
     char *path = file->pointer_file ? NULL : hidden_path(file);
     if (file->pointer_file)
@@ -53,7 +62,8 @@ static int open_hidden(mpiox_file *file, mpiox_error *error) {
 }
 
 /* Add `change`, or with set == true store it; *old is what was there. Under the lock of the pointer's 8 bytes. */
-static int update_locked(mpiox_file *file, bool set, int64_t change, int64_t *old, mpiox_error *error) {
+static int update_locked(mpiox_file *file, bool set, int64_t change, int64_t *old, mpiox_error *error)
+{
     const int64_t at = 8 * (file->topology->views & 1);
     int64_t value = 0, done;
     if (open_hidden(file, error) != MPIOX_OK || mpiox_storage_lock(file->pointer_file, true, at, 8, error) != MPIOX_OK)
@@ -70,14 +80,16 @@ static int update_locked(mpiox_file *file, bool set, int64_t change, int64_t *ol
 }
 
 /* The lock of a file excludes other processes; the mutex, this one's other threads. */
-static int update_hidden(mpiox_file *file, bool set, int64_t change, int64_t *old, mpiox_error *error) {
+static int update_hidden(mpiox_file *file, bool set, int64_t change, int64_t *old, mpiox_error *error)
+{
     pthread_mutex_lock(&file->threads_lock);
     const int code = update_locked(file, set, change, old, error);
     pthread_mutex_unlock(&file->threads_lock);
     return code;
 }
 
-void mpiox_shared_pointer_free(mpiox_file *file) {
+void mpiox_shared_pointer_free(mpiox_file *file)
+{
     if (!file->pointer_file)
         return;
     char *path = hidden_path(file);
@@ -90,14 +102,16 @@ void mpiox_shared_pointer_free(mpiox_file *file) {
 
 /* ---- the pointer ------------------------------------------------------------------------------------------------- */
 
-int mpiox_shared_pointer_add(mpiox_file *file, int64_t etypes, int64_t *old, mpiox_error *error) {
+int mpiox_shared_pointer_add(mpiox_file *file, int64_t etypes, int64_t *old, mpiox_error *error)
+{
     if (!in_memory(file))
         return update_hidden(file, false, etypes, old, error);
     *old = atomic_fetch_add(word(file, file->topology->views), etypes);
     return MPIOX_OK;
 }
 
-int mpiox_shared_pointer_set(mpiox_file *file, int64_t etypes, mpiox_error *error) {
+int mpiox_shared_pointer_set(mpiox_file *file, int64_t etypes, mpiox_error *error)
+{
     int64_t old;
     if (!in_memory(file))
         return update_hidden(file, true, etypes, &old, error);
@@ -107,7 +121,8 @@ int mpiox_shared_pointer_set(mpiox_file *file, int64_t etypes, mpiox_error *erro
 
 /* Between the first and the last rank's turn to the new view the old pointer is still in use. The hidden file's other
  * number is cleared only if the file is there. */
-void mpiox_shared_pointer_clear_next(mpiox_file *file) {
+void mpiox_shared_pointer_clear_next(mpiox_file *file)
+{
     mpiox_error error = {.code = MPIOX_OK};
     int64_t old;
     if (in_memory(file)) {

@@ -20,13 +20,20 @@
 #include "mpiox_hints_report.h"
 
 typedef enum mpiox_hint_source {
-    MPIOX_HINT_DEFAULT = 0, MPIOX_HINT_SITE, MPIOX_HINT_INFO, MPIOX_HINT_FILE, MPIOX_HINT_ENV, MPIOX_HINT_CALL
+    MPIOX_HINT_DEFAULT = 0,
+    MPIOX_HINT_SITE,
+    MPIOX_HINT_INFO,
+    MPIOX_HINT_FILE,
+    MPIOX_HINT_ENV,
+    MPIOX_HINT_CALL
 } mpiox_hint_source;
 
 typedef enum mpiox_switch { MPIOX_OFF = 0, MPIOX_ON = 1, MPIOX_AUTO = 2 } mpiox_switch; /* disable enable automatic */
 
 typedef enum mpiox_exchange_mode {
-    MPIOX_EXCHANGE_AUTO = 0, MPIOX_EXCHANGE_TWO_PHASE, MPIOX_EXCHANGE_DIRECT
+    MPIOX_EXCHANGE_AUTO = 0,
+    MPIOX_EXCHANGE_TWO_PHASE,
+    MPIOX_EXCHANGE_DIRECT
 } mpiox_exchange_mode;
 
 typedef enum mpiox_backend { MPIOX_BACKEND_AUTO = 0, MPIOX_BACKEND_POSIX, MPIOX_BACKEND_IO_URING } mpiox_backend;
@@ -35,37 +42,37 @@ typedef enum mpiox_io_rank { MPIOX_IO_ANY = 0, MPIOX_IO_OWNER } mpiox_io_rank;
 
 /* Values in force for one open file. Plain data. */
 typedef struct mpiox_hints {
-    bool enabled;                 /* mpiox_enable: false = every call of this file goes to PMPI */
-    char partition[24];           /* mpiox_partition: auto or a method's name */
-    bool stripe_size_io;          /* mpiox_stripe_size_io: one stripe per file-system request at most */
-    mpiox_exchange_mode exchange; /* mpiox_exchange: auto, two_phase, direct (no exchange) */
-    mpiox_io_rank io_rank;        /* mpiox_io_rank: any rank of the aggregator's node, or owner only */
-    int32_t buffers;              /* mpiox_buffers: collective buffers per aggregator, 2.. */
-    int32_t ranks_per_node;       /* mpiox_ranks_per_node: pretend nodes of n ranks; 0 = the real ones */
-    bool coverage_map;            /* mpiox_coverage_map: always mark what is written instead of proving it (tests) */
-    int32_t stats;                /* mpiox_stats: 0 off, 1 print at close (MPIOX_STATS sets the default) */
-    mpiox_backend storage;        /* mpiox_storage: how requests reach the file system */
-    int32_t io_uring_depth;       /* mpiox_io_uring_depth: requests in flight at most, 1.. */
+    bool enabled;                   /* mpiox_enable: false = every call of this file goes to PMPI */
+    char partition[24];             /* mpiox_partition: auto or a method's name */
+    bool stripe_size_io;            /* mpiox_stripe_size_io: one stripe per file-system request at most */
+    mpiox_exchange_mode exchange;   /* mpiox_exchange: auto, two_phase, direct (no exchange) */
+    mpiox_io_rank io_rank;          /* mpiox_io_rank: any rank of the aggregator's node, or owner only */
+    int32_t buffers;                /* mpiox_buffers: collective buffers per aggregator, 2.. */
+    int32_t ranks_per_node;         /* mpiox_ranks_per_node: pretend nodes of n ranks; 0 = the real ones */
+    bool coverage_map;              /* mpiox_coverage_map: always mark what is written instead of proving it (tests) */
+    int32_t stats;                  /* mpiox_stats: 0 off, 1 print at close (MPIOX_STATS sets the default) */
+    mpiox_backend storage;          /* mpiox_storage: how requests reach the file system */
+    int32_t io_uring_depth;         /* mpiox_io_uring_depth: requests in flight at most, 1.. */
     bool direct_read, direct_write; /* ROMIO's names: whole blocks go past the page cache */
-    int64_t cb_buffer_size;       /* bytes per collective buffer; 0 = default of this library */
-    int32_t cb_nodes;             /* number of aggregators; 0 = automatic */
-    char cb_config_list[256];     /* ROMIO syntax; "" = automatic */
+    int64_t cb_buffer_size;         /* bytes per collective buffer; 0 = default of this library */
+    int32_t cb_nodes;               /* number of aggregators; 0 = automatic */
+    char cb_config_list[256];       /* ROMIO syntax; "" = automatic */
     mpiox_switch cb_write, cb_read; /* romio_cb_write, romio_cb_read: off = without exchange */
     mpiox_switch ds_write, ds_read; /* romio_ds_write, romio_ds_read: data sieving of independent access */
     int64_t ind_wr_buffer_size, ind_rd_buffer_size; /* bytes of a sieve buffer; 0 = default of this library */
-    int64_t striping_unit;        /* bytes; 0 = as the file system reports */
-    int32_t striping_factor;      /* 0 = as the file system reports */
-    uint8_t source[32];           /* mpiox_hint_source by registry index */
+    int64_t striping_unit;                          /* bytes; 0 = as the file system reports */
+    int32_t striping_factor;                        /* 0 = as the file system reports */
+    uint8_t source[32];                             /* mpiox_hint_source by registry index */
 } mpiox_hints;
 
 typedef struct mpiox_hint_spec {
     const char *name;
-    const char *type;          /* "boolean", "integer", "bytes", "choice", "text" */
-    const char *values;        /* for people: "auto | even | ..." or "1 .. 2147483647" */
-    const char *default_value; /* as text */
-    const char *description;   /* one line */
-    int (*parse)(const char *text, mpiox_hints *hints);                        /* 0 or MPIOX_E_ARG */
-    void (*format)(const mpiox_hints *hints, char *text, int64_t text_bytes);  /* value in force as text */
+    const char *type;                                   /* "boolean", "integer", "bytes", "choice", "text" */
+    const char *values;                                 /* for people: "auto | even | ..." or "1 .. 2147483647" */
+    const char *default_value;                          /* as text */
+    const char *description;                            /* one line */
+    int (*parse)(const char *text, mpiox_hints *hints); /* 0 or MPIOX_E_ARG */
+    void (*format)(const mpiox_hints *hints, char *text, int64_t text_bytes); /* value in force as text */
 } mpiox_hint_spec;
 
 int mpiox_hints_count(void);

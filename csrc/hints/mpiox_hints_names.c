@@ -18,20 +18,34 @@ typedef struct foreign {
 
 /* MPI-4.1 section 14.2.8, ROMIO's user guide, Open MPI's OMPIO. */
 static const foreign foreign_hints[] = {
-    {"access_style", false},       {"collective_buffering", false},
-    {"cb_block_size", true},       {"chunked", false},
-    {"chunked_item", false},       {"chunked_size", false},
-    {"filename", false},           {"file_perm", false},
-    {"io_node_list", false},       {"nb_proc", false},
-    {"num_io_nodes", false},       {"romio_no_indep_rw", false},
-    {"romio_cb_fr_types", false},  {"romio_cb_fr_alignment", true},
-    {"romio_cb_ds_threshold", true}, {"romio_cb_alltoall", false},
-    {"romio_cb_pfr", false},       {"romio_min_fdomain_size", true},
-    {"romio_synchronized_flush", false}, {"romio_visibility_immediate", false},
-    {"romio_filesystem_type", false}, {"romio_aggregator_list", false},
-    {"romio_lustre_co_ratio", false}, {"romio_lustre_coll_threshold", false},
-    {"romio_lustre_ds_in_coll", false}, {"romio_lustre_start_iodevice", false},
-    {"start_iodevice", false},     {"sharedfp", false},
+    {"access_style", false},
+    {"collective_buffering", false},
+    {"cb_block_size", true},
+    {"chunked", false},
+    {"chunked_item", false},
+    {"chunked_size", false},
+    {"filename", false},
+    {"file_perm", false},
+    {"io_node_list", false},
+    {"nb_proc", false},
+    {"num_io_nodes", false},
+    {"romio_no_indep_rw", false},
+    {"romio_cb_fr_types", false},
+    {"romio_cb_fr_alignment", true},
+    {"romio_cb_ds_threshold", true},
+    {"romio_cb_alltoall", false},
+    {"romio_cb_pfr", false},
+    {"romio_min_fdomain_size", true},
+    {"romio_synchronized_flush", false},
+    {"romio_visibility_immediate", false},
+    {"romio_filesystem_type", false},
+    {"romio_aggregator_list", false},
+    {"romio_lustre_co_ratio", false},
+    {"romio_lustre_coll_threshold", false},
+    {"romio_lustre_ds_in_coll", false},
+    {"romio_lustre_start_iodevice", false},
+    {"start_iodevice", false},
+    {"sharedfp", false},
     {"stripe_size", true},
 };
 
@@ -87,8 +101,8 @@ const char *mpiox_hints_nearest(const char *name)
     if (index >= 0)
         return mpiox_hints_spec(index)->name;
     for (int i = 0; i < mpiox_hints_count() + FOREIGN; i++) {
-        const char *other =
-            i < mpiox_hints_count() ? mpiox_hints_spec(i)->name : foreign_hints[i - mpiox_hints_count()].name;
+        const char *other = i < mpiox_hints_count() ? mpiox_hints_spec(i)->name
+                                                    : foreign_hints[i - mpiox_hints_count()].name;
         int apart = smaller(distance(name, other), distance(prefixed, other));
 
         if (apart <= limit) {

@@ -26,11 +26,10 @@ typedef struct choice {
 
 static const choice switch_words[] = {
     {"enable", MPIOX_ON}, {"disable", MPIOX_OFF}, {"automatic", MPIOX_AUTO}, {NULL, 0}};
-static const choice exchange_words[] = {
-    {"auto", MPIOX_EXCHANGE_AUTO},
-    {"two_phase", MPIOX_EXCHANGE_TWO_PHASE},
-    {"direct", MPIOX_EXCHANGE_DIRECT},
-    {NULL, 0}};
+static const choice exchange_words[] = {{"auto", MPIOX_EXCHANGE_AUTO},
+                                        {"two_phase", MPIOX_EXCHANGE_TWO_PHASE},
+                                        {"direct", MPIOX_EXCHANGE_DIRECT},
+                                        {NULL, 0}};
 static const choice storage_words[] = {
     {"auto", MPIOX_BACKEND_AUTO}, {"posix", MPIOX_BACKEND_POSIX}, {"io_uring", MPIOX_BACKEND_IO_URING}, {NULL, 0}};
 static const choice io_rank_words[] = {{"any", MPIOX_IO_ANY}, {"owner", MPIOX_IO_OWNER}, {NULL, 0}};
@@ -98,51 +97,51 @@ int mpiox_hints_parse_bytes(const char *text, int64_t *bytes)
     return MPIOX_OK;
 }
 
-#define BOOLEAN(field)                                                                                    \
-    static int parse_##field(const char *text, mpiox_hints *hints)                                        \
-    {                                                                                                     \
-        int value = 0, code = parse_choice(text, boolean_words, &value);                                  \
-        if (code == MPIOX_OK)                                                                             \
-            hints->field = value != 0;                                                                    \
-        return code;                                                                                      \
-    }                                                                                                     \
-    static void format_##field(const mpiox_hints *hints, char *text, int64_t text_bytes)                  \
-    {                                                                                                     \
-        format_choice(hints->field != 0, boolean_words, text, text_bytes);                                \
+#define BOOLEAN(field)                                                                                                 \
+    static int parse_##field(const char *text, mpiox_hints *hints)                                                     \
+    {                                                                                                                  \
+        int value = 0, code = parse_choice(text, boolean_words, &value);                                               \
+        if (code == MPIOX_OK)                                                                                          \
+            hints->field = value != 0;                                                                                 \
+        return code;                                                                                                   \
+    }                                                                                                                  \
+    static void format_##field(const mpiox_hints *hints, char *text, int64_t text_bytes)                               \
+    {                                                                                                                  \
+        format_choice(hints->field != 0, boolean_words, text, text_bytes);                                             \
     }
-#define CHOICE(field, words)                                                                              \
-    static int parse_##field(const char *text, mpiox_hints *hints)                                        \
-    {                                                                                                     \
-        int value = 0, code = parse_choice(text, words, &value);                                          \
-        if (code == MPIOX_OK)                                                                             \
-            hints->field = value;                                                                         \
-        return code;                                                                                      \
-    }                                                                                                     \
-    static void format_##field(const mpiox_hints *hints, char *text, int64_t text_bytes)                  \
-    {                                                                                                     \
-        format_choice((int)hints->field, words, text, text_bytes);                                        \
+#define CHOICE(field, words)                                                                                           \
+    static int parse_##field(const char *text, mpiox_hints *hints)                                                     \
+    {                                                                                                                  \
+        int value = 0, code = parse_choice(text, words, &value);                                                       \
+        if (code == MPIOX_OK)                                                                                          \
+            hints->field = value;                                                                                      \
+        return code;                                                                                                   \
+    }                                                                                                                  \
+    static void format_##field(const mpiox_hints *hints, char *text, int64_t text_bytes)                               \
+    {                                                                                                                  \
+        format_choice((int)hints->field, words, text, text_bytes);                                                     \
     }
-#define INTEGER(field, minimum, maximum)                                                                  \
-    static int parse_##field(const char *text, mpiox_hints *hints)                                        \
-    {                                                                                                     \
-        int64_t value = 0;                                                                                \
-        int code = parse_integer(text, minimum, maximum, &value);                                         \
-        if (code == MPIOX_OK)                                                                             \
-            hints->field = (int32_t)value;                                                                \
-        return code;                                                                                      \
-    }                                                                                                     \
-    static void format_##field(const mpiox_hints *hints, char *text, int64_t text_bytes)                  \
-    {                                                                                                     \
-        snprintf(text, (size_t)text_bytes, "%" PRId32, hints->field);                                     \
+#define INTEGER(field, minimum, maximum)                                                                               \
+    static int parse_##field(const char *text, mpiox_hints *hints)                                                     \
+    {                                                                                                                  \
+        int64_t value = 0;                                                                                             \
+        int code = parse_integer(text, minimum, maximum, &value);                                                      \
+        if (code == MPIOX_OK)                                                                                          \
+            hints->field = (int32_t)value;                                                                             \
+        return code;                                                                                                   \
+    }                                                                                                                  \
+    static void format_##field(const mpiox_hints *hints, char *text, int64_t text_bytes)                               \
+    {                                                                                                                  \
+        snprintf(text, (size_t)text_bytes, "%" PRId32, hints->field);                                                  \
     }
-#define BYTES(field)                                                                                      \
-    static int parse_##field(const char *text, mpiox_hints *hints)                                        \
-    {                                                                                                     \
-        return mpiox_hints_parse_bytes(text, &hints->field);                                              \
-    }                                                                                                     \
-    static void format_##field(const mpiox_hints *hints, char *text, int64_t text_bytes)                  \
-    {                                                                                                     \
-        snprintf(text, (size_t)text_bytes, "%" PRId64, hints->field);                                     \
+#define BYTES(field)                                                                                                   \
+    static int parse_##field(const char *text, mpiox_hints *hints)                                                     \
+    {                                                                                                                  \
+        return mpiox_hints_parse_bytes(text, &hints->field);                                                           \
+    }                                                                                                                  \
+    static void format_##field(const mpiox_hints *hints, char *text, int64_t text_bytes)                               \
+    {                                                                                                                  \
+        snprintf(text, (size_t)text_bytes, "%" PRId64, hints->field);                                                  \
     }
 
 BOOLEAN(enabled)
@@ -205,8 +204,8 @@ static char partition_values[256]; /* "auto | even | ...", filled from the regis
 static const mpiox_hint_spec specs[] = {
     {"mpiox_enable", "boolean", FLAG_VALUES, "true",
      "take over data access; false leaves every call to the MPI library", parse_enabled, format_enabled},
-    {"mpiox_partition", "choice", partition_values, "auto",
-     "file-domain method: which aggregator owns which stripes", parse_partition, format_partition},
+    {"mpiox_partition", "choice", partition_values, "auto", "file-domain method: which aggregator owns which stripes",
+     parse_partition, format_partition},
     {"mpiox_stripe_size_io", "boolean", FLAG_VALUES, "false",
      "at most one stripe per file-system request, never across a stripe boundary", parse_stripe_size_io,
      format_stripe_size_io},
@@ -307,12 +306,19 @@ void mpiox_hints_defaults(mpiox_hints *out)
 const char *mpiox_hints_source_name(int source)
 {
     switch (source) {
-    case MPIOX_HINT_DEFAULT: return "default";
-    case MPIOX_HINT_SITE: return "site file";
-    case MPIOX_HINT_INFO: return "MPI_Info";
-    case MPIOX_HINT_FILE: return "MPIOX_HINTS_FILE";
-    case MPIOX_HINT_ENV: return "MPIOX_HINTS";
-    case MPIOX_HINT_CALL: return "call";
-    default: return "unknown";
+    case MPIOX_HINT_DEFAULT:
+        return "default";
+    case MPIOX_HINT_SITE:
+        return "site file";
+    case MPIOX_HINT_INFO:
+        return "MPI_Info";
+    case MPIOX_HINT_FILE:
+        return "MPIOX_HINTS_FILE";
+    case MPIOX_HINT_ENV:
+        return "MPIOX_HINTS";
+    case MPIOX_HINT_CALL:
+        return "call";
+    default:
+        return "unknown";
     }
 }

@@ -21,11 +21,11 @@
 
 enum { VALUE_BYTES = 1024, LINE_BYTES = 1024 };
 
-typedef struct scan { /* context of one pass over the sources */
-    mpiox_hints *hints;    /* values to overwrite, or NULL */
-    FILE *collected;       /* or NULL */
+typedef struct scan {   /* context of one pass over the sources */
+    mpiox_hints *hints; /* values to overwrite, or NULL */
+    FILE *collected;    /* or NULL */
     mpiox_hint_source source;
-    bool repeat;           /* report what was reported before, too */
+    bool repeat; /* report what was reported before, too */
     mpiox_hints_report report;
     void *context;
 } scan;
@@ -229,8 +229,7 @@ int mpiox_hints_resolve(const char *path, MPI_Info info, mpiox_hints *out, mpiox
     return MPIOX_OK;
 }
 
-int mpiox_hints_resolve_all(const char *path, MPI_Info info, mpiox_hints *out, mpiox_hints_report report,
-                            void *context)
+int mpiox_hints_resolve_all(const char *path, MPI_Info info, mpiox_hints *out, mpiox_hints_report report, void *context)
 {
     scan pass = {.hints = out, .repeat = true, .report = report, .context = context};
 
@@ -279,7 +278,7 @@ static int apply_line(char *line, MPI_Info info)
         return MPI_SUCCESS;
     if (leaves_open(line + 1, equals + 1))
         return info_get(info, line + 1, present, &found) == MPI_SUCCESS && found ? PMPI_Info_delete(info, line + 1)
-                                                                                  : MPI_SUCCESS;
+                                                                                 : MPI_SUCCESS;
     return equals[1] != '\0' ? PMPI_Info_set(info, line + 1, equals + 1) : MPI_SUCCESS;
 }
 

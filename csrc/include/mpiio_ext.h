@@ -41,9 +41,8 @@ const char *mpiio_ext_partition_description(int index);
 /* The method that "auto" takes for a lock protocol ("local", "server", "token", "none") and a geometry; coherent: 1
  * when one page cache serves every process. *reason gets a sentence (reason may be NULL). NULL when the protocol is
  * unknown or the geometry bad. */
-const char *mpiio_ext_partition_choose(const char *lock, int coherent, int64_t start, int64_t end,
-                                       int64_t stripe_size, int32_t servers, int32_t aggregators,
-                                       const char **reason);
+const char *mpiio_ext_partition_choose(const char *lock, int coherent, int64_t start, int64_t end, int64_t stripe_size,
+                                       int32_t servers, int32_t aggregators, const char **reason);
 
 /* Plan the half-open byte region [start, end). MPIOX_E_ARG (-2) for an unknown method or a bad geometry: see the limits
  * in docs/partitioning.md. Free with mpiio_ext_plan_free() (NULL-safe). */
@@ -158,7 +157,7 @@ int64_t mpiio_ext_typemap_runs(const mpiio_ext_typemap *typemap, int64_t lo, int
 /* Copy the stream bytes [lo, hi) out of memory (offset 0 is at `memory`) to `packed`, or back. No checks of bounds. */
 void mpiio_ext_typemap_pack(const mpiio_ext_typemap *typemap, const void *memory, int64_t lo, int64_t hi, void *packed);
 void mpiio_ext_typemap_unpack(const mpiio_ext_typemap *typemap, void *memory, int64_t lo, int64_t hi,
-                               const void *packed);
+                              const void *packed);
 /* Copy `bytes` of one stream to another, each from a position on. Memories must not overlap. */
 void mpiio_ext_typemap_copy(const mpiio_ext_typemap *target, void *target_memory, int64_t target_position,
                             const mpiio_ext_typemap *source, const void *source_memory, int64_t source_position,

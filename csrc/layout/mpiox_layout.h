@@ -16,16 +16,30 @@
 #define MPIOX_LAYOUT_MAX_STRIPE_SIZE (INT64_C(1) << 62)     /* larger hint values are ignored */
 
 typedef enum mpiox_fs { /* file-system families that are treated differently */
-    MPIOX_FS_UNKNOWN = 0, MPIOX_FS_TMPFS, MPIOX_FS_EXT, MPIOX_FS_XFS, MPIOX_FS_BTRFS, MPIOX_FS_LUSTRE, MPIOX_FS_GPFS,
-    MPIOX_FS_NFS, MPIOX_FS_FUSE, MPIOX_FS_PANFS, MPIOX_FS_PVFS, MPIOX_FS_OVERLAY, MPIOX_FS_ZFS, MPIOX_FS_F2FS,
-    MPIOX_FS_CEPH, MPIOX_FS_BEEGFS, MPIOX_FS_SMB
+                        MPIOX_FS_UNKNOWN = 0,
+                        MPIOX_FS_TMPFS,
+                        MPIOX_FS_EXT,
+                        MPIOX_FS_XFS,
+                        MPIOX_FS_BTRFS,
+                        MPIOX_FS_LUSTRE,
+                        MPIOX_FS_GPFS,
+                        MPIOX_FS_NFS,
+                        MPIOX_FS_FUSE,
+                        MPIOX_FS_PANFS,
+                        MPIOX_FS_PVFS,
+                        MPIOX_FS_OVERLAY,
+                        MPIOX_FS_ZFS,
+                        MPIOX_FS_F2FS,
+                        MPIOX_FS_CEPH,
+                        MPIOX_FS_BEEGFS,
+                        MPIOX_FS_SMB
 } mpiox_fs;
 
 typedef enum mpiox_lock_protocol {
-    MPIOX_LOCK_LOCAL = 0,     /* one kernel: no lock traffic (tmpfs, ext4, xfs...) */
-    MPIOX_LOCK_SERVER,        /* extent locks granted by each server (Lustre) */
-    MPIOX_LOCK_TOKEN,         /* byte-range tokens from a distributed manager (GPFS) */
-    MPIOX_LOCK_NONE           /* no extent locks on behalf of a write: PVFS, NFS and the like (close-to-open at most) */
+    MPIOX_LOCK_LOCAL = 0, /* one kernel: no lock traffic (tmpfs, ext4, xfs...) */
+    MPIOX_LOCK_SERVER,    /* extent locks granted by each server (Lustre) */
+    MPIOX_LOCK_TOKEN,     /* byte-range tokens from a distributed manager (GPFS) */
+    MPIOX_LOCK_NONE       /* no extent locks on behalf of a write: PVFS, NFS and the like (close-to-open at most) */
 } mpiox_lock_protocol;
 
 typedef struct mpiox_layout {

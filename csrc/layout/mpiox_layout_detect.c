@@ -26,15 +26,15 @@ typedef struct fs_row {
 
 /* Values: linux/magic.h, statfs(2), and the headers of the file systems outside the kernel tree. */
 static const fs_row fs_table[] = {
-    {0x01021994u, MPIOX_FS_TMPFS, MPIOX_LOCK_LOCAL, true},   {0x858458F6u, MPIOX_FS_TMPFS, MPIOX_LOCK_LOCAL, true},
-    {0x0000EF53u, MPIOX_FS_EXT, MPIOX_LOCK_LOCAL, true},     {0x58465342u, MPIOX_FS_XFS, MPIOX_LOCK_LOCAL, true},
-    {0x9123683Eu, MPIOX_FS_BTRFS, MPIOX_LOCK_LOCAL, true},   {0x794C7630u, MPIOX_FS_OVERLAY, MPIOX_LOCK_LOCAL, true},
-    {0x2FC12FC1u, MPIOX_FS_ZFS, MPIOX_LOCK_LOCAL, true},     {0xF2F52010u, MPIOX_FS_F2FS, MPIOX_LOCK_LOCAL, true},
+    {0x01021994u, MPIOX_FS_TMPFS, MPIOX_LOCK_LOCAL, true},    {0x858458F6u, MPIOX_FS_TMPFS, MPIOX_LOCK_LOCAL, true},
+    {0x0000EF53u, MPIOX_FS_EXT, MPIOX_LOCK_LOCAL, true},      {0x58465342u, MPIOX_FS_XFS, MPIOX_LOCK_LOCAL, true},
+    {0x9123683Eu, MPIOX_FS_BTRFS, MPIOX_LOCK_LOCAL, true},    {0x794C7630u, MPIOX_FS_OVERLAY, MPIOX_LOCK_LOCAL, true},
+    {0x2FC12FC1u, MPIOX_FS_ZFS, MPIOX_LOCK_LOCAL, true},      {0xF2F52010u, MPIOX_FS_F2FS, MPIOX_LOCK_LOCAL, true},
     {0x0BD00BD0u, MPIOX_FS_LUSTRE, MPIOX_LOCK_SERVER, false}, {0x47504653u, MPIOX_FS_GPFS, MPIOX_LOCK_TOKEN, false},
-    {0x00006969u, MPIOX_FS_NFS, MPIOX_LOCK_NONE, false},     {0x65735546u, MPIOX_FS_FUSE, MPIOX_LOCK_NONE, false},
-    {0xAAD7AAEAu, MPIOX_FS_PANFS, MPIOX_LOCK_NONE, false},   {0x20030528u, MPIOX_FS_PVFS, MPIOX_LOCK_NONE, false},
-    {0x00C36400u, MPIOX_FS_CEPH, MPIOX_LOCK_NONE, false},    {0x19830326u, MPIOX_FS_BEEGFS, MPIOX_LOCK_NONE, false},
-    {0xFF534D42u, MPIOX_FS_SMB, MPIOX_LOCK_NONE, false},     {0xFE534D42u, MPIOX_FS_SMB, MPIOX_LOCK_NONE, false},
+    {0x00006969u, MPIOX_FS_NFS, MPIOX_LOCK_NONE, false},      {0x65735546u, MPIOX_FS_FUSE, MPIOX_LOCK_NONE, false},
+    {0xAAD7AAEAu, MPIOX_FS_PANFS, MPIOX_LOCK_NONE, false},    {0x20030528u, MPIOX_FS_PVFS, MPIOX_LOCK_NONE, false},
+    {0x00C36400u, MPIOX_FS_CEPH, MPIOX_LOCK_NONE, false},     {0x19830326u, MPIOX_FS_BEEGFS, MPIOX_LOCK_NONE, false},
+    {0xFF534D42u, MPIOX_FS_SMB, MPIOX_LOCK_NONE, false},      {0xFE534D42u, MPIOX_FS_SMB, MPIOX_LOCK_NONE, false},
 };
 
 static const char *const lock_names[] = {
@@ -59,8 +59,8 @@ int mpiox_layout_lock_find(const char *name, mpiox_lock_protocol *out)
 
 void mpiox_layout_from_magic(uint64_t f_type, mpiox_layout *out)
 {
-    *out = (mpiox_layout){.fs = MPIOX_FS_UNKNOWN, .lock = MPIOX_LOCK_NONE, .servers = 1,
-                          .stripe_size = MPIOX_LAYOUT_DEFAULT_STRIPE_SIZE};
+    *out = (mpiox_layout){
+        .fs = MPIOX_FS_UNKNOWN, .lock = MPIOX_LOCK_NONE, .servers = 1, .stripe_size = MPIOX_LAYOUT_DEFAULT_STRIPE_SIZE};
     for (size_t i = 0; i < sizeof fs_table / sizeof fs_table[0]; i++) {
         /* f_type is signed on some kernels: magics above 2^31 arrive sign-extended. */
         if (fs_table[i].magic != (uint32_t)f_type)

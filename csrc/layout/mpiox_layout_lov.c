@@ -31,7 +31,7 @@
 #define LOV_ENTRY_STALE 0x01u     /* a mirror that is out of date */
 #define LOV_ENTRY_EXTENSION 0x40u /* a self-extending layout's reserve: its stripe_size is not one */
 #define LOV_ENTRY_PARITY 0x80u    /* erasure code, no data */
-#define LOV_ALL_STRIPES 0xFFFFu /* a template that means every server */
+#define LOV_ALL_STRIPES 0xFFFFu   /* a template that means every server */
 
 typedef struct bytes {
     const unsigned char *data;

@@ -9,8 +9,8 @@
 
 #include <stdint.h>
 
-int mpiox_calls_count(void);            /* number of wrapped functions */
+int mpiox_calls_count(void);             /* number of wrapped functions */
 const char *mpiox_calls_name(int index); /* "MPI_File_open"...; NULL when out of range */
-int64_t mpiox_calls_value(int index);   /* calls so far; 0 when out of range */
+int64_t mpiox_calls_value(int index);    /* calls so far; 0 when out of range */
 
 #endif

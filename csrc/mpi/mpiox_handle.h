@@ -40,17 +40,17 @@ typedef struct mpiox_split { /* the one split collective that may be under way *
 typedef struct mpiox_handle {
     struct mpiox_handle *next; /* in the table's bucket */
     MPI_File fh;
-    MPI_Comm comm;           /* duplicate for summing the statistics; MPI_COMM_NULL when they are off */
+    MPI_Comm comm; /* duplicate for summing the statistics; MPI_COMM_NULL when they are off */
     int rank, ranks, amode;
-    char *path;              /* without ROMIO's file-system prefix */
+    char *path; /* without ROMIO's file-system prefix */
     mpiox_hints hints;
     mpiox_file *file;             /* the library's own path to the file; NULL: every data access is native... */
     mpiox_collective *collective; /* NULL as `file` is */
-    const char *why_native;   /* ...for this reason (static text); NULL: no particular one */
-    bool among_strangers;     /* nothing may be asked of the other ranks: some lack the library (mpiox_members.h) */
-    bool reports_alone;       /* then: this rank reports on the file, without the others */
-    bool all_ours;            /* the library carries out every access; the same on all ranks */
-    bool view_handed_over;    /* the MPI library has the view in force; always, unless all_ours */
+    const char *why_native;       /* ...for this reason (static text); NULL: no particular one */
+    bool among_strangers;         /* nothing may be asked of the other ranks: some lack the library (mpiox_members.h) */
+    bool reports_alone;           /* then: this rank reports on the file, without the others */
+    bool all_ours;                /* the library carries out every access; the same on all ranks */
+    bool view_handed_over;        /* the MPI library has the view in force; always, unless all_ours */
     MPI_Datatype etype, filetype; /* of the view in force; to be freed unless predefined */
     MPI_Offset displacement;
     bool native_view;    /* the view's data representation is "native"; the same on all ranks */
@@ -69,7 +69,8 @@ typedef struct mpiox_handle {
 } mpiox_handle;
 
 /* Does the library carry out accesses of this file? The same on all ranks; NULL-safe. */
-static inline bool mpiox_handle_is_managed(const mpiox_handle *handle) {
+static inline bool mpiox_handle_is_managed(const mpiox_handle *handle)
+{
     return handle && handle->file;
 }
 

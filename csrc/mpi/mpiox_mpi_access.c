@@ -24,19 +24,20 @@
 #include "mpiox_nonblocking.h"
 
 /* The access mode is the same on all ranks. */
-static bool refused(mpiox_handle *handle, const mpiox_mpi_call *call, MPI_Status *status, int *result) {
+static bool refused(mpiox_handle *handle, const mpiox_mpi_call *call, MPI_Status *status, int *result)
+{
     if (!mpiox_handle_is_managed(handle) || !(handle->amode & (call->write ? MPI_MODE_RDONLY : MPI_MODE_WRONLY)))
         return false;
     mpiox_mpi_fill_status(status, 0);
-    *result = call->write ? mpiox_mpi_raise_problem(handle, MPI_ERR_READ_ONLY,
-                                                     "write to a file opened with MPI_MODE_RDONLY")
-                          : mpiox_mpi_raise_problem(handle, MPI_ERR_ACCESS,
-                                                     "read of a file opened with MPI_MODE_WRONLY");
+    *result = call->write
+                  ? mpiox_mpi_raise_problem(handle, MPI_ERR_READ_ONLY, "write to a file opened with MPI_MODE_RDONLY")
+                  : mpiox_mpi_raise_problem(handle, MPI_ERR_ACCESS, "read of a file opened with MPI_MODE_WRONLY");
     return true;
 }
 
 /* The same on all ranks for a collective. A blocking one may still turn out to be for the MPI library. */
-static bool takes_over(const mpiox_handle *handle, const mpiox_mpi_call *call, bool blocking) {
+static bool takes_over(const mpiox_handle *handle, const mpiox_mpi_call *call, bool blocking)
+{
     if (!mpiox_handle_is_managed(handle) || (!blocking && handle->waits_hidden))
         return false;
     if (call->positioning == MPIOX_SHARED_POINTER || (call->collective && !blocking))
@@ -45,7 +46,8 @@ static bool takes_over(const mpiox_handle *handle, const mpiox_mpi_call *call, b
 }
 
 /* The MPI library is to carry the call out. */
-static void hand_over(mpiox_handle *handle, const mpiox_mpi_call *call, bool blocking) {
+static void hand_over(mpiox_handle *handle, const mpiox_mpi_call *call, bool blocking)
+{
     if (!handle)
         return;
     if (call->positioning != MPIOX_SHARED_POINTER) { /* else the MPI library already has the pointer and the view */
@@ -58,7 +60,8 @@ static void hand_over(mpiox_handle *handle, const mpiox_mpi_call *call, bool blo
     atomic_fetch_add_explicit(&handle->native_calls, 1, memory_order_relaxed);
 }
 
-static void prepare(mpiox_handle *handle, const mpiox_mpi_call *call, mpiox_prepared *prepared) {
+static void prepare(mpiox_handle *handle, const mpiox_mpi_call *call, mpiox_prepared *prepared)
+{
     mpiox_mpi_prepare(handle, call, prepared);
     if (call->positioning != MPIOX_SHARED_POINTER)
         return;
@@ -72,7 +75,8 @@ static void prepare(mpiox_handle *handle, const mpiox_mpi_call *call, mpiox_prep
  * ranks, nothing has been done), which is too late for a nonblocking call and for one that has moved the shared file
  * pointer. */
 static bool perform(mpiox_handle *handle, const mpiox_mpi_call *call, bool blocking, mpiox_prepared *prepared,
-                    MPI_Status *status, int *result) {
+                    MPI_Status *status, int *result)
+{
     const mpiox_request *request = &prepared->request;
     mpiox_outcome outcome;
     int code = request->local_error.code;
@@ -81,7 +85,7 @@ static bool perform(mpiox_handle *handle, const mpiox_mpi_call *call, bool block
     else if (code == MPIOX_OK)
         code = mpiox_file_access(handle->file, request, &outcome);
     else
-        outcome = (mpiox_outcome) {.bytes = 0, .error = request->local_error};
+        outcome = (mpiox_outcome){.bytes = 0, .error = request->local_error};
     mpiox_mpi_prepare_finish(prepared);
     mpiox_mpi_prepare_release(prepared);
     if (code == MPIOX_OK) {
@@ -101,7 +105,8 @@ static bool perform(mpiox_handle *handle, const mpiox_mpi_call *call, bool block
 }
 
 /* A blocking call, or the begin of a split collective, through all steps. */
-static bool run_access(mpiox_handle *handle, const mpiox_mpi_call *call, MPI_Status *status, int *result) {
+static bool run_access(mpiox_handle *handle, const mpiox_mpi_call *call, MPI_Status *status, int *result)
+{
     mpiox_prepared prepared;
     if (refused(handle, call, status, result))
         return true;
@@ -116,11 +121,13 @@ static bool run_access(mpiox_handle *handle, const mpiox_mpi_call *call, MPI_Sta
     return false;
 }
 
-bool mpiox_mpi_access(MPI_File fh, const mpiox_mpi_call *call, MPI_Status *status, int *result) {
+bool mpiox_mpi_access(MPI_File fh, const mpiox_mpi_call *call, MPI_Status *status, int *result)
+{
     return run_access(mpiox_handle_find(fh), call, status, result);
 }
 
-bool mpiox_mpi_access_begin(MPI_File fh, const mpiox_mpi_call *call, int *result) {
+bool mpiox_mpi_access_begin(MPI_File fh, const mpiox_mpi_call *call, int *result)
+{
     mpiox_handle *handle = mpiox_handle_find(fh);
     mpiox_split split = {.active = true, .write = call->write, .positioning = call->positioning};
     if (run_access(handle, call, &split.status, result)) {
@@ -133,7 +140,8 @@ bool mpiox_mpi_access_begin(MPI_File fh, const mpiox_mpi_call *call, int *result
     return false;
 }
 
-bool mpiox_mpi_access_end(MPI_File fh, bool write, mpiox_positioning positioning, MPI_Status *status, int *result) {
+bool mpiox_mpi_access_end(MPI_File fh, bool write, mpiox_positioning positioning, MPI_Status *status, int *result)
+{
     mpiox_handle *handle = mpiox_handle_find(fh);
     if (!mpiox_handle_is_managed(handle))
         return false;
@@ -155,7 +163,8 @@ bool mpiox_mpi_access_end(MPI_File fh, bool write, mpiox_positioning positioning
     return true;
 }
 
-bool mpiox_mpi_access_start(MPI_File fh, const mpiox_mpi_call *call, MPI_Request *request, int *result) {
+bool mpiox_mpi_access_start(MPI_File fh, const mpiox_mpi_call *call, MPI_Request *request, int *result)
+{
     mpiox_handle *handle = mpiox_handle_find(fh);
     mpiox_prepared prepared;
     if (refused(handle, call, MPI_STATUS_IGNORE, result))

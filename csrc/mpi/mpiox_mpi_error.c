@@ -18,47 +18,65 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static class_codes table[CLASSES];
 static int classes;
 
-void mpiox_mpi_problem(mpiox_error *error, int error_class, const char *what) {
+void mpiox_mpi_problem(mpiox_error *error, int error_class, const char *what)
+{
     mpiox_error_set(error, MPIOX_E_MPI, 0, -1, -1, what);
     error->mpi_code = error_class;
 }
 
-static int class_of_errno(int sys_errno) {
+static int class_of_errno(int sys_errno)
+{
     switch (sys_errno) {
-    case ENOSPC: return MPI_ERR_NO_SPACE;
-    case EDQUOT: return MPI_ERR_QUOTA;
+    case ENOSPC:
+        return MPI_ERR_NO_SPACE;
+    case EDQUOT:
+        return MPI_ERR_QUOTA;
     case EACCES:
-    case EPERM: return MPI_ERR_ACCESS;
-    case EROFS: return MPI_ERR_READ_ONLY;
-    case ENOENT: return MPI_ERR_NO_SUCH_FILE;
-    case EEXIST: return MPI_ERR_FILE_EXISTS;
+    case EPERM:
+        return MPI_ERR_ACCESS;
+    case EROFS:
+        return MPI_ERR_READ_ONLY;
+    case ENOENT:
+        return MPI_ERR_NO_SUCH_FILE;
+    case EEXIST:
+        return MPI_ERR_FILE_EXISTS;
     case ENAMETOOLONG:
     case EISDIR:
     case ENOTDIR:
-    case ELOOP: return MPI_ERR_BAD_FILE;
+    case ELOOP:
+        return MPI_ERR_BAD_FILE;
     case EBUSY:
-    case ETXTBSY: return MPI_ERR_FILE_IN_USE;
-    case ENOMEM: return MPI_ERR_NO_MEM;
-    default: return MPI_ERR_IO;
+    case ETXTBSY:
+        return MPI_ERR_FILE_IN_USE;
+    case ENOMEM:
+        return MPI_ERR_NO_MEM;
+    default:
+        return MPI_ERR_IO;
     }
 }
 
-static int class_of(const mpiox_error *error) {
+static int class_of(const mpiox_error *error)
+{
     int error_class = MPI_ERR_IO;
     if (error->mpi_code != MPI_SUCCESS && PMPI_Error_class(error->mpi_code, &error_class) == MPI_SUCCESS)
         return error_class;
     if (error->sys_errno != 0)
         return class_of_errno(error->sys_errno);
     switch (error->code) {
-    case MPIOX_E_NOMEM: return MPI_ERR_NO_MEM;
-    case MPIOX_E_ARG: return MPI_ERR_ARG;
-    case MPIOX_E_UNSUPPORTED: return MPI_ERR_UNSUPPORTED_OPERATION;
-    default: return MPI_ERR_IO;
+    case MPIOX_E_NOMEM:
+        return MPI_ERR_NO_MEM;
+    case MPIOX_E_ARG:
+        return MPI_ERR_ARG;
+    case MPIOX_E_UNSUPPORTED:
+        return MPI_ERR_UNSUPPORTED_OPERATION;
+    default:
+        return MPI_ERR_IO;
     }
 }
 
 /* A code of the class that may take a new text, or the class itself when no more can be made. Under the lock. */
-static int code_of_class(int error_class) {
+static int code_of_class(int error_class)
+{
     class_codes *entry = table;
     while (entry < table + classes && entry->error_class != error_class)
         entry++;
@@ -77,14 +95,15 @@ static int code_of_class(int error_class) {
     return entry->codes[entry->next];
 }
 
-int mpiox_mpi_error_code(const char *path, const mpiox_error *error) {
+int mpiox_mpi_error_code(const char *path, const mpiox_error *error)
+{
     char class_text[MPI_MAX_ERROR_STRING] = "", detail[1024], text[sizeof detail + MPI_MAX_ERROR_STRING + 2];
     int error_class = class_of(error), length = 0, code;
     PMPI_Error_string(error_class, class_text, &length);
     if (error->sys_errno == 0 && error->mpi_code != MPI_SUCCESS) /* an erroneous call, not a failed one */
-        snprintf(detail, sizeof detail, "rank %d: %s (%.300s)", (int) error->rank, error->what, path);
+        snprintf(detail, sizeof detail, "rank %d: %s (%.300s)", (int)error->rank, error->what, path);
     else
-        mpiox_error_text(error, path, detail, (int64_t) sizeof detail);
+        mpiox_error_text(error, path, detail, (int64_t)sizeof detail);
     snprintf(text, sizeof text, "%s: %s", class_text, detail);
     text[MPI_MAX_ERROR_STRING - 1] = '\0';
     pthread_mutex_lock(&lock);
@@ -95,21 +114,24 @@ int mpiox_mpi_error_code(const char *path, const mpiox_error *error) {
     return code;
 }
 
-int mpiox_mpi_error_raise(MPI_File fh, const char *path, const mpiox_error *error) {
+int mpiox_mpi_error_raise(MPI_File fh, const char *path, const mpiox_error *error)
+{
     const int code = mpiox_mpi_error_code(path, error);
     if (fh != MPI_FILE_NULL) /* a file closed since: Open MPI would end the job */
         PMPI_File_call_errhandler(fh, code);
     return code;
 }
 
-int mpiox_mpi_raise(const mpiox_handle *handle, const mpiox_error *error) {
+int mpiox_mpi_raise(const mpiox_handle *handle, const mpiox_error *error)
+{
     mpiox_error raised = *error;
     if (raised.rank < 0)
         raised.rank = handle->rank;
     return mpiox_mpi_error_raise(handle->fh, handle->path, &raised);
 }
 
-int mpiox_mpi_raise_problem(const mpiox_handle *handle, int error_class, const char *what) {
+int mpiox_mpi_raise_problem(const mpiox_handle *handle, int error_class, const char *what)
+{
     mpiox_error error;
     mpiox_mpi_problem(&error, error_class, what);
     return mpiox_mpi_raise(handle, &error);

@@ -56,8 +56,10 @@ static bool is_hidden(void)
     const char *function = mpiox_tools_hide_files();
 
     if (function != NULL && !atomic_flag_test_and_set(&said))
-        fprintf(stderr, "mpiio_ext: a library in front of this one wraps %s: files are left to the MPI library; "
-                "preload libmpiio_ext.so first\n", function);
+        fprintf(stderr,
+                "mpiio_ext: a library in front of this one wraps %s: files are left to the MPI library; "
+                "preload libmpiio_ext.so first\n",
+                function);
     return function != NULL;
 }
 

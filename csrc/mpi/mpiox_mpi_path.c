@@ -16,30 +16,34 @@ static const struct {
     const char *prefix;
     bool posix;
 } prefixes[] = {
-    {"ufs:", true},    {"nfs:", true},     {"xfs:", true},      {"lustre:", true},  {"gpfs:", true},
-    {"panfs:", true},  {"quobyte:", true}, {"ime:", false},     {"pvfs:", false},   {"pvfs2:", false},
-    {"daos:", false},  {"testfs:", false}, {"gridftp:", false}, {"gsiftp:", false}, {"ftp:", false},
+    {"ufs:", true},   {"nfs:", true},     {"xfs:", true},      {"lustre:", true},  {"gpfs:", true},
+    {"panfs:", true}, {"quobyte:", true}, {"ime:", false},     {"pvfs:", false},   {"pvfs2:", false},
+    {"daos:", false}, {"testfs:", false}, {"gridftp:", false}, {"gsiftp:", false}, {"ftp:", false},
 };
 
-static int find(const char *filename) {
-    for (int i = 0; i < (int) (sizeof prefixes / sizeof prefixes[0]); i++) {
+static int find(const char *filename)
+{
+    for (int i = 0; i < (int)(sizeof prefixes / sizeof prefixes[0]); i++) {
         if (strncasecmp(filename, prefixes[i].prefix, strlen(prefixes[i].prefix)) == 0)
             return i;
     }
     return -1;
 }
 
-const char *mpiox_mpi_path(const char *filename) {
+const char *mpiox_mpi_path(const char *filename)
+{
     const int index = find(filename);
     return index < 0 ? filename : filename + strlen(prefixes[index].prefix);
 }
 
-bool mpiox_mpi_path_is_posix(const char *filename) {
+bool mpiox_mpi_path_is_posix(const char *filename)
+{
     const int index = find(filename);
     return index < 0 || prefixes[index].posix;
 }
 
-int mpiox_mpi_path_errno(const char *path, bool write, bool create) {
+int mpiox_mpi_path_errno(const char *path, bool write, bool create)
+{
     char folder[PATH_MAX];
     const char *slash = strrchr(path, '/');
     const int fd = open(path, (write ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
@@ -49,9 +53,8 @@ int mpiox_mpi_path_errno(const char *path, bool write, bool create) {
     }
     if (errno != ENOENT || !create)
         return errno;
-    if (slash && slash - path >= (long) sizeof folder)
+    if (slash && slash - path >= (long)sizeof folder)
         return ENAMETOOLONG;
-    snprintf(folder, sizeof folder, "%.*s", !slash || slash == path ? 1 : (int) (slash - path),
-             slash ? path : ".");
+    snprintf(folder, sizeof folder, "%.*s", !slash || slash == path ? 1 : (int)(slash - path), slash ? path : ".");
     return access(folder, W_OK | X_OK) == 0 ? 0 : errno;
 }

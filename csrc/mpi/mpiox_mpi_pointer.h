@@ -15,7 +15,8 @@ void mpiox_mpi_pointer_unlock(mpiox_handle *handle);
 /* Returns an MPI code: the MPI library may have the pointer. */
 int mpiox_mpi_pointer_get(mpiox_handle *handle, MPI_Offset *etypes);
 void mpiox_mpi_pointer_set(mpiox_handle *handle, MPI_Offset etypes);
-int mpiox_mpi_pointer_seek_native(mpiox_handle *handle, MPI_Offset offset, int whence); /* hands the pointer over first */
+int mpiox_mpi_pointer_seek_native(mpiox_handle *handle, MPI_Offset offset,
+                                  int whence); /* hands the pointer over first */
 
 void mpiox_mpi_pointer_reset(mpiox_handle *handle);     /* a new view: zero, on both sides */
 void mpiox_mpi_pointer_hand_over(mpiox_handle *handle); /* a native call follows that may use or move the pointer */

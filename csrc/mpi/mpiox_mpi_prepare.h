@@ -20,13 +20,13 @@ typedef struct mpiox_mpi_call {
 /* What a data access needs from its start to its end. */
 typedef struct mpiox_prepared {
     mpiox_request request;
-    mpiox_typemap *memory;     /* owned */
-    char *packed;             /* owned: stands in for memory of a type that cannot be described; NULL as a rule */
-    void *user_buffer;        /* then: the program's memory... */
-    MPI_Datatype user_type;   /* ...and a duplicate of its type... */
-    MPI_Count user_count;     /* ...and count */
-    MPI_Offset pointer_from;  /* the individual file pointer was moved from here... */
-    MPI_Offset pointer_to;    /* ...to here, in etypes; both -1: it was not */
+    mpiox_typemap *memory;   /* owned */
+    char *packed;            /* owned: stands in for memory of a type that cannot be described; NULL as a rule */
+    void *user_buffer;       /* then: the program's memory... */
+    MPI_Datatype user_type;  /* ...and a duplicate of its type... */
+    MPI_Count user_count;    /* ...and count */
+    MPI_Offset pointer_from; /* the individual file pointer was moved from here... */
+    MPI_Offset pointer_to;   /* ...to here, in etypes; both -1: it was not */
 } mpiox_prepared;
 
 /* Check the arguments, describe the memory, find the position; moves the individual file pointer by what is asked

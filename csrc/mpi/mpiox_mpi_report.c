@@ -27,7 +27,7 @@ typedef struct hint_texts { /* the hints of one file that are not defaults */
 } hint_texts;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static mpiox_stats run; /* files closed so far, this process */
+static mpiox_stats run;      /* files closed so far, this process */
 static mpiox_stats reported; /* all ranks of the files on which this process has reported */
 static int reported_ranks;   /* most ranks of any of them; 0: there is none */
 static bool agreed, wanted;
@@ -43,8 +43,9 @@ void mpiox_mpi_stats(mpiox_handle *handle, mpiox_stats *out)
     out->views_set = handle->views_set;
     if (handle->file == NULL && out->reason[0] == '\0')
         snprintf(out->reason, sizeof out->reason, "%s",
-                 !handle->hints.enabled ? "mpiox_enable=false"
-                                      : handle->why_native != NULL ? handle->why_native : "left to the MPI library");
+                 !handle->hints.enabled       ? "mpiox_enable=false"
+                 : handle->why_native != NULL ? handle->why_native
+                                              : "left to the MPI library");
 }
 
 static void add_open_file(mpiox_handle *handle, void *context)
@@ -117,8 +118,7 @@ static void collect_hints(const mpiox_hints *hints, hint_texts *out)
         if (hints->source[i] == MPIOX_HINT_DEFAULT)
             continue;
         spec->format(hints, value, VALUE_BYTES);
-        out->hints[out->count++] =
-            (mpiox_stats_hint){spec->name, value, mpiox_hints_source_name(hints->source[i])};
+        out->hints[out->count++] = (mpiox_stats_hint){spec->name, value, mpiox_hints_source_name(hints->source[i])};
     }
 }
 
@@ -162,7 +162,8 @@ void mpiox_mpi_report_close(mpiox_handle *handle)
     pthread_mutex_unlock(&lock);
     if (handle->comm == MPI_COMM_NULL && !handle->reports_alone)
         return;
-    if (!handle->reports_alone && (sum_over_ranks(&stats, handle->rank, handle->comm) != MPI_SUCCESS || handle->rank != 0))
+    if (!handle->reports_alone &&
+        (sum_over_ranks(&stats, handle->rank, handle->comm) != MPI_SUCCESS || handle->rank != 0))
         return;
     collect_hints(&handle->hints, &texts);
     if (handle->reports_alone)

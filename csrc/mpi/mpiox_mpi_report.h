@@ -7,7 +7,7 @@
 #include "mpiox_handle.h"
 
 void mpiox_mpi_stats(mpiox_handle *handle, mpiox_stats *out); /* this rank's counters so far */
-void mpiox_mpi_run_stats(mpiox_stats *out);               /* of this process: closed files and open ones */
+void mpiox_mpi_run_stats(mpiox_stats *out);                   /* of this process: closed files and open ones */
 
 /* Adds the file to the run's totals and prints its own. Collective when handle->comm is set. */
 void mpiox_mpi_report_close(mpiox_handle *handle);

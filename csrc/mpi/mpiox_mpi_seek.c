@@ -13,7 +13,8 @@
 #include "mpiox_nonblocking.h"
 
 /* `offset` etypes behind the end of the file; -1 with *result set when there is no such place. */
-static MPI_Offset from_end(mpiox_handle *handle, MPI_Offset offset, int *result) {
+static MPI_Offset from_end(mpiox_handle *handle, MPI_Offset offset, int *result)
+{
     MPI_Offset target;
     const MPI_Offset end = mpiox_mpi_view_end(handle, result);
     if (*result != MPI_SUCCESS || __builtin_add_overflow(end, offset, &target))
@@ -23,11 +24,13 @@ static MPI_Offset from_end(mpiox_handle *handle, MPI_Offset offset, int *result)
 
 /* ---- the individual file pointer --------------------------------------------------------------------------------- */
 
-static bool is_whence(int whence) {
+static bool is_whence(int whence)
+{
     return whence == MPI_SEEK_SET || whence == MPI_SEEK_CUR || whence == MPI_SEEK_END;
 }
 
-int mpiox_mpi_seek(MPI_File fh, MPI_Offset offset, int whence) {
+int mpiox_mpi_seek(MPI_File fh, MPI_Offset offset, int whence)
+{
     mpiox_handle *handle = mpiox_handle_find(fh);
     MPI_Offset target = offset;
     int result = MPI_SUCCESS;
@@ -50,7 +53,8 @@ int mpiox_mpi_seek(MPI_File fh, MPI_Offset offset, int whence) {
     return result;
 }
 
-int mpiox_mpi_get_position(MPI_File fh, MPI_Offset *offset) {
+int mpiox_mpi_get_position(MPI_File fh, MPI_Offset *offset)
+{
     mpiox_handle *handle = mpiox_handle_find(fh);
     if (!mpiox_handle_is_managed(handle) || !handle->has_view || !offset)
         return PMPI_File_get_position(fh, offset);
@@ -63,7 +67,8 @@ int mpiox_mpi_get_position(MPI_File fh, MPI_Offset *offset) {
 /* ---- the shared file pointer ------------------------------------------------------------------------------------- */
 
 /* Target of MPI_File_seek_shared; negative: a bad one. */
-static MPI_Offset shared_target(mpiox_handle *handle, MPI_Offset offset, int whence) {
+static MPI_Offset shared_target(mpiox_handle *handle, MPI_Offset offset, int whence)
+{
     mpiox_error error = {.code = MPIOX_OK};
     int64_t from = 0, target;
     int result = MPI_SUCCESS;
@@ -82,7 +87,8 @@ static MPI_Offset shared_target(mpiox_handle *handle, MPI_Offset offset, int whe
 }
 
 /* Rank 0 moves the pointer between two collectives: no rank still uses the old position or already the new one. */
-int mpiox_mpi_seek_shared(MPI_File fh, MPI_Offset offset, int whence) {
+int mpiox_mpi_seek_shared(MPI_File fh, MPI_Offset offset, int whence)
+{
     mpiox_handle *handle = mpiox_handle_find(fh);
     mpiox_error error = {.code = MPIOX_OK};
     bool moved = true;
@@ -101,7 +107,8 @@ int mpiox_mpi_seek_shared(MPI_File fh, MPI_Offset offset, int whence) {
     return mpiox_mpi_raise_problem(handle, MPI_ERR_ARG, "bad offset or whence for the shared file pointer");
 }
 
-int mpiox_mpi_get_position_shared(MPI_File fh, MPI_Offset *offset) {
+int mpiox_mpi_get_position_shared(MPI_File fh, MPI_Offset *offset)
+{
     mpiox_handle *handle = mpiox_handle_find(fh);
     mpiox_error error = {.code = MPIOX_OK};
     int64_t value = 0;

@@ -10,11 +10,13 @@
 
 #include "mpiox_mpi_error.h"
 
-static int64_t whole_etypes(const mpiox_handle *handle, const mpiox_request *request) {
+static int64_t whole_etypes(const mpiox_handle *handle, const mpiox_request *request)
+{
     return (request->length + handle->etype_bytes - 1) / handle->etype_bytes;
 }
 
-static void set_position(const mpiox_handle *handle, int64_t etype, mpiox_request *request) {
+static void set_position(const mpiox_handle *handle, int64_t etype, mpiox_request *request)
+{
     if (request->local_error.code == MPIOX_OK && etype > (INT64_MAX - request->length) / handle->etype_bytes)
         mpiox_mpi_problem(&request->local_error, MPI_ERR_ARG, "the shared file pointer is too large");
     if (request->local_error.code == MPIOX_OK) {
@@ -25,14 +27,16 @@ static void set_position(const mpiox_handle *handle, int64_t etype, mpiox_reques
     request->local_error.rank = handle->rank;
 }
 
-void mpiox_mpi_shared_reserve(mpiox_handle *handle, mpiox_request *request) {
+void mpiox_mpi_shared_reserve(mpiox_handle *handle, mpiox_request *request)
+{
     int64_t start = 0;
     if (request->local_error.code == MPIOX_OK)
         mpiox_shared_pointer_add(handle->file, whole_etypes(handle, request), &start, &request->local_error);
     set_position(handle, start, request);
 }
 
-void mpiox_mpi_shared_reserve_ordered(mpiox_handle *handle, mpiox_request *request) {
+void mpiox_mpi_shared_reserve_ordered(mpiox_handle *handle, mpiox_request *request)
+{
     const MPI_Comm comm = handle->file->topology->comm;
     const int64_t etypes = whole_etypes(handle, request);
     int64_t mine[2] = {etypes, request->local_error.code == MPIOX_OK}, sums[2] = {0, 0}, before = 0, start = -1;

@@ -90,8 +90,7 @@ static bool examine(MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, 
     }
     out->etype = keep(etype);
     out->filetype = keep(filetype);
-    return out->etype != MPI_DATATYPE_NULL && out->filetype != MPI_DATATYPE_NULL &&
-           mpiox_file_takes_view(out->access);
+    return out->etype != MPI_DATATYPE_NULL && out->filetype != MPI_DATATYPE_NULL && mpiox_file_takes_view(out->access);
 }
 
 /* Whether a file type has displacements before its origin, which MPI forbids. */
@@ -152,7 +151,7 @@ static int keep_old(mpiox_handle *handle, new_view *view, bool was_ours, int res
 }
 
 int mpiox_mpi_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, const char *datarep,
-                        MPI_Info info)
+                       MPI_Info info)
 {
     mpiox_handle *handle = mpiox_handle_find(fh);
     new_view view;

@@ -24,7 +24,7 @@ typedef struct operation {
     mpiox_task task;            /* first: a task is cast back to its operation */
     struct operation *next;     /* in the table's bucket */
     struct operation *finished; /* in the list of requests to complete */
-    mpiox_handle *owner;          /* NULL once it is closed */
+    mpiox_handle *owner;        /* NULL once it is closed */
     mpiox_file *file;
     mpiox_collective *collective;
     mpiox_prepared prepared;
@@ -57,9 +57,10 @@ static _Thread_local struct { /* one variable: its address is found once a funct
 _Static_assert(sizeof(MPI_Request) <= sizeof(uint64_t), "MPI_Request does not fit the key");
 
 /* Lets MPI move messages while this thread waits: other ranks may need them to finish the same access. */
-static bool mpi_progress(void *context) {
+static bool mpi_progress(void *context)
+{
     int flag;
-    (void) context;
+    (void)context;
     PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
     return false;
 }
@@ -68,21 +69,24 @@ static const mpiox_idle idle = {mpi_progress, NULL};
 
 /* ---- table of live operations ------------------------------------------------------------------------------------ */
 
-static operation **bucket_of(MPI_Request request) {
+static operation **bucket_of(MPI_Request request)
+{
     uint64_t key = 0;
     memcpy(&key, &request, sizeof request);
     return &buckets[(key * UINT64_C(0x9E3779B97F4A7C15)) >> 56];
 }
 
 /* Under the lock. */
-static operation *find(MPI_Request request) {
+static operation *find(MPI_Request request)
+{
     operation *o = *bucket_of(request);
     while (o && memcmp(&o->request, &request, sizeof request) != 0)
         o = o->next;
     return o;
 }
 
-static void insert(operation *o) {
+static void insert(operation *o)
+{
     operation **bucket = bucket_of(o->request);
     pthread_mutex_lock(&lock);
     o->next = *bucket;
@@ -91,7 +95,8 @@ static void insert(operation *o) {
     atomic_fetch_add(&live_count, 1);
 }
 
-static void remove_operation(operation *o) {
+static void remove_operation(operation *o)
+{
     operation **link = bucket_of(o->request);
     pthread_mutex_lock(&lock);
     while (*link && *link != o)
@@ -106,7 +111,8 @@ static void remove_operation(operation *o) {
 /* ---- errors of requests ------------------------------------------------------------------------------------------ */
 
 /* The link to the error collected for a request, or the link at the end. */
-static collected **find_error(MPI_Request request) {
+static collected **find_error(MPI_Request request)
+{
     collected **link = &wrapper.errors;
     while (*link && memcmp(&(*link)->request, &request, sizeof request) != 0)
         link = &(*link)->next;
@@ -114,7 +120,8 @@ static collected **find_error(MPI_Request request) {
 }
 
 /* Keep the error for the wrapper. False: no wrapper, or no memory. The MPI library may query more than once. */
-static bool collect(const operation *o, const char *path) {
+static bool collect(const operation *o, const char *path)
+{
     if (*find_error(o->request))
         return true;
     collected *e = wrapper.depth[false] > 0 ? malloc(sizeof *e + strlen(path) + 1) : NULL;
@@ -129,11 +136,13 @@ static bool collect(const operation *o, const char *path) {
     return true;
 }
 
-void mpiox_nonblocking_errors_begin(bool inspect) {
+void mpiox_nonblocking_errors_begin(bool inspect)
+{
     wrapper.depth[inspect]++;
 }
 
-int mpiox_nonblocking_error_of(MPI_Request request) {
+int mpiox_nonblocking_error_of(MPI_Request request)
+{
     collected **link = find_error(request), *e = *link;
     if (!e)
         return MPI_SUCCESS;
@@ -143,7 +152,8 @@ int mpiox_nonblocking_error_of(MPI_Request request) {
     return code;
 }
 
-void mpiox_nonblocking_errors_end(bool inspect) {
+void mpiox_nonblocking_errors_end(bool inspect)
+{
     wrapper.depth[inspect]--;
     if (wrapper.depth[false] || wrapper.depth[true])
         return;
@@ -156,7 +166,8 @@ void mpiox_nonblocking_errors_end(bool inspect) {
 
 /* ---- callbacks of the generalized request ------------------------------------------------------------------------ */
 
-static int query(void *extra, MPI_Status *status) {
+static int query(void *extra, MPI_Status *status)
+{
     operation *o = extra;
     const char *path = o->owner ? o->owner->path : "a file closed since";
     const bool failed = o->outcome.error.code != MPIOX_OK;
@@ -168,7 +179,8 @@ static int query(void *extra, MPI_Status *status) {
     return mpiox_mpi_error_code(path, &o->outcome.error);
 }
 
-static int release(void *extra) {
+static int release(void *extra)
+{
     operation *o = extra;
     remove_operation(o);
     mpiox_mpi_prepare_release(&o->prepared);
@@ -177,15 +189,17 @@ static int release(void *extra) {
 }
 
 /* The access has started, and MPI lets a cancel fail silently. */
-static int cancel(void *extra, int complete) {
-    (void) extra;
-    (void) complete;
+static int cancel(void *extra, int complete)
+{
+    (void)extra;
+    (void)complete;
     return MPI_SUCCESS;
 }
 
 /* ---- running operations ------------------------------------------------------------------------------------------ */
 
-static void run(operation *o) {
+static void run(operation *o)
+{
     const mpiox_request *request = &o->prepared.request;
     if (o->is_collective)
         mpiox_collective_access_background(o->collective, request, &o->outcome);
@@ -195,8 +209,9 @@ static void run(operation *o) {
         o->outcome.error = request->local_error;
 }
 
-static void run_task(mpiox_task *task) {
-    operation *o = (operation *) (void *) task;
+static void run_task(mpiox_task *task)
+{
+    operation *o = (operation *)(void *)task;
     run(o);
     pthread_mutex_lock(&lock);
     o->finished = finished;
@@ -207,7 +222,8 @@ static void run_task(mpiox_task *task) {
     mpiox_word_add(&done_count);
 }
 
-static bool submit(mpiox_handle *handle, operation *o) {
+static bool submit(mpiox_handle *handle, operation *o)
+{
     mpiox_worker **slot = o->is_collective ? &handle->collective_worker : &handle->independent_worker;
     pthread_mutex_lock(&handle->pointer_lock);
     if (!*slot)
@@ -218,7 +234,8 @@ static bool submit(mpiox_handle *handle, operation *o) {
 }
 
 /* An operation in the table, with its request; NULL: no memory, or no request. */
-static operation *create(mpiox_handle *handle, const mpiox_prepared *prepared, bool collective) {
+static operation *create(mpiox_handle *handle, const mpiox_prepared *prepared, bool collective)
+{
     operation *o = calloc(1, sizeof *o);
     if (!o || PMPI_Grequest_start(query, release, cancel, o, &o->request) != MPI_SUCCESS) {
         free(o);
@@ -235,7 +252,8 @@ static operation *create(mpiox_handle *handle, const mpiox_prepared *prepared, b
 }
 
 /* Undo create(); the caller keeps what was prepared. */
-static void destroy(operation *o) {
+static void destroy(operation *o)
+{
     MPI_Request request = o->request;
     o->prepared.memory = NULL;
     o->prepared.packed = NULL;
@@ -243,12 +261,12 @@ static void destroy(operation *o) {
     PMPI_Request_free(&request);
 }
 
-bool mpiox_nonblocking_start(mpiox_handle *handle, mpiox_prepared *prepared, bool collective, MPI_Request *request) {
+bool mpiox_nonblocking_start(mpiox_handle *handle, mpiox_prepared *prepared, bool collective, MPI_Request *request)
+{
     operation *o = create(handle, prepared, collective);
     if (!o)
         return false;
-    const bool at_once =
-        !collective && prepared->request.length <= SMALL_BYTES && handle->file->layout.coherent;
+    const bool at_once = !collective && prepared->request.length <= SMALL_BYTES && handle->file->layout.coherent;
     *request = o->request; /* once submitted, the operation belongs to the thread that completes it */
     if (!at_once && submit(handle, o))
         return true;
@@ -263,14 +281,16 @@ bool mpiox_nonblocking_start(mpiox_handle *handle, mpiox_prepared *prepared, boo
     return true;
 }
 
-void mpiox_nonblocking_drain(mpiox_handle *handle) {
+void mpiox_nonblocking_drain(mpiox_handle *handle)
+{
     if (!handle)
         return;
     mpiox_worker_drain(handle->independent_worker, &idle);
     mpiox_worker_drain(handle->collective_worker, &idle);
 }
 
-void mpiox_nonblocking_close(mpiox_handle *handle) {
+void mpiox_nonblocking_close(mpiox_handle *handle)
+{
     mpiox_nonblocking_drain(handle);
     mpiox_worker_free(handle->independent_worker);
     mpiox_worker_free(handle->collective_worker);
@@ -286,11 +306,13 @@ void mpiox_nonblocking_close(mpiox_handle *handle) {
 
 /* ---- for the wrappers of MPI_Wait, MPI_Test... ------------------------------------------------------------------- */
 
-bool mpiox_nonblocking_any(void) {
+bool mpiox_nonblocking_any(void)
+{
     return atomic_load_explicit(&live_count, memory_order_acquire) != 0;
 }
 
-void mpiox_nonblocking_complete_finished(void) {
+void mpiox_nonblocking_complete_finished(void)
+{
     if (atomic_load_explicit(&finished_count, memory_order_acquire) == 0)
         return;
     pthread_mutex_lock(&lock);
@@ -306,7 +328,8 @@ void mpiox_nonblocking_complete_finished(void) {
     }
 }
 
-bool mpiox_nonblocking_is_pending(MPI_Request request) {
+bool mpiox_nonblocking_is_pending(MPI_Request request)
+{
     if (request == MPI_REQUEST_NULL)
         return false;
     pthread_mutex_lock(&lock);
@@ -318,7 +341,8 @@ bool mpiox_nonblocking_is_pending(MPI_Request request) {
 
 /* The worker of an independent operation that is not done, and its task; else NULL. Such operations may run in any
  * order and in several threads. */
-static mpiox_worker *worker_of(MPI_Request request, const mpiox_task **task) {
+static mpiox_worker *worker_of(MPI_Request request, const mpiox_task **task)
+{
     mpiox_worker *worker = NULL;
     if (request == MPI_REQUEST_NULL)
         return NULL;
@@ -332,20 +356,23 @@ static mpiox_worker *worker_of(MPI_Request request, const mpiox_task **task) {
     return worker;
 }
 
-bool mpiox_nonblocking_run_here(MPI_Request request) {
+bool mpiox_nonblocking_run_here(MPI_Request request)
+{
     const mpiox_task *task;
     mpiox_worker *worker = worker_of(request, &task);
     return worker && mpiox_worker_run_oldest(worker, task);
 }
 
-void mpiox_nonblocking_start_queued(MPI_Request request) {
+void mpiox_nonblocking_start_queued(MPI_Request request)
+{
     const mpiox_task *task;
     mpiox_worker *worker = worker_of(request, &task);
     if (worker)
         mpiox_worker_set_eager(worker);
 }
 
-void mpiox_nonblocking_wait(MPI_Request request) {
+void mpiox_nonblocking_wait(MPI_Request request)
+{
     for (;;) {
         const uint32_t seen = mpiox_word_get(&done_count);
         if (!mpiox_nonblocking_is_pending(request))

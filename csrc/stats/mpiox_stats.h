@@ -12,43 +12,43 @@
 
 /* X(name, unit, over_ranks, meaning). over_ranks says how the values of several ranks become one: SUM, or MAX for what
  * all ranks count together (one collective is one call, however many ranks take part). */
-#define MPIOX_STATS_COUNTERS(X) \
-    X(collective_writes, "calls", MAX, "collective writes carried out by this library") \
-    X(collective_reads, "calls", MAX, "collective reads carried out by this library") \
-    X(native_calls, "calls", SUM, "data-access calls of this file handed to the MPI library") \
-    X(direct_calls, "calls", MAX, "collectives that went straight to the file without exchange") \
-    X(bytes_written, "bytes", SUM, "data bytes written by collectives") \
-    X(bytes_read, "bytes", SUM, "data bytes read by collectives") \
-    X(pieces, "pieces", SUM, "contiguous file pieces those bytes consist of, estimated from the view") \
-    X(rounds, "rounds", MAX, "two-phase rounds (windows of the busiest aggregator)") \
-    X(windows_full, "windows", SUM, "windows written by one request because every byte was covered") \
-    X(windows_holes, "windows", SUM, "windows with holes, of which only the covered extents were written") \
-    X(messages, "messages", SUM, "messages sent between nodes") \
-    X(message_bytes, "bytes", SUM, "bytes sent between nodes") \
-    X(write_requests, "requests", SUM, "file-system write requests") \
-    X(write_request_bytes, "bytes", SUM, "bytes of file-system write requests") \
-    X(read_requests, "requests", SUM, "file-system read requests") \
-    X(read_request_bytes, "bytes", SUM, "bytes of file-system read requests") \
-    X(independent_writes, "calls", SUM, "accesses of one rank alone that wrote, in direct collectives too") \
-    X(independent_reads, "calls", SUM, "accesses of one rank alone that read, in direct collectives too") \
-    X(independent_bytes_written, "bytes", SUM, "data bytes those wrote") \
-    X(independent_bytes_read, "bytes", SUM, "data bytes those read") \
-    X(chunks_whole, "chunks", SUM, "parts of such accesses without holes: one request each") \
-    X(chunks_sieved, "chunks", SUM, "parts moved by data sieving: one request for a range with holes") \
-    X(chunks_mapped, "chunks", SUM, "parts written through a mapping of the file") \
-    X(chunks_listed, "chunks", SUM, "parts moved by one request per piece") \
-    X(locks, "locks", SUM, "file ranges locked for atomic mode") \
-    X(nonblocking_calls, "calls", SUM, "nonblocking accesses carried out by this library") \
-    X(views_set, "calls", MAX, "file views set") \
+#define MPIOX_STATS_COUNTERS(X)                                                                                        \
+    X(collective_writes, "calls", MAX, "collective writes carried out by this library")                                \
+    X(collective_reads, "calls", MAX, "collective reads carried out by this library")                                  \
+    X(native_calls, "calls", SUM, "data-access calls of this file handed to the MPI library")                          \
+    X(direct_calls, "calls", MAX, "collectives that went straight to the file without exchange")                       \
+    X(bytes_written, "bytes", SUM, "data bytes written by collectives")                                                \
+    X(bytes_read, "bytes", SUM, "data bytes read by collectives")                                                      \
+    X(pieces, "pieces", SUM, "contiguous file pieces those bytes consist of, estimated from the view")                 \
+    X(rounds, "rounds", MAX, "two-phase rounds (windows of the busiest aggregator)")                                   \
+    X(windows_full, "windows", SUM, "windows written by one request because every byte was covered")                   \
+    X(windows_holes, "windows", SUM, "windows with holes, of which only the covered extents were written")             \
+    X(messages, "messages", SUM, "messages sent between nodes")                                                        \
+    X(message_bytes, "bytes", SUM, "bytes sent between nodes")                                                         \
+    X(write_requests, "requests", SUM, "file-system write requests")                                                   \
+    X(write_request_bytes, "bytes", SUM, "bytes of file-system write requests")                                        \
+    X(read_requests, "requests", SUM, "file-system read requests")                                                     \
+    X(read_request_bytes, "bytes", SUM, "bytes of file-system read requests")                                          \
+    X(independent_writes, "calls", SUM, "accesses of one rank alone that wrote, in direct collectives too")            \
+    X(independent_reads, "calls", SUM, "accesses of one rank alone that read, in direct collectives too")              \
+    X(independent_bytes_written, "bytes", SUM, "data bytes those wrote")                                               \
+    X(independent_bytes_read, "bytes", SUM, "data bytes those read")                                                   \
+    X(chunks_whole, "chunks", SUM, "parts of such accesses without holes: one request each")                           \
+    X(chunks_sieved, "chunks", SUM, "parts moved by data sieving: one request for a range with holes")                 \
+    X(chunks_mapped, "chunks", SUM, "parts written through a mapping of the file")                                     \
+    X(chunks_listed, "chunks", SUM, "parts moved by one request per piece")                                            \
+    X(locks, "locks", SUM, "file ranges locked for atomic mode")                                                       \
+    X(nonblocking_calls, "calls", SUM, "nonblocking accesses carried out by this library")                             \
+    X(views_set, "calls", MAX, "file views set")                                                                       \
     X(errors, "errors", MAX, "collectives that ended with an error")
 
 /* X(name, meaning), seconds */
-#define MPIOX_STATS_TIMES(X) \
-    X(plan_s, "agreeing on the region and planning file domains") \
-    X(exchange_s, "copying pieces and sending messages") \
-    X(io_s, "file-system requests") \
-    X(wait_s, "waiting for other ranks") \
-    X(total_s, "inside collectives, start to end") \
+#define MPIOX_STATS_TIMES(X)                                                                                           \
+    X(plan_s, "agreeing on the region and planning file domains")                                                      \
+    X(exchange_s, "copying pieces and sending messages")                                                               \
+    X(io_s, "file-system requests")                                                                                    \
+    X(wait_s, "waiting for other ranks")                                                                               \
+    X(total_s, "inside collectives, start to end")                                                                     \
     X(independent_s, "inside accesses of one rank alone")
 
 #define MPIOX_STATS_SIZE_BUCKETS 48
@@ -61,8 +61,8 @@ typedef struct mpiox_stats {
     MPIOX_STATS_TIMES(X)
 #undef X
     int64_t request_size_log2[MPIOX_STATS_SIZE_BUCKETS]; /* requests of [2^k, 2^(k+1)) bytes */
-    char partition[24];  /* method of the last collective */
-    char reason[128];    /* why that method and that path */
+    char partition[24];                                  /* method of the last collective */
+    char reason[128];                                    /* why that method and that path */
 } mpiox_stats;
 
 void mpiox_stats_add(mpiox_stats *into, const mpiox_stats *from); /* sums and maxima; texts of `from` win when set */
@@ -74,7 +74,7 @@ typedef struct mpiox_stats_hint { /* a hint in force that is no default, and its
 } mpiox_stats_hint;
 
 typedef struct mpiox_stats_subject { /* what the numbers are about */
-    const char *path;              /* of the file; NULL: the run */
+    const char *path;                /* of the file; NULL: the run */
     int ranks;
     const mpiox_stats_hint *hints; /* of the file */
     int hint_count;

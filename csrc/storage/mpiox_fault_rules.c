@@ -16,15 +16,47 @@
 
 #define MAX_RULES ((int)(sizeof((mpiox_fault_rules *)0)->rule / sizeof(mpiox_fault_rule)))
 
-static const struct { const char *name; int value; } errno_names[] = {
-    {"EPERM", EPERM},   {"ENOENT", ENOENT},   {"EINTR", EINTR},   {"EIO", EIO},         {"ENXIO", ENXIO},
-    {"EBADF", EBADF},   {"EAGAIN", EAGAIN},   {"ENOMEM", ENOMEM}, {"EACCES", EACCES},   {"EFAULT", EFAULT},
-    {"EBUSY", EBUSY},   {"EEXIST", EEXIST},   {"ENODEV", ENODEV}, {"ENOTDIR", ENOTDIR}, {"EISDIR", EISDIR},
-    {"EINVAL", EINVAL}, {"ENFILE", ENFILE},   {"EMFILE", EMFILE}, {"EFBIG", EFBIG},     {"ENOSPC", ENOSPC},
-    {"ESPIPE", ESPIPE}, {"EROFS", EROFS},     {"EPIPE", EPIPE},   {"ENOLCK", ENOLCK},   {"ENAMETOOLONG", ENAMETOOLONG},
-    {"ELOOP", ELOOP},   {"EOVERFLOW", EOVERFLOW}, {"ESTALE", ESTALE}, {"EDQUOT", EDQUOT}, {"ETIMEDOUT", ETIMEDOUT},
-    {"ECONNRESET", ECONNRESET}, {"ENOTCONN", ENOTCONN}, {"EHOSTDOWN", EHOSTDOWN}, {"EREMOTEIO", EREMOTEIO},
-    {"EOPNOTSUPP", EOPNOTSUPP}, {"ENOSYS", ENOSYS}, {"EWOULDBLOCK", EWOULDBLOCK},
+static const struct {
+    const char *name;
+    int value;
+} errno_names[] = {
+    {"EPERM", EPERM},
+    {"ENOENT", ENOENT},
+    {"EINTR", EINTR},
+    {"EIO", EIO},
+    {"ENXIO", ENXIO},
+    {"EBADF", EBADF},
+    {"EAGAIN", EAGAIN},
+    {"ENOMEM", ENOMEM},
+    {"EACCES", EACCES},
+    {"EFAULT", EFAULT},
+    {"EBUSY", EBUSY},
+    {"EEXIST", EEXIST},
+    {"ENODEV", ENODEV},
+    {"ENOTDIR", ENOTDIR},
+    {"EISDIR", EISDIR},
+    {"EINVAL", EINVAL},
+    {"ENFILE", ENFILE},
+    {"EMFILE", EMFILE},
+    {"EFBIG", EFBIG},
+    {"ENOSPC", ENOSPC},
+    {"ESPIPE", ESPIPE},
+    {"EROFS", EROFS},
+    {"EPIPE", EPIPE},
+    {"ENOLCK", ENOLCK},
+    {"ENAMETOOLONG", ENAMETOOLONG},
+    {"ELOOP", ELOOP},
+    {"EOVERFLOW", EOVERFLOW},
+    {"ESTALE", ESTALE},
+    {"EDQUOT", EDQUOT},
+    {"ETIMEDOUT", ETIMEDOUT},
+    {"ECONNRESET", ECONNRESET},
+    {"ENOTCONN", ENOTCONN},
+    {"EHOSTDOWN", EHOSTDOWN},
+    {"EREMOTEIO", EREMOTEIO},
+    {"EOPNOTSUPP", EOPNOTSUPP},
+    {"ENOSYS", ENOSYS},
+    {"EWOULDBLOCK", EWOULDBLOCK},
 };
 
 /* A decimal number from 0 to max; the whole text must be one. */
@@ -58,9 +90,15 @@ static int parse_errno(const char *text, mpiox_fault_rule *rule)
 
 static int parse_op(const char *text, mpiox_fault_rule *rule)
 {
-    static const struct { const char *name; unsigned ops; } names[] = {
-        {"read", MPIOX_FAULT_READ}, {"write", MPIOX_FAULT_WRITE}, {"open", MPIOX_FAULT_OPEN},
-        {"close", MPIOX_FAULT_CLOSE}, {"any", MPIOX_FAULT_READ | MPIOX_FAULT_WRITE},
+    static const struct {
+        const char *name;
+        unsigned ops;
+    } names[] = {
+        {"read", MPIOX_FAULT_READ},
+        {"write", MPIOX_FAULT_WRITE},
+        {"open", MPIOX_FAULT_OPEN},
+        {"close", MPIOX_FAULT_CLOSE},
+        {"any", MPIOX_FAULT_READ | MPIOX_FAULT_WRITE},
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(names[i].name, text) == 0) {
@@ -96,16 +134,17 @@ static int parse_pair(const char *key, const char *value, mpiox_fault_rule *rule
 
 static int parse_rule(char *text, mpiox_fault_rule *rule, char *message, int64_t message_bytes)
 {
-    *rule = (mpiox_fault_rule){.ops = MPIOX_FAULT_READ | MPIOX_FAULT_WRITE, .rank = -1, .times = -1,
-                               .short_bytes = -1};
+    *rule = (mpiox_fault_rule){.ops = MPIOX_FAULT_READ | MPIOX_FAULT_WRITE, .rank = -1, .times = -1, .short_bytes = -1};
     char *rest = text;
     for (char *pair = strsep(&rest, ","); pair != NULL; pair = strsep(&rest, ",")) {
         char *value = strchr(pair, '=');
         if (value != NULL)
             *value++ = '\0';
         if (value == NULL || parse_pair(pair, value, rule) != MPIOX_OK) {
-            snprintf(message, (size_t)message_bytes, "cannot understand '%s%s%s' (keys: op, rank, path, after, times, "
-                     "errno, short, delay_ms)", pair, value != NULL ? "=" : "", value != NULL ? value : "");
+            snprintf(message, (size_t)message_bytes,
+                     "cannot understand '%s%s%s' (keys: op, rank, path, after, times, "
+                     "errno, short, delay_ms)",
+                     pair, value != NULL ? "=" : "", value != NULL ? value : "");
             return MPIOX_E_ARG;
         }
     }
@@ -173,8 +212,8 @@ mpiox_fault_action mpiox_fault_rules_apply(mpiox_fault_rules *rules, mpiox_fault
         int64_t before = rule->seen++;
         if (decided || before < rule->after || (rule->times >= 0 && before - rule->after >= rule->times))
             continue;
-        action = (mpiox_fault_action){.sys_errno = rule->sys_errno, .short_bytes = rule->short_bytes,
-                                      .delay_ms = rule->delay_ms};
+        action = (mpiox_fault_action){
+            .sys_errno = rule->sys_errno, .short_bytes = rule->short_bytes, .delay_ms = rule->delay_ms};
         decided = true;
     }
     return action;

@@ -8,16 +8,19 @@
 #include <stdint.h>
 
 typedef enum mpiox_fault_op {
-    MPIOX_FAULT_READ = 1, MPIOX_FAULT_WRITE = 2, MPIOX_FAULT_OPEN = 4, MPIOX_FAULT_CLOSE = 8
+    MPIOX_FAULT_READ = 1,
+    MPIOX_FAULT_WRITE = 2,
+    MPIOX_FAULT_OPEN = 4,
+    MPIOX_FAULT_CLOSE = 8
 } mpiox_fault_op;
 
 typedef struct mpiox_fault_rule {
-    unsigned ops;        /* bits of mpiox_fault_op */
-    int64_t rank;        /* -1 = all */
-    char path[256];      /* glob; "" = all */
+    unsigned ops;         /* bits of mpiox_fault_op */
+    int64_t rank;         /* -1 = all */
+    char path[256];       /* glob; "" = all */
     int64_t after, times; /* times -1 = for ever */
-    int sys_errno;       /* 0 = none */
-    int64_t short_bytes; /* -1 = none */
+    int sys_errno;        /* 0 = none */
+    int64_t short_bytes;  /* -1 = none */
     int64_t delay_ms;
     int64_t seen; /* matching calls so far */
 } mpiox_fault_rule;

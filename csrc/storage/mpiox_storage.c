@@ -19,9 +19,9 @@
 
 typedef struct position {
     const struct iovec *iov;
-    int count;     /* vectors left */
-    size_t skip;   /* bytes of the first one already done */
-    int64_t left;  /* bytes left in all */
+    int count;    /* vectors left */
+    size_t skip;  /* bytes of the first one already done */
+    int64_t left; /* bytes left in all */
     int64_t offset;
 } position;
 

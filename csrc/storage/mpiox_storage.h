@@ -58,7 +58,9 @@ struct mpiox_storage {
 };
 
 typedef enum mpiox_storage_kind {
-    MPIOX_STORAGE_AUTO = 0, MPIOX_STORAGE_POSIX, MPIOX_STORAGE_IO_URING
+    MPIOX_STORAGE_AUTO = 0,
+    MPIOX_STORAGE_POSIX,
+    MPIOX_STORAGE_IO_URING
 } mpiox_storage_kind;
 
 typedef struct mpiox_storage_options { /* all zero: the defaults */
@@ -71,8 +73,8 @@ typedef struct mpiox_storage_options { /* all zero: the defaults */
  * the kernel, no direct I/O on this file system) is replaced by posix and the page cache, which rank 0 reports once on
  * standard error. The environment variable MPIOX_FAULT (see mpiox_fault.h) wraps the back end.
  * 0, or MPIOX_E_IO, MPIOX_E_NOMEM, or MPIOX_E_ARG (bad MPIOX_FAULT) with *error filled. */
-int mpiox_storage_open(const char *path, int flags, int rank, const mpiox_storage_options *options,
-                       mpiox_storage **out, mpiox_error *error);
+int mpiox_storage_open(const char *path, int flags, int rank, const mpiox_storage_options *options, mpiox_storage **out,
+                       mpiox_error *error);
 /* Frees the handle in any case. NULL-safe; 0 or MPIOX_E_IO (errno is set). */
 int mpiox_storage_close(mpiox_storage *storage);
 

@@ -41,8 +41,8 @@ typedef struct direct_state {
 
 static const char refused[] = "the file system does not offer it";
 
-static int64_t cached_transfer(direct_state *state, bool write, const struct iovec *iov, int iov_count,
-                               int64_t offset, int64_t limit)
+static int64_t cached_transfer(direct_state *state, bool write, const struct iovec *iov, int iov_count, int64_t offset,
+                               int64_t limit)
 {
     struct iovec part[CUT_VECTORS];
     int n = mpiox_storage_cut(iov, iov_count, limit, part, CUT_VECTORS);

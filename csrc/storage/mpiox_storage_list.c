@@ -69,8 +69,11 @@ static int64_t fill(batch *b, bool merge, const mpiox_storage_piece *pieces, int
         if (b->count == BATCH_CALLS)
             break;
         b->iov[b->vectors] = (struct iovec){.iov_base = piece->base, .iov_len = (size_t)piece->length};
-        b->calls[b->count] = (mpiox_storage_call){.iov = &b->iov[b->vectors++], .iov_count = 1, .fd = -1,
-                                                  .offset = piece->offset, .moved = MPIOX_STORAGE_NOT_STARTED};
+        b->calls[b->count] = (mpiox_storage_call){.iov = &b->iov[b->vectors++],
+                                                  .iov_count = 1,
+                                                  .fd = -1,
+                                                  .offset = piece->offset,
+                                                  .moved = MPIOX_STORAGE_NOT_STARTED};
         b->bytes[b->count++] = piece->length;
     }
     return from;

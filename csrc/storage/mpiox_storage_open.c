@@ -4,8 +4,8 @@
 #include "mpiox_fault.h"
 #include "mpiox_storage_internal.h"
 
-int mpiox_storage_open(const char *path, int flags, int rank, const mpiox_storage_options *options,
-                       mpiox_storage **out, mpiox_error *error)
+int mpiox_storage_open(const char *path, int flags, int rank, const mpiox_storage_options *options, mpiox_storage **out,
+                       mpiox_error *error)
 {
     *out = NULL;
     const char *rules = getenv("MPIOX_FAULT");

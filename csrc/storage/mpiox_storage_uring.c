@@ -49,7 +49,7 @@ typedef struct ring_state {
     pthread_mutex_t lock; /* guards the ring and what follows */
     int depth;
     bool automatic;
-    bool made, broken; /* of the ring; broken: made in vain, or given up */
+    bool made, broken;     /* of the ring; broken: made in vain, or given up */
     atomic_bool no_nowait; /* the file system does not support RWF_NOWAIT */
 } ring_state;
 
@@ -208,10 +208,13 @@ static int ring_close(mpiox_storage *storage)
     return posix->close(storage);
 }
 
-#define RING_BACKEND(text)                                                                                       \
-    {                                                                                                            \
-        .name = text, .transfer = mpiox_storage_posix_transfer, .close = ring_close, .many = ring_many,          \
-        .mappable = true,                                                                                        \
+#define RING_BACKEND(text)                                                                                             \
+    {                                                                                                                  \
+        .name = text,                                                                                                  \
+        .transfer = mpiox_storage_posix_transfer,                                                                      \
+        .close = ring_close,                                                                                           \
+        .many = ring_many,                                                                                             \
+        .mappable = true,                                                                                              \
     }
 
 static const mpiox_storage_backend ring_backend = RING_BACKEND("io_uring");
@@ -220,13 +223,18 @@ static const mpiox_storage_backend automatic_backend = RING_BACKEND("auto");
 static const char *reason_of(int sys_errno)
 {
     switch (sys_errno) {
-    case ENOSYS: return "this kernel has none";
+    case ENOSYS:
+        return "this kernel has none";
     case EPERM:
-    case EACCES: return "it is not permitted (kernel.io_uring_disabled, or a container's seccomp profile)";
-    case ENOMEM: return "the limit of locked memory is too small (ulimit -l)";
+    case EACCES:
+        return "it is not permitted (kernel.io_uring_disabled, or a container's seccomp profile)";
+    case ENOMEM:
+        return "the limit of locked memory is too small (ulimit -l)";
     case EMFILE:
-    case ENFILE: return "too many files are open (ulimit -n)";
-    default: return "the kernel cannot make a ring";
+    case ENFILE:
+        return "too many files are open (ulimit -n)";
+    default:
+        return "the kernel cannot make a ring";
     }
 }
 

@@ -55,7 +55,7 @@ typedef struct mpiox_topology {
     struct mpiox_topology *next;
 } mpiox_topology;
 
-/* ---- making one (mpiox_topology_make.c) ------------------------------------------------------------------------------- */
+/* ---- making one (mpiox_topology_make.c) -------------------------------------------------------------------------- */
 
 /* Rank 0's choice, which the caller brings to the other ranks. */
 typedef struct mpiox_topology_choice {
@@ -83,18 +83,22 @@ void mpiox_topology_finalize(void);
 
 /* Can a thread of this library carry out a collective while the program goes on? With one node no MPI call is
  * needed, with several the MPI library must support threads. The same on all ranks; local. */
-static inline bool mpiox_topology_background(const mpiox_topology *topology) {
+static inline bool mpiox_topology_background(const mpiox_topology *topology)
+{
     return !topology->foreground && (topology->n_nodes == 1 || topology->threads);
 }
 /* Do all ranks share memory? Local. */
-static inline bool mpiox_topology_one_node(const mpiox_topology *topology) { return topology->n_nodes == 1; }
+static inline bool mpiox_topology_one_node(const mpiox_topology *topology)
+{
+    return topology->n_nodes == 1;
+}
 /* Is it known that all ranks of MPI_COMM_WORLD are on one node, as the hint has it? False where nothing says so.
  * Local. */
 bool mpiox_topology_world_on_one_node(int ranks_per_node);
 
 /* ---- collectives of this library (mpiox_topology_page.c) ------------------------------------------------------------
  *
- * Each is collective over the topology's ranks, blocking and synchronising, and lets MPI make progress while a rank waits.
+ * Each is collective over the topology's ranks, blocking and synchronising, and lets MPI progress while a rank waits.
  * As MPI's collectives: every rank calls the same ones in the same order, one at a time; while a collective runs in the
  * background, none of them may be called by another thread. */
 
@@ -125,7 +129,7 @@ int mpiox_topology_bcast(MPI_Comm comm, void *data, int64_t bytes);
 /* The shared file pointer of a file whose ranks share one node: a word of the page, in etypes. */
 _Atomic int64_t *mpiox_topology_pointer(mpiox_topology *topology, uint32_t view);
 
-/* ---- waiting (mpiox_topology_wait.c) -------------------------------------------------------------------------------- */
+/* ---- waiting (mpiox_topology_wait.c) ----------------------------------------------------------------------------- */
 
 /* Idle work of a rank that waits in shared memory: other ranks may need this one's MPI library on their way. Always
  * false. Does nothing in a thread that must not call MPI. */
@@ -140,7 +144,7 @@ int mpiox_topology_wait(int n, MPI_Request *requests, bool (*work)(void *context
 /* The same for one nonblocking operation, which MPI returned `code` for. */
 int mpiox_topology_finish(int code, MPI_Request *request);
 
-/* ---- inside this folder ---------------------------------------------------------------------------------------------- */
+/* ---- inside this folder ------------------------------------------------------------------------------------------ */
 
 int64_t mpiox_topology_page_bytes(int node_size);
 /* Rank 0's bytes reach every rank of a topology of one node; see mpiox_topology_bcast(). */

@@ -1,10 +1,11 @@
 /* mpiox_topology_bcast.c - rank 0's choices before a topology is chosen; see mpiox_topology.h. */
 #include "mpiox_topology.h"
 
-int mpiox_topology_bcast(MPI_Comm comm, void *data, int64_t bytes) {
+int mpiox_topology_bcast(MPI_Comm comm, void *data, int64_t bytes)
+{
     mpiox_topology *t = bytes <= MPIOX_TOPOLOGY_TEXT_BYTES ? mpiox_topology_of(comm) : NULL;
     if (!t)
-        return PMPI_Bcast(data, (int) bytes, MPI_BYTE, 0, comm);
+        return PMPI_Bcast(data, (int)bytes, MPI_BYTE, 0, comm);
     mpiox_topology_tell(t, data, bytes);
     return MPI_SUCCESS;
 }

@@ -13,13 +13,14 @@ enum { KEPT = 32 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static mpiox_topology *topologies; /* every topology of this process */
-static uint32_t made;     /* topologies made by this process, for ids */
-static bool ending;       /* MPI_Finalize has begun: no topology is kept for later */
+static uint32_t made;              /* topologies made by this process, for ids */
+static bool ending;                /* MPI_Finalize has begun: no topology is kept for later */
 /* Chosen by this thread and not yet joined: if it chooses again, the program has left MPI_File_open by a longjmp
  * out of its error handler, on all ranks. */
 static _Thread_local uint64_t chosen;
 
-static bool same_group(MPI_Comm comm, const mpiox_topology *t, int ranks_per_node) {
+static bool same_group(MPI_Comm comm, const mpiox_topology *t, int ranks_per_node)
+{
     int result = MPI_UNEQUAL;
     if (t->ranks_per_node != ranks_per_node)
         return false;
@@ -27,7 +28,8 @@ static bool same_group(MPI_Comm comm, const mpiox_topology *t, int ranks_per_nod
     return result == MPI_CONGRUENT || result == MPI_IDENT;
 }
 
-mpiox_topology_choice mpiox_topology_choose(MPI_Comm comm, int ranks_per_node) {
+mpiox_topology_choice mpiox_topology_choose(MPI_Comm comm, int ranks_per_node)
+{
     mpiox_topology_choice choice = {.ranks_per_node = ranks_per_node};
     pthread_mutex_lock(&lock);
     for (mpiox_topology *t = topologies; t && chosen; t = t->next)
@@ -40,13 +42,14 @@ mpiox_topology_choice mpiox_topology_choose(MPI_Comm comm, int ranks_per_node) {
         }
     choice.fresh = choice.id == 0;
     if (choice.fresh)
-        choice.id = ((uint64_t) (uint32_t) getpid() << 32) | ++made;
+        choice.id = ((uint64_t)(uint32_t)getpid() << 32) | ++made;
     pthread_mutex_unlock(&lock);
     chosen = choice.id;
     return choice;
 }
 
-static mpiox_topology *find(MPI_Comm comm, uint64_t id, int ranks_per_node) {
+static mpiox_topology *find(MPI_Comm comm, uint64_t id, int ranks_per_node)
+{
     mpiox_topology *found = NULL;
     pthread_mutex_lock(&lock);
     for (mpiox_topology *t = topologies; t && !found; t = t->next)
@@ -58,19 +61,22 @@ static mpiox_topology *find(MPI_Comm comm, uint64_t id, int ranks_per_node) {
     return found;
 }
 
-static void free_comm(MPI_Comm *comm) {
+static void free_comm(MPI_Comm *comm)
+{
     if (*comm != MPI_COMM_NULL && *comm != MPI_COMM_SELF)
         PMPI_Comm_free(comm);
 }
 
 /* With one rank the page is ordinary memory. */
-static void free_page(mpiox_topology *t) {
+static void free_page(mpiox_topology *t)
+{
     if (t->size == 1)
         free(t->page);
     mpiox_segment_free(&t->page_segment);
 }
 
-static void destroy(mpiox_topology *t) {
+static void destroy(mpiox_topology *t)
+{
     if (!t)
         return;
     mpiox_segment_free(&t->segment);
@@ -88,7 +94,8 @@ static void destroy(mpiox_topology *t) {
 }
 
 /* The communicator of this rank's node: the real one, or the pretended part of it. */
-static int split_node(mpiox_topology *t) {
+static int split_node(mpiox_topology *t)
+{
     MPI_Comm real = MPI_COMM_NULL;
     if (PMPI_Comm_split_type(t->comm, MPI_COMM_TYPE_SHARED, t->rank, MPI_INFO_NULL, &real) != MPI_SUCCESS)
         return MPIOX_E_MPI;
@@ -105,7 +112,8 @@ static int split_node(mpiox_topology *t) {
 
 /* Communicators are scarce (MPICH has 2048 of a context), so a topology keeps as few as it needs: none of its own
  * with one rank, one with one node, three with several. */
-static int split_nodes(mpiox_topology *t) {
+static int split_nodes(mpiox_topology *t)
+{
     if (t->size == 1) {
         t->node_comm = t->comm;
     } else {
@@ -125,8 +133,9 @@ static int split_nodes(mpiox_topology *t) {
     return PMPI_Comm_split(t->comm, color, t->rank, &t->leader_comm) == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
 }
 
-static bool allocate(mpiox_topology *t, int **all) {
-    const size_t size = (size_t) t->size;
+static bool allocate(mpiox_topology *t, int **all)
+{
+    const size_t size = (size_t)t->size;
     *all = malloc(sizeof(int) * 2 * size);
     t->node_of = malloc(sizeof(int) * size);
     t->local_of = malloc(sizeof(int) * size);
@@ -136,7 +145,8 @@ static bool allocate(mpiox_topology *t, int **all) {
 }
 
 /* node_of, local_of, node_start, node_ranks from everyone's (leader's rank, rank in node); `all` is scratch. */
-static int map_ranks(mpiox_topology *t, int *all) {
+static int map_ranks(mpiox_topology *t, int *all)
+{
     int mine[2] = {t->rank, t->node_rank};
     if (PMPI_Bcast(&mine[0], 1, MPI_INT, 0, t->node_comm) != MPI_SUCCESS) /* the leader's rank names the node */
         return MPIOX_E_MPI;
@@ -159,14 +169,16 @@ static int map_ranks(mpiox_topology *t, int *all) {
 }
 
 /* The lowest code of all ranks; comm returns its errors. */
-static int agree(MPI_Comm comm, int code) {
+static int agree(MPI_Comm comm, int code)
+{
     int worst = code;
     return PMPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS ? worst : MPIOX_E_MPI;
 }
 
 /* The topology's own communicator. A split, not a dup: a dup would run the program's attribute callbacks. Its
  * failure must come back as a code whatever error handler the program has set. */
-static int own_comm(MPI_Comm comm, mpiox_topology *t) {
+static int own_comm(MPI_Comm comm, mpiox_topology *t)
+{
     MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
     PMPI_Comm_rank(comm, &t->rank);
     PMPI_Comm_size(comm, &t->size);
@@ -189,8 +201,13 @@ static int own_comm(MPI_Comm comm, mpiox_topology *t) {
 /* ---- shared memory ----------------------------------------------------------------------------------------------- */
 
 /* One attempt; the same answer on all ranks of the node. */
-static int try_share(const mpiox_topology *t, mpiox_segment_kind kind, int64_t bytes, mpiox_segment *out, mpiox_error *error) {
-    struct { mpiox_segment_address address; int32_t code; } created;
+static int try_share(const mpiox_topology *t, mpiox_segment_kind kind, int64_t bytes, mpiox_segment *out,
+                     mpiox_error *error)
+{
+    struct {
+        mpiox_segment_address address;
+        int32_t code;
+    } created;
     memset(&created, 0, sizeof created);
     if (t->node_rank == 0)
         created.code = mpiox_segment_create(kind, bytes, &created.address, out, error);
@@ -211,14 +228,16 @@ static int try_share(const mpiox_topology *t, mpiox_segment_kind kind, int64_t b
 }
 
 /* Collective over the node: zero-filled memory of all its ranks. */
-static int share(const mpiox_topology *t, int64_t bytes, mpiox_segment *out, mpiox_error *error) {
+static int share(const mpiox_topology *t, int64_t bytes, mpiox_segment *out, mpiox_error *error)
+{
     int code = MPIOX_E_NOMEM;
     for (int kind = 0; kind < MPIOX_SEGMENT_KINDS && code != MPIOX_OK; kind++)
         code = try_share(t, kind, bytes, out, error);
     return code;
 }
 
-static int renew_segment(mpiox_topology *t, int64_t bytes, uint64_t layout, mpiox_error *error) {
+static int renew_segment(mpiox_topology *t, int64_t bytes, uint64_t layout, mpiox_error *error)
+{
     if (t->segment.base && t->segment.bytes == bytes && t->segment_layout == layout) /* alike on the node */
         return MPIOX_OK;
     t->segment_layout = layout;
@@ -227,24 +246,28 @@ static int renew_segment(mpiox_topology *t, int64_t bytes, uint64_t layout, mpio
     return share(t, bytes, &t->segment, error);
 }
 
-int mpiox_topology_segment(mpiox_topology *t, int64_t bytes, uint64_t layout, mpiox_error *error) {
-    const int code = renew_segment(t, bytes, layout, error), worst = t->n_nodes > 1 ? mpiox_topology_lowest(t, code) : code;
+int mpiox_topology_segment(mpiox_topology *t, int64_t bytes, uint64_t layout, mpiox_error *error)
+{
+    const int code = renew_segment(t, bytes, layout, error),
+              worst = t->n_nodes > 1 ? mpiox_topology_lowest(t, code) : code;
     if (code == MPIOX_OK && worst != MPIOX_OK)
         return mpiox_error_set(error, worst, 0, -1, bytes, "shared memory on another node");
     return code;
 }
 
 /* One rank shares with nobody. */
-static mpiox_topology_page *private_page(int64_t bytes) {
+static mpiox_topology_page *private_page(int64_t bytes)
+{
     enum { LINE = 64 }; /* as the page is aligned */
-    void *page = aligned_alloc(LINE, (size_t) ((bytes + LINE - 1) / LINE * LINE));
+    void *page = aligned_alloc(LINE, (size_t)((bytes + LINE - 1) / LINE * LINE));
     if (page)
-        memset(page, 0, (size_t) bytes);
+        memset(page, 0, (size_t)bytes);
     return page;
 }
 
 /* The page of this node, and what the ranks' MPI libraries can do with threads. The same answer on every rank. */
-static int make_page(mpiox_topology *t) {
+static int make_page(mpiox_topology *t)
+{
     mpiox_error error = {.code = MPIOX_OK};
     int level = MPI_THREAD_MULTIPLE;
     const int64_t bytes = mpiox_topology_page_bytes(t->node_size);
@@ -264,8 +287,10 @@ static int make_page(mpiox_topology *t) {
     return spoken;
 }
 
-mpiox_topology *mpiox_topology_of(MPI_Comm comm) {
-    mpiox_topology *oldest = NULL; /* the list begins with the youngest; a group's topologies have the same order on its ranks */
+mpiox_topology *mpiox_topology_of(MPI_Comm comm)
+{
+    mpiox_topology *oldest =
+        NULL; /* the list begins with the youngest; a group's topologies have the same order on its ranks */
     pthread_mutex_lock(&lock);
     for (mpiox_topology *t = topologies; t; t = t->next)
         if (t->one_opener && t->n_nodes == 1 && t->size > 1 && same_group(comm, t, t->ranks_per_node))
@@ -277,15 +302,17 @@ mpiox_topology *mpiox_topology_of(MPI_Comm comm) {
 /* ---- all of MPI_COMM_WORLD --------------------------------------------------------------------------------------- */
 
 /* A number that a launcher has left in the environment; 0: none. */
-static int launched(const char *name) {
+static int launched(const char *name)
+{
     const char *text = getenv(name);
     char *end = NULL;
     const long number = text && *text ? strtol(text, &end, 10) : 0;
-    return end && *end == '\0' && number > 0 && number <= INT_MAX ? (int) number : 0;
+    return end && *end == '\0' && number > 0 && number <= INT_MAX ? (int)number : 0;
 }
 
 /* Has the launcher put all `size` ranks on this node? No rank may ask another one here. */
-static bool launched_on_one_node(int size) {
+static bool launched_on_one_node(int size)
+{
 #ifdef OPEN_MPI
     const int here = launched("OMPI_COMM_WORLD_LOCAL_SIZE");
 #else
@@ -296,7 +323,8 @@ static bool launched_on_one_node(int size) {
     return launched("SLURM_STEP_NUM_NODES") == 1 && launched("SLURM_STEP_NUM_TASKS") == size; /* srun */
 }
 
-bool mpiox_topology_world_on_one_node(int ranks_per_node) {
+bool mpiox_topology_world_on_one_node(int ranks_per_node)
+{
     int initialized = 0, size = 0;
     bool one = false;
     if (PMPI_Initialized(&initialized) != MPI_SUCCESS || !initialized ||
@@ -318,7 +346,8 @@ bool mpiox_topology_world_on_one_node(int ranks_per_node) {
 
 /* The ranks of a group make their topologies together, but each has those of other groups besides: one that has
  * many already says so for all. */
-static int judge_temporary(MPI_Comm comm, mpiox_topology *t) {
+static int judge_temporary(MPI_Comm comm, mpiox_topology *t)
+{
     int room = KEPT, least = 0;
     pthread_mutex_lock(&lock);
     for (const mpiox_topology *kept = topologies; kept && room > 0; kept = kept->next)
@@ -330,9 +359,10 @@ static int judge_temporary(MPI_Comm comm, mpiox_topology *t) {
     return MPIOX_OK;
 }
 
-/* ---- making one --------------------------------------------------------------------------------------------------- */
+/* ---- making one -------------------------------------------------------------------------------------------------- */
 
-static int make(MPI_Comm comm, const mpiox_topology_choice *choice, mpiox_topology **out) {
+static int make(MPI_Comm comm, const mpiox_topology_choice *choice, mpiox_topology **out)
+{
     char name[MPI_MAX_PROCESSOR_NAME + 1] = "";
     int length = 0, *all = NULL;
     mpiox_topology *t = calloc(1, sizeof *t);
@@ -341,7 +371,7 @@ static int make(MPI_Comm comm, const mpiox_topology_choice *choice, mpiox_topolo
         free(t);
         return code;
     }
-    *t = (mpiox_topology) {.comm = MPI_COMM_NULL, .node_comm = MPI_COMM_NULL, .leader_comm = MPI_COMM_NULL};
+    *t = (mpiox_topology){.comm = MPI_COMM_NULL, .node_comm = MPI_COMM_NULL, .leader_comm = MPI_COMM_NULL};
     t->segment.fd = t->page_segment.fd = -1;
     t->id = choice->id;
     t->in_use = true;
@@ -372,14 +402,16 @@ static int make(MPI_Comm comm, const mpiox_topology_choice *choice, mpiox_topolo
     return MPIOX_OK;
 }
 
-int mpiox_topology_join(MPI_Comm comm, const mpiox_topology_choice *choice, mpiox_topology **out) {
+int mpiox_topology_join(MPI_Comm comm, const mpiox_topology_choice *choice, mpiox_topology **out)
+{
     chosen = 0;
     *out = choice->fresh ? NULL : find(comm, choice->id, choice->ranks_per_node);
     return *out ? MPIOX_OK : make(comm, choice, out);
 }
 
 /* Take the topologies that nobody uses out of the list, in its order. */
-static mpiox_topology *take_idle(void) {
+static mpiox_topology *take_idle(void)
+{
     mpiox_topology *idle = NULL, **end = &idle;
     for (mpiox_topology **link = &topologies; *link;) {
         mpiox_topology *t = *link;
@@ -395,7 +427,8 @@ static mpiox_topology *take_idle(void) {
     return idle;
 }
 
-static void destroy_all(mpiox_topology *list) {
+static void destroy_all(mpiox_topology *list)
+{
     while (list) {
         mpiox_topology *next = list->next;
         destroy(list);
@@ -404,7 +437,8 @@ static void destroy_all(mpiox_topology *list) {
 }
 
 /* Take one topology out of the list. */
-static mpiox_topology *take(mpiox_topology *t) {
+static mpiox_topology *take(mpiox_topology *t)
+{
     mpiox_topology **link = &topologies;
     while (*link && *link != t)
         link = &(*link)->next;
@@ -414,7 +448,8 @@ static mpiox_topology *take(mpiox_topology *t) {
     return t;
 }
 
-void mpiox_topology_release(mpiox_topology *t) {
+void mpiox_topology_release(mpiox_topology *t)
+{
     if (!t)
         return;
     pthread_mutex_lock(&lock);
@@ -424,7 +459,8 @@ void mpiox_topology_release(mpiox_topology *t) {
     destroy_all(idle);
 }
 
-void mpiox_topology_finalize(void) {
+void mpiox_topology_finalize(void)
+{
     pthread_mutex_lock(&lock);
     ending = true;
     mpiox_topology *idle = take_idle();

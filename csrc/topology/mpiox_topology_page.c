@@ -38,22 +38,25 @@ struct mpiox_topology_page {
     rank_values ranks[]; /* [node_size] */
 };
 
-int64_t mpiox_topology_page_bytes(int node_size) {
-    return (int64_t) sizeof(mpiox_topology_page) + (int64_t) node_size * (int64_t) sizeof(rank_values);
+int64_t mpiox_topology_page_bytes(int node_size)
+{
+    return (int64_t)sizeof(mpiox_topology_page) + (int64_t)node_size * (int64_t)sizeof(rank_values);
 }
 
-_Atomic int64_t *mpiox_topology_pointer(mpiox_topology *t, uint32_t view) {
+_Atomic int64_t *mpiox_topology_pointer(mpiox_topology *t, uint32_t view)
+{
     return &t->page->shared_pointer[view & 1];
 }
 
 /* ---- barrier ----------------------------------------------------------------------------------------------------- */
 
-void mpiox_topology_barrier(mpiox_topology *t, void (*serial)(void *), void *context) {
+void mpiox_topology_barrier(mpiox_topology *t, void (*serial)(void *), void *context)
+{
     mpiox_topology_page *page = t->page;
     const mpiox_idle idle = {mpiox_topology_progress, t};
     const bool by_leader = t->n_nodes > 1;
     const uint32_t next = mpiox_word_get(&page->generation) + 1;
-    if (atomic_fetch_add(&page->arrived, 1) + 1 == (uint32_t) t->node_size) {
+    if (atomic_fetch_add(&page->arrived, 1) + 1 == (uint32_t)t->node_size) {
         atomic_store(&page->arrived, 0);
         if (!by_leader) {
             if (serial)
@@ -73,20 +76,22 @@ void mpiox_topology_barrier(mpiox_topology *t, void (*serial)(void *), void *con
     }
 }
 
-bool mpiox_topology_gather_nodes(mpiox_topology *t, const void *mine, size_t bytes, void *all) {
+bool mpiox_topology_gather_nodes(mpiox_topology *t, const void *mine, size_t bytes, void *all)
+{
     MPI_Request request;
     if (t->leader_comm == MPI_COMM_NULL) {
         memcpy(all, mine, bytes);
         return true;
     }
-    const int code = PMPI_Iallgather(mine, (int) bytes, MPI_BYTE, all, (int) bytes, MPI_BYTE, t->leader_comm, &request);
+    const int code = PMPI_Iallgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, t->leader_comm, &request);
     return mpiox_topology_finish(code, &request) == MPIOX_OK;
 }
 
 /* ---- agreements -------------------------------------------------------------------------------------------------- */
 
 /* Leaders: the lowest values of all nodes, and rank 0's note, which is on node 0. */
-static int spread_lowest(mpiox_topology *t) {
+static int spread_lowest(mpiox_topology *t)
+{
     MPI_Request request;
     int code = PMPI_Iallreduce(MPI_IN_PLACE, t->page->lowest, MPIOX_TOPOLOGY_VALUES, MPI_INT, MPI_MIN, t->leader_comm,
                                &request);
@@ -96,7 +101,8 @@ static int spread_lowest(mpiox_topology *t) {
     return mpiox_topology_finish(code, &request) == MPIOX_OK ? MPIOX_OK : MPIOX_E_MPI;
 }
 
-static void reduce_values(void *context) {
+static void reduce_values(void *context)
+{
     mpiox_topology *t = context;
     mpiox_topology_page *page = t->page;
     for (int v = 0; v < MPIOX_TOPOLOGY_VALUES; v++) {
@@ -109,33 +115,37 @@ static void reduce_values(void *context) {
     page->code = t->leader_comm != MPI_COMM_NULL ? spread_lowest(t) : MPIOX_OK;
 }
 
-int mpiox_topology_min(mpiox_topology *t, int n, int *values, void *note, int64_t bytes) {
+int mpiox_topology_min(mpiox_topology *t, int n, int *values, void *note, int64_t bytes)
+{
     if (t->size == 1)
         return MPIOX_OK;
     mpiox_topology_page *page = t->page;
     memset(page->ranks[t->node_rank].values, 0, sizeof page->ranks[0].values);
-    memcpy(page->ranks[t->node_rank].values, values, sizeof *values * (size_t) n);
+    memcpy(page->ranks[t->node_rank].values, values, sizeof *values * (size_t)n);
     if (t->rank == 0 && note)
-        memcpy(page->root_note, note, (size_t) bytes);
+        memcpy(page->root_note, note, (size_t)bytes);
     mpiox_topology_barrier(t, reduce_values, t);
-    memcpy(values, page->lowest, sizeof *values * (size_t) n);
+    memcpy(values, page->lowest, sizeof *values * (size_t)n);
     if (note)
-        memcpy(note, page->note, (size_t) bytes);
+        memcpy(note, page->note, (size_t)bytes);
     return page->code;
 }
 
-bool mpiox_topology_all(mpiox_topology *t, bool mine) {
+bool mpiox_topology_all(mpiox_topology *t, bool mine)
+{
     int value = mine;
     return mpiox_topology_min(t, 1, &value, NULL, 0) == MPIOX_OK && value != 0;
 }
 
-int mpiox_topology_lowest(mpiox_topology *t, int code) {
+int mpiox_topology_lowest(mpiox_topology *t, int code)
+{
     if (mpiox_topology_min(t, 1, &code, NULL, 0) == MPIOX_OK)
         return code;
     return code < MPIOX_E_MPI ? code : MPIOX_E_MPI;
 }
 
-int mpiox_topology_agree_error(mpiox_topology *t, mpiox_error *error) {
+int mpiox_topology_agree_error(mpiox_topology *t, mpiox_error *error)
+{
     error->rank = t->rank;
     const int own = error->code;
     int lowest = own != MPIOX_OK ? t->rank : t->size;
@@ -147,17 +157,18 @@ int mpiox_topology_agree_error(mpiox_topology *t, mpiox_error *error) {
 
 /* ---- before a topology is chosen --------------------------------------------------------------------------------- */
 
-void mpiox_topology_tell(mpiox_topology *t, void *data, int64_t bytes) {
+void mpiox_topology_tell(mpiox_topology *t, void *data, int64_t bytes)
+{
     mpiox_topology_page *page = t->page;
     const mpiox_idle idle = {mpiox_topology_progress, t};
-    const uint32_t others = (uint32_t) t->size - 1;
+    const uint32_t others = (uint32_t)t->size - 1;
     if (t->rank == 0) {
         mpiox_wait_reach(&page->read, t->told * others, &idle);
-        memcpy(page->text, data, (size_t) bytes);
+        memcpy(page->text, data, (size_t)bytes);
         mpiox_word_set(&page->told, ++t->told);
     } else {
         mpiox_wait_reach(&page->told, ++t->told, &idle);
-        memcpy(data, page->text, (size_t) bytes);
+        memcpy(data, page->text, (size_t)bytes);
         mpiox_word_add(&page->read);
     }
 }

@@ -4,9 +4,13 @@
 
 static _Thread_local bool no_mpi; /* the program's thread lets MPI make progress */
 
-void mpiox_topology_forbid_mpi(bool forbid) { no_mpi = forbid; }
+void mpiox_topology_forbid_mpi(bool forbid)
+{
+    no_mpi = forbid;
+}
 
-bool mpiox_topology_progress(void *context) {
+bool mpiox_topology_progress(void *context)
+{
     const mpiox_topology *topology = context;
     int flag;
     if (no_mpi)
@@ -16,7 +20,8 @@ bool mpiox_topology_progress(void *context) {
 }
 
 /* One by one, not by MPI_Testall: whose failure ended it says only a status each. */
-int mpiox_topology_wait(int n, MPI_Request *requests, bool (*work)(void *), void *context) {
+int mpiox_topology_wait(int n, MPI_Request *requests, bool (*work)(void *), void *context)
+{
     mpiox_backoff backoff = {0};
     int code = MPIOX_OK;
     for (int i = 0; i < n;) {
@@ -33,6 +38,7 @@ int mpiox_topology_wait(int n, MPI_Request *requests, bool (*work)(void *), void
     return code;
 }
 
-int mpiox_topology_finish(int code, MPI_Request *request) {
+int mpiox_topology_finish(int code, MPI_Request *request)
+{
     return code == MPI_SUCCESS ? mpiox_topology_wait(1, request, NULL, NULL) : MPIOX_E_MPI;
 }

@@ -11,7 +11,8 @@
 #include "mpiox_messages.h"
 
 /* counts[] and displs[] of a gather over nodes of one item per rank, in node order. */
-static void node_counts(const mpiox_topology *topology, int item_bytes, int *counts, int *displs) {
+static void node_counts(const mpiox_topology *topology, int item_bytes, int *counts, int *displs)
+{
     for (int n = 0; n < topology->n_nodes; n++) {
         counts[n] = (topology->node_start[n + 1] - topology->node_start[n]) * item_bytes;
         displs[n] = topology->node_start[n] * item_bytes;
@@ -19,22 +20,25 @@ static void node_counts(const mpiox_topology *topology, int item_bytes, int *cou
 }
 
 /* Leaders: everyone's range and position of this call, from the posts in shared memory. */
-static void gather_ranges(mpiox_messages *m) {
+static void gather_ranges(mpiox_messages *m)
+{
     mpiox_topology *topology = m->base.b->file->topology;
     for (int i = 0; i < topology->node_size; i++) {
         const mpiox_post *post = &m->base.b->posts[i];
-        m->by_node[topology->node_start[topology->node] + i] =
-            (mpiox_rank_access) {post->position, post->length, post->first, post->last, post->displacement};
+        m->by_node[topology->node_start[topology->node] + i] = (mpiox_rank_access){
+            post->position, post->length, post->first, post->last, post->displacement};
     }
-    node_counts(topology, (int) sizeof *m->by_node, m->counts, m->counts + topology->n_nodes);
+    node_counts(topology, (int)sizeof *m->by_node, m->counts, m->counts + topology->n_nodes);
     MPI_Request request;
-    if (mpiox_topology_finish(PMPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_BYTE, m->by_node, m->counts, m->counts + topology->n_nodes, MPI_BYTE,
-                                topology->leader_comm, &request), &request) != MPIOX_OK)
+    if (mpiox_topology_finish(PMPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_BYTE, m->by_node, m->counts,
+                                               m->counts + topology->n_nodes, MPI_BYTE, topology->leader_comm,
+                                               &request),
+                              &request) != MPIOX_OK)
         mpiox_file_give_up(m->base.b->file, MPIOX_E_MPI, -1, -1, "agreeing on who sends to whom");
     for (int i = 0; i < topology->size; i++)
         m->ranks[topology->node_ranks[i]] = m->by_node[i];
     for (int n = 0; n < topology->n_nodes; n++) {
-        m->nodes[n] = (mpiox_interval) {INT64_MAX, INT64_MIN};
+        m->nodes[n] = (mpiox_interval){INT64_MAX, INT64_MIN};
         for (int i = topology->node_start[n]; i < topology->node_start[n + 1]; i++) {
             if (m->by_node[i].length == 0)
                 continue;
@@ -45,37 +49,41 @@ static void gather_ranges(mpiox_messages *m) {
 }
 
 /* This rank's serialized view, to be freed. *bytes: its size, 0 for a view without data, -1 if it cannot be sent. */
-static char *serialize_view(const mpiox_file *file, int *bytes) {
+static char *serialize_view(const mpiox_file *file, int *bytes)
+{
     const int64_t size = file->view ? mpiox_typemap_blob_bytes(file->view) : 0;
-    char *blob = file->view && size > 0 && size <= INT32_MAX ? malloc((size_t) size) : NULL;
-    *bytes = file->empty_view ? 0 : blob && mpiox_typemap_to_blob(file->view, blob, size) == MPIOX_OK ? (int) size : -1;
+    char *blob = file->view && size > 0 && size <= INT32_MAX ? malloc((size_t)size) : NULL;
+    *bytes = file->empty_view ? 0 : blob && mpiox_typemap_to_blob(file->view, blob, size) == MPIOX_OK ? (int)size : -1;
     return blob;
 }
 
 /* At the leader: where the node's views go, and room for them; NULL when one of them, or memory, is missing. */
-static char *room_for_views(const mpiox_topology *topology, const int *sizes, int *displs, int64_t *total) {
+static char *room_for_views(const mpiox_topology *topology, const int *sizes, int *displs, int64_t *total)
+{
     *total = 0;
     for (int i = 0; displs && i < topology->node_size; *total += sizes[i++]) {
         if (sizes[i] < 0 || *total > INT32_MAX)
             return NULL;
-        displs[i] = (int) *total;
+        displs[i] = (int)*total;
     }
-    return displs && *total <= INT32_MAX ? malloc((size_t) *total + 8) : NULL;
+    return displs && *total <= INT32_MAX ? malloc((size_t)*total + 8) : NULL;
 }
 
 /* Every rank's serialized view to its leader, back to back; the leader gets them in *all and their sizes in
  * m->sizes[0 .. node_size - 1], others NULL. If a view cannot be sent, or the leader has no memory, nothing is
  * gathered, *total is -1. */
-static int gather_node_views(mpiox_messages *m, char **all, int64_t *total) {
+static int gather_node_views(mpiox_messages *m, char **all, int64_t *total)
+{
     mpiox_topology *topology = m->base.b->file->topology;
     MPI_Request request;
     int mine, *sizes = m->sizes, *displs = NULL, go = 1;
     char *blob = serialize_view(m->base.b->file, &mine);
     *all = NULL;
     *total = 0;
-    int code = mpiox_topology_finish(PMPI_Igather(&mine, 1, MPI_INT, sizes, 1, MPI_INT, 0, topology->node_comm, &request), &request);
+    int code = mpiox_topology_finish(
+        PMPI_Igather(&mine, 1, MPI_INT, sizes, 1, MPI_INT, 0, topology->node_comm, &request), &request);
     if (topology->node_rank == 0) {
-        displs = calloc((size_t) topology->node_size, sizeof *displs);
+        displs = calloc((size_t)topology->node_size, sizeof *displs);
         *all = code == MPIOX_OK ? room_for_views(topology, sizes, displs, total) : NULL;
         go = *all != NULL;
     }
@@ -84,8 +92,9 @@ static int gather_node_views(mpiox_messages *m, char **all, int64_t *total) {
         go = 1; /* most likely */
     code = code == MPIOX_OK ? told : code;
     if (go) {
-        const int moved = mpiox_topology_finish(PMPI_Igatherv(blob, mine < 0 ? 0 : mine, MPI_BYTE, *all, sizes, displs, MPI_BYTE, 0,
-                                               topology->node_comm, &request), &request);
+        const int moved = mpiox_topology_finish(PMPI_Igatherv(blob, mine < 0 ? 0 : mine, MPI_BYTE, *all, sizes, displs,
+                                                              MPI_BYTE, 0, topology->node_comm, &request),
+                                                &request);
         code = code == MPIOX_OK ? moved : code;
     }
     if (!go || (topology->node_rank == 0 && code != MPIOX_OK))
@@ -96,11 +105,13 @@ static int gather_node_views(mpiox_messages *m, char **all, int64_t *total) {
 }
 
 /* Leaders: fine on all of them? *code becomes MPIOX_E_NOMEM if not; after a failure the others are taken to be fine. */
-static bool all_leaders(const mpiox_messages *m, int fine, int *code) {
+static bool all_leaders(const mpiox_messages *m, int fine, int *code)
+{
     const mpiox_topology *topology = m->base.b->file->topology;
     MPI_Request request;
     int all = fine;
-    if (mpiox_topology_finish(PMPI_Iallreduce(&fine, &all, 1, MPI_INT, MPI_MIN, topology->leader_comm, &request), &request) != MPIOX_OK) {
+    if (mpiox_topology_finish(PMPI_Iallreduce(&fine, &all, 1, MPI_INT, MPI_MIN, topology->leader_comm, &request),
+                              &request) != MPIOX_OK) {
         *code = MPIOX_E_MPI;
         all = fine;
     }
@@ -110,7 +121,8 @@ static bool all_leaders(const mpiox_messages *m, int fine, int *code) {
 }
 
 /* Leaders: every rank's description from the blobs of all nodes. */
-static int rebuild_views(mpiox_messages *m, const char *blobs, const int *sizes) {
+static int rebuild_views(mpiox_messages *m, const char *blobs, const int *sizes)
+{
     const mpiox_topology *topology = m->base.b->file->topology;
     int64_t at = 0;
     int code = MPIOX_OK;
@@ -125,30 +137,34 @@ static int rebuild_views(mpiox_messages *m, const char *blobs, const int *sizes)
 }
 
 /* Leaders: spread the blobs of all nodes and rebuild every rank's description. node_total < 0: this leader has none. */
-static int spread_views(mpiox_messages *m, const char *node_blobs, int64_t node_total) {
+static int spread_views(mpiox_messages *m, const char *node_blobs, int64_t node_total)
+{
     mpiox_topology *topology = m->base.b->file->topology;
     MPI_Request request;
-    int *sizes = calloc((size_t) topology->size, sizeof *sizes), *displs = m->counts + topology->n_nodes, code = MPIOX_OK;
+    int *sizes = calloc((size_t)topology->size, sizeof *sizes), *displs = m->counts + topology->n_nodes,
+        code = MPIOX_OK;
     int64_t total = 0;
     if (!all_leaders(m, sizes != NULL && node_total >= 0, &code)) {
         free(sizes);
         return code;
     }
     node_counts(topology, 1, m->counts, displs);
-    const int sized = mpiox_topology_finish(PMPI_Iallgatherv(m->sizes, topology->node_size, MPI_INT, sizes, m->counts, displs, MPI_INT,
-                                              topology->leader_comm, &request), &request);
+    const int sized = mpiox_topology_finish(PMPI_Iallgatherv(m->sizes, topology->node_size, MPI_INT, sizes, m->counts,
+                                                             displs, MPI_INT, topology->leader_comm, &request),
+                                            &request);
     for (int n = 0; n < topology->n_nodes; n++) {
-        displs[n] = (int) total;
+        displs[n] = (int)total;
         m->counts[n] = 0;
         for (int i = topology->node_start[n]; i < topology->node_start[n + 1]; total += sizes[i++])
             m->counts[n] += sizes[i];
     }
     /* counts of MPI_Allgatherv are ints */
-    char *all = sized == MPIOX_OK && total <= INT32_MAX ? malloc((size_t) total + 8) : NULL;
+    char *all = sized == MPIOX_OK && total <= INT32_MAX ? malloc((size_t)total + 8) : NULL;
     code = code == MPIOX_OK ? sized : code;
     if (all_leaders(m, all != NULL, &code)) {
-        const int moved = mpiox_topology_finish(PMPI_Iallgatherv(node_blobs, (int) node_total, MPI_BYTE, all, m->counts, displs, MPI_BYTE,
-                                                  topology->leader_comm, &request), &request);
+        const int moved = mpiox_topology_finish(PMPI_Iallgatherv(node_blobs, (int)node_total, MPI_BYTE, all, m->counts,
+                                                                 displs, MPI_BYTE, topology->leader_comm, &request),
+                                                &request);
         code = code == MPIOX_OK ? moved : code;
         if (code == MPIOX_OK)
             code = rebuild_views(m, all, sizes);
@@ -160,7 +176,8 @@ static int spread_views(mpiox_messages *m, const char *node_blobs, int64_t node_
 
 /* Leaders: is it proven that no two ranks' views share a byte, wherever they are accessed? About a microsecond a
  * pair. */
-static int all_views_disjoint(const mpiox_messages *m) {
+static int all_views_disjoint(const mpiox_messages *m)
+{
     const mpiox_topology *topology = m->base.b->file->topology;
     enum { RANKS_MAX = 128 };
     for (int i = 0; i < topology->size && topology->size <= RANKS_MAX; i++)
@@ -172,7 +189,8 @@ static int all_views_disjoint(const mpiox_messages *m) {
 }
 
 /* Leaders get the present views of all ranks; the same proof of their being disjoint on all ranks of a node. */
-static int renew_views(mpiox_messages *m) {
+static int renew_views(mpiox_messages *m)
+{
     const mpiox_topology *topology = m->base.b->file->topology;
     const bool leader = topology->node_rank == 0;
     MPI_Request request;
@@ -188,15 +206,16 @@ static int renew_views(mpiox_messages *m) {
     if (leader)
         gather_ranges(m); /* with the displacements */
     m->views_disjoint = leader && code == MPIOX_OK && all_views_disjoint(m);
-    const int told = mpiox_topology_finish(PMPI_Ibcast(&m->views_disjoint, 1, MPI_INT, 0, topology->node_comm, &request),
-                                           &request);
+    const int told = mpiox_topology_finish(
+        PMPI_Ibcast(&m->views_disjoint, 1, MPI_INT, 0, topology->node_comm, &request), &request);
     if (told != MPIOX_OK)
         m->views_disjoint = 0;
     return code == MPIOX_OK ? told : code;
 }
 
-void mpiox_messages_begin(mpiox_transport *transport, mpiox_call *call) {
-    mpiox_messages *m = (mpiox_messages *) transport;
+void mpiox_messages_begin(mpiox_transport *transport, mpiox_call *call)
+{
+    mpiox_messages *m = (mpiox_messages *)transport;
     const mpiox_topology *topology = m->base.b->file->topology;
     const bool leader = topology->node_rank == 0;
     int code = MPIOX_OK;

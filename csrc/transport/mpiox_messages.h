@@ -21,7 +21,7 @@ typedef struct mpiox_area {
     _Alignas(MPIOX_LINE) _Atomic int64_t used; /* bytes of it in use */
 } mpiox_area;
 
-typedef struct mpiox_area_state { /* at the start of b->transport_memory; areas and their bytes follow */
+typedef struct mpiox_area_state {               /* at the start of b->transport_memory; areas and their bytes follow */
     _Alignas(MPIOX_LINE) mpiox_word packed[2];  /* ranks that packed a round (write) or copied out (read), counted on */
     _Alignas(MPIOX_LINE) mpiox_word shipped[2]; /* rounds whose areas may be used again (write) or are filled (read) */
 } mpiox_area_state;
@@ -30,29 +30,32 @@ typedef struct mpiox_messages {
     mpiox_transport base;
     int64_t area_bytes;       /* of one area */
     mpiox_rank_access *ranks; /* [size], by rank */
-    mpiox_typemap **views;     /* [size], by rank; NULL = unusable */
+    mpiox_typemap **views;    /* [size], by rank; NULL = unusable */
     mpiox_interval *nodes;    /* [n_nodes] file range of a node's ranks */
     char **outgoing;          /* [n_nodes] read: messages under way */
     int64_t *room;            /* [n_nodes] bytes allocated in outgoing */
-    char *incoming;           /* write: one received message; as large as an area, of which only used pages take memory */
-    MPI_Request *requests;    /* [n_nodes] */
+    char *incoming;        /* write: one received message; as large as an area, of which only used pages take memory */
+    MPI_Request *requests; /* [n_nodes] */
     mpiox_rank_access *by_node; /* [size] scratch, ranks in node order */
-    int *sizes;               /* [size] scratch */
-    int *counts;              /* [2 * n_nodes] scratch */
-    mpiox_interval *windows;  /* [n_aggregators] from first to last byte of every window of the round */
-    int64_t *buffer_offsets;  /* [offsets_max] where extents[0] of the window being placed lie in the buffer */
+    int *sizes;                 /* [size] scratch */
+    int *counts;                /* [2 * n_nodes] scratch */
+    mpiox_interval *windows;    /* [n_aggregators] from first to last byte of every window of the round */
+    int64_t *buffer_offsets;    /* [offsets_max] where extents[0] of the window being placed lie in the buffer */
     int64_t offsets_max;
     bool views_spread;  /* leaders know the present views of all ranks; the same on every rank */
     int views_disjoint; /* proven when the views were spread; alike on all ranks of the node */
 } mpiox_messages;
 
-static inline int64_t mpiox_entry_padded(int64_t length) { return (length + 7) & ~(int64_t) 7; }
+static inline int64_t mpiox_entry_padded(int64_t length)
+{
+    return (length + 7) & ~(int64_t)7;
+}
 
 /* Leaders learn every rank's view (where one is new), position and range. Collective over the file.
  * mpiox_message_views.c */
 void mpiox_messages_begin(mpiox_transport *transport, mpiox_call *call);
 
-/* ---- mpiox_messages.c: used by both directions --------------------------------------------------------------------- */
+/* ---- mpiox_messages.c: used by both directions ------------------------------------------------------------------- */
 
 int64_t mpiox_messages_areas_offset(const mpiox_messages *m); /* of the bytes of the areas in b->transport_memory */
 
@@ -70,7 +73,8 @@ mpiox_slot *mpiox_messages_slot(mpiox_call *call, int local);
  * share of the I/O goes on. Returns its bytes, 0 after a failure. */
 int64_t mpiox_messages_receive(mpiox_messages *m, mpiox_call *call, int source, char *buffer);
 /* Send `length` bytes, or word that there is nothing to be used when this node could not put the message together. */
-void mpiox_messages_send(mpiox_messages *m, mpiox_call *call, int node, const char *bytes, int64_t length, bool complete);
+void mpiox_messages_send(mpiox_messages *m, mpiox_call *call, int node, const char *bytes, int64_t length,
+                         bool complete);
 void mpiox_messages_finish_sending(mpiox_messages *m, mpiox_call *call);
 
 void mpiox_messages_deliver(mpiox_transport *transport, mpiox_call *call); /* mpiox_messages_write.c */

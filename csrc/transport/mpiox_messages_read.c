@@ -8,11 +8,12 @@
 #include "mpiox_copy.h"
 #include "mpiox_messages.h"
 
-static bool append(mpiox_messages *m, int node, int64_t *used, const mpiox_entry *head, const mpiox_side *file) {
-    const int64_t need = *used + (int64_t) sizeof *head + mpiox_entry_padded(head->length);
+static bool append(mpiox_messages *m, int node, int64_t *used, const mpiox_entry *head, const mpiox_side *file)
+{
+    const int64_t need = *used + (int64_t)sizeof *head + mpiox_entry_padded(head->length);
     if (need > m->room[node]) {
         const int64_t room = need + need / 2 + 4096;
-        char *larger = realloc(m->outgoing[node], (size_t) room);
+        char *larger = realloc(m->outgoing[node], (size_t)room);
         if (!larger)
             return false;
         m->outgoing[node] = larger;
@@ -26,7 +27,8 @@ static bool append(mpiox_messages *m, int node, int64_t *used, const mpiox_entry
 }
 
 /* Append what one rank of another node wants of one loaded window. */
-static bool gather_rank(mpiox_messages *m, int rank, int local, mpiox_slot *slot, int64_t n, int64_t *used) {
+static bool gather_rank(mpiox_messages *m, int rank, int local, mpiox_slot *slot, int64_t n, int64_t *used)
+{
     mpiox_buffers *b = m->base.b;
     const mpiox_rank_access *want = &m->ranks[rank];
     const int64_t eof = atomic_load(&slot->eof);
@@ -50,7 +52,8 @@ static bool gather_rank(mpiox_messages *m, int rank, int local, mpiox_slot *slot
     return true;
 }
 
-static void gather_node(mpiox_messages *m, mpiox_call *call, int node) {
+static void gather_node(mpiox_messages *m, mpiox_call *call, int node)
+{
     mpiox_buffers *b = m->base.b;
     const mpiox_topology *topology = b->file->topology;
     int64_t used = 0;
@@ -68,12 +71,13 @@ static void gather_node(mpiox_messages *m, mpiox_call *call, int node) {
     mpiox_messages_send(m, call, node, m->outgoing[node], used, good);
 }
 
-static void leader_read(mpiox_messages *m, mpiox_call *call) {
+static void leader_read(mpiox_messages *m, mpiox_call *call)
+{
     mpiox_buffers *b = m->base.b;
     mpiox_area_state *state = mpiox_messages_state(m);
     const mpiox_topology *topology = b->file->topology;
-    const int parity = (int) (call->round & 1);
-    const uint32_t turn = (uint32_t) (call->round / 2);
+    const int parity = (int)(call->round & 1);
+    const uint32_t turn = (uint32_t)(call->round / 2);
     const mpiox_idle idle = {mpiox_slots_idle, call};
     for (int node = 0; node < topology->n_nodes; node++) {
         m->requests[node] = MPI_REQUEST_NULL;
@@ -86,7 +90,7 @@ static void leader_read(mpiox_messages *m, mpiox_call *call) {
             mpiox_slot_arrive(call, slot);
     }
     /* The areas of this parity are free when all ranks have copied out of them two rounds ago. */
-    mpiox_wait_reach(&state->packed[parity], turn * (uint32_t) topology->node_size, &idle);
+    mpiox_wait_reach(&state->packed[parity], turn * (uint32_t)topology->node_size, &idle);
     for (int node = 0; node < topology->n_nodes; node++) {
         char *bytes;
         mpiox_area *area = mpiox_messages_area(m, call->round, node, &bytes);
@@ -99,13 +103,14 @@ static void leader_read(mpiox_messages *m, mpiox_call *call) {
 }
 
 /* Copy this rank's entries out of the areas of the round. */
-static void unpack(mpiox_messages *m, mpiox_call *call) {
+static void unpack(mpiox_messages *m, mpiox_call *call)
+{
     const mpiox_topology *topology = m->base.b->file->topology;
     const mpiox_request *request = call->request;
     for (int node = 0; node < topology->n_nodes; node++) {
         char *bytes;
         const int64_t used = atomic_load(&mpiox_messages_area(m, call->round, node, &bytes)->used);
-        for (int64_t at = 0; at + (int64_t) sizeof(mpiox_entry) <= used;) {
+        for (int64_t at = 0; at + (int64_t)sizeof(mpiox_entry) <= used;) {
             mpiox_entry head;
             memcpy(&head, bytes + at, sizeof head);
             if (head.rank == topology->rank) {
@@ -113,22 +118,23 @@ static void unpack(mpiox_messages *m, mpiox_call *call) {
                 const mpiox_side memory = {request->buffer, request->memory, 0, head.position - request->position};
                 mpiox_copy(&memory, &source, head.length);
             }
-            at += (int64_t) sizeof head + mpiox_entry_padded(head.length);
+            at += (int64_t)sizeof head + mpiox_entry_padded(head.length);
         }
     }
 }
 
-void mpiox_messages_fetch(mpiox_transport *transport, mpiox_call *call) {
-    mpiox_messages *m = (mpiox_messages *) transport;
+void mpiox_messages_fetch(mpiox_transport *transport, mpiox_call *call)
+{
+    mpiox_messages *m = (mpiox_messages *)transport;
     mpiox_area_state *state = mpiox_messages_state(m);
     const mpiox_idle idle = {mpiox_slots_idle, call};
-    const int parity = (int) (call->round & 1);
+    const int parity = (int)(call->round & 1);
     const double begun = mpiox_now();
     if (call->hold) { /* the leader */
         mpiox_messages_span_windows(m, call);
         leader_read(m, call);
     }
-    mpiox_wait_reach(&state->shipped[parity], (uint32_t) (call->round / 2) + 1, &idle);
+    mpiox_wait_reach(&state->shipped[parity], (uint32_t)(call->round / 2) + 1, &idle);
     if (!mpiox_buffers_failed(m->base.b))
         unpack(m, call);
     mpiox_word_add(&state->packed[parity]);

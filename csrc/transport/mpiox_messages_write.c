@@ -8,14 +8,17 @@
 #include "mpiox_messages.h"
 
 static void pack_extent(mpiox_messages *m, mpiox_call *call, int aggregator, mpiox_extent extent, mpiox_area *area,
-                        char *bytes) {
+                        char *bytes)
+{
     mpiox_buffers *b = m->base.b;
     const mpiox_request *request = call->request;
     int64_t from, to;
     if (extent.offset >= call->last || extent.offset + extent.length <= call->first ||
-        !mpiox_window_overlap(b->file->view, b->file->displacement, request->position, request->length, extent, &from, &to))
+        !mpiox_window_overlap(b->file->view, b->file->displacement, request->position, request->length, extent, &from,
+                              &to))
         return;
-    const int64_t room = (int64_t) sizeof(mpiox_entry) + mpiox_entry_padded(to - from), at = atomic_fetch_add(&area->used, room);
+    const int64_t room = (int64_t)sizeof(mpiox_entry) + mpiox_entry_padded(to - from),
+                  at = atomic_fetch_add(&area->used, room);
     if (at + room > m->area_bytes) { /* cannot happen: areas are sized for the worst case */
         mpiox_messages_fail(m, MPIOX_E_FULL, room, "packing for another node");
         return;
@@ -27,7 +30,8 @@ static void pack_extent(mpiox_messages *m, mpiox_call *call, int aggregator, mpi
     mpiox_copy(&target, &source, to - from);
 }
 
-static void pack(mpiox_messages *m, mpiox_call *call) {
+static void pack(mpiox_messages *m, mpiox_call *call)
+{
     mpiox_buffers *b = m->base.b;
     const mpiox_topology *topology = b->file->topology;
     for (int a = 0; a < b->n_aggregators && call->first < call->last; a++) {
@@ -42,7 +46,8 @@ static void pack(mpiox_messages *m, mpiox_call *call) {
     }
 }
 
-static int local_index(const mpiox_buffers *b, int aggregator) {
+static int local_index(const mpiox_buffers *b, int aggregator)
+{
     for (int i = 0; i < b->n_local; i++)
         if (b->local[i] == aggregator)
             return i;
@@ -56,7 +61,8 @@ typedef struct placement {
     int64_t n;
 } placement;
 
-static bool begin_placement(mpiox_messages *m, mpiox_call *call, placement *to, int aggregator) {
+static bool begin_placement(mpiox_messages *m, mpiox_call *call, placement *to, int aggregator)
+{
     mpiox_buffers *b = m->base.b;
     const int local = local_index(b, aggregator);
     to->aggregator = aggregator;
@@ -65,7 +71,7 @@ static bool begin_placement(mpiox_messages *m, mpiox_call *call, placement *to, 
         return false;
     to->n = mpiox_window_extents(call, aggregator, call->round, b->extents[0]);
     if (to->n > m->offsets_max) {
-        int64_t *larger = realloc(m->buffer_offsets, sizeof *larger * (size_t) to->n);
+        int64_t *larger = realloc(m->buffer_offsets, sizeof *larger * (size_t)to->n);
         if (!larger)
             return false;
         m->buffer_offsets = larger;
@@ -77,7 +83,8 @@ static bool begin_placement(mpiox_messages *m, mpiox_call *call, placement *to, 
 }
 
 /* Place one entry: it lies inside one extent of the window, because it was cut there when it was packed. */
-static bool place(mpiox_messages *m, mpiox_call *call, placement *to, const mpiox_entry *head, const char *data) {
+static bool place(mpiox_messages *m, mpiox_call *call, placement *to, const mpiox_entry *head, const char *data)
+{
     mpiox_buffers *b = m->base.b;
     if (head->rank < 0 || head->rank >= b->file->topology->size || !m->views[head->rank] ||
         (head->aggregator != to->aggregator && !begin_placement(m, call, to, head->aggregator)) || !to->slot)
@@ -98,27 +105,29 @@ static bool place(mpiox_messages *m, mpiox_call *call, placement *to, const mpio
     if (first < extent.offset || first >= extent.offset + extent.length)
         return false;
     const mpiox_side file = {mpiox_slot_buffer(b, to->slot) + at, view, displacement - extent.offset, head->position};
-    const mpiox_side source = {(void *) data, NULL, 0, 0};
+    const mpiox_side source = {(void *)data, NULL, 0, 0};
     mpiox_copy(&file, &source, head->length);
     if (call->mark)
         mpiox_copy_mark(mpiox_slot_map(b, to->slot) + at / call->granule, 0, call->granule, &file, head->length);
     return true;
 }
 
-static void place_message(mpiox_messages *m, mpiox_call *call, const char *message, int64_t bytes) {
+static void place_message(mpiox_messages *m, mpiox_call *call, const char *message, int64_t bytes)
+{
     placement to = {.aggregator = -1};
-    for (int64_t at = 0; at + (int64_t) sizeof(mpiox_entry) <= bytes;) {
+    for (int64_t at = 0; at + (int64_t)sizeof(mpiox_entry) <= bytes;) {
         mpiox_entry head;
         memcpy(&head, message + at, sizeof head);
         if (!place(m, call, &to, &head, message + at + sizeof head)) {
             mpiox_messages_fail(m, MPIOX_E_CORRUPT, head.length, "placing data from another node");
             return;
         }
-        at += (int64_t) sizeof head + mpiox_entry_padded(head.length);
+        at += (int64_t)sizeof head + mpiox_entry_padded(head.length);
     }
 }
 
-static void leader_write(mpiox_messages *m, mpiox_call *call) {
+static void leader_write(mpiox_messages *m, mpiox_call *call)
+{
     mpiox_buffers *b = m->base.b;
     const mpiox_topology *topology = b->file->topology;
     char *bytes;
@@ -143,20 +152,21 @@ static void leader_write(mpiox_messages *m, mpiox_call *call) {
         atomic_store(&mpiox_messages_area(m, call->round, node, &bytes)->used, 0);
 }
 
-void mpiox_messages_deliver(mpiox_transport *transport, mpiox_call *call) {
-    mpiox_messages *m = (mpiox_messages *) transport;
+void mpiox_messages_deliver(mpiox_transport *transport, mpiox_call *call)
+{
+    mpiox_messages *m = (mpiox_messages *)transport;
     mpiox_area_state *state = mpiox_messages_state(m);
     const mpiox_topology *topology = m->base.b->file->topology;
     const mpiox_idle idle = {mpiox_slots_idle, call};
-    const int parity = (int) (call->round & 1);
-    const uint32_t turn = (uint32_t) (call->round / 2);
+    const int parity = (int)(call->round & 1);
+    const uint32_t turn = (uint32_t)(call->round / 2);
     const double begun = mpiox_now();
     mpiox_wait_reach(&state->shipped[parity], turn, &idle);
     pack(m, call); /* after an error too: other nodes go on writing, and must not write windows with holes */
     mpiox_word_add(&state->packed[parity]);
     if (topology->node_rank == 0) {
         mpiox_messages_span_windows(m, call);
-        mpiox_wait_reach(&state->packed[parity], (turn + 1) * (uint32_t) topology->node_size, &idle);
+        mpiox_wait_reach(&state->packed[parity], (turn + 1) * (uint32_t)topology->node_size, &idle);
         leader_write(m, call);
         mpiox_word_set(&state->shipped[parity], turn + 1);
     }

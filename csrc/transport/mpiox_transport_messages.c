@@ -26,7 +26,8 @@
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
-static int most_aggregators(const mpiox_buffers *b) {
+static int most_aggregators(const mpiox_buffers *b)
+{
     const mpiox_topology *topology = b->file->topology;
     int most = 0;
     for (int n = 0; n < topology->n_nodes; n++) {
@@ -38,7 +39,8 @@ static int most_aggregators(const mpiox_buffers *b) {
     return most;
 }
 
-static int largest_node(const mpiox_topology *topology) {
+static int largest_node(const mpiox_topology *topology)
+{
     int most = 0;
     for (int n = 0; n < topology->n_nodes; n++) {
         const int here = topology->node_start[n + 1] - topology->node_start[n];
@@ -49,24 +51,30 @@ static int largest_node(const mpiox_topology *topology) {
 
 /* Worst case of one message: every rank of a node accesses every byte of every window of another node. A window has at
  * most one extent per stripe plus the occupied intervals. */
-static int64_t largest_message(const mpiox_buffers *b) {
+static int64_t largest_message(const mpiox_buffers *b)
+{
     const int64_t extents = b->window_bytes / b->file->layout.stripe_size + 2 * MPIOX_OCCUPIED_MAX + 2;
-    const int64_t window = b->window_bytes + extents * (int64_t) (sizeof(mpiox_entry) + 8);
-    return largest_node(b->file->topology) * (int64_t) most_aggregators(b) * window;
+    const int64_t window = b->window_bytes + extents * (int64_t)(sizeof(mpiox_entry) + 8);
+    return largest_node(b->file->topology) * (int64_t)most_aggregators(b) * window;
 }
 
 /* MPI sends at most so much at once. */
-static bool fits(const mpiox_buffers *b) { return largest_message(b) <= INT32_MAX; }
+static bool fits(const mpiox_buffers *b)
+{
+    return largest_message(b) <= INT32_MAX;
+}
 
-static int64_t shared_bytes(const mpiox_transport *transport) {
-    const mpiox_messages *m = (const mpiox_messages *) transport;
-    return mpiox_messages_areas_offset(m) + 2 * (int64_t) m->base.b->file->topology->n_nodes * m->area_bytes;
+static int64_t shared_bytes(const mpiox_transport *transport)
+{
+    const mpiox_messages *m = (const mpiox_messages *)transport;
+    return mpiox_messages_areas_offset(m) + 2 * (int64_t)m->base.b->file->topology->n_nodes * m->area_bytes;
 }
 
 /* ---- making one -------------------------------------------------------------------------------------------------- */
 
-static void release(mpiox_transport *transport) {
-    mpiox_messages *m = (mpiox_messages *) transport;
+static void release(mpiox_transport *transport)
+{
+    mpiox_messages *m = (mpiox_messages *)transport;
     const mpiox_topology *topology = m->base.b->file->topology;
     for (int r = 0; m->views && r < topology->size; r++)
         mpiox_typemap_free(m->views[r]);
@@ -87,13 +95,14 @@ static void release(mpiox_transport *transport) {
     free(m);
 }
 
-static mpiox_transport *create(mpiox_buffers *b) {
+static mpiox_transport *create(mpiox_buffers *b)
+{
     const mpiox_topology *topology = b->file->topology;
-    const size_t size = (size_t) topology->size, nodes = (size_t) topology->n_nodes;
+    const size_t size = (size_t)topology->size, nodes = (size_t)topology->n_nodes;
     mpiox_messages *m = calloc(1, sizeof *m);
     if (!m)
         return NULL;
-    m->base = (mpiox_transport) {&mpiox_transport_messages, b};
+    m->base = (mpiox_transport){&mpiox_transport_messages, b};
     m->area_bytes = largest_message(b);
     m->ranks = calloc(size, sizeof *m->ranks);
     m->views = calloc(size, sizeof *m->views);
@@ -104,17 +113,18 @@ static mpiox_transport *create(mpiox_buffers *b) {
     m->by_node = calloc(size, sizeof *m->by_node);
     m->sizes = calloc(size, sizeof *m->sizes);
     m->counts = calloc(2 * nodes, sizeof *m->counts);
-    m->windows = calloc((size_t) b->n_aggregators, sizeof *m->windows);
-    m->incoming = topology->node_rank == 0 ? malloc((size_t) m->area_bytes) : NULL;
-    if (m->ranks && m->views && m->nodes && m->outgoing && m->room && m->requests && m->by_node && m->sizes && m->counts &&
-        m->windows && (m->incoming || topology->node_rank != 0))
+    m->windows = calloc((size_t)b->n_aggregators, sizeof *m->windows);
+    m->incoming = topology->node_rank == 0 ? malloc((size_t)m->area_bytes) : NULL;
+    if (m->ranks && m->views && m->nodes && m->outgoing && m->room && m->requests && m->by_node && m->sizes &&
+        m->counts && m->windows && (m->incoming || topology->node_rank != 0))
         return &m->base;
     release(&m->base);
     return NULL;
 }
 
-static void reset(mpiox_transport *transport) {
-    mpiox_messages *m = (mpiox_messages *) transport;
+static void reset(mpiox_transport *transport)
+{
+    mpiox_messages *m = (mpiox_messages *)transport;
     mpiox_area_state *state = mpiox_messages_state(m);
     char *bytes;
     for (int parity = 0; parity < 2; parity++) {
@@ -125,7 +135,10 @@ static void reset(mpiox_transport *transport) {
     }
 }
 
-static void fail(mpiox_transport *transport) { ((mpiox_messages *) transport)->views_spread = false; }
+static void fail(mpiox_transport *transport)
+{
+    ((mpiox_messages *)transport)->views_spread = false;
+}
 
 const mpiox_transport_ops mpiox_transport_messages = {.name = "messages",
                                                       .fits = fits,

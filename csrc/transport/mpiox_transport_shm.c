@@ -6,30 +6,40 @@
 
 #include "mpiox_transport.h"
 
-static bool fits(const mpiox_buffers *b) {
-    (void) b;
+static bool fits(const mpiox_buffers *b)
+{
+    (void)b;
     return true;
 }
 
-static mpiox_transport *create(mpiox_buffers *b) {
+static mpiox_transport *create(mpiox_buffers *b)
+{
     mpiox_transport *transport = malloc(sizeof *transport);
     if (transport)
-        *transport = (mpiox_transport) {&mpiox_transport_shm, b};
+        *transport = (mpiox_transport){&mpiox_transport_shm, b};
     return transport;
 }
 
-static void release(mpiox_transport *transport) { free(transport); }
+static void release(mpiox_transport *transport)
+{
+    free(transport);
+}
 
-static int64_t shared_bytes(const mpiox_transport *transport) {
-    (void) transport;
+static int64_t shared_bytes(const mpiox_transport *transport)
+{
+    (void)transport;
     return 0;
 }
 
-static void nothing(mpiox_transport *transport) { (void) transport; }
+static void nothing(mpiox_transport *transport)
+{
+    (void)transport;
+}
 
-static void nothing_of_call(mpiox_transport *transport, mpiox_call *call) {
-    (void) transport;
-    (void) call;
+static void nothing_of_call(mpiox_transport *transport, mpiox_call *call)
+{
+    (void)transport;
+    (void)call;
 }
 
 const mpiox_transport_ops mpiox_transport_shm = {.name = "shm",

@@ -25,13 +25,27 @@ static void copy_blocks(char *target, int64_t target_stride, const char *source,
                         int64_t count)
 {
     switch (length) {
-    case 1: both_1(target, target_stride, source, source_stride, count); return;
-    case 2: both_2(target, target_stride, source, source_stride, count); return;
-    case 4: both_4(target, target_stride, source, source_stride, count); return;
-    case 8: both_8(target, target_stride, source, source_stride, count); return;
-    case 16: both_16(target, target_stride, source, source_stride, count); return;
-    case 32: both_32(target, target_stride, source, source_stride, count); return;
-    case 64: both_64(target, target_stride, source, source_stride, count); return;
+    case 1:
+        both_1(target, target_stride, source, source_stride, count);
+        return;
+    case 2:
+        both_2(target, target_stride, source, source_stride, count);
+        return;
+    case 4:
+        both_4(target, target_stride, source, source_stride, count);
+        return;
+    case 8:
+        both_8(target, target_stride, source, source_stride, count);
+        return;
+    case 16:
+        both_16(target, target_stride, source, source_stride, count);
+        return;
+    case 32:
+        both_32(target, target_stride, source, source_stride, count);
+        return;
+    case 64:
+        both_64(target, target_stride, source, source_stride, count);
+        return;
     default:
         for (int64_t i = 0; i < count; i++, target += target_stride, source += source_stride) {
             mpiox_copy_small(target, source, length);
@@ -42,30 +56,64 @@ static void copy_blocks(char *target, int64_t target_stride, const char *source,
 static void gather(char *target, const char *source, int64_t stride, int64_t length, int64_t count)
 {
     switch (count > 1 ? length : 0) {
-    case 0: mpiox_copy_small(target, source, length); return;
-    case 1: gather_1(target, source, stride, count); return;
-    case 2: gather_2(target, source, stride, count); return;
-    case 4: gather_4(target, source, stride, count); return;
-    case 8: gather_8(target, source, stride, count); return;
-    case 16: gather_16(target, source, stride, count); return;
-    case 32: gather_32(target, source, stride, count); return;
-    case 64: gather_64(target, source, stride, count); return;
-    default: copy_blocks(target, length, source, stride, length, count);
+    case 0:
+        mpiox_copy_small(target, source, length);
+        return;
+    case 1:
+        gather_1(target, source, stride, count);
+        return;
+    case 2:
+        gather_2(target, source, stride, count);
+        return;
+    case 4:
+        gather_4(target, source, stride, count);
+        return;
+    case 8:
+        gather_8(target, source, stride, count);
+        return;
+    case 16:
+        gather_16(target, source, stride, count);
+        return;
+    case 32:
+        gather_32(target, source, stride, count);
+        return;
+    case 64:
+        gather_64(target, source, stride, count);
+        return;
+    default:
+        copy_blocks(target, length, source, stride, length, count);
     }
 }
 
 static void scatter(char *target, int64_t stride, const char *source, int64_t length, int64_t count)
 {
     switch (count > 1 ? length : 0) {
-    case 0: mpiox_copy_small(target, source, length); return;
-    case 1: scatter_1(target, stride, source, count); return;
-    case 2: scatter_2(target, stride, source, count); return;
-    case 4: scatter_4(target, stride, source, count); return;
-    case 8: scatter_8(target, stride, source, count); return;
-    case 16: scatter_16(target, stride, source, count); return;
-    case 32: scatter_32(target, stride, source, count); return;
-    case 64: scatter_64(target, stride, source, count); return;
-    default: copy_blocks(target, stride, source, length, length, count);
+    case 0:
+        mpiox_copy_small(target, source, length);
+        return;
+    case 1:
+        scatter_1(target, stride, source, count);
+        return;
+    case 2:
+        scatter_2(target, stride, source, count);
+        return;
+    case 4:
+        scatter_4(target, stride, source, count);
+        return;
+    case 8:
+        scatter_8(target, stride, source, count);
+        return;
+    case 16:
+        scatter_16(target, stride, source, count);
+        return;
+    case 32:
+        scatter_32(target, stride, source, count);
+        return;
+    case 64:
+        scatter_64(target, stride, source, count);
+        return;
+    default:
+        copy_blocks(target, stride, source, length, length, count);
     }
 }
 
@@ -148,7 +196,7 @@ static inline __attribute__((always_inline)) void copy_items(char *list, char *f
     list = at_address(list, batch->address);
     for (int64_t i = 0; i < batch->items; i++) {
         char *piece = list + batch->displacements[i];
-        const int64_t bytes = length > 0          ? length
+        const int64_t bytes = length > 0              ? length
                               : batch->prefix != NULL ? batch->prefix[i + 1] - batch->prefix[i]
                                                       : batch->length;
         if (i + PREFETCH_AHEAD < batch->items) {
@@ -173,14 +221,30 @@ static inline __attribute__((always_inline)) void copy_items(char *list, char *f
 static void copy_list(char *list, char *flat, const list_batch *batch, bool to_list)
 {
     switch (to_list ? batch->length : -batch->length) {
-    case 8: copy_items(list, flat, batch, true, 8); return;
-    case 16: copy_items(list, flat, batch, true, 16); return;
-    case 32: copy_items(list, flat, batch, true, 32); return;
-    case 64: copy_items(list, flat, batch, true, 64); return;
-    case -8: copy_items(list, flat, batch, false, 8); return;
-    case -16: copy_items(list, flat, batch, false, 16); return;
-    case -32: copy_items(list, flat, batch, false, 32); return;
-    case -64: copy_items(list, flat, batch, false, 64); return;
+    case 8:
+        copy_items(list, flat, batch, true, 8);
+        return;
+    case 16:
+        copy_items(list, flat, batch, true, 16);
+        return;
+    case 32:
+        copy_items(list, flat, batch, true, 32);
+        return;
+    case 64:
+        copy_items(list, flat, batch, true, 64);
+        return;
+    case -8:
+        copy_items(list, flat, batch, false, 8);
+        return;
+    case -16:
+        copy_items(list, flat, batch, false, 16);
+        return;
+    case -32:
+        copy_items(list, flat, batch, false, 32);
+        return;
+    case -64:
+        copy_items(list, flat, batch, false, 64);
+        return;
     default:
         if (to_list) {
             copy_items(list, flat, batch, true, 0);
@@ -310,8 +374,7 @@ static bool is_at_small_list(const mpiox_cursor *cursor)
 {
     const mpiox_typemap *typemap = cursor->typemap;
     const mpiox_cursor_state *s = (const mpiox_cursor_state *)(const void *)cursor->state;
-    return s->levels > 0 &&
-           mpiox_typemap_nodes(typemap)[s->level[s->levels - 1].node].kind == MPIOX_NODE_LIST &&
+    return s->levels > 0 && mpiox_typemap_nodes(typemap)[s->level[s->levels - 1].node].kind == MPIOX_NODE_LIST &&
            typemap->size / typemap->pieces < SMALL_PIECE;
 }
 

@@ -15,8 +15,8 @@
 typedef struct mpiox_side {
     void *base;
     const mpiox_typemap *typemap; /* borrowed; NULL = contiguous */
-    int64_t origin;             /* bytes added to every offset; may be negative */
-    int64_t position;           /* stream position of the first byte */
+    int64_t origin;               /* bytes added to every offset; may be negative */
+    int64_t position;             /* stream position of the first byte */
 } mpiox_side;
 
 /* Copy `length` stream bytes from source to target. */

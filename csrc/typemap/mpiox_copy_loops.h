@@ -73,7 +73,7 @@ static inline void mpiox_copy_small(char *target, const char *source, int64_t le
     } while (0)
 
 /* The three forms: both strided, target contiguous (gather), source contiguous (scatter). */
-#define MPIOX_COPY_LOOPS(L)                                                                                           \
+#define MPIOX_COPY_LOOPS(L)                                                                                            \
     static void both_##L(char *t, int64_t t_stride, const char *s, int64_t s_stride, int64_t n)                        \
     {                                                                                                                  \
         MPIOX_COPY_BLOCKS(L, t, t_stride, s, s_stride, n);                                                             \

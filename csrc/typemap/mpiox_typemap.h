@@ -56,7 +56,7 @@ int mpiox_typemap_struct(int64_t n, const int64_t *counts, const int64_t *displa
 int mpiox_typemap_resized(int64_t lb, int64_t extent, const mpiox_typemap *child, mpiox_typemap **out);
 
 mpiox_typemap *mpiox_typemap_retain(mpiox_typemap *typemap); /* NULL-safe; returns its argument */
-void mpiox_typemap_free(mpiox_typemap *typemap);            /* drops one reference; NULL-safe */
+void mpiox_typemap_free(mpiox_typemap *typemap);             /* drops one reference; NULL-safe */
 
 /* ---- queries ----------------------------------------------------------------------------------------------------- */
 

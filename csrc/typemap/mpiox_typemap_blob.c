@@ -318,7 +318,8 @@ int mpiox_typemap_from_blob(const void *blob, int64_t blob_bytes, mpiox_typemap 
         in->magic != MPIOX_TYPEMAP_MAGIC || in->bytes != blob_bytes || in->references != 0 || in->node_count < 0 ||
         in->pool_words < 0 || in->pool_words > blob_bytes / (int64_t)sizeof(int64_t) ||
         (int64_t)sizeof *in + in->node_count * (int64_t)sizeof(mpiox_node) +
-                in->pool_words * (int64_t)sizeof(int64_t) != blob_bytes) {
+                in->pool_words * (int64_t)sizeof(int64_t) !=
+            blob_bytes) {
         return MPIOX_E_CORRUPT;
     }
     int code = mpiox_tree_import(in, &tree);

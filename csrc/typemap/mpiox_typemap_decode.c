@@ -308,8 +308,8 @@ static int settle_bounds(MPI_Datatype datatype, mpiox_typemap **typemap)
         return MPIOX_E_MPI;
     }
     if (size != mpiox_typemap_size(*typemap) ||
-        (size > 0 && (true_lb > mpiox_typemap_true_lb(*typemap) ||
-                      true_lb + true_extent < mpiox_typemap_true_ub(*typemap)))) {
+        (size > 0 &&
+         (true_lb > mpiox_typemap_true_lb(*typemap) || true_lb + true_extent < mpiox_typemap_true_ub(*typemap)))) {
         return MPIOX_E_UNSUPPORTED;
     }
     if (lb != mpiox_typemap_lb(*typemap) || extent != mpiox_typemap_extent(*typemap)) {

@@ -41,7 +41,7 @@ enum { MPIOX_FLAG_MONOTONIC = 1, MPIOX_FLAG_CONTIGUOUS = 2 };
 /* One allocation: this header, node_count nodes (the root first, children after their parents), pool_words words. */
 struct mpiox_typemap {
     int64_t magic;
-    int64_t bytes; /* of the whole allocation */
+    int64_t bytes;      /* of the whole allocation */
     int64_t references; /* atomic; 0 in a blob */
     int64_t size;
     int64_t lb;
@@ -71,7 +71,10 @@ static inline const int64_t *mpiox_typemap_pool(const mpiox_typemap *typemap)
 }
 
 /* Wrapping arithmetic: positions far beyond any file must not be undefined behaviour. */
-static inline int64_t mpiox_wrap_add(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+static inline int64_t mpiox_wrap_add(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
 
 static inline int64_t mpiox_wrap_madd(int64_t a, int64_t b, int64_t c)
 {
@@ -163,7 +166,10 @@ int mpiox_tree_import(const mpiox_typemap *typemap, mpiox_tree **out);
 int mpiox_tree_export(const mpiox_tree *tree, int64_t lb, int64_t extent, mpiox_typemap **out);
 
 /* Checked arithmetic: false when the result leaves +-2^62. */
-static inline bool mpiox_fits(int64_t value) { return value < MPIOX_TYPEMAP_LIMIT && value > -MPIOX_TYPEMAP_LIMIT; }
+static inline bool mpiox_fits(int64_t value)
+{
+    return value < MPIOX_TYPEMAP_LIMIT && value > -MPIOX_TYPEMAP_LIMIT;
+}
 
 static inline bool mpiox_add(int64_t a, int64_t b, int64_t *sum)
 {

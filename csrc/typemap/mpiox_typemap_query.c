@@ -10,12 +10,30 @@
 _Static_assert(sizeof(mpiox_typemap) % sizeof(int64_t) == 0 && sizeof(mpiox_node) % sizeof(int64_t) == 0,
                "nodes and pool words must be aligned");
 
-int64_t mpiox_typemap_size(const mpiox_typemap *typemap) { return typemap->size; }
-int64_t mpiox_typemap_extent(const mpiox_typemap *typemap) { return typemap->extent; }
-int64_t mpiox_typemap_lb(const mpiox_typemap *typemap) { return typemap->lb; }
-int64_t mpiox_typemap_pieces(const mpiox_typemap *typemap) { return typemap->pieces; }
-int64_t mpiox_typemap_granule(const mpiox_typemap *typemap) { return typemap->granule; }
-int mpiox_typemap_depth(const mpiox_typemap *typemap) { return typemap->depth; }
+int64_t mpiox_typemap_size(const mpiox_typemap *typemap)
+{
+    return typemap->size;
+}
+int64_t mpiox_typemap_extent(const mpiox_typemap *typemap)
+{
+    return typemap->extent;
+}
+int64_t mpiox_typemap_lb(const mpiox_typemap *typemap)
+{
+    return typemap->lb;
+}
+int64_t mpiox_typemap_pieces(const mpiox_typemap *typemap)
+{
+    return typemap->pieces;
+}
+int64_t mpiox_typemap_granule(const mpiox_typemap *typemap)
+{
+    return typemap->granule;
+}
+int mpiox_typemap_depth(const mpiox_typemap *typemap)
+{
+    return typemap->depth;
+}
 
 int64_t mpiox_typemap_true_lb(const mpiox_typemap *typemap)
 {

@@ -1,6 +1,6 @@
 /*
- * mpiox_typemap_struct.c - normalising constructor of structs: members flatten, equal members at equal steps become a loop,
- * structs of blocks become a list. See mpiox_typemap_tree.c.
+ * mpiox_typemap_struct.c - normalising constructor of structs: members flatten, equal members at equal steps become a
+ * loop, structs of blocks become a list. See mpiox_typemap_tree.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -117,7 +117,8 @@ static int64_t listable_pieces(const member_set *set)
 
 static int list_members(member_set *set, int64_t pieces, mpiox_tree **out)
 {
-    mpiox_piece_sink sink = {0, malloc((size_t)pieces * sizeof(int64_t)), malloc((size_t)(pieces + 1) * sizeof(int64_t))};
+    mpiox_piece_sink sink = {0, malloc((size_t)pieces * sizeof(int64_t)),
+                             malloc((size_t)(pieces + 1) * sizeof(int64_t))};
     if (sink.displacements == NULL || sink.prefix == NULL) {
         free(sink.displacements);
         free(sink.prefix);
@@ -158,9 +159,8 @@ static int finish_struct(mpiox_tree *tree)
     tree->lo = tree->size = 0;
     for (int64_t i = 0; i < tree->count; i++) {
         mpiox_tree *member = members[i];
-        if (!mpiox_add(member->offset, -origin, &member->offset) ||
-            !mpiox_add(member->offset, member->lo, &low) || !mpiox_add(member->offset, member->hi, &high) ||
-            !mpiox_add(tree->size, member->size, &tree->size)) {
+        if (!mpiox_add(member->offset, -origin, &member->offset) || !mpiox_add(member->offset, member->lo, &low) ||
+            !mpiox_add(member->offset, member->hi, &high) || !mpiox_add(tree->size, member->size, &tree->size)) {
             return MPIOX_E_ARG;
         }
         /* A monotonic predecessor ends at the highest byte so far. */

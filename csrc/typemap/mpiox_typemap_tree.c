@@ -115,7 +115,7 @@ int mpiox_tree_flatten(mpiox_tree **tree)
         return MPIOX_E_UNSUPPORTED;
     }
     mpiox_piece_sink sink = {0, malloc((size_t)old->pieces * sizeof(int64_t)),
-                       malloc((size_t)(old->pieces + 1) * sizeof(int64_t))};
+                             malloc((size_t)(old->pieces + 1) * sizeof(int64_t))};
     if (sink.displacements == NULL || sink.prefix == NULL) {
         free(sink.displacements);
         free(sink.prefix);
@@ -262,8 +262,8 @@ static void compact_items(mpiox_tree *list)
         if (bytes == 0) {
             continue;
         }
-        if (kept > 0 && item_continues(list, list->displacements[kept - 1],
-                                       list->prefix[kept] - list->prefix[kept - 1], list->displacements[i])) {
+        if (kept > 0 && item_continues(list, list->displacements[kept - 1], list->prefix[kept] - list->prefix[kept - 1],
+                                       list->displacements[i])) {
             list->prefix[kept] += bytes;
             continue;
         }
@@ -278,9 +278,9 @@ static void compact_items(mpiox_tree *list)
 static bool items_are_canonical(const mpiox_tree *list)
 {
     bool constant = true;
-    if (list->prefix != NULL ? list->prefix[0] != 0
-                             : list->length <= 0 || list->stride != 0 ||
-                                   (list->child != NULL && list->child->size != list->length)) {
+    if (list->prefix != NULL
+            ? list->prefix[0] != 0
+            : list->length <= 0 || list->stride != 0 || (list->child != NULL && list->child->size != list->length)) {
         return false;
     }
     for (int64_t i = 0; i < list->count; i++) {
@@ -295,8 +295,8 @@ static bool items_are_canonical(const mpiox_tree *list)
             }
             constant = constant && end - start == list->prefix[1];
         }
-        if (i > 0 && item_continues(list, list->displacements[i - 1], item_bytes(list, i - 1),
-                                    list->displacements[i])) {
+        if (i > 0 &&
+            item_continues(list, list->displacements[i - 1], item_bytes(list, i - 1), list->displacements[i])) {
             return false;
         }
     }

@@ -8,11 +8,11 @@ import sys
 import pytest
 
 from mpiio_ext.bench import kernels
-from support.launch import Launch, mpi_run
+from support.launch import PROGRAMS, Launch, mpi_run
 
 pytestmark = pytest.mark.mpi
 
-PROGRAM = pathlib.Path(__file__).with_name("kernels_program.py")
+PROGRAM = PROGRAMS / "run_kernels.py"
 NAMES = list(kernels.KERNELS)
 
 

@@ -2,8 +2,8 @@
  * batch.h - several runs of a test program in one launch.
  *
  * batch_run() reads a list of runs from a file, one a line: words with tabs between them, first the variables that are
- * set while it runs (NAME=VALUE), then "--", then the program's arguments. Before each run rank 0 prints "run INDEX". The
- * library reads its variables whenever a file is opened, so that runs in one process can differ in them.
+ * set while it runs (NAME=VALUE), then "--", then the program's arguments. Before each run rank 0 prints "run INDEX".
+ * The library reads its variables whenever a file is opened, so that runs in one process can differ in them.
  */
 #ifndef BATCH_H
 #define BATCH_H

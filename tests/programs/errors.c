@@ -20,12 +20,23 @@ static const char *class_name(int code)
         int error_class;
         const char *name;
     } names[] = {
-        {MPI_SUCCESS, "SUCCESS"},           {MPI_ERR_COUNT, "COUNT"},         {MPI_ERR_TYPE, "TYPE"},
-        {MPI_ERR_ARG, "ARG"},               {MPI_ERR_BUFFER, "BUFFER"},       {MPI_ERR_IO, "IO"},
-        {MPI_ERR_OTHER, "OTHER"},           {MPI_ERR_ACCESS, "ACCESS"},       {MPI_ERR_READ_ONLY, "READ_ONLY"},
-        {MPI_ERR_NO_SPACE, "NO_SPACE"},     {MPI_ERR_QUOTA, "QUOTA"},         {MPI_ERR_NO_SUCH_FILE, "NO_SUCH_FILE"},
-        {MPI_ERR_BAD_FILE, "BAD_FILE"},     {MPI_ERR_FILE, "FILE"},           {MPI_ERR_NO_MEM, "NO_MEM"},
-        {MPI_ERR_AMODE, "AMODE"},           {MPI_ERR_UNSUPPORTED_OPERATION, "UNSUPPORTED_OPERATION"},
+        {MPI_SUCCESS, "SUCCESS"},
+        {MPI_ERR_COUNT, "COUNT"},
+        {MPI_ERR_TYPE, "TYPE"},
+        {MPI_ERR_ARG, "ARG"},
+        {MPI_ERR_BUFFER, "BUFFER"},
+        {MPI_ERR_IO, "IO"},
+        {MPI_ERR_OTHER, "OTHER"},
+        {MPI_ERR_ACCESS, "ACCESS"},
+        {MPI_ERR_READ_ONLY, "READ_ONLY"},
+        {MPI_ERR_NO_SPACE, "NO_SPACE"},
+        {MPI_ERR_QUOTA, "QUOTA"},
+        {MPI_ERR_NO_SUCH_FILE, "NO_SUCH_FILE"},
+        {MPI_ERR_BAD_FILE, "BAD_FILE"},
+        {MPI_ERR_FILE, "FILE"},
+        {MPI_ERR_NO_MEM, "NO_MEM"},
+        {MPI_ERR_AMODE, "AMODE"},
+        {MPI_ERR_UNSUPPORTED_OPERATION, "UNSUPPORTED_OPERATION"},
     };
     int error_class = MPI_SUCCESS;
 

@@ -1,15 +1,16 @@
 /*
- * faults.c - what a program is told, and what is in the file, when storage fails (by MPIOX_FAULT, a full disk, a limit).
+ * faults.c - what a program is told, and what is in the file, when storage fails (by MPIOX_FAULT, a full disk, a
+ * limit).
  *
  * usage: faults FILE repeat [KIND]    the same calls several times: faults pass; KIND collective, independent or
  *                                     nonblocking, or all of them
- *        faults FILE beyond collective|independent [LIMIT]
- *                                     a small write, one too large for the disk or RLIMIT_FSIZE=LIMIT, the small one again
+ *        faults FILE beyond collective|independent [LIMIT] a small write, one too large for the disk or
+ *                                     RLIMIT_FSIZE=LIMIT, the small one again
  *        faults @LIST                 the runs of a list (batch.h)
  *
- * Rank 0 prints "call NAME; RANK CLASS COUNT" for each rank, COUNT from the status, and the ok/FAILED lines of report.h.
- * After each write the file, read without MPI, may hold at each position only what some rank wrote there or what was
- * there before; the bytes a status speaks of must be there.
+ * Rank 0 prints "call NAME; RANK CLASS COUNT" for each rank, COUNT from the status, and the ok/FAILED lines of
+ * report.h. After each write the file, read without MPI, may hold at each position only what some rank wrote there or
+ * what was there before; the bytes a status speaks of must be there.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -249,8 +250,8 @@ static void beyond(MPI_File file, int collective, const char *limit)
     code = MPI_File_read_at_all(file, 0, back, BYTES, MPI_BYTE, &status);
     tell("read", code, &status);
     memcpy(before, back, BYTES);
-    check("what is reported as read is right", code == MPI_SUCCESS && counted(&status) == BYTES && holds_data(BYTES) &&
-                                                   memcmp(data, before, BYTES) == 0);
+    check("what is reported as read is right",
+          code == MPI_SUCCESS && counted(&status) == BYTES && holds_data(BYTES) && memcmp(data, before, BYTES) == 0);
 }
 
 static void make_content(long long bytes)

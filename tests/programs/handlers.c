@@ -8,9 +8,9 @@
  *        handlers FILE late                nonblocking calls whose errors may come as late as MPI_Wait
  *        handlers FILE die KIND HOW        the handler KIND (fatal, abort, null) ends the job in the call HOW
  *
- * Rank 0 prints a line for each call and rank: "call NAME; RANK CALLS RIGHT_FILE CLASS HANDLER_CLASS", where CALLS is how
- * often the user's handler ran, RIGHT_FILE whether it got the file's handle, CLASS what the call returned; and "ok"/
- * "FAILED" lines as in report.h.
+ * Rank 0 prints a line for each call and rank: "call NAME; RANK CALLS RIGHT_FILE CLASS HANDLER_CLASS", where CALLS is
+ * how often the user's handler ran, RIGHT_FILE whether it got the file's handle, CLASS what the call returned; and
+ * "ok"/ "FAILED" lines as in report.h.
  */
 #include <signal.h>
 #include <sys/resource.h>
@@ -77,10 +77,10 @@ static void after(const char *name, MPI_File file, int code)
     free(all);
 }
 
-#define CALL(name, file, call) \
-    do { \
-        before(); \
-        after(name, file, call); \
+#define CALL(name, file, call)                                                                                         \
+    do {                                                                                                               \
+        before();                                                                                                      \
+        after(name, file, call);                                                                                       \
     } while (0)
 
 static MPI_File open_with(const char *name, int amode, MPI_Errhandler errhandler)
@@ -113,7 +113,7 @@ static MPI_Datatype backward(void)
     return made;
 }
 
-/* ---- wrong arguments ---------------------------------------------------------------------------------------------- */
+/* ---- wrong arguments --------------------------------------------------------------------------------------------- */
 
 static void wrong_arguments(MPI_File file)
 {
@@ -146,7 +146,7 @@ static void wrong_arguments(MPI_File file)
     MPI_Type_free(&before_start);
 }
 
-/* ---- wrong on one rank only --------------------------------------------------------------------------------------- */
+/* ---- wrong on one rank only -------------------------------------------------------------------------------------- */
 
 static int split(MPI_File file, MPI_Offset at, int write)
 {
@@ -205,7 +205,7 @@ static void alone(MPI_Errhandler errhandler, int nonblocking)
     MPI_File_close(&file);
 }
 
-/* ---- the access mode forbids it ------------------------------------------------------------------------------------ */
+/* ---- the access mode forbids it ---------------------------------------------------------------------------------- */
 
 static void read_only(MPI_Errhandler errhandler)
 {
@@ -223,7 +223,8 @@ static void read_only(MPI_Errhandler errhandler)
     if (code == MPI_SUCCESS)
         MPI_File_write_at_all_end(file, data, MPI_STATUS_IGNORE);
     CALL("rdonly ordered", file, MPI_File_write_ordered(file, data, BYTES, MPI_BYTE, MPI_STATUS_IGNORE));
-    check("rdonly: reading works", MPI_File_read_at_all(file, 0, data, BYTES, MPI_BYTE, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+    check("rdonly: reading works",
+          MPI_File_read_at_all(file, 0, data, BYTES, MPI_BYTE, MPI_STATUS_IGNORE) == MPI_SUCCESS);
     MPI_File_close(&file);
 }
 
@@ -241,7 +242,7 @@ static void write_only(MPI_Errhandler errhandler)
     MPI_File_close(&file);
 }
 
-/* ---- the file system refuses: beyond RLIMIT_FSIZE ------------------------------------------------------------------ */
+/* ---- the file system refuses: beyond RLIMIT_FSIZE ---------------------------------------------------------------- */
 
 static void set_limit(rlim_t bytes)
 {
@@ -283,17 +284,19 @@ static void late(MPI_Errhandler errhandler)
     MPI_File_write_at_all(file, 0, data, BYTES, MPI_BYTE, MPI_STATUS_IGNORE);
     CALL("offset nonblocking", file, complete(MPI_File_iwrite_at(file, -1, data, 1, MPI_BYTE, &request), &request));
     set_limit(LIMIT);
-    CALL("limit nonblocking", file, complete(MPI_File_iwrite_at(file, beyond, data, BYTES, MPI_BYTE, &request), &request));
+    CALL("limit nonblocking", file,
+         complete(MPI_File_iwrite_at(file, beyond, data, BYTES, MPI_BYTE, &request), &request));
     CALL("limit nonblocking collective", file,
          complete(MPI_File_iwrite_at_all(file, beyond, data, BYTES, MPI_BYTE, &request), &request));
     set_limit(RLIM_INFINITY);
     before();
     check("late: the file works on",
-          complete(MPI_File_iwrite_at(file, 0, data, BYTES, MPI_BYTE, &request), &request) == MPI_SUCCESS && !seen.calls);
+          complete(MPI_File_iwrite_at(file, 0, data, BYTES, MPI_BYTE, &request), &request) == MPI_SUCCESS &&
+              !seen.calls);
     MPI_File_close(&file);
 }
 
-/* ---- opening: the handler of MPI_FILE_NULL ------------------------------------------------------------------------- */
+/* ---- opening: the handler of MPI_FILE_NULL ----------------------------------------------------------------------- */
 
 static void opening(const char *name, const char *where, int amode)
 {
@@ -325,7 +328,7 @@ static void wrong_openings(void)
     CALL("delete missing", MPI_FILE_NULL, MPI_File_delete(other, MPI_INFO_NULL));
 }
 
-/* ---- whose handler -------------------------------------------------------------------------------------------------- */
+/* ---- whose handler ----------------------------------------------------------------------------------------------- */
 
 static void whose(MPI_Errhandler mine)
 {
@@ -356,12 +359,13 @@ static void whose(MPI_Errhandler mine)
     MPI_File_set_errhandler(a, MPI_ERRORS_RETURN);
     before();
     check("MPI_ERRORS_RETURN instead",
-          class_of(MPI_File_write_at_all(a, 0, data, -1, MPI_BYTE, MPI_STATUS_IGNORE)) == MPI_ERR_COUNT && seen.calls == 0);
+          class_of(MPI_File_write_at_all(a, 0, data, -1, MPI_BYTE, MPI_STATUS_IGNORE)) == MPI_ERR_COUNT &&
+              seen.calls == 0);
     MPI_File_close(&a);
     MPI_File_close(&b);
 }
 
-/* ---- handlers that end the job --------------------------------------------------------------------------------------- */
+/* ---- handlers that end the job ----------------------------------------------------------------------------------- */
 
 static int die(const char *kind, const char *how)
 {
@@ -421,7 +425,8 @@ int main(int argc, char **argv)
         wrong_arguments(file);
         before();
         check("the file works on",
-              MPI_File_write_at_all(file, 0, data, BYTES, MPI_BYTE, MPI_STATUS_IGNORE) == MPI_SUCCESS && seen.calls == 0);
+              MPI_File_write_at_all(file, 0, data, BYTES, MPI_BYTE, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
+                  seen.calls == 0);
         MPI_File_close(&file);
         read_only(mine);
         write_only(mine);

@@ -46,9 +46,15 @@ void inject_testall(int n)
     done = n < 0 && done;
 }
 
-int inject_done(void) { return done; }
+int inject_done(void)
+{
+    return done;
+}
 
-void *malloc(size_t bytes) { return bytes >= malloc_low && bytes < malloc_high ? NULL : __libc_malloc(bytes); }
+void *malloc(size_t bytes)
+{
+    return bytes >= malloc_low && bytes < malloc_high ? NULL : __libc_malloc(bytes);
+}
 
 int fstatfs(int fd, struct statfs *status)
 {
@@ -70,8 +76,8 @@ static int begun(const char *name, int result, MPI_Request *request)
     return result;
 }
 
-#define REAL(name, ...)                                   \
-    int (*real)(__VA_ARGS__);                             \
+#define REAL(name, ...)                                                                                                \
+    int (*real)(__VA_ARGS__);                                                                                          \
     *(void **)&real = dlsym(RTLD_NEXT, "PMPI_" #name)
 
 int PMPI_Iallgather(const void *from, int n, MPI_Datatype type, void *to, int m, MPI_Datatype other, MPI_Comm comm,

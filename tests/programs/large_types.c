@@ -39,17 +39,39 @@ static MPI_Datatype make(int kind)
     MPI_Datatype made = MPI_DATATYPE_NULL;
 
     switch (kind) {
-    case 0: LARGE(MPI_Type_contiguous)(7, MPI_INT, &made); break;
-    case 1: LARGE(MPI_Type_vector)(4, 2, 3, MPI_INT, &made); break;
-    case 2: LARGE(MPI_Type_create_hvector)(4, 2, 12, MPI_INT, &made); break;
-    case 3: LARGE(MPI_Type_indexed)(3, lengths, items, MPI_INT, &made); break;
-    case 4: LARGE(MPI_Type_create_hindexed)(3, lengths, bytes, MPI_INT, &made); break;
-    case 5: LARGE(MPI_Type_create_indexed_block)(3, 2, items, MPI_INT, &made); break;
-    case 6: LARGE(MPI_Type_create_hindexed_block)(3, 2, bytes, MPI_INT, &made); break;
-    case 7: LARGE(MPI_Type_create_struct)(3, lengths, bytes, types, &made); break;
-    case 8: LARGE(MPI_Type_create_subarray)(2, sizes, parts, starts, MPI_ORDER_C, MPI_INT, &made); break;
-    case 9: LARGE(MPI_Type_create_darray)(4, 1, 2, sizes, ways, none, grid, MPI_ORDER_FORTRAN, MPI_INT, &made); break;
-    default: LARGE(MPI_Type_create_resized)(MPI_INT, 0, 12, &made); break;
+    case 0:
+        LARGE(MPI_Type_contiguous)(7, MPI_INT, &made);
+        break;
+    case 1:
+        LARGE(MPI_Type_vector)(4, 2, 3, MPI_INT, &made);
+        break;
+    case 2:
+        LARGE(MPI_Type_create_hvector)(4, 2, 12, MPI_INT, &made);
+        break;
+    case 3:
+        LARGE(MPI_Type_indexed)(3, lengths, items, MPI_INT, &made);
+        break;
+    case 4:
+        LARGE(MPI_Type_create_hindexed)(3, lengths, bytes, MPI_INT, &made);
+        break;
+    case 5:
+        LARGE(MPI_Type_create_indexed_block)(3, 2, items, MPI_INT, &made);
+        break;
+    case 6:
+        LARGE(MPI_Type_create_hindexed_block)(3, 2, bytes, MPI_INT, &made);
+        break;
+    case 7:
+        LARGE(MPI_Type_create_struct)(3, lengths, bytes, types, &made);
+        break;
+    case 8:
+        LARGE(MPI_Type_create_subarray)(2, sizes, parts, starts, MPI_ORDER_C, MPI_INT, &made);
+        break;
+    case 9:
+        LARGE(MPI_Type_create_darray)(4, 1, 2, sizes, ways, none, grid, MPI_ORDER_FORTRAN, MPI_INT, &made);
+        break;
+    default:
+        LARGE(MPI_Type_create_resized)(MPI_INT, 0, 12, &made);
+        break;
     }
     MPI_Type_commit(&made);
     return made;

@@ -67,7 +67,7 @@ static int turn(MPI_Comm comm, MPI_File file, int seed)
     return code == MPI_SUCCESS && equals_from(back, (long long)next * BLOCK, BLOCK, seed);
 }
 
-/* ---- access modes -------------------------------------------------------------------------------------------------- */
+/* ---- access modes ------------------------------------------------------------------------------------------------ */
 
 static void append(void)
 {
@@ -103,9 +103,8 @@ static void excl(void)
     MPI_File file = MPI_FILE_NULL;
 
     make(use("excl"), 10, 1);
-    check("EXCL: an existing file is refused",
-          class_of(MPI_File_open(MPI_COMM_WORLD, path, CREATE | MPI_MODE_EXCL, MPI_INFO_NULL, &file)) ==
-              MPI_ERR_FILE_EXISTS);
+    check("EXCL: an existing file is refused", class_of(MPI_File_open(MPI_COMM_WORLD, path, CREATE | MPI_MODE_EXCL,
+                                                                      MPI_INFO_NULL, &file)) == MPI_ERR_FILE_EXISTS);
     check_file("EXCL: and stays as it was", path, 10, 1);
     use("excl.new");
     check("EXCL: a new file is made",
@@ -164,7 +163,7 @@ static void sequential(void)
     check_file("SEQUENTIAL: file", path, (long long)ranks * BLOCK, 5);
 }
 
-/* ---- communicators -------------------------------------------------------------------------------------------------- */
+/* ---- communicators ----------------------------------------------------------------------------------------------- */
 
 static void self(void)
 {
@@ -204,7 +203,8 @@ static void communicators(void)
     file = open_on(half, use(name), CREATE);
     check("two halves with a file each", turn(half, file, 8));
     MPI_File_close(&file);
-    check("halves: file", MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS && file_is(path, (ranks + 1 - rank % 2) / 2 * BLOCK, 8));
+    check("halves: file",
+          MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS && file_is(path, (ranks + 1 - rank % 2) / 2 * BLOCK, 8));
     file = open_on(reversed, use("reversed"), CREATE);
     check("ranks in reverse", turn(reversed, file, 9));
     MPI_File_close(&file);
@@ -229,7 +229,7 @@ static void intercommunicator(void)
     MPI_Comm_free(&half);
 }
 
-/* ---- handles ---------------------------------------------------------------------------------------------------------- */
+/* ---- handles ----------------------------------------------------------------------------------------------------- */
 
 static void many(void)
 {
@@ -272,7 +272,8 @@ static void null_handles(void)
     check("a second close is an error", class_of(MPI_File_close(&file)) == MPI_ERR_FILE);
     check("null: collective",
           class_of(MPI_File_write_at_all(file, 0, data, 1, MPI_BYTE, MPI_STATUS_IGNORE)) == MPI_ERR_FILE);
-    check("null: independent", class_of(MPI_File_read_at(file, 0, back, 1, MPI_BYTE, MPI_STATUS_IGNORE)) == MPI_ERR_FILE);
+    check("null: independent",
+          class_of(MPI_File_read_at(file, 0, back, 1, MPI_BYTE, MPI_STATUS_IGNORE)) == MPI_ERR_FILE);
     check("null: nonblocking", class_of(MPI_File_iread_at(file, 0, back, 1, MPI_BYTE, &request)) == MPI_ERR_FILE);
     check("null: ordered", class_of(MPI_File_read_ordered(file, back, 1, MPI_BYTE, MPI_STATUS_IGNORE)) == MPI_ERR_FILE);
     check("null: view",
@@ -353,7 +354,7 @@ static void resize(void)
     check_file("resize: file", path, whole, 51);
 }
 
-/* ---- main ---------------------------------------------------------------------------------------------------------- */
+/* ---- main -------------------------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;

@@ -19,7 +19,10 @@ enum { BLOCK = 512, BLOCKS = 40, BYTES = BLOCK * BLOCKS };
 static const char *name;
 static int world_rank, failures;
 
-static unsigned char byte_of(int rank, int i) { return (unsigned char)(1 + (rank * 31 + i) % 251); }
+static unsigned char byte_of(int rank, int i)
+{
+    return (unsigned char)(1 + (rank * 31 + i) % 251);
+}
 
 static int read_back(MPI_File file, int rank)
 {
@@ -92,7 +95,7 @@ static void try_connect(MPI_Comm everybody, int parent)
     MPI_Comm other, all;
 
     if (parent && world_rank == 0 && MPI_Open_port(MPI_INFO_NULL, port) != MPI_SUCCESS)
-        port[0] = '\0'; /* PyPI's MPICH has none */
+        port[0] = '\0';                                         /* PyPI's MPICH has none */
     MPI_Bcast(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, everybody); /* the parents come first */
     if (port[0] == '\0')
         return;
@@ -142,7 +145,7 @@ static void try_worlds(char **argv)
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
-    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN); /* of MPI_Open_port... */
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);  /* of MPI_Open_port... */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* ...before MPI 4 */
     name = argv[1];
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);

@@ -82,7 +82,7 @@ static int moved(const MPI_Status *status, int bytes)
     return count == bytes;
 }
 
-/* ---- one handle, independent access at explicit offsets ----------------------------------------------------------- */
+/* ---- one handle, independent access at explicit offsets ---------------------------------------------------------- */
 
 static MPI_Offset own_block(const worker *me, int k)
 {
@@ -97,7 +97,8 @@ static void *write_and_read_blocks(void *argument)
     pthread_barrier_wait(&gate);
     for (int k = 0; k < BLOCKS; k++) {
         fill_from(me->buffers[k], own_block(me, k), BLOCK, 1);
-        note(me, MPI_File_write_at(me->file, own_block(me, k), me->buffers[k], BLOCK, MPI_BYTE, &status) == MPI_SUCCESS);
+        note(me,
+             MPI_File_write_at(me->file, own_block(me, k), me->buffers[k], BLOCK, MPI_BYTE, &status) == MPI_SUCCESS);
         note(me, moved(&status, BLOCK));
     }
     for (int k = 0; k < BLOCKS; k++) {
@@ -119,7 +120,7 @@ static void one_handle(void)
     check_file("one handle: file", path, (long long)BLOCKS * ranks * THREADS * BLOCK, 1);
 }
 
-/* ---- one handle with a view whose blocks the pieces straddle ------------------------------------------------------ */
+/* ---- one handle with a view whose blocks the pieces straddle ----------------------------------------------------- */
 
 enum { PIECE = BLOCK / 2 * 3, PIECE_TURNS = 4 };
 
@@ -236,7 +237,7 @@ static void shared_pointer(void)
     check("shared pointer: records", rank != 0 || records_are_whole(path, THREADS * ranks));
 }
 
-/* ---- atomic mode: threads and ranks write and read the same pieces, and each read sees one write ------------------ */
+/* ---- atomic mode: threads and ranks write and read the same pieces, and each read sees one write ----------------- */
 
 enum { ATOMIC_PIECE = 64, ATOMIC_BYTES = 8 * BLOCK };
 
@@ -281,7 +282,7 @@ static void atomic_mode(void)
     MPI_File_close(&file);
 }
 
-/* ---- several handles ---------------------------------------------------------------------------------------------- */
+/* ---- several handles --------------------------------------------------------------------------------------------- */
 
 /* Opened, used and closed by its thread alone, many times; all threads and ranks share the file. */
 static void *own_handles(void *argument)
@@ -327,7 +328,7 @@ static void open_close(void)
     check_file("open and close: file", path, (long long)BLOCKS * ranks * THREADS * BLOCK, 3);
 }
 
-/* ---- collectives on different files from different threads --------------------------------------------------------- */
+/* ---- collectives on different files from different threads ------------------------------------------------------- */
 
 enum { TURN = 96, TURNS = 200 };
 
@@ -446,7 +447,7 @@ static void mixed(void)
     check_file("mixed: file", path, (long long)BLOCKS * ranks * THREADS * BLOCK, 4);
 }
 
-/* ---- nonblocking: started by one thread, completed by another ----------------------------------------------------- */
+/* ---- nonblocking: started by one thread, completed by another ---------------------------------------------------- */
 
 static int writing;
 static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -621,7 +622,7 @@ static void icollectives(void)
     free_comms();
 }
 
-/* ---- main ---------------------------------------------------------------------------------------------------------- */
+/* ---- main -------------------------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;

@@ -37,7 +37,9 @@ def variable(*shape: int | None) -> Variable:
 
 def test_names_of_mpi_libraries(tmp_path: Path) -> None:
     path = tmp_path / "lib.so"
-    path.write_bytes(b"\0libmpi_cxx.so.40\0libmpi.so.40\0libmpi.so.40\0libc.so.6\0xlibmpi.so.12\0libmpich.so.12\0libmpi.so")
+    path.write_bytes(
+        b"\0libmpi_cxx.so.40\0libmpi.so.40\0libmpi.so.40\0libc.so.6\0xlibmpi.so.12\0libmpich.so.12\0libmpi.so"
+    )
     assert library.mpi_names(path) == ["libmpi.so.40", "libmpich.so.12"]
 
 

@@ -25,7 +25,8 @@ static int64_t random_below(int64_t bound) /* 0 .. bound - 1; xorshift64* */
 static mpiox_geometry random_geometry(void)
 {
     int64_t size = INT64_C(1) << random_below(63);
-    mpiox_geometry g = {.stripe_size = 1 + random_below(size), .servers = (int32_t)(1 + random_below(40)),
+    mpiox_geometry g = {.stripe_size = 1 + random_below(size),
+                        .servers = (int32_t)(1 + random_below(40)),
                         .aggregators = (int32_t)(1 + random_below(60))};
     const int64_t limit = MPIOX_PARTITION_MAX_OFFSET;
     int64_t reach = g.stripe_size < limit / 1000 ? g.stripe_size * 1000 : limit;
@@ -91,8 +92,10 @@ static void test_random(uint64_t seed, int cases)
             mpiox_plan_free(plan);
         }
         if (check_failures > before)
-            fprintf(stderr, "seed %" PRIu64 " case %d: [%" PRId64 ", %" PRId64 ") stripe %" PRId64 " S %d A %d window %"
-                    PRId64 "\n", seed, i, g.start, g.end, g.stripe_size, g.servers, g.aggregators, window_bytes);
+            fprintf(stderr,
+                    "seed %" PRIu64 " case %d: [%" PRId64 ", %" PRId64 ") stripe %" PRId64 " S %d A %d window %" PRId64
+                    "\n",
+                    seed, i, g.start, g.end, g.stripe_size, g.servers, g.aggregators, window_bytes);
     }
 }
 

@@ -47,13 +47,15 @@ static int64_t carry_out(mpiox_storage *storage, const job *j)
     int64_t done, bytes = 0;
     for (int64_t at = 0; j->piece == 0 && at < FILE_BYTES; at += MIB, bytes += MIB)
         CHECK_EQUAL(j->write ? mpiox_storage_write(storage, memory, MIB, at, NULL)
-                             : mpiox_storage_read(storage, memory, MIB, at, &done, NULL), 0);
+                             : mpiox_storage_read(storage, memory, MIB, at, &done, NULL),
+                    0);
     if (j->piece == 0)
         return bytes;
     for (int64_t i = 0; i < PIECES; i++) /* scattered order of memory is not the question: it follows the file's */
         pieces[i] = (mpiox_storage_piece){.base = memory + i * j->piece, .length = j->piece, .offset = i * j->stride};
     CHECK_EQUAL(j->write ? mpiox_storage_write_list(storage, pieces, PIECES, NULL)
-                         : mpiox_storage_read_list(storage, pieces, PIECES, &done, NULL), 0);
+                         : mpiox_storage_read_list(storage, pieces, PIECES, &done, NULL),
+                0);
     return PIECES * j->piece;
 }
 
@@ -107,10 +109,14 @@ int main(int argc, char **argv)
         {"direct+ring", {MPIOX_STORAGE_IO_URING, depth, true, true}},
     };
     static const job jobs[] = {
-        {"write 1 MiB", true, false, 0, 0},          {"read 1 MiB", false, false, 0, 0},
-        {"read 1 MiB cold", false, true, 0, 0},      {"write 1000 x 512 B", true, false, 512, 1024},
-        {"write 1000 x 4 KiB", true, false, 4096, 8192}, {"read 1000 x 512 B", false, false, 512, 1024},
-        {"read 1000 x 4 KiB", false, false, 4096, 8192}, {"read 1000 x 512 B cold", false, true, 512, 65536},
+        {"write 1 MiB", true, false, 0, 0},
+        {"read 1 MiB", false, false, 0, 0},
+        {"read 1 MiB cold", false, true, 0, 0},
+        {"write 1000 x 512 B", true, false, 512, 1024},
+        {"write 1000 x 4 KiB", true, false, 4096, 8192},
+        {"read 1000 x 512 B", false, false, 512, 1024},
+        {"read 1000 x 4 KiB", false, false, 4096, 8192},
+        {"read 1000 x 512 B cold", false, true, 512, 65536},
         {"read 1000 x 4 KiB cold", false, true, 4096, 65536},
     };
     char path[512];

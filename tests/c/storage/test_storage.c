@@ -135,8 +135,12 @@ static void test_bad_requests(void)
 static void test_short_and_interrupted(void)
 {
     static const char *const rules[] = {
-        "short=1,times=5000", "short=1000", "op=write,short=7,times=3000;op=read,short=333", "errno=EINTR",
-        "op=any,after=1,times=3,errno=EINTR;short=4097", "op=read,delay_ms=1,times=2",
+        "short=1,times=5000",
+        "short=1000",
+        "op=write,short=7,times=3000;op=read,short=333",
+        "errno=EINTR",
+        "op=any,after=1,times=3,errno=EINTR;short=4097",
+        "op=read,delay_ms=1,times=2",
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         mpiox_storage *storage;
@@ -207,9 +211,21 @@ static void test_rules_select(void)
 static void test_bad_rules(void)
 {
     static const char *const bad[] = {
-        "op=write", "errno=ENOSUCH", "errno=0", "errno=EIO,op=seek", "errno=EIO,rank=-1", "errno=EIO,after=1x",
-        "errno=EIO,short=1", "op=open,short=1", "errno", "=5", "short=99999999999999999999", "errno=EIO,when=now",
-        "errno=EIO, rank=1", "path=,errno=EIO", "errno=5;;op=open",
+        "op=write",
+        "errno=ENOSUCH",
+        "errno=0",
+        "errno=EIO,op=seek",
+        "errno=EIO,rank=-1",
+        "errno=EIO,after=1x",
+        "errno=EIO,short=1",
+        "op=open,short=1",
+        "errno",
+        "=5",
+        "short=99999999999999999999",
+        "errno=EIO,when=now",
+        "errno=EIO, rank=1",
+        "path=,errno=EIO",
+        "errno=5;;op=open",
     };
     mpiox_storage *storage;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {

@@ -575,8 +575,7 @@ static void test_fallback(const char *wish)
 
 static int64_t seen_calls, seen_bytes;
 
-static int64_t look_transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count,
-                             int64_t offset)
+static int64_t look_transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset)
 {
     int64_t bytes = 0;
     (void)storage, (void)write, (void)offset;

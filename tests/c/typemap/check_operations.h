@@ -158,8 +158,8 @@ static inline void check_copy(const pair *p, const pair *q, choices *c)
         t.position = t.position / 4 * 4;
         length = length / 4 * 4;
     }
-    if ((p != NULL && (!fits_arena(p, t.position, length, t.origin) ||
-                       !distinct_bytes(p, t.position, length, t.origin, seen))) ||
+    if ((p != NULL &&
+         (!fits_arena(p, t.position, length, t.origin) || !distinct_bytes(p, t.position, length, t.origin, seen))) ||
         (q != NULL && !fits_arena(q, s.position, length, s.origin))) {
         return;
     }

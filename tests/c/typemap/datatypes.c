@@ -43,10 +43,10 @@ static int choose(int low, int high)
 
 static MPI_Datatype predefined(void)
 {
-    const MPI_Datatype types[] = {MPI_BYTE,      MPI_CHAR,     MPI_SHORT,      MPI_INT,      MPI_DOUBLE,
-                                  MPI_LONG,      MPI_FLOAT,    MPI_SHORT_INT,  MPI_LONG_INT, MPI_DOUBLE_INT,
-                                  MPI_FLOAT_INT, MPI_2INT,     MPI_INT64_T,    MPI_OFFSET,   MPI_AINT,
-                                  MPI_C_DOUBLE_COMPLEX,
+    const MPI_Datatype types[] = {MPI_BYTE,        MPI_CHAR,           MPI_SHORT,     MPI_INT,
+                                  MPI_DOUBLE,      MPI_LONG,           MPI_FLOAT,     MPI_SHORT_INT,
+                                  MPI_LONG_INT,    MPI_DOUBLE_INT,     MPI_FLOAT_INT, MPI_2INT,
+                                  MPI_INT64_T,     MPI_OFFSET,         MPI_AINT,      MPI_C_DOUBLE_COMPLEX,
 #ifdef OPEN_MPI /* MPICH moves long doubles as numbers, without the padding */
                                   MPI_LONG_DOUBLE, MPI_LONG_DOUBLE_INT
 #endif
@@ -303,16 +303,36 @@ static MPI_Datatype random_type(int depth)
     }
     child = random_type(depth - 1);
     switch (kind) {
-    case 2: type = make_vector(child, false, large); break;
-    case 3: type = make_vector(child, true, large); break;
-    case 4: type = make_indexed(child, false, false, large); break;
-    case 5: type = make_indexed(child, true, false, large); break;
-    case 6: type = make_indexed(child, false, true, large); break;
-    case 7: type = make_indexed(child, true, true, large); break;
-    case 8: type = make_subarray(child, large); break;
-    case 9: type = make_darray(child, large); break;
-    case 10: type = make_resized(child, large); break;
-    default: type = make_contiguous(child, large); break;
+    case 2:
+        type = make_vector(child, false, large);
+        break;
+    case 3:
+        type = make_vector(child, true, large);
+        break;
+    case 4:
+        type = make_indexed(child, false, false, large);
+        break;
+    case 5:
+        type = make_indexed(child, true, false, large);
+        break;
+    case 6:
+        type = make_indexed(child, false, true, large);
+        break;
+    case 7:
+        type = make_indexed(child, true, true, large);
+        break;
+    case 8:
+        type = make_subarray(child, large);
+        break;
+    case 9:
+        type = make_darray(child, large);
+        break;
+    case 10:
+        type = make_resized(child, large);
+        break;
+    default:
+        type = make_contiguous(child, large);
+        break;
     }
     if (type == MPI_DATATYPE_NULL) { /* refused by the library: Open MPI makes no darray of types without data */
         MPI_Type_dup(child, &type);
@@ -428,13 +448,42 @@ static bool small_enough(MPI_Datatype type)
 /* Every predefined type that this family has, padding and pairs included. */
 static void check_predefined(void)
 {
-    const MPI_Datatype types[] = {MPI_CHAR, MPI_SIGNED_CHAR, MPI_UNSIGNED_CHAR, MPI_BYTE, MPI_WCHAR, MPI_SHORT,
-                                  MPI_UNSIGNED_SHORT, MPI_INT, MPI_UNSIGNED, MPI_LONG, MPI_UNSIGNED_LONG, MPI_FLOAT,
-                                  MPI_DOUBLE, MPI_LONG_DOUBLE, MPI_LONG_LONG, MPI_C_BOOL, MPI_C_FLOAT_COMPLEX,
-                                  MPI_C_DOUBLE_COMPLEX, MPI_C_LONG_DOUBLE_COMPLEX, MPI_PACKED, MPI_FLOAT_INT,
-                                  MPI_DOUBLE_INT, MPI_LONG_INT, MPI_SHORT_INT, MPI_2INT, MPI_LONG_DOUBLE_INT,
-                                  MPI_INTEGER, MPI_REAL, MPI_DOUBLE_PRECISION, MPI_COMPLEX, MPI_LOGICAL, MPI_CHARACTER,
-                                  MPI_2INTEGER, MPI_2REAL, MPI_2DOUBLE_PRECISION, MPI_COUNT};
+    const MPI_Datatype types[] = {MPI_CHAR,
+                                  MPI_SIGNED_CHAR,
+                                  MPI_UNSIGNED_CHAR,
+                                  MPI_BYTE,
+                                  MPI_WCHAR,
+                                  MPI_SHORT,
+                                  MPI_UNSIGNED_SHORT,
+                                  MPI_INT,
+                                  MPI_UNSIGNED,
+                                  MPI_LONG,
+                                  MPI_UNSIGNED_LONG,
+                                  MPI_FLOAT,
+                                  MPI_DOUBLE,
+                                  MPI_LONG_DOUBLE,
+                                  MPI_LONG_LONG,
+                                  MPI_C_BOOL,
+                                  MPI_C_FLOAT_COMPLEX,
+                                  MPI_C_DOUBLE_COMPLEX,
+                                  MPI_C_LONG_DOUBLE_COMPLEX,
+                                  MPI_PACKED,
+                                  MPI_FLOAT_INT,
+                                  MPI_DOUBLE_INT,
+                                  MPI_LONG_INT,
+                                  MPI_SHORT_INT,
+                                  MPI_2INT,
+                                  MPI_LONG_DOUBLE_INT,
+                                  MPI_INTEGER,
+                                  MPI_REAL,
+                                  MPI_DOUBLE_PRECISION,
+                                  MPI_COMPLEX,
+                                  MPI_LOGICAL,
+                                  MPI_CHARACTER,
+                                  MPI_2INTEGER,
+                                  MPI_2REAL,
+                                  MPI_2DOUBLE_PRECISION,
+                                  MPI_COUNT};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         mpiox_typemap *typemap = NULL;
         case_seed = -1 - (long)i;

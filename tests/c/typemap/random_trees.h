@@ -113,12 +113,18 @@ static inline int64_t random_stride(choices *c, const reference *child)
 {
     const int64_t extent = child->ub - child->lb;
     switch (choose(c, 0, 5)) {
-    case 0: return extent;
-    case 1: return extent + 4 * choose(c, 0, 8);
-    case 2: return 2 * extent;
-    case 3: return 16 * choose(c, 0, 20) + extent;
-    case 4: return 4 * choose(c, 0, 10);
-    default: return -4 * choose(c, 0, 40);
+    case 0:
+        return extent;
+    case 1:
+        return extent + 4 * choose(c, 0, 8);
+    case 2:
+        return 2 * extent;
+    case 3:
+        return 16 * choose(c, 0, 20) + extent;
+    case 4:
+        return 4 * choose(c, 0, 10);
+    default:
+        return -4 * choose(c, 0, 40);
     }
 }
 
@@ -220,7 +226,10 @@ static inline pair *random_pair(choices *c, int depth)
 
 /* ---- what the reference answers ---------------------------------------------------------------------------------- */
 
-static inline int64_t reference_extent(const reference *r) { return r->ub - r->lb; }
+static inline int64_t reference_extent(const reference *r)
+{
+    return r->ub - r->lb;
+}
 
 static inline int64_t reference_offset(const reference *r, int64_t position)
 {
@@ -238,8 +247,8 @@ static inline bool reference_is_monotonic(const reference *r)
             return false;
         }
     }
-    return r->n == 0 || r->piece[r->n - 1].offset + r->piece[r->n - 1].length <=
-                            r->piece[0].offset + reference_extent(r);
+    return r->n == 0 ||
+           r->piece[r->n - 1].offset + r->piece[r->n - 1].length <= r->piece[0].offset + reference_extent(r);
 }
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * codes.h - what the C programs of this folder share: giving up with one line, and bandwidth as such programs print it.
  *
- * "NAME write 123.4 MB/s, 16.8 MB" on rank 0: 10^6 bytes, and the seconds that the slowest rank spent between start() and
- * stop(): opening, defining, transferring and closing, without the computation between.
+ * "NAME write 123.4 MB/s, 16.8 MB" on rank 0: 10^6 bytes, and the seconds that the slowest rank spent between start()
+ * and stop(): opening, defining, transferring and closing, without the computation between.
  */
 #ifndef CODES_H
 #define CODES_H

@@ -2,9 +2,9 @@
  * s3dio.c - checkpoints of a combustion simulation, written with PnetCDF's nonblocking interface.
  *
  * The pattern of S3D-IO: every checkpoint is a file with four variables of doubles over a cube of grid points, two of
- * three dimensions (pressure, temp) and two of four (yspecies with 11, u with 3 components); the cube is cut into blocks
- * of the ranks. All four are posted (iput) and carried out together (wait_all). After the run each checkpoint is read the
- * same way (iget); each rank reads what its neighbour wrote.
+ * three dimensions (pressure, temp) and two of four (yspecies with 11, u with 3 components); the cube is cut into
+ * blocks of the ranks. All four are posted (iput) and carried out together (wait_all). After the run each checkpoint is
+ * read the same way (iget); each rank reads what its neighbour wrote.
  *
  * usage: s3dio PREFIX N CHECKPOINTS      files PREFIX.0000.nc, PREFIX.0001.nc..., N^3 points
  */
@@ -64,8 +64,7 @@ static long long visit(double *data, const block *b, int checkpoint, int variabl
         for (MPI_Offset z = 0; z < b->count[1]; z++)
             for (MPI_Offset y = 0; y < b->count[2]; y++)
                 for (MPI_Offset x = 0; x < b->count[3]; x++, data++) {
-                    double expected =
-                        value(checkpoint, variable, c, b->start[1] + z, b->start[2] + y, b->start[3] + x);
+                    double expected = value(checkpoint, variable, c, b->start[1] + z, b->start[2] + y, b->start[3] + x);
 
                     if (!compare)
                         *data = expected;

@@ -1,9 +1,9 @@
 /*
  * vpicio.c - particle output of a plasma simulation, written with parallel HDF5 and read back by an analysis.
  *
- * The pattern of VPIC-IO and BD-CATS-IO: one group per time step, in it eight one-dimensional datasets (x y z ux uy uz as
- * float, id1 id2 as int32), to which every rank contributes one contiguous hyperslab, collectively. The analysis reads six
- * of them; each rank reads what its neighbour wrote. Ranks have different numbers of particles.
+ * The pattern of VPIC-IO and BD-CATS-IO: one group per time step, in it eight one-dimensional datasets (x y z ux uy uz
+ * as float, id1 id2 as int32), to which every rank contributes one contiguous hyperslab, collectively. The analysis
+ * reads six of them; each rank reads what its neighbour wrote. Ranks have different numbers of particles.
  *
  * usage: vpicio FILE PARTICLES [STEPS]      PARTICLES per rank, about
  */

@@ -24,7 +24,7 @@ static void write_and_close(MPI_File *file, MPI_Comm comm, int seed)
     FINE(MPI_File_close(file));
 }
 
-/* ---- communicators ------------------------------------------------------------------------------------------------ */
+/* ---- communicators ----------------------------------------------------------------------------------------------- */
 
 /* The communicator, the group and the info object go as soon as the file is open. */
 static void freed_early(void)
@@ -165,7 +165,7 @@ static void twice(void)
     expect_file(path, 2ll * BLOCK * TURNS * ranks, 6);
 }
 
-/* ---- again and again: nothing may grow ---------------------------------------------------------------------------- */
+/* ---- again and again: nothing may grow --------------------------------------------------------------------------- */
 
 static long resident_kib(void)
 {
@@ -252,11 +252,12 @@ static void many_opens(void)
     expect_file(path, (long long)BLOCK * TURNS * ranks, 8);
 }
 
-/* ---- names -------------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 
 static void names(void)
 {
-    static const char *const all[] = {"a name with spaces", "12:30:00.dat", "ufs", "http:x", "caf\xc3\xa9", "%s%n", "*"};
+    static const char *const all[] = {"a name with spaces", "12:30:00.dat", "ufs", "http:x",
+                                      "caf\xc3\xa9",        "%s%n",         "*"};
     char path[PATH_BYTES], here[PATH_BYTES];
     MPI_File file;
 
@@ -329,9 +330,10 @@ static void devices(void)
     MPI_Type_free(&view);
 }
 
-/* ---- modes -------------------------------------------------------------------------------------------------------- */
+/* ---- modes ------------------------------------------------------------------------------------------------------- */
 
-/* MPI_MODE_APPEND moves the pointers at the open; a view set then begins at zero, and explicit offsets count from there. */
+/* MPI_MODE_APPEND moves the pointers at the open; a view set then begins at zero, and explicit offsets count from
+ * there. */
 static void append_with_view(void)
 {
     char path[PATH_BYTES];

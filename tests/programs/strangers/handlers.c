@@ -178,10 +178,6 @@ static void of_communicators(void)
 }
 
 const stranger handlers_cases[] = {
-    {"jump_out_of_write", 1, jump_out_of_write},
-    {"jump_out_of_open", 1, jump_out_of_open},
-    {"inherited", 1, inherited},
-    {"io_in_handler", 1, io_in_handler},
-    {"of_communicators", 1, of_communicators},
-    {NULL, 0, NULL},
+    {"jump_out_of_write", 1, jump_out_of_write}, {"jump_out_of_open", 1, jump_out_of_open}, {"inherited", 1, inherited},
+    {"io_in_handler", 1, io_in_handler},         {"of_communicators", 1, of_communicators}, {NULL, 0, NULL},
 };

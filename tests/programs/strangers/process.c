@@ -53,7 +53,7 @@ static void write_file(const char *path, int seed)
     FINE(MPI_File_close(&file));
 }
 
-/* ---- children ----------------------------------------------------------------------------------------------------- */
+/* ---- children ---------------------------------------------------------------------------------------------------- */
 
 static void at_exit_of_child(void)
 {
@@ -63,7 +63,8 @@ static void at_exit_of_child(void)
         _exit(3);
 }
 
-/* A child that leaves by exit(), with everything it inherited; one by popen; one by system. The file is open meanwhile. */
+/* A child that leaves by exit(), with everything it inherited; one by popen; one by system. The file is open
+ * meanwhile. */
 static void forks(void)
 {
     char path[PATH_BYTES], own[PATH_BYTES], name[40], line[40] = "";
@@ -98,7 +99,7 @@ static void forks(void)
     expect_file(path, bytes_of_all(), 2);
 }
 
-/* ---- signals ------------------------------------------------------------------------------------------------------ */
+/* ---- signals ----------------------------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t ticks;
 
@@ -143,7 +144,7 @@ static void interrupted(void)
     expect_file(path, bytes_of_all(), 2);
 }
 
-/* ---- limits ------------------------------------------------------------------------------------------------------- */
+/* ---- limits ------------------------------------------------------------------------------------------------------ */
 
 static int lowest_free(void)
 {
@@ -195,9 +196,10 @@ static void locked_memory(void)
     expect_file(path, bytes_of_all(), 3);
 }
 
-/* ---- descriptors -------------------------------------------------------------------------------------------------- */
+/* ---- descriptors ------------------------------------------------------------------------------------------------- */
 
-/* stdin and stderr are closed, as daemons and job scripts do; what the program then says on stderr must not be in the file. */
+/* stdin and stderr are closed, as daemons and job scripts do; what the program then says on stderr must not be in
+ * the file. */
 static void closed_streams(void)
 {
     static const char text[] = "a message that belongs nowhere\n";
@@ -236,7 +238,7 @@ static void bare_environment(void)
     expect_file(path, bytes_of_all(), 5);
 }
 
-/* ---- memory and arithmetic ---------------------------------------------------------------------------------------- */
+/* ---- memory and arithmetic --------------------------------------------------------------------------------------- */
 
 /* Buffers that may only be read, of a mapped file; and results that go straight into another mapped file. */
 static void mapped_buffers(void)
@@ -288,7 +290,7 @@ static void trapped_arithmetic(void)
     expect_file(path, bytes_of_all(), 8);
 }
 
-/* ---- others ------------------------------------------------------------------------------------------------------- */
+/* ---- others ------------------------------------------------------------------------------------------------------ */
 
 /* A process without MPI makes the file larger and smaller all the time; the ranks read as much as is there. */
 static void shrinking(void)

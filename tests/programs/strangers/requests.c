@@ -28,7 +28,7 @@ static int no_cancel(void *extra, int complete)
     return MPI_SUCCESS;
 }
 
-/* ---- many kinds in one array -------------------------------------------------------------------------------------- */
+/* ---- many kinds in one array ------------------------------------------------------------------------------------- */
 
 enum { KINDS = 8 };
 
@@ -116,7 +116,8 @@ static void together(void)
     start_anew(path_of("file", path));
     file = open_file(MPI_COMM_WORLD, path, AMODE_NEW);
     fill_from(m.written, (long long)(ranks + rank) * BLOCK, BLOCK, 99);
-    FINE(MPI_File_write_at_all(file, (MPI_Offset)(ranks + rank) * BLOCK, m.written, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE));
+    FINE(
+        MPI_File_write_at_all(file, (MPI_Offset)(ranks + rank) * BLOCK, m.written, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE));
     for (int how = 0; how < 7; how++) {
         memset(m.read, 0, BLOCK);
         start_mixture(file, &m, how);
@@ -135,7 +136,7 @@ static void together(void)
         EXPECT(file_holds(path, 0, (long long)ranks * BLOCK, 6));
 }
 
-/* ---- not waited for ----------------------------------------------------------------------------------------------- */
+/* ---- not waited for ---------------------------------------------------------------------------------------------- */
 
 /* MPI_Request_free on writes under way; the close makes sure of them. */
 static void freed(void)
@@ -247,10 +248,10 @@ static void thousands(void)
     expect_file(path, (long long)N * SMALL * ranks, 5);
 }
 
-/* ---- order between ranks ------------------------------------------------------------------------------------------ */
+/* ---- order between ranks ----------------------------------------------------------------------------------------- */
 
-/* Rank 0 begins a nonblocking collective, does all that MPI lets it do alone meanwhile, and only then sends what the others
- * wait for before they join in: nothing on the way may wait for them. */
+/* Rank 0 begins a nonblocking collective, does all that MPI lets it do alone meanwhile, and only then sends what
+ * the others wait for before they join in: nothing on the way may wait for them. */
 static void others_come_later(void)
 {
     char path[PATH_BYTES], other_path[PATH_BYTES];

@@ -2,8 +2,8 @@
  * strangers.h - what the files of this folder share. They are one program of many cases, each of which does something
  * that MPI or POSIX allows and that hardly anybody who writes an MPI library thinks of.
  *
- * A case is run by all ranks and judges itself: whatever is not as it should be is said with differs(), and rank 0 prints
- * one line, "NAME: ok" or "NAME: rank R: WHAT".
+ * A case is run by all ranks and judges itself: whatever is not as it should be is said with differs(), and rank 0
+ * prints one line, "NAME: ok" or "NAME: rank R: WHAT".
  */
 #ifndef STRANGERS_H
 #define STRANGERS_H
@@ -27,10 +27,10 @@ extern char folder[PATH_BYTES]; /* absolute; the files of the cases lie in it */
 
 /* The first of a case's differences on this rank is kept. */
 __attribute__((format(printf, 1, 2))) void differs(const char *format, ...);
-#define EXPECT(condition)                                                                                             \
-    do {                                                                                                              \
-        if (!(condition))                                                                                             \
-            differs("%s:%d: not so: %s", __FILE_NAME__, __LINE__, #condition);                                        \
+#define EXPECT(condition)                                                                                              \
+    do {                                                                                                               \
+        if (!(condition))                                                                                              \
+            differs("%s:%d: not so: %s", __FILE_NAME__, __LINE__, #condition);                                         \
     } while (0)
 #define FINE(call) EXPECT((call) == MPI_SUCCESS)
 

@@ -7,7 +7,7 @@
 
 enum { BLOCK = 48, TURNS = 64 };
 
-/* ---- freed and made again ----------------------------------------------------------------------------------------- */
+/* ---- freed and made again ---------------------------------------------------------------------------------------- */
 
 /* The view's type goes before the first access, the memory type between iwrite and wait. */
 static void freed_at_once(void)
@@ -68,7 +68,7 @@ static void handle_recycled(void)
     FINE(MPI_File_close(&file));
 }
 
-/* ---- attributes of the program's own on types --------------------------------------------------------------------- */
+/* ---- attributes of the program's own on types -------------------------------------------------------------------- */
 
 static int copies, deletions;
 
@@ -184,7 +184,7 @@ static void callback_does_io(void)
     expect_file(log_path, 4 * ranks, 6);
 }
 
-/* ---- shapes ------------------------------------------------------------------------------------------------------- */
+/* ---- shapes ------------------------------------------------------------------------------------------------------ */
 
 static void committed_late(void)
 {

@@ -73,7 +73,8 @@ def test_s3d_steps() -> None:
     kernel = kernels.create("s3d", 4, preset="quick")
     assert [v.name for v in kernel.files()[0].variables] == ["yspecies", "u", "pressure", "temp"]
     for file in range(5):
-        steps = [step for step in kernel.steps("checkpoint", 1, "pnetcdf") if step.file == file]  # type: ignore[union-attr]
+        every = kernel.steps("checkpoint", 1, "pnetcdf")
+        steps = [step for step in every if step.file == file]  # type: ignore[union-attr]
         kinds = [type(step).__name__ for step in steps]
         assert kinds == ["Open", *["Access"] * 4, "Wait", "Sync", "Close"]
         assert all(step.nonblocking for step in steps if isinstance(step, Access))
