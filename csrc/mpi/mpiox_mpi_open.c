@@ -63,7 +63,7 @@ static bool is_hidden(void)
     return function != NULL;
 }
 
-/* Rank 0: hints, where they came from, and the team. *text is to be freed. */
+/* Rank 0: hints, where they came from, and the topology. *text is to be freed. */
 static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info, opening *out, char **text)
 {
     const char *path = mpiox_mpi_path(filename);

@@ -25,9 +25,9 @@ from mpiio_ext.bench.results.plot import plot_ratios
 from mpiio_ext.bench.results.rows import Absent, Row, summarize, with_ratios
 from mpiio_ext.bench.results.table import print_absent, print_heading, print_table
 from mpiio_ext.bench.run.afford import NativeLimit
+from mpiio_ext.bench.run.agreement import agree
 from mpiio_ext.bench.run.runner import Runner
 from mpiio_ext.bench.run.schedule import Schedule
-from mpiio_ext.bench.run.team import agree
 from mpiio_ext.bench.suites.archive import folder_of, write_surroundings
 from mpiio_ext.bench.suites.lock import hold
 from mpiio_ext.bench.terminal import terminal_width

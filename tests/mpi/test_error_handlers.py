@@ -14,7 +14,7 @@ import subprocess
 import pytest
 
 from support.cbuild import failed_checks, mpi_program
-from support.launch import Launch, heard, mpi_run
+from support.launch import Launch, mpi_run, with_last_words
 
 pytestmark = pytest.mark.mpi
 
@@ -112,7 +112,7 @@ def run(
 ) -> Launch:
     """Run the program on a file in an own folder."""
     path = tmp_path / "file"
-    path.with_name("file.folder").mkdir(exist_ok=True)  # launched again by `heard`
+    path.with_name("file.folder").mkdir(exist_ok=True)  # launched again by `with_last_words`
     launch = mpi_run(
         [*prefix, mpi_program("handlers"), path, *words], ranks, preload=preload, env=env, timeout_s=30, check=False
     )
@@ -213,7 +213,7 @@ def test_fatal_handlers_end_the_job(
     """MPI_ERRORS_ARE_FATAL, set or inherited, and MPI_ERRORS_ABORT: a status, a message, nobody goes on or hangs."""
     if kind == "abort" and family == "openmpi":
         pytest.skip("Open MPI 4.1 has no MPI_ERRORS_ABORT")
-    launch = heard(lambda: run(tmp_path, 3, "die", kind, how, preload=preload))
+    launch = with_last_words(lambda: run(tmp_path, 3, "die", kind, how, preload=preload))
     assert launch.returncode != 0, launch.describe()
     assert "survived" not in launch.stdout
     if message is not None:
@@ -227,7 +227,7 @@ def test_fatal_storage_error(extension: str, tmp_path: pathlib.Path, ranks: int)
     env = {"MPIOX_FAULT": f"op=write,rank={ranks - 1},errno=EIO"}
     program: list[str | os.PathLike[str]] = [mpi_program("handlers"), path, "die", "fatal", "collective"]
     hints = {"MPIOX_HINTS": "mpiox_exchange=direct"}  # every rank writes
-    launch = heard(lambda: mpi_run(program, ranks, preload=True, env=env | hints, timeout_s=30, check=False))
+    launch = with_last_words(lambda: mpi_run(program, ranks, preload=True, env=env | hints, timeout_s=30, check=False))
     assert not launch.timed_out, launch.describe()
     assert launch.returncode != 0
     assert "survived" not in launch.stdout

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from support.cbuild import mpi_program
-from support.launch import Launch, heard, mpi_run
+from support.launch import Launch, mpi_run, with_last_words
 
 pytestmark = pytest.mark.mpi
 
@@ -143,7 +143,7 @@ def test_a_leader_that_cannot_go_on(
     extension: str, tmp_path: pathlib.Path, operation: str, n: int, message: str
 ) -> None:
     """Where the other nodes would wait for what a leader cannot know, the job ends with a message and does not hang."""
-    done = heard(lambda: launch(extension, tmp_path, LAST_WORD, operation, str(n), check=False))
+    done = with_last_words(lambda: launch(extension, tmp_path, LAST_WORD, operation, str(n), check=False))
     assert not done.timed_out, done.describe()
     assert done.returncode != 0, done.describe()
     assert f"rank 2: {message}" in done.stderr, done.describe()

@@ -201,7 +201,7 @@ def python_run(
     return mpi_run(program, ranks, env=env, timeout_s=timeout_s, cwd=cwd, preload=preload, check=check)
 
 
-def heard(launch_again: Callable[[], Launch]) -> Launch:
+def with_last_words(launch_again: Callable[[], Launch]) -> Launch:
     """Launch what is to die with a message, again where the starter lost the message.
 
     Starters end the whole job when one rank dies, now and then before they have passed on what it said, with the MPI

@@ -28,11 +28,11 @@ from mpiio_ext.bench.errors import BenchError
 from mpiio_ext.bench.interfaces import OpenFile, Request, Where
 from mpiio_ext.bench.kernels.program import Access, Barrier, Close, Open, Phase, Step, Sync, Wait
 from mpiio_ext.bench.kernels.shapes import Bytes
+from mpiio_ext.bench.run.agreement import agree, span_of, timed
 from mpiio_ext.bench.run.case import Case
 from mpiio_ext.bench.run.content import Content
 from mpiio_ext.bench.run.counters import Counted, change
 from mpiio_ext.bench.run.last_words import LastWords
-from mpiio_ext.bench.run.team import agree, span_of, timed
 from mpiio_ext.bench.run.verify import Fault, check_memory
 
 __all__ = ["PhaseTimes", "Played", "Player"]

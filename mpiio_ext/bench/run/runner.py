@@ -29,11 +29,11 @@ from mpiio_ext.bench.kernels.program import Phase
 from mpiio_ext.bench.methods import Method
 from mpiio_ext.bench.results.rows import Row
 from mpiio_ext.bench.run.afford import NativeLimit, affordable
+from mpiio_ext.bench.run.agreement import agree, wait_quietly
 from mpiio_ext.bench.run.case import Case
 from mpiio_ext.bench.run.content import Content
 from mpiio_ext.bench.run.counters import with_counters
 from mpiio_ext.bench.run.player import PhaseTimes, Player
-from mpiio_ext.bench.run.team import agree, wait_quietly
 from mpiio_ext.bench.run.verify import Fault, FileFaults, check_files
 
 __all__ = ["Runner"]
@@ -99,51 +99,51 @@ class Runner:
             self._run_case(self.comm, case, number)
             return
         inside = self.comm.rank < case.program.active
-        team = self.comm.Split(0 if inside else 1, self.comm.rank)
+        group = self.comm.Split(0 if inside else 1, self.comm.rank)
         error: BenchError | None = None
         if inside:
             try:
-                self._run_case(team, case, number)
+                self._run_case(group, case, number)
             except BenchError as caught:
                 error = caught
         failed = wait_quietly(self.comm, error is not None)
         self._casts.clear()
-        team.Free()
+        group.Free()
         if failed:
             agree(self.comm, error, "running")
 
-    def _run_case(self, team: Any, case: Case, number: int) -> None:
+    def _run_case(self, group: Any, case: Case, number: int) -> None:
         methods = case.methods(self.methods)
         shift = number % len(methods) if methods else 0
         reference = self.folder / "reference" if case.compared and number == 0 and len(methods) > 1 else None
-        self._count_run(team)
+        self._count_run(group)
         for place, method in enumerate(methods[shift:] + methods[:shift]):
-            actual = self._native_case(team, case, method) if method.native else case
+            actual = self._native_case(group, case, method) if method.native else case
             if not case.compared:
-                self._count_run(team)
-            rows = self._run_once(team, actual, method)
-            compared = self._compare(team, case, reference, first=place == 0) if reference else ""
+                self._count_run(group)
+            rows = self._run_once(group, actual, method)
+            compared = self._compare(group, case, reference, first=place == 0) if reference else ""
             self.rows += [
                 replace(row, repetition=number, order=self._order, scaled=actual is not case, compared=compared)
                 for row in rows
             ]
             self._order += 1
             if not self.keep_files:
-                self._remove(team, actual)
-        if reference is not None and team.rank == 0:
+                self._remove(group, actual)
+        if reference is not None and group.rank == 0:
             shutil.rmtree(reference, ignore_errors=True)
 
-    def _count_run(self, team: Any) -> None:
+    def _count_run(self, group: Any) -> None:
         """Begin to write other bytes; ranks that were idle in an earlier case have counted fewer runs."""
-        self._runs = team.bcast(self._runs + 1)
+        self._runs = group.bcast(self._runs + 1)
 
-    def _native_case(self, team: Any, case: Case, method: Method) -> Case:
+    def _native_case(self, group: Any, case: Case, method: Method) -> Case:
         """Return the case at the size at which a native method can afford it."""
 
         def trial(small: Case) -> float:
-            self._count_run(team)
-            rows = self._run_once(team, small, method)
-            self._remove(team, small)
+            self._count_run(group)
+            rows = self._run_once(group, small, method)
+            self._remove(group, small)
             return sum(row.view_s + row.data_s for row in rows)
 
         key = (case.variant, case.interface.name, method.name)
@@ -153,7 +153,7 @@ class Runner:
 
     # ---- one run ----
 
-    def _cast(self, team: Any, case: Case) -> _Cast:
+    def _cast(self, group: Any, case: Case) -> _Cast:
         """Return content and player; patterns keep their images, which take longer to make than to access."""
         for known in self._casts:
             if known.case is case:
@@ -161,29 +161,29 @@ class Runner:
         keep = not case.compared
         content = Content(case.program, self._runs, keep=keep)
         made = _Cast(case=case, content=content,
-                     player=Player(comm=team, case=case, folder=self.folder, content=content, keep=keep))
+                     player=Player(comm=group, case=case, folder=self.folder, content=content, keep=keep))
         self._casts.append(made)
         return made
 
-    def _run_once(self, team: Any, case: Case, method: Method) -> list[Row]:
+    def _run_once(self, group: Any, case: Case, method: Method) -> list[Row]:
         """Play, verify and count every phase; return their rows."""
-        cast = self._cast(team, case)
+        cast = self._cast(group, case)
         cast.content.run = self._runs
-        hints = {**self.common_hints, **method.hints_for(team.size)} if case.interface.through_mpi else {}
+        hints = {**self.common_hints, **method.hints_for(group.size)} if case.interface.through_mpi else {}
         cast.player.use(hints, method.name)
-        self._remove(team, case)
+        self._remove(group, case)
         rows: list[Row] = []
         written = set[tuple[int, str]]()
         for phase in case.program.phases():
             played = cast.player.phase(phase)
             where = f"{case.label}, {method.name}, phase {phase.name}"
-            self._judge(team, played.fault, where, "read wrong data")
-            row = _row(case, phase, method, team.size, played.times, played.data_bytes)
-            gathered = team.gather(played.counted)
-            if team.rank == 0:
+            self._judge(group, played.fault, where, "read wrong data")
+            row = _row(case, phase, method, group.size, played.times, played.data_bytes)
+            gathered = group.gather(played.counted)
+            if group.rank == 0:
                 row = with_counters(row, gathered)
-            foreign = self._verify(team, case, method, cast.content, phase, written)
-            if method.native and team.bcast(row.collectives_taken_over or row.independents_taken_over):
+            foreign = self._verify(group, case, method, cast.content, phase, written)
+            if method.native and group.bcast(row.collectives_taken_over or row.independents_taken_over):
                 raise BenchError(f"the extension was active under '{method.name}': MPIOX_HINTS or MPIOX_HINTS_FILE "
                                  "overrides mpiox_enable=false")
             if phase.parts:  # the write and the read of a pattern are told apart by their rows, not by their file
@@ -191,19 +191,19 @@ class Runner:
             rows.append(replace(row, gaps_written=foreign))
         return rows
 
-    def _remove(self, team: Any, case: Case) -> None:
+    def _remove(self, group: Any, case: Case) -> None:
         error: Exception | None = None
-        if team.rank == 0:
+        if group.rank == 0:
             try:
                 for layout in case.program.files():
                     case.interface.path(self.folder, layout).unlink(missing_ok=True)
             except OSError as caught:
                 error = caught
-        agree(team, error, f"removing files in {self.folder}")
+        agree(group, error, f"removing files in {self.folder}")
 
     # ---- checks ----
 
-    def _verify(self, team: Any, case: Case, method: Method, content: Content, phase: Phase,
+    def _verify(self, group: Any, case: Case, method: Method, content: Content, phase: Phase,
                 written: set[tuple[int, str]]) -> bool:
         """Check the files that a phase has written; return whether a native method left bytes of its own in them.
 
@@ -217,30 +217,30 @@ class Runner:
         error: Exception | None = None
         found = FileFaults()
         try:
-            found = check_files(content, case.interface, self.folder, versions, rank=team.rank, ranks=team.size,
+            found = check_files(content, case.interface, self.folder, versions, rank=group.rank, ranks=group.size,
                                 complete=complete)
         except Exception as caught:
             error = caught
         where = f"{case.label}, {method.name}, phase {phase.name}"
-        agree(team, error, f"verifying ({where})")
-        self._judge(team, found.data, where, "wrote wrong data")
+        agree(group, error, f"verifying ({where})")
+        self._judge(group, found.data, where, "wrote wrong data")
         if not method.native:
-            self._judge(team, found.foreign, where, "wrote what no rank wrote")
-        return any(team.allgather(found.foreign is not None))
+            self._judge(group, found.foreign, where, "wrote what no rank wrote")
+        return any(group.allgather(found.foreign is not None))
 
     @staticmethod
-    def _judge(team: Any, fault: Fault | None, where: str, what: str) -> None:
+    def _judge(group: Any, fault: Fault | None, where: str, what: str) -> None:
         """Raise on all ranks when one has found wrong data; the first place of all files is reported."""
-        found = [(item, rank) for rank, item in enumerate(team.allgather(fault)) if item is not None]
+        found = [(item, rank) for rank, item in enumerate(group.allgather(fault)) if item is not None]
         if found:
             first, rank = min(found)
             raise VerificationError(f"{where} {what}: {first} (found by rank {rank}, wrong data by {len(found)} of "
-                                    f"{team.size} ranks; the files are left there)")
+                                    f"{group.size} ranks; the files are left there)")
 
-    def _compare(self, team: Any, case: Case, reference: Path, *, first: bool) -> str:
+    def _compare(self, group: Any, case: Case, reference: Path, *, first: bool) -> str:
         """Keep the first method's files, compare the others' with them; return how they were compared."""
         how, difference, error = "", None, None
-        if team.rank == 0:
+        if group.rank == 0:
             try:
                 paths = [case.interface.path(self.folder, layout) for layout in case.program.files()]
                 if first:
@@ -251,12 +251,12 @@ class Runner:
                     how, difference = _compare_all(case.interface, paths, reference)
             except Exception as caught:
                 error = caught
-        agree(team, error, f"comparing files ({case.label})")
-        difference = team.bcast(difference)
+        agree(group, error, f"comparing files ({case.label})")
+        difference = group.bcast(difference)
         if difference is not None:
             raise VerificationError(f"{case.label}: files of two methods differ: {difference} "
                                     f"(left in {self.folder})")
-        return str(team.bcast(how))
+        return str(group.bcast(how))
 
 
 def _compare_all(interface: Interface, paths: list[Path], reference: Path) -> tuple[str, str | None]:
