@@ -10,7 +10,8 @@ LD_PRELOAD is not put into the starter's environment but into its options, in fr
   command line of several programs, because ``-x`` holds for one of them. When ``OMPI_MCA_mca_base_env_list`` is set,
   Open MPI refuses ``-x``, so the variables are appended to that list instead.
 - MPICH's Hydra (mpiexec, mpirun, mpiexec.hydra): ``-genv LD_PRELOAD …``; it passes the whole environment on by itself.
-- Slurm's srun: ``--export=ALL,LD_PRELOAD=…``, repeated like ``-x``; it passes the environment on by itself.
+- Slurm's srun: ``--export=ALL,LD_PRELOAD=…``, repeated like ``-x``; it passes the environment on by itself. A
+  value in its own environment would be stronger (seen with 22.05), so LD_PRELOAD is taken out of that.
 - Anything else is taken for the program itself.
 """
 
@@ -101,6 +102,7 @@ def plan(
     options: list[str] = []
     if kind == "slurm":
         options = [f"--export=ALL,LD_PRELOAD={preload}"]
+        result.pop("LD_PRELOAD", None)
     elif environment.get(_ENV_LIST):
         result[_ENV_LIST] = ";".join([environment[_ENV_LIST], f"LD_PRELOAD={preload}", *exported])
     else:

@@ -90,6 +90,13 @@ def test_hydra_and_slurm() -> None:
     assert launch("srun", "-n", "2", "./app")[0] == ["srun", f"--export=ALL,LD_PRELOAD={LIBRARY}", "-n", "2", "./app"]
 
 
+def test_slurm_with_another_preloaded_library() -> None:
+    """To srun (22.05) a variable of its environment is stronger than the value that --export=ALL,NAME=VALUE gives."""
+    arguments, environment = launch("srun", "./app", environment={"LD_PRELOAD": "/lib/other.so"})
+    assert arguments == ["srun", f"--export=ALL,LD_PRELOAD={LIBRARY}:/lib/other.so", "./app"]
+    assert "LD_PRELOAD" not in environment
+
+
 @pytest.mark.parametrize(
     ("program", "default", "expected"),
     [
