@@ -1,5 +1,5 @@
 /*
- * mpiox_independent_methods.h - the access methods for one window of an access. Private to csrc/independent.
+ * mpiox_independent_methods.h - the access methods for one window of an access. Private to csrc/file.
  */
 #ifndef MPIOX_INDEPENDENT_METHODS_H
 #define MPIOX_INDEPENDENT_METHODS_H
