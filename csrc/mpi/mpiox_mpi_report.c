@@ -31,6 +31,7 @@ static mpiox_stats run;      /* files closed so far, this process */
 static mpiox_stats reported; /* all ranks of the files on which this process has reported */
 static int reported_ranks;   /* most ranks of any of them; 0: there is none */
 static bool agreed, wanted;
+static bool any_closed; /* files, by this process */
 
 void mpiox_mpi_stats(mpiox_handle *handle, mpiox_stats *out)
 {
@@ -159,6 +160,7 @@ void mpiox_mpi_report_close(mpiox_handle *handle)
     mpiox_mpi_stats(handle, &stats);
     pthread_mutex_lock(&lock);
     mpiox_stats_add(&run, &stats);
+    any_closed = true;
     pthread_mutex_unlock(&lock);
     if (handle->comm == MPI_COMM_NULL && !handle->reports_alone)
         return;
@@ -197,13 +199,15 @@ void mpiox_mpi_run_finalize(void)
     mpiox_stats stats;
     int rank = 0, ranks = 1;
 
-    if (!agreed || !wanted) {
-        if (reported_ranks > 0 && mpiox_mpi_run_wanted())
-            print(&reported, &(mpiox_stats_subject){NULL, reported_ranks, NULL, 0});
-        return;
-    }
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (!agreed || !wanted) {
+        /* A program without files says so, once: the library was there. */
+        const bool without_files = !any_closed && rank == 0;
+        if ((reported_ranks > 0 || without_files) && mpiox_mpi_run_wanted())
+            print(&reported, &(mpiox_stats_subject){NULL, without_files ? 1 : reported_ranks, NULL, 0});
+        return;
+    }
     mpiox_mpi_run_stats(&stats);
     if (sum_over_ranks(&stats, rank, MPI_COMM_WORLD) == MPI_SUCCESS && rank == 0)
         print(&stats, &(mpiox_stats_subject){NULL, ranks, NULL, 0});

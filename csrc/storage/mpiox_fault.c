@@ -160,7 +160,6 @@ int mpiox_fault_open(const char *rules, const char *path, int flags, int rank, c
     mpiox_storage *storage, *inner;
     int rc = create(rules, path, rank, &storage, message, sizeof message);
     *out = NULL;
-    announce(rules, rank);
     if (rc == MPIOX_E_ARG) {
         if (!atomic_flag_test_and_set(&reported))
             fprintf(stderr, "mpiio_ext: MPIOX_FAULT=\"%s\": %s\n", rules, message);
@@ -168,6 +167,7 @@ int mpiox_fault_open(const char *rules, const char *path, int flags, int rank, c
     }
     if (rc != MPIOX_OK)
         return mpiox_error_set(error, rc, ENOMEM, -1, -1, "open");
+    announce(rules, rank);
     mpiox_fault_action action = next_action(storage->state, MPIOX_FAULT_OPEN);
     sleep_ms(action.delay_ms);
     rc = action.sys_errno != 0 ? mpiox_error_set(error, MPIOX_E_IO, action.sys_errno, -1, -1, "open")
