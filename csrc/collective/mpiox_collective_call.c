@@ -187,6 +187,8 @@ static bool agree_to_begin(mpiox_collective *collective, mpiox_call *call, mpiox
     mpiox_post_write(call);
     mpiox_summary_agree(collective, call);
     file->new_view = false;
+    if (call->summary.flags & MPIOX_POST_NEW_VIEW) /* whatever becomes of this call: the next one will not say so */
+        collective->transport->ops->forget(collective->transport);
     file->stats.plan_s += mpiox_now() - begun;
     if (call->summary.error.code != MPIOX_OK) {
         outcome->error = call->summary.error;
@@ -227,7 +229,7 @@ int mpiox_collective_access(mpiox_collective *collective, const mpiox_request *r
         outcome->bytes = done >= 0 ? done : bytes_before(file, &shifted, atomic_load(&b->state->eof));
     } else {
         file->stats.errors++;
-        collective->transport->ops->fail(collective->transport);
+        collective->transport->ops->forget(collective->transport);
     }
     count_call(&call, outcome->bytes, begun);
     return outcome->error.code;

@@ -15,15 +15,18 @@
 
 /* ---- datatypes that outlive the program's handles ---------------------------------------------------------------- */
 
-/* A predefined type is itself; of any other one element of it, committed. Not a duplicate: that would run the program's
- * attribute callbacks. MPI_DATATYPE_NULL: there is none. */
+/* A predefined type is itself; of any other one element of it with the same bounds, committed. Not a duplicate: that
+ * would run the program's attribute callbacks. Not MPI_Type_contiguous: Open MPI 4.1 forgets the bounds of a type without
+ * data. MPI_DATATYPE_NULL: there is none. */
 static MPI_Datatype keep(MPI_Datatype type)
 {
     MPI_Datatype copy = type;
+    MPI_Count lb = 0, extent = 0;
 
     if (mpiox_contents_is_predefined(type))
         return type;
-    if (PMPI_Type_contiguous(1, type, &copy) != MPI_SUCCESS)
+    if (PMPI_Type_get_extent_x(type, &lb, &extent) != MPI_SUCCESS ||
+        PMPI_Type_create_resized(type, (MPI_Aint)lb, (MPI_Aint)extent, &copy) != MPI_SUCCESS)
         return MPI_DATATYPE_NULL;
     if (PMPI_Type_commit(&copy) == MPI_SUCCESS)
         return copy;

@@ -219,7 +219,7 @@ void mpiox_messages_begin(mpiox_transport *transport, mpiox_call *call)
     const mpiox_topology *topology = m->base.b->file->topology;
     const bool leader = topology->node_rank == 0;
     int code = MPIOX_OK;
-    if ((call->summary.flags & MPIOX_POST_NEW_VIEW) || !m->views_spread)
+    if (!m->views_spread)
         code = renew_views(m);
     else if (leader)
         gather_ranges(m);

@@ -9,8 +9,9 @@
  *   mpiox_transport_shm.c       all ranks share one node: nothing remains to be moved
  *   mpiox_transport_messages.c  several nodes: one combined MPI message per pair of nodes and round
  *
- * The calls of one collective, in order: begin, then for each round deliver (write) or fetch (read); fail, when it has
- * ended with an error. Agreements before and after the rounds are the topology's (mpiox_topology_gather_nodes()).
+ * The calls of one collective, in order: forget, when a view is new; begin, then for each round deliver (write) or
+ * fetch (read); forget, when it has ended with an error. Agreements before and after the rounds are the topology's
+ * (mpiox_topology_gather_nodes()).
  */
 #ifndef MPIOX_TRANSPORT_H
 #define MPIOX_TRANSPORT_H
@@ -41,8 +42,9 @@ typedef struct mpiox_transport_ops {
     void (*deliver)(mpiox_transport *transport, mpiox_call *call);
     /* Read: the other way round. */
     void (*fetch)(mpiox_transport *transport, mpiox_call *call);
-    /* The collective has failed: whatever begin() learnt may not have got through. Local, on all ranks. */
-    void (*fail)(mpiox_transport *transport);
+    /* What begin() has learnt no longer holds: a rank has a new view, or a collective has failed and it may not
+     * have got through. Local, on all ranks. */
+    void (*forget)(mpiox_transport *transport);
 } mpiox_transport_ops;
 
 struct mpiox_transport { /* the head of each transport's own struct */

@@ -135,7 +135,7 @@ static void reset(mpiox_transport *transport)
     }
 }
 
-static void fail(mpiox_transport *transport)
+static void forget(mpiox_transport *transport)
 {
     ((mpiox_messages *)transport)->views_spread = false;
 }
@@ -149,4 +149,4 @@ const mpiox_transport_ops mpiox_transport_messages = {.name = "messages",
                                                       .begin = mpiox_messages_begin,
                                                       .deliver = mpiox_messages_deliver,
                                                       .fetch = mpiox_messages_fetch,
-                                                      .fail = fail};
+                                                      .forget = forget};

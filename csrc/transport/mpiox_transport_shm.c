@@ -51,4 +51,4 @@ const mpiox_transport_ops mpiox_transport_shm = {.name = "shm",
                                                  .begin = nothing_of_call,
                                                  .deliver = nothing_of_call,
                                                  .fetch = nothing_of_call,
-                                                 .fail = nothing};
+                                                 .forget = nothing};
