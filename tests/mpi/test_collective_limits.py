@@ -109,6 +109,29 @@ if world.rank == 0:
 """
 
 
+# The first collective through a new view moves nothing; the second one must know the view all the same.
+NEW_VIEWS = """
+import sys
+import mpiio_ext
+import numpy as np
+from mpi4py import MPI
+comm, n = MPI.COMM_WORLD, 1000
+fh = MPI.File.Open(comm, sys.argv[1], MPI.MODE_CREATE | MPI.MODE_RDWR)
+wanted = np.zeros((3, n, comm.size), np.int32)
+for turn in range(3):
+    place = (comm.rank + turn) % comm.size
+    fh.Set_view(4 * (turn * n * comm.size + place), MPI.INT, MPI.INT.Create_resized(0, 4 * comm.size).Commit())
+    fh.Write_all(np.zeros(0, np.int32))
+    fh.Write_all(np.full(n, 10 * turn + comm.rank + 1, np.int32))
+    for rank in range(comm.size):
+        wanted[turn, :, (rank + turn) % comm.size] = 10 * turn + rank + 1
+fh.Close()
+if comm.rank == 0:
+    assert np.array_equal(np.fromfile(sys.argv[1], np.int32), wanted.ravel())
+    print("verified")
+"""
+
+
 HINTS = (
     "cb_config_list=*:-1",
     "cb_buffer_size=4611686018427387904",
@@ -140,6 +163,13 @@ def failed_node(ranks_per_node: int) -> Case:
 CASES = {f"failed node {nodes}": failed_node(nodes) for nodes in (1, 2)}
 CASES |= {f"{hints} {nodes}": round_trip(hints, nodes) for hints in HINTS for nodes in NODES}
 CASES["far"] = Case(text=FAR, ranks=3, arguments=("{folder}/file",))
+for nodes in (0, 1, 2):
+    CASES[f"new views {nodes}"] = Case(
+        text=NEW_VIEWS,
+        ranks=3,
+        arguments=("{folder}/file",),
+        environment={"MPIOX_HINTS": "*:mpiox_exchange=two_phase", "MPIOX_RANKS_PER_NODE": str(nodes)},
+    )
 CASES["many"] = Case(text=MANY, ranks=2, arguments=("{folder}/file",), limit_s=120)
 
 
@@ -159,6 +189,12 @@ def test_absurd_hints_cost_speed_at_most(cases: Cases, hints: str, ranks_per_nod
 def test_offsets_beyond_reach_fail_on_every_rank(cases: Cases) -> None:
     """One rank's offset near 2^63 is an error of all, and the file works on."""
     assert "verified" in cases.result("far").stdout[0]
+
+
+@pytest.mark.parametrize("ranks_per_node", [0, 1, 2])
+def test_a_new_view_is_known_although_nothing_was_moved_through_it(cases: Cases, ranks_per_node: int) -> None:
+    """Between nodes leaders keep the views of all ranks: what they keep must never be older than the last set_view."""
+    assert "verified" in cases.result(f"new views {ranks_per_node}").stdout[0]
 
 
 def test_many_open_files(cases: Cases) -> None:

@@ -166,4 +166,12 @@ MUTANTS = (
         new="*blocks = 1;",
         tests=("tests/unit/test_typemap_c.py",),
     ),
+    Mutant(
+        name="views_kept",
+        what="leaders go on with the views of before when the call that brought new ones moved nothing",
+        file="mpiox_collective_call.c",
+        old="    if (call->summary.flags & MPIOX_POST_NEW_VIEW)",
+        new="    if (call->summary.flags & MPIOX_POST_NEW_VIEW && call->summary.bytes > 0)",
+        tests=("tests/mpi/test_collective_limits.py",),
+    ),
 )
