@@ -15,9 +15,9 @@
 
 /* ---- datatypes that outlive the program's handles ---------------------------------------------------------------- */
 
-/* A predefined type is itself; of any other one element of it with the same bounds, committed. Not a duplicate: that
- * would run the program's attribute callbacks. Not MPI_Type_contiguous: Open MPI 4.1 forgets the bounds of a type without
- * data. MPI_DATATYPE_NULL: there is none. */
+/* A predefined type is itself; of any other one element of it with the same bounds, committed. Not a duplicate:
+ * that would run the program's attribute callbacks. Not MPI_Type_contiguous: Open MPI 4.1 forgets the bounds of a
+ * type without data. MPI_DATATYPE_NULL: there is none. */
 static MPI_Datatype keep(MPI_Datatype type)
 {
     MPI_Datatype copy = type;
