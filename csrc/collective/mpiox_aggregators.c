@@ -46,28 +46,34 @@ static int default_number(const mpiox_buffers *b)
     return number;
 }
 
-/* How many aggregators every node may carry: collective, since names of other nodes are not known here. */
+/* How many aggregators every node may carry: collective, since names of other nodes are not known here. `capacity` is
+ * NULL without memory; no rank leaves the others waiting. */
 static int gather_capacity(const mpiox_buffers *b, int *capacity)
 {
-    const mpiox_topology *topology = b->file->topology;
-    int mine = allowed(b->file->hints.cb_config_list, topology->node_name ? topology->node_name : "",
-                       topology->node_size);
-    if (topology->n_nodes == 1) {
-        capacity[0] = mine;
-        return MPIOX_OK;
+    mpiox_topology *topology = b->file->topology;
+    const int mine = allowed(b->file->hints.cb_config_list, topology->node_name ? topology->node_name : "",
+                             topology->node_size);
+    if (mpiox_topology_one_node(topology)) {
+        if (capacity)
+            capacity[0] = mine;
+        return capacity ? MPIOX_OK : MPIOX_E_NOMEM;
     }
+    const int code = mpiox_topology_lowest(topology, capacity ? MPIOX_OK : MPIOX_E_NOMEM);
+    if (code != MPIOX_OK || !capacity)
+        return code;
     if (topology->leader_comm != MPI_COMM_NULL &&
         PMPI_Allgather(&mine, 1, MPI_INT, capacity, 1, MPI_INT, topology->leader_comm) != MPI_SUCCESS)
+        capacity[0] = -1; /* for the ranks of this node to see */
+    if (PMPI_Bcast(capacity, topology->n_nodes, MPI_INT, 0, topology->node_comm) != MPI_SUCCESS || capacity[0] < 0)
         return MPIOX_E_MPI;
-    return PMPI_Bcast(capacity, topology->n_nodes, MPI_INT, 0, topology->node_comm) == MPI_SUCCESS ? MPIOX_OK
-                                                                                                   : MPIOX_E_MPI;
+    return MPIOX_OK;
 }
 
 int mpiox_aggregators_choose(mpiox_buffers *b)
 {
     mpiox_topology *topology = b->file->topology;
     int *capacity = calloc((size_t)topology->n_nodes, sizeof *capacity);
-    int total = 0, code = capacity ? gather_capacity(b, capacity) : MPIOX_E_NOMEM;
+    int total = 0, code = gather_capacity(b, capacity);
     for (int n = 0; code == MPIOX_OK && n < topology->n_nodes; n++)
         total += capacity[n];
     if (code == MPIOX_OK && total == 0) { /* a list that matches no node would leave nobody to do the I/O */

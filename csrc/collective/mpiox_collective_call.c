@@ -45,7 +45,7 @@ static int set_up(mpiox_collective *collective)
     mpiox_buffers *b = &collective->buffers;
     mpiox_file *file = b->file;
     const mpiox_topology *topology = file->topology;
-    const mpiox_transport_ops *ops = mpiox_transport_choose(topology);
+    const mpiox_transport_ops *ops = mpiox_transport_choose(file);
     if (file->layout.servers >
         SERVERS_MAX) /* a hint's typing error: a plan may have as many sets as there are servers */
         file->layout.servers = SERVERS_MAX;

@@ -1,15 +1,13 @@
 /*
- * mpiox_partition_registry.c - every method by index and by name. A new method adds one line here.
+ * mpiox_partition_registry.c - every method by index and by name.
  */
 #include <stddef.h>
 #include <string.h>
 
 #include "mpiox_partition_methods.h"
 
-static const mpiox_partition_method *const methods[] = {
-    &mpiox_partition_even,         &mpiox_partition_aligned,   &mpiox_partition_static_cyclic,
-    &mpiox_partition_group_cyclic, &mpiox_partition_transpose,
-};
+#define ADDRESS(name) &mpiox_partition_##name,
+static const mpiox_partition_method *const methods[] = {MPIOX_PARTITION_METHODS(ADDRESS)};
 
 int mpiox_partition_count(void)
 {

@@ -68,8 +68,9 @@ mpiox_file_choice mpiox_file_choose(MPI_Comm comm, const mpiox_hints *hints);
  * rank. */
 int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *path, int amode,
                     const mpiox_hints *hints, bool opened, bool *all_opened, mpiox_file **out, const char **why_not);
-/* Free it in any case. Errors that the file system reports at close are agreed by all ranks: the same *error
- * everywhere. Collective, blocking; NULL-safe; 0 or MPIOX_E_IO. */
+/* Free it in any case, but for the topology, which the caller releases once all ranks are done with it. Errors that the
+ * file system reports at close are agreed by all ranks, except on a local file system of one node, which has none to
+ * report. Collective, blocking; NULL-safe; 0 or MPIOX_E_IO. */
 int mpiox_file_close(mpiox_file *file, mpiox_error *error);
 /* End the job with a message: for where the other ranks wait for what this one cannot do, so that the only other
  * end is a hang. Local; does not return. */

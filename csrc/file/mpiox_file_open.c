@@ -58,7 +58,10 @@ static int open_here(mpiox_file *file, const char *path)
         return code;
     if (!mpiox_topology_one_node(file->topology)) /* the program may change its folder */
         file->real_path = realpath(path, NULL);
-    mpiox_layout_detect(file->storage->fd, file->hints.striping_unit, file->hints.striping_factor, &file->layout);
+    if (file->topology->rank == 0)
+        mpiox_layout_detect(file->storage->fd, file->hints.striping_unit, file->hints.striping_factor, &file->layout);
+    else
+        mpiox_layout_detect_family(file->storage->fd, &file->layout); /* asks no metadata server */
     if (!safe_across_nodes(file))
         return MPIOX_E_UNSUPPORTED;
     return mpiox_typemap_block(1, &file->view); /* MPI's initial view: bytes */
@@ -71,7 +74,6 @@ static void discard(mpiox_file *file)
     mpiox_typemap_free(file->view);
     free(file->path);
     free(file->real_path);
-    mpiox_topology_release(file->topology);
     pthread_mutex_destroy(&file->threads_lock);
     free(file);
 }
@@ -168,8 +170,7 @@ int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *
     }
     if (file)
         discard(file);
-    else
-        mpiox_topology_release(topology);
+    mpiox_topology_release(topology);
     return MPIOX_E_UNSUPPORTED;
 }
 

@@ -51,6 +51,8 @@ typedef struct mpiox_layout {
     bool coherent;       /* all processes of all nodes that can see the file see one page cache (a local fs) */
 } mpiox_layout;
 
+/* The kind of file system alone: fs, lock and coherent; the rest keeps its defaults. One system call; never fails. */
+void mpiox_layout_detect_family(int fd, mpiox_layout *out);
 /* Inspect an open descriptor. striping_unit/striping_factor: hint values, or <= 0 when not given.
  * Never fails: what cannot be learnt keeps its default (stripe_size 1 MiB or the preferred block size if that is
  * larger, servers 1). Blocking system calls; errno is kept. */

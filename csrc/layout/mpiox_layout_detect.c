@@ -94,16 +94,28 @@ static void detect_stripes(int fd, mpiox_layout *out)
     }
 }
 
-void mpiox_layout_detect(int fd, int64_t striping_unit, int32_t striping_factor, mpiox_layout *out)
+static bool detect_family(int fd, mpiox_layout *out)
 {
-    int saved_errno = errno;
     struct statfs status;
     int rc;
     do
         rc = fstatfs(fd, &status);
     while (rc != 0 && errno == EINTR);
     mpiox_layout_from_magic(rc == 0 ? (uint64_t)status.f_type : 0, out);
-    if (rc == 0)
+    return rc == 0;
+}
+
+void mpiox_layout_detect_family(int fd, mpiox_layout *out)
+{
+    const int saved_errno = errno;
+    detect_family(fd, out);
+    errno = saved_errno;
+}
+
+void mpiox_layout_detect(int fd, int64_t striping_unit, int32_t striping_factor, mpiox_layout *out)
+{
+    const int saved_errno = errno;
+    if (detect_family(fd, out))
         detect_stripes(fd, out);
     if (striping_unit > 0 && striping_unit <= MPIOX_LAYOUT_MAX_STRIPE_SIZE) {
         out->stripe_size = striping_unit;

@@ -3,8 +3,10 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,6 +118,19 @@ static int rank_of(int pid, const struct launcher *launcher, int proxy)
     return atoi(rank);
 }
 
+/* A line of /proc/PID/maps ends with the path of what is mapped: this library, under whatever name it was loaded? */
+static bool is_own_name(const char *end_of_line)
+{
+    const char *name = "libmpiio_ext.so", *slash;
+    Dl_info info;
+
+    if (dladdr((void *)(uintptr_t)is_own_name, &info) != 0 && info.dli_fname != NULL) {
+        slash = strrchr(info.dli_fname, '/');
+        name = slash != NULL ? slash + 1 : info.dli_fname;
+    }
+    return strncmp(end_of_line, name, strlen(name)) == 0 || strncmp(end_of_line, "libmpiio_ext", 12) == 0;
+}
+
 /* Which of the two libraries a process has mapped. Their files' names tell: libmpi.so.40, libmpich.so.12, ... */
 static void look_at_maps(int pid, local_rank *out)
 {
@@ -130,7 +145,7 @@ static void look_at_maps(int pid, local_rank *out)
 
         if (slash == NULL)
             continue;
-        if (strncmp(slash, "/libmpiio_ext", 13) == 0)
+        if (is_own_name(slash + 1))
             out->has_library = true;
         else if (strncmp(slash, "/libmpi.", 8) == 0 || strncmp(slash, "/libmpich.", 10) == 0 ||
                  strncmp(slash, "/libmpi_", 8) == 0)

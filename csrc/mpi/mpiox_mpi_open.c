@@ -115,13 +115,19 @@ static int agree_on_opening(MPI_Comm comm, const char *filename, int amode, MPI_
 int mpiox_mpi_set_atomicity(MPI_File fh, int flag)
 {
     mpiox_handle *handle = mpiox_handle_find(fh);
-    int result = PMPI_File_set_atomicity(fh, flag);
+    int result = PMPI_File_set_atomicity(fh, flag), values[] = {result == MPI_SUCCESS, flag != 0, flag == 0};
 
-    if (result == MPI_SUCCESS && mpiox_handle_is_managed(handle)) {
-        mpiox_nonblocking_drain(handle);
+    if (!mpiox_handle_is_managed(handle))
+        return result;
+    mpiox_nonblocking_drain(handle);
+    /* MPI libraries may refuse flags that differ on some ranks only; the mode decides how all ranks access the file. */
+    if (mpiox_topology_min(handle->file->topology, 3, values, NULL, 0) == MPIOX_OK && values[0] &&
+        (values[1] || values[2])) {
         mpiox_file_set_atomicity(handle->file, flag != 0);
+        return result;
     }
-    return result;
+    return result != MPI_SUCCESS ? result
+                                 : mpiox_mpi_raise_problem(handle, MPI_ERR_ARG, "set_atomicity (ranks differ)");
 }
 
 /* ---- open and close ---------------------------------------------------------------------------------------------- */
@@ -164,10 +170,12 @@ static bool all_true(MPI_Comm comm, bool mine)
 /* On all ranks or on none: without collectives the file stays with the MPI library. */
 static void attach_collective(mpiox_handle *handle, mpiox_file *file)
 {
+    mpiox_topology *topology = file->topology;
     mpiox_error error;
 
     if (mpiox_collective_create(file, &handle->collective, &handle->why_native) != MPIOX_OK) {
         mpiox_file_close(file, &error);
+        mpiox_topology_release(topology);
         return;
     }
     handle->file = file;
@@ -192,7 +200,8 @@ static bool attach(mpiox_handle *handle, MPI_Comm comm, int amode, const opening
             handle->why_native = why_not;
     }
     if (o->hints.stats && all_true(comm, all_opened && handle != NULL))
-        PMPI_Comm_dup(comm, &handle->comm);
+        if (PMPI_Comm_split(comm, 0, handle->rank, &handle->comm) != MPI_SUCCESS) /* no dup: it runs callbacks */
+            handle->comm = MPI_COMM_NULL;
     return opened && handle != NULL;
 }
 
@@ -310,6 +319,7 @@ int mpiox_mpi_preallocate(MPI_File fh, MPI_Offset size)
 int mpiox_mpi_close(MPI_File *fh)
 {
     mpiox_handle *handle = fh != NULL ? mpiox_handle_remove(*fh) : NULL;
+    mpiox_topology *topology = mpiox_handle_is_managed(handle) ? handle->file->topology : NULL;
     int result, deferred = MPI_SUCCESS;
 
     if (handle != NULL) {
@@ -324,10 +334,14 @@ int mpiox_mpi_close(MPI_File *fh)
         if (handle->comm != MPI_COMM_NULL)
             PMPI_Comm_free(&handle->comm);
         discard(handle);
-        if (deferred != MPI_SUCCESS) /* last: a handler may leave by longjmp */
+        if (deferred != MPI_SUCCESS) { /* last: a handler may leave by longjmp */
+            mpiox_topology_release(topology);
+            topology = NULL;
             PMPI_File_call_errhandler(*fh, deferred);
+        }
     }
     result = PMPI_File_close(fh);
+    mpiox_topology_release(topology); /* not before all ranks have come here: another thread may take it at once */
     return result != MPI_SUCCESS ? result : deferred;
 }
 

@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -48,15 +49,22 @@ mpiox_topology_choice mpiox_topology_choose(MPI_Comm comm, int ranks_per_node)
     return choice;
 }
 
-static mpiox_topology *find(MPI_Comm comm, uint64_t id, int ranks_per_node)
+/* Of the topology that rank 0 has chosen. Another thread of this rank may not have released it yet, when rank 0's
+ * has: it does so without waiting for any rank. `reserved`: this thread has chosen it itself. */
+static mpiox_topology *find(MPI_Comm comm, const mpiox_topology_choice *choice, bool reserved)
 {
     mpiox_topology *found = NULL;
     pthread_mutex_lock(&lock);
     for (mpiox_topology *t = topologies; t && !found; t = t->next)
-        if (t->id == id && same_group(comm, t, ranks_per_node)) {
-            t->in_use = true;
+        if (t->id == choice->id && same_group(comm, t, choice->ranks_per_node))
             found = t;
-        }
+    while (found && found->in_use && !reserved) {
+        pthread_mutex_unlock(&lock);
+        sched_yield();
+        pthread_mutex_lock(&lock);
+    }
+    if (found)
+        found->in_use = true;
     pthread_mutex_unlock(&lock);
     return found;
 }
@@ -251,8 +259,8 @@ int mpiox_topology_segment(mpiox_topology *t, int64_t bytes, uint64_t layout, mp
     const int code = renew_segment(t, bytes, layout, error),
               worst = t->n_nodes > 1 ? mpiox_topology_lowest(t, code) : code;
     if (code == MPIOX_OK && worst != MPIOX_OK)
-        return mpiox_error_set(error, worst, 0, -1, bytes, "shared memory on another node");
-    return code;
+        mpiox_error_set(error, worst, 0, -1, bytes, "shared memory on another node");
+    return worst;
 }
 
 /* One rank shares with nobody. */
@@ -404,8 +412,9 @@ static int make(MPI_Comm comm, const mpiox_topology_choice *choice, mpiox_topolo
 
 int mpiox_topology_join(MPI_Comm comm, const mpiox_topology_choice *choice, mpiox_topology **out)
 {
+    const bool reserved = chosen == choice->id;
     chosen = 0;
-    *out = choice->fresh ? NULL : find(comm, choice->id, choice->ranks_per_node);
+    *out = choice->fresh ? NULL : find(comm, choice, reserved);
     return *out ? MPIOX_OK : make(comm, choice, out);
 }
 

@@ -52,8 +52,8 @@ struct mpiox_transport { /* the head of each transport's own struct */
     mpiox_buffers *b;
 };
 
-/* The transport for these ranks; the same on every rank. Never NULL. */
-const mpiox_transport_ops *mpiox_transport_choose(const mpiox_topology *topology);
+/* The transport for a file, by its topology, layout and hints; the same on every rank. Never NULL. */
+const mpiox_transport_ops *mpiox_transport_choose(const mpiox_file *file);
 
 extern const mpiox_transport_ops mpiox_transport_shm, mpiox_transport_messages;
 

@@ -35,7 +35,7 @@ class MutantError(Exception):
 
 def copy_tree(folder: pathlib.Path) -> None:
     """Copy what CMake needs; files keep their times, so that only what has changed is compiled again."""
-    for name in ("csrc", "tests/c"):
+    for name in ("csrc", "tests/c", "benchmarks"):
         shutil.copytree(ROOT / name, folder / name, dirs_exist_ok=True)
     (folder / "mpiio_ext").mkdir(exist_ok=True)
     shutil.copy2(ROOT / "mpiio_ext" / "__init__.py", folder / "mpiio_ext" / "__init__.py")

@@ -1,4 +1,4 @@
-"""What every partition method must keep, as a class to subclass: one subclass per method, in test_partition_methods.py.
+"""What every partition method must keep, as a class to subclass: test_partition_methods.py does so for every method.
 
 Random geometries come from ``numpy.random.default_rng([seed, case])``, so that one failing case can be run alone. The
 seed is 20081115 unless the environment variable MPIOX_TEST_SEED says otherwise; it stands in every failure.

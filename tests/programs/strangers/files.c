@@ -305,6 +305,19 @@ static void renamed(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* The flags differ, which MPI forbids: some ranks may be refused, and all of them access the file in one mode. */
+static void atomicity_differs(void)
+{
+    char path[PATH_BYTES];
+    MPI_File file;
+
+    start_anew(path_of("file", path));
+    file = open_file(MPI_COMM_WORLD, path, AMODE_NEW);
+    MPI_File_set_atomicity(file, rank == 0);
+    write_and_close(&file, MPI_COMM_WORLD, 4);
+    expect_file(path, (long long)BLOCK * TURNS * ranks, 4);
+}
+
 /* Benchmarks write there; and a full device says so. */
 static void devices(void)
 {
@@ -395,6 +408,7 @@ const stranger files_cases[] = {
     {"many_opens", 1, many_opens},
     {"names", 1, names},
     {"renamed", 1, renamed},
+    {"atomicity_differs", 1, atomicity_differs},
     {"devices", 1, devices},
     {"append_with_view", 1, append_with_view},
     {"split_left_open", 1, split_left_open},
