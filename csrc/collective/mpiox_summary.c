@@ -173,6 +173,8 @@ static void combine_nodes(mpiox_collective *collective, mpiox_summary *s)
     mpiox_topology *topology = collective->buffers.file->topology;
     mpiox_summary *all = collective->summaries;
     int32_t overlap = 0;
+    if (mpiox_topology_one_node(topology))
+        return;
     /* Without the others' summaries nobody here knows what they go on to do: they would wait for this node for ever. */
     if (!mpiox_topology_gather_nodes(topology, s, sizeof *s, all))
         mpiox_file_give_up(collective->buffers.file, MPIOX_E_MPI, -1, -1, "agreeing on the access region");

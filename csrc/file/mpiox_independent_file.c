@@ -57,25 +57,37 @@ static bool guard(const mpiox_independent_file *file, int64_t offset, int64_t le
            mpiox_independent_lock(file, false, offset, length, error) == MPIOX_OK;
 }
 
+/* One request; *done: bytes moved, all of them in a write that succeeds. */
+static int transfer_once(mpiox_storage *storage, bool write, char *buffer, int64_t offset, int64_t length,
+                         int64_t *done, mpiox_error *error)
+{
+    int code;
+    if (write) {
+        code = mpiox_storage_write(storage, buffer, length, offset, error);
+        *done = code == MPIOX_OK ? length : length - error->length; /* what did not arrive is a tail */
+    } else {
+        code = mpiox_storage_read(storage, buffer, length, offset, done, error);
+    }
+    *done = *done > 0 && *done <= length ? *done : 0;
+    return code;
+}
+
 int mpiox_independent_transfer(const mpiox_independent_file *file, bool write, char *buffer, int64_t offset,
                                int64_t length, int64_t *moved, mpiox_error *error)
 {
+    if (!file->hints->stripe_size_io && file->hints->ds_write != MPIOX_ON) /* nothing cuts it, nothing guards it */
+        return transfer_once(file->storage, write, buffer, offset, length, moved, error);
     const int64_t stripe = file->layout->stripe_size;
     const bool guarded = write && guard(file, offset, length, error);
     int code = error->code;
     *moved = 0;
     while (code == MPIOX_OK && *moved < length) {
-        int64_t part = length - *moved, done = 0;
+        int64_t part = length - *moved, done;
         const int64_t at = offset + *moved;
         if (file->hints->stripe_size_io && stripe - at % stripe < part)
             part = stripe - at % stripe;
-        if (write) {
-            code = mpiox_storage_write(file->storage, buffer + *moved, part, at, error);
-            done = code == MPIOX_OK ? part : part - error->length; /* what did not arrive is a tail */
-        } else {
-            code = mpiox_storage_read(file->storage, buffer + *moved, part, at, &done, error);
-        }
-        *moved += done > 0 && done <= part ? done : 0;
+        code = transfer_once(file->storage, write, buffer + *moved, at, part, &done, error);
+        *moved += done;
         if (done < part)
             break;
     }
