@@ -26,13 +26,14 @@ enum {
     MPIOX_OCCUPIED_MAX = 64       /* intervals that approximate which parts of the region are accessed at all */
 };
 
-enum {                          /* flags of a post and of a summary; all are "true if any rank says so" */
-       MPIOX_POST_UNUSABLE = 1, /* this rank's view or memory cannot be handled here */
-       MPIOX_POST_WRITE = 2,
-       MPIOX_POST_READ = 4,
-       MPIOX_POST_NEW_VIEW = 8, /* the view changed since the last collective */
-       MPIOX_POST_EMPTY = 16,   /* this rank's view holds no data */
-       MPIOX_POST_ACROSS = 32   /* this rank's access crosses overlapping tiles of its view */
+/* Flags of a post and of a summary; all are "true if any rank says so". */
+enum {
+    MPIOX_POST_UNUSABLE = 1, /* this rank's view or memory cannot be handled here */
+    MPIOX_POST_WRITE = 2,
+    MPIOX_POST_READ = 4,
+    MPIOX_POST_NEW_VIEW = 8, /* the view changed since the last collective */
+    MPIOX_POST_EMPTY = 16,   /* this rank's view holds no data */
+    MPIOX_POST_ACROSS = 32   /* this rank's access crosses overlapping tiles of its view */
 };
 
 /* What one rank brings to a collective. */

@@ -53,9 +53,9 @@ void mpiox_post_write(mpiox_call *call)
         post->flags |= MPIOX_POST_UNUSABLE;
         post->length = 0;
     }
+    /* Ranges and pieces of an access across tiles are those of tiles that lie apart: estimates. */
     if (post->length > 0 && mpiox_file_view_across(file, request))
-        post->flags |=
-            MPIOX_POST_ACROSS; /* ranges and pieces below are then those of tiles that lie apart: estimates */
+        post->flags |= MPIOX_POST_ACROSS;
     if (post->length > 0 && !mpiox_independent_range(file->view, file->displacement, request->position, request->length,
                                                      &post->first, &post->last)) {
         post->first = INT64_MAX;

@@ -1,7 +1,7 @@
 /*
  * mpiox_file.h - an open file: this library's own path to the bytes of a file that PMPI_File_open has opened.
  *
- *   mpiox_file_open.c            open and close, agreed by all ranks; sync, preallocation; counters
+ *   mpiox_file_open.c       open and close, agreed by all ranks; sync, preallocation; counters
  *   mpiox_file_view.c       the view of this rank, and positions in it
  *   mpiox_shared_pointer.c  the shared file pointer
  *   mpiox_independent.c     data access of one rank: data sieving, mappings, lists of requests

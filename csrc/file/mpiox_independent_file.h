@@ -50,8 +50,7 @@ typedef struct mpiox_independent_file { /* everything is borrowed */
 } mpiox_independent_file;
 
 /* Half-open file range of a request of length > 0. False when it reaches beyond MPIOX_INDEPENDENT_MAX_OFFSET or begins
- * before the file; checked
- * by tiles, before anything is computed that could overflow. */
+ * before the file; checked by tiles, before anything is computed that could overflow. */
 #define MPIOX_INDEPENDENT_MAX_OFFSET (INT64_C(1) << 62)
 bool mpiox_independent_range(const mpiox_typemap *view, int64_t displacement, int64_t position, int64_t length,
                              int64_t *first, int64_t *last);

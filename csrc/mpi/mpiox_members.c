@@ -280,7 +280,7 @@ static void judge(const int *ranks, int count, int from, int *first, mpiox_membe
     }
 }
 
-static void walk(MPI_Comm comm, int size, mpiox_members *out)
+static void judge_all(MPI_Comm comm, int size, mpiox_members *out)
 {
     MPI_Group group, world;
     int rank = 0, first = -1, places[CHUNK], world_places[CHUNK];
@@ -328,6 +328,6 @@ void mpiox_members_examine(MPI_Comm comm, mpiox_members *out)
     if (size == all)
         PMPI_Comm_compare(comm, MPI_COMM_WORLD, &like_world);
     if (lacking_count > 0 || like_world == MPI_UNEQUAL)
-        walk(comm, size, out);
+        judge_all(comm, size, out);
     out->whole_world &= out->stranger == NULL;
 }

@@ -289,16 +289,16 @@ static int make_page(mpiox_topology *t)
         return code;
     PMPI_Query_thread(&level);
     int values[] = {level == MPI_THREAD_MULTIPLE, level != MPI_THREAD_MULTIPLE};
-    const int spoken = mpiox_topology_min(t, 2, values, NULL, 0);
+    const int agreed = mpiox_topology_min(t, 2, values, NULL, 0);
     t->threads = values[0] != 0;
     t->one_opener = values[1] != 0 && !t->temporary;
-    return spoken;
+    return agreed;
 }
 
 mpiox_topology *mpiox_topology_of(MPI_Comm comm)
 {
-    mpiox_topology *oldest =
-        NULL; /* the list begins with the youngest; a group's topologies have the same order on its ranks */
+    /* The list begins with the youngest; a group's topologies have the same order on its ranks. */
+    mpiox_topology *oldest = NULL;
     pthread_mutex_lock(&lock);
     for (mpiox_topology *t = topologies; t; t = t->next)
         if (t->one_opener && t->n_nodes == 1 && t->size > 1 && same_group(comm, t, t->ranks_per_node))

@@ -140,13 +140,15 @@ static void forget(mpiox_transport *transport)
     ((mpiox_messages *)transport)->views_spread = false;
 }
 
-const mpiox_transport_ops mpiox_transport_messages = {.name = "messages",
-                                                      .fits = fits,
-                                                      .create = create,
-                                                      .free = release,
-                                                      .shared_bytes = shared_bytes,
-                                                      .reset = reset,
-                                                      .begin = mpiox_messages_begin,
-                                                      .deliver = mpiox_messages_deliver,
-                                                      .fetch = mpiox_messages_fetch,
-                                                      .forget = forget};
+const mpiox_transport_ops mpiox_transport_messages = {
+    .name = "messages",
+    .fits = fits,
+    .create = create,
+    .free = release,
+    .shared_bytes = shared_bytes,
+    .reset = reset,
+    .begin = mpiox_messages_begin,
+    .deliver = mpiox_messages_deliver,
+    .fetch = mpiox_messages_fetch,
+    .forget = forget,
+};

@@ -42,13 +42,15 @@ static void nothing_of_call(mpiox_transport *transport, mpiox_call *call)
     (void)call;
 }
 
-const mpiox_transport_ops mpiox_transport_shm = {.name = "shm",
-                                                 .fits = fits,
-                                                 .create = create,
-                                                 .free = release,
-                                                 .shared_bytes = shared_bytes,
-                                                 .reset = nothing,
-                                                 .begin = nothing_of_call,
-                                                 .deliver = nothing_of_call,
-                                                 .fetch = nothing_of_call,
-                                                 .forget = nothing};
+const mpiox_transport_ops mpiox_transport_shm = {
+    .name = "shm",
+    .fits = fits,
+    .create = create,
+    .free = release,
+    .shared_bytes = shared_bytes,
+    .reset = nothing,
+    .begin = nothing_of_call,
+    .deliver = nothing_of_call,
+    .fetch = nothing_of_call,
+    .forget = nothing,
+};
