@@ -67,10 +67,14 @@ def test_preloaded(extension: str, family: str, tmp_path: pathlib.Path, ranks: i
 
 @pytest.mark.parametrize("preload", [False, True], ids=["native", "preloaded"])
 @pytest.mark.parametrize("case", ["many", "preallocate"])
-def test_many_files_and_preallocate(extension: str, tmp_path: pathlib.Path, case: str, preload: bool) -> None:
+def test_many_files_and_preallocate(
+    extension: str, family: str, tmp_path: pathlib.Path, case: str, preload: bool
+) -> None:
     """200 files open at once, every second one deleted on close; and MPI_File_preallocate, each in a job of its own."""
+    # In OMPIO rank 0 grows the file while the others go on: now and then they still find the old size.
+    deviations = {"preallocate: size"} if family == "openmpi" and not preload else set()
     launch = run(tmp_path, 2, [case], preload=preload)
-    assert not failed_checks(launch.stdout, 5), launch.describe()
+    assert failed_checks(launch.stdout, 5) <= deviations, launch.describe()
 
 
 @pytest.mark.parametrize("per_node", [1, 2])
