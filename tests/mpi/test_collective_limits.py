@@ -117,17 +117,17 @@ import numpy as np
 from mpi4py import MPI
 comm, n = MPI.COMM_WORLD, 1000
 fh = MPI.File.Open(comm, sys.argv[1], MPI.MODE_CREATE | MPI.MODE_RDWR)
-wanted = np.zeros((3, n, comm.size), np.int32)
-for turn in range(3):
-    place = (comm.rank + turn) % comm.size
-    fh.Set_view(4 * (turn * n * comm.size + place), MPI.INT, MPI.INT.Create_resized(0, 4 * comm.size).Commit())
+wanted = []
+for turn, block in enumerate((1, 5, 2)):
+    blocks = MPI.INT.Create_contiguous(block).Create_resized(0, 4 * block * comm.size).Commit()
+    fh.Set_view(4 * (turn * n * comm.size + block * comm.rank), MPI.INT, blocks)
     fh.Write_all(np.zeros(0, np.int32))
-    fh.Write_all(np.full(n, 10 * turn + comm.rank + 1, np.int32))
-    for rank in range(comm.size):
-        wanted[turn, :, (rank + turn) % comm.size] = 10 * turn + rank + 1
+    fh.Write_all(np.arange(n, dtype=np.int32) * comm.size + comm.rank)
+    mine = np.arange(n * comm.size, dtype=np.int32).reshape(n // block, block, comm.size)
+    wanted.append(mine.transpose(0, 2, 1).ravel())
 fh.Close()
 if comm.rank == 0:
-    assert np.array_equal(np.fromfile(sys.argv[1], np.int32), wanted.ravel())
+    assert np.array_equal(np.fromfile(sys.argv[1], np.int32), np.concatenate(wanted))
     print("verified")
 """
 
