@@ -40,6 +40,15 @@ typedef enum mpiox_backend { MPIOX_BACKEND_AUTO = 0, MPIOX_BACKEND_POSIX, MPIOX_
 
 typedef enum mpiox_io_rank { MPIOX_IO_ANY = 0, MPIOX_IO_OWNER } mpiox_io_rank;
 
+typedef enum mpiox_delegate_start {
+    MPIOX_START_AUTO = 0,
+    MPIOX_START_SPAWN,
+    MPIOX_START_SPLIT,
+    MPIOX_START_THREAD
+} mpiox_delegate_start;
+
+typedef enum mpiox_delegate_level { MPIOX_ACK_MEMORY = 0, MPIOX_ACK_BUDDY, MPIOX_ACK_DISK } mpiox_delegate_level;
+
 /* Values in force for one open file. Plain data. */
 typedef struct mpiox_hints {
     bool enabled;                   /* mpiox_enable: false = every call of this file goes to PMPI */
@@ -62,7 +71,18 @@ typedef struct mpiox_hints {
     int64_t ind_wr_buffer_size, ind_rd_buffer_size; /* bytes of a sieve buffer; 0 = default of this library */
     int64_t striping_unit;                          /* bytes; 0 = as the file system reports */
     int32_t striping_factor;                        /* 0 = as the file system reports */
-    uint8_t source[32];                             /* mpiox_hint_source by registry index */
+    char delegates[32];                             /* mpiox_delegates: "0" off, "2", "25%", "per_node=1" */
+    mpiox_delegate_start delegate_mode;             /* mpiox_delegate_mode: how they are started */
+    mpiox_delegate_level delegate_ack;              /* mpiox_delegate_ack: where bytes are when a write returns */
+    int64_t delegate_cache;    /* mpiox_delegate_cache: bytes of memory of each delegate, all in all */
+    int64_t delegate_page;     /* mpiox_delegate_page: bytes; 0 = the stripe size, in bounds */
+    int32_t delegate_threads;  /* mpiox_delegate_threads: I/O threads of each delegate */
+    int32_t delegate_prefetch; /* mpiox_delegate_prefetch: pages read ahead at most; 0 = off */
+    int64_t delegate_bypass; /* mpiox_delegate_bypass: whole pages of runs so long go straight to the file; 0 = never */
+    int64_t delegate_write_behind; /* mpiox_delegate_write_behind: bytes of a buffer for small writes to other nodes */
+    int32_t delegate_timeout;      /* mpiox_delegate_timeout: seconds that a step of starting them may take */
+    char delegate_hosts[256];      /* mpiox_delegate_hosts: hosts that spawned delegates run on; "" = spread */
+    uint8_t source[48];            /* mpiox_hint_source by registry index */
 } mpiox_hints;
 
 typedef struct mpiox_hint_spec {

@@ -19,6 +19,8 @@
 #include "mpiox_hints_text.h"
 #include "mpiox_partition.h"
 
+enum { MAX_DELEGATES = 240 }; /* MPIOX_FILE_RANGES: each owns at least one range of a file */
+
 typedef struct choice {
     const char *word;
     int value;
@@ -33,6 +35,13 @@ static const choice exchange_words[] = {{"auto", MPIOX_EXCHANGE_AUTO},
 static const choice storage_words[] = {
     {"auto", MPIOX_BACKEND_AUTO}, {"posix", MPIOX_BACKEND_POSIX}, {"io_uring", MPIOX_BACKEND_IO_URING}, {NULL, 0}};
 static const choice io_rank_words[] = {{"any", MPIOX_IO_ANY}, {"owner", MPIOX_IO_OWNER}, {NULL, 0}};
+static const choice start_words[] = {{"spawn", MPIOX_START_SPAWN},
+                                     {"split", MPIOX_START_SPLIT},
+                                     {"thread", MPIOX_START_THREAD},
+                                     {"auto", MPIOX_START_AUTO},
+                                     {NULL, 0}};
+static const choice ack_words[] = {
+    {"memory", MPIOX_ACK_MEMORY}, {"buddy", MPIOX_ACK_BUDDY}, {"disk", MPIOX_ACK_DISK}, {NULL, 0}};
 /* The first word of each value is the one that is written. */
 static const choice boolean_words[] = {{"true", 1}, {"false", 0}, {"1", 1},      {"0", 0},       {"yes", 1}, {"no", 0},
                                        {"on", 1},   {"off", 0},   {"enable", 1}, {"disable", 0}, {NULL, 0}};
@@ -166,6 +175,53 @@ BYTES(ind_wr_buffer_size)
 BYTES(ind_rd_buffer_size)
 BYTES(striping_unit)
 INTEGER(striping_factor, 0, INT32_MAX)
+CHOICE(delegate_mode, start_words)
+CHOICE(delegate_ack, ack_words)
+BYTES(delegate_cache)
+BYTES(delegate_page)
+INTEGER(delegate_threads, 1, 15)
+INTEGER(delegate_prefetch, 0, 8)
+BYTES(delegate_bypass)
+BYTES(delegate_write_behind)
+INTEGER(delegate_timeout, 1, 3600)
+
+static int parse_text(const char *text, char *field, size_t bytes)
+{
+    if (strlen(text) >= bytes)
+        return MPIOX_E_ARG;
+    snprintf(field, bytes, "%s", text);
+    return MPIOX_OK;
+}
+
+/* "2", "25%" (of the program's ranks) or "per_node=1". */
+static int parse_delegates(const char *text, mpiox_hints *hints)
+{
+    static const char per_node[] = "per_node=";
+    const bool each = strncasecmp(text, per_node, sizeof per_node - 1) == 0;
+    const char *number = each ? text + sizeof per_node - 1 : text;
+    char *end = NULL;
+    const long value = strtol(number, &end, 10);
+    const bool percent = !each && *end == '%' && end[1] == '\0';
+
+    if (end == number || (*end != '\0' && !percent) || value < 0 || value > (percent ? 100 : MAX_DELEGATES))
+        return MPIOX_E_ARG;
+    return parse_text(text, hints->delegates, sizeof hints->delegates);
+}
+
+static void format_delegates(const mpiox_hints *hints, char *text, int64_t text_bytes)
+{
+    snprintf(text, (size_t)text_bytes, "%s", hints->delegates);
+}
+
+static int parse_delegate_hosts(const char *text, mpiox_hints *hints)
+{
+    return parse_text(text, hints->delegate_hosts, sizeof hints->delegate_hosts);
+}
+
+static void format_delegate_hosts(const mpiox_hints *hints, char *text, int64_t text_bytes)
+{
+    snprintf(text, (size_t)text_bytes, "%s", hints->delegate_hosts);
+}
 
 static int parse_partition(const char *text, mpiox_hints *hints)
 {
@@ -182,10 +238,7 @@ static void format_partition(const mpiox_hints *hints, char *text, int64_t text_
 
 static int parse_cb_config_list(const char *text, mpiox_hints *hints)
 {
-    if (strlen(text) >= sizeof hints->cb_config_list)
-        return MPIOX_E_ARG;
-    snprintf(hints->cb_config_list, sizeof hints->cb_config_list, "%s", text);
-    return MPIOX_OK;
+    return parse_text(text, hints->cb_config_list, sizeof hints->cb_config_list);
 }
 
 static void format_cb_config_list(const mpiox_hints *hints, char *text, int64_t text_bytes)
@@ -259,6 +312,34 @@ static const mpiox_hint_spec specs[] = {
      parse_striping_unit, format_striping_unit},
     {"striping_factor", "integer", COUNT_VALUES, "0", "I/O servers the file is striped over; 0 asks the file system",
      parse_striping_factor, format_striping_factor},
+    {"mpiox_delegates", "text", "n | n% (of the ranks) | per_node=n", "0",
+     "number of I/O delegates: processes that cache and aggregate the accesses of the ranks; 0: none", parse_delegates,
+     format_delegates},
+    {"mpiox_delegate_mode", "choice", "spawn | split | thread | auto", "spawn",
+     "delegates are spawned processes, ranks of the program's own launch, or threads of its ranks", parse_delegate_mode,
+     format_delegate_mode},
+    {"mpiox_delegate_ack", "choice", "memory | buddy | disk", "memory",
+     "where bytes are when a write returns: in a delegate, in two, or on stable storage", parse_delegate_ack,
+     format_delegate_ack},
+    {"mpiox_delegate_cache", "bytes", BYTES_VALUES, "64m", "memory of one delegate, data in flight included",
+     parse_delegate_cache, format_delegate_cache},
+    {"mpiox_delegate_page", "bytes", BYTES_VALUES, "0",
+     "page of a delegate's cache; 0: the stripe size, between 64 KiB and 4 MiB", parse_delegate_page,
+     format_delegate_page},
+    {"mpiox_delegate_threads", "integer", "1 .. 15", "1", "I/O threads of a delegate: they write and read pages",
+     parse_delegate_threads, format_delegate_threads},
+    {"mpiox_delegate_prefetch", "integer", "0 .. 8", "4", "pages that a delegate reads ahead of a reader at most",
+     parse_delegate_prefetch, format_delegate_prefetch},
+    {"mpiox_delegate_bypass", "bytes", BYTES_VALUES, "1m",
+     "contiguous runs of at least so many bytes: their whole pages go straight to the file; 0: never",
+     parse_delegate_bypass, format_delegate_bypass},
+    {"mpiox_delegate_write_behind", "bytes", BYTES_VALUES, "1m",
+     "buffer in which small writes to a delegate of another node are collected; 0: each is sent at once",
+     parse_delegate_write_behind, format_delegate_write_behind},
+    {"mpiox_delegate_timeout", "integer", "1 .. 3600", "30", "seconds that a step of starting delegates may take",
+     parse_delegate_timeout, format_delegate_timeout},
+    {"mpiox_delegate_hosts", "text", "host,host,...", "", "hosts for spawned delegates; empty: spread over the job's",
+     parse_delegate_hosts, format_delegate_hosts},
 };
 
 enum { SPECS = (int)(sizeof specs / sizeof specs[0]) };

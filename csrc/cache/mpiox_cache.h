@@ -1,0 +1,269 @@
+/*
+ * mpiox_cache.h - the page cache of one delegate, in memory that the delegate shares with the clients of its node.
+ *
+ * Problem.   Small independent accesses are slow because each is a request to the file system. A delegate collects them
+ *            in pages. Sending every access to the delegate would cost a round trip and a second copy of each byte.
+ * Form.      One shared segment (mpiox_segment) per delegate holds everything: the frames with the pages' bytes, the map
+ *            from page to frame, which bytes are dirty, the records of the files, the request slots, the counters. A
+ *            client of the node looks a page up, holds its frame, copies straight into it and marks the bytes as dirty,
+ *            without a message; only a page that is not there is asked of the delegate (mpiox_ring.h). Clients of other
+ *            nodes send their accesses over the network to a thread of the delegate, which acts like a client here.
+ * Memory.    Everything lies in the one segment, whose size is the cap: data in flight (being filled, being flushed,
+ *            waiting) is always in a frame. Nothing grows.
+ * Who.       "delegate": the one process (or, in thread mode, the threads) that serves the segment. "client": any
+ *            process or thread that reads and writes pages. "survivor": a client that finds the delegate dead.
+ *
+ *   mpiox_cache.c      layout of the segment, attaching, files, life and death
+ *   mpiox_frame.c      the map from page to frame; holds; exclusive use
+ *   mpiox_dirty.c      which bytes of a frame are dirty
+ *   mpiox_ring.c       requests from clients to the delegate
+ *   mpiox_cache_page.c a client's access to the bytes of one page
+ *   mpiox_cache_rescue.c what a survivor does with the pages of a dead delegate
+ *
+ * Rules of a frame (the reasons why nothing is lost):
+ *   - `key` (file, page) of a frame changes only under exclusive use.
+ *   - A client copies, then marks, then raises `writes`, then releases its hold. It holds at most one frame at a time
+ *     and waits for nothing while it holds one: so exclusive use is always reached, also with a cache of one page.
+ *   - Dirty marks are cleared only after the bytes are in the file, and only if no client wrote meanwhile (`writes` is
+ *     unchanged, seen under exclusive use). A delegate that dies between leaves bytes dirty that are in the file
+ *     already, never the other way round.
+ *   - One thread of the delegate at a time works on a frame (flush, fill or eviction): `busy`, private to the delegate.
+ *   - A byte that is not dirty and lies in a frame that is not FILLED has no meaning.
+ */
+#ifndef MPIOX_CACHE_H
+#define MPIOX_CACHE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mpiox_error.h"
+#include "mpiox_wait.h"
+
+enum {
+    MPIOX_CACHE_MAX_FILES = 64,    /* open at once per delegate; the next one is refused (stays without delegates) */
+    MPIOX_CACHE_PATH_BYTES = 1024, /* of a file's absolute path, with its NUL */
+    MPIOX_CACHE_MAX_THREADS = 16,  /* of a delegate: the service thread and its I/O threads */
+    MPIOX_CACHE_ERRORS = 16,       /* deferred errors kept per file; more are only counted */
+    MPIOX_FILE_RANGES = 240        /* page ranges of a file that can change hands one by one */
+};
+
+#define MPIOX_CACHE_NO_FRAME UINT32_MAX
+
+typedef struct mpiox_cache_geometry {
+    int64_t page_bytes; /* multiple of 4096 */
+    int64_t cap_bytes;  /* of the whole segment */
+    int32_t slots;      /* request slots, >= 1 */
+    int32_t frames;     /* filled in by mpiox_cache_plan() */
+} mpiox_cache_geometry;
+
+/* ---- what lies in the segment ------------------------------------------------------------------------------------ */
+
+enum mpiox_cache_state { /* of the delegate, in header.state */
+                         MPIOX_CACHE_STARTING = 0,
+                         MPIOX_CACHE_SERVING,
+                         MPIOX_CACHE_ENDED, /* ended as it should: everything is flushed; clients go to the file */
+                         MPIOX_CACHE_DEAD, /* it died; a survivor is flushing: clients wait (mpiox_cache_await_rescue) */
+                         MPIOX_CACHE_RESCUED /* what could be rescued is in the file; clients go to the file */
+};
+
+enum mpiox_frame_flags {
+    MPIOX_FRAME_FILLED = 1,     /* every byte below `known_end` is valid, dirty or not */
+    MPIOX_FRAME_QUEUED = 2,     /* its token is in the ring: fully dirty, to be flushed */
+    MPIOX_FRAME_REFERENCED = 4, /* used since the last look of the eviction */
+    MPIOX_FRAME_PREFETCHED = 8, /* filled ahead of any request, and not used yet */
+    MPIOX_FRAME_URGENT = 16     /* a fence waits for it */
+};
+
+#define MPIOX_FRAME_EXCLUSIVE (UINT32_C(1) << 31)
+
+typedef struct mpiox_frame {   /* 64 bytes: a cache line of its own */
+    _Atomic uint32_t holds;    /* clients that hold it; MPIOX_FRAME_EXCLUSIVE: the delegate wants or has it alone */
+    _Atomic uint32_t next;     /* frame of the same bucket, or MPIOX_CACHE_NO_FRAME */
+    _Atomic uint32_t flags;    /* mpiox_frame_flags */
+    _Atomic int32_t file;      /* index of the file record, or -1: free */
+    _Atomic int64_t page;      /* page index in the file: byte offset / page_bytes */
+    _Atomic int64_t dirty;     /* bytes that are dirty, exact when nobody holds the frame */
+    _Atomic uint32_t writes;   /* raised by each access that wrote, before its hold ends */
+    _Atomic uint32_t busy;     /* delegate: a thread works on it */
+    _Atomic int64_t known_end; /* bytes of the page, from its start, that are known to exist in the file or dirty */
+    int64_t spare;
+} mpiox_frame;
+
+typedef struct mpiox_file_record {
+    _Atomic int32_t openers;           /* openings (collective ones, not ranks) that use it; 0: free */
+    _Atomic int32_t flags;             /* MPIOX_FILE_* */
+    uint64_t device, inode;            /* as the delegate sees the file */
+    char path[MPIOX_CACHE_PATH_BYTES]; /* absolute */
+    _Atomic int64_t end;               /* one past the last byte ever deposited since the file was opened; 0: none */
+    _Atomic int64_t dirty_bytes;       /* statistics: raised by clients, lowered by flushes */
+    _Atomic int32_t error_count;
+    /* Who owns the pages. The file is cut into units (stripes) of unit_pages pages; unit u belongs to range u mod ranges,
+     * and range r to delegate owner_of[r] as far as this delegate knows. Only if that is this one it serves the page;
+     * MPIOX_RANGE_MOVING: wait. At first owner_of[r] = r mod owners, and ranges is a multiple of owners, so that this is
+     * the static-cyclic file domain of unit u: u mod owners. */
+    int32_t unit_pages, owners, ranges;
+    _Atomic int16_t owner_of[MPIOX_FILE_RANGES];
+    pthread_mutex_t error_lock;             /* robust, shared */
+    mpiox_error errors[MPIOX_CACHE_ERRORS]; /* deferred, not yet reported */
+} mpiox_file_record;
+
+enum { MPIOX_FILE_READABLE = 1, MPIOX_FILE_WRITABLE = 2, MPIOX_FILE_REPLICA = 4 };
+enum { MPIOX_RANGE_MOVING = -1 };
+
+/* Number of ranges for so many owners: the largest multiple of owners up to MPIOX_FILE_RANGES; 1 <= owners <= that. */
+static inline int32_t mpiox_file_ranges(int32_t owners)
+{
+    return owners * (MPIOX_FILE_RANGES / owners);
+}
+
+/* X(name, unit, meaning): totals of a delegate since it started; any thread or client may raise them. */
+#define MPIOX_CACHE_COUNTERS(X)                                                                                        \
+    X(writes, "accesses", "accesses of pages that wrote")                                                              \
+    X(reads, "accesses", "accesses of pages that read")                                                                \
+    X(bytes_written, "bytes", "data bytes deposited")                                                                  \
+    X(bytes_read, "bytes", "data bytes taken out")                                                                     \
+    X(requests, "requests", "requests that the delegate answered")                                                     \
+    X(messages, "messages", "requests that came over the network")                                                     \
+    X(hits, "pages", "page accesses that found the page in the cache")                                                 \
+    X(misses, "pages", "page accesses that did not")                                                                   \
+    X(fills, "pages", "pages read from the file on demand")                                                            \
+    X(prefetched, "pages", "pages read ahead of any request")                                                          \
+    X(prefetch_used, "pages", "of those, pages that were then accessed")                                               \
+    X(prefetch_wasted, "pages", "of those, pages that were dropped unused")                                            \
+    X(evictions, "pages", "clean pages dropped for others")                                                            \
+    X(flushes, "pages", "pages written to the file")                                                                   \
+    X(flush_requests, "requests", "file-system write requests")                                                        \
+    X(flush_bytes, "bytes", "bytes of those")                                                                          \
+    X(fill_requests, "requests", "file-system read requests")                                                          \
+    X(fill_bytes, "bytes", "bytes of those")                                                                           \
+    X(waits, "requests", "requests that waited for a frame: back-pressure")                                            \
+    X(fences, "requests", "flushes that a sync, close or change of size asked for")                                    \
+    X(errors, "errors", "file-system errors")                                                                          \
+    X(moved_in, "pages", "page ranges taken over from another delegate")                                               \
+    X(moved_out, "pages", "page ranges given to another delegate")
+
+typedef struct mpiox_cache_counters {
+#define X(name, unit, meaning) atomic_int_least64_t name;
+    MPIOX_CACHE_COUNTERS(X)
+#undef X
+    atomic_int_least64_t flush_size_log2[48]; /* write requests of [2^k, 2^(k+1)) bytes */
+} mpiox_cache_counters;
+
+typedef struct mpiox_cache_header {
+    uint64_t magic, version;
+    mpiox_cache_geometry geometry;
+    int64_t ring_at, buckets_at, frames_at, dirty_at, pages_at, total_bytes; /* offsets from the segment's start */
+    uint32_t bucket_count;                                                   /* a power of two */
+    int32_t delegate, delegates;                                             /* which one of how many */
+    int64_t pid;
+    char host[64];
+    double started;                 /* seconds of CLOCK_REALTIME */
+    mpiox_word state;               /* mpiox_cache_state */
+    _Atomic uint32_t table_changes; /* of the map from page to frame: odd while it changes (a sequence lock) */
+    _Atomic uint32_t beat;          /* raised every 100 ms by the delegate */
+    _Atomic int32_t threads;        /* life[] in use */
+    pthread_mutex_t life[MPIOX_CACHE_MAX_THREADS]; /* robust; each held by one thread of the delegate until it ends */
+    pthread_mutex_t rescue_lock;                   /* robust; held by the survivor at work */
+    _Atomic int32_t dirty_frames;                  /* estimate, for the status */
+    mpiox_cache_counters counters;
+    mpiox_file_record files[MPIOX_CACHE_MAX_FILES];
+} mpiox_cache_header;
+
+/* ---- this process's view of a segment ---------------------------------------------------------------------------- */
+
+typedef struct mpiox_ring_area mpiox_ring_area; /* mpiox_ring.h */
+
+typedef struct mpiox_cache { /* plain pointers into the mapping; copy freely */
+    mpiox_cache_header *header;
+    mpiox_ring_area *ring;
+    _Atomic uint32_t *buckets;
+    mpiox_frame *frames;
+    _Atomic uint64_t *dirty; /* page_bytes / 64 words per frame, one bit per byte */
+    char *pages;             /* page-aligned */
+    int64_t page_bytes;
+    int32_t frame_count;
+} mpiox_cache;
+
+/* Set geometry->frames, and page_bytes to less when not even one page fits (down to 4096). MPIOX_E_ARG: the cap holds
+ * no page of 4096 bytes (about 200 KiB with 16 slots). */
+int mpiox_cache_plan(mpiox_cache_geometry *geometry);
+/* Creator, in zero-filled memory of geometry->cap_bytes bytes: lay the segment out. State STARTING. */
+int mpiox_cache_format(void *base, const mpiox_cache_geometry *geometry, int delegate, int delegates, mpiox_cache *out);
+/* Anyone else: check magic, version and bounds. 0 or MPIOX_E_CORRUPT. */
+int mpiox_cache_attach(void *base, int64_t bytes, mpiox_cache *out);
+
+static inline char *mpiox_cache_bytes_of(const mpiox_cache *cache, uint32_t frame)
+{
+    return cache->pages + (int64_t)frame * cache->page_bytes;
+}
+
+/* ---- life and death (mpiox_cache.c) ------------------------------------------------------------------------------ */
+
+/* Delegate: the calling thread's life begins (it takes the next life mutex) or ends. Returns its index, or MPIOX_E_FULL. */
+int mpiox_cache_live(const mpiox_cache *cache);
+void mpiox_cache_end_life(const mpiox_cache *cache, int index);
+/* Is the delegate serving? Cheap (one load) when it is; looks at the life mutex of the service thread only when `look`
+ * (a system call at most). When it finds that thread dead it sets the state to DEAD. Any process. */
+bool mpiox_cache_is_serving(const mpiox_cache *cache, bool look);
+/* An idle callback for mpiox_wait: context is a const mpiox_cache *; looks every few milliseconds; always false. */
+bool mpiox_cache_watch(void *cache);
+
+/* A survivor's work: called when the state is DEAD. Wait until every thread of the dead delegate is gone, then bring the
+ * dirty bytes of every frame to their files (opened by path; device and inode are checked), in file order; what cannot
+ * be written is added to the file's errors. Then the state is RESCUED. One process does it, the others wait until it is
+ * done; if that one dies, the next takes over. Blocking. Returns bytes rescued (0 when another did it). */
+int64_t mpiox_cache_rescue(const mpiox_cache *cache);
+
+/* ---- files (mpiox_cache.c) ---------------------------------------------------------------------------------------- */
+
+/* Add a deferred error of a file (offset and length say which bytes). Any process. */
+void mpiox_cache_add_error(const mpiox_cache *cache, int32_t file, const mpiox_error *error);
+/* Take the errors out: up to max of them; *more = how many were only counted. Returns their number. */
+int mpiox_cache_take_errors(const mpiox_cache *cache, int32_t file, mpiox_error *out, int max, int *more);
+/* Raise record->end to at least `end`. */
+void mpiox_cache_raise_end(const mpiox_cache *cache, int32_t file, int64_t end);
+
+/* ---- frames (mpiox_frame.c) -------------------------------------------------------------------------------------- */
+
+enum { /* results of mpiox_frame_hold() */
+       MPIOX_FRAME_HIT = 0,
+       MPIOX_FRAME_MISS = 1, /* exact: at some moment during the call the page was not in the map */
+       MPIOX_FRAME_GONE = 2, /* the delegate no longer serves */
+       MPIOX_FRAME_MOVED = 3 /* the page's range belongs to another delegate now: see the record's owner_of */
+};
+
+/* Client: hold the frame of a page. On HIT *frame is held. The range's owner is looked at while the frame is held. Waits (yielding, watching the delegate's life) while the
+ * delegate has the frame alone. */
+int mpiox_frame_hold(const mpiox_cache *cache, int32_t file, int64_t page, uint32_t *frame);
+void mpiox_frame_release(const mpiox_cache *cache, uint32_t frame);
+
+/* Delegate only, one thread at a time (its own lock). */
+uint32_t mpiox_frame_find(const mpiox_cache *cache, int32_t file, int64_t page); /* MPIOX_CACHE_NO_FRAME: none */
+/* Put a free frame (file == -1; exclusive, not in the map) into the map as (file, page): flags 0, nothing dirty; ends
+ * the exclusive use, with one hold left if `hold`. */
+void mpiox_frame_insert(const mpiox_cache *cache, uint32_t frame, int32_t file, int64_t page, bool hold);
+/* Take an exclusive frame out of the map: file = -1, still exclusive. Its dirty marks must be clear. */
+void mpiox_frame_remove(const mpiox_cache *cache, uint32_t frame);
+/* Exclusive use: try returns false when somebody holds it. wait lets no new holder in and waits for the present ones;
+ * false (and no exclusive use): still held after `seconds`, which only a dead client explains. */
+bool mpiox_frame_try_exclusive(const mpiox_cache *cache, uint32_t frame);
+bool mpiox_frame_wait_exclusive(const mpiox_cache *cache, uint32_t frame, double seconds);
+void mpiox_frame_end_exclusive(const mpiox_cache *cache, uint32_t frame);
+
+/* ---- dirty bytes (mpiox_dirty.c) --------------------------------------------------------------------------------- */
+
+/* Mark count blocks of length bytes, the first at byte `offset` of the page, then every `stride` bytes. Concurrent
+ * callers may mark one frame. Returns how many bytes were not dirty before. No system call. */
+int64_t mpiox_dirty_mark(const mpiox_cache *cache, uint32_t frame, int64_t offset, int64_t length, int64_t stride,
+                         int64_t count);
+bool mpiox_dirty_is_full(const mpiox_cache *cache, uint32_t frame); /* every byte of the page */
+/* The first dirty run at or after byte `from` of the page: *offset, *length. False: none. */
+bool mpiox_dirty_run(const mpiox_cache *cache, uint32_t frame, int64_t from, int64_t *offset, int64_t *length);
+void mpiox_dirty_clear(const mpiox_cache *cache, uint32_t frame); /* under exclusive use */
+/* Fill: copy the first `length` bytes of `from` to the bytes of the page that are not dirty, and zero the rest of those.
+ * Under exclusive use. */
+void mpiox_dirty_fill(const mpiox_cache *cache, uint32_t frame, const void *from, int64_t length);
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * mpiox_cache_page.h - a client's access to the bytes of one page: the inner step of all access through delegates.
+ *
+ * Used by clients of the delegate's node, and by the delegate's own network threads on behalf of clients elsewhere.
+ */
+#ifndef MPIOX_CACHE_PAGE_H
+#define MPIOX_CACHE_PAGE_H
+
+#include "mpiox_cache.h"
+#include "mpiox_copy.h"
+
+/* The part of an access that lies in one page. */
+typedef struct mpiox_page_access {
+    int32_t file; /* index of the file record at this delegate */
+    int64_t page;
+    bool write;
+    /* File side: stream byte k of the view lies at file offset origin + offset(view, position + k). All `length` stream
+     * bytes lie inside the page. view NULL: contiguous, at file offset origin + position + k. */
+    const mpiox_typemap *view;
+    int64_t origin, position, length;
+    mpiox_side memory;    /* the same stream bytes in memory; not modified by writes */
+    const int64_t *ahead; /* reads: pages likely to be read next from this delegate, or NULL */
+    int32_t ahead_count;
+} mpiox_page_access;
+
+enum {                      /* results of mpiox_cache_access_page() beside MPIOX_OK */
+       MPIOX_PAGE_GONE = 1, /* the delegate no longer serves: nothing was done (rescue, then go to the file) */
+       MPIOX_PAGE_MOVED =
+           3, /* another delegate owns the page's range now: look at the record's owner_of, ask that one */
+       MPIOX_PAGE_SHORT = 2 /* read: the page is not known to reach to the last byte asked for; nothing was copied.
+                             *known = how many bytes of the page, from its start, are known to exist. The caller finds
+                             out the file's logical size and either reads less or calls with `beyond` */
+};
+
+/* Blocking; any thread. beyond: reads take bytes past known_end as zeros (the caller knows that the file is longer).
+ * MPIOX_OK, MPIOX_PAGE_*, or MPIOX_E_IO with *error (fill failed). `memory` is advanced by nobody. */
+int mpiox_cache_access_page(const mpiox_cache *cache, const mpiox_page_access *access, bool beyond, int64_t *known,
+                            mpiox_error *error);
+
+/* Is the page in the cache? Exact at some moment during the call; for large accesses that go straight to the file
+ * unless the page is cached. MPIOX_FRAME_HIT (nothing is held), _MISS or _GONE. */
+int mpiox_cache_has_page(const mpiox_cache *cache, int32_t file, int64_t page);
+
+#endif

@@ -1,0 +1,113 @@
+/*
+ * mpiox_ring.h - requests from clients to the delegate of their node, through shared memory.
+ *
+ * Problem.   A request and its answer must take a few microseconds, with no system call when both sides run, and must
+ *            not burn a core when they do not. Many clients, one delegate; a client may be killed at any moment.
+ * Algorithm. A fixed set of slots. A client takes a free slot (compare and swap), fills it in, and puts the slot's
+ *            number into a bounded queue of many producers and one consumer; the delegate takes numbers out, works, and
+ *            sets the slot's word. A number can be in the queue once at most, so that the queue is never full. Frames
+ *            that are fully dirty travel in the same queue, as numbers from `slots` on.
+ *            Both sides wait with mpiox_wait (a few pauses and yields, then a futex).
+ * Guarantee. An answer is seen after everything that the delegate did for it. A slot whose client died is lost, no more.
+ * Source.    The bounded queue with a sequence number per cell is D. Vyukov's, "Bounded MPMC queue", 2010.
+ */
+#ifndef MPIOX_RING_H
+#define MPIOX_RING_H
+
+#include "mpiox_cache.h"
+
+enum mpiox_op {
+    MPIOX_OP_NONE = 0,
+    /* text = absolute path; arg[0] = MPIOX_FILE_* flags; arg[1] = unit_pages; arg[2] = owners. A file that is open
+     * already (same device, inode and REPLICA flag) keeps its unit_pages and owners and adds the flags.
+     * -> file = index; arg[1], arg[2] = those in force; result MPIOX_E_FULL, MPIOX_E_IO */
+    MPIOX_OP_OPEN,
+    /* The opening is over. Flushes (never fails for lack of memory), drops the pages when it was the last opener.
+     * -> errors as MPIOX_OP_FLUSH */
+    MPIOX_OP_CLOSE,
+    /* A page that was not found: file, page; arg[0] = 1: its bytes will be read (it must be filled), 0: only written;
+     * arg[1] = n <= MPIOX_OP_AHEAD pages in ahead[] that are likely to be read next.
+     * -> frame, held for the client, which releases it; result MPIOX_PAGE_MOVED (mpiox_cache_page.h) */
+    MPIOX_OP_PAGE,
+    /* Fence: bring pages [arg[0], arg[1]) of the file to the file system; arg[2] = 1: to stable storage as well;
+     * arg[3] = 1: drop the pages afterwards (nothing stale is left). -> result of this; the deferred errors stay in the
+     * record for mpiox_cache_take_errors(). Writers meanwhile are legal; what they deposit may or may not be included */
+    MPIOX_OP_FLUSH,
+    /* Discard pages from byte arg[0] on, dirty or not (the file is being truncated, or is to be deleted). */
+    MPIOX_OP_DISCARD,
+    MPIOX_OP_AHEAD_ONLY, /* no answer: only ahead[] */
+    MPIOX_OP_PING,       /* answers at once */
+    MPIOX_OP_ADOPT, /* between delegates: file, arg[0] = range: it is yours now (the giver has flushed and dropped it) */
+    MPIOX_OP_DETACH /* this client (process) is done; arg[0] = its id. The delegate ends after the last one */
+};
+
+enum { MPIOX_OP_AHEAD = 8, MPIOX_SLOT_TEXT = MPIOX_CACHE_PATH_BYTES };
+
+typedef struct mpiox_slot {
+    _Atomic uint32_t taken; /* 0: free */
+    mpiox_word done;        /* 0 until answered */
+    int32_t op;
+    int32_t client; /* id of the process, see mpiox_ring_join() */
+    int32_t file;
+    uint32_t frame; /* answer to MPIOX_OP_PAGE */
+    int64_t page;
+    int64_t arg[4];
+    int64_t ahead[MPIOX_OP_AHEAD];
+    int32_t result; /* MPIOX_OK or MPIOX_E_* */
+    mpiox_error error;
+    char text[MPIOX_SLOT_TEXT];
+} mpiox_slot;
+
+typedef struct mpiox_cell {
+    _Atomic uint32_t sequence;
+    uint32_t token;
+} mpiox_cell;
+
+typedef struct mpiox_client_record { /* a process that uses the delegate */
+    _Atomic int32_t state;           /* 0 free, 1 joined, 2 left */
+    int64_t pid;
+    pthread_mutex_t life; /* robust; held by a thread of the client that lives as long as the client is joined */
+} mpiox_client_record;
+
+enum { MPIOX_RING_CLIENTS = 1024 };
+
+struct mpiox_ring_area {
+    mpiox_word bell;       /* raised with every token */
+    uint32_t slots, cells; /* cells: a power of two >= slots + frames */
+    _Atomic uint32_t head, tail;
+    mpiox_client_record clients[MPIOX_RING_CLIENTS];
+    /* slots, then cells follow: mpiox_ring_slot(), mpiox_ring_cell() */
+};
+
+int64_t mpiox_ring_bytes(int32_t slots, int32_t frames);
+void mpiox_ring_format(mpiox_ring_area *ring, int32_t slots, int32_t frames); /* in zeroed memory */
+
+/* Client: a free slot (waits while all are taken, watching the delegate's life). NULL: the delegate no longer serves. */
+mpiox_slot *mpiox_ring_take(const mpiox_cache *cache);
+/* Send it, wait for the answer, watching the delegate's life (and with `idle`, which may be NULL, doing other work).
+ * The slot stays the caller's until mpiox_ring_give_back(). 0 or the answer's result; MPIOX_E_UNSUPPORTED: the delegate
+ * died or ended before it answered. */
+int mpiox_ring_call(const mpiox_cache *cache, mpiox_slot *slot, const mpiox_idle *idle);
+/* Send without waiting for an answer; the delegate gives the slot back. */
+void mpiox_ring_post(const mpiox_cache *cache, mpiox_slot *slot);
+void mpiox_ring_give_back(mpiox_slot *slot);
+/* A frame has become fully dirty: tell the delegate, once (MPIOX_FRAME_QUEUED). */
+void mpiox_ring_push_frame(const mpiox_cache *cache, uint32_t frame);
+
+/* Delegate: the next token without waiting; false: none. *slot or *frame is set, the other is NULL / NO_FRAME. */
+bool mpiox_ring_next(const mpiox_cache *cache, mpiox_slot **slot, uint32_t *frame);
+/* Delegate: sleep until the bell rings or `seconds` have passed. `seen`: the bell's value before the last
+ * mpiox_ring_next() that returned false. */
+void mpiox_ring_wait(const mpiox_cache *cache, uint32_t seen, double seconds);
+/* Delegate: answer. A posted slot (no answer wanted) is given back instead. */
+void mpiox_ring_answer(mpiox_slot *slot, int result);
+
+/* Client process: join, from a thread that will live as long as the client is joined; its life mutex is taken. Returns
+ * the id, or MPIOX_E_FULL. Leave: gives the life mutex back, state 2. Same thread. */
+int mpiox_ring_join(const mpiox_cache *cache);
+void mpiox_ring_leave(const mpiox_cache *cache, int client);
+/* Delegate: clients that have joined and are alive; *died = ones found dead since the last call (their state becomes
+ * free). */
+int mpiox_ring_clients(const mpiox_cache *cache, int *died);
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * mpiox_delegated.h - a file whose accesses go through the delegates.
+ *
+ *   mpiox_delegated.c        opening, closing, fences, size, errors
+ *   mpiox_delegated_access.c one rank's access: owners, pages, large accesses that go straight to the file
+ *   mpiox_delegated_ahead.c  which pages this rank will read next
+ *
+ * Owners.  Units of the file (stripes, or pages where stripes are smaller) belong to the delegates by the static-cyclic
+ *          file domain, with their number adjusted so that it divides the number of I/O servers or is a multiple of it
+ *          (one-to-many, one-to-one: SDCI report, "Delegate Fileview Coordination"; mpiox_partition group_cyclic).
+ *          Every client computes the owner; there is no lookup and no lock.
+ * Reads and writes of one page are mpiox_cache_access_page(), or one message to a delegate elsewhere.
+ */
+#ifndef MPIOX_DELEGATED_H
+#define MPIOX_DELEGATED_H
+
+#include "mpiox_file.h"
+#include "mpiox_group.h"
+
+typedef struct mpiox_delegated mpiox_delegated;
+
+/* For a file that was just opened. Collective over the file's ranks, blocking, agreed: every rank gets one, or none
+ * does and *reason says why not. */
+int mpiox_delegated_open(mpiox_file *file, mpiox_group *group, mpiox_delegated **out, const char **reason);
+/* Bring everything to the file and let go. Collective, blocking; the same *error on all ranks: the first deferred error,
+ * with its byte range. NULL-safe. */
+int mpiox_delegated_close(mpiox_delegated *delegated, mpiox_error *error);
+
+/* One rank's access through its view. Local, blocking, any thread. As mpiox_file_access(). */
+int mpiox_delegated_access(mpiox_delegated *delegated, const mpiox_request *request, mpiox_outcome *outcome);
+
+/* All bytes that any rank has written so far to the file; later reads, also by other means, find them. stable: to stable
+ * storage too. drop: nothing stays cached. Collective, blocking; the same *error on all ranks. */
+int mpiox_delegated_fence(mpiox_delegated *delegated, bool stable, bool drop, mpiox_error *error);
+/* One past the last byte, those included that are still cached. Local, blocking. 0 or MPIOX_E_IO. */
+int mpiox_delegated_size(mpiox_delegated *delegated, int64_t *bytes, mpiox_error *error);
+/* Has this rank accessed the file through the delegates since the last fence? Local. */
+bool mpiox_delegated_is_used(const mpiox_delegated *delegated);
+
+#endif
