@@ -41,6 +41,14 @@ void mpiox_stats_add(mpiox_stats *into, const mpiox_stats *from)
         memcpy(into->reason, from->reason, sizeof into->reason);
 }
 
+void mpiox_stats_set_delegated(mpiox_stats *into, const mpiox_stats_delegated *from)
+{
+#define X(name, unit, over_ranks, meaning) into->name = atomic_load_explicit(&from->name, memory_order_relaxed);
+    MPIOX_STATS_DELEGATED(X)
+#undef X
+    into->delegated_s = 1e-9 * (double)atomic_load_explicit(&from->nanoseconds, memory_order_relaxed);
+}
+
 int mpiox_stats_is_max(int index)
 {
     enum { SUM = 0, MAX = 1 };
