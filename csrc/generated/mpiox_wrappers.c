@@ -73,7 +73,7 @@ int mpiox_wrap_File_set_size(MPI_File fh, MPI_Offset size);
 
 HIDDEN int mpiox_wrap_File_set_size(MPI_File fh, MPI_Offset size) {
     COUNT(FILE_SET_SIZE);
-    return PMPI_File_set_size(fh, size);
+    return mpiox_mpi_set_size(fh, size);
 }
 
 EXPORT int MPI_File_set_size(MPI_File fh, MPI_Offset size) {
@@ -95,7 +95,7 @@ int mpiox_wrap_File_get_size(MPI_File fh, MPI_Offset *size);
 
 HIDDEN int mpiox_wrap_File_get_size(MPI_File fh, MPI_Offset *size) {
     COUNT(FILE_GET_SIZE);
-    return PMPI_File_get_size(fh, size);
+    return mpiox_mpi_get_size(fh, size);
 }
 
 EXPORT int MPI_File_get_size(MPI_File fh, MPI_Offset *size) {
