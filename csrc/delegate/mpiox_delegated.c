@@ -73,7 +73,7 @@ static int32_t affine_owners(int32_t delegates, const mpiox_layout *layout)
 }
 
 typedef struct opening { /* what rank 0 tells the others */
-    int32_t owners, unit_pages;
+    int32_t owners, unit_pages, shift;
     int32_t ok;
     int32_t index[MPIOX_FILE_RANGES];
 } opening;
@@ -84,9 +84,10 @@ static int open_at(mpiox_delegated *delegated, int32_t owner, const char *path, 
     mpiox_slot slot = {.op = MPIOX_OP_OPEN};
 
     slot.arg[0] = (amode & MPI_MODE_WRONLY ? 0 : MPIOX_FILE_READABLE) |
-                  (amode & MPI_MODE_RDONLY ? 0 : MPIOX_FILE_WRITABLE);
+                  (amode & MPI_MODE_RDONLY ? 0 : MPIOX_FILE_WRITABLE) | (o->shift > 0 ? MPIOX_FILE_REPLICA : 0);
     slot.arg[1] = o->unit_pages;
     slot.arg[2] = o->owners;
+    slot.arg[3] = o->shift;
     if ((size_t)snprintf(slot.text, sizeof slot.text, "%s", path) >= sizeof slot.text)
         return MPIOX_E_ARG;
     const int code = mpiox_delegated_request(delegated, owner, &slot);
@@ -108,25 +109,41 @@ static void close_at(mpiox_delegated *delegated, int32_t owner, int32_t index)
     mpiox_delegated_request(delegated, owner, &slot);
 }
 
+static void choose_owners(const mpiox_delegated *delegated, opening *o)
+{
+    const mpiox_layout *layout = &delegated->file->layout;
+
+    o->owners = affine_owners(delegated->group->count, layout);
+    if (o->owners > MPIOX_FILE_RANGES)
+        o->owners = MPIOX_FILE_RANGES;
+    o->unit_pages = layout->stripe_size % delegated->group->page_bytes == 0
+                        ? (int32_t)(layout->stripe_size / delegated->group->page_bytes)
+                        : 1;
+}
+
 /* Rank 0: at all delegates or at none. */
 static void open_everywhere(mpiox_delegated *delegated, opening *o)
 {
-    const mpiox_file *file = delegated->file;
-    char *path = realpath(file->path, NULL);
+    char *path = realpath(delegated->file->path, NULL);
     int32_t done = 0;
 
-    o->owners = affine_owners(delegated->group->count, &file->layout);
-    if (o->owners > MPIOX_FILE_RANGES)
-        o->owners = MPIOX_FILE_RANGES;
-    o->unit_pages = file->layout.stripe_size % delegated->group->page_bytes == 0
-                        ? (int32_t)(file->layout.stripe_size / delegated->group->page_bytes)
-                        : 1;
     while (path && done < o->owners && open_at(delegated, done, path, o) == MPIOX_OK)
         done++;
     o->ok = path && done > 0 && done == o->owners;
     for (int32_t i = 0; !o->ok && i < done; i++)
         close_at(delegated, i, o->index[i]);
     free(path);
+}
+
+static void discard(mpiox_delegated *delegated)
+{
+    if (!delegated)
+        return;
+    discard(delegated->replica);
+    pthread_mutex_destroy(&delegated->reader.lock);
+    free(delegated->lost);
+    free(delegated->index);
+    free(delegated);
 }
 
 static mpiox_delegated *allocate(mpiox_file *file, mpiox_group *group)
@@ -139,29 +156,22 @@ static mpiox_delegated *allocate(mpiox_file *file, mpiox_group *group)
     delegated->file = file;
     delegated->group = group;
     delegated->page_bytes = group->page_bytes;
+    delegated->lost = calloc((size_t)group->count, sizeof *delegated->lost);
     pthread_mutex_init(&delegated->reader.lock, NULL);
-    if (delegated->index)
+    if (delegated->index && delegated->lost)
         return delegated;
-    free(delegated);
+    discard(delegated);
     return NULL;
-}
-
-static void discard(mpiox_delegated *delegated)
-{
-    if (!delegated)
-        return;
-    pthread_mutex_destroy(&delegated->reader.lock);
-    free(delegated->index);
-    free(delegated);
 }
 
 static void follow(mpiox_delegated *delegated, const opening *o)
 {
     delegated->owners = o->owners;
+    delegated->shift = o->shift;
     delegated->unit_bytes = o->unit_pages * delegated->page_bytes;
     delegated->ranges = mpiox_file_ranges(o->owners);
     for (int32_t r = 0; r < delegated->ranges; r++)
-        atomic_init(&delegated->owner_of[r], (int16_t)(r % o->owners));
+        atomic_init(&delegated->owner_of[r], (int16_t)((r + o->shift) % o->owners));
     for (int32_t i = 0; i < o->owners; i++) {
         delegated->index[i] = o->index[i];
         delegated->any_remote |= !mpiox_delegated_owner(delegated, i)->local;
@@ -174,9 +184,37 @@ static void follow(mpiox_delegated *delegated, const opening *o)
     }
 }
 
+/* On every rank or on none. */
+static int open_records(mpiox_delegated *delegated, opening *o)
+{
+    const mpiox_topology *topology = delegated->file->topology;
+
+    if (topology->rank == 0)
+        open_everywhere(delegated, o);
+    if (PMPI_Bcast(o, sizeof *o, MPI_BYTE, 0, topology->comm) != MPI_SUCCESS || !o->ok)
+        return MPIOX_E_UNSUPPORTED;
+    follow(delegated, o);
+    return MPIOX_OK;
+}
+
+/* Where there is no buddy, or no room for more files, bytes are acknowledged as at level "disk" (mpiox_delegated_access.c);
+ * then delegated->replica stays NULL. */
+static void open_replica(mpiox_delegated *delegated, const opening *main)
+{
+    opening o = {.owners = main->owners,
+                 .unit_pages = main->unit_pages,
+                 .shift = mpiox_replica_shift(delegated->group, main->owners)};
+    mpiox_delegated *replica = o.shift > 0 ? allocate(delegated->file, delegated->group) : NULL;
+
+    if (!mpiox_topology_all(delegated->file->topology, replica != NULL) || open_records(replica, &o) != MPIOX_OK) {
+        discard(replica);
+        return;
+    }
+    delegated->replica = replica;
+}
+
 int mpiox_delegated_open(mpiox_file *file, mpiox_group *group, mpiox_delegated **out, const char **reason)
 {
-    const mpiox_topology *topology = file->topology;
     mpiox_delegated *delegated = allocate(file, group);
     opening o = {.ok = 0};
 
@@ -186,17 +224,24 @@ int mpiox_delegated_open(mpiox_file *file, mpiox_group *group, mpiox_delegated *
         discard(delegated);
         return MPIOX_E_UNSUPPORTED;
     }
-    if (topology->rank == 0)
-        open_everywhere(delegated, &o);
-    if (PMPI_Bcast(&o, sizeof o, MPI_BYTE, 0, topology->comm) != MPI_SUCCESS || !o.ok) {
+    choose_owners(delegated, &o);
+    if (open_records(delegated, &o) != MPIOX_OK) {
         *reason = "delegates: they cannot open the file";
         discard(delegated);
         return MPIOX_E_UNSUPPORTED;
     }
-    follow(delegated, &o);
+    if (file->hints.delegate_ack == MPIOX_ACK_BUDDY)
+        open_replica(delegated, &o);
     *out = delegated;
     *reason = NULL;
     return MPIOX_OK;
+}
+
+void mpiox_delegated_lose(mpiox_delegated *delegated, int32_t owner)
+{
+    mpiox_delegate_is_serving(mpiox_delegated_owner(delegated, owner));
+    if (delegated->lost && !atomic_exchange(&delegated->lost[owner], true))
+        mpiox_replica_restore(delegated, owner);
 }
 
 /* ---- fences ------------------------------------------------------------------------------------------------------ */
@@ -216,7 +261,7 @@ static void take_errors(const mpiox_delegated *delegated, int32_t owner, mpiox_e
         *error = deferred[0];
 }
 
-static void fence_one(const mpiox_delegated *delegated, int32_t owner, bool stable, bool drop, mpiox_error *error)
+static void fence_one(mpiox_delegated *delegated, int32_t owner, bool stable, bool drop, mpiox_error *error)
 {
     mpiox_slot slot = {.op = MPIOX_OP_FLUSH};
 
@@ -224,7 +269,7 @@ static void fence_one(const mpiox_delegated *delegated, int32_t owner, bool stab
     slot.arg[2] = stable;
     slot.arg[3] = drop;
     if (mpiox_delegated_request(delegated, owner, &slot) == MPIOX_E_UNSUPPORTED)
-        mpiox_delegate_is_serving(mpiox_delegated_owner(delegated, owner)); /* its pages reach the file by rescue */
+        mpiox_delegated_lose(delegated, owner); /* its pages reach the file by rescue */
     else if (slot.result != MPIOX_OK && error->code == MPIOX_OK)
         *error = slot.error;
     take_errors(delegated, owner, error);
@@ -257,6 +302,14 @@ static int fence(mpiox_delegated *delegated, bool stable, bool drop, bool last, 
             close_at(delegated, i, delegated->index[i]);
     }
     mpiox_topology_agree_error(topology, &late);
+    mpiox_replica_discard(delegated);
+    if (last && delegated->replica) {
+        mpiox_topology_all(topology, true); /* nobody discards any more what is closed now */
+        for (int32_t i = topology->rank; i < delegated->owners; i += topology->size)
+            close_at(delegated->replica, i, delegated->replica->index[i]);
+    } else if (delegated->replica) {
+        mpiox_topology_all(topology, true); /* nobody writes before the old copies are gone */
+    }
     if (error->code == MPIOX_OK)
         *error = late;
     atomic_store(&delegated->used, false);

@@ -22,6 +22,8 @@ typedef struct access { /* one access under way */
     int64_t origin;
     int64_t end; /* stream position at which the access ends; less than asked for at the end of the file */
     bool beyond; /* the file's size is known: bytes up to `end` exist */
+    const mpiox_delegated *original; /* not NULL: to the buddies. `delegated` is its replica; what has no buddy or no
+                                        original any more is left out */
     bool direct; /* some bytes went straight to the file */
     mpiox_error *error;
 } access_t;
@@ -135,11 +137,20 @@ static int access_local(access_t *a, int32_t owner, int64_t page, int64_t from, 
     int64_t known = 0;
     const int code = mpiox_cache_access_page(&delegate->cache, &access, a->beyond, &known, a->error);
 
-    if (code == MPIOX_PAGE_GONE) {
-        mpiox_delegate_is_serving(delegate); /* on return its pages are in the file */
-        return transfer(a, from, to);
-    }
-    return code;
+    if (code != MPIOX_PAGE_GONE)
+        return code;
+    if (a->original)
+        return MPIOX_OK;
+    mpiox_delegated_lose(delegated, owner);
+    return transfer(a, from, to);
+}
+
+/* A copy whose original is lost: its bytes go to the file, and an old copy must never overwrite them. */
+static bool is_left_out(const access_t *a, int32_t buddy)
+{
+    const int32_t owners = a->delegated->owners;
+
+    return a->original && atomic_load(&a->original->lost[(buddy - a->delegated->shift + owners) % owners]);
 }
 
 static int access_page(access_t *a, int64_t page, int64_t from, int64_t to)
@@ -151,8 +162,8 @@ static int access_page(access_t *a, int64_t page, int64_t from, int64_t to)
         const int32_t owner = atomic_load_explicit(&delegated->owner_of[range], memory_order_relaxed);
         int code = MPIOX_OK;
 
-        if (!mpiox_delegated_owner(delegated, owner)->local)
-            return MPIOX_OK; /* access_remote() has moved it */
+        if (!mpiox_delegated_owner(delegated, owner)->local || is_left_out(a, owner))
+            return MPIOX_OK; /* access_remote() has moved it, or nobody shall */
         code = access_local(a, owner, page, from, to);
         if (code == MPIOX_PAGE_MOVED) {
             learn_owners(delegated, owner);
@@ -166,6 +177,18 @@ static int access_page(access_t *a, int64_t page, int64_t from, int64_t to)
         if (from >= to)
             return MPIOX_OK;
     }
+}
+
+static int learn_remote_owners(mpiox_delegated *delegated, int32_t owner)
+{
+    int16_t now[MPIOX_FILE_RANGES];
+    const int code =
+        mpiox_link_owners(mpiox_delegated_owner(delegated, owner)->link, delegated->index[owner], now, delegated->ranges);
+
+    for (int32_t r = 0; code == MPIOX_OK && r < delegated->ranges; r++)
+        if (atomic_load(&delegated->owner_of[r]) == owner && now[r] >= 0 && now[r] < delegated->owners)
+            atomic_store(&delegated->owner_of[r], now[r]);
+    return code;
 }
 
 /* The pages of a delegate that is gone, in the file. */
@@ -210,8 +233,15 @@ static int access_remote(access_t *a, int32_t owner, int64_t from, int64_t to)
         int code = mpiox_link_access_pages(delegate->link, &access, a->error);
 
         if (code == MPIOX_E_UNSUPPORTED) {
-            mpiox_delegate_is_serving(delegate); /* waits until its pages are in the file */
+            if (a->original)
+                return MPIOX_OK;
+            mpiox_delegated_lose(delegated, owner);
             return transfer_pages(a, owner, from, to);
+        }
+        if (code == MPIOX_PAGE_MOVED) {
+            if ((code = learn_remote_owners(delegated, owner)) != MPIOX_OK)
+                return code;
+            continue;
         }
         if (code != MPIOX_PAGE_SHORT)
             return code;
@@ -223,6 +253,8 @@ static int access_remote(access_t *a, int32_t owner, int64_t from, int64_t to)
     }
 }
 
+static int replicate(access_t *a, int64_t from, int64_t to);
+
 /* Stream bytes [from, to) through the delegates. Where there are delegates elsewhere their parts go first, since their
  * answers may tell that the file ends early. */
 static int through(access_t *a, int64_t from, int64_t to, int64_t *done)
@@ -231,7 +263,7 @@ static int through(access_t *a, int64_t from, int64_t to, int64_t *done)
     int code = MPIOX_OK;
 
     for (int32_t i = 0; delegated->any_remote && i < delegated->owners && code == MPIOX_OK; i++)
-        if (!mpiox_delegated_owner(delegated, i)->local)
+        if (!mpiox_delegated_owner(delegated, i)->local && !is_left_out(a, i))
             code = access_remote(a, i, from, to < a->end ? to : a->end);
     *done = from;
     while (code == MPIOX_OK && *done < to && *done < a->end) {
@@ -242,6 +274,22 @@ static int through(access_t *a, int64_t from, int64_t to, int64_t *done)
         if (code == MPIOX_OK)
             *done = next < a->end ? next : a->end;
     }
+    return code == MPIOX_OK && a->request->write && delegated->replica ? replicate(a, from, to) : code;
+}
+
+/* The same bytes to the buddies. */
+static int replicate(access_t *a, int64_t from, int64_t to)
+{
+    access_t copy = *a;
+    int64_t done = from;
+    int code;
+
+    copy.delegated = a->delegated->replica;
+    copy.original = a->delegated;
+    while ((code = through(&copy, from, to, &done)) == MPIOX_E_FULL)
+        for (int32_t i = 0; i < copy.delegated->owners; i++)
+            if ((code = mpiox_replica_trim(a->delegated, i, a->error)) != MPIOX_OK)
+                return code;
     return code;
 }
 
@@ -348,7 +396,7 @@ static int access_all(access_t *a, int64_t *done)
 /* Every byte that was written is on stable storage. */
 static int make_stable(access_t *a)
 {
-    const mpiox_delegated *delegated = a->delegated;
+    mpiox_delegated *delegated = a->delegated;
     const mpiox_request *r = a->request;
     int code = MPIOX_OK;
 
@@ -360,7 +408,7 @@ static int make_stable(access_t *a)
         slot.arg[2] = 1;
         code = mpiox_delegated_request(delegated, i, &slot);
         if (code == MPIOX_E_UNSUPPORTED) { /* rescued into the page cache of this node, or lost with its node */
-            mpiox_delegate_is_serving(mpiox_delegated_owner(delegated, i));
+            mpiox_delegated_lose(delegated, i);
             a->direct = true;
             code = MPIOX_OK;
         } else if (code != MPIOX_OK) {
@@ -370,6 +418,14 @@ static int make_stable(access_t *a)
     if (code == MPIOX_OK && a->direct)
         code = mpiox_storage_sync(delegated->file->storage, a->error);
     return code;
+}
+
+/* A file without buddies at level buddy is as safe as can be had. */
+static bool is_stable_level(const mpiox_delegated *delegated)
+{
+    const mpiox_delegate_level level = delegated->file->hints.delegate_ack;
+
+    return level == MPIOX_ACK_DISK || (level == MPIOX_ACK_BUDDY && !delegated->replica);
 }
 
 /* Through a view whose tiles lie apart. */
@@ -390,7 +446,7 @@ static int access_tile(mpiox_delegated *delegated, const mpiox_request *request,
                                "access outside of bytes 0 to 2^62");
     int code = access_all(&a, &done);
     *moved = done - request->position;
-    if (code == MPIOX_OK && request->write && delegated->file->hints.delegate_ack == MPIOX_ACK_DISK)
+    if (code == MPIOX_OK && request->write && is_stable_level(delegated))
         code = make_stable(&a);
     if (code == MPIOX_OK && !request->write)
         mpiox_delegated_read_ahead(delegated, origin, request->position, request->length);

@@ -25,6 +25,9 @@ struct mpiox_delegated {
     int32_t *index;                              /* [owners] of the file record at each delegate */
     _Atomic int16_t owner_of[MPIOX_FILE_RANGES]; /* as far as this rank knows */
     bool any_remote;
+    struct mpiox_delegated *replica; /* acknowledgement level buddy: the second copy of dirty pages; else NULL */
+    int32_t shift;                   /* of a replica: pages of owner i are copied to delegate (i + shift) mod owners */
+    atomic_bool *lost;               /* [owners] this rank has found the delegate dead and acted on it */
     atomic_bool used; /* accessed through the delegates since the last fence */
     mpiox_delegated_reader reader;
 };
@@ -43,6 +46,21 @@ static inline int32_t mpiox_delegated_range_of(const mpiox_delegated *delegated,
 
 /* A request without data to one delegate, local or not; answers are in *slot. MPIOX_E_UNSUPPORTED: it does not serve. */
 int mpiox_delegated_request(const mpiox_delegated *delegated, int32_t owner, mpiox_slot *slot);
+
+/* This rank has found the delegate dead: when this returns, what it and its buddy held is in the file. */
+void mpiox_delegated_lose(mpiox_delegated *delegated, int32_t owner);
+
+/* ---- mpiox_delegated_replica.c ----------------------------------------------------------------------------------- */
+
+/* Which shift puts most copies on another node than their originals. 0: there is one owner, hence no buddy. */
+int32_t mpiox_replica_shift(const mpiox_group *group, int32_t owners);
+/* The copies at one delegate fill its share of memory: discard those whose originals are in the file. Local, blocking. */
+int mpiox_replica_trim(const mpiox_delegated *delegated, int32_t buddy, mpiox_error *error);
+/* The delegate is dead and, if it could be, rescued: bring what its buddy holds to the file. Once for each delegate.
+ * Local, blocking. */
+void mpiox_replica_restore(mpiox_delegated *delegated, int32_t owner);
+/* A fence is over: everything is in the file. This rank's share of the copies is discarded. */
+void mpiox_replica_discard(mpiox_delegated *delegated);
 
 /* ---- mpiox_delegated_ahead.c ------------------------------------------------------------------------------------- */
 
