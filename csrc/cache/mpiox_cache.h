@@ -162,6 +162,7 @@ typedef struct mpiox_cache_header {
     int32_t delegate, delegates;                                             /* which one of how many */
     int64_t pid;
     char host[64];
+    char group[64], mode[16];       /* for the status: which job's delegates; "spawn", "split", "thread" */
     double started;                 /* seconds of CLOCK_REALTIME */
     mpiox_word state;               /* mpiox_cache_state */
     _Atomic uint32_t table_changes; /* of the map from page to frame: odd while it changes (a sequence lock) */
