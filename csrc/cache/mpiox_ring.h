@@ -20,8 +20,8 @@
 
 enum mpiox_op {
     MPIOX_OP_NONE = 0,
-    /* text = absolute path; arg[0] = MPIOX_FILE_* flags; arg[1] = unit_pages; arg[2] = owners; arg[3] = shift: range r belongs to
-     * delegate (r + shift) mod owners (0, but for replicas). A file that is open
+    /* text = absolute path; arg[0] = MPIOX_FILE_* flags; arg[1] = unit_pages; arg[2] = owners; arg[3] = shift: range r
+     * belongs to delegate (r + shift) mod owners (0, but for replicas). A file that is open
      * already (same device, inode and REPLICA flag) keeps its unit_pages and owners and adds the flags.
      * -> file = index; arg[1], arg[2] = those in force; result MPIOX_E_FULL, MPIOX_E_IO */
     MPIOX_OP_OPEN,
