@@ -28,7 +28,9 @@ struct mpiox_delegated {
     struct mpiox_delegated *replica; /* acknowledgement level buddy: the second copy of dirty pages; else NULL */
     int32_t shift;                   /* of a replica: pages of owner i are copied to delegate (i + shift) mod owners */
     atomic_bool *lost;               /* [owners] this rank has found the delegate dead and acted on it */
-    atomic_bool used; /* accessed through the delegates since the last fence */
+    mpiox_stats_delegated stats;
+    mpiox_independent_counters direct; /* of what went straight to the file; not added to the file's own */
+    atomic_bool used;                  /* accessed through the delegates since the last fence */
     mpiox_delegated_reader reader;
 };
 
@@ -40,6 +42,11 @@ static inline mpiox_delegate *mpiox_delegated_owner(const mpiox_delegated *deleg
 static inline int32_t mpiox_delegated_range_of(const mpiox_delegated *delegated, int64_t offset)
 {
     return (int32_t)(offset / delegated->unit_bytes % delegated->ranges);
+}
+
+static inline void mpiox_delegated_count_up(atomic_int_least64_t *counter, int64_t by)
+{
+    atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
 }
 
 /* ---- mpiox_delegated.c ------------------------------------------------------------------------------------------- */

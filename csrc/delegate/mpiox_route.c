@@ -22,6 +22,7 @@ static int collective_through_delegates(const mpiox_route *route, const mpiox_re
 
     mpiox_delegated_access(route->delegated, request, outcome);
     mpiox_topology_agree_error(route->file->topology, &outcome->error);
+    stats->delegated_calls++;
     if (request->write) {
         stats->collective_writes++;
         stats->bytes_written += outcome->bytes;

@@ -333,6 +333,7 @@ int mpiox_mpi_close(MPI_File *fh)
         if (mpiox_delegated_close(handle->delegated, &error) != MPIOX_OK)
             deferred = mpiox_mpi_error_code(handle->path, &error);
         mpiox_mpi_report_close(handle);
+        mpiox_delegated_free(handle->delegated);
         mpiox_collective_free(handle->collective);
         if (mpiox_file_close(handle->file, &error) != MPIOX_OK && deferred == MPI_SUCCESS)
             deferred = mpiox_mpi_error_code(handle->path, &error);
