@@ -35,6 +35,9 @@ int mpiox_delegated_access(mpiox_delegated *delegated, const mpiox_request *requ
 /* All bytes that any rank has written so far to the file; later reads, also by other means, find them. stable: to stable
  * storage too. drop: nothing stays cached. Collective, blocking; the same *error on all ranks. */
 int mpiox_delegated_fence(mpiox_delegated *delegated, bool stable, bool drop, mpiox_error *error);
+/* Even the delegates' load out, if it is uneven: page ranges change hands. Right after a fence; collective, blocking, calls
+ * MPI. */
+void mpiox_delegated_balance(mpiox_delegated *delegated);
 /* The same by this rank alone, without the others' bytes in flight; everything is dropped. Before the MPI library
  * carries out an access that the ranks did not agree on. Local, blocking. */
 int mpiox_delegated_fence_alone(mpiox_delegated *delegated, mpiox_error *error);

@@ -158,9 +158,10 @@ static bool is_left_out(const access_t *a, int32_t buddy)
 static int access_page(access_t *a, int64_t page, int64_t from, int64_t to)
 {
     mpiox_delegated *delegated = a->delegated;
+    const int32_t range = mpiox_delegated_range_of(delegated, page * delegated->page_bytes);
 
+    mpiox_delegated_count_up(&delegated->accesses[range], 1);
     for (;;) {
-        const int32_t range = mpiox_delegated_range_of(delegated, page * delegated->page_bytes);
         const int32_t owner = atomic_load_explicit(&delegated->owner_of[range], memory_order_relaxed);
         int code = MPIOX_OK;
 

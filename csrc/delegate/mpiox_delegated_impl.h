@@ -22,8 +22,9 @@ struct mpiox_delegated {
     mpiox_group *group; /* borrowed; the delegates in use are its first `owners` ones */
     int32_t owners, ranges;
     int64_t page_bytes, unit_bytes;
-    int32_t *index;                              /* [owners] of the file record at each delegate */
-    _Atomic int16_t owner_of[MPIOX_FILE_RANGES]; /* as far as this rank knows */
+    int32_t *index;                                   /* [owners] of the file record at each delegate */
+    _Atomic int16_t owner_of[MPIOX_FILE_RANGES];      /* as far as this rank knows */
+    atomic_int_least64_t accesses[MPIOX_FILE_RANGES]; /* of pages, by this rank, since the last balance */
     bool any_remote;
     struct mpiox_delegated *replica; /* acknowledgement level buddy: the second copy of dirty pages; else NULL */
     int32_t shift;                   /* of a replica: pages of owner i are copied to delegate (i + shift) mod owners */

@@ -314,6 +314,8 @@ int mpiox_mpi_sync(MPI_File fh)
     mpiox_nonblocking_drain(handle);
     failed = mpiox_handle_is_managed(handle) && handle->delegated != NULL &&
              mpiox_delegated_fence(handle->delegated, true, true, &error) != MPIOX_OK;
+    if (handle != NULL && handle->delegated != NULL)
+        mpiox_delegated_balance(handle->delegated);
     if (mpiox_handle_is_managed(handle) && mpiox_file_sync(handle->file, failed ? &late : &error) != MPIOX_OK)
         failed = true;
     result = PMPI_File_sync(fh);
