@@ -7,7 +7,8 @@
  * Algorithm. The delegate's segment is mapped for reading only, checked as a client checks it, and its numbers are
  *            loaded one by one as the atomics that they are. Texts are copied byte by byte up to their bound.
  * Guarantee. The job is not touched: no lock is taken, nothing is written. Whatever lies in the memory, reads stay
- *            inside it, provided that nobody shortens it meanwhile, which nothing of this library does.
+ *            inside it. Memory that has been shortened is not read; only who shortens it in the very moment of reading,
+ *            which nothing of this library does, can make the reader fail.
  */
 #include "mpiio_ext.h"
 
@@ -28,7 +29,8 @@
 struct mpiio_ext_delegates {
     mpiox_cache cache;
     void *base;
-    int64_t bytes;
+    int64_t bytes; /* mapped */
+    int fd;        /* to see whether they are still there */
 };
 
 typedef struct frame_sums {
@@ -81,20 +83,22 @@ int mpiio_ext_delegates_open(const char *path, mpiio_ext_delegates **delegates)
         return MPIOX_E_CORRUPT;
     }
     void *base = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
-    close(fd);
-    if (base == MAP_FAILED)
-        return MPIOX_E_NOMEM;
     mpiio_ext_delegates *made = calloc(1, sizeof *made);
-    const int code = made == NULL ? MPIOX_E_NOMEM : mpiox_cache_attach(base, bytes, &made->cache);
-    if (code != MPIOX_OK) {
-        free(made);
-        munmap(base, (size_t)bytes);
-        return code;
+    int code = base == MAP_FAILED || made == NULL ? MPIOX_E_NOMEM : MPIOX_OK;
+    if (code == MPIOX_OK)
+        code = mpiox_cache_attach(base, bytes, &made->cache);
+    if (code == MPIOX_OK) {
+        made->base = base;
+        made->bytes = bytes;
+        made->fd = fd;
+        *delegates = made;
+        return MPIOX_OK;
     }
-    made->base = base;
-    made->bytes = bytes;
-    *delegates = made;
-    return MPIOX_OK;
+    if (base != MAP_FAILED)
+        munmap(base, (size_t)bytes);
+    free(made);
+    close(fd);
+    return code;
 }
 
 void mpiio_ext_delegates_close(mpiio_ext_delegates *delegates)
@@ -102,6 +106,7 @@ void mpiio_ext_delegates_close(mpiio_ext_delegates *delegates)
     if (delegates == NULL)
         return;
     munmap(delegates->base, (size_t)delegates->bytes);
+    close(delegates->fd);
     free(delegates);
 }
 
@@ -220,7 +225,10 @@ int64_t mpiio_ext_delegates_snapshot(const mpiio_ext_delegates *delegates, char 
     const mpiox_cache *cache = &delegates->cache;
     const mpiox_cache_header *header = cache->header;
     mpiox_text out = {text, text_bytes, 0};
+    struct stat status;
 
+    if (fstat(delegates->fd, &status) != 0 || (int64_t)status.st_size < delegates->bytes)
+        return MPIOX_E_CORRUPT;
     mpiox_text_put(&out, "{");
     put_text(&out, "group", header->group, sizeof header->group);
     mpiox_text_put(&out, ", \"delegate\": %" PRId32 ", \"delegates\": %" PRId32 ", ", header->delegate,
