@@ -88,7 +88,7 @@ def histogram(counts: Sequence[int]) -> str:
         return ""
     most = max(counts)
     shown = counts[powers[0] : powers[-1] + 1]
-    bars = "".join(" " if count <= 0 else _BARS[min(7, 8 * count // (most + 1))] for count in shown)
+    bars = "".join(" " if count <= 0 else _BARS[-(-8 * count // most) - 1] for count in shown)
     first, last = _size(1 << powers[0]), _size(1 << powers[-1])
     return f"{first} {bars}" if len(powers) == 1 else f"{first} {bars} {last}"
 
