@@ -51,6 +51,8 @@ bool mpiox_link_is_alive(const mpiox_link *link);
 int mpiox_link_call(mpiox_link *link, mpiox_slot *slot);
 /* Errors and `end` of a file, which a client of the node would read in the record. */
 int mpiox_link_take_errors(mpiox_link *link, int32_t file, mpiox_error *out, int max, int *more);
+/* owner[range] as the delegate knows it now, `ranges` of them; after MPIOX_PAGE_MOVED. */
+int mpiox_link_owners(mpiox_link *link, int32_t file, int16_t *owner, int32_t ranges);
 int mpiox_link_end(mpiox_link *link, int32_t file, int64_t *end);
 
 /* Part of a view that belongs to one delegate. */
