@@ -39,6 +39,7 @@ void mpiox_mpi_stats(mpiox_handle *handle, mpiox_stats *out)
         *out = *mpiox_file_stats(handle->file);
     else
         memset(out, 0, sizeof *out);
+    mpiox_delegated_stats(handle->delegated, out);
     out->native_calls += atomic_load_explicit(&handle->native_calls, memory_order_relaxed);
     out->nonblocking_calls = atomic_load_explicit(&handle->nonblocking_calls, memory_order_relaxed);
     out->views_set = handle->views_set;

@@ -121,8 +121,8 @@ int64_t mpiox_stats_table(const mpiox_stats *stats, const mpiox_stats_subject *a
     mpiox_text out = {text, text_bytes, 0};
     const char *separator = "";
 
-    mpiox_text_put(&out, "mpiio_ext: statistics of %s, summed over %d rank%s\n", about->path != NULL ? about->path : "the run",
-        about->ranks, about->ranks == 1 ? "" : "s");
+    mpiox_text_put(&out, "mpiio_ext: statistics of %s, summed over %d rank%s\n",
+                   about->path != NULL ? about->path : "the run", about->ranks, about->ranks == 1 ? "" : "s");
 #define X(name, unit, over_ranks, meaning) put_counter(&out, #name, stats->name, unit, meaning);
     MPIOX_STATS_COUNTERS(X)
 #undef X
@@ -146,6 +146,6 @@ int64_t mpiox_stats_table(const mpiox_stats *stats, const mpiox_stats_subject *a
         mpiox_text_put(&out, "  %-20s %s\n", "reason", stats->reason);
     for (int i = 0; i < about->hint_count; i++)
         mpiox_text_put(&out, "  %-20s %s=%s (%s)\n", i == 0 ? "hints" : "", about->hints[i].name, about->hints[i].value,
-            about->hints[i].source);
+                       about->hints[i].source);
     return out.used;
 }

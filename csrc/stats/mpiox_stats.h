@@ -58,6 +58,7 @@
     X(bypass_bytes_written, "bytes", SUM, "bytes written past the delegates: whole pages of long runs")                \
     X(bypass_bytes_read, "bytes", SUM, "bytes read past the delegates: whole pages of long runs")                      \
     X(delegated_fences, "calls", MAX, "times that all written bytes were brought to the file")                         \
+    X(moved_ranges, "ranges", SUM, "page ranges given to another delegate to even the load out")                       \
     X(redirected_pages, "pages", SUM, "page accesses repeated because the page had moved to another delegate")         \
     X(abandoned_pages, "pages", SUM, "page accesses made without a delegate that had ended or died")                   \
     X(rescued_bytes, "bytes", SUM, "bytes of dead delegates that this library brought to the file")
