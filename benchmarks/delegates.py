@@ -15,6 +15,9 @@ Times of writes run from the first access to the end of the close: bytes that li
 file yet, and closing brings them there. Ratios are formed within a round; the table has their medians and ranges. A
 native way that would take longer than ``--limit`` gets a smaller file (marked *). Every byte is verified.
 
+Latency: one rank, one delegate, beside the 8-byte round trip to a child of MPI_Comm_spawn and beside memcpy
+(``delegate_latency.c``), under every MPI at hand.
+
 What delegates send to the file system and the memory that they take come from looking at them while they run
 (``mpiio_ext.delegates``, and ``/proc``); these runs are not timed. The targets that are checked are printed with what
 was found.
@@ -24,10 +27,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import json
 import os
 import statistics
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -380,6 +386,69 @@ def close_row(setup: Setup, pattern: str, cap_bytes: int, factor: int) -> dict[s
             "spread_close_fraction": [min(parts), max(parts)] if parts else None}
 
 
+# ---- latency ---------------------------------------------------------------------------------------------------------
+
+
+def latency_program(installation: Installation) -> Path | None:
+    """Compile benchmarks/delegate_latency.c for an installation; None where it has no compiler wrapper."""
+    wrapper = installation.mpiexec.parent / "mpicc"
+    if not wrapper.exists():
+        return None
+    target = Path(_scratch().name) / f"delegate_latency_{installation.family}"
+    if not target.exists():
+        source = Path(__file__).with_name("delegate_latency.c")
+        subprocess.run([str(wrapper), "-std=c11", "-D_GNU_SOURCE", "-O2", str(source), "-ldl", "-o", str(target)],
+                       check=True, timeout=120)
+    return target
+
+
+@functools.cache
+def _scratch() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="mpiox_latency_")  # deleted when the process ends
+
+
+def latency_rows(setup: Setup, installation: Installation) -> list[dict[str, Any]]:
+    """Return a row per figure: the library's own, through one delegate, and of a spawned child, taking turns."""
+    program = latency_program(installation)
+    if program is None:
+        return [{"mpi": installation.version, "reason": "no mpicc beside its launcher"}]
+    ours = next(peer for peer in peers_of(installation, 1) if peer.ours)
+    hints = ":".join(["*:mpiox_delegates=1", *([setup.hints] if setup.hints else [])])
+    delegated = dataclasses.replace(ours, environment=ours.environment | {"MPIOX_HINTS": hints})
+    ways = [(["--file", str(setup.file)], delegated), (["--spawn"], dataclasses.replace(ours, ours=False))]
+    found: dict[str, list[dict[str, Any]]] = {}
+    for _ in range(setup.rounds):
+        for words, peer in ways:
+            peer = dataclasses.replace(peer, installation=dataclasses.replace(installation, program=program))
+            done = subprocess.run(peer.command(1, words), env=peer.variables(), capture_output=True, text=True,
+                                  timeout=120, check=False)
+            setup.file.unlink(missing_ok=True)
+            if done.returncode != 0:
+                return [{"mpi": installation.version, "reason": (done.stderr.strip().splitlines() or ["failed"])[0]}]
+            for line in done.stdout.splitlines():
+                if line.startswith("{"):
+                    figure = json.loads(line)
+                    found.setdefault(figure.pop("name"), []).append(figure)
+    return [
+        {"mpi": installation.version, "name": name, "bytes": figures[0]["bytes"], "reason": "",
+         **{key: statistics.median(figure[key] for figure in figures)
+            for key in ("min_us", "median_us", "p90_us", "p99_us")}}
+        for name, figures in found.items()
+    ]
+
+
+def print_latency(rows: Sequence[dict[str, Any]]) -> None:
+    """Print the table of latencies, and 1 MiB as part of memcpy's speed."""
+    print("\nmicroseconds, one rank and one delegate; medians over the rounds")
+    print(f"{'MPI':18s} {'':14s} {'median':>10s} {'90 %':>10s} {'99 %':>10s}")
+    for row in rows:
+        if row["reason"]:
+            print(f"{row['mpi']:18s} not measured: {row['reason']}")
+            continue
+        print(f"{row['mpi']:18s} {row['name']:14s}" + "".join(f" {row[key]:10.2f}" for key in
+                                                                ("median_us", "p90_us", "p99_us")))
+
+
 # ---- results ---------------------------------------------------------------------------------------------------------
 
 
@@ -435,6 +504,20 @@ def verdicts(document: dict[str, Any]) -> list[tuple[str, bool, str]]:
             f"{row['process_peak_bytes'] / 1e6:.1f} MB ({row['process_at_start_bytes'] / 1e6:.1f} at its start)")
         found.append((f"a file of {row['file_bytes'] / MIB:.0f} MiB through caps of {row['cap_bytes'] / MIB:.0f} MiB: "
                       "memory ≤ cap + 1 %", over_cap is not None and over_cap <= 1.01, text))
+    return found + latency_verdicts(document["latency"])
+
+
+def latency_verdicts(rows: Sequence[dict[str, Any]]) -> list[tuple[str, bool, str]]:
+    """Return the same of the latencies."""
+    found = []
+    for mpi in dict.fromkeys(row["mpi"] for row in rows if not row["reason"]):
+        median = {row["name"]: row["median_us"] for row in rows if row["mpi"] == mpi}
+        found.append((f"{mpi}: round trip ≤ 10 µs", median["ping"] <= 10, f"{median['ping']:.2f} µs"))
+        found.append((f"{mpi}: round trip ≤ 1/10 of a spawned child's", median["ping"] <= median["spawned_child"] / 10,
+                      f"{median['ping']:.2f} of {median['spawned_child']:.2f} µs"))
+        for name in ("write_1MiB", "read_1MiB"):
+            part = median["memcpy_1MiB"] / median[name]
+            found.append((f"{mpi}: {name} ≥ 60 % of memcpy's speed", part >= 0.6, f"{100 * part:.0f} %"))
     return found
 
 
@@ -483,6 +566,7 @@ UNITS = {
     "segment_peak_bytes": "bytes in memory of a delegate's shared segment, the largest delegate",
     "process_peak_bytes": "bytes in memory of its process beside the segment (RssAnon + RssFile)",
     "close_fraction": "close / (write + close)",
+    "median_us": "microseconds; the median over the rounds of the median, like the other percentiles",
 }
 
 
@@ -501,7 +585,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--pattern", action="append", choices=list(PATTERNS), help="only these; repeatable")
     parser.add_argument("--hints", default="", help="more hints for the runs with delegates, name=value:name=value")
     parser.add_argument("--cap", type=int, default=8 * MIB, help="memory of a delegate, for memory and closing")
-    parser.add_argument("--only", default="bandwidth,requests,close,memory", help="parts of the measurement")
+    parser.add_argument("--only", default="bandwidth,requests,close,memory,latency", help="parts of the measurement")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--plot", type=Path)
     return parser.parse_args()
@@ -520,7 +604,7 @@ def measure_all(setup: Setup, options: argparse.Namespace) -> dict[str, Any]:
             file_bytes=setup.file_bytes, rounds=setup.rounds, repeats_per_round=setup.repeats, hints=setup.hints,
             load_average=os.getloadavg(),
         ) | {"command_line": " ".join(["python", *sys.argv])},
-        "units": UNITS, "groups": GROUPS, "bandwidth": [], "requests": [], "close": [], "memory": [],
+        "units": UNITS, "groups": GROUPS, "bandwidth": [], "requests": [], "close": [], "memory": [], "latency": [],
     }
     for calls in options.calls.split(",") if "bandwidth" in parts else ():
         rows = summarize(measure(setup, patterns, calls, say), patterns, calls)
@@ -537,6 +621,9 @@ def measure_all(setup: Setup, options: argparse.Namespace) -> dict[str, Any]:
         document["close"] = [close_row(setup, pattern, options.cap, 4) for pattern in pieces]
     if "memory" in parts:
         document["memory"] = [memory_row(setup, options.cap, 10)]
+    if "latency" in parts:
+        document["latency"] = [row for each in find_installations() for row in latency_rows(setup, each)]
+        print_latency(document["latency"])
     return document
 
 
