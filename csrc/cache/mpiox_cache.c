@@ -3,10 +3,10 @@
  *
  * Problem.    A client must know at once, and for certain, that the delegate has died: a heartbeat cannot tell a dead
  *             process from a slow one, and a process id says nothing in another process-id namespace.
- * Algorithm.  Each thread of the delegate holds a robust mutex in the segment for as long as it lives. When a thread ends
- *             in any way the kernel marks its mutexes, so that trylock says EOWNERDEAD, also for a process that is not
- *             reaped yet and across namespaces. Whoever finds that unlocks the mutex without making it consistent: from
- *             then on it is ENOTRECOVERABLE for everybody.
+ * Algorithm.  Each thread of the delegate holds a robust mutex in the segment for as long as it lives. When a thread
+ *             ends in any way the kernel marks its mutexes, so that trylock says EOWNERDEAD, also for a process that
+ *             is not reaped yet and across namespaces. Whoever finds that unlocks the mutex without making it
+ *             consistent: from then on it is ENOTRECOVERABLE for everybody.
  * Guarantees. The state goes to DEAD once, by compare and swap, and only from STARTING or SERVING.
  * Source.     pthread_mutexattr_setrobust(3); Linux, Documentation/locking/robust-futexes.
  */

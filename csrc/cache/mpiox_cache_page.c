@@ -1,14 +1,14 @@
 /*
  * mpiox_cache_page.c - a client's access to the bytes of one page.
  *
- * Problem.    A small access must cost little more than its copy, must not lose a byte when the delegate flushes the same
- *             page meanwhile, and must not be taken for done when the delegate has died.
+ * Problem.    A small access must cost little more than its copy, must not lose a byte when the delegate flushes the
+ *             same page meanwhile, and must not be taken for done when the delegate has died.
  * Algorithm.  Hold the frame (ask the delegate for it when the page is not there), copy, mark, raise `writes`, release.
  *             The delegate clears marks only when `writes` has not changed, so that what is copied while it flushes
  *             stays dirty. The client whose marks make the page full tells the delegate, still holding the frame.
  * Guarantees. While a frame is held nothing is waited for. A write is done only if the delegate was serving after it: a
- *             survivor waits for holders only so long, so that a client that was stopped meanwhile does its write again,
- *             in the file.
+ *             survivor waits for holders only so long, so that a client that was stopped meanwhile does its write
+ *             again, in the file.
  */
 #include "mpiox_cache_page.h"
 #include "mpiox_ring.h"

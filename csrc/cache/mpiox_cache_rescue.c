@@ -2,12 +2,12 @@
  * mpiox_cache_rescue.c - what a survivor does with the pages of a dead delegate.
  *
  * Problem.    The delegate has died with dirty pages. They are still there, because clients map the segment.
- * Algorithm.  One survivor at a time, by a robust lock. Wait until every thread of the delegate is gone (one may still be
- *             in a file-system call, which could otherwise write old bytes over newer ones). Then, frame by frame in file
- *             order: wait for clients in the middle of an access, write the dirty runs, clear the marks.
+ * Algorithm.  One survivor at a time, by a robust lock. Wait until every thread of the delegate is gone (one may still
+ *             be in a file-system call, which could otherwise write old bytes over newer ones). Then, frame by frame
+ *             in file order: wait for clients in the middle of an access, write the dirty runs, clear the marks.
  * Guarantees. A byte that a finished access deposited is in the file, or named by a deferred error of the file, before
- *             the state is RESCUED. Marks are cleared after the write, so that the next survivor can go on when this one
- *             dies. Only marks are believed, not counts: a client may have died between the two.
+ *             the state is RESCUED. Marks are cleared after the write, so that the next survivor can go on when this
+ *             one dies. Only marks are believed, not counts: a client may have died between the two.
  */
 #include "mpiox_cache.h"
 
