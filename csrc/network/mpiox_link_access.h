@@ -13,23 +13,7 @@
 #ifndef MPIOX_LINK_ACCESS_H
 #define MPIOX_LINK_ACCESS_H
 
-#include "mpiox_cache_page.h"
 #include "mpiox_link_extent.h"
-
-/* Part of a view that belongs to one delegate. */
-typedef struct mpiox_link_access {
-    int32_t file;
-    bool write, beyond;               /* beyond: as for mpiox_cache_access_page() */
-    const mpiox_typemap *view;        /* NULL: contiguous */
-    int64_t origin, position, length; /* stream bytes; only those in pages of the delegate are moved */
-    mpiox_side memory;                /* the same stream bytes in memory */
-    int64_t unit_bytes;               /* pages of the delegate: units u = offset / unit_bytes with owner[u % ranges] */
-    int32_t ranges;
-    const int16_t *owner; /* [ranges] */
-    int32_t delegate;     /* its index */
-    const int64_t *ahead; /* reads: pages likely to be read next from this delegate, or NULL */
-    int32_t ahead_count;
-} mpiox_link_access;
 
 struct mpiox_link;
 

@@ -37,13 +37,21 @@ int mpiox_link_fail(mpiox_link *link)
 
 /* ---- messages ---------------------------------------------------------------------------------------------------- */
 
-int mpiox_link_send(mpiox_link *link, mpiox_link_message *head, struct iovec *iov, int count, bool answered, bool more)
+int mpiox_link_start(mpiox_link *link, mpiox_link_message *head, bool answered)
 {
     if (!atomic_load(&link->alive))
         return MPIOX_E_UNSUPPORTED;
     head->magic = MPIOX_LINK_MAGIC;
     head->version = MPIOX_LINK_VERSION;
     head->number = answered ? ++link->number : 0;
+    mpiox_link_stream_pause(&link->stream);
+    return MPIOX_OK;
+}
+
+int mpiox_link_send(mpiox_link *link, mpiox_link_message *head, struct iovec *iov, int count, bool answered, bool more)
+{
+    if (mpiox_link_start(link, head, answered) != MPIOX_OK)
+        return MPIOX_E_UNSUPPORTED;
     iov[0] = (struct iovec){head, sizeof *head};
     return mpiox_link_stream_write(&link->stream, iov, count, more) == MPIOX_OK ? MPIOX_OK : mpiox_link_fail(link);
 }

@@ -72,8 +72,10 @@ int mpiox_link_fail(mpiox_link *link);
 
 /* The following with the turn. Each gives 0 or MPIOX_E_UNSUPPORTED, after mpiox_link_fail(). */
 
-/* Send a head with its body; iov[0] is for the head, and all of iov is modified. answered: it gets a number. more:
- * another message follows at once. */
+/* Make a head ready to be sent. answered: it gets a number. The caller sends it and its body. */
+int mpiox_link_start(mpiox_link *link, mpiox_link_message *head, bool answered);
+/* Send a head with its body; iov[0] is for the head, and all of iov is modified. more: another message follows at
+ * once. */
 int mpiox_link_send(mpiox_link *link, mpiox_link_message *head, struct iovec *iov, int count, bool answered, bool more);
 /* The head of the next answer, which must be to request `number` of this kind and have at most max_bytes of body. */
 int mpiox_link_receive(mpiox_link *link, uint16_t op, uint32_t number, int64_t max_bytes, mpiox_link_message *head);

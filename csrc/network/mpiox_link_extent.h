@@ -1,5 +1,5 @@
 /*
- * mpiox_link_extent.h - the parts of an access that belong to one delegate, in the order of the stream.
+ * mpiox_link_extent.h - an access, and the parts of it that belong to one delegate, in the order of the stream.
  *
  * Problem.   A client packs the bytes of an access that belong to a delegate, the delegate takes them out again. Both
  *            must agree on which they are, for views of any form, without sending or building lists of pieces.
@@ -14,9 +14,24 @@
 #define MPIOX_LINK_EXTENT_H
 
 #include "mpiox_cache.h"
-#include "mpiox_typemap.h"
+#include "mpiox_copy.h"
 
 #define MPIOX_LINK_MAX_OFFSET (INT64_C(1) << 60) /* file offsets and stream positions */
+
+/* Part of a view that belongs to one delegate. */
+typedef struct mpiox_link_access {
+    int32_t file;
+    bool write, beyond;               /* beyond: as for mpiox_cache_access_page() */
+    const mpiox_typemap *view;        /* NULL: contiguous */
+    int64_t origin, position, length; /* stream bytes; only those in pages of the delegate are moved */
+    mpiox_side memory;                /* the same stream bytes in memory */
+    int64_t unit_bytes;               /* pages of the delegate: units u = offset / unit_bytes with owner[u % ranges] */
+    int32_t ranges;
+    const int16_t *owner; /* [ranges] */
+    int32_t delegate;     /* its index */
+    const int64_t *ahead; /* reads: pages likely to be read next from this delegate, or NULL */
+    int32_t ahead_count;
+} mpiox_link_access;
 
 typedef struct mpiox_link_filter { /* which units of a file belong to the delegate; as it is sent */
     int64_t unit_bytes;

@@ -57,23 +57,39 @@ int mpiox_link_check_head(const mpiox_link_message *head)
     return fine ? MPIOX_OK : MPIOX_E_CORRUPT;
 }
 
+/* Pages that are expected to be read. */
+static bool is_ahead_fine(const mpiox_link_call_body *call)
+{
+    bool fine = is_within(call->arg[1], 0, MPIOX_OP_AHEAD);
+    for (int64_t i = 0; fine && i < call->arg[1]; i++)
+        fine = is_within(call->ahead[i], 0, MPIOX_LINK_MAX_OFFSET / 4096);
+    return fine;
+}
+
 int mpiox_link_check_call(const mpiox_link_call_body *call)
 {
+    const int64_t *arg = call->arg;
     bool fine = call->text_bytes >= 0 && call->text_bytes < MPIOX_SLOT_TEXT;
+    if (call->op != MPIOX_OP_OPEN && call->op != MPIOX_OP_PING)
+        fine = fine && is_within(call->file, 0, MPIOX_CACHE_MAX_FILES - 1);
     switch (call->op) {
     case MPIOX_OP_OPEN:
-        fine = fine && call->text_bytes > 0 && call->text[0] == '/';
+        fine = fine && call->text_bytes > 0 && call->text[0] == '/' && is_within(arg[1], 1, INT32_MAX) &&
+               is_within(arg[2], 1, MPIOX_FILE_RANGES);
         break;
-    case MPIOX_OP_CLOSE:
     case MPIOX_OP_FLUSH:
+        fine = fine && arg[0] >= 0 && arg[1] >= arg[0];
+        break;
     case MPIOX_OP_DISCARD:
+        fine = fine && arg[0] >= 0;
+        break;
     case MPIOX_OP_AHEAD_ONLY:
-        fine = fine && is_within(call->file, 0, MPIOX_CACHE_MAX_FILES - 1);
+        fine = fine && is_ahead_fine(call);
         break;
     case MPIOX_OP_ADOPT:
-        fine = fine && is_within(call->file, 0, MPIOX_CACHE_MAX_FILES - 1) &&
-               is_within(call->arg[0], 0, MPIOX_FILE_RANGES - 1);
+        fine = fine && is_within(arg[0], 0, MPIOX_FILE_RANGES - 1);
         break;
+    case MPIOX_OP_CLOSE:
     case MPIOX_OP_PING:
         break;
     default: /* PAGE leaves a frame held, DETACH is the connection's own */

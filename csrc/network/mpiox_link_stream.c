@@ -33,7 +33,7 @@ static void count(mpiox_link_stream *stream, int64_t bytes)
         shutdown(stream->fd, SHUT_RDWR);
 }
 
-static void delay(const mpiox_link_stream *stream)
+void mpiox_link_stream_pause(const mpiox_link_stream *stream)
 {
     const int64_t ms = stream->fault.delay_ms;
     struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
@@ -151,7 +151,6 @@ static int64_t send_some(mpiox_link_stream *stream, struct iovec *iov, int count
 int mpiox_link_stream_write(mpiox_link_stream *stream, struct iovec *iov, int iov_count, bool more)
 {
     int at = 0;
-    delay(stream);
     for (;;) {
         while (at < iov_count && iov[at].iov_len == 0)
             at++;

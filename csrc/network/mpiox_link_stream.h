@@ -34,6 +34,8 @@ void mpiox_link_stream_take(mpiox_link_stream *stream, int64_t bytes);
 int64_t mpiox_link_stream_poll(mpiox_link_stream *stream, void *to, int64_t max);
 /* Wait until there is something to receive, or room for sending. 0 or MPIOX_E_UNSUPPORTED. */
 int mpiox_link_stream_await(mpiox_link_stream *stream, bool room);
+/* Before the first part of a message is sent: what a fault delays. */
+void mpiox_link_stream_pause(const mpiox_link_stream *stream);
 /* Blocking: send all of it; iov is modified. more: something follows at once. 0 or MPIOX_E_UNSUPPORTED. */
 int mpiox_link_stream_write(mpiox_link_stream *stream, struct iovec *iov, int count, bool more);
 
