@@ -20,7 +20,8 @@
 
 enum mpiox_op {
     MPIOX_OP_NONE = 0,
-    /* text = absolute path; arg[0] = MPIOX_FILE_* flags; arg[1] = unit_pages; arg[2] = owners. A file that is open
+    /* text = absolute path; arg[0] = MPIOX_FILE_* flags; arg[1] = unit_pages; arg[2] = owners; arg[3] = shift: range r
+     * belongs to delegate (r + shift) mod owners (0, but for replicas). A file that is open
      * already (same device, inode and REPLICA flag) keeps its unit_pages and owners and adds the flags.
      * -> file = index; arg[1], arg[2] = those in force; result MPIOX_E_FULL, MPIOX_E_IO */
     MPIOX_OP_OPEN,
@@ -37,6 +38,10 @@ enum mpiox_op {
     MPIOX_OP_FLUSH,
     /* Discard pages from byte arg[0] on, dirty or not (the file is being truncated, or is to be deleted). */
     MPIOX_OP_DISCARD,
+    /* Of a replica (MPIOX_FILE_REPLICA): remember its frames as they are; later discard those that were not written
+     * since. Between the two the owner flushes: what is discarded is in the file by then. */
+    MPIOX_OP_REPLICA_MARK,
+    MPIOX_OP_REPLICA_TRIM,
     MPIOX_OP_AHEAD_ONLY, /* no answer: only ahead[] */
     MPIOX_OP_PING,       /* answers at once */
     /* between delegates: file, arg[0] = range: it is yours now (the giver has flushed and dropped it) */

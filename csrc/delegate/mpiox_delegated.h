@@ -32,8 +32,15 @@ int mpiox_delegated_access(mpiox_delegated *delegated, const mpiox_request *requ
 /* All bytes that any rank has written so far to the file; later reads, also by other means, find them. stable: to stable
  * storage too. drop: nothing stays cached. Collective, blocking; the same *error on all ranks. */
 int mpiox_delegated_fence(mpiox_delegated *delegated, bool stable, bool drop, mpiox_error *error);
+/* The same by this rank alone, without the others' bytes in flight; everything is dropped. Before the MPI library
+ * carries out an access that the ranks did not agree on. Local, blocking. */
+int mpiox_delegated_fence_alone(mpiox_delegated *delegated, mpiox_error *error);
+/* The file's size has been set to `bytes`, after a fence that dropped everything: what delegates remember of the bytes
+ * beyond is void. Collective, blocking. */
+int mpiox_delegated_cut(mpiox_delegated *delegated, int64_t bytes);
 /* One past the last byte, those included that are still cached. Local, blocking. 0 or MPIOX_E_IO. */
 int mpiox_delegated_size(mpiox_delegated *delegated, int64_t *bytes, mpiox_error *error);
+int mpiox_delegated_count(const mpiox_delegated *delegated); /* of delegates that own pages of the file; local */
 /* Has this rank accessed the file through the delegates since the last fence? Local. */
 bool mpiox_delegated_is_used(const mpiox_delegated *delegated);
 

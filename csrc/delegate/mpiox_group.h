@@ -50,6 +50,7 @@ typedef struct mpiox_group {
     char reason[160];              /* why this mode, or why there is no group */
 } mpiox_group;
 
+bool mpiox_group_wanted(const mpiox_hints *hints); /* more than 0 delegates are asked for; local */
 /* Collective over comm, blocking, agreed by all ranks: the group of the job, started if need be. comm must hold all
  * ranks of MPI_COMM_WORLD unless the group is there already. NULL: there are none, and *reason (static or in the process's
  * group, never NULL) says why. No step waits longer than hints->delegate_timeout; nothing hangs; a group that could not

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HINTS_MAX = 32, VALUE_BYTES = 256 };
+enum { HINTS_MAX = sizeof(((mpiox_hints *)0)->source), VALUE_BYTES = 256 };
 
 typedef struct hint_texts { /* the hints of one file that are not defaults */
     mpiox_stats_hint hints[HINTS_MAX];
