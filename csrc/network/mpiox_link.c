@@ -231,12 +231,18 @@ int mpiox_link_end(mpiox_link *link, int32_t file, int64_t *end)
     return MPIOX_OK;
 }
 
-int mpiox_link_owners(mpiox_link *link, int32_t file, int16_t *owner)
+int mpiox_link_owners(mpiox_link *link, int32_t file, int16_t *owner, int32_t ranges)
 {
+    int16_t all[MPIOX_FILE_RANGES];
     mpiox_link_message answer;
     const mpiox_link_message question = {.op = MPIOX_LINK_OWNERS, .arg = {file}};
-    const int64_t bytes = ask(link, question, owner, MPIOX_FILE_RANGES * (int64_t)sizeof *owner, &answer);
-    return bytes < 0 ? MPIOX_E_UNSUPPORTED : (int)(bytes / (int64_t)sizeof *owner);
+    const int64_t bytes = ask(link, question, all, sizeof all, &answer);
+    if (bytes < 0)
+        return MPIOX_E_UNSUPPORTED;
+    if (bytes != ranges * (int64_t)sizeof all[0])
+        return MPIOX_E_ARG;
+    memcpy(owner, all, (size_t)bytes);
+    return MPIOX_OK;
 }
 
 int mpiox_link_has_pages(mpiox_link *link, int32_t file, int64_t first, int64_t count, uint64_t *bits)

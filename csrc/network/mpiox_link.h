@@ -50,12 +50,10 @@ int mpiox_link_call(mpiox_link *link, mpiox_slot *slot);
 /* Errors and `end` of a file, which a client of the node would read in the record. take_errors: their number, or
  * MPIOX_E_UNSUPPORTED. end: 0 or MPIOX_E_UNSUPPORTED. */
 int mpiox_link_take_errors(mpiox_link *link, int32_t file, mpiox_error *out, int max, int *more);
-/* owner[range] as the delegate knows it now, `ranges` of them; after MPIOX_PAGE_MOVED. */
-int mpiox_link_owners(mpiox_link *link, int32_t file, int16_t *owner, int32_t ranges);
 int mpiox_link_end(mpiox_link *link, int32_t file, int64_t *end);
-/* After MPIOX_PAGE_MOVED: who owns the file's ranges, as far as this delegate knows (MPIOX_RANGE_MOVING: soon another).
- * owner has room for MPIOX_FILE_RANGES. The number of ranges, 0 (the file is not open) or MPIOX_E_UNSUPPORTED. */
-int mpiox_link_owners(mpiox_link *link, int32_t file, int16_t *owner);
+/* After MPIOX_PAGE_MOVED: owner[range] as the delegate knows it now (MPIOX_RANGE_MOVING: soon another), `ranges` of them.
+ * 0, MPIOX_E_ARG (the file is not open there, or has another number of ranges) or MPIOX_E_UNSUPPORTED. */
+int mpiox_link_owners(mpiox_link *link, int32_t file, int16_t *owner, int32_t ranges);
 /* Which of the pages [first, first + count) are cached there? bit i of bits[i / 64]. For large accesses that go straight
  * to the file. MPIOX_OK or MPIOX_E_UNSUPPORTED. */
 int mpiox_link_has_pages(mpiox_link *link, int32_t file, int64_t first, int64_t count, uint64_t *bits);

@@ -367,7 +367,7 @@ static void read_parts(transfer *t)
 /* May the write be collected? Then its record is made. */
 static bool is_to_be_collected(transfer *t)
 {
-    if (!t->access->write || t->own_views || !mpiox_link_behind_fits(t->link, 1))
+    if (!t->access->write || t->access->at_once || t->own_views || !mpiox_link_behind_fits(t->link, 1))
         return false;
     transfer all = *t;
     part p;

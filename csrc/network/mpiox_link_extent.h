@@ -22,6 +22,7 @@
 typedef struct mpiox_link_access {
     int32_t file;
     bool write, beyond;               /* beyond: as for mpiox_cache_access_page() */
+    bool at_once;                     /* a write that must not be collected (mpiox_link_set_write_behind()) */
     const mpiox_typemap *view;        /* NULL: contiguous */
     int64_t origin, position, length; /* stream bytes; only those in pages of the delegate are moved */
     mpiox_side memory;                /* the same stream bytes in memory */

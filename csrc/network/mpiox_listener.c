@@ -23,7 +23,7 @@
 #include "mpiox_listener_address.h"
 #include "mpiox_listener_serve.h"
 
-enum { LOOK_MS = 100, STACK_BYTES = 512 * 1024, MAX_STRANGERS = 256, SMALL_CHUNK = 64 * 1024 };
+enum { LOOK_MS = 100, STACK_BYTES = 512 * 1024, MAX_STRANGERS = 256 };
 
 static const double hello_s = 10;   /* to say hello in */
 static const double vanished_s = 8; /* a client's host that acknowledges nothing for so long */
@@ -379,8 +379,8 @@ static int prepare(mpiox_listener *listener, bool loopback, mpiox_link_address *
     return MPIOX_OK;
 }
 
-int mpiox_listener_start(const mpiox_cache *cache, bool loopback, int64_t buffer_bytes, mpiox_listener **out,
-                         mpiox_link_address *address, mpiox_error *error)
+int mpiox_listener_start(const mpiox_cache *cache, bool loopback, mpiox_listener **out, mpiox_link_address *address,
+                         mpiox_error *error)
 {
     mpiox_listener *listener = calloc(1, sizeof *listener);
     *out = NULL;
@@ -389,8 +389,7 @@ int mpiox_listener_start(const mpiox_cache *cache, bool loopback, int64_t buffer
     listener->cache = *cache;
     listener->fd = listener->wake = -1;
     pthread_mutex_init(&listener->lock, NULL);
-    mpiox_listener_store_init(&listener->store, buffer_bytes,
-                              buffer_bytes >= MPIOX_LISTENER_CHUNK ? MPIOX_LISTENER_CHUNK : SMALL_CHUNK);
+    mpiox_listener_store_init(&listener->store, cache->header->geometry.cap_bytes / 128);
     const int code = prepare(listener, loopback, address, error);
     if (code == MPIOX_OK)
         *out = listener;

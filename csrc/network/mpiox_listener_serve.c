@@ -19,10 +19,13 @@ enum { END = 1 }; /* of the connection; otherwise MPIOX_OK */
 
 /* ---- memory for data --------------------------------------------------------------------------------------------- */
 
-void mpiox_listener_store_init(mpiox_listener_store *store, int64_t bytes, int64_t chunk_bytes)
+/* Rather four small chunks than one large one: connections take turns. */
+void mpiox_listener_store_init(mpiox_listener_store *store, int64_t bytes)
 {
-    *store = (mpiox_listener_store){.chunk_bytes = chunk_bytes};
-    const int64_t chunks = bytes / chunk_bytes;
+    *store = (mpiox_listener_store){.chunk_bytes = MPIOX_STORE_CHUNK_MAX};
+    while (store->chunk_bytes > MPIOX_STORE_CHUNK_MIN && 4 * store->chunk_bytes > bytes)
+        store->chunk_bytes /= 2;
+    const int64_t chunks = bytes / store->chunk_bytes;
     store->chunks = (int32_t)(chunks < 1 ? 1 : chunks > MPIOX_STORE_CHUNKS ? MPIOX_STORE_CHUNKS : chunks);
     pthread_mutex_init(&store->lock, NULL);
     pthread_cond_init(&store->given_back, NULL);

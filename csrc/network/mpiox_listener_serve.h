@@ -15,7 +15,7 @@
 #include "mpiox_link_message.h"
 #include "mpiox_link_stream.h"
 
-enum { MPIOX_STORE_CHUNKS = 256 };
+enum { MPIOX_STORE_CHUNKS = 256, MPIOX_STORE_CHUNK_MIN = 8 * 1024, MPIOX_STORE_CHUNK_MAX = 256 * 1024 };
 
 typedef struct mpiox_listener_store { /* memory for data in flight */
     pthread_mutex_t lock;
@@ -27,7 +27,7 @@ typedef struct mpiox_listener_store { /* memory for data in flight */
     bool ending;
 } mpiox_listener_store;
 
-void mpiox_listener_store_init(mpiox_listener_store *store, int64_t bytes, int64_t chunk_bytes);
+void mpiox_listener_store_init(mpiox_listener_store *store, int64_t bytes); /* for all chunks together */
 void mpiox_listener_store_end(mpiox_listener_store *store);  /* whoever waits for a chunk goes on without */
 void mpiox_listener_store_free(mpiox_listener_store *store); /* all chunks have been given back */
 
