@@ -11,8 +11,8 @@ void mpiox_server_ask_page(mpiox_server *server, mpiox_slot *slot);
 /* Pages that are likely to be read next. */
 void mpiox_server_read_ahead(mpiox_server *server, int32_t file, const int64_t *pages, int64_t count);
 
-/* Clean frame in exclusive use: take its page out of the cache. Requests for it begin anew, behind those that wait for a
- * frame already. It may be busy; then it stays so. */
+/* Clean frame in exclusive use: take its page out of the cache. Requests for it begin anew, behind those that wait for
+ * a frame already. It may be busy; then it stays so. */
 void mpiox_server_drop_page(mpiox_server *server, uint32_t frame);
 /* What a frame held back may go on: requests that wait for its page, whose frame is no longer exclusive. */
 void mpiox_server_serve_waiting(mpiox_server *server, uint32_t frame);

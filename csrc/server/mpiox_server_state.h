@@ -6,8 +6,8 @@
  * lock. Others add to what is wanted of the frame meanwhile; mpiox_server_put_down() queues it again for that.
  *
  *   Residence  every frame is in one list: free, recent, frequent, ahead, reusable or leaving (mpiox_server_pages.c)
- *   Work       a frame of which something is wanted, and that is not busy, is in the tree of its file (flush, drop, cut)
- *              or in a queue (fill), or both
+ *   Work       a frame of which something is wanted, and that is not busy, is in the tree of its file (flush, drop,
+ *              cut) or in a queue (fill), or both
  *   Fences     a fence counts the frames that it waits for; a frame knows by bits which fences wait for it
  */
 #ifndef MPIOX_SERVER_STATE_H
@@ -70,18 +70,18 @@ typedef struct mpiox_frame_info { /* what only the delegate knows about a frame 
     double held_since;              /* a client has not let go of it since; 0: not so */
     uint8_t residence, wants, tries;
     bool busy, in_tree;
-    bool frequent; /* came from MPIOX_FREQUENT */
+    bool frequent;     /* came from MPIOX_FREQUENT */
     int8_t fill_queue; /* 0 none, 1 on demand, 2 ahead */
 } mpiox_frame_info;
 
 typedef struct mpiox_ahead_record { /* how useful it was to read a file ahead */
-    double usefulness;    /* average share of pages that were used, 0 .. 1 */
-    int32_t issued, used; /* since the average was last renewed */
-    int32_t misses;       /* since a page was last tried, while reading ahead is stopped */
+    double usefulness;              /* average share of pages that were used, 0 .. 1 */
+    int32_t issued, used;           /* since the average was last renewed */
+    int32_t misses;                 /* since a page was last tried, while reading ahead is stopped */
 } mpiox_ahead_record;
 
 typedef struct mpiox_server_file {
-    mpiox_storage *storage; /* NULL: not open */
+    mpiox_storage *storage;  /* NULL: not open */
     bool readable, writable; /* the handle */
     mpiox_storage *retired[MPIOX_RETIRED];
     mpiox_frame_list frames; /* of the file's pages */
@@ -93,16 +93,16 @@ typedef struct mpiox_server_file {
 
 typedef struct mpiox_fence {
     bool used;
-    int32_t file;        /* -1: all */
-    int32_t range;       /* only pages of this range; -1: of all */
-    int64_t first, end;  /* pages */
-    int64_t cut;         /* discard from this byte on; -1: no discarding */
+    int32_t file;       /* -1: all */
+    int32_t range;      /* only pages of this range; -1: of all */
+    int64_t first, end; /* pages */
+    int64_t cut;        /* discard from this byte on; -1: no discarding */
     bool stable, drop, closing;
-    int64_t pending;     /* frames */
-    mpiox_slot *slot;    /* to be answered, or NULL */
-    mpiox_word *done;    /* to be set, or NULL */
+    int64_t pending;                           /* frames */
+    mpiox_slot *slot;                          /* to be answered, or NULL */
+    mpiox_word *done;                          /* to be set, or NULL */
     mpiox_storage *handles[1 + MPIOX_RETIRED]; /* to be closed */
-    mpiox_error error;   /* of the fsync or close */
+    mpiox_error error;                         /* of the fsync or close */
 } mpiox_fence;
 
 typedef struct mpiox_ghost { /* a page that has left the cache */
@@ -157,7 +157,7 @@ typedef struct mpiox_io {
     int32_t file;
     int32_t count;
     uint32_t frames[MPIOX_RUN_FRAMES];
-    uint32_t writes[MPIOX_RUN_FRAMES];  /* of each frame, before its dirty bytes were looked at */
+    uint32_t writes[MPIOX_RUN_FRAMES]; /* of each frame, before its dirty bytes were looked at */
     uint8_t outcome[MPIOX_RUN_FRAMES];
     mpiox_storage_piece pieces[MPIOX_RUN_FRAMES];
     mpiox_error error; /* of neighbouring failed pieces, not added to the file yet */
@@ -186,7 +186,7 @@ static inline int64_t mpiox_server_dirty_of(const mpiox_server *server, uint32_t
     return atomic_load_explicit(&server->cache.frames[frame].dirty, memory_order_acquire);
 }
 
-/* ---- lists and requests (all functions from here on: with the lock) ----------------------------------------------- */
+/* ---- lists and requests (all functions from here on: with the lock) ---------------------------------------------- */
 
 void mpiox_server_list_append(mpiox_server *server, mpiox_frame_list *list, uint32_t frame);
 void mpiox_server_list_remove(mpiox_server *server, mpiox_frame_list *list, uint32_t frame);
@@ -195,11 +195,11 @@ void mpiox_server_reside(mpiox_server *server, uint32_t frame, enum mpiox_reside
 
 void mpiox_server_requests_append(mpiox_server *server, mpiox_requests *queue, mpiox_slot *slot);
 mpiox_slot *mpiox_server_requests_first(const mpiox_server *server, const mpiox_requests *queue); /* NULL: none */
-mpiox_slot *mpiox_server_requests_take(mpiox_server *server, mpiox_requests *queue);              /* the first, NULL: none */
+mpiox_slot *mpiox_server_requests_take(mpiox_server *server, mpiox_requests *queue); /* the first, NULL: none */
 /* Move all of `from` behind `queue`. */
 void mpiox_server_requests_move(mpiox_server *server, mpiox_requests *queue, mpiox_requests *from);
 
-/* ---- work ---------------------------------------------------------------------------------------------------------- */
+/* ---- work -------------------------------------------------------------------------------------------------------- */
 
 /* Something is wanted of a frame that has a page. */
 void mpiox_server_want(mpiox_server *server, uint32_t frame, uint8_t wants);
