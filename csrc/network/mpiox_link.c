@@ -20,8 +20,7 @@ static const double vanished_s = 1.5; /* no acknowledgement for so long, of a be
 
 static bool send_beat(int fd)
 {
-    const mpiox_link_message beat = {
-        .magic = MPIOX_LINK_MAGIC, .version = MPIOX_LINK_VERSION, .op = MPIOX_LINK_BEAT};
+    const mpiox_link_message beat = {.magic = MPIOX_LINK_MAGIC, .version = MPIOX_LINK_VERSION, .op = MPIOX_LINK_BEAT};
     const ssize_t sent = send(fd, &beat, sizeof beat, MSG_NOSIGNAL | MSG_DONTWAIT);
     /* No room: the delegate is stopped and has not read for minutes. Its host is there, or the socket would fail. */
     return sent == (ssize_t)sizeof beat || (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
@@ -117,7 +116,8 @@ static int connect_link(mpiox_link *link, const mpiox_link_address *address, dou
         return fd;
     mpiox_link_stream_init(&link->stream, fd, &fault);
     link->page_bytes = welcome.arg[1];
-    link->heart = mpiox_link_connect(address, deadline - mpiox_now(), MPIOX_LINK_HEART, welcome.arg[0], &ignored, error);
+    link->heart = mpiox_link_connect(address, deadline - mpiox_now(), MPIOX_LINK_HEART, welcome.arg[0], &ignored,
+                                     error);
     if (link->heart < 0)
         return link->heart;
     mpiox_link_stream_limit(link->heart, vanished_s);
@@ -171,8 +171,8 @@ static int call(mpiox_link *link, mpiox_link_call_body *body)
     if (code != MPIOX_OK || !answered)
         return code;
     code = mpiox_link_receive(link, MPIOX_LINK_CALL, head.number, sizeof *body, &answer);
-    if (code == MPIOX_OK && (answer.bytes != sizeof *body ||
-                             mpiox_link_stream_read(&link->stream, body, sizeof *body) != MPIOX_OK))
+    if (code == MPIOX_OK &&
+        (answer.bytes != sizeof *body || mpiox_link_stream_read(&link->stream, body, sizeof *body) != MPIOX_OK))
         code = mpiox_link_fail(link);
     return code;
 }

@@ -4,11 +4,12 @@
  * Problem.   Clients of other nodes cannot map the delegate's memory. MPI between a program and processes that it
  *            spawned dies with them, needs thread support for nonblocking access, and is not there in every mode.
  * Algorithm. A stream connection (TCP) per client process and delegate. An access travels as a compact description: the
- *            view once (the typemap's blob), then stream positions and the packed bytes of those pages that the delegate
- *            owns. At the delegate a thread per connection carries it out on the cache as a client of that node would.
+ *            view once (the typemap's blob), then stream positions and the packed bytes of those pages that the
+ *            delegate owns. At the delegate a thread per connection carries it out on the cache as a client of that
+ *            node would.
  * Guarantee. An answer means that the delegate has deposited the bytes. A connection is admitted only with the group's
- *            secret. A lost connection is MPIOX_E_UNSUPPORTED; whether the request was carried out is then not known, so
- *            it is carried out again by other means: writing the same bytes twice is harmless.
+ *            secret. A lost connection is MPIOX_E_UNSUPPORTED; whether the request was carried out is then not known,
+ *            so it is carried out again by other means: writing the same bytes twice is harmless.
  *
  *   mpiox_link.c          opening, closing, heartbeat, control requests
  *   mpiox_link_access.c   reading and writing
@@ -51,24 +52,24 @@ int mpiox_link_call(mpiox_link *link, mpiox_slot *slot);
  * MPIOX_E_UNSUPPORTED. end: 0 or MPIOX_E_UNSUPPORTED. */
 int mpiox_link_take_errors(mpiox_link *link, int32_t file, mpiox_error *out, int max, int *more);
 int mpiox_link_end(mpiox_link *link, int32_t file, int64_t *end);
-/* After MPIOX_PAGE_MOVED: owner[range] as the delegate knows it now (MPIOX_RANGE_MOVING: soon another), `ranges` of them.
- * 0, MPIOX_E_ARG (the file is not open there, or has another number of ranges) or MPIOX_E_UNSUPPORTED. */
+/* After MPIOX_PAGE_MOVED: owner[range] as the delegate knows it now (MPIOX_RANGE_MOVING: soon another), `ranges` of
+ * them. 0, MPIOX_E_ARG (the file is not open there, or has another number of ranges) or MPIOX_E_UNSUPPORTED. */
 int mpiox_link_owners(mpiox_link *link, int32_t file, int16_t *owner, int32_t ranges);
-/* Which of the pages [first, first + count) are cached there? bit i of bits[i / 64]. For large accesses that go straight
- * to the file. MPIOX_OK or MPIOX_E_UNSUPPORTED. */
+/* Which of the pages [first, first + count) are cached there? bit i of bits[i / 64]. For large accesses that go
+ * straight to the file. MPIOX_OK or MPIOX_E_UNSUPPORTED. */
 int mpiox_link_has_pages(mpiox_link *link, int32_t file, int64_t first, int64_t count, uint64_t *bits);
 
 /* Write-behind: writes that fit are collected in two buffers of `bytes` bytes; one is sent when it is full, the next
- * read, control request or drain sends what is left. 0 bytes: off. The link must be drained when the size changes; a size
- * below 4096 counts as 0. 0 or what mpiox_link_drain() says. */
+ * read, control request or drain sends what is left. 0 bytes: off. The link must be drained when the size changes; a
+ * size below 4096 counts as 0. 0 or what mpiox_link_drain() says. */
 int mpiox_link_set_write_behind(mpiox_link *link, int64_t bytes);
 /* Wait until all that was collected is deposited. MPIOX_OK; or why something is not: MPIOX_PAGE_MOVED, MPIOX_E_IO (with
  * *error), MPIOX_E_UNSUPPORTED (not alive). Then, and when an access fails with such a code, the writes from the first
  * failed one on are still here: */
 int mpiox_link_drain(mpiox_link *link, mpiox_error *error);
 /* Take out the collected writes that were not deposited, in the order in which they were made; visit is called for each
- * contiguous extent of them, and writes it by other means (it may use this link). NULL: forget them. The first result of
- * visit that is not 0. Works on a dead link; then some of the bytes may have been deposited before it died. */
+ * contiguous extent of them, and writes it by other means (it may use this link). NULL: forget them. The first result
+ * of visit that is not 0. Works on a dead link; then some of the bytes may have been deposited before it died. */
 int mpiox_link_take_undelivered(mpiox_link *link, int (*visit)(void *context, const mpiox_link_access *access),
                                 void *context);
 

@@ -198,9 +198,8 @@ static int send_part(transfer *t, part *p)
 {
     static const char zeros[8];
     const int64_t padding = mpiox_link_padded(p->bytes) - p->bytes;
-    mpiox_link_message head = {.op = MPIOX_LINK_WRITE,
-                               .bytes = (int64_t)sizeof t->record + p->bytes + padding,
-                               .arg = {t->link->epoch}};
+    mpiox_link_message head = {
+        .op = MPIOX_LINK_WRITE, .bytes = (int64_t)sizeof t->record + p->bytes + padding, .arg = {t->link->epoch}};
     sender s = {.link = t->link, .buffer = mpiox_link_buffer(t->link)};
     int64_t position, length;
     if (s.buffer == NULL)
@@ -232,8 +231,7 @@ static int await_part(transfer *t, const part *p)
         code = mpiox_link_receive_error(t->link, &answer, &error);
     if (code != MPIOX_OK)
         return fail_with(t, code, NULL);
-    return answer.result == MPIOX_OK ? MPIOX_OK
-                                     : fail_with(t, answer.result, answer.result < 0 ? &error : NULL);
+    return answer.result == MPIOX_OK ? MPIOX_OK : fail_with(t, answer.result, answer.result < 0 ? &error : NULL);
 }
 
 /* Parts go out while at most UNDER_WAY wait for their answers. */
@@ -261,9 +259,8 @@ static int ask_part(transfer *t, part *p)
     const int count = access->ahead == NULL || access->ahead_count < 0 ? 0
                       : access->ahead_count < MPIOX_OP_AHEAD           ? access->ahead_count
                                                                        : MPIOX_OP_AHEAD;
-    mpiox_link_message head = {.op = MPIOX_LINK_READ,
-                               .bytes = (int64_t)sizeof t->record + 8 * (int64_t)count,
-                               .arg = {access->beyond}};
+    mpiox_link_message head = {
+        .op = MPIOX_LINK_READ, .bytes = (int64_t)sizeof t->record + 8 * (int64_t)count, .arg = {access->beyond}};
     struct iovec iov[3] = {{NULL, 0},
                            {&t->record, sizeof t->record},
                            {(void *)(uintptr_t)access->ahead, (size_t)count * sizeof access->ahead[0]}};

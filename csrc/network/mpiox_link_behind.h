@@ -37,8 +37,8 @@ typedef struct mpiox_link_undelivered {
 /* Take them out; writes are collected again from here on. False: there are none. */
 bool mpiox_link_behind_take(mpiox_link *link, mpiox_link_undelivered *out);
 void mpiox_link_behind_free(mpiox_link_undelivered *undelivered);
-/* Call visit for each extent of them, in order: one that memory holds contiguously. Returns the first result that is not
- * 0, after all visits. Without the turn. */
+/* Call visit for each extent of them, in order: one that memory holds contiguously. Returns the first result that is
+ * not 0, after all visits. Without the turn. */
 int mpiox_link_behind_visit(const mpiox_link_undelivered *undelivered,
                             int (*visit)(void *context, const mpiox_link_access *access), void *context);
 

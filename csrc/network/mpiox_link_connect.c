@@ -148,8 +148,7 @@ static int try_all(attempts *a, const mpiox_link_hello *hello, double deadline, 
 int mpiox_link_connect(const mpiox_link_address *address, double seconds, int64_t kind, int64_t token,
                        mpiox_link_message *welcome, mpiox_error *error)
 {
-    const mpiox_link_hello hello = {
-        .secret = {address->secret[0], address->secret[1]}, .kind = kind, .token = token};
+    const mpiox_link_hello hello = {.secret = {address->secret[0], address->secret[1]}, .kind = kind, .token = token};
     attempts a = {.address = address};
     for (int i = 0; i < MPIOX_LINK_ADDRESSES; i++)
         a.polled[i].fd = -1;

@@ -1,8 +1,8 @@
 /*
  * mpiox_link_connect.h - a connection to one of several addresses that admits us.
  *
- * Problem.   A host has addresses that lead nowhere from here, or to another host (private bridges have the same address
- *            everywhere). Trying one after the other until each times out takes seconds.
+ * Problem.   A host has addresses that lead nowhere from here, or to another host (private bridges have the same
+ *            address everywhere). Trying one after the other until each times out takes seconds.
  * Algorithm. Attempts start in the order of the addresses, the next one as soon as the last one has failed, or after
  *            0.2 s. The first that is connected says hello; if it is not answered as it should be, the others go on.
  * Source.    After "Happy Eyeballs", RFC 8305, section 5.

@@ -130,8 +130,8 @@ int mpiox_link_name_view(mpiox_link *link, const mpiox_typemap *view, int16_t *n
     int i = find_view(link, view);
     if (i < 0) {
         i = oldest_view(link);
-        const int code =
-            mpiox_typemap_blob_bytes(view) > MPIOX_LINK_BLOB_BYTES ? MPIOX_E_FULL : send_view(link, view, i);
+        const int code = mpiox_typemap_blob_bytes(view) > MPIOX_LINK_BLOB_BYTES ? MPIOX_E_FULL
+                                                                                : send_view(link, view, i);
         if (code != MPIOX_OK)
             return code;
         mpiox_typemap_free(link->views[i].view);

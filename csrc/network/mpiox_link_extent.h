@@ -4,8 +4,8 @@
  * Problem.   A client packs the bytes of an access that belong to a delegate, the delegate takes them out again. Both
  *            must agree on which they are, for views of any form, without sending or building lists of pieces.
  * Algorithm. Units of the file (offset / unit_bytes) belong to delegates by a table that repeats every `ranges` units.
- *            From a stream position the file offset follows, from it the unit and its owner; the stream position at which
- *            the owner changes follows from the offset of the next unit of another owner. Both directions are
+ *            From a stream position the file offset follows, from it the unit and its owner; the stream position at
+ *            which the owner changes follows from the offset of the next unit of another owner. Both directions are
  *            O(log of an irregular list) in a typemap, so that a step costs that per change of owner and not per piece.
  * Guarantee. Client and delegate use this one function, so they see the same bytes in the same order. Ranges that pass
  *            mpiox_link_check_range() are walked without overflow, and a walk ends: each step moves the position.

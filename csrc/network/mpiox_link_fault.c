@@ -52,8 +52,8 @@ static void announce(const char *text, int code)
     if (atomic_flag_test_and_set(&announced))
         return;
     if (code == MPIOX_OK)
-        fprintf(stderr, "mpiio_ext: fault injection is on, connections suffer on purpose (MPIOX_NETWORK_FAULT=\"%s\")\n",
-                text);
+        fprintf(stderr,
+                "mpiio_ext: fault injection is on, connections suffer on purpose (MPIOX_NETWORK_FAULT=\"%s\")\n", text);
     else
         fprintf(stderr,
                 "mpiio_ext: MPIOX_NETWORK_FAULT=\"%s\" is not understood (keys: delay_ms, drop_after, short; "

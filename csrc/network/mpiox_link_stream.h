@@ -39,8 +39,8 @@ void mpiox_link_stream_pause(const mpiox_link_stream *stream);
 /* Blocking: send all of it; iov is modified. more: something follows at once. 0 or MPIOX_E_UNSUPPORTED. */
 int mpiox_link_stream_write(mpiox_link_stream *stream, struct iovec *iov, int count, bool more);
 
-/* The options of every connection: nothing is delayed, a vanished host is found out. And for heartbeats: all data must be
- * acknowledged by the other host within so many seconds. */
+/* The options of every connection: nothing is delayed, a vanished host is found out. And for heartbeats: all data must
+ * be acknowledged by the other host within so many seconds. */
 void mpiox_link_stream_tune(int fd);
 void mpiox_link_stream_limit(int fd, double seconds);
 

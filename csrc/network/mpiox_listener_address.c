@@ -58,7 +58,8 @@ static long rank_of(const struct ifaddrs *each)
     if (family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&address->v6.sin6_addr))
         return -1; /* needs the name that the interface has on the other host */
     const long speed = speed_of(each->ifa_name);
-    return 2 * (speed < fastest ? speed : fastest) + (family == AF_INET) + (is_bridge(each->ifa_name) ? 0 : 4 * fastest);
+    return 2 * (speed < fastest ? speed : fastest) + (family == AF_INET) +
+           (is_bridge(each->ifa_name) ? 0 : 4 * fastest);
 }
 
 static void add_host(mpiox_link_address *address, const struct sockaddr *from)
@@ -121,10 +122,9 @@ static int listen_on(const any_address *to, bool both, int *port)
 
 int mpiox_listener_bind(bool loopback, int *fd, mpiox_link_address *address, mpiox_error *error)
 {
-    const any_address v4 = {.v4 = {.sin_family = AF_INET,
-                                   .sin_addr = {htonl(loopback ? INADDR_LOOPBACK : INADDR_ANY)}}};
-    const any_address v6 = {.v6 = {.sin6_family = AF_INET6,
-                                   .sin6_addr = loopback ? in6addr_loopback : in6addr_any}};
+    const any_address v4 = {
+        .v4 = {.sin_family = AF_INET, .sin_addr = {htonl(loopback ? INADDR_LOOPBACK : INADDR_ANY)}}};
+    const any_address v6 = {.v6 = {.sin6_family = AF_INET6, .sin6_addr = loopback ? in6addr_loopback : in6addr_any}};
     int port = 0;
     bool both = !loopback;
     memset(address, 0, sizeof *address);

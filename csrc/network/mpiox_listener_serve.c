@@ -132,11 +132,10 @@ static int start_record(server *s, const mpiox_link_record *record, bool write, 
     const mpiox_link_filter *filter = &s->filters[record->filter];
     if (mpiox_link_check_record(record, view, filter) != MPIOX_OK)
         return END;
-    *w = (record_work){
-        .access = {.file = record->file, .write = write, .view = view, .origin = record->origin},
-        .walk = {filter, view, record->origin, record->position, record->position + record->length},
-        .left = record->bytes,
-        .error = {.code = MPIOX_OK, .rank = -1, .offset = -1, .length = -1}};
+    *w = (record_work){.access = {.file = record->file, .write = write, .view = view, .origin = record->origin},
+                       .walk = {filter, view, record->origin, record->position, record->position + record->length},
+                       .left = record->bytes,
+                       .error = {.code = MPIOX_OK, .rank = -1, .offset = -1, .length = -1}};
     if (open_file(s, record->file) == NULL)
         w->result = mpiox_error_set(&w->error, MPIOX_E_ARG, 0, -1, -1, "access of a file that is not open");
     return MPIOX_OK;
@@ -158,8 +157,7 @@ static void look_ahead(const server *s, record_work *w, int64_t next)
                 w->ahead[w->access.ahead_count++] = page = offset / page_bytes;
             position = mpiox_link_walk_reach(&walk, (page + 1) * page_bytes, end);
         }
-    } while (w->access.ahead_count < MPIOX_OP_AHEAD &&
-             mpiox_link_walk_next(&walk, INT64_MAX, &position, &length));
+    } while (w->access.ahead_count < MPIOX_OP_AHEAD && mpiox_link_walk_next(&walk, INT64_MAX, &position, &length));
     for (int32_t i = 0; i < w->later_count && w->access.ahead_count < MPIOX_OP_AHEAD; i++)
         w->ahead[w->access.ahead_count++] = w->later[i];
 }
@@ -315,8 +313,7 @@ static int serve_read(server *s, const mpiox_link_message *request)
         return answer_error(s, request, w.result, 1, &w.error);
     int code = MPIOX_OK;
     while (w.left > 0 && w.result == MPIOX_OK && code == MPIOX_OK)
-        code = w.left <= (int64_t)sizeof few ? send_bytes(s, request, &w, few, sizeof few)
-                                             : send_chunk(s, request, &w);
+        code = w.left <= (int64_t)sizeof few ? send_bytes(s, request, &w, few, sizeof few) : send_chunk(s, request, &w);
     return code;
 }
 

@@ -1,9 +1,9 @@
 /*
  * mpiox_listener_serve.h - the requests of one connection, carried out on the cache.
  *
- * Data.      What arrives with a head is deposited from the stream's buffer. More than that is received in chunks from a
- *            store that all connections share. A chunk is taken when bytes are there (or there is room to send them) and
- *            given back before waiting for more, so that a client that stops half way keeps no memory.
+ * Data.      What arrives with a head is deposited from the stream's buffer. More than that is received in chunks from
+ *            a store that all connections share. A chunk is taken when bytes are there (or there is room to send them)
+ *            and given back before waiting for more, so that a client that stops half way keeps no memory.
  * Order.     One request after the other. A write that fails makes the later ones of its epoch fail too.
  */
 #ifndef MPIOX_LISTENER_SERVE_H
