@@ -21,6 +21,8 @@
  */
 #include "mpiox_server_pages.h"
 
+#include "mpiox_server_replica.h"
+
 #include <string.h>
 
 enum {
@@ -85,6 +87,7 @@ static void take_out(mpiox_server *server, uint32_t frame)
     mpiox_frame_remove(&server->cache, frame);
     info->frequent = false;
     info->tries = 0;
+    info->marked = false;
     info->held_since = 0;
 }
 
@@ -127,6 +130,10 @@ static bool age_one(mpiox_server *server, enum mpiox_residence from, bool may_wr
         return true;
     }
     const bool dirty = mpiox_server_dirty_of(server, frame) > 0;
+    if (dirty && mpiox_server_is_replica(server, mpiox_server_file_of(server, frame))) {
+        mpiox_server_reside(server, frame, from);
+        return true;
+    }
     if (dirty && !may_write)
         return false;
     info->frequent = from == MPIOX_FREQUENT;
@@ -297,6 +304,10 @@ static bool serve(mpiox_server *server, mpiox_slot *slot)
     }
     uint32_t frame = mpiox_frame_find(&server->cache, slot->file, slot->page);
     if (frame == MPIOX_CACHE_NO_FRAME) {
+        if (mpiox_server_is_replica(server, slot->file) && mpiox_server_replicas_are_full(server)) {
+            answer(server, slot, MPIOX_E_FULL);
+            return true;
+        }
         const bool again = is_remembered(server, slot->file, slot->page);
         frame = find_room(server);
         if (frame == MPIOX_CACHE_NO_FRAME)

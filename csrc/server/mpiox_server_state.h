@@ -69,6 +69,8 @@ typedef struct mpiox_frame_info { /* what only the delegate knows about a frame 
     uint64_t fences;                /* bits of the fences that wait for it */
     double held_since;              /* a client has not let go of it since; 0: not so */
     uint8_t residence, wants, tries;
+    bool marked;            /* a replica's frame, remembered by MPIOX_OP_REPLICA_MARK when `writes` was... */
+    uint32_t marked_writes; /* ...this */
     bool busy, in_tree;
     bool frequent;     /* came from MPIOX_FREQUENT */
     int8_t fill_queue; /* 0 none, 1 on demand, 2 ahead */
