@@ -64,6 +64,7 @@ class _Stats:
         the answers.
     bypass_bytes_written, bypass_bytes_read : bytes that went past the delegates: whole pages of long runs.
     delegated_fences : times that all written bytes were brought to the file.
+    moved_ranges : page ranges given to another delegate to even the load out.
     redirected_pages : page accesses repeated because the page had moved to another delegate.
     abandoned_pages : page accesses made without a delegate that had ended or died.
     rescued_bytes : bytes of dead delegates that this library brought to the file.
@@ -115,6 +116,7 @@ class _Stats:
     bypass_bytes_written: int
     bypass_bytes_read: int
     delegated_fences: int
+    moved_ranges: int
     redirected_pages: int
     abandoned_pages: int
     rescued_bytes: int

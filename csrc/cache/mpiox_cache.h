@@ -47,6 +47,7 @@ enum {
     MPIOX_CACHE_MAX_FILES = 64,    /* open at once per delegate; the next one is refused (stays without delegates) */
     MPIOX_CACHE_PATH_BYTES = 1024, /* of a file's absolute path, with its NUL */
     MPIOX_CACHE_MAX_THREADS = 16,  /* of a delegate: the service thread and its I/O threads */
+    MPIOX_CACHE_SHARDS = 64,       /* of the counters that every access raises; a power of two */
     MPIOX_CACHE_ERRORS = 16,       /* deferred errors kept per file; more are only counted */
     MPIOX_FILE_RANGES = 240        /* page ranges of a file that can change hands one by one */
 };
@@ -100,7 +101,6 @@ typedef struct mpiox_file_record {
     uint64_t device, inode;            /* as the delegate sees the file */
     char path[MPIOX_CACHE_PATH_BYTES]; /* absolute */
     _Atomic int64_t end;               /* one past the last byte ever deposited since the file was opened; 0: none */
-    _Atomic int64_t dirty_bytes;       /* statistics: raised by clients, lowered by flushes */
     _Atomic int32_t error_count;
     /* Who owns the pages. The file is cut into units (stripes) of unit_pages pages; unit u belongs to range u mod
      * ranges, and range r to delegate owner_of[r] as far as this delegate knows. Only if that is this one it serves
@@ -121,7 +121,8 @@ static inline int32_t mpiox_file_ranges(int32_t owners)
     return owners * (MPIOX_FILE_RANGES / owners);
 }
 
-/* X(name, unit, meaning): totals of a delegate since it started; any thread or client may raise them. */
+/* X(name, unit, meaning): totals of a delegate since it started; any thread or client may raise them. Read them by
+ * mpiox_cache_sum(). */
 #define MPIOX_CACHE_COUNTERS(X)                                                                                        \
     X(writes, "accesses", "accesses of pages that wrote")                                                              \
     X(reads, "accesses", "accesses of pages that read")                                                                \
@@ -154,12 +155,19 @@ typedef struct mpiox_cache_counters {
     atomic_int_least64_t flush_size_log2[48]; /* write requests of [2^k, 2^(k+1)) bytes */
 } mpiox_cache_counters;
 
+/* What every access counts, apart from the rest and in several places: clients that write one cache line take turns. */
+typedef struct mpiox_cache_shard {
+    atomic_int_least64_t writes, reads, bytes_written, bytes_read, misses, prefetch_used;
+    int64_t spare[2];
+} mpiox_cache_shard;
+
 typedef struct mpiox_cache_header {
     uint64_t magic, version;
     mpiox_cache_geometry geometry;
-    int64_t ring_at, buckets_at, frames_at, dirty_at, pages_at, total_bytes; /* offsets from the segment's start */
-    uint32_t bucket_count;                                                   /* a power of two */
-    int32_t delegate, delegates;                                             /* which one of how many */
+    /* offsets from the segment's start */
+    int64_t ring_at, buckets_at, frames_at, dirty_at, blocks_at, pages_at, total_bytes;
+    uint32_t bucket_count;       /* a power of two */
+    int32_t delegate, delegates; /* which one of how many */
     int64_t pid;
     char host[64];
     char group[64], mode[16];       /* for the status: which job's delegates; "spawn", "split", "thread" */
@@ -171,7 +179,8 @@ typedef struct mpiox_cache_header {
     pthread_mutex_t life[MPIOX_CACHE_MAX_THREADS]; /* robust; each held by one thread of the delegate until it ends */
     pthread_mutex_t rescue_lock;                   /* robust; held by the survivor at work */
     _Atomic int32_t dirty_frames;                  /* estimate, for the status */
-    mpiox_cache_counters counters;
+    mpiox_cache_counters counters;                 /* without what is counted in shards[] */
+    _Alignas(64) mpiox_cache_shard shards[MPIOX_CACHE_SHARDS];
     mpiox_file_record files[MPIOX_CACHE_MAX_FILES];
 } mpiox_cache_header;
 
@@ -184,8 +193,9 @@ typedef struct mpiox_cache { /* plain pointers into the mapping; copy freely */
     mpiox_ring_area *ring;
     _Atomic uint32_t *buckets;
     mpiox_frame *frames;
-    _Atomic uint64_t *dirty; /* page_bytes / 64 words per frame, one bit per byte */
-    char *pages;             /* page-aligned */
+    _Atomic uint64_t *dirty;  /* page_bytes / 64 words per frame, see mpiox_dirty.c */
+    _Atomic uint32_t *blocks; /* page_bytes / 4096 words per frame */
+    char *pages;              /* page-aligned */
     int64_t page_bytes;
     int32_t frame_count;
 } mpiox_cache;
@@ -235,13 +245,15 @@ bool mpiox_cache_watch(void *cache);
  * until it is done; if that one dies, the next takes over. Blocking. Returns bytes rescued (0 when another did it). */
 int64_t mpiox_cache_rescue(const mpiox_cache *cache);
 
-/* ---- files (mpiox_cache.c) --------------------------------------------------------------------------------------- */
+/* ---- files and counters (mpiox_cache.c) -------------------------------------------------------------------------- */
 
 /* Add a deferred error of a file (offset and length say which bytes), and count it. Any process. */
 void mpiox_cache_add_error(const mpiox_cache *cache, int32_t file, const mpiox_error *error);
 /* Take the errors out: up to max of them; *more = how many were only counted since the last call. Returns their number;
  * those beyond max stay. */
 int mpiox_cache_take_errors(const mpiox_cache *cache, int32_t file, mpiox_error *out, int max, int *more);
+/* All counters of the delegate, now. */
+void mpiox_cache_sum(const mpiox_cache *cache, mpiox_cache_counters *out);
 /* Raise record->end to at least `end`. */
 void mpiox_cache_raise_end(const mpiox_cache *cache, int32_t file, int64_t end);
 

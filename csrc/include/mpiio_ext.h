@@ -132,14 +132,17 @@ typedef struct mpiio_ext_delegates mpiio_ext_delegates;
  * mpiio_ext_delegates_close() (NULL-safe); while it is mapped, the memory lives on. */
 int mpiio_ext_delegates_open(const char *path, mpiio_ext_delegates **delegates);
 void mpiio_ext_delegates_close(mpiio_ext_delegates *delegates);
-/* What it says now, as one JSON object into text; returns the bytes that the text has, as snprintf does. Each number is
- * read whole; they are not of one moment. */
+/* What it says now, as one JSON object into text; returns the bytes that the text has, as snprintf does, or
+ * MPIOX_E_CORRUPT (-6): the memory has been shortened. Each number is read whole; they are not of one moment. */
 int64_t mpiio_ext_delegates_snapshot(const mpiio_ext_delegates *delegates, char *text, int64_t text_bytes);
 /* Number of the counters in "counters"; name, unit and meaning of counter `index`, or NULL when there is none. */
 int mpiio_ext_delegates_counter_count(void);
 const char *mpiio_ext_delegates_counter_name(int index);
 const char *mpiio_ext_delegates_counter_unit(int index);
 const char *mpiio_ext_delegates_counter_meaning(int index);
+/* Ask delegate `delegate` of this process's job `count` times to answer at once; seconds[i] = how long request i and its
+ * answer took. 0, MPIOX_E_ARG (-2): there is no such delegate; MPIOX_E_UNSUPPORTED (-5): it no longer serves. */
+int mpiio_ext_delegates_ping(int delegate, int count, double *seconds);
 
 /* The delegates of this process's own job: how many there are (0: none), how they were started ("none", "spawn",
  * "split", "thread"), why so or why there are none, and the name of their group in the status. Local. */
@@ -155,8 +158,6 @@ const char *mpiio_ext_group_host(int index);
 int64_t mpiio_ext_group_pid(int index);
 int mpiio_ext_group_is_local(int index);
 int mpiio_ext_group_is_serving(int index);
-/* Seconds that the smallest request takes, there and back; negative: it does not serve. Blocking. */
-double mpiio_ext_group_ping(int index);
 
 /* ---- typemaps ---- */
 
