@@ -121,6 +121,9 @@ static int use_file(MPI_Comm comm, const char *name)
 
 static void use(void)
 {
+    if (rank == 0)
+        unlink(path);
+    MPI_Barrier(MPI_COMM_WORLD);
     check("access", use_file(MPI_COMM_WORLD, path));
     check_file("content", path, (long long)BLOCK * BLOCKS * ranks, 1);
 }
