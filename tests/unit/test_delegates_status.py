@@ -31,7 +31,7 @@ def program() -> pathlib.Path:
     files = [path for path in cbuild.sources("common", "typemap", "cache") if pathlib.Path(path).name not in MPI_FILES]
     files += [str(cbuild.ROOT / "tests" / "c" / "api" / "delegates.c"),
               str(cbuild.CSRC / "api" / "mpiio_ext_delegates.c")]
-    extra = [f"-I{cbuild.CSRC / name}" for name in ("cache", "include")]
+    extra = [f"-I{cbuild.CSRC / name}" for name in ("cache", "include", "api")]
     command = [cbuild.compiler(), *cbuild.FLAGS, *cbuild.SANITIZE, *cbuild.includes(), *extra,
                f"-I{cbuild.ROOT / 'tests' / 'c'}", *files, "-pthread", "-lm"]
     return cbuild.compile_c(command, "delegates")
