@@ -2746,6 +2746,44 @@ _cffi_f_mpiio_ext_stats_counter_count(PyObject *self, PyObject *noarg)
 #  define _cffi_f_mpiio_ext_stats_counter_count _cffi_d_mpiio_ext_stats_counter_count
 #endif
 
+static char const * _cffi_d_mpiio_ext_stats_delegation(mpiio_ext_stats const * x0)
+{
+  return mpiio_ext_stats_delegation(x0);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_stats_delegation(PyObject *self, PyObject *arg0)
+{
+  mpiio_ext_stats const * x0;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  char const * result;
+  PyObject *pyresult;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(21), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_stats_delegation(x0); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(1));
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_stats_delegation _cffi_d_mpiio_ext_stats_delegation
+#endif
+
 static void _cffi_d_mpiio_ext_stats_free(mpiio_ext_stats * x0)
 {
   mpiio_ext_stats_free(x0);
@@ -4666,6 +4704,7 @@ static const struct _cffi_global_s _cffi_globals[] = {
   { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 150), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
   { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 154), (void *)_cffi_d_mpiio_ext_stats_counter },
   { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 118), (void *)_cffi_d_mpiio_ext_stats_counter_count },
+  { "mpiio_ext_stats_delegation", (void *)_cffi_f_mpiio_ext_stats_delegation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 20), (void *)_cffi_d_mpiio_ext_stats_delegation },
   { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 204), (void *)_cffi_d_mpiio_ext_stats_free },
   { "mpiio_ext_stats_meaning", (void *)_cffi_f_mpiio_ext_stats_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_meaning },
   { "mpiio_ext_stats_name", (void *)_cffi_f_mpiio_ext_stats_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_name },
@@ -4731,7 +4770,7 @@ static const struct _cffi_type_context_s _cffi_type_context = {
   _cffi_struct_unions,
   NULL,  /* no enums */
   _cffi_typenames,
-  80,  /* num_globals */
+  81,  /* num_globals */
   5,  /* num_struct_unions */
   0,  /* num_enums */
   5,  /* num_typenames */

@@ -114,6 +114,8 @@ double mpiio_ext_stats_time(const mpiio_ext_stats *stats, int index);     /* sec
 int64_t mpiio_ext_stats_requests(const mpiio_ext_stats *stats, int power);
 const char *mpiio_ext_stats_partition(const mpiio_ext_stats *stats);
 const char *mpiio_ext_stats_reason(const mpiio_ext_stats *stats);
+/* Which delegates, or why there are none; "": none were asked for. */
+const char *mpiio_ext_stats_delegation(const mpiio_ext_stats *stats);
 const char *mpiio_ext_stats_path(const mpiio_ext_stats *stats); /* name of the file; "" for the total */
 void mpiio_ext_stats_free(mpiio_ext_stats *stats);
 /* MPI functions that are wrapped: their number, name of one, and how often this process called it so far. */
