@@ -27,6 +27,7 @@
 
 typedef struct frame_sums {
     int64_t used, dirty, dirty_bytes, prefetched;
+    int64_t dirty_bytes_of[MPIOX_CACHE_MAX_FILES];
 } frame_sums;
 
 enum {
@@ -131,17 +132,20 @@ static const char *state_name(uint32_t state)
 static frame_sums sum_frames(const mpiox_cache *cache)
 {
     const int64_t step = 1 + (cache->frame_count - 1) / FRAMES_LOOKED_AT;
-    frame_sums sums = {0, 0, 0, 0};
+    frame_sums sums = {0};
 
     for (int64_t i = 0; i < cache->frame_count; i += step) {
         const mpiox_frame *frame = &cache->frames[i];
         const int64_t dirty = atomic_load_explicit(&frame->dirty, memory_order_relaxed);
+        const int32_t file = atomic_load_explicit(&frame->file, memory_order_relaxed);
 
-        if (atomic_load_explicit(&frame->file, memory_order_relaxed) < 0)
+        if (file < 0)
             continue;
         sums.used += step;
         sums.dirty += dirty > 0 ? step : 0;
         sums.dirty_bytes += dirty > 0 ? dirty * step : 0;
+        if (file < MPIOX_CACHE_MAX_FILES)
+            sums.dirty_bytes_of[file] += dirty > 0 ? dirty * step : 0;
         if ((atomic_load_explicit(&frame->flags, memory_order_relaxed) & MPIOX_FRAME_PREFETCHED) != 0)
             sums.prefetched += step;
     }
@@ -150,15 +154,13 @@ static frame_sums sum_frames(const mpiox_cache *cache)
     return sums;
 }
 
-static void put_frames(mpiox_text *out, const mpiox_cache *cache)
+static void put_frames(mpiox_text *out, const mpiox_cache *cache, const frame_sums *sums)
 {
-    const frame_sums sums = sum_frames(cache);
-
     mpiox_text_put(out, ", \"page_bytes\": %" PRId64 ", \"cap_bytes\": %" PRId64 ", \"pages\": %" PRId32,
                    cache->page_bytes, cache->header->geometry.cap_bytes, cache->frame_count);
-    mpiox_text_put(out, ", \"pages_used\": %" PRId64 ", \"pages_dirty\": %" PRId64, sums.used, sums.dirty);
-    mpiox_text_put(out, ", \"pages_prefetched\": %" PRId64 ", \"dirty_bytes\": %" PRId64, sums.prefetched,
-                   sums.dirty_bytes);
+    mpiox_text_put(out, ", \"pages_used\": %" PRId64 ", \"pages_dirty\": %" PRId64, sums->used, sums->dirty);
+    mpiox_text_put(out, ", \"pages_prefetched\": %" PRId64 ", \"dirty_bytes\": %" PRId64, sums->prefetched,
+                   sums->dirty_bytes);
 }
 
 static int count_clients(const mpiox_cache *cache)
@@ -188,7 +190,7 @@ static void put_counters(mpiox_text *out, const mpiox_cache_counters *from)
     mpiox_text_put(out, "]");
 }
 
-static void put_files(mpiox_text *out, const mpiox_cache_header *header)
+static void put_files(mpiox_text *out, const mpiox_cache_header *header, const frame_sums *sums)
 {
     const char *separator = "";
 
@@ -207,8 +209,7 @@ static void put_files(mpiox_text *out, const mpiox_cache_header *header)
                        (flags & MPIOX_FILE_WRITABLE) != 0 ? "true" : "false",
                        (flags & MPIOX_FILE_REPLICA) != 0 ? "true" : "false");
         mpiox_text_put(out, ", \"end_bytes\": %" PRId64 ", \"dirty_bytes\": %" PRId64 ", \"errors\": %" PRId32 "}",
-                       (int64_t)atomic_load_explicit(&record->end, memory_order_relaxed),
-                       (int64_t)atomic_load_explicit(&record->dirty_bytes, memory_order_relaxed),
+                       (int64_t)atomic_load_explicit(&record->end, memory_order_relaxed), sums->dirty_bytes_of[i],
                        (int32_t)atomic_load_explicit(&record->error_count, memory_order_relaxed));
         separator = ", ";
     }
@@ -219,10 +220,14 @@ int64_t mpiio_ext_delegates_snapshot(const mpiio_ext_delegates *delegates, char 
 {
     const mpiox_cache *cache = &delegates->cache;
     const mpiox_cache_header *header = cache->header;
+    frame_sums sums;
+    mpiox_cache_counters total;
     mpiox_text out = {text, text_bytes, 0};
 
     if (is_shortened(delegates))
         return MPIOX_E_CORRUPT;
+    sums = sum_frames(cache);
+    mpiox_cache_sum(cache, &total);
     mpiox_text_put(&out, "{");
     put_text(&out, "group", header->group, sizeof header->group);
     mpiox_text_put(&out, ", \"delegate\": %" PRId32 ", \"delegates\": %" PRId32 ", ", header->delegate,
@@ -236,9 +241,9 @@ int64_t mpiio_ext_delegates_snapshot(const mpiio_ext_delegates *delegates, char 
     mpiox_text_put(&out, ", \"beat\": %" PRIu32 ", \"threads\": %" PRId32 ", \"clients\": %d",
                    (uint32_t)atomic_load_explicit(&header->beat, memory_order_relaxed),
                    (int32_t)atomic_load_explicit(&header->threads, memory_order_relaxed), count_clients(cache));
-    put_frames(&out, cache);
-    put_counters(&out, &header->counters);
-    put_files(&out, header);
+    put_frames(&out, cache, &sums);
+    put_counters(&out, &total);
+    put_files(&out, header, &sums);
     mpiox_text_put(&out, "}");
     return out.used;
 }

@@ -26,8 +26,11 @@ int mpiox_group_totals_width(void)
     return WIDTH;
 }
 
-static void see(const mpiox_cache_counters *counters, int64_t *row)
+static void see(const mpiox_cache *cache, int64_t *row)
 {
+    mpiox_cache_counters total, *counters = &total;
+
+    mpiox_cache_sum(cache, &total);
     const int64_t values[] = {
 #define X(name, unit, meaning) atomic_load_explicit(&counters->name, memory_order_relaxed),
         MPIOX_CACHE_COUNTERS(X)
@@ -45,7 +48,7 @@ void mpiox_group_totals_see(const mpiox_group *group, int64_t *rows)
     memset(rows, 0, (size_t)group->count * WIDTH * sizeof *rows);
     for (int i = 0; i < group->count; i++) {
         if (group->delegates[i].local && group->delegates[i].cache.header != NULL)
-            see(&group->delegates[i].cache.header->counters, rows + (int64_t)i * WIDTH);
+            see(&group->delegates[i].cache, rows + (int64_t)i * WIDTH);
     }
 }
 
