@@ -133,7 +133,8 @@ def _delegates(row: Measured) -> str:
         hits = 100 * (row.cache_hits or 0) / looked
         parts.append(f"{hits:.1f} % of {looked:,} page accesses found the page cached")
     if row.prefetched_pages:
-        parts.append(f"{row.prefetch_used_pages or 0:,} of {_plural(row.prefetched_pages, 'page')} read ahead were used")
+        used = row.prefetch_used_pages or 0
+        parts.append(f"{used:,} of {_plural(row.prefetched_pages, 'page')} read ahead were used")
     return "; ".join(parts)
 
 
