@@ -122,7 +122,8 @@ def _delegates(row: Measured) -> str:
     if row.delegated_accesses is None:
         return ""
     if not row.delegated_accesses:
-        return f"nothing went through delegates ({row.last.delegation or 'no reason is known'})"
+        none = row.last.delegation.startswith("none: ")
+        return f"nothing went through delegates ({row.last.delegation[6:] if none else 'another way was chosen'})"
     accesses = _plural(row.delegated_accesses, "access", "accesses")
     parts = [f"{accesses} through {_plural(row.delegates or 0, 'delegate')}"]
     if row.delegated_bytes is not None:
