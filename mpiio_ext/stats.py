@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["FileStats", "Number", "RunStats", "calls", "numbers", "of", "total"]
 
 _BUCKETS = 48
+#: Fields that are neither counters nor times.
+_OTHERS = ("request_size_log2", "partition", "reason", "delegation")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +77,7 @@ class _Stats:
     request_size_log2 : element k counts the file-system requests of 2^k to 2^(k+1)-1 bytes; 48 elements.
     partition : file-domain method of the last collective.
     reason : why that method and that path.
+    delegation : which delegates, or why there are none; "" when none were asked for.
     """
 
     collective_writes: int
@@ -130,6 +133,7 @@ class _Stats:
     request_size_log2: tuple[int, ...]
     partition: str
     reason: str
+    delegation: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +183,7 @@ def numbers() -> tuple[Number, ...]:
         )
         for index in range(count)
     )
-    fields = [name for name in _Stats.__dataclass_fields__ if name not in ("request_size_log2", "partition", "reason")]
+    fields = [name for name in _Stats.__dataclass_fields__ if name not in _OTHERS]
     if [number.name for number in found] != fields:
         raise LoadError("mpiio_ext.stats and libmpiio_ext.so list different numbers: reinstall mpiio_ext")
     return found
@@ -196,6 +200,7 @@ def _fields(handle: object) -> dict[str, Any]:
     values["request_size_log2"] = tuple(int(lib.mpiio_ext_stats_requests(handle, power)) for power in range(_BUCKETS))
     values["partition"] = _text(lib.mpiio_ext_stats_partition(handle))
     values["reason"] = _text(lib.mpiio_ext_stats_reason(handle))
+    values["delegation"] = _text(lib.mpiio_ext_stats_delegation(handle))
     return values
 
 

@@ -85,6 +85,7 @@ typedef struct mpiox_stats {
     int64_t request_size_log2[MPIOX_STATS_SIZE_BUCKETS]; /* requests of [2^k, 2^(k+1)) bytes */
     char partition[24];                                  /* method of the last collective */
     char reason[128];                                    /* why that method and that path */
+    char delegation[192];                                /* which delegates, or why none; empty: none were asked for */
 } mpiox_stats;
 
 typedef struct mpiox_stats_delegated { /* the same of one file, raised by any thread of the rank */
