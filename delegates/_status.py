@@ -229,12 +229,14 @@ class _Segment:
             return None
         return cls(handle[0])
 
-    def read(self) -> DelegateStatus:
-        """Return what the delegate says now."""
+    def read(self) -> DelegateStatus | None:
+        """Return what the delegate says now, or None when the memory is not what it was."""
         while True:
             text = ffi.new("char[]", self._room)
             now_s, now_unix_s = time.monotonic(), time.time()
             needed = int(lib.mpiio_ext_delegates_snapshot(self._handle, text, self._room))
+            if needed < 0:
+                return None
             if needed < self._room:
                 break
             self._room = 2 * needed
@@ -285,8 +287,11 @@ class Watch:
         """Return every delegate, by group and index."""
         self._find()
         found = []
-        for identity, (segment, _) in self._open.items():
+        for identity, (segment, _) in list(self._open.items()):
             now = segment.read()
+            if now is None:
+                self._forget(identity)
+                continue
             before = self._last.get(identity)
             if before is None or before.beat != now.beat:
                 self._moved_s[identity] = now.sampled_s
@@ -305,8 +310,12 @@ class Watch:
                 self._open[identity] = (segment, now_s)
         for identity, (_, seen_s) in list(self._open.items()):
             if now_s - seen_s > REMEMBERED_S:
-                for known in (self._open, self._last, self._moved_s):
-                    known.pop(identity, None)
+                self._forget(identity)
+
+    def _forget(self, identity: tuple[int, int]) -> None:
+        self._open.pop(identity, None)
+        self._last.pop(identity, None)
+        self._moved_s.pop(identity, None)
 
 
 def rates(before: DelegateStatus | None, now: DelegateStatus) -> Rates:

@@ -7,7 +7,8 @@
  * Algorithm. The delegate's segment is mapped for reading only, checked as a client checks it, and its numbers are
  *            loaded one by one as the atomics that they are. Texts are copied byte by byte up to their bound.
  * Guarantee. The job is not touched: no lock is taken, nothing is written. Whatever lies in the memory, reads stay
- *            inside it, provided that nobody shortens it meanwhile, which nothing of this library does.
+ *            inside it. Memory that has been shortened is not read; only who shortens it in the very moment of reading,
+ *            which nothing of this library does, can make the reader fail.
  */
 #include "mpiio_ext.h"
 
@@ -28,11 +29,15 @@
 struct mpiio_ext_delegates {
     mpiox_cache cache;
     void *base;
-    int64_t bytes;
+    int64_t bytes; /* mapped */
+    dev_t device;  /* of the file whose name follows: no descriptor is kept, since by it the memory would be */
+    ino_t inode;   /* found, by others who look for delegates, after its delegate has gone */
+    char path[];
 };
 
 typedef struct frame_sums {
     int64_t used, dirty, dirty_bytes, prefetched;
+    int64_t dirty_bytes_of[MPIOX_CACHE_MAX_FILES];
 } frame_sums;
 
 enum {
@@ -53,46 +58,44 @@ enum { COUNTERS = (int)(sizeof counters / sizeof counters[0]) };
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 /* A name may lead to anything, and opening a device can do something: it is looked at before. */
-static int open_regular(const char *path, int64_t *bytes)
+static int open_regular(const char *path, struct stat *status)
 {
-    struct stat status;
-
-    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
+    if (stat(path, status) != 0 || !S_ISREG(status->st_mode))
         return -1;
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd >= 0 && (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))) {
+    if (fd >= 0 && (fstat(fd, status) != 0 || !S_ISREG(status->st_mode))) {
         close(fd);
         return -1;
     }
-    *bytes = (int64_t)status.st_size;
     return fd;
 }
 
 int mpiio_ext_delegates_open(const char *path, mpiio_ext_delegates **delegates)
 {
-    int64_t bytes = 0;
+    struct stat status;
 
     *delegates = NULL;
-    const int fd = open_regular(path, &bytes);
+    const int fd = open_regular(path, &status);
     if (fd < 0)
         return MPIOX_E_IO;
-    if (bytes < (int64_t)sizeof(mpiox_cache_header)) {
-        close(fd);
-        return MPIOX_E_CORRUPT;
-    }
-    void *base = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    mpiio_ext_delegates *made = calloc(1, sizeof *made + strlen(path) + 1);
+    const size_t bytes = (size_t)status.st_size;
+    int code = made == NULL ? MPIOX_E_NOMEM : bytes < sizeof(mpiox_cache_header) ? MPIOX_E_CORRUPT : MPIOX_OK;
+    void *base = code == MPIOX_OK ? mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0) : MAP_FAILED;
     close(fd);
-    if (base == MAP_FAILED)
-        return MPIOX_E_NOMEM;
-    mpiio_ext_delegates *made = calloc(1, sizeof *made);
-    const int code = made == NULL ? MPIOX_E_NOMEM : mpiox_cache_attach(base, bytes, &made->cache);
+    if (code == MPIOX_OK)
+        code = base == MAP_FAILED ? MPIOX_E_NOMEM : mpiox_cache_attach(base, (int64_t)bytes, &made->cache);
     if (code != MPIOX_OK) {
+        if (base != MAP_FAILED)
+            munmap(base, bytes);
         free(made);
-        munmap(base, (size_t)bytes);
         return code;
     }
     made->base = base;
-    made->bytes = bytes;
+    made->bytes = (int64_t)bytes;
+    made->device = status.st_dev;
+    made->inode = status.st_ino;
+    strcpy(made->path, path);
     *delegates = made;
     return MPIOX_OK;
 }
@@ -103,6 +106,15 @@ void mpiio_ext_delegates_close(mpiio_ext_delegates *delegates)
         return;
     munmap(delegates->base, (size_t)delegates->bytes);
     free(delegates);
+}
+
+/* Only who has it open can shorten it, so that it is still found by its name then. */
+static bool is_shortened(const mpiio_ext_delegates *delegates)
+{
+    struct stat status;
+
+    return stat(delegates->path, &status) == 0 && status.st_dev == delegates->device &&
+           status.st_ino == delegates->inode && (int64_t)status.st_size < delegates->bytes;
 }
 
 /* ---- the snapshot ------------------------------------------------------------------------------------------------ */
@@ -131,17 +143,20 @@ static const char *state_name(uint32_t state)
 static frame_sums sum_frames(const mpiox_cache *cache)
 {
     const int64_t step = 1 + (cache->frame_count - 1) / FRAMES_LOOKED_AT;
-    frame_sums sums = {0, 0, 0, 0};
+    frame_sums sums = {0};
 
     for (int64_t i = 0; i < cache->frame_count; i += step) {
         const mpiox_frame *frame = &cache->frames[i];
         const int64_t dirty = atomic_load_explicit(&frame->dirty, memory_order_relaxed);
+        const int32_t file = atomic_load_explicit(&frame->file, memory_order_relaxed);
 
-        if (atomic_load_explicit(&frame->file, memory_order_relaxed) < 0)
+        if (file < 0)
             continue;
         sums.used += step;
         sums.dirty += dirty > 0 ? step : 0;
         sums.dirty_bytes += dirty > 0 ? dirty * step : 0;
+        if (file < MPIOX_CACHE_MAX_FILES)
+            sums.dirty_bytes_of[file] += dirty > 0 ? dirty * step : 0;
         if ((atomic_load_explicit(&frame->flags, memory_order_relaxed) & MPIOX_FRAME_PREFETCHED) != 0)
             sums.prefetched += step;
     }
@@ -150,15 +165,13 @@ static frame_sums sum_frames(const mpiox_cache *cache)
     return sums;
 }
 
-static void put_frames(mpiox_text *out, const mpiox_cache *cache)
+static void put_frames(mpiox_text *out, const mpiox_cache *cache, const frame_sums *sums)
 {
-    const frame_sums sums = sum_frames(cache);
-
     mpiox_text_put(out, ", \"page_bytes\": %" PRId64 ", \"cap_bytes\": %" PRId64 ", \"pages\": %" PRId32,
                    cache->page_bytes, cache->header->geometry.cap_bytes, cache->frame_count);
-    mpiox_text_put(out, ", \"pages_used\": %" PRId64 ", \"pages_dirty\": %" PRId64, sums.used, sums.dirty);
-    mpiox_text_put(out, ", \"pages_prefetched\": %" PRId64 ", \"dirty_bytes\": %" PRId64, sums.prefetched,
-                   sums.dirty_bytes);
+    mpiox_text_put(out, ", \"pages_used\": %" PRId64 ", \"pages_dirty\": %" PRId64, sums->used, sums->dirty);
+    mpiox_text_put(out, ", \"pages_prefetched\": %" PRId64 ", \"dirty_bytes\": %" PRId64, sums->prefetched,
+                   sums->dirty_bytes);
 }
 
 static int count_clients(const mpiox_cache *cache)
@@ -188,7 +201,7 @@ static void put_counters(mpiox_text *out, const mpiox_cache_counters *from)
     mpiox_text_put(out, "]");
 }
 
-static void put_files(mpiox_text *out, const mpiox_cache_header *header)
+static void put_files(mpiox_text *out, const mpiox_cache_header *header, const frame_sums *sums)
 {
     const char *separator = "";
 
@@ -207,8 +220,7 @@ static void put_files(mpiox_text *out, const mpiox_cache_header *header)
                        (flags & MPIOX_FILE_WRITABLE) != 0 ? "true" : "false",
                        (flags & MPIOX_FILE_REPLICA) != 0 ? "true" : "false");
         mpiox_text_put(out, ", \"end_bytes\": %" PRId64 ", \"dirty_bytes\": %" PRId64 ", \"errors\": %" PRId32 "}",
-                       (int64_t)atomic_load_explicit(&record->end, memory_order_relaxed),
-                       (int64_t)atomic_load_explicit(&record->dirty_bytes, memory_order_relaxed),
+                       (int64_t)atomic_load_explicit(&record->end, memory_order_relaxed), sums->dirty_bytes_of[i],
                        (int32_t)atomic_load_explicit(&record->error_count, memory_order_relaxed));
         separator = ", ";
     }
@@ -219,8 +231,14 @@ int64_t mpiio_ext_delegates_snapshot(const mpiio_ext_delegates *delegates, char 
 {
     const mpiox_cache *cache = &delegates->cache;
     const mpiox_cache_header *header = cache->header;
+    frame_sums sums;
+    mpiox_cache_counters total;
     mpiox_text out = {text, text_bytes, 0};
 
+    if (is_shortened(delegates))
+        return MPIOX_E_CORRUPT;
+    sums = sum_frames(cache);
+    mpiox_cache_sum(cache, &total);
     mpiox_text_put(&out, "{");
     put_text(&out, "group", header->group, sizeof header->group);
     mpiox_text_put(&out, ", \"delegate\": %" PRId32 ", \"delegates\": %" PRId32 ", ", header->delegate,
@@ -234,9 +252,9 @@ int64_t mpiio_ext_delegates_snapshot(const mpiio_ext_delegates *delegates, char 
     mpiox_text_put(&out, ", \"beat\": %" PRIu32 ", \"threads\": %" PRId32 ", \"clients\": %d",
                    (uint32_t)atomic_load_explicit(&header->beat, memory_order_relaxed),
                    (int32_t)atomic_load_explicit(&header->threads, memory_order_relaxed), count_clients(cache));
-    put_frames(&out, cache);
-    put_counters(&out, &header->counters);
-    put_files(&out, header);
+    put_frames(&out, cache, &sums);
+    put_counters(&out, &total);
+    put_files(&out, header, &sums);
     mpiox_text_put(&out, "}");
     return out.used;
 }

@@ -3,16 +3,16 @@
  *
  * Problem.    Clients look pages up and hold frames while the delegate puts pages in and takes them out, without a lock
  *             that a client could die with.
- * Algorithm.  A hash table with chains, changed by the delegate alone. A client goes along a chain without any lock; what
- *             it finds is only a proposal: it raises the frame's hold count first and compares the key then, which cannot
- *             change while somebody holds the frame. That the page is *not* there is certain only when the table did not
- *             change meanwhile, which a counter tells (a sequence lock). A chain that is being changed may lead anywhere,
- *             so that the walk is bounded by the number of frames.
+ * Algorithm.  A hash table with chains, changed by the delegate alone. A client goes along a chain without any lock;
+ *             what it finds is only a proposal: it raises the frame's hold count first and compares the key then,
+ *             which cannot change while somebody holds the frame. That the page is *not* there is certain only when
+ *             the table did not change meanwhile, which a counter tells (a sequence lock). A chain that is being
+ *             changed may lead anywhere, so that the walk is bounded by the number of frames.
  *             Exclusive use is one bit of the hold count: who raises the count and finds the bit set goes back.
  * Guarantees. A hit is held, has the page, and its range belonged to this delegate while it was held. A miss is exact.
  *             A delegate that died in the middle of a change is noticed: no client waits for it for ever.
- * Source.     Sequence lock with release stores and acquire loads of the data: H.-J. Boehm, "Can seqlocks get along with
- *             programming language memory models?", MSPC 2012.
+ * Source.     Sequence lock with release stores and acquire loads of the data: H.-J. Boehm, "Can seqlocks get along
+ *             with programming language memory models?", MSPC 2012.
  */
 #include "mpiox_cache.h"
 

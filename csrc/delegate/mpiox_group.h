@@ -22,6 +22,7 @@
 #include "mpiox_cache.h"
 #include "mpiox_hints.h"
 #include "mpiox_link.h"
+#include "mpiox_segment.h"
 
 typedef struct mpiox_delegate { /* one delegate, seen from this process */
     int32_t index, node;        /* node: as in the topology of MPI_COMM_WORLD (pretended nodes count) */

@@ -132,8 +132,8 @@ typedef struct mpiio_ext_delegates mpiio_ext_delegates;
  * mpiio_ext_delegates_close() (NULL-safe); while it is mapped, the memory lives on. */
 int mpiio_ext_delegates_open(const char *path, mpiio_ext_delegates **delegates);
 void mpiio_ext_delegates_close(mpiio_ext_delegates *delegates);
-/* What it says now, as one JSON object into text; returns the bytes that the text has, as snprintf does. Each number is
- * read whole; they are not of one moment. */
+/* What it says now, as one JSON object into text; returns the bytes that the text has, as snprintf does, or
+ * MPIOX_E_CORRUPT (-6): the memory has been shortened. Each number is read whole; they are not of one moment. */
 int64_t mpiio_ext_delegates_snapshot(const mpiio_ext_delegates *delegates, char *text, int64_t text_bytes);
 /* Number of the counters in "counters"; name, unit and meaning of counter `index`, or NULL when there is none. */
 int mpiio_ext_delegates_counter_count(void);

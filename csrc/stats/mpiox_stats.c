@@ -44,13 +44,32 @@ int mpiox_stats_is_max(int index)
     return index >= 0 && index < (int)sizeof is_max && is_max[index] == MAX;
 }
 
-static int last_bucket(const mpiox_stats *stats)
+static int last_bucket(const int64_t *sizes)
 {
     int last = MPIOX_STATS_SIZE_BUCKETS - 1;
 
-    while (last >= 0 && stats->request_size_log2[last] == 0)
+    while (last >= 0 && sizes[last] == 0)
         last--;
     return last;
+}
+
+static void put_json_sizes(mpiox_text *out, const char *name, const int64_t *sizes)
+{
+    const int last = last_bucket(sizes);
+
+    mpiox_text_put(out, ", \"%s\": [", name);
+    for (int i = 0; i <= last; i++)
+        mpiox_text_put(out, "%s%" PRId64, i > 0 ? ", " : "", sizes[i]);
+    mpiox_text_put(out, "]");
+}
+
+static void put_json_delegates(mpiox_text *out, const mpiox_stats_delegates *delegates)
+{
+    mpiox_text_put(out, ", \"delegates\": {\"delegates\": %d, \"known\": %d", delegates->delegates, delegates->known);
+    for (int i = 0; i < delegates->count; i++)
+        mpiox_text_put(out, ", \"%s\": %" PRId64, delegates->numbers[i].name, delegates->numbers[i].value);
+    put_json_sizes(out, "flush_size_log2", delegates->flush_size_log2);
+    mpiox_text_put(out, "}");
 }
 
 static void put_hints(mpiox_text *out, const mpiox_stats_subject *about)
@@ -69,7 +88,6 @@ static void put_hints(mpiox_text *out, const mpiox_stats_subject *about)
 int64_t mpiox_stats_json(const mpiox_stats *stats, const mpiox_stats_subject *about, char *text, int64_t text_bytes)
 {
     mpiox_text out = {text, text_bytes, 0};
-    int last = last_bucket(stats);
 
     mpiox_text_put(&out, "{\"kind\": \"%s\", ", about->path != NULL ? "file" : "run");
     if (about->path != NULL) {
@@ -84,15 +102,15 @@ int64_t mpiox_stats_json(const mpiox_stats *stats, const mpiox_stats_subject *ab
 #define X(name, meaning) mpiox_text_put(&out, ", \"" #name "\": %.9g", stats->name);
     MPIOX_STATS_TIMES(X)
 #undef X
-    mpiox_text_put(&out, ", \"request_size_log2\": [");
-    for (int i = 0; i <= last; i++)
-        mpiox_text_put(&out, "%s%" PRId64, i > 0 ? ", " : "", stats->request_size_log2[i]);
-    mpiox_text_put(&out, "], \"partition\": ");
+    put_json_sizes(&out, "request_size_log2", stats->request_size_log2);
+    mpiox_text_put(&out, ", \"partition\": ");
     mpiox_text_put_json(&out, stats->partition);
     mpiox_text_put(&out, ", \"reason\": ");
     mpiox_text_put_json(&out, stats->reason);
     if (about->path != NULL)
         put_hints(&out, about);
+    if (about->delegates != NULL)
+        put_json_delegates(&out, about->delegates);
     mpiox_text_put(&out, "}");
     return out.used;
 }
@@ -116,10 +134,36 @@ static void put_size(mpiox_text *out, int power)
     mpiox_text_put(out, "%d %s", 1 << (power % 10), units[power / 10]);
 }
 
+static void put_sizes(mpiox_text *out, const char *title, const int64_t *sizes)
+{
+    const char *separator = "";
+
+    if (last_bucket(sizes) < 0)
+        return;
+    mpiox_text_put(out, "  %-20s ", title);
+    for (int i = 0; i <= last_bucket(sizes); i++) {
+        if (sizes[i] == 0)
+            continue;
+        mpiox_text_put(out, "%s%" PRId64 " of ", separator, sizes[i]);
+        put_size(out, i);
+        separator = ", ";
+    }
+    mpiox_text_put(out, " or more\n");
+}
+
+static void put_delegates(mpiox_text *out, const mpiox_stats_delegates *delegates)
+{
+    mpiox_text_put(out, "mpiio_ext: what the delegates counted, summed over %d of %d\n", delegates->known,
+                   delegates->delegates);
+    for (int i = 0; i < delegates->count; i++)
+        put_counter(out, delegates->numbers[i].name, delegates->numbers[i].value, delegates->numbers[i].unit,
+                    delegates->numbers[i].meaning);
+    put_sizes(out, "write request sizes", delegates->flush_size_log2);
+}
+
 int64_t mpiox_stats_table(const mpiox_stats *stats, const mpiox_stats_subject *about, char *text, int64_t text_bytes)
 {
     mpiox_text out = {text, text_bytes, 0};
-    const char *separator = "";
 
     mpiox_text_put(&out, "mpiio_ext: statistics of %s, summed over %d rank%s\n",
                    about->path != NULL ? about->path : "the run", about->ranks, about->ranks == 1 ? "" : "s");
@@ -129,17 +173,7 @@ int64_t mpiox_stats_table(const mpiox_stats *stats, const mpiox_stats_subject *a
 #define X(name, meaning) put_time(&out, #name, stats->name, about->ranks, meaning);
     MPIOX_STATS_TIMES(X)
 #undef X
-    if (last_bucket(stats) >= 0) {
-        mpiox_text_put(&out, "  %-20s ", "request sizes");
-        for (int i = 0; i <= last_bucket(stats); i++) {
-            if (stats->request_size_log2[i] == 0)
-                continue;
-            mpiox_text_put(&out, "%s%" PRId64 " of ", separator, stats->request_size_log2[i]);
-            put_size(&out, i);
-            separator = ", ";
-        }
-        mpiox_text_put(&out, " or more\n");
-    }
+    put_sizes(&out, "request sizes", stats->request_size_log2);
     if (stats->partition[0] != '\0')
         mpiox_text_put(&out, "  %-20s %s\n", "partition", stats->partition);
     if (stats->reason[0] != '\0')
@@ -147,5 +181,7 @@ int64_t mpiox_stats_table(const mpiox_stats *stats, const mpiox_stats_subject *a
     for (int i = 0; i < about->hint_count; i++)
         mpiox_text_put(&out, "  %-20s %s=%s (%s)\n", i == 0 ? "hints" : "", about->hints[i].name, about->hints[i].value,
                        about->hints[i].source);
+    if (about->delegates != NULL)
+        put_delegates(&out, about->delegates);
     return out.used;
 }

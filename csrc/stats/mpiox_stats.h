@@ -105,11 +105,26 @@ typedef struct mpiox_stats_hint { /* a hint in force that is no default, and its
     const char *name, *value, *source;
 } mpiox_stats_hint;
 
+typedef struct mpiox_stats_number {
+    const char *name, *unit, *meaning;
+    int64_t value;
+} mpiox_stats_number;
+
+enum { MPIOX_STATS_DELEGATE_NUMBERS = 48 };
+
+typedef struct mpiox_stats_delegates { /* what the delegates of a run counted themselves, summed over them */
+    int delegates, known;              /* all of them; those whose numbers are in the sums */
+    int count;                         /* numbers in use */
+    mpiox_stats_number numbers[MPIOX_STATS_DELEGATE_NUMBERS];
+    int64_t flush_size_log2[MPIOX_STATS_SIZE_BUCKETS]; /* their write requests by size */
+} mpiox_stats_delegates;
+
 typedef struct mpiox_stats_subject { /* what the numbers are about */
     const char *path;                /* of the file; NULL: the run */
     int ranks;
     const mpiox_stats_hint *hints; /* of the file */
     int hint_count;
+    const mpiox_stats_delegates *delegates; /* of the run; NULL: none */
 } mpiox_stats_subject;
 
 /* One JSON object (no newline) into text; returns the length it needs, as snprintf. */
