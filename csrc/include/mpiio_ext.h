@@ -144,6 +144,23 @@ const char *mpiio_ext_delegates_counter_meaning(int index);
  * answer took. 0, MPIOX_E_ARG (-2): there is no such delegate; MPIOX_E_UNSUPPORTED (-5): it no longer serves. */
 int mpiio_ext_delegates_ping(int delegate, int count, double *seconds);
 
+/* The delegates of this process's own job: how many there are (0: none), how they were started ("none", "spawn",
+ * "split", "thread"), why so or why there are none, and the name of their group in the status. Local. */
+int mpiio_ext_group_count(void);
+const char *mpiio_ext_group_mode(void);
+const char *mpiio_ext_group_reason(void);
+const char *mpiio_ext_group_id(void);
+/* Of delegate `index`: its node, as the ranks of MPI_COMM_WORLD are counted by node (-1: none of them); host; process;
+ * whether this process shares its memory; whether it serves (one that has died has its pages rescued first, which may
+ * take a while). Local. */
+int mpiio_ext_group_node(int index);
+const char *mpiio_ext_group_host(int index);
+int64_t mpiio_ext_group_pid(int index);
+int mpiio_ext_group_is_local(int index);
+int mpiio_ext_group_is_serving(int index);
+/* Seconds that the smallest request takes, there and back; negative: it does not serve. Blocking. */
+double mpiio_ext_group_ping(int index);
+
 /* ---- typemaps ---- */
 
 /* What a datatype, tiled without end at its extent, means in bytes: immutable, reference counted, free of MPI once
