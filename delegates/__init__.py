@@ -1,1 +1,31 @@
-"""I/O delegates: processes that own the pages of open files, cache, flush and prefetch them for the program's ranks."""
+"""I/O delegates: processes that own the pages of open files, cache, flush and prefetch them for the program's ranks.
+
+``status()`` returns what the delegates of this user's running programs on this host say of themselves; ``mpiio-ext
+delegates status`` shows it. Nothing here needs MPI. See docs/delegates-status.md.
+"""
+
+from __future__ import annotations
+
+from mpiio_ext.delegates._status import (
+    Counter,
+    DelegateFile,
+    DelegateStatus,
+    Observation,
+    Rates,
+    Watch,
+    counters,
+    rates,
+    status,
+)
+
+__all__ = [
+    "Counter",
+    "DelegateFile",
+    "DelegateStatus",
+    "Observation",
+    "Rates",
+    "Watch",
+    "counters",
+    "rates",
+    "status",
+]

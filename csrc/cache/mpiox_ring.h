@@ -3,13 +3,15 @@
  *
  * Problem.   A request and its answer must take a few microseconds, with no system call when both sides run, and must
  *            not burn a core when they do not. Many clients, one delegate; a client may be killed at any moment.
- * Algorithm. A fixed set of slots. A client takes a free slot (compare and swap), fills it in, and puts the slot's
- *            number into a bounded queue of many producers and one consumer; the delegate takes numbers out, works, and
- *            sets the slot's word. A number can be in the queue once at most, so that the queue is never full. Frames
- *            that are fully dirty travel in the same queue, as numbers from `slots` on.
+ * Algorithm. A fixed set of slots. A client takes a free slot (compare and swap), fills it in, and sets the slot's bit
+ *            in a set of pending tokens; the delegate takes tokens out, in turn round the set, works, and sets the
+ *            slot's word. Frames that are fully dirty are tokens of the same set, with numbers from `slots` on. A
+ *            second set says which words of the first to look at.
+ *            A token is announced by one atomic operation, and not by an entry in a queue: a client that is killed half
+ *            way through entering a queue would block all behind it.
  *            Both sides wait with mpiox_wait (a few pauses and yields, then a futex).
- * Guarantee. An answer is seen after everything that the delegate did for it. A slot whose client died is lost, no more.
- * Source.    The bounded queue with a sequence number per cell is D. Vyukov's, "Bounded MPMC queue", 2010.
+ * Guarantee. An answer is seen after everything that the delegate did for it. A slot whose client died is lost, no
+ *            more. Every token has its turn: at most all others are taken out before it.
  */
 #ifndef MPIOX_RING_H
 #define MPIOX_RING_H
@@ -18,7 +20,8 @@
 
 enum mpiox_op {
     MPIOX_OP_NONE = 0,
-    /* text = absolute path; arg[0] = MPIOX_FILE_* flags; arg[1] = unit_pages; arg[2] = owners. A file that is open
+    /* text = absolute path; arg[0] = MPIOX_FILE_* flags; arg[1] = unit_pages; arg[2] = owners; arg[3] = shift: range r
+     * belongs to delegate (r + shift) mod owners (0, but for replicas). A file that is open
      * already (same device, inode and REPLICA flag) keeps its unit_pages and owners and adds the flags.
      * -> file = index; arg[1], arg[2] = those in force; result MPIOX_E_FULL, MPIOX_E_IO */
     MPIOX_OP_OPEN,
@@ -31,20 +34,29 @@ enum mpiox_op {
     MPIOX_OP_PAGE,
     /* Fence: bring pages [arg[0], arg[1]) of the file to the file system; arg[2] = 1: to stable storage as well;
      * arg[3] = 1: drop the pages afterwards (nothing stale is left). -> result of this; the deferred errors stay in the
-     * record for mpiox_cache_take_errors(). Writers meanwhile are legal; what they deposit may or may not be included */
+     * record for mpiox_cache_take_errors(). Writers meanwhile are legal; what they deposit may be included or not */
     MPIOX_OP_FLUSH,
     /* Discard pages from byte arg[0] on, dirty or not (the file is being truncated, or is to be deleted). */
     MPIOX_OP_DISCARD,
+    /* Of a replica (MPIOX_FILE_REPLICA): remember its frames as they are; later discard those that were not written
+     * since. Between the two the owner flushes: what is discarded is in the file by then. */
+    MPIOX_OP_REPLICA_MARK,
+    MPIOX_OP_REPLICA_TRIM,
     MPIOX_OP_AHEAD_ONLY, /* no answer: only ahead[] */
     MPIOX_OP_PING,       /* answers at once */
-    MPIOX_OP_ADOPT, /* between delegates: file, arg[0] = range: it is yours now (the giver has flushed and dropped it) */
+    /* A page range changes hands, in three steps of one client: GIVE at the old owner with arg[0] = range, arg[1] = the new
+     * owner, arg[2] = 0 (nobody gets at its pages from now on; they are brought to the file and dropped), ADOPT at the
+     * new one, GIVE with arg[2] = 1 at the old one (whoever asks there is sent to the new owner). */
+    MPIOX_OP_GIVE,
+    /* between delegates: file, arg[0] = range: it is yours now (the giver has flushed and dropped it) */
+    MPIOX_OP_ADOPT,
     MPIOX_OP_DETACH /* this client (process) is done; arg[0] = its id. The delegate ends after the last one */
 };
 
 enum { MPIOX_OP_AHEAD = 8, MPIOX_SLOT_TEXT = MPIOX_CACHE_PATH_BYTES };
 
 typedef struct mpiox_slot {
-    _Atomic uint32_t taken; /* 0: free */
+    _Atomic uint32_t taken; /* 0: free, 1: a client's, 2: no answer is wanted */
     mpiox_word done;        /* 0 until answered */
     int32_t op;
     int32_t client; /* id of the process, see mpiox_ring_join() */
@@ -58,11 +70,6 @@ typedef struct mpiox_slot {
     char text[MPIOX_SLOT_TEXT];
 } mpiox_slot;
 
-typedef struct mpiox_cell {
-    _Atomic uint32_t sequence;
-    uint32_t token;
-} mpiox_cell;
-
 typedef struct mpiox_client_record { /* a process that uses the delegate */
     _Atomic int32_t state;           /* 0 free, 1 joined, 2 left */
     int64_t pid;
@@ -72,17 +79,21 @@ typedef struct mpiox_client_record { /* a process that uses the delegate */
 enum { MPIOX_RING_CLIENTS = 1024 };
 
 struct mpiox_ring_area {
-    mpiox_word bell;       /* raised with every token */
-    uint32_t slots, cells; /* cells: a power of two >= slots + frames */
-    _Atomic uint32_t head, tail;
+    mpiox_word bell;        /* raised with every token */
+    uint32_t slots, tokens; /* tokens = slots + frames */
+    uint32_t turn;          /* delegate: where it goes on to look for tokens */
+    uint32_t spare;
+    int64_t slots_at, pending_at, summary_at; /* offsets from this struct */
     mpiox_client_record clients[MPIOX_RING_CLIENTS];
-    /* slots, then cells follow: mpiox_ring_slot(), mpiox_ring_cell() */
+    /* then: slots; pending, one bit per token; summary, one bit per word of pending */
 };
 
 int64_t mpiox_ring_bytes(int32_t slots, int32_t frames);
-void mpiox_ring_format(mpiox_ring_area *ring, int32_t slots, int32_t frames); /* in zeroed memory */
+/* In zeroed memory. 0 or MPIOX_E_UNSUPPORTED (no robust mutexes). */
+int mpiox_ring_format(mpiox_ring_area *ring, int32_t slots, int32_t frames);
 
-/* Client: a free slot (waits while all are taken, watching the delegate's life). NULL: the delegate no longer serves. */
+/* Client: a free slot (waits while all are taken, watching the delegate's life), its plain fields zero and client -1.
+ * NULL: the delegate no longer serves. */
 mpiox_slot *mpiox_ring_take(const mpiox_cache *cache);
 /* Send it, wait for the answer, watching the delegate's life (and with `idle`, which may be NULL, doing other work).
  * The slot stays the caller's until mpiox_ring_give_back(). 0 or the answer's result; MPIOX_E_UNSUPPORTED: the delegate
@@ -94,7 +105,8 @@ void mpiox_ring_give_back(mpiox_slot *slot);
 /* A frame has become fully dirty: tell the delegate, once (MPIOX_FRAME_QUEUED). */
 void mpiox_ring_push_frame(const mpiox_cache *cache, uint32_t frame);
 
-/* Delegate: the next token without waiting; false: none. *slot or *frame is set, the other is NULL / NO_FRAME. */
+/* Delegate: the next token without waiting; false: none. *slot or *frame is set, the other is NULL / NO_FRAME. The
+ * frame's MPIOX_FRAME_QUEUED is cleared here, so that from now on it can be queued again. */
 bool mpiox_ring_next(const mpiox_cache *cache, mpiox_slot **slot, uint32_t *frame);
 /* Delegate: sleep until the bell rings or `seconds` have passed. `seen`: the bell's value before the last
  * mpiox_ring_next() that returned false. */
@@ -107,7 +119,7 @@ void mpiox_ring_answer(mpiox_slot *slot, int result);
 int mpiox_ring_join(const mpiox_cache *cache);
 void mpiox_ring_leave(const mpiox_cache *cache, int client);
 /* Delegate: clients that have joined and are alive; *died = ones found dead since the last call (their state becomes
- * free). */
+ * free, and so do their slots that have been answered). */
 int mpiox_ring_clients(const mpiox_cache *cache, int *died);
 
 #endif

@@ -27,9 +27,9 @@ static void pause_cpu(void)
 #endif
 }
 
-static void sleep_on(mpiox_word *word, uint32_t seen, long nanoseconds)
+static void sleep_on(mpiox_word *word, uint32_t seen, int64_t nanoseconds)
 {
-    struct timespec limit = {0, nanoseconds};
+    struct timespec limit = {(time_t)(nanoseconds / 1000000000), (long)(nanoseconds % 1000000000)};
     /* Sequentially consistent on both sides: either the waker sees this sleeper or the kernel sees the new value. */
     atomic_fetch_add(&word->sleepers, 1);
     if (atomic_load(&word->value) == seen)
@@ -62,6 +62,30 @@ uint32_t mpiox_wait_while(mpiox_word *word, uint32_t old, const mpiox_idle *idle
             sleep_ns *= 2;
         if (sleep_ns > SLEEP_MAX_NS)
             sleep_ns = SLEEP_MAX_NS;
+    }
+}
+
+uint32_t mpiox_wait_at_most(mpiox_word *word, uint32_t old, double seconds)
+{
+    double end = 0;
+    for (int step = 0;; step++) {
+        const uint32_t now = mpiox_word_get(word);
+        if (now != old)
+            return now;
+        if (step < PAUSES) {
+            pause_cpu();
+            continue;
+        }
+        if (step < PAUSES + YIELDS) {
+            sched_yield();
+            continue;
+        }
+        const double time = mpiox_now();
+        if (end == 0)
+            end = time + seconds;
+        if (time >= end)
+            return old;
+        sleep_on(word, old, (int64_t)((end - time) * 1e9) + 1);
     }
 }
 

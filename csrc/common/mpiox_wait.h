@@ -31,6 +31,8 @@ typedef struct mpiox_idle {
 uint32_t mpiox_wait_while(mpiox_word *word, uint32_t old, const mpiox_idle *idle);
 /* Return once the value has reached `target` in wrap-around order ((int32_t)(value - target) >= 0). */
 void mpiox_wait_reach(mpiox_word *word, uint32_t target, const mpiox_idle *idle);
+/* As mpiox_wait_while() without a callback, for threads that only wait; `old` when `seconds` have passed. */
+uint32_t mpiox_wait_at_most(mpiox_word *word, uint32_t old, double seconds);
 /* Store with release order and wake every sleeper. */
 void mpiox_word_set(mpiox_word *word, uint32_t value);
 /* Add one and wake every sleeper. */

@@ -8,8 +8,9 @@
 a partition's name  the extension with that file-domain method and two-phase exchange forced, so that the method is what
                     is measured
 
-A method may carry modifiers: ``aligned+stripe_size_io`` carries out the I/O phase one stripe at a time, and any hint
-can be added as in ``auto+cb_nodes=2+cb_buffer_size=1048576``.
+A method may carry modifiers: ``aligned+stripe_size_io`` carries out the I/O phase one stripe at a time,
+``native+independent`` and ``auto+independent`` make every access of the program an independent one, and any hint can be
+added as in ``auto+cb_nodes=2+cb_buffer_size=1048576``.
 """
 
 from __future__ import annotations
@@ -35,11 +36,13 @@ class Method:
     name : as given, modifiers included
     hints : (name, value) pairs, in the order in which they are set
     native : whether the extension leaves the file alone
+    independent : collective accesses of the program are made independently, each rank by itself
     """
 
     name: str
     hints: tuple[tuple[str, str], ...]
     native: bool
+    independent: bool = False
 
     def hints_for(self, ranks: int) -> dict[str, str]:
         """Return the hints for `ranks` ranks."""
@@ -70,7 +73,7 @@ def _base_hints(name: str) -> dict[str, str]:
 
 
 def parse_method(text: str) -> Method:
-    """Return the method written as ``NAME[+stripe_size_io][+hint=value]...``.
+    """Return the method written as ``NAME[+stripe_size_io][+independent][+hint=value]...``.
 
     Raises
     ------
@@ -79,14 +82,16 @@ def parse_method(text: str) -> Method:
     """
     name, *modifiers = text.split("+")
     hints = _base_hints(name)
-    native = name.startswith("native")
+    native, independent = name.startswith("native"), False
     for modifier in modifiers:
         key, equals, value = modifier.partition("=")
         if modifier == "stripe_size_io" and not native:
             hints["mpiox_stripe_size_io"] = "true"
+        elif modifier == "independent":
+            independent = True
         elif equals and key and value:
             hints[key] = value
         else:
             raise ArgumentError(f"bad modifier '+{modifier}' of method '{text}': use +stripe_size_io (with a method of "
-                                "the extension) or +hint=value")
-    return Method(name=text, hints=tuple(hints.items()), native=native)
+                                "the extension), +independent or +hint=value")
+    return Method(name=text, hints=tuple(hints.items()), native=native, independent=independent)

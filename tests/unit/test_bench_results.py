@@ -180,6 +180,11 @@ def test_methods_have_the_hints_of_their_names():
     assert dict(modified.hints)["mpiox_stripe_size_io"] == "true"
     assert dict(modified.hints)["cb_nodes"] == "2"
     assert not modified.native
+    assert not modified.independent
+    alone = parse_method("native+independent+cb_nodes=2")
+    assert alone.native
+    assert alone.independent
+    assert dict(alone.hints) == {"mpiox_enable": "false", "cb_nodes": "2"}
 
 
 @pytest.mark.parametrize("text, message", [

@@ -26,7 +26,7 @@ import numpy as np
 from mpiio_ext.bench import extension
 from mpiio_ext.bench.errors import BenchError
 from mpiio_ext.bench.interfaces import OpenFile, Request, Where
-from mpiio_ext.bench.kernels.program import Access, Barrier, Close, Open, Phase, Step, Sync, Wait
+from mpiio_ext.bench.kernels.program import Access, Barrier, Close, Open, Phase, Step, Sync, Wait, made_independent
 from mpiio_ext.bench.kernels.shapes import Bytes
 from mpiio_ext.bench.run.agreement import agree, span_of, timed
 from mpiio_ext.bench.run.case import Case
@@ -98,18 +98,22 @@ class Player:
         self._comm, self._self, self._case = comm, MPI.COMM_SELF, case
         self._folder, self._content, self._keep = folder, content, keep
         self._hints: dict[str, str] = {}
+        self._independent = False
         self._open: dict[int, OpenFile] = {}
         self._times = {"open": 0.0, "define": 0.0, "data": 0.0, "close": 0.0}
         self._first_error: Exception | None = None
         self._last_words = LastWords(comm.rank)
         self._method, self._doing = "", ""
-        self._steps: dict[str, list[Step]] = {}
+        self._steps: dict[tuple[str, bool], list[Step]] = {}
         self._buffer = np.empty(0, np.uint8)
         self._shared: dict[str, Bytes] = {}
 
-    def use(self, hints: dict[str, str], method: str) -> None:
-        """Play the next phases with these hints for MPI_Info; `method` is for messages."""
-        self._hints, self._method = hints, method
+    def use(self, hints: dict[str, str], method: str, *, independent: bool = False) -> None:
+        """Play the next phases with these hints for MPI_Info, every access independently if asked for.
+
+        `method` is for messages.
+        """
+        self._hints, self._method, self._independent = hints, method, independent
 
     def phase(self, phase: Phase) -> Played:
         """Play a phase on all ranks.
@@ -134,11 +138,14 @@ class Player:
     # ---- before the clock starts ----
 
     def _steps_of(self, phase: Phase) -> list[Step]:
-        if phase.name in self._steps:
-            return self._steps[phase.name]
+        key = phase.name, self._independent
+        if key in self._steps:
+            return self._steps[key]
         steps = list(self._case.steps(phase, self._comm.rank))
+        if self._independent:
+            steps = [made_independent(step) for step in steps]
         if self._keep:
-            self._steps[phase.name] = steps
+            self._steps[key] = steps
         return steps
 
     def _prepare(self, steps: Sequence[Step]) -> list[_Prepared]:
@@ -179,7 +186,7 @@ class Player:
         return self._case.interface.file(Where(
             comm=self._comm if layout.owner is None else self._self,
             path=self._case.interface.path(self._folder, layout),
-            layout=layout, mode=step.mode, hints=self._hints,
+            layout=layout, mode=step.mode, hints=self._hints, independent=self._independent,
         ))
 
     # ---- a phase in parts ----

@@ -170,7 +170,7 @@ class Runner:
         cast = self._cast(group, case)
         cast.content.run = self._runs
         hints = {**self.common_hints, **method.hints_for(group.size)} if case.interface.through_mpi else {}
-        cast.player.use(hints, method.name)
+        cast.player.use(hints, method.name, independent=method.independent)
         self._remove(group, case)
         rows: list[Row] = []
         written = set[tuple[int, str]]()

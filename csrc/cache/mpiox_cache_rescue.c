@@ -1,0 +1,181 @@
+/*
+ * mpiox_cache_rescue.c - what a survivor does with the pages of a dead delegate.
+ *
+ * Problem.    The delegate has died with dirty pages. They are still there, because clients map the segment.
+ * Algorithm.  One survivor at a time, by a robust lock. Wait until every thread of the delegate is gone (one may still
+ *             be in a file-system call, which could otherwise write old bytes over newer ones). Then, frame by frame
+ *             in file order: wait for clients in the middle of an access, write the dirty runs, clear the marks.
+ *             Copies of another delegate's pages (MPIOX_FILE_REPLICA) are left alone: their originals may be newer.
+ * Guarantees. A byte that a finished access deposited is in the file, or named by a deferred error of the file, before
+ *             the state is RESCUED. Marks are cleared after the write, so that the next survivor can go on when this
+ *             one dies. Only marks are believed, not counts: a client may have died between the two.
+ */
+#include "mpiox_cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const double patience_s = 2; /* for clients that hold frames, all together */
+
+typedef struct page_place {
+    int64_t page;
+    int32_t file;
+    uint32_t frame;
+} page_place;
+
+typedef struct rescuer {
+    const mpiox_cache *cache;
+    double deadline;
+    int64_t rescued;
+    int32_t file; /* that fd is open for; -1: none */
+    int fd;       /* -1: cannot be opened, for the reason in `why` */
+    mpiox_error why;
+} rescuer;
+
+static void await_threads(const mpiox_cache *cache)
+{
+    mpiox_cache_header *header = cache->header;
+    mpiox_backoff backoff = {0};
+    for (int32_t i = 0; i < atomic_load(&header->threads) && i < MPIOX_CACHE_MAX_THREADS; i++) {
+        while (mpiox_cache_look_at_life(&header->life[i]) == MPIOX_LIFE_ALIVE)
+            mpiox_wait_backoff(&backoff);
+    }
+}
+
+static void close_file(rescuer *self)
+{
+    if (self->fd >= 0)
+        close(self->fd);
+    self->fd = -1;
+    self->file = -1;
+}
+
+/* Open the file of a record; what stands in the way is kept in self->why. */
+static void open_file(rescuer *self, int32_t file)
+{
+    const mpiox_file_record *record = &self->cache->header->files[file];
+    struct stat status;
+    if (self->file == file)
+        return;
+    close_file(self);
+    self->file = file;
+    self->fd = open(record->path, O_WRONLY | O_CLOEXEC);
+    if (self->fd < 0) {
+        (void)mpiox_error_set(&self->why, MPIOX_E_IO, errno, -1, -1, "rescue: open");
+        return;
+    }
+    if (fstat(self->fd, &status) == 0 && (uint64_t)status.st_dev == record->device &&
+        (uint64_t)status.st_ino == record->inode)
+        return;
+    (void)mpiox_error_set(&self->why, MPIOX_E_IO, ESTALE, -1, -1, "rescue: another file has this name");
+    close(self->fd);
+    self->fd = -1;
+}
+
+/* 0 or an errno; *done = bytes written. */
+static int write_all(int fd, const char *bytes, int64_t length, int64_t offset, int64_t *done)
+{
+    *done = 0;
+    while (*done < length) {
+        const ssize_t count = pwrite(fd, bytes + *done, (size_t)(length - *done), (off_t)(offset + *done));
+        if (count > 0)
+            *done += count;
+        else if (count == 0 || errno != EINTR)
+            return count == 0 ? EIO : errno;
+    }
+    return 0;
+}
+
+static void rescue_run(rescuer *self, const page_place *at, int64_t offset, int64_t length)
+{
+    const int64_t place = at->page * self->cache->page_bytes + offset;
+    mpiox_error error = self->why;
+    int64_t done = 0;
+    if (self->fd >= 0) {
+        const char *bytes = mpiox_cache_bytes_of(self->cache, at->frame) + offset;
+        const int code = write_all(self->fd, bytes, length, place, &done);
+        self->rescued += done;
+        if (code == 0)
+            return;
+        (void)mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "rescue: pwrite");
+    }
+    error.offset = place + done;
+    error.length = length - done;
+    mpiox_cache_add_error(self->cache, at->file, &error);
+}
+
+static void rescue_frame(rescuer *self, const page_place *at)
+{
+    const mpiox_cache *cache = self->cache;
+    const double left = self->deadline - mpiox_now();
+    int64_t offset = 0, length = 0;
+    /* A holder that does not go away has died, or will find the state and write its bytes itself. */
+    (void)mpiox_frame_wait_exclusive(cache, at->frame, left > 0 ? left : 0);
+    if (mpiox_dirty_run(cache, at->frame, 0, &offset, &length)) {
+        open_file(self, at->file);
+        if (self->fd < 0) { /* one error for all of the page */
+            int64_t first = offset, end = offset + length;
+            while (mpiox_dirty_run(cache, at->frame, end, &offset, &length))
+                end = offset + length;
+            rescue_run(self, at, first, end - first);
+        } else {
+            do
+                rescue_run(self, at, offset, length);
+            while (mpiox_dirty_run(cache, at->frame, offset + length, &offset, &length));
+        }
+        mpiox_dirty_clear(cache, at->frame);
+    }
+    mpiox_frame_end_exclusive(cache, at->frame);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const page_place *x = a, *y = b;
+    if (x->file != y->file)
+        return x->file < y->file ? -1 : 1;
+    return (x->page > y->page) - (x->page < y->page);
+}
+
+static int64_t rescue_all(const mpiox_cache *cache)
+{
+    rescuer self = {.cache = cache, .deadline = mpiox_now() + patience_s, .file = -1, .fd = -1};
+    page_place *places = malloc((size_t)cache->frame_count * sizeof *places);
+    size_t count = 0;
+    for (int32_t i = 0; i < cache->frame_count; i++) {
+        const page_place at = {.page = atomic_load(&cache->frames[i].page),
+                               .file = atomic_load(&cache->frames[i].file),
+                               .frame = (uint32_t)i};
+        if (at.file < 0 || at.file >= MPIOX_CACHE_MAX_FILES ||
+            atomic_load(&cache->header->files[at.file].flags) & MPIOX_FILE_REPLICA)
+            continue;
+        if (places != NULL)
+            places[count++] = at;
+        else
+            rescue_frame(&self, &at); /* no memory: in any order */
+    }
+    if (places != NULL)
+        qsort(places, count, sizeof *places, by_place);
+    for (size_t i = 0; i < count; i++)
+        rescue_frame(&self, &places[i]);
+    close_file(&self);
+    free(places);
+    return self.rescued;
+}
+
+int64_t mpiox_cache_rescue(const mpiox_cache *cache)
+{
+    mpiox_cache_header *header = cache->header;
+    int64_t rescued = 0;
+    if (pthread_mutex_lock(&header->rescue_lock) == EOWNERDEAD)
+        pthread_mutex_consistent(&header->rescue_lock);
+    if (mpiox_word_get(&header->state) == MPIOX_CACHE_DEAD) {
+        await_threads(cache);
+        rescued = rescue_all(cache);
+        mpiox_word_set(&header->state, MPIOX_CACHE_RESCUED);
+    }
+    pthread_mutex_unlock(&header->rescue_lock);
+    return rescued;
+}

@@ -1,0 +1,203 @@
+/*
+ * mpiox_frame.c - the map from page to frame, holds, and exclusive use.
+ *
+ * Problem.    Clients look pages up and hold frames while the delegate puts pages in and takes them out, without a lock
+ *             that a client could die with.
+ * Algorithm.  A hash table with chains, changed by the delegate alone. A client goes along a chain without any lock;
+ *             what it finds is only a proposal: it raises the frame's hold count first and compares the key then,
+ *             which cannot change while somebody holds the frame. That the page is *not* there is certain only when
+ *             the table did not change meanwhile, which a counter tells (a sequence lock). A chain that is being
+ *             changed may lead anywhere, so that the walk is bounded by the number of frames.
+ *             Exclusive use is one bit of the hold count: who raises the count and finds the bit set goes back.
+ * Guarantees. A hit is held, has the page, and its range belonged to this delegate while it was held. A miss is exact.
+ *             A delegate that died in the middle of a change is noticed: no client waits for it for ever.
+ * Source.     Sequence lock with release stores and acquire loads of the data: H.-J. Boehm, "Can seqlocks get along
+ *             with programming language memory models?", MSPC 2012.
+ */
+#include "mpiox_cache.h"
+
+static _Atomic uint32_t *bucket_of(const mpiox_cache *cache, int32_t file, int64_t page)
+{
+    const uint64_t key = ((uint64_t)page << 6 ^ (uint64_t)(uint32_t)file) * UINT64_C(0x9e3779b97f4a7c15);
+    return &cache->buckets[(uint32_t)(key >> 32) & (cache->header->bucket_count - 1)];
+}
+
+uint32_t mpiox_frame_find(const mpiox_cache *cache, int32_t file, int64_t page)
+{
+    uint32_t frame = atomic_load_explicit(bucket_of(cache, file, page), memory_order_acquire);
+    for (int32_t steps = cache->frame_count; steps > 0 && frame < (uint32_t)cache->frame_count; steps--) {
+        mpiox_frame *at = &cache->frames[frame];
+        if (atomic_load_explicit(&at->page, memory_order_acquire) == page &&
+            atomic_load_explicit(&at->file, memory_order_acquire) == file)
+            return frame;
+        frame = atomic_load_explicit(&at->next, memory_order_acquire);
+    }
+    return MPIOX_CACHE_NO_FRAME;
+}
+
+/* ---- clients ----------------------------------------------------------------------------------------------------- */
+
+/* HIT: the page's range belongs to this delegate; MOVED: to another; MISS: it is moving. */
+static int look_at_owner(const mpiox_cache *cache, int32_t file, int64_t page)
+{
+    mpiox_file_record *record = &cache->header->files[file];
+    if (record->ranges <= 0)
+        return MPIOX_FRAME_HIT;
+    const int64_t unit = record->unit_pages > 1 ? page / record->unit_pages : page;
+    const int owner = atomic_load_explicit(&record->owner_of[unit % record->ranges], memory_order_acquire);
+    if (owner == cache->header->delegate)
+        return MPIOX_FRAME_HIT;
+    return owner == MPIOX_RANGE_MOVING ? MPIOX_FRAME_MISS : MPIOX_FRAME_MOVED;
+}
+
+/* One try. False: the delegate is changing something; wait a little. True: *result is final. */
+static bool try_hold(const mpiox_cache *cache, int32_t file, int64_t page, uint32_t *frame, int *result)
+{
+    const uint32_t changes = atomic_load_explicit(&cache->header->table_changes, memory_order_acquire);
+    const uint32_t found = mpiox_frame_find(cache, file, page);
+    int owner;
+    *result = MPIOX_FRAME_MISS;
+    if (found == MPIOX_CACHE_NO_FRAME) {
+        if (changes % 2 != 0 || changes != atomic_load_explicit(&cache->header->table_changes, memory_order_acquire))
+            return false;
+        owner = look_at_owner(cache, file, page);
+        if (owner == MPIOX_FRAME_MOVED)
+            *result = MPIOX_FRAME_MOVED;
+        return owner != MPIOX_FRAME_MISS;
+    }
+    mpiox_frame *at = &cache->frames[found];
+    const uint32_t holds = atomic_fetch_add_explicit(&at->holds, 1, memory_order_acq_rel);
+    if (holds & MPIOX_FRAME_EXCLUSIVE || atomic_load_explicit(&at->file, memory_order_acquire) != file ||
+        atomic_load_explicit(&at->page, memory_order_acquire) != page) {
+        mpiox_frame_release(cache, found);
+        return false;
+    }
+    owner = look_at_owner(cache, file, page);
+    if (owner == MPIOX_FRAME_HIT && mpiox_cache_is_serving(cache, false)) {
+        *frame = found;
+        *result = MPIOX_FRAME_HIT;
+        return true;
+    }
+    mpiox_frame_release(cache, found);
+    if (owner == MPIOX_FRAME_MOVED)
+        *result = MPIOX_FRAME_MOVED;
+    return owner == MPIOX_FRAME_MOVED;
+}
+
+int mpiox_frame_hold(const mpiox_cache *cache, int32_t file, int64_t page, uint32_t *frame)
+{
+    mpiox_backoff backoff = {0};
+    int result;
+    while (!try_hold(cache, file, page, frame, &result)) {
+        if (!mpiox_cache_is_serving(cache, false))
+            return MPIOX_FRAME_GONE;
+        mpiox_wait_backoff(&backoff);
+        (void)mpiox_cache_watch((void *)cache);
+    }
+    if (result != MPIOX_FRAME_HIT && !mpiox_cache_is_serving(cache, false))
+        return MPIOX_FRAME_GONE;
+    return result;
+}
+
+void mpiox_frame_release(const mpiox_cache *cache, uint32_t frame)
+{
+    atomic_fetch_sub_explicit(&cache->frames[frame].holds, 1, memory_order_acq_rel);
+}
+
+int mpiox_frame_look(const mpiox_cache *cache, int32_t file, int64_t page)
+{
+    mpiox_backoff backoff = {0};
+    for (;;) {
+        const uint32_t changes = atomic_load_explicit(&cache->header->table_changes, memory_order_acquire);
+        const uint32_t found = mpiox_frame_find(cache, file, page);
+        const bool stable = changes % 2 == 0 &&
+                            changes == atomic_load_explicit(&cache->header->table_changes, memory_order_acquire);
+        const int owner = look_at_owner(cache, file, page);
+        if (!mpiox_cache_is_serving(cache, false))
+            return MPIOX_FRAME_GONE;
+        if (owner == MPIOX_FRAME_MOVED)
+            return MPIOX_FRAME_MOVED;
+        if (stable && owner == MPIOX_FRAME_HIT)
+            return found == MPIOX_CACHE_NO_FRAME ? MPIOX_FRAME_MISS : MPIOX_FRAME_HIT;
+        mpiox_wait_backoff(&backoff);
+        (void)mpiox_cache_watch((void *)cache);
+    }
+}
+
+/* ---- delegate ---------------------------------------------------------------------------------------------------- */
+
+static void begin_change(const mpiox_cache *cache)
+{
+    atomic_fetch_add_explicit(&cache->header->table_changes, 1, memory_order_acq_rel);
+}
+
+static void end_change(const mpiox_cache *cache)
+{
+    atomic_fetch_add_explicit(&cache->header->table_changes, 1, memory_order_release);
+}
+
+/* Free frames keep the key of no page: a client that still has the frame's number from before sees file -1 until the
+ * page is in place. */
+void mpiox_frame_insert(const mpiox_cache *cache, uint32_t frame, int32_t file, int64_t page, bool hold)
+{
+    mpiox_frame *at = &cache->frames[frame];
+    _Atomic uint32_t *bucket = bucket_of(cache, file, page);
+    atomic_fetch_or_explicit(&at->holds, MPIOX_FRAME_EXCLUSIVE, memory_order_acq_rel);
+    atomic_fetch_and_explicit(&at->flags, MPIOX_FRAME_QUEUED, memory_order_relaxed);
+    atomic_store_explicit(&at->dirty, 0, memory_order_relaxed);
+    atomic_store_explicit(&at->known_end, 0, memory_order_relaxed);
+    begin_change(cache);
+    atomic_store_explicit(&at->page, page, memory_order_release);
+    atomic_store_explicit(&at->file, file, memory_order_release);
+    atomic_store_explicit(&at->next, atomic_load_explicit(bucket, memory_order_relaxed), memory_order_release);
+    atomic_store_explicit(bucket, frame, memory_order_release);
+    end_change(cache);
+    /* In one step: clients that find the bit set raise and lower the count at any time. */
+    atomic_fetch_add_explicit(&at->holds, MPIOX_FRAME_EXCLUSIVE + (hold ? 1 : 0), memory_order_acq_rel);
+}
+
+void mpiox_frame_remove(const mpiox_cache *cache, uint32_t frame)
+{
+    mpiox_frame *at = &cache->frames[frame];
+    _Atomic uint32_t *link = bucket_of(cache, atomic_load_explicit(&at->file, memory_order_relaxed),
+                                       atomic_load_explicit(&at->page, memory_order_relaxed));
+    uint32_t other = atomic_load_explicit(link, memory_order_relaxed);
+    begin_change(cache);
+    while (other != frame && other < (uint32_t)cache->frame_count) {
+        link = &cache->frames[other].next;
+        other = atomic_load_explicit(link, memory_order_relaxed);
+    }
+    if (other == frame)
+        atomic_store_explicit(link, atomic_load_explicit(&at->next, memory_order_relaxed), memory_order_release);
+    atomic_store_explicit(&at->file, -1, memory_order_release);
+    atomic_store_explicit(&at->next, MPIOX_CACHE_NO_FRAME, memory_order_release);
+    end_change(cache);
+}
+
+bool mpiox_frame_try_exclusive(const mpiox_cache *cache, uint32_t frame)
+{
+    uint32_t none = 0;
+    return atomic_compare_exchange_strong_explicit(&cache->frames[frame].holds, &none, MPIOX_FRAME_EXCLUSIVE,
+                                                   memory_order_acq_rel, memory_order_relaxed);
+}
+
+bool mpiox_frame_wait_exclusive(const mpiox_cache *cache, uint32_t frame, double seconds)
+{
+    mpiox_frame *at = &cache->frames[frame];
+    mpiox_backoff backoff = {0};
+    const double end = mpiox_now() + seconds;
+    atomic_fetch_or_explicit(&at->holds, MPIOX_FRAME_EXCLUSIVE, memory_order_acq_rel);
+    while (atomic_load_explicit(&at->holds, memory_order_acquire) != MPIOX_FRAME_EXCLUSIVE) {
+        if (mpiox_now() >= end) {
+            mpiox_frame_end_exclusive(cache, frame);
+            return false;
+        }
+        mpiox_wait_backoff(&backoff);
+    }
+    return true;
+}
+
+void mpiox_frame_end_exclusive(const mpiox_cache *cache, uint32_t frame)
+{
+    atomic_fetch_and_explicit(&cache->frames[frame].holds, ~MPIOX_FRAME_EXCLUSIVE, memory_order_acq_rel);
+}

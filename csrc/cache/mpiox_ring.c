@@ -1,0 +1,308 @@
+/*
+ * mpiox_ring.c - see mpiox_ring.h.
+ *
+ * Two sets of bits: a token's bit is set first, then the bit of its word in the summary, then the bell rings. The
+ * delegate clears the summary's bit before it looks at the word, and sets it again when it leaves tokens there, so
+ * that no token is overlooked.
+ */
+#include "mpiox_ring.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SLOT_FREE = 0, SLOT_TAKEN = 1, SLOT_POSTED = 2 };
+enum { CLIENT_FREE = 0, CLIENT_JOINED = 1, CLIENT_LEFT = 2 };
+enum { ANSWERED = 1, GIVEN_UP = 2 }; /* of slot->done */
+
+static uint32_t words_for(uint32_t bits)
+{
+    return (bits + 63) / 64;
+}
+
+static int64_t slots_end(int64_t slots)
+{
+    return ((int64_t)sizeof(mpiox_ring_area) + 63) / 64 * 64 + slots * (int64_t)sizeof(mpiox_slot);
+}
+
+int64_t mpiox_ring_bytes(int32_t slots, int32_t frames)
+{
+    const uint32_t words = words_for((uint32_t)slots + (uint32_t)frames);
+    return (slots_end(slots) + 63) / 64 * 64 + 8 * ((int64_t)words + words_for(words));
+}
+
+int mpiox_ring_format(mpiox_ring_area *ring, int32_t slots, int32_t frames)
+{
+    ring->slots = (uint32_t)slots;
+    ring->tokens = (uint32_t)slots + (uint32_t)frames;
+    ring->slots_at = slots_end(0);
+    ring->pending_at = (slots_end(slots) + 63) / 64 * 64;
+    ring->summary_at = ring->pending_at + 8 * (int64_t)words_for(ring->tokens);
+    for (int i = 0; i < MPIOX_RING_CLIENTS; i++) {
+        if (mpiox_cache_make_mutex(&ring->clients[i].life) != 0)
+            return MPIOX_E_UNSUPPORTED;
+    }
+    return MPIOX_OK;
+}
+
+static mpiox_slot *slot_of(mpiox_ring_area *ring, uint32_t index)
+{
+    return (mpiox_slot *)(void *)((char *)ring + ring->slots_at) + index;
+}
+
+static _Atomic uint64_t *pending_of(mpiox_ring_area *ring)
+{
+    return (_Atomic uint64_t *)(void *)((char *)ring + ring->pending_at);
+}
+
+static _Atomic uint64_t *summary_of(mpiox_ring_area *ring)
+{
+    return (_Atomic uint64_t *)(void *)((char *)ring + ring->summary_at);
+}
+
+static uint64_t bit(uint32_t index)
+{
+    return UINT64_C(1) << index % 64;
+}
+
+/* ---- client ------------------------------------------------------------------------------------------------------ */
+
+static void push(mpiox_ring_area *ring, uint32_t token)
+{
+    const uint32_t word = token / 64;
+    atomic_fetch_or(&pending_of(ring)[word], bit(token));
+    atomic_fetch_or(&summary_of(ring)[word / 64], bit(word));
+    mpiox_word_add(&ring->bell);
+}
+
+/* Threads begin at different slots, and at their last one, which is in their cache. */
+mpiox_slot *mpiox_ring_take(const mpiox_cache *cache)
+{
+    static atomic_uint threads;
+    static _Thread_local uint32_t start;
+    mpiox_ring_area *ring = cache->ring;
+    mpiox_backoff backoff = {0};
+    if (start == 0)
+        start = 1 + (uint32_t)getpid() * 7 + atomic_fetch_add(&threads, 1);
+    while (mpiox_cache_is_serving(cache, false)) {
+        for (uint32_t i = 0; i < ring->slots; i++) {
+            mpiox_slot *slot = slot_of(ring, (start + i) % ring->slots);
+            uint32_t free = SLOT_FREE;
+            if (atomic_load_explicit(&slot->taken, memory_order_relaxed) != SLOT_FREE ||
+                !atomic_compare_exchange_strong(&slot->taken, &free, SLOT_TAKEN))
+                continue;
+            start += i;
+            atomic_store(&slot->done.value, 0);
+            memset(&slot->op, 0, offsetof(mpiox_slot, text) - offsetof(mpiox_slot, op));
+            slot->text[0] = '\0';
+            slot->client = -1;
+            slot->frame = MPIOX_CACHE_NO_FRAME;
+            return slot;
+        }
+        mpiox_wait_backoff(&backoff);
+        (void)mpiox_cache_watch((void *)cache);
+    }
+    return NULL;
+}
+
+static uint32_t token_of(mpiox_ring_area *ring, const mpiox_slot *slot)
+{
+    return (uint32_t)(slot - slot_of(ring, 0));
+}
+
+typedef struct call_wait {
+    const mpiox_cache *cache;
+    mpiox_slot *slot;
+    const mpiox_idle *idle;
+} call_wait;
+
+/* While waiting for an answer: when nobody is left to answer, end the wait by setting the word itself. */
+static bool wait_for_answer(void *context)
+{
+    const call_wait *wait = context;
+    const bool worked = wait->idle != NULL && wait->idle->work != NULL && wait->idle->work(wait->idle->context);
+    (void)mpiox_cache_watch((void *)wait->cache);
+    if (!mpiox_cache_is_serving(wait->cache, false)) {
+        uint32_t none = 0;
+        atomic_compare_exchange_strong(&wait->slot->done.value, &none, GIVEN_UP);
+    }
+    return worked;
+}
+
+int mpiox_ring_call(const mpiox_cache *cache, mpiox_slot *slot, const mpiox_idle *idle)
+{
+    call_wait context = {cache, slot, idle};
+    const mpiox_idle watching = {wait_for_answer, &context};
+    atomic_store(&slot->done.value, 0);
+    push(cache->ring, token_of(cache->ring, slot));
+    if (mpiox_wait_while(&slot->done, 0, &watching) == GIVEN_UP)
+        return MPIOX_E_UNSUPPORTED;
+    return slot->result;
+}
+
+void mpiox_ring_post(const mpiox_cache *cache, mpiox_slot *slot)
+{
+    atomic_store(&slot->taken, SLOT_POSTED);
+    push(cache->ring, token_of(cache->ring, slot));
+}
+
+void mpiox_ring_give_back(mpiox_slot *slot)
+{
+    atomic_store(&slot->taken, SLOT_FREE);
+}
+
+void mpiox_ring_push_frame(const mpiox_cache *cache, uint32_t frame)
+{
+    _Atomic uint32_t *flags = &cache->frames[frame].flags;
+    if (!(atomic_fetch_or(flags, MPIOX_FRAME_QUEUED) & MPIOX_FRAME_QUEUED))
+        push(cache->ring, cache->ring->slots + frame);
+}
+
+/* ---- delegate ---------------------------------------------------------------------------------------------------- */
+
+/* Take a token out of a word: the first one that is not before `from` (a bit number). False: there is none. */
+static bool take_from(mpiox_ring_area *ring, uint32_t word, uint32_t from, uint32_t *token)
+{
+    _Atomic uint64_t *pending = &pending_of(ring)[word], *summary = &summary_of(ring)[word / 64];
+    const uint64_t later = ~UINT64_C(0) << from;
+    if (!(atomic_load(summary) & bit(word)))
+        return false;
+    atomic_fetch_and(summary, ~bit(word));
+    const uint64_t found = atomic_load(pending);
+    if ((found & later) != 0) {
+        const uint32_t number = (uint32_t)__builtin_ctzll(found & later);
+        if (atomic_fetch_and(pending, ~bit(number)) != bit(number))
+            atomic_fetch_or(summary, bit(word));
+        *token = 64 * word + number;
+        return true;
+    }
+    if (found != 0)
+        atomic_fetch_or(summary, bit(word));
+    return false;
+}
+
+/* Once round the set: the rest of the word where it is, the other words, then the first part of that word. */
+static bool take_token(mpiox_ring_area *ring, uint32_t *token)
+{
+    const uint32_t words = words_for(ring->tokens), first = ring->turn / 64 % words;
+    if (take_from(ring, first, ring->turn % 64, token))
+        return true;
+    for (uint32_t i = 1; i <= words; i++) {
+        const uint32_t word = (first + i) % words;
+        if (word % 64 == 0 && i + 64 <= words && atomic_load(&summary_of(ring)[word / 64]) == 0)
+            i += 63; /* none in all of these words */
+        else if (take_from(ring, word, 0, token))
+            return true;
+    }
+    return false;
+}
+
+bool mpiox_ring_next(const mpiox_cache *cache, mpiox_slot **slot, uint32_t *frame)
+{
+    mpiox_ring_area *ring = cache->ring;
+    uint32_t token;
+    *slot = NULL;
+    *frame = MPIOX_CACHE_NO_FRAME;
+    if (!take_token(ring, &token))
+        return false;
+    ring->turn = (token + 1) % (64 * words_for(ring->tokens));
+    if (token < ring->slots) {
+        *slot = slot_of(ring, token);
+    } else {
+        *frame = token - ring->slots;
+        atomic_fetch_and(&cache->frames[*frame].flags, ~(uint32_t)MPIOX_FRAME_QUEUED);
+    }
+    return true;
+}
+
+void mpiox_ring_wait(const mpiox_cache *cache, uint32_t seen, double seconds)
+{
+    (void)mpiox_wait_at_most(&cache->ring->bell, seen, seconds);
+}
+
+void mpiox_ring_answer(mpiox_slot *slot, int result)
+{
+    if (atomic_load(&slot->taken) == SLOT_POSTED) {
+        mpiox_ring_give_back(slot);
+        return;
+    }
+    slot->result = result;
+    mpiox_word_set(&slot->done, ANSWERED);
+}
+
+/* ---- who uses the delegate --------------------------------------------------------------------------------------- */
+
+/* The life mutex is taken before the state says joined, so that whoever is joined holds it or is dead. */
+static bool join_as(mpiox_client_record *client, int32_t state)
+{
+    const int code = atomic_load(&client->state) == state ? pthread_mutex_trylock(&client->life) : EBUSY;
+    if (code == EOWNERDEAD)
+        pthread_mutex_consistent(&client->life);
+    else if (code != 0)
+        return false;
+    if (atomic_load(&client->state) != state) {
+        pthread_mutex_unlock(&client->life);
+        return false;
+    }
+    client->pid = getpid();
+    atomic_store(&client->state, CLIENT_JOINED);
+    return true;
+}
+
+int mpiox_ring_join(const mpiox_cache *cache)
+{
+    static const int32_t order[] = {CLIENT_FREE, CLIENT_LEFT};
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < MPIOX_RING_CLIENTS; i++) {
+            if (join_as(&cache->ring->clients[i], order[k]))
+                return i;
+        }
+    }
+    return MPIOX_E_FULL;
+}
+
+void mpiox_ring_leave(const mpiox_cache *cache, int client)
+{
+    if (client < 0)
+        return;
+    atomic_store(&cache->ring->clients[client].state, CLIENT_LEFT);
+    pthread_mutex_unlock(&cache->ring->clients[client].life);
+}
+
+/* Slots that were answered to a client that is dead. */
+static void free_slots(mpiox_ring_area *ring, int client)
+{
+    for (uint32_t i = 0; i < ring->slots; i++) {
+        mpiox_slot *slot = slot_of(ring, i);
+        if (atomic_load(&slot->taken) == SLOT_TAKEN && mpiox_word_get(&slot->done) == ANSWERED &&
+            slot->client == client)
+            mpiox_ring_give_back(slot);
+    }
+}
+
+int mpiox_ring_clients(const mpiox_cache *cache, int *died)
+{
+    int alive = 0;
+    *died = 0;
+    for (int i = 0; i < MPIOX_RING_CLIENTS; i++) {
+        mpiox_client_record *client = &cache->ring->clients[i];
+        if (atomic_load(&client->state) != CLIENT_JOINED)
+            continue;
+        const int code = pthread_mutex_trylock(&client->life);
+        if (code == EBUSY) {
+            alive++;
+        } else if (code == 0) { /* it has just left */
+            pthread_mutex_unlock(&client->life);
+        } else if (code == EOWNERDEAD) {
+            pthread_mutex_consistent(&client->life);
+            if (atomic_load(&client->state) == CLIENT_JOINED) {
+                free_slots(cache->ring, i);
+                atomic_store(&client->state, CLIENT_FREE);
+                ++*died;
+            }
+            pthread_mutex_unlock(&client->life);
+        }
+    }
+    return alive;
+}
