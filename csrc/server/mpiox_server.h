@@ -3,8 +3,8 @@
  *
  *   mpiox_server_run.c       creating, running, ending; the service thread and the I/O threads
  *   mpiox_server_files.c     the records of the files, their descriptors, fences
- *   mpiox_server_pages.c     finding a frame for a page: free frames, eviction (2Q: Johnson and Shasha, VLDB 1994),
- *                            requests that wait for a frame
+ *   mpiox_server_pages.c     requests for pages: those that wait for a frame, and reading ahead
+ *   mpiox_server_evict.c     a frame for a page: free ones, eviction (2Q: Johnson and Shasha, VLDB 1994), patience
  *   mpiox_server_flush.c     I/O threads: dirty pages to the file, in file order, neighbours merged
  *   mpiox_server_fill.c      I/O threads: pages from the file, on demand and ahead
  *   mpiox_server_alone.c     exclusive use of a frame, also when a client that held it has died

@@ -68,6 +68,8 @@ typedef struct mpiox_frame_info { /* what only the delegate knows about a frame 
     mpiox_requests waiting;         /* for this page */
     uint64_t fences;                /* bits of the fences that wait for it */
     double held_since;              /* a client has not let go of it since; 0: not so */
+    double seen_at;                 /* when `writes` of the frame was first seen to be this: */
+    uint32_t seen_writes;
     uint8_t residence, wants, tries;
     bool busy, in_tree;
     bool frequent;     /* came from MPIOX_FREQUENT */
@@ -129,6 +131,12 @@ struct mpiox_server {
     int32_t wanted;                 /* frames that are busy or of which something is wanted */
     mpiox_ghost *ghosts;            /* [ghost_count] by hash */
     uint32_t ghost_count, ghost_number;
+
+    double patience;      /* seconds that a parked request waits while other clients write */
+    double waiting_since; /* one waits for that; 0: none does */
+    double progress_at;   /* when the number of writes was first seen to be this: */
+    int64_t progress;
+    int32_t impatient; /* times that none waited because patience is 0 */
 
     uint32_t *request_next; /* [slots] */
     mpiox_requests parked;  /* for a frame */

@@ -27,7 +27,9 @@ static void be_client(const mpiox_segment_address *address, shared *all, int ind
     mpiox_segment segment;
     mpiox_cache cache;
     char *memory = malloc((size_t)block);
-    const int fd = open(path, O_RDWR);
+    char other[600];
+    snprintf(other, sizeof other, "%s.direct", path);
+    const int fd = open(other, O_RDWR);
     memset(memory, index + 1, (size_t)block);
     if (fd < 0 || mpiox_segment_attach(address, &segment, NULL) != 0 ||
         mpiox_cache_attach(segment.base, segment.bytes, &cache) != 0)
@@ -79,7 +81,10 @@ int main(int argc, char **argv)
     pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
     pthread_barrier_init(&all->barrier, &attributes, (unsigned)count);
     all->file = -1;
+    char other[600];
+    snprintf(other, sizeof other, "%s.direct", argv[1]);
     make_file(argv[1], NULL, 0);
+    make_file(other, NULL, 0);
     const mpiox_cache *cache = create_server(&delegate, &options);
     for (int i = 0; i < count; i++) {
         if (fork() == 0)
@@ -101,5 +106,7 @@ int main(int argc, char **argv)
            (double)counter(&c->flush_bytes) / (double)(counter(&c->flush_requests) + !counter(&c->flush_requests)),
            (long long)counter(&c->fill_requests), (long long)counter(&c->prefetched),
            (long long)counter(&c->prefetch_used));
-    return end_server(&delegate) != MPIOX_OK || failed;
+    CHECK_EQUAL(end_server(&delegate), MPIOX_OK);
+    CHECK_EQUAL(failed, 0);
+    return check_exit();
 }
