@@ -1,1 +1,33 @@
-"""I/O delegates: processes that own the pages of open files, cache, flush and prefetch them for the program's ranks."""
+"""I/O delegates: processes that own the pages of open files, cache, flush and prefetch them for the program's ranks.
+
+``status()`` returns what the delegates of this user's running programs on this host say of themselves, ``own()`` what
+those of the calling process's job say; ``mpiio-ext delegates status`` shows it. See docs/delegates-status.md.
+"""
+
+from __future__ import annotations
+
+from mpiio_ext.delegates._status import (
+    Counter,
+    DelegateFile,
+    DelegateStatus,
+    Observation,
+    Rates,
+    Watch,
+    counters,
+    own,
+    rates,
+    status,
+)
+
+__all__ = [
+    "Counter",
+    "DelegateFile",
+    "DelegateStatus",
+    "Observation",
+    "Rates",
+    "Watch",
+    "counters",
+    "own",
+    "rates",
+    "status",
+]

@@ -223,6 +223,17 @@ class Hints:
     ind_wr_buffer_size, ind_rd_buffer_size : range of one step of an independent access, bytes or text with a suffix.
     striping_unit : stripe size in bytes, or text with a suffix.
     striping_factor : number of I/O servers.
+    delegates : number of I/O delegates, "25%" of the ranks, or "per_node=1"; 0: none.
+    delegate_mode : "spawn", "split", "thread" or "auto": how they are started.
+    delegate_ack : where bytes are when a write returns: "memory", "buddy" or "disk".
+    delegate_cache : memory of one delegate, bytes or text with a suffix.
+    delegate_page : page of a delegate's cache, bytes or text with a suffix; 0: the stripe size.
+    delegate_threads : I/O threads of a delegate.
+    delegate_prefetch : pages read ahead of a reader at most.
+    delegate_bypass : bytes of contiguous runs from which on whole pages go straight to the file.
+    delegate_write_behind : bytes of a buffer for small writes to delegates of other nodes.
+    delegate_timeout : seconds that a step of starting delegates may take.
+    delegate_hosts : hosts for spawned delegates.
     others : hints of the MPI library that are passed on, {name: value}.
 
     Raises
@@ -260,6 +271,17 @@ class Hints:
     ind_rd_buffer_size: int | str | None = None
     striping_unit: int | str | None = None
     striping_factor: int | None = None
+    delegates: int | str | None = None
+    delegate_mode: str | None = None
+    delegate_ack: str | None = None
+    delegate_cache: int | str | None = None
+    delegate_page: int | str | None = None
+    delegate_threads: int | None = None
+    delegate_prefetch: int | None = None
+    delegate_bypass: int | str | None = None
+    delegate_write_behind: int | str | None = None
+    delegate_timeout: int | None = None
+    delegate_hosts: str | None = None
     others: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["FileStats", "Number", "RunStats", "calls", "numbers", "of", "total"]
 
 _BUCKETS = 48
+#: Fields that are neither counters nor times.
+_OTHERS = ("request_size_log2", "partition", "reason", "delegation")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +58,26 @@ class _Stats:
     nonblocking_calls : nonblocking accesses carried out by this library.
     views_set : file views set.
     errors : collectives that ended with an error.
+    delegated_calls : collectives carried out through the delegates.
+    delegated_writes, delegated_reads : accesses of one rank through the delegates; they count as independent ones, too.
+    delegated_bytes_written, delegated_bytes_read : data bytes that those moved to and from pages of the delegates.
+    delegated_misses : pages that were not cached and had to be asked for.
+    delegated_messages, delegated_message_bytes : requests to delegates of other nodes and their size in bytes, with
+        the answers.
+    bypass_bytes_written, bypass_bytes_read : bytes that went past the delegates: whole pages of long runs.
+    delegated_fences : times that all written bytes were brought to the file.
+    moved_ranges : page ranges given to another delegate to even the load out.
+    redirected_pages : page accesses repeated because the page had moved to another delegate.
+    abandoned_pages : page accesses made without a delegate that had ended or died.
+    rescued_bytes : bytes of dead delegates that this library brought to the file.
     plan_s, exchange_s, io_s, wait_s, total_s : seconds of planning, of copying and messages, of file-system requests,
         of waiting for other ranks, and inside collectives altogether.
     independent_s : seconds inside accesses of one rank alone.
+    delegated_s : of those, seconds inside accesses through delegates and fences.
     request_size_log2 : element k counts the file-system requests of 2^k to 2^(k+1)-1 bytes; 48 elements.
     partition : file-domain method of the last collective.
     reason : why that method and that path.
+    delegation : which delegates, or why there are none; "" when none were asked for.
     """
 
     collective_writes: int
@@ -92,15 +108,32 @@ class _Stats:
     nonblocking_calls: int
     views_set: int
     errors: int
+    delegated_calls: int
+    delegated_writes: int
+    delegated_reads: int
+    delegated_bytes_written: int
+    delegated_bytes_read: int
+    delegated_misses: int
+    delegated_messages: int
+    delegated_message_bytes: int
+    bypass_bytes_written: int
+    bypass_bytes_read: int
+    delegated_fences: int
+    moved_ranges: int
+    redirected_pages: int
+    abandoned_pages: int
+    rescued_bytes: int
     plan_s: float
     exchange_s: float
     io_s: float
     wait_s: float
     total_s: float
     independent_s: float
+    delegated_s: float
     request_size_log2: tuple[int, ...]
     partition: str
     reason: str
+    delegation: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +183,7 @@ def numbers() -> tuple[Number, ...]:
         )
         for index in range(count)
     )
-    fields = [name for name in _Stats.__dataclass_fields__ if name not in ("request_size_log2", "partition", "reason")]
+    fields = [name for name in _Stats.__dataclass_fields__ if name not in _OTHERS]
     if [number.name for number in found] != fields:
         raise LoadError("mpiio_ext.stats and libmpiio_ext.so list different numbers: reinstall mpiio_ext")
     return found
@@ -167,6 +200,7 @@ def _fields(handle: object) -> dict[str, Any]:
     values["request_size_log2"] = tuple(int(lib.mpiio_ext_stats_requests(handle, power)) for power in range(_BUCKETS))
     values["partition"] = _text(lib.mpiio_ext_stats_partition(handle))
     values["reason"] = _text(lib.mpiio_ext_stats_reason(handle))
+    values["delegation"] = _text(lib.mpiio_ext_stats_delegation(handle))
     return values
 
 

@@ -13,7 +13,7 @@
 #include "mpiox_handle.h"
 #include "mpiox_hints.h"
 
-enum { HINTS_MAX = 32, VALUE_BYTES = 256, PROBLEMS_BYTES = 8192 };
+enum { HINTS_MAX = sizeof(((mpiox_hints *)0)->source), VALUE_BYTES = 256, PROBLEMS_BYTES = 8192 };
 
 struct mpiio_ext_hints {
     mpiox_hints values;

@@ -1,12 +1,12 @@
 /*
- * mpiox_cache.c - files of a cache, and the life and death of its delegate.
+ * mpiox_cache.c - files and counters of a cache, and the life and death of its delegate.
  *
  * Problem.    A client must know at once, and for certain, that the delegate has died: a heartbeat cannot tell a dead
  *             process from a slow one, and a process id says nothing in another process-id namespace.
- * Algorithm.  Each thread of the delegate holds a robust mutex in the segment for as long as it lives. When a thread ends
- *             in any way the kernel marks its mutexes, so that trylock says EOWNERDEAD, also for a process that is not
- *             reaped yet and across namespaces. Whoever finds that unlocks the mutex without making it consistent: from
- *             then on it is ENOTRECOVERABLE for everybody.
+ * Algorithm.  Each thread of the delegate holds a robust mutex in the segment for as long as it lives. When a thread
+ *             ends in any way the kernel marks its mutexes, so that trylock says EOWNERDEAD, also for a process that
+ *             is not reaped yet and across namespaces. Whoever finds that unlocks the mutex without making it
+ *             consistent: from then on it is ENOTRECOVERABLE for everybody.
  * Guarantees. The state goes to DEAD once, by compare and swap, and only from STARTING or SERVING.
  * Source.     pthread_mutexattr_setrobust(3); Linux, Documentation/locking/robust-futexes.
  */
@@ -137,6 +137,29 @@ int mpiox_cache_take_errors(const mpiox_cache *cache, int32_t file, mpiox_error 
     atomic_store(&record->error_count, kept - taken);
     pthread_mutex_unlock(&record->error_lock);
     return taken;
+}
+
+void mpiox_cache_sum(const mpiox_cache *cache, mpiox_cache_counters *out)
+{
+    mpiox_cache_counters *from = &cache->header->counters;
+    int64_t prefetch_used = 0, misses = 0;
+#define X(name, unit, meaning) atomic_store(&out->name, atomic_load_explicit(&from->name, memory_order_relaxed));
+    MPIOX_CACHE_COUNTERS(X)
+#undef X
+    for (size_t i = 0; i < sizeof out->flush_size_log2 / sizeof out->flush_size_log2[0]; i++)
+        atomic_store(&out->flush_size_log2[i], atomic_load_explicit(&from->flush_size_log2[i], memory_order_relaxed));
+    for (int i = 0; i < MPIOX_CACHE_SHARDS; i++) {
+        mpiox_cache_shard *shard = &cache->header->shards[i];
+        atomic_fetch_add(&out->writes, atomic_load_explicit(&shard->writes, memory_order_relaxed));
+        atomic_fetch_add(&out->reads, atomic_load_explicit(&shard->reads, memory_order_relaxed));
+        atomic_fetch_add(&out->bytes_written, atomic_load_explicit(&shard->bytes_written, memory_order_relaxed));
+        atomic_fetch_add(&out->bytes_read, atomic_load_explicit(&shard->bytes_read, memory_order_relaxed));
+        misses += atomic_load_explicit(&shard->misses, memory_order_relaxed);
+        prefetch_used += atomic_load_explicit(&shard->prefetch_used, memory_order_relaxed);
+    }
+    atomic_fetch_add(&out->misses, misses);
+    atomic_fetch_add(&out->prefetch_used, prefetch_used);
+    atomic_store(&out->hits, atomic_load(&out->writes) + atomic_load(&out->reads) - atomic_load(&out->misses));
 }
 
 void mpiox_cache_raise_end(const mpiox_cache *cache, int32_t file, int64_t end)

@@ -3,11 +3,12 @@
  *
  * Problem.   Small independent accesses are slow because each is a request to the file system. A delegate collects them
  *            in pages. Sending every access to the delegate would cost a round trip and a second copy of each byte.
- * Form.      One shared segment (mpiox_segment) per delegate holds everything: the frames with the pages' bytes, the map
- *            from page to frame, which bytes are dirty, the records of the files, the request slots, the counters. A
- *            client of the node looks a page up, holds its frame, copies straight into it and marks the bytes as dirty,
- *            without a message; only a page that is not there is asked of the delegate (mpiox_ring.h). Clients of other
- *            nodes send their accesses over the network to a thread of the delegate, which acts like a client here.
+ * Form.      One shared segment (mpiox_segment) per delegate holds everything: the frames with the pages' bytes, the
+ *            map from page to frame, which bytes are dirty, the records of the files, the request slots, the counters.
+ *            A client of the node looks a page up, holds its frame, copies straight into it and marks the bytes as
+ *            dirty, without a message; only a page that is not there is asked of the delegate (mpiox_ring.h). Clients
+ *            of other nodes send their accesses over the network to a thread of the delegate, which acts like a client
+ *            here.
  * Memory.    Everything lies in the one segment, whose size is the cap: data in flight (being filled, being flushed,
  *            waiting) is always in a frame. Nothing grows.
  * Who.       "delegate": the one process (or, in thread mode, the threads) that serves the segment. "client": any
@@ -46,6 +47,7 @@ enum {
     MPIOX_CACHE_MAX_FILES = 64,    /* open at once per delegate; the next one is refused (stays without delegates) */
     MPIOX_CACHE_PATH_BYTES = 1024, /* of a file's absolute path, with its NUL */
     MPIOX_CACHE_MAX_THREADS = 16,  /* of a delegate: the service thread and its I/O threads */
+    MPIOX_CACHE_SHARDS = 64,       /* of the counters that every access raises; a power of two */
     MPIOX_CACHE_ERRORS = 16,       /* deferred errors kept per file; more are only counted */
     MPIOX_FILE_RANGES = 240        /* page ranges of a file that can change hands one by one */
 };
@@ -65,7 +67,8 @@ enum mpiox_cache_state { /* of the delegate, in header.state */
                          MPIOX_CACHE_STARTING = 0,
                          MPIOX_CACHE_SERVING,
                          MPIOX_CACHE_ENDED, /* ended as it should: everything is flushed; clients go to the file */
-                         MPIOX_CACHE_DEAD, /* it died; a survivor is flushing: clients wait (mpiox_cache_await_rescue) */
+                         /* it died; a survivor is flushing: clients wait (mpiox_cache_rescue) */
+                         MPIOX_CACHE_DEAD,
                          MPIOX_CACHE_RESCUED /* what could be rescued is in the file; clients go to the file */
 };
 
@@ -98,12 +101,11 @@ typedef struct mpiox_file_record {
     uint64_t device, inode;            /* as the delegate sees the file */
     char path[MPIOX_CACHE_PATH_BYTES]; /* absolute */
     _Atomic int64_t end;               /* one past the last byte ever deposited since the file was opened; 0: none */
-    _Atomic int64_t dirty_bytes;       /* statistics: raised by clients, lowered by flushes */
     _Atomic int32_t error_count;
-    /* Who owns the pages. The file is cut into units (stripes) of unit_pages pages; unit u belongs to range u mod ranges,
-     * and range r to delegate owner_of[r] as far as this delegate knows. Only if that is this one it serves the page;
-     * MPIOX_RANGE_MOVING: wait. At first owner_of[r] = r mod owners, and ranges is a multiple of owners, so that this is
-     * the static-cyclic file domain of unit u: u mod owners. */
+    /* Who owns the pages. The file is cut into units (stripes) of unit_pages pages; unit u belongs to range u mod
+     * ranges, and range r to delegate owner_of[r] as far as this delegate knows. Only if that is this one it serves
+     * the page; MPIOX_RANGE_MOVING: wait. At first owner_of[r] = r mod owners, and ranges is a multiple of owners, so
+     * that this is the static-cyclic file domain of unit u: u mod owners. */
     int32_t unit_pages, owners, ranges;
     _Atomic int16_t owner_of[MPIOX_FILE_RANGES];
     pthread_mutex_t error_lock;             /* robust, shared */
@@ -119,7 +121,8 @@ static inline int32_t mpiox_file_ranges(int32_t owners)
     return owners * (MPIOX_FILE_RANGES / owners);
 }
 
-/* X(name, unit, meaning): totals of a delegate since it started; any thread or client may raise them. */
+/* X(name, unit, meaning): totals of a delegate since it started; any thread or client may raise them. Read them by
+ * mpiox_cache_sum(). */
 #define MPIOX_CACHE_COUNTERS(X)                                                                                        \
     X(writes, "accesses", "accesses of pages that wrote")                                                              \
     X(reads, "accesses", "accesses of pages that read")                                                                \
@@ -152,14 +155,22 @@ typedef struct mpiox_cache_counters {
     atomic_int_least64_t flush_size_log2[48]; /* write requests of [2^k, 2^(k+1)) bytes */
 } mpiox_cache_counters;
 
+/* What every access counts, apart from the rest and in several places: clients that write one cache line take turns. */
+typedef struct mpiox_cache_shard {
+    atomic_int_least64_t writes, reads, bytes_written, bytes_read, misses, prefetch_used;
+    int64_t spare[2];
+} mpiox_cache_shard;
+
 typedef struct mpiox_cache_header {
     uint64_t magic, version;
     mpiox_cache_geometry geometry;
-    int64_t ring_at, buckets_at, frames_at, dirty_at, pages_at, total_bytes; /* offsets from the segment's start */
-    uint32_t bucket_count;                                                   /* a power of two */
-    int32_t delegate, delegates;                                             /* which one of how many */
+    /* offsets from the segment's start */
+    int64_t ring_at, buckets_at, frames_at, dirty_at, blocks_at, pages_at, total_bytes;
+    uint32_t bucket_count;       /* a power of two */
+    int32_t delegate, delegates; /* which one of how many */
     int64_t pid;
     char host[64];
+    char group[64], mode[16];       /* for the status: which job's delegates; "spawn", "split", "thread" */
     double started;                 /* seconds of CLOCK_REALTIME */
     mpiox_word state;               /* mpiox_cache_state */
     _Atomic uint32_t table_changes; /* of the map from page to frame: odd while it changes (a sequence lock) */
@@ -168,7 +179,8 @@ typedef struct mpiox_cache_header {
     pthread_mutex_t life[MPIOX_CACHE_MAX_THREADS]; /* robust; each held by one thread of the delegate until it ends */
     pthread_mutex_t rescue_lock;                   /* robust; held by the survivor at work */
     _Atomic int32_t dirty_frames;                  /* estimate, for the status */
-    mpiox_cache_counters counters;
+    mpiox_cache_counters counters;                 /* without what is counted in shards[] */
+    _Alignas(64) mpiox_cache_shard shards[MPIOX_CACHE_SHARDS];
     mpiox_file_record files[MPIOX_CACHE_MAX_FILES];
 } mpiox_cache_header;
 
@@ -181,8 +193,9 @@ typedef struct mpiox_cache { /* plain pointers into the mapping; copy freely */
     mpiox_ring_area *ring;
     _Atomic uint32_t *buckets;
     mpiox_frame *frames;
-    _Atomic uint64_t *dirty; /* page_bytes / 64 words per frame, one bit per byte */
-    char *pages;             /* page-aligned */
+    _Atomic uint64_t *dirty;  /* page_bytes / 64 words per frame, see mpiox_dirty.c */
+    _Atomic uint32_t *blocks; /* page_bytes / 4096 words per frame */
+    char *pages;              /* page-aligned */
     int64_t page_bytes;
     int32_t frame_count;
 } mpiox_cache;
@@ -190,8 +203,8 @@ typedef struct mpiox_cache { /* plain pointers into the mapping; copy freely */
 /* Set geometry->frames, and page_bytes to less when not even one page fits (down to 4096). MPIOX_E_ARG: the cap holds
  * no page of 4096 bytes (about 300 KiB with 16 slots). */
 int mpiox_cache_plan(mpiox_cache_geometry *geometry);
-/* Creator, in zero-filled memory of geometry->cap_bytes bytes: lay the segment out. State STARTING. 0, MPIOX_E_ARG (not a
- * planned geometry) or MPIOX_E_UNSUPPORTED (no robust mutexes). */
+/* Creator, in zero-filled memory of geometry->cap_bytes bytes: lay the segment out. State STARTING. 0, MPIOX_E_ARG
+ * (not a planned geometry) or MPIOX_E_UNSUPPORTED (no robust mutexes). */
 int mpiox_cache_format(void *base, const mpiox_cache_geometry *geometry, int delegate, int delegates, mpiox_cache *out);
 /* Anyone else: check magic, version and bounds. 0 or MPIOX_E_CORRUPT. */
 int mpiox_cache_attach(void *base, int64_t bytes, mpiox_cache *out);
@@ -214,30 +227,33 @@ int mpiox_cache_make_mutex(pthread_mutex_t *mutex);
 /* What has become of the thread that holds a life mutex; DEAD stays so for everyone. Does not wait. */
 int mpiox_cache_look_at_life(pthread_mutex_t *life);
 
-/* Delegate: the calling thread's life begins (it takes the next life mutex) or ends. Returns its index, or MPIOX_E_FULL.
- * The service thread is the first to live, before the state becomes SERVING, and ends its life after it is ENDED. */
+/* Delegate: the calling thread's life begins (it takes the next life mutex) or ends. Returns its index, or
+ * MPIOX_E_FULL. The service thread is the first to live, before the state becomes SERVING, and ends its life after it
+ * is ENDED. */
 int mpiox_cache_live(const mpiox_cache *cache);
 void mpiox_cache_end_life(const mpiox_cache *cache, int index);
 /* Is the delegate serving, or about to (STARTING: requests wait for it)? Cheap (one load) when it is; looks at the life
- * mutex of the service thread only when `look` (a system call at most). When it finds that thread dead it sets the state
- * to DEAD. Any process. */
+ * mutex of the service thread only when `look` (a system call at most). When it finds that thread dead it sets the
+ * state to DEAD. Any process. */
 bool mpiox_cache_is_serving(const mpiox_cache *cache, bool look);
 /* An idle callback for mpiox_wait: context is a const mpiox_cache *; looks every few milliseconds; always false. */
 bool mpiox_cache_watch(void *cache);
 
-/* A survivor's work: called when the state is DEAD. Wait until every thread of the dead delegate is gone, then bring the
- * dirty bytes of every frame to their files (opened by path; device and inode are checked), in file order; what cannot
- * be written is added to the file's errors. Then the state is RESCUED. One process does it, the others wait until it is
- * done; if that one dies, the next takes over. Blocking. Returns bytes rescued (0 when another did it). */
+/* A survivor's work: called when the state is DEAD. Wait until every thread of the dead delegate is gone, then bring
+ * the dirty bytes of every frame to their files (opened by path; device and inode are checked), in file order; what
+ * cannot be written is added to the file's errors. Then the state is RESCUED. One process does it, the others wait
+ * until it is done; if that one dies, the next takes over. Blocking. Returns bytes rescued (0 when another did it). */
 int64_t mpiox_cache_rescue(const mpiox_cache *cache);
 
-/* ---- files (mpiox_cache.c) ---------------------------------------------------------------------------------------- */
+/* ---- files and counters (mpiox_cache.c) -------------------------------------------------------------------------- */
 
 /* Add a deferred error of a file (offset and length say which bytes), and count it. Any process. */
 void mpiox_cache_add_error(const mpiox_cache *cache, int32_t file, const mpiox_error *error);
 /* Take the errors out: up to max of them; *more = how many were only counted since the last call. Returns their number;
  * those beyond max stay. */
 int mpiox_cache_take_errors(const mpiox_cache *cache, int32_t file, mpiox_error *out, int max, int *more);
+/* All counters of the delegate, now. */
+void mpiox_cache_sum(const mpiox_cache *cache, mpiox_cache_counters *out);
 /* Raise record->end to at least `end`. */
 void mpiox_cache_raise_end(const mpiox_cache *cache, int32_t file, int64_t end);
 
@@ -245,7 +261,8 @@ void mpiox_cache_raise_end(const mpiox_cache *cache, int32_t file, int64_t end);
 
 enum { /* results of mpiox_frame_hold() */
        MPIOX_FRAME_HIT = 0,
-       MPIOX_FRAME_MISS = 1, /* exact: at some moment during the call the page was not in the map */
+       MPIOX_FRAME_MISS = 1, /* exact: at one moment during the call the page was not in the map and the range was this
+                               delegate's */
        MPIOX_FRAME_GONE = 2, /* the delegate no longer serves */
        MPIOX_FRAME_MOVED = 3 /* the page's range belongs to another delegate now: see the record's owner_of */
 };
@@ -260,9 +277,9 @@ int mpiox_frame_look(const mpiox_cache *cache, int32_t file, int64_t page);
 
 /* Delegate only, one thread at a time (its own lock). */
 uint32_t mpiox_frame_find(const mpiox_cache *cache, int32_t file, int64_t page); /* MPIOX_CACHE_NO_FRAME: none */
-/* Put a free frame (file == -1, not in the map; exclusive or never used) into the map as (file, page): nothing dirty, no
- * flag but QUEUED (which says that the frame's token is in the ring, whatever its page); ends the exclusive use, with one
- * hold left if `hold`. */
+/* Put a free frame (file == -1, not in the map; exclusive or never used) into the map as (file, page): nothing dirty,
+ * no flag but QUEUED (which says that the frame's token is in the ring, whatever its page); ends the exclusive use,
+ * with one hold left if `hold`. */
 void mpiox_frame_insert(const mpiox_cache *cache, uint32_t frame, int32_t file, int64_t page, bool hold);
 /* Take an exclusive frame out of the map: file = -1, still exclusive. Its dirty marks must be clear. */
 void mpiox_frame_remove(const mpiox_cache *cache, uint32_t frame);
@@ -286,8 +303,8 @@ bool mpiox_dirty_is_full(const mpiox_cache *cache, uint32_t frame); /* every byt
 bool mpiox_dirty_run(const mpiox_cache *cache, uint32_t frame, int64_t from, int64_t *offset, int64_t *length);
 /* Under exclusive use: no byte is dirty; frame->dirty is 0. */
 void mpiox_dirty_clear(const mpiox_cache *cache, uint32_t frame);
-/* Fill: copy the first `length` bytes of `from` to the bytes of the page that are not dirty, and zero the rest of those.
- * Under exclusive use. */
+/* Fill: copy the first `length` bytes of `from` to the bytes of the page that are not dirty, and zero the rest of
+ * those. Under exclusive use. */
 void mpiox_dirty_fill(const mpiox_cache *cache, uint32_t frame, const void *from, int64_t length);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * mpiox_cache_layout.c - where everything lies in a delegate's segment.
  *
- * Header, ring, buckets of the map, frames, dirty bits, pages, each from a multiple of 64 bytes on, the pages from a
+ * Header, ring, buckets of the map, frames, dirty bytes, pages, each from a multiple of 64 bytes on, the pages from a
  * multiple of 4096. The number of frames is the largest for which all of it fits into the cap, so that the cap holds
  * whatever happens later.
  */
@@ -20,7 +20,7 @@ enum { LINE = 64, SMALLEST_PAGE = 4096 };
 _Static_assert(sizeof(mpiox_frame) == LINE, "a frame is one cache line");
 
 typedef struct layout {
-    int64_t ring_at, buckets_at, frames_at, dirty_at, pages_at, total_bytes;
+    int64_t ring_at, buckets_at, frames_at, dirty_at, blocks_at, pages_at, total_bytes;
     uint32_t bucket_count;
 } layout;
 
@@ -38,7 +38,9 @@ static layout lay_out(const mpiox_cache_geometry *geometry, int64_t frames)
     at.buckets_at = round_up(at.ring_at + mpiox_ring_bytes(geometry->slots, (int32_t)frames), LINE);
     at.frames_at = round_up(at.buckets_at + (int64_t)at.bucket_count * (int64_t)sizeof(uint32_t), LINE);
     at.dirty_at = at.frames_at + frames * (int64_t)sizeof(mpiox_frame);
-    at.pages_at = round_up(at.dirty_at + frames * (geometry->page_bytes / 8), SMALLEST_PAGE);
+    at.blocks_at = at.dirty_at + frames * (geometry->page_bytes / 8);
+    at.pages_at = round_up(at.blocks_at + frames * (geometry->page_bytes / 4096) * (int64_t)sizeof(uint32_t),
+                           SMALLEST_PAGE);
     at.total_bytes = at.pages_at + frames * geometry->page_bytes;
     return at;
 }
@@ -89,6 +91,7 @@ static void point(void *base, mpiox_cache *out)
         .buckets = (_Atomic uint32_t *)(start + header->buckets_at),
         .frames = (mpiox_frame *)(start + header->frames_at),
         .dirty = (_Atomic uint64_t *)(start + header->dirty_at),
+        .blocks = (_Atomic uint32_t *)(start + header->blocks_at),
         .pages = start + header->pages_at,
         .page_bytes = header->geometry.page_bytes,
         .frame_count = header->geometry.frames,
@@ -117,6 +120,7 @@ int mpiox_cache_format(void *base, const mpiox_cache_geometry *geometry, int del
     header->buckets_at = at.buckets_at;
     header->frames_at = at.frames_at;
     header->dirty_at = at.dirty_at;
+    header->blocks_at = at.blocks_at;
     header->pages_at = at.pages_at;
     header->total_bytes = at.total_bytes;
     header->bucket_count = at.bucket_count;
@@ -154,7 +158,7 @@ int mpiox_cache_attach(void *base, int64_t bytes, mpiox_cache *out)
     const layout at = lay_out(geometry, geometry->frames);
     if (at.total_bytes > bytes || header->total_bytes != at.total_bytes || header->ring_at != at.ring_at ||
         header->buckets_at != at.buckets_at || header->frames_at != at.frames_at || header->dirty_at != at.dirty_at ||
-        header->pages_at != at.pages_at || header->bucket_count != at.bucket_count)
+        header->blocks_at != at.blocks_at || header->pages_at != at.pages_at || header->bucket_count != at.bucket_count)
         return MPIOX_E_CORRUPT;
     point(base, out);
     return MPIOX_OK;

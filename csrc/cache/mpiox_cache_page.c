@@ -1,19 +1,20 @@
 /*
  * mpiox_cache_page.c - a client's access to the bytes of one page.
  *
- * Problem.    A small access must cost little more than its copy, must not lose a byte when the delegate flushes the same
- *             page meanwhile, and must not be taken for done when the delegate has died.
+ * Problem.    A small access must cost little more than its copy, must not lose a byte when the delegate flushes the
+ *             same page meanwhile, and must not be taken for done when the delegate has died.
  * Algorithm.  Hold the frame (ask the delegate for it when the page is not there), copy, mark, raise `writes`, release.
  *             The delegate clears marks only when `writes` has not changed, so that what is copied while it flushes
  *             stays dirty. The client whose marks make the page full tells the delegate, still holding the frame.
  * Guarantees. While a frame is held nothing is waited for. A write is done only if the delegate was serving after it: a
- *             survivor waits for holders only so long, so that a client that was stopped meanwhile does its write again,
- *             in the file.
+ *             survivor waits for holders only so long, so that a client that was stopped meanwhile does its write
+ *             again, in the file.
  */
 #include "mpiox_cache_page.h"
 #include "mpiox_ring.h"
 
 #include <string.h>
+#include <unistd.h>
 
 enum { MAX_REQUESTS = 16 }; /* for one page; one is enough unless the page is taken away again at once */
 
@@ -89,6 +90,26 @@ static void count(atomic_int_least64_t *counter, int64_t by)
     atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
 }
 
+/* Threads of all processes are spread over the shards. */
+static mpiox_cache_shard *my_shard(const mpiox_cache *cache)
+{
+    static atomic_uint threads;
+    static _Thread_local uint32_t mine;
+    if (mine == 0)
+        mine = 1 + ((uint32_t)getpid() + 7 * atomic_fetch_add(&threads, 1)) % MPIOX_CACHE_SHARDS;
+    return &cache->header->shards[mine - 1];
+}
+
+/* An access is done. */
+static void count_access(const mpiox_cache *cache, const mpiox_page_access *access, bool missed)
+{
+    mpiox_cache_shard *shard = my_shard(cache);
+    count(access->write ? &shard->writes : &shard->reads, 1);
+    count(access->write ? &shard->bytes_written : &shard->bytes_read, access->length);
+    if (missed)
+        count(&shard->misses, 1);
+}
+
 /* The frame is used: for the eviction, and for the statistics of reading ahead. */
 static void touch(const mpiox_cache *cache, uint32_t frame)
 {
@@ -99,7 +120,7 @@ static void touch(const mpiox_cache *cache, uint32_t frame)
     if (seen & MPIOX_FRAME_PREFETCHED &&
         atomic_fetch_and_explicit(flags, ~(uint32_t)MPIOX_FRAME_PREFETCHED, memory_order_relaxed) &
             MPIOX_FRAME_PREFETCHED)
-        count(&cache->header->counters.prefetch_used, 1);
+        count(&my_shard(cache)->prefetch_used, 1);
 }
 
 static void raise(_Atomic int64_t *value, int64_t to)
@@ -114,7 +135,6 @@ static void raise(_Atomic int64_t *value, int64_t to)
 
 static int write_held(const mpiox_cache *cache, const mpiox_page_access *access, uint32_t frame, const span *span)
 {
-    mpiox_cache_header *header = cache->header;
     mpiox_frame *at = &cache->frames[frame];
     copy_bytes(cache, access, frame, span);
     const int64_t fresh = mark_bytes(cache, access, frame, span);
@@ -123,9 +143,8 @@ static int write_held(const mpiox_cache *cache, const mpiox_page_access *access,
     touch(cache, frame);
     if (fresh > 0) {
         const int64_t before = atomic_fetch_add_explicit(&at->dirty, fresh, memory_order_acq_rel);
-        count(&header->files[access->file].dirty_bytes, fresh);
         if (before == 0)
-            atomic_fetch_add_explicit(&header->dirty_frames, 1, memory_order_relaxed);
+            atomic_fetch_add_explicit(&cache->header->dirty_frames, 1, memory_order_relaxed);
         atomic_fetch_add_explicit(&at->writes, 1, memory_order_release);
         if (before + fresh == cache->page_bytes)
             mpiox_ring_push_frame(cache, frame);
@@ -133,11 +152,7 @@ static int write_held(const mpiox_cache *cache, const mpiox_page_access *access,
         atomic_fetch_add_explicit(&at->writes, 1, memory_order_release);
     }
     mpiox_frame_release(cache, frame);
-    if (!mpiox_cache_is_serving(cache, false))
-        return MPIOX_PAGE_GONE;
-    count(&header->counters.writes, 1);
-    count(&header->counters.bytes_written, access->length);
-    return MPIOX_OK;
+    return mpiox_cache_is_serving(cache, false) ? MPIOX_OK : MPIOX_PAGE_GONE;
 }
 
 enum { NOT_FILLED = 100 };
@@ -161,10 +176,6 @@ static int read_held(const mpiox_cache *cache, const mpiox_page_access *access, 
     if (result != NOT_FILLED)
         touch(cache, frame);
     mpiox_frame_release(cache, frame);
-    if (result == MPIOX_OK) {
-        count(&cache->header->counters.reads, 1);
-        count(&cache->header->counters.bytes_read, access->length);
-    }
     return result;
 }
 
@@ -209,10 +220,7 @@ int mpiox_cache_access_page(const mpiox_cache *cache, const mpiox_page_access *a
     const span span = span_of(cache, access);
     uint32_t frame;
     int code = mpiox_frame_hold(cache, access->file, access->page, &frame);
-    if (code == MPIOX_FRAME_HIT)
-        count(&cache->header->counters.hits, 1);
-    else if (code == MPIOX_FRAME_MISS)
-        count(&cache->header->counters.misses, 1);
+    const bool missed = code == MPIOX_FRAME_MISS;
     for (int requests = 0; requests < MAX_REQUESTS; requests++) {
         if (code == MPIOX_FRAME_GONE)
             return MPIOX_PAGE_GONE;
@@ -223,9 +231,10 @@ int mpiox_cache_access_page(const mpiox_cache *cache, const mpiox_page_access *a
             if (code != MPIOX_OK)
                 return code;
         }
-        if (access->write)
-            return write_held(cache, access, frame, &span);
-        code = read_held(cache, access, frame, &span, beyond, known);
+        code = access->write ? write_held(cache, access, frame, &span)
+                             : read_held(cache, access, frame, &span, beyond, known);
+        if (code == MPIOX_OK)
+            count_access(cache, access, missed);
         if (code != NOT_FILLED)
             return code;
         code = MPIOX_FRAME_MISS; /* the page is there, but not these bytes of it */

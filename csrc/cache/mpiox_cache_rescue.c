@@ -2,12 +2,13 @@
  * mpiox_cache_rescue.c - what a survivor does with the pages of a dead delegate.
  *
  * Problem.    The delegate has died with dirty pages. They are still there, because clients map the segment.
- * Algorithm.  One survivor at a time, by a robust lock. Wait until every thread of the delegate is gone (one may still be
- *             in a file-system call, which could otherwise write old bytes over newer ones). Then, frame by frame in file
- *             order: wait for clients in the middle of an access, write the dirty runs, clear the marks.
+ * Algorithm.  One survivor at a time, by a robust lock. Wait until every thread of the delegate is gone (one may still
+ *             be in a file-system call, which could otherwise write old bytes over newer ones). Then, frame by frame
+ *             in file order: wait for clients in the middle of an access, write the dirty runs, clear the marks.
+ *             Copies of another delegate's pages (MPIOX_FILE_REPLICA) are left alone: their originals may be newer.
  * Guarantees. A byte that a finished access deposited is in the file, or named by a deferred error of the file, before
- *             the state is RESCUED. Marks are cleared after the write, so that the next survivor can go on when this one
- *             dies. Only marks are believed, not counts: a client may have died between the two.
+ *             the state is RESCUED. Marks are cleared after the write, so that the next survivor can go on when this
+ *             one dies. Only marks are believed, not counts: a client may have died between the two.
  */
 #include "mpiox_cache.h"
 
@@ -147,7 +148,8 @@ static int64_t rescue_all(const mpiox_cache *cache)
         const page_place at = {.page = atomic_load(&cache->frames[i].page),
                                .file = atomic_load(&cache->frames[i].file),
                                .frame = (uint32_t)i};
-        if (at.file < 0 || at.file >= MPIOX_CACHE_MAX_FILES)
+        if (at.file < 0 || at.file >= MPIOX_CACHE_MAX_FILES ||
+            atomic_load(&cache->header->files[at.file].flags) & MPIOX_FILE_REPLICA)
             continue;
         if (places != NULL)
             places[count++] = at;

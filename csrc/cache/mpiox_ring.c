@@ -1,9 +1,9 @@
 /*
  * mpiox_ring.c - see mpiox_ring.h.
  *
- * Two sets of bits: a token's bit is set first, then the bit of its word in the summary, then the bell rings. The delegate
- * clears the summary's bit before it looks at the word, and sets it again when it leaves tokens there, so that no token is
- * overlooked.
+ * Two sets of bits: a token's bit is set first, then the bit of its word in the summary, then the bell rings. The
+ * delegate clears the summary's bit before it looks at the word, and sets it again when it leaves tokens there, so
+ * that no token is overlooked.
  */
 #include "mpiox_ring.h"
 

@@ -5,13 +5,13 @@
  *            not burn a core when they do not. Many clients, one delegate; a client may be killed at any moment.
  * Algorithm. A fixed set of slots. A client takes a free slot (compare and swap), fills it in, and sets the slot's bit
  *            in a set of pending tokens; the delegate takes tokens out, in turn round the set, works, and sets the
- *            slot's word. Frames that are fully dirty are tokens of the same set, with numbers from `slots` on. A second
- *            set says which words of the first to look at.
+ *            slot's word. Frames that are fully dirty are tokens of the same set, with numbers from `slots` on. A
+ *            second set says which words of the first to look at.
  *            A token is announced by one atomic operation, and not by an entry in a queue: a client that is killed half
  *            way through entering a queue would block all behind it.
  *            Both sides wait with mpiox_wait (a few pauses and yields, then a futex).
- * Guarantee. An answer is seen after everything that the delegate did for it. A slot whose client died is lost, no more.
- *            Every token has its turn: at most all others are taken out before it.
+ * Guarantee. An answer is seen after everything that the delegate did for it. A slot whose client died is lost, no
+ *            more. Every token has its turn: at most all others are taken out before it.
  */
 #ifndef MPIOX_RING_H
 #define MPIOX_RING_H
@@ -20,7 +20,8 @@
 
 enum mpiox_op {
     MPIOX_OP_NONE = 0,
-    /* text = absolute path; arg[0] = MPIOX_FILE_* flags; arg[1] = unit_pages; arg[2] = owners. A file that is open
+    /* text = absolute path; arg[0] = MPIOX_FILE_* flags; arg[1] = unit_pages; arg[2] = owners; arg[3] = shift: range r
+     * belongs to delegate (r + shift) mod owners (0, but for replicas). A file that is open
      * already (same device, inode and REPLICA flag) keeps its unit_pages and owners and adds the flags.
      * -> file = index; arg[1], arg[2] = those in force; result MPIOX_E_FULL, MPIOX_E_IO */
     MPIOX_OP_OPEN,
@@ -33,13 +34,22 @@ enum mpiox_op {
     MPIOX_OP_PAGE,
     /* Fence: bring pages [arg[0], arg[1]) of the file to the file system; arg[2] = 1: to stable storage as well;
      * arg[3] = 1: drop the pages afterwards (nothing stale is left). -> result of this; the deferred errors stay in the
-     * record for mpiox_cache_take_errors(). Writers meanwhile are legal; what they deposit may or may not be included */
+     * record for mpiox_cache_take_errors(). Writers meanwhile are legal; what they deposit may be included or not */
     MPIOX_OP_FLUSH,
     /* Discard pages from byte arg[0] on, dirty or not (the file is being truncated, or is to be deleted). */
     MPIOX_OP_DISCARD,
+    /* Of a replica (MPIOX_FILE_REPLICA): remember its frames as they are; later discard those that were not written
+     * since. Between the two the owner flushes: what is discarded is in the file by then. */
+    MPIOX_OP_REPLICA_MARK,
+    MPIOX_OP_REPLICA_TRIM,
     MPIOX_OP_AHEAD_ONLY, /* no answer: only ahead[] */
     MPIOX_OP_PING,       /* answers at once */
-    MPIOX_OP_ADOPT, /* between delegates: file, arg[0] = range: it is yours now (the giver has flushed and dropped it) */
+    /* A page range changes hands, in three steps of one client: GIVE at the old owner with arg[0] = range, arg[1] = the new
+     * owner, arg[2] = 0 (nobody gets at its pages from now on; they are brought to the file and dropped), ADOPT at the
+     * new one, GIVE with arg[2] = 1 at the old one (whoever asks there is sent to the new owner). */
+    MPIOX_OP_GIVE,
+    /* between delegates: file, arg[0] = range: it is yours now (the giver has flushed and dropped it) */
+    MPIOX_OP_ADOPT,
     MPIOX_OP_DETACH /* this client (process) is done; arg[0] = its id. The delegate ends after the last one */
 };
 

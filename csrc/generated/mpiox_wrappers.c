@@ -13,6 +13,7 @@
 #include "mpiox_mpi_open.h"
 #include "mpiox_mpi_access.h"
 #include "mpiox_mpi_seek.h"
+#include "mpiox_mpi_size.h"
 #include "mpiox_mpi_view.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -73,7 +74,7 @@ int mpiox_wrap_File_set_size(MPI_File fh, MPI_Offset size);
 
 HIDDEN int mpiox_wrap_File_set_size(MPI_File fh, MPI_Offset size) {
     COUNT(FILE_SET_SIZE);
-    return PMPI_File_set_size(fh, size);
+    return mpiox_mpi_set_size(fh, size);
 }
 
 EXPORT int MPI_File_set_size(MPI_File fh, MPI_Offset size) {
@@ -95,7 +96,7 @@ int mpiox_wrap_File_get_size(MPI_File fh, MPI_Offset *size);
 
 HIDDEN int mpiox_wrap_File_get_size(MPI_File fh, MPI_Offset *size) {
     COUNT(FILE_GET_SIZE);
-    return PMPI_File_get_size(fh, size);
+    return mpiox_mpi_get_size(fh, size);
 }
 
 EXPORT int MPI_File_get_size(MPI_File fh, MPI_Offset *size) {

@@ -292,6 +292,7 @@ WRAPPERS_HEAD = """\
 #include "mpiox_mpi_open.h"
 #include "mpiox_mpi_access.h"
 #include "mpiox_mpi_seek.h"
+#include "mpiox_mpi_size.h"
 #include "mpiox_mpi_view.h"
 
 #define EXPORT __attribute__((visibility("default")))

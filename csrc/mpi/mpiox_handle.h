@@ -19,7 +19,9 @@
 
 #include "mpiox_typemap.h"
 #include "mpiox_collective.h"
+#include "mpiox_delegated.h"
 #include "mpiox_hints.h"
+#include "mpiox_route.h"
 #include "mpiox_stats.h"
 #include "mpiox_worker.h"
 
@@ -46,6 +48,8 @@ typedef struct mpiox_handle {
     mpiox_hints hints;
     mpiox_file *file;             /* the library's own path to the file; NULL: every data access is native... */
     mpiox_collective *collective; /* NULL as `file` is */
+    mpiox_delegated *delegated;   /* NULL: accesses do not go through delegates... */
+    const char *why_no_delegates; /* ...for this reason (static text); NULL: none were asked for */
     const char *why_native;       /* ...for this reason (static text); NULL: no particular one */
     bool among_strangers;         /* nothing may be asked of the other ranks: some lack the library (mpiox_members.h) */
     bool reports_alone;           /* then: this rank reports on the file, without the others */
@@ -72,6 +76,12 @@ typedef struct mpiox_handle {
 static inline bool mpiox_handle_is_managed(const mpiox_handle *handle)
 {
     return handle && handle->file;
+}
+
+/* The ways that accesses of a managed file may take. */
+static inline mpiox_route mpiox_handle_route(const mpiox_handle *handle)
+{
+    return (mpiox_route){handle->file, handle->collective, handle->delegated};
 }
 
 mpiox_handle *mpiox_handle_find(MPI_File fh);   /* NULL when the table does not have the handle */

@@ -48,8 +48,12 @@ static bool takes_over(const mpiox_handle *handle, const mpiox_mpi_call *call, b
 /* The MPI library is to carry the call out. */
 static void hand_over(mpiox_handle *handle, const mpiox_mpi_call *call, bool blocking)
 {
+    mpiox_error deferred;
+
     if (!handle)
         return;
+    if (handle->delegated && mpiox_delegated_fence_alone(handle->delegated, &deferred) != MPIOX_OK)
+        mpiox_mpi_raise(handle, &deferred);
     if (call->positioning != MPIOX_SHARED_POINTER) { /* else the MPI library already has the pointer and the view */
         if (call->collective && blocking) {
             mpiox_nonblocking_drain(handle);
@@ -78,12 +82,13 @@ static bool perform(mpiox_handle *handle, const mpiox_mpi_call *call, bool block
                     MPI_Status *status, int *result)
 {
     const mpiox_request *request = &prepared->request;
+    const mpiox_route route = mpiox_handle_route(handle);
     mpiox_outcome outcome;
     int code = request->local_error.code;
     if (call->collective)
-        code = mpiox_collective_access(handle->collective, request, &outcome);
+        code = mpiox_route_collective(&route, request, false, &outcome);
     else if (code == MPIOX_OK)
-        code = mpiox_file_access(handle->file, request, &outcome);
+        code = mpiox_route_access(&route, request, &outcome);
     else
         outcome = (mpiox_outcome){.bytes = 0, .error = request->local_error};
     mpiox_mpi_prepare_finish(prepared);

@@ -115,11 +115,14 @@ static int agree_on_opening(MPI_Comm comm, const char *filename, int amode, MPI_
 int mpiox_mpi_set_atomicity(MPI_File fh, int flag)
 {
     mpiox_handle *handle = mpiox_handle_find(fh);
+    mpiox_error error;
     int result = PMPI_File_set_atomicity(fh, flag), values[] = {result == MPI_SUCCESS, flag != 0, flag == 0};
 
     if (!mpiox_handle_is_managed(handle))
         return result;
     mpiox_nonblocking_drain(handle);
+    if (handle->delegated != NULL && mpiox_delegated_fence(handle->delegated, false, true, &error) != MPIOX_OK)
+        mpiox_mpi_raise(handle, &error);
     /* MPI libraries may refuse flags that differ on some ranks only; the mode decides how all ranks access the file. */
     if (mpiox_topology_min(handle->file->topology, 3, values, NULL, 0) == MPIOX_OK && values[0] &&
         (values[1] || values[2])) {
@@ -167,6 +170,18 @@ static bool all_true(MPI_Comm comm, bool mine)
     return PMPI_Allreduce(&mine, &all, 1, MPI_C_BOOL, MPI_LAND, comm) == MPI_SUCCESS && all;
 }
 
+/* On all ranks or on none. The hints are rank 0's on every rank. */
+static void attach_delegates(mpiox_handle *handle)
+{
+    mpiox_group *group;
+
+    if (!mpiox_group_wanted(&handle->hints))
+        return;
+    group = mpiox_group_get(handle->file->topology->comm, &handle->hints, &handle->why_no_delegates);
+    if (group != NULL)
+        mpiox_delegated_open(handle->file, group, &handle->delegated, &handle->why_no_delegates);
+}
+
 /* On all ranks or on none: without collectives the file stays with the MPI library. */
 static void attach_collective(mpiox_handle *handle, mpiox_file *file)
 {
@@ -180,6 +195,7 @@ static void attach_collective(mpiox_handle *handle, mpiox_file *file)
     }
     handle->file = file;
     mpiox_mpi_view_begin(handle);
+    attach_delegates(handle);
 }
 
 /* After PMPI_File_open, whatever it returned here: our own path to the file, if every rank opened it. `file` is NULL
@@ -287,33 +303,23 @@ int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     return result;
 }
 
-/* Our own descriptor first, so that everything this library wrote is in the file before the MPI library's sync. */
+/* The delegates and our own descriptor first, so that everything this library wrote is in the file before the MPI library's sync. */
 int mpiox_mpi_sync(MPI_File fh)
 {
     mpiox_handle *handle = mpiox_handle_find(fh);
-    mpiox_error error;
+    mpiox_error error, late;
     bool failed;
     int result;
 
     mpiox_nonblocking_drain(handle);
-    failed = mpiox_handle_is_managed(handle) && mpiox_file_sync(handle->file, &error) != MPIOX_OK;
+    failed = mpiox_handle_is_managed(handle) && handle->delegated != NULL &&
+             mpiox_delegated_fence(handle->delegated, true, true, &error) != MPIOX_OK;
+    if (handle != NULL && handle->delegated != NULL)
+        mpiox_delegated_balance(handle->delegated);
+    if (mpiox_handle_is_managed(handle) && mpiox_file_sync(handle->file, failed ? &late : &error) != MPIOX_OK)
+        failed = true;
     result = PMPI_File_sync(fh);
     return failed && result == MPI_SUCCESS ? mpiox_mpi_raise(handle, &error) : result;
-}
-
-/* By the file system where it can, and done on return: Open MPI 4.1 has rank 0 read and write the whole file again
- * while the other ranks go on, so that they still find the old size. */
-int mpiox_mpi_preallocate(MPI_File fh, MPI_Offset size)
-{
-    mpiox_handle *handle = mpiox_handle_find(fh);
-    mpiox_error error;
-
-    if (!mpiox_handle_is_managed(handle) || (handle->amode & MPI_MODE_RDONLY))
-        return PMPI_File_preallocate(fh, size);
-    mpiox_nonblocking_drain(handle);
-    if (mpiox_file_preallocate(handle->file, size, &error) == MPIOX_OK)
-        return MPI_SUCCESS;
-    return mpiox_mpi_raise(handle, &error);
 }
 
 int mpiox_mpi_close(MPI_File *fh)
@@ -326,9 +332,12 @@ int mpiox_mpi_close(MPI_File *fh)
         mpiox_error error;
 
         mpiox_nonblocking_close(handle);
+        if (mpiox_delegated_close(handle->delegated, &error) != MPIOX_OK)
+            deferred = mpiox_mpi_error_code(handle->path, &error);
         mpiox_mpi_report_close(handle);
+        mpiox_delegated_free(handle->delegated);
         mpiox_collective_free(handle->collective);
-        if (mpiox_file_close(handle->file, &error) != MPIOX_OK)
+        if (mpiox_file_close(handle->file, &error) != MPIOX_OK && deferred == MPI_SUCCESS)
             deferred = mpiox_mpi_error_code(handle->path, &error);
         mpiox_mpi_view_release(handle);
         if (handle->comm != MPI_COMM_NULL)
@@ -361,6 +370,9 @@ int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used)
     if (handle == NULL || result != MPI_SUCCESS || *info_used == MPI_INFO_NULL || handle->among_strangers)
         return result;
     mpiox_hints_to_info(&handle->hints, *info_used);
+    if (mpiox_group_wanted(&handle->hints))
+        set_number(*info_used, "mpiox_delegates",
+                   handle->delegated != NULL ? mpiox_delegated_count(handle->delegated) : 0);
     if (handle->file != NULL) { /* what the library's own choices came to */
         set_number(*info_used, "cb_nodes", mpiox_collective_aggregators(handle->collective));
         set_number(*info_used, "cb_buffer_size", mpiox_collective_buffer_bytes(handle->collective));

@@ -1,5 +1,5 @@
 /*
- * mpiox_mpi_open.h - open, close, sync, preallocation, hints and atomicity, as their MPI namesakes.
+ * mpiox_mpi_open.h - open, close, sync, hints and atomicity, as their MPI namesakes.
  */
 #ifndef MPIOX_MPI_OPEN_H
 #define MPIOX_MPI_OPEN_H
@@ -9,7 +9,6 @@
 int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh);
 int mpiox_mpi_close(MPI_File *fh);
 int mpiox_mpi_sync(MPI_File fh);
-int mpiox_mpi_preallocate(MPI_File fh, MPI_Offset size);
 int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used);
 int mpiox_mpi_set_atomicity(MPI_File fh, int flag);
 

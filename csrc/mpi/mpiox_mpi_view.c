@@ -10,6 +10,7 @@
 #include "mpiox_typemap_mpi.h"
 #include "mpiox_datatype.h"
 #include "mpiox_mpi_error.h"
+#include "mpiox_mpi_size.h"
 #include "mpiox_mpi_pointer.h"
 #include "mpiox_nonblocking.h"
 
@@ -220,7 +221,7 @@ MPI_Offset mpiox_mpi_view_end(mpiox_handle *handle, int *result)
 {
     MPI_Offset size = 0;
 
-    *result = PMPI_File_get_size(handle->fh, &size);
+    *result = mpiox_mpi_get_size(handle->fh, &size);
     if (*result != MPI_SUCCESS)
         return -1;
     return (mpiox_file_data_before(handle->file, size) + handle->etype_bytes - 1) / handle->etype_bytes;

@@ -25,8 +25,7 @@ typedef struct operation {
     struct operation *next;     /* in the table's bucket */
     struct operation *finished; /* in the list of requests to complete */
     mpiox_handle *owner;        /* NULL once it is closed */
-    mpiox_file *file;
-    mpiox_collective *collective;
+    mpiox_route route;
     mpiox_prepared prepared;
     mpiox_outcome outcome;
     MPI_Request request;
@@ -202,9 +201,9 @@ static void run(operation *o)
 {
     const mpiox_request *request = &o->prepared.request;
     if (o->is_collective)
-        mpiox_collective_access_background(o->collective, request, &o->outcome);
+        mpiox_route_collective(&o->route, request, true, &o->outcome);
     else
-        mpiox_file_access(o->file, request, &o->outcome);
+        mpiox_route_access(&o->route, request, &o->outcome);
     if (o->outcome.error.code == MPIOX_OK && request->local_error.code != MPIOX_OK)
         o->outcome.error = request->local_error;
 }
@@ -243,8 +242,7 @@ static operation *create(mpiox_handle *handle, const mpiox_prepared *prepared, b
     }
     o->task.run = run_task;
     o->owner = handle;
-    o->file = handle->file;
-    o->collective = handle->collective;
+    o->route = mpiox_handle_route(handle);
     o->prepared = *prepared;
     o->is_collective = collective;
     insert(o);

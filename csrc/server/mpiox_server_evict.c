@@ -1,21 +1,21 @@
 /*
  * mpiox_server_evict.c - a frame for a page that comes.
  *
- * Problem.    Few frames, or one, must do for any number of clients; one pass over a large file must not drive out what is
- *             used again and again; and pages to which clients are still adding should not be written in fragments.
+ * Problem.    Few frames, or one, must do for any number of clients; one pass over a large file must not drive out what
+ *             is used again and again; and pages to which clients are still adding should not be written in fragments.
  * Algorithm.  2Q: a page that comes for the first time is recent (first in, first out). When it has left and comes back
  *             while it is still remembered as a ghost, it is frequent (clock). Frames leave from the recent ones while
- *             these are more than a quarter, otherwise from the frequent ones. A dirty frame whose turn has come is given
- *             to the I/O threads (leaving), a clean one stays findable until it is taken (reusable). That begins when
- *             fewer than a quarter of the frames are free or reusable.
+ *             these are more than a quarter, otherwise from the frequent ones. A dirty frame whose turn has come is
+ *             given to the I/O threads (leaving), a clean one stays findable until it is taken (reusable). That begins
+ *             when fewer than a quarter of the frames are free or reusable.
  *             Pages that have been written whole are of no more use in a file that cannot be read, and of little in one
  *             that nobody has read yet: they are free, or the next to be reused, at once, and the last one first. So a
  *             stream of writes goes round in a few frames, which stay in the processor's cache.
  *             Patience. Clients that write interleaved pieces drift apart. When the first of them finds no frame, it is
  *             better that it waits while the others go on and complete pages than that incomplete pages are written.
  *             So a parked request waits as long as other clients write, for a few milliseconds at most. If a page has
- *             become complete then, the next one waits for up to twice as long; if not, for half as long, and in the end
- *             not at all. Then incomplete pages are written ahead of need, too.
+ *             become complete then, the next one waits for up to twice as long; if not, for half as long, and in the
+ *             end not at all. Then incomplete pages are written ahead of need, too.
  * Guarantees. While requests are parked, a frame is on its way or time runs.
  * Source.     T. Johnson and D. Shasha, "2Q: a low overhead high performance buffer management replacement algorithm",
  *             VLDB 1994.
@@ -23,8 +23,8 @@
 #include "mpiox_server_evict.h"
 
 enum {
-    STEPS = 64,  /* frames looked at for one that can leave, while others are on their way */
-    TRIAL = 256, /* parked requests until patience is tried again */
+    STEPS = 64,   /* frames looked at for one that can leave, while others are on their way */
+    TRIAL = 256,  /* parked requests until patience is tried again */
     PROGRESS = 10 /* part of the patience without any progress that ends it */
 };
 static const double patience_most_s = 20e-3, patience_least_s = 1e-3, idle_s = 1e-3;
@@ -83,6 +83,7 @@ void mpiox_server_take_out(mpiox_server *server, uint32_t frame)
     mpiox_frame_remove(&server->cache, frame);
     info->frequent = false;
     info->tries = 0;
+    info->marked = false;
     info->held_since = 0;
     info->wants = 0;
     mpiox_server_reside(server, frame, MPIOX_FREE);
@@ -110,12 +111,13 @@ static bool may_leave(mpiox_server *server, uint32_t frame, int which, double no
     return dirty == server->cache.page_bytes || (which == WRITE_IDLE && is_idle(server, frame, now));
 }
 
-/* Look at a frame of a residence: it leaves, or gets another turn, or stays. True: it is dirty, and incomplete, and leaves
- * all the same. */
+/* Look at a frame of a residence: it leaves, or gets another turn, or stays. True: it is dirty, and incomplete, and
+ * leaves all the same. */
 static bool age_one(mpiox_server *server, uint32_t frame, enum mpiox_residence from, int which, double now)
 {
     mpiox_frame_info *info = &server->info[frame];
-    if (info->busy || info->wants != 0 || (from == MPIOX_AHEAD && mpiox_server_judge(server, frame)))
+    if (info->busy || info->wants != 0 || mpiox_server_is_replica(server, mpiox_server_file_of(server, frame)) ||
+        (from == MPIOX_AHEAD && mpiox_server_judge(server, frame)))
         return false;
     if (from == MPIOX_FREQUENT &&
         atomic_fetch_and(&server->cache.frames[frame].flags, ~(uint32_t)MPIOX_FRAME_REFERENCED) &
@@ -213,8 +215,8 @@ void mpiox_server_put_in(mpiox_server *server, uint32_t frame, int32_t file, int
 {
     mpiox_frame_info *info = &server->info[frame];
     const int32_t few = server->cache.frame_count / 4 - server->lists[MPIOX_FREE].count + 1;
-    const enum mpiox_residence residence =
-        ahead ? MPIOX_AHEAD : (is_remembered(server, file, page) ? MPIOX_FREQUENT : MPIOX_RECENT);
+    const enum mpiox_residence residence = ahead ? MPIOX_AHEAD
+                                                 : (is_remembered(server, file, page) ? MPIOX_FREQUENT : MPIOX_RECENT);
     mpiox_frame_insert(&server->cache, frame, file, page, hold);
     mpiox_server_list_append(server, &server->files[file].frames, frame);
     mpiox_server_reside(server, frame, residence);
@@ -236,16 +238,24 @@ void mpiox_server_offer(mpiox_server *server, uint32_t frame)
 
 /* ---- patience ---------------------------------------------------------------------------------------------------- */
 
+static int64_t count_writes(const mpiox_server *server)
+{
+    int64_t writes = 0;
+    for (int i = 0; i < MPIOX_CACHE_SHARDS; i++)
+        writes += atomic_load_explicit(&server->cache.header->shards[i].writes, memory_order_relaxed);
+    return writes;
+}
+
 /* Nothing is on its way: is it worth waiting for what clients do? */
 static bool is_worth_waiting(mpiox_server *server, double now)
 {
-    const int64_t writes = atomic_load_explicit(&server->cache.header->counters.writes, memory_order_relaxed);
     if (server->patience == 0) {
         if (++server->impatient < TRIAL)
             return false;
         server->impatient = 0;
         server->patience = patience_least_s;
     }
+    const int64_t writes = count_writes(server);
     if (server->waiting_since == 0) {
         server->waiting_since = now;
         server->progress = writes;

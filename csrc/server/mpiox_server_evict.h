@@ -6,8 +6,8 @@
 
 #include "mpiox_server_state.h"
 
-/* A frame without a page, to be given to mpiox_server_put_in() at once: one that is free, or reusable, or, if `press`, one
- * that can leave. NO_FRAME: none. */
+/* A frame without a page, to be given to mpiox_server_put_in() at once: one that is free, or reusable, or, if `press`,
+ * one that can leave. NO_FRAME: none. */
 uint32_t mpiox_server_find_room(mpiox_server *server, bool press);
 /* The page comes into such a frame; it is held for a client if `hold`. */
 void mpiox_server_put_in(mpiox_server *server, uint32_t frame, int32_t file, int64_t page, bool ahead, bool hold);

@@ -131,7 +131,7 @@ static void write_alone(mpiox_io *io, mpiox_storage *storage, uint32_t frame, in
 /* ---- after writing ----------------------------------------------------------------------------------------------- */
 
 /* In exclusive use: the bytes are in the file. What was dirty as a whole is known as a whole. */
-static void clear(mpiox_server *server, int32_t file, uint32_t frame)
+static void clear(mpiox_server *server, uint32_t frame)
 {
     mpiox_frame *at = &server->cache.frames[frame];
     const int64_t dirty = atomic_load(&at->dirty);
@@ -139,7 +139,6 @@ static void clear(mpiox_server *server, int32_t file, uint32_t frame)
         atomic_store(&at->known_end, server->cache.page_bytes);
         atomic_fetch_or(&at->flags, MPIOX_FRAME_FILLED);
     }
-    atomic_fetch_sub_explicit(&server->cache.header->files[file].dirty_bytes, dirty, memory_order_relaxed);
     mpiox_dirty_clear(&server->cache, frame);
 }
 
@@ -160,7 +159,7 @@ static void settle(mpiox_server *server, mpiox_io *io, mpiox_storage *storage, i
         }
         write_alone(io, storage, frame, server->cache.page_bytes);
     }
-    clear(server, io->file, frame);
+    clear(server, frame);
     server->info[frame].tries = 0;
 }
 
@@ -217,7 +216,7 @@ static void cut(mpiox_server *server, mpiox_io *io)
     if (alone) {
         if (keep > 0)
             write_alone(io, storage, frame, keep);
-        clear(server, io->file, frame);
+        clear(server, frame);
         if (keep > 0 && keep < server->cache.page_bytes)
             memset(mpiox_cache_bytes_of(&server->cache, frame) + keep, 0, (size_t)(server->cache.page_bytes - keep));
         if (atomic_load(&at->known_end) > keep)

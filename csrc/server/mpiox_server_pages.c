@@ -3,9 +3,9 @@
  *
  * Problem.    Any number of clients ask for pages; there may be fewer frames than that, or one. The service thread must
  *             not wait for any of them.
- * Algorithm.  A request for a page that is there is answered at once, or left with the frame: until it is filled, or until
- *             the I/O thread that has it alone is done. A request that gets no frame is parked; parked requests are served
- *             in their order by whoever frees one, and together with the first for a page all others for it.
+ * Algorithm.  A request for a page that is there is answered at once, or left with the frame: until it is filled, or
+ *             until the I/O thread that has it alone is done. A request that gets no frame is parked; parked requests
+ *             are served in their order by whoever frees one, and together with the first for a page all others for it.
  *             Pages that clients name as likely to be read next are read ahead, in frames that are free or reusable, at
  *             most half of all. How useful that was before decides how many: all that a client names, half of them, or
  *             none but for a trial now and then.
@@ -18,7 +18,6 @@
 #include <string.h>
 
 #include "mpiox_server_evict.h"
-
 enum {
     AHEAD_STEPS = 16,  /* pages read ahead that are looked at with each request */
     AHEAD_WINDOW = 32, /* pages after which their usefulness is looked at */
@@ -114,6 +113,10 @@ static bool serve(mpiox_server *server, mpiox_slot *slot)
     }
     uint32_t frame = mpiox_frame_find(&server->cache, slot->file, slot->page);
     if (frame == MPIOX_CACHE_NO_FRAME) {
+        if (mpiox_server_is_replica(server, slot->file) && mpiox_server_replicas_are_full(server)) {
+            answer(server, slot, MPIOX_E_FULL);
+            return true;
+        }
         frame = mpiox_server_find_room(server, true);
         if (frame == MPIOX_CACHE_NO_FRAME)
             return false;

@@ -20,6 +20,7 @@
 #include "mpiox_server_fill.h"
 #include "mpiox_server_flush.h"
 #include "mpiox_server_pages.h"
+#include "mpiox_server_replica.h"
 
 static const double beat_s = 0.1, leaving_s = 0.005, leave_within_s = 1;
 static const double default_patience_s = 60;  /* until the first client comes */
@@ -216,10 +217,9 @@ typedef struct service {
 static void take_frame(mpiox_server *server, uint32_t frame)
 {
     const int32_t file = mpiox_server_file_of(server, frame);
-    if (file < 0 || mpiox_server_dirty_of(server, frame) < server->cache.page_bytes ||
-        atomic_load(&server->cache.header->files[file].flags) & MPIOX_FILE_REPLICA)
-        return;
-    mpiox_server_want(server, frame, MPIOX_WANT_FLUSH);
+    if (file >= 0 && !mpiox_server_is_replica(server, file) &&
+        mpiox_server_dirty_of(server, frame) == server->cache.page_bytes)
+        mpiox_server_want(server, frame, MPIOX_WANT_FLUSH);
 }
 
 static void answer(mpiox_server *server, mpiox_slot *slot, int result)
@@ -242,6 +242,7 @@ static void take_slot(service *self, mpiox_slot *slot)
     case MPIOX_OP_CLOSE:
     case MPIOX_OP_FLUSH:
     case MPIOX_OP_DISCARD:
+    case MPIOX_OP_GIVE:
         if (self->fences.count == 0)
             self->tokens = 0;
         mpiox_server_requests_append(server, &self->fences, slot);
@@ -249,6 +250,12 @@ static void take_slot(service *self, mpiox_slot *slot)
     case MPIOX_OP_AHEAD_ONLY:
         mpiox_server_read_ahead(server, slot->file, slot->ahead, slot->arg[1]);
         answer(server, slot, MPIOX_OK);
+        return;
+    case MPIOX_OP_REPLICA_MARK:
+        answer(server, slot, mpiox_server_mark_replica(server, slot->file));
+        return;
+    case MPIOX_OP_REPLICA_TRIM:
+        answer(server, slot, mpiox_server_trim_replica(server, slot->file));
         return;
     case MPIOX_OP_ADOPT:
         mpiox_server_adopt(server, slot);
@@ -353,6 +360,7 @@ static void flush_at_end(service *self)
     while (mpiox_word_get(&done) == 0) {
         pthread_mutex_lock(&server->lock);
         server->ending = true;
+        mpiox_server_forget_replicas(server);
         if (!begun)
             begun = mpiox_server_empty(server, &done);
         pthread_mutex_unlock(&server->lock);

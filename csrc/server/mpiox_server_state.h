@@ -71,6 +71,8 @@ typedef struct mpiox_frame_info { /* what only the delegate knows about a frame 
     double seen_at;                 /* when `writes` of the frame was first seen to be this: */
     uint32_t seen_writes;
     uint8_t residence, wants, tries;
+    bool marked;            /* a replica's frame, remembered by MPIOX_OP_REPLICA_MARK when `writes` was... */
+    uint32_t marked_writes; /* ...this */
     bool busy, in_tree;
     bool frequent;     /* came from MPIOX_FREQUENT */
     int8_t fill_queue; /* 0 none, 1 on demand, 2 ahead */
@@ -202,6 +204,10 @@ void mpiox_server_list_remove(mpiox_server *server, mpiox_frame_list *list, uint
 /* Move a frame to the end of a residence. */
 void mpiox_server_reside(mpiox_server *server, uint32_t frame, enum mpiox_residence residence);
 void mpiox_server_reside_first(mpiox_server *server, uint32_t frame, enum mpiox_residence residence); /* to its start */
+
+/* Copies of other delegates' pages, see mpiox_server_replica.h. May no further one come into the cache? */
+bool mpiox_server_is_replica(const mpiox_server *server, int32_t file);
+bool mpiox_server_replicas_are_full(const mpiox_server *server);
 
 void mpiox_server_requests_append(mpiox_server *server, mpiox_requests *queue, mpiox_slot *slot);
 mpiox_slot *mpiox_server_requests_first(const mpiox_server *server, const mpiox_requests *queue); /* NULL: none */

@@ -3,11 +3,13 @@
  *
  * Times are summed over ranks; the table shows them per rank.
  * One X-macro list is the only place that names the counters: C struct, text, JSON and the Python dataclass follow it.
- * Updated only by the rank that owns the file handle (no atomics). Times in seconds, sizes in bytes.
+ * Updated only by the rank that owns the file handle (no atomics); what several threads of it count is taken over from
+ * structs of atomics when it is asked for. Times in seconds, sizes in bytes.
  */
 #ifndef MPIOX_STATS_H
 #define MPIOX_STATS_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 /* X(name, unit, over_ranks, meaning). over_ranks says how the values of several ranks become one: SUM, or MAX for what
@@ -40,7 +42,26 @@
     X(locks, "locks", SUM, "file ranges locked for atomic mode")                                                       \
     X(nonblocking_calls, "calls", SUM, "nonblocking accesses carried out by this library")                             \
     X(views_set, "calls", MAX, "file views set")                                                                       \
-    X(errors, "errors", MAX, "collectives that ended with an error")
+    X(errors, "errors", MAX, "collectives that ended with an error")                                                   \
+    MPIOX_STATS_DELEGATED(X)
+
+/* The last of them: what went through delegates. Accesses counted here are accesses of one rank alone, too. */
+#define MPIOX_STATS_DELEGATED(X)                                                                                       \
+    X(delegated_calls, "calls", MAX, "collectives carried out through the delegates")                                  \
+    X(delegated_writes, "calls", SUM, "accesses of one rank that wrote through the delegates")                         \
+    X(delegated_reads, "calls", SUM, "accesses of one rank that read through the delegates")                           \
+    X(delegated_bytes_written, "bytes", SUM, "data bytes those wrote into pages of the delegates")                     \
+    X(delegated_bytes_read, "bytes", SUM, "data bytes those read from pages of the delegates")                         \
+    X(delegated_misses, "pages", SUM, "pages that were not cached and had to be asked for")                            \
+    X(delegated_messages, "messages", SUM, "requests to delegates of other nodes")                                     \
+    X(delegated_message_bytes, "bytes", SUM, "bytes sent to and received from them")                                   \
+    X(bypass_bytes_written, "bytes", SUM, "bytes written past the delegates: whole pages of long runs")                \
+    X(bypass_bytes_read, "bytes", SUM, "bytes read past the delegates: whole pages of long runs")                      \
+    X(delegated_fences, "calls", MAX, "times that all written bytes were brought to the file")                         \
+    X(moved_ranges, "ranges", SUM, "page ranges given to another delegate to even the load out")                       \
+    X(redirected_pages, "pages", SUM, "page accesses repeated because the page had moved to another delegate")         \
+    X(abandoned_pages, "pages", SUM, "page accesses made without a delegate that had ended or died")                   \
+    X(rescued_bytes, "bytes", SUM, "bytes of dead delegates that this library brought to the file")
 
 /* X(name, meaning), seconds */
 #define MPIOX_STATS_TIMES(X)                                                                                           \
@@ -49,7 +70,8 @@
     X(io_s, "file-system requests")                                                                                    \
     X(wait_s, "waiting for other ranks")                                                                               \
     X(total_s, "inside collectives, start to end")                                                                     \
-    X(independent_s, "inside accesses of one rank alone")
+    X(independent_s, "inside accesses of one rank alone")                                                              \
+    X(delegated_s, "of those, inside accesses through delegates and fences")
 
 #define MPIOX_STATS_SIZE_BUCKETS 48
 
@@ -63,7 +85,18 @@ typedef struct mpiox_stats {
     int64_t request_size_log2[MPIOX_STATS_SIZE_BUCKETS]; /* requests of [2^k, 2^(k+1)) bytes */
     char partition[24];                                  /* method of the last collective */
     char reason[128];                                    /* why that method and that path */
+    char delegation[192];                                /* which delegates, or why none; empty: none were asked for */
 } mpiox_stats;
+
+typedef struct mpiox_stats_delegated { /* the same of one file, raised by any thread of the rank */
+#define X(name, unit, over_ranks, meaning) atomic_int_least64_t name;
+    MPIOX_STATS_DELEGATED(X)
+#undef X
+    atomic_int_least64_t nanoseconds; /* delegated_s */
+} mpiox_stats_delegated;
+
+/* Take the values over into the counters of the same names. */
+void mpiox_stats_set_delegated(mpiox_stats *into, const mpiox_stats_delegated *from);
 
 void mpiox_stats_add(mpiox_stats *into, const mpiox_stats *from); /* sums and maxima; texts of `from` win when set */
 /* Is counter `index` (order of the list) the maximum over ranks rather than the sum? */
@@ -73,11 +106,26 @@ typedef struct mpiox_stats_hint { /* a hint in force that is no default, and its
     const char *name, *value, *source;
 } mpiox_stats_hint;
 
+typedef struct mpiox_stats_number {
+    const char *name, *unit, *meaning;
+    int64_t value;
+} mpiox_stats_number;
+
+enum { MPIOX_STATS_DELEGATE_NUMBERS = 48 };
+
+typedef struct mpiox_stats_delegates { /* what the delegates of a run counted themselves, summed over them */
+    int delegates, known;              /* all of them; those whose numbers are in the sums */
+    int count;                         /* numbers in use */
+    mpiox_stats_number numbers[MPIOX_STATS_DELEGATE_NUMBERS];
+    int64_t flush_size_log2[MPIOX_STATS_SIZE_BUCKETS]; /* their write requests by size */
+} mpiox_stats_delegates;
+
 typedef struct mpiox_stats_subject { /* what the numbers are about */
     const char *path;                /* of the file; NULL: the run */
     int ranks;
     const mpiox_stats_hint *hints; /* of the file */
     int hint_count;
+    const mpiox_stats_delegates *delegates; /* of the run; NULL: none */
 } mpiox_stats_subject;
 
 /* One JSON object (no newline) into text; returns the length it needs, as snprintf. */

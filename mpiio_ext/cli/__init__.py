@@ -17,6 +17,7 @@ _COMMANDS = {
     "run": ("mpiio_ext.cli.run", "run", "Run an unchanged MPI program with the extension under it."),
     "hints": ("mpiio_ext.cli.hints", "hints", "List every hint, its value in force and where it came from."),
     "tune": ("mpiio_ext.cli.tune", "tune", "Find hints that make a program faster, and prove it before keeping them."),
+    "delegates": ("mpiio_ext.delegates.cli", "delegates", "Watch the I/O delegates of running programs."),
     "report": ("mpiio_ext.cli.report", "report", "Make one HTML page of results of the bench, or compare two sets."),
 }
 

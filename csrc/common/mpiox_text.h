@@ -1,0 +1,22 @@
+/*
+ * mpiox_text.h - texts put together in memory of the caller's.
+ *
+ * Like snprintf over many calls: what does not fit is counted and not stored, so that a first run without memory tells
+ * how much is needed. The text ends with a NUL as soon as there is room for one.
+ */
+#ifndef MPIOX_TEXT_H
+#define MPIOX_TEXT_H
+
+#include <stdint.h>
+
+typedef struct mpiox_text {
+    char *text;       /* may be NULL when capacity is 0 */
+    int64_t capacity; /* bytes, with the NUL */
+    int64_t used;     /* bytes that the text has, or would have, without the NUL */
+} mpiox_text;
+
+__attribute__((format(printf, 2, 3))) void mpiox_text_put(mpiox_text *out, const char *format, ...);
+/* A JSON string with its quotes. File names are bytes: what is not valid UTF-8 is written as U+00XX, byte by byte. */
+void mpiox_text_put_json(mpiox_text *out, const char *text);
+
+#endif

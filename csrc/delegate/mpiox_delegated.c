@@ -1,0 +1,405 @@
+/*
+ * mpiox_delegated.c - a file and its delegates: opening, closing, fences, size.
+ *
+ * Problem.   What is collective here must end in the same way on every rank, though any delegate may die meanwhile, and
+ *            must not cost a rank that has many delegates to talk to more than the others.
+ * Algorithm. Opening: rank 0 asks every delegate for a record of the file and tells the others. Fences: all ranks send
+ *            what they still hold, meet, and then each talks to its share of the delegates (delegate d to rank d mod
+ *            ranks); they agree on the outcome.
+ * Guarantee. After a fence everything that any rank wrote before it is in the file. A delegate that is dead by then has
+ *            been rescued first; what could not be rescued is an error of the fence.
+ */
+#include "mpiox_delegated.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "mpiox_delegated_impl.h"
+#include "mpiox_partition.h"
+
+/* ---- one request ------------------------------------------------------------------------------------------------- */
+
+static int call_local(const mpiox_delegate *delegate, mpiox_slot *slot)
+{
+    mpiox_slot *shared = mpiox_ring_take(&delegate->cache);
+    int code;
+
+    if (!shared)
+        return MPIOX_E_UNSUPPORTED;
+    shared->op = slot->op;
+    shared->client = delegate->client;
+    shared->file = slot->file;
+    shared->page = slot->page;
+    memcpy(shared->arg, slot->arg, sizeof slot->arg);
+    memcpy(shared->ahead, slot->ahead, sizeof slot->ahead);
+    memcpy(shared->text, slot->text, sizeof slot->text);
+    code = mpiox_ring_call(&delegate->cache, shared, NULL);
+    slot->file = shared->file;
+    slot->result = shared->result;
+    slot->error = shared->error;
+    memcpy(slot->arg, shared->arg, sizeof slot->arg);
+    mpiox_ring_give_back(shared);
+    return code;
+}
+
+int mpiox_delegated_request(const mpiox_delegated *delegated, int32_t owner, mpiox_slot *slot)
+{
+    mpiox_delegate *delegate = mpiox_delegated_owner(delegated, owner);
+
+    if (slot->op != MPIOX_OP_OPEN)
+        slot->file = delegated->index[owner];
+    return delegate->local ? call_local(delegate, slot) : mpiox_link_call(delegate->link, slot);
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+/* How many of the delegates own pages of a file on so many servers: a factor or a multiple of their number, so that a
+ * server always meets the same delegates. */
+static int32_t affine_owners(int32_t delegates, const mpiox_layout *layout)
+{
+    const mpiox_partition_method *method = mpiox_partition_find("group_cyclic");
+    const mpiox_geometry geometry = {.start = 0,
+                                     .end = layout->stripe_size,
+                                     .stripe_size = layout->stripe_size,
+                                     .servers = layout->servers,
+                                     .aggregators = delegates};
+
+    if (layout->lock == MPIOX_LOCK_LOCAL || !method || !method->adjust || !mpiox_geometry_is_valid(&geometry))
+        return delegates;
+    return method->adjust(&geometry);
+}
+
+typedef struct opening { /* what rank 0 tells the others */
+    int32_t owners, unit_pages, shift;
+    int32_t ok;
+    int32_t index[MPIOX_FILE_RANGES];
+} opening;
+
+static int open_at(mpiox_delegated *delegated, int32_t owner, const char *path, opening *o)
+{
+    const int amode = delegated->file->amode;
+    mpiox_slot slot = {.op = MPIOX_OP_OPEN};
+
+    slot.arg[0] = (amode & MPI_MODE_WRONLY ? 0 : MPIOX_FILE_READABLE) |
+                  (amode & MPI_MODE_RDONLY ? 0 : MPIOX_FILE_WRITABLE) | (o->shift > 0 ? MPIOX_FILE_REPLICA : 0);
+    slot.arg[1] = o->unit_pages;
+    slot.arg[2] = o->owners;
+    slot.arg[3] = o->shift;
+    if ((size_t)snprintf(slot.text, sizeof slot.text, "%s", path) >= sizeof slot.text)
+        return MPIOX_E_ARG;
+    const int code = mpiox_delegated_request(delegated, owner, &slot);
+    if (code != MPIOX_OK)
+        return code;
+    o->index[owner] = slot.file;
+    if (owner == 0) { /* open already on other ranks: as it is */
+        o->unit_pages = (int32_t)slot.arg[1];
+        o->owners = (int32_t)slot.arg[2];
+    }
+    return MPIOX_OK;
+}
+
+static void close_at(mpiox_delegated *delegated, int32_t owner, int32_t index)
+{
+    mpiox_slot slot = {.op = MPIOX_OP_CLOSE};
+
+    delegated->index[owner] = index;
+    mpiox_delegated_request(delegated, owner, &slot);
+}
+
+static void choose_owners(const mpiox_delegated *delegated, opening *o)
+{
+    const mpiox_layout *layout = &delegated->file->layout;
+
+    o->owners = affine_owners(delegated->group->count, layout);
+    if (o->owners > MPIOX_FILE_RANGES)
+        o->owners = MPIOX_FILE_RANGES;
+    o->unit_pages = layout->stripe_size % delegated->group->page_bytes == 0
+                        ? (int32_t)(layout->stripe_size / delegated->group->page_bytes)
+                        : 1;
+}
+
+/* Rank 0: at all delegates or at none. */
+static void open_everywhere(mpiox_delegated *delegated, opening *o)
+{
+    char *path = realpath(delegated->file->path, NULL);
+    int32_t done = 0;
+
+    while (path && done < o->owners && open_at(delegated, done, path, o) == MPIOX_OK)
+        done++;
+    o->ok = path && done > 0 && done == o->owners;
+    for (int32_t i = 0; !o->ok && i < done; i++)
+        close_at(delegated, i, o->index[i]);
+    free(path);
+}
+
+void mpiox_delegated_free(mpiox_delegated *delegated)
+{
+    if (!delegated)
+        return;
+    mpiox_delegated_free(delegated->replica);
+    pthread_mutex_destroy(&delegated->reader.lock);
+    free(delegated->lost);
+    free(delegated->index);
+    free(delegated);
+}
+
+static mpiox_delegated *allocate(mpiox_file *file, mpiox_group *group)
+{
+    mpiox_delegated *delegated = calloc(1, sizeof *delegated);
+
+    if (!delegated)
+        return NULL;
+    delegated->index = calloc((size_t)group->count, sizeof *delegated->index);
+    delegated->file = file;
+    delegated->group = group;
+    delegated->page_bytes = group->page_bytes;
+    delegated->lost = calloc((size_t)group->count, sizeof *delegated->lost);
+    pthread_mutex_init(&delegated->reader.lock, NULL);
+    if (delegated->index && delegated->lost)
+        return delegated;
+    mpiox_delegated_free(delegated);
+    return NULL;
+}
+
+static void follow(mpiox_delegated *delegated, const opening *o)
+{
+    delegated->owners = o->owners;
+    delegated->shift = o->shift;
+    delegated->unit_bytes = o->unit_pages * delegated->page_bytes;
+    delegated->ranges = mpiox_file_ranges(o->owners);
+    for (int32_t r = 0; r < delegated->ranges; r++)
+        atomic_init(&delegated->owner_of[r], (int16_t)((r + o->shift) % o->owners));
+    for (int32_t i = 0; i < o->owners; i++) {
+        delegated->index[i] = o->index[i];
+        delegated->any_remote |= !mpiox_delegated_owner(delegated, i)->local;
+        if (mpiox_delegated_owner(delegated, i)->link)
+            mpiox_link_set_write_behind(mpiox_delegated_owner(delegated, i)->link,
+                                        delegated->file->amode & MPI_MODE_WRONLY &&
+                                                delegated->file->hints.delegate_ack == MPIOX_ACK_MEMORY
+                                            ? delegated->file->hints.delegate_write_behind
+                                            : 0);
+    }
+}
+
+/* On every rank or on none. */
+static int open_records(mpiox_delegated *delegated, opening *o)
+{
+    const mpiox_topology *topology = delegated->file->topology;
+
+    if (topology->rank == 0)
+        open_everywhere(delegated, o);
+    if (PMPI_Bcast(o, sizeof *o, MPI_BYTE, 0, topology->comm) != MPI_SUCCESS || !o->ok)
+        return MPIOX_E_UNSUPPORTED;
+    follow(delegated, o);
+    return MPIOX_OK;
+}
+
+/* Where there is no buddy, or no room for more files, bytes are acknowledged as at level "disk" (mpiox_delegated_access.c);
+ * then delegated->replica stays NULL. */
+static void open_replica(mpiox_delegated *delegated, const opening *main)
+{
+    opening o = {.owners = main->owners,
+                 .unit_pages = main->unit_pages,
+                 .shift = mpiox_replica_shift(delegated->group, main->owners)};
+    mpiox_delegated *replica = o.shift > 0 ? allocate(delegated->file, delegated->group) : NULL;
+
+    if (!mpiox_topology_all(delegated->file->topology, replica != NULL) || open_records(replica, &o) != MPIOX_OK) {
+        mpiox_delegated_free(replica);
+        return;
+    }
+    delegated->replica = replica;
+}
+
+int mpiox_delegated_open(mpiox_file *file, mpiox_group *group, mpiox_delegated **out, const char **reason)
+{
+    mpiox_delegated *delegated = allocate(file, group);
+    opening o = {.ok = 0};
+
+    *out = NULL;
+    *reason = "delegates: no memory";
+    if (!mpiox_topology_all(file->topology, delegated != NULL)) {
+        mpiox_delegated_free(delegated);
+        return MPIOX_E_UNSUPPORTED;
+    }
+    choose_owners(delegated, &o);
+    if (open_records(delegated, &o) != MPIOX_OK) {
+        *reason = "delegates: they cannot open the file";
+        mpiox_delegated_free(delegated);
+        return MPIOX_E_UNSUPPORTED;
+    }
+    if (file->hints.delegate_ack == MPIOX_ACK_BUDDY)
+        open_replica(delegated, &o);
+    *out = delegated;
+    *reason = NULL;
+    return MPIOX_OK;
+}
+
+void mpiox_delegated_lose(mpiox_delegated *delegated, int32_t owner)
+{
+    mpiox_delegate_is_serving(mpiox_delegated_owner(delegated, owner));
+    if (delegated->lost && !atomic_exchange(&delegated->lost[owner], true))
+        mpiox_replica_restore(delegated, owner);
+}
+
+/* ---- fences ------------------------------------------------------------------------------------------------------ */
+
+/* The oldest deferred error, if *error has none yet. */
+static void take_errors(const mpiox_delegated *delegated, int32_t owner, mpiox_error *error)
+{
+    mpiox_delegate *delegate = mpiox_delegated_owner(delegated, owner);
+    mpiox_error deferred[MPIOX_CACHE_ERRORS];
+    int more = 0, count;
+
+    if (delegate->local)
+        count = mpiox_cache_take_errors(&delegate->cache, delegated->index[owner], deferred, MPIOX_CACHE_ERRORS, &more);
+    else
+        count = mpiox_link_take_errors(delegate->link, delegated->index[owner], deferred, MPIOX_CACHE_ERRORS, &more);
+    if (count > 0 && error->code == MPIOX_OK)
+        *error = deferred[0];
+}
+
+static void fence_one(mpiox_delegated *delegated, int32_t owner, bool stable, bool drop, mpiox_error *error)
+{
+    mpiox_slot slot = {.op = MPIOX_OP_FLUSH};
+
+    slot.arg[1] = INT64_MAX;
+    slot.arg[2] = stable;
+    slot.arg[3] = drop;
+    if (mpiox_delegated_request(delegated, owner, &slot) == MPIOX_E_UNSUPPORTED)
+        mpiox_delegated_lose(delegated, owner); /* its pages reach the file by rescue */
+    else if (slot.result != MPIOX_OK && error->code == MPIOX_OK)
+        *error = slot.error;
+    take_errors(delegated, owner, error);
+}
+
+/* What this rank still holds for delegates of other nodes. */
+static void drain(const mpiox_delegated *delegated, mpiox_error *error)
+{
+    for (int32_t i = 0; i < delegated->owners; i++) {
+        mpiox_delegate *delegate = mpiox_delegated_owner(delegated, i);
+        mpiox_error one = {.code = MPIOX_OK};
+
+        if (delegate->link && mpiox_link_drain(delegate->link, &one) != MPIOX_OK && error->code == MPIOX_OK)
+            *error = one;
+    }
+}
+
+/* Each rank talks to its share of the delegates; `visit` may be NULL. */
+static int fence(mpiox_delegated *delegated, bool stable, bool drop, bool last, mpiox_error *error)
+{
+    mpiox_topology *topology = delegated->file->topology;
+    mpiox_error late = {.code = MPIOX_OK};
+    const double begun = mpiox_now();
+
+    *error = (mpiox_error){.code = MPIOX_OK};
+    drain(delegated, error);
+    mpiox_topology_agree_error(topology, error); /* every rank's bytes are with the delegates */
+    for (int32_t i = topology->rank; i < delegated->owners; i += topology->size) {
+        fence_one(delegated, i, stable, drop, &late);
+        if (last)
+            close_at(delegated, i, delegated->index[i]);
+    }
+    mpiox_topology_agree_error(topology, &late);
+    mpiox_replica_discard(delegated);
+    if (last && delegated->replica) {
+        mpiox_topology_all(topology, true); /* nobody discards any more what is closed now */
+        for (int32_t i = topology->rank; i < delegated->owners; i += topology->size)
+            close_at(delegated->replica, i, delegated->replica->index[i]);
+    } else if (delegated->replica) {
+        mpiox_topology_all(topology, true); /* nobody writes before the old copies are gone */
+    }
+    if (error->code == MPIOX_OK)
+        *error = late;
+    atomic_store(&delegated->used, false);
+    mpiox_delegated_count_up(&delegated->stats.delegated_fences, 1);
+    mpiox_delegated_count_up(&delegated->stats.nanoseconds, (int64_t)(1e9 * (mpiox_now() - begun)));
+    return error->code;
+}
+
+int mpiox_delegated_fence(mpiox_delegated *delegated, bool stable, bool drop, mpiox_error *error)
+{
+    return fence(delegated, stable, drop, false, error);
+}
+
+int mpiox_delegated_fence_alone(mpiox_delegated *delegated, mpiox_error *error)
+{
+    *error = (mpiox_error){.code = MPIOX_OK};
+    drain(delegated, error);
+    for (int32_t i = 0; i < delegated->owners; i++)
+        fence_one(delegated, i, false, true, error);
+    error->rank = delegated->file->topology->rank;
+    return error->code;
+}
+
+int mpiox_delegated_close(mpiox_delegated *delegated, mpiox_error *error)
+{
+    *error = (mpiox_error){.code = MPIOX_OK};
+    if (!delegated)
+        return MPIOX_OK;
+    return fence(delegated, false, false, true, error);
+}
+
+int mpiox_delegated_cut(mpiox_delegated *delegated, int64_t bytes)
+{
+    const mpiox_topology *topology = delegated->file->topology;
+
+    for (int32_t i = topology->rank; i < delegated->owners; i += topology->size) {
+        mpiox_slot slot = {.op = MPIOX_OP_DISCARD};
+
+        slot.arg[0] = bytes;
+        mpiox_delegated_request(delegated, i, &slot);
+    }
+    return mpiox_topology_all(delegated->file->topology, true) ? MPIOX_OK : MPIOX_E_MPI;
+}
+
+void mpiox_delegated_stats(const mpiox_delegated *delegated, mpiox_stats *out)
+{
+    if (delegated)
+        mpiox_stats_set_delegated(out, &delegated->stats);
+}
+
+int mpiox_delegated_count(const mpiox_delegated *delegated)
+{
+    return delegated->owners;
+}
+
+bool mpiox_delegated_is_used(const mpiox_delegated *delegated)
+{
+    return atomic_load_explicit(&delegated->used, memory_order_relaxed);
+}
+
+/* ---- size -------------------------------------------------------------------------------------------------------- */
+
+static int64_t end_at(const mpiox_delegated *delegated, int32_t owner)
+{
+    mpiox_delegate *delegate = mpiox_delegated_owner(delegated, owner);
+    const int32_t index = delegated->index[owner];
+    int64_t end = 0;
+
+    if (delegate->local)
+        return atomic_load(&delegate->cache.header->files[index].end);
+    return mpiox_link_end(delegate->link, index, &end) == MPIOX_OK ? end : 0;
+}
+
+int mpiox_delegated_size(mpiox_delegated *delegated, int64_t *bytes, mpiox_error *error)
+{
+    struct stat status;
+
+    *error = (mpiox_error){.code = MPIOX_OK};
+    if (delegated->any_remote) /* this rank's own writes count */
+        drain(delegated, error);
+    *bytes = 0;
+    for (int32_t i = 0; i < delegated->owners; i++) {
+        const int64_t end = end_at(delegated, i);
+
+        *bytes = end > *bytes ? end : *bytes;
+    }
+    /* After the delegates: what they flush meanwhile is seen here. */
+    if (fstat(delegated->file->storage->fd, &status) != 0)
+        return mpiox_error_set(error, MPIOX_E_IO, errno, -1, -1, "fstat");
+    *bytes = status.st_size > *bytes ? status.st_size : *bytes;
+    return error->code;
+}

@@ -1,0 +1,536 @@
+/*
+ * mpiox_delegated_access.c - one rank's access to a file through the delegates.
+ *
+ * Problem.   A request through a view touches pages of several delegates, on this node and elsewhere; a delegate may die
+ *            or give a range of pages away in the middle; large runs gain nothing from a cache.
+ * Algorithm. The stream is cut into steps. A step is what lies in whole pages of a long run, which goes straight to the
+ *            file as far as the pages are not cached (looked up before the transfer, and after it again: a page that
+ *            came into the cache meanwhile gets the bytes as well); or everything else, which goes through the delegates:
+ *            one message for each delegate elsewhere, page by page for those whose memory this process maps. Pages of a
+ *            delegate that no longer serves are accessed in the file, after they have been rescued.
+ * Sizes.     A read asks for the file's size only when a page is not known to reach far enough.
+ * Guarantee. As mpiox_file_access(): bytes are reported in stream order.
+ */
+#include <errno.h>
+
+#include "mpiox_delegated_impl.h"
+
+typedef struct access { /* one access under way */
+    mpiox_delegated *delegated;
+    const mpiox_request *request;
+    const mpiox_typemap *view;
+    int64_t origin;
+    int64_t end; /* stream position at which the access ends; less than asked for at the end of the file */
+    bool beyond; /* the file's size is known: bytes up to `end` exist */
+    const mpiox_delegated *original; /* not NULL: to the buddies. `delegated` is its replica; what has no buddy or no
+                                        original any more is left out */
+    bool direct;                     /* some bytes went straight to the file */
+    mpiox_error *error;
+} access_t;
+
+/* ---- helpers ----------------------------------------------------------------------------------------------------- */
+
+static int64_t offset_of(const access_t *a, int64_t position)
+{
+    return a->origin + mpiox_typemap_offset(a->view, position);
+}
+
+/* The stream position of the first data byte at or after `byte` of the file, at most `limit`. */
+static int64_t position_at(const access_t *a, int64_t byte, int64_t limit)
+{
+    const int64_t position = byte <= a->origin ? 0 : mpiox_typemap_position(a->view, byte - a->origin);
+
+    return position < limit ? position : limit;
+}
+
+static mpiox_side memory_at(const access_t *a, int64_t position)
+{
+    const mpiox_request *r = a->request;
+
+    return (mpiox_side){
+        .base = r->buffer, .typemap = r->memory, .origin = 0, .position = r->memory_position + position - r->position};
+}
+
+/* ---- the size ---------------------------------------------------------------------------------------------------- */
+
+/* A page is not known to reach as far as this access: look how long the file is, and end there. */
+static int settle_size(access_t *a)
+{
+    int64_t size;
+    const int code = mpiox_delegated_size(a->delegated, &size, a->error);
+
+    if (code != MPIOX_OK)
+        return code;
+    const int64_t end = size <= a->origin ? 0 : mpiox_typemap_position(a->view, size - a->origin);
+    if (end < a->end)
+        a->end = end > a->request->position ? end : a->request->position;
+    a->beyond = true;
+    return MPIOX_OK;
+}
+
+/* ---- straight to the file ---------------------------------------------------------------------------------------- */
+
+/* Bytes behind the end of the file, but before that of what is cached. */
+static void fill_with_zeros(const access_t *a, int64_t from, int64_t to)
+{
+    static const char zeros[4096];
+
+    for (int64_t at = from; at < to; at += (int64_t)sizeof zeros) {
+        const mpiox_side target = memory_at(a, at), source = {.base = (void *)(uintptr_t)zeros};
+
+        mpiox_copy(&target, &source, to - at < (int64_t)sizeof zeros ? to - at : (int64_t)sizeof zeros);
+    }
+}
+
+/* All of the stream from `from` to `to`. */
+static int transfer(access_t *a, int64_t from, int64_t to)
+{
+    mpiox_independent_file through = mpiox_file_independent(a->delegated->file);
+    mpiox_request part = *a->request;
+    int64_t done = 0;
+
+    through.view = a->view;
+    through.displacement = a->origin;
+    through.tile_extent = 0;
+    through.counters = &a->delegated->direct;
+    part.position = from;
+    part.memory_position = a->request->memory_position + from - a->request->position;
+    part.length = to - from;
+    a->direct = true;
+    int code = mpiox_independent_access(&through, &part, &done, a->error);
+    if (code != MPIOX_OK || a->request->write || done == part.length)
+        return code;
+    if (!a->beyond && (code = settle_size(a)) != MPIOX_OK)
+        return code;
+    fill_with_zeros(a, from + done, to < a->end ? to : a->end);
+    return MPIOX_OK;
+}
+
+/* ---- through the delegates --------------------------------------------------------------------------------------- */
+
+/* Another delegate owns the range: take over what the old owner knows. */
+static void learn_owners(mpiox_delegated *delegated, int32_t owner)
+{
+    mpiox_delegate *delegate = mpiox_delegated_owner(delegated, owner);
+    const mpiox_file_record *record = &delegate->cache.header->files[delegated->index[owner]];
+
+    for (int32_t r = 0; r < delegated->ranges; r++) {
+        const int16_t now = atomic_load(&record->owner_of[r]);
+
+        if (atomic_load(&delegated->owner_of[r]) == owner && now >= 0 && now < delegated->owners)
+            atomic_store(&delegated->owner_of[r], now);
+    }
+}
+
+/* Stream bytes [from, to), all in one page of a delegate whose memory is mapped here. */
+static int access_local(access_t *a, int32_t owner, int64_t page, int64_t from, int64_t to)
+{
+    mpiox_delegated *delegated = a->delegated;
+    mpiox_delegate *delegate = mpiox_delegated_owner(delegated, owner);
+    const mpiox_page_access access = {.file = delegated->index[owner],
+                                      .page = page,
+                                      .write = a->request->write,
+                                      .view = a->view,
+                                      .origin = a->origin,
+                                      .position = from,
+                                      .length = to - from,
+                                      .memory = memory_at(a, from)};
+    int64_t known = 0;
+    const int code = mpiox_cache_access_page(&delegate->cache, &access, a->beyond, &known, a->error);
+
+    if (code != MPIOX_PAGE_GONE)
+        return code;
+    if (a->original)
+        return MPIOX_OK;
+    mpiox_delegated_lose(delegated, owner);
+    mpiox_delegated_count_up(&delegated->stats.abandoned_pages, 1);
+    return transfer(a, from, to);
+}
+
+/* A copy whose original is lost: its bytes go to the file, and an old copy must never overwrite them. */
+static bool is_left_out(const access_t *a, int32_t buddy)
+{
+    const int32_t owners = a->delegated->owners;
+
+    return a->original && atomic_load(&a->original->lost[(buddy - a->delegated->shift + owners) % owners]);
+}
+
+static int access_page(access_t *a, int64_t page, int64_t from, int64_t to)
+{
+    mpiox_delegated *delegated = a->delegated;
+    const int32_t range = mpiox_delegated_range_of(delegated, page * delegated->page_bytes);
+
+    mpiox_delegated_count_up(&delegated->accesses[range], 1);
+    for (;;) {
+        const int32_t owner = atomic_load_explicit(&delegated->owner_of[range], memory_order_relaxed);
+        int code = MPIOX_OK;
+
+        if (!mpiox_delegated_owner(delegated, owner)->local || is_left_out(a, owner))
+            return MPIOX_OK; /* access_remote() has moved it, or nobody shall */
+        code = access_local(a, owner, page, from, to);
+        if (code == MPIOX_PAGE_MOVED) {
+            learn_owners(delegated, owner);
+            mpiox_delegated_count_up(&delegated->stats.redirected_pages, 1);
+            continue;
+        }
+        if (code != MPIOX_PAGE_SHORT)
+            return code;
+        if ((code = settle_size(a)) != MPIOX_OK)
+            return code;
+        to = to < a->end ? to : a->end;
+        if (from >= to)
+            return MPIOX_OK;
+    }
+}
+
+static int learn_remote_owners(mpiox_delegated *delegated, int32_t owner)
+{
+    int16_t now[MPIOX_FILE_RANGES];
+    const int code = mpiox_link_owners(mpiox_delegated_owner(delegated, owner)->link, delegated->index[owner], now,
+                                       delegated->ranges);
+
+    for (int32_t r = 0; code == MPIOX_OK && r < delegated->ranges; r++)
+        if (atomic_load(&delegated->owner_of[r]) == owner && now[r] >= 0 && now[r] < delegated->owners)
+            atomic_store(&delegated->owner_of[r], now[r]);
+    return code;
+}
+
+/* The pages of a delegate that is gone, in the file. */
+static int transfer_pages(access_t *a, int32_t owner, int64_t from, int64_t to)
+{
+    const mpiox_delegated *delegated = a->delegated;
+    int code = MPIOX_OK;
+
+    for (int64_t at = from; code == MPIOX_OK && at < to && at < a->end;) {
+        const int64_t page = offset_of(a, at) / delegated->page_bytes,
+                      next = position_at(a, (page + 1) * delegated->page_bytes, to);
+
+        if (delegated->owner_of[mpiox_delegated_range_of(delegated, page * delegated->page_bytes)] == owner)
+            code = transfer(a, at, next);
+        at = next;
+    }
+    return code;
+}
+
+/* What belongs to one delegate elsewhere. */
+static int access_remote(access_t *a, int32_t owner, int64_t from, int64_t to)
+{
+    mpiox_delegated *delegated = a->delegated;
+    mpiox_delegate *delegate = mpiox_delegated_owner(delegated, owner);
+    int16_t owners[MPIOX_FILE_RANGES];
+
+    for (;;) {
+        for (int32_t r = 0; r < delegated->ranges; r++)
+            owners[r] = atomic_load_explicit(&delegated->owner_of[r], memory_order_relaxed);
+        const mpiox_link_access access = {.file = delegated->index[owner],
+                                          .write = a->request->write,
+                                          .beyond = a->beyond,
+                                          .view = a->view,
+                                          .origin = a->origin,
+                                          .position = from,
+                                          .length = to - from,
+                                          .memory = memory_at(a, from),
+                                          .unit_bytes = delegated->unit_bytes,
+                                          .ranges = delegated->ranges,
+                                          .owner = owners,
+                                          .delegate = owner};
+        int code = mpiox_link_access_pages(delegate->link, &access, a->error);
+
+        mpiox_delegated_count_up(&delegated->stats.delegated_messages, 1);
+
+        if (code == MPIOX_E_UNSUPPORTED) {
+            if (a->original)
+                return MPIOX_OK;
+            mpiox_delegated_lose(delegated, owner);
+            return transfer_pages(a, owner, from, to);
+        }
+        if (code == MPIOX_PAGE_MOVED) {
+            if ((code = learn_remote_owners(delegated, owner)) != MPIOX_OK)
+                return code;
+            mpiox_delegated_count_up(&delegated->stats.redirected_pages, 1);
+            continue;
+        }
+        if (code != MPIOX_PAGE_SHORT)
+            return code;
+        if ((code = settle_size(a)) != MPIOX_OK)
+            return code;
+        to = to < a->end ? to : a->end;
+        if (from >= to)
+            return MPIOX_OK;
+    }
+}
+
+static int replicate(access_t *a, int64_t from, int64_t to);
+static int make_stable(access_t *a);
+
+enum { MOST_TRIMS = 2 };
+
+/* Stream bytes [from, to) through the delegates. Where there are delegates elsewhere their parts go first, since their
+ * answers may tell that the file ends early. */
+static int through(access_t *a, int64_t from, int64_t to, int64_t *done)
+{
+    const mpiox_delegated *delegated = a->delegated;
+    int code = MPIOX_OK;
+
+    for (int32_t i = 0; delegated->any_remote && i < delegated->owners && code == MPIOX_OK; i++)
+        if (!mpiox_delegated_owner(delegated, i)->local && !is_left_out(a, i))
+            code = access_remote(a, i, from, to < a->end ? to : a->end);
+    *done = from;
+    while (code == MPIOX_OK && *done < to && *done < a->end) {
+        const int64_t limit = to < a->end ? to : a->end, page = offset_of(a, *done) / delegated->page_bytes,
+                      next = position_at(a, (page + 1) * delegated->page_bytes, limit);
+
+        code = access_page(a, page, *done, next);
+        if (code == MPIOX_OK)
+            *done = next < a->end ? next : a->end;
+    }
+    return code == MPIOX_OK && a->request->write && delegated->replica ? replicate(a, from, to) : code;
+}
+
+/* The same bytes to the buddies. */
+static int replicate(access_t *a, int64_t from, int64_t to)
+{
+    access_t copy = *a;
+    int64_t done = from;
+    int code;
+
+    copy.delegated = a->delegated->replica;
+    copy.original = a->delegated;
+    for (int trims = 0; (code = through(&copy, from, to, &done)) == MPIOX_E_FULL; trims++) {
+        if (trims == MOST_TRIMS) /* the buddy's memory is too small for this access: the originals go to the file */
+            return make_stable(a);
+        for (int32_t i = 0; i < copy.delegated->owners; i++)
+            if ((code = mpiox_replica_trim(a->delegated, i, a->error)) != MPIOX_OK)
+                return code;
+    }
+    return code;
+}
+
+/* ---- long runs ---------------------------------------------------------------------------------------------------- */
+
+/* Is the page cached, as far as can be told? A delegate that is gone has nothing cached. */
+static bool is_cached(const mpiox_delegated *delegated, int64_t page)
+{
+    const int32_t range = mpiox_delegated_range_of(delegated, page * delegated->page_bytes);
+    const int32_t owner = atomic_load_explicit(&delegated->owner_of[range], memory_order_relaxed);
+    const mpiox_delegate *delegate = mpiox_delegated_owner(delegated, owner);
+    uint64_t bits = 0;
+
+    if (!delegate->local)
+        return mpiox_link_has_pages(delegate->link, delegated->index[owner], page, 1, &bits) == MPIOX_OK && bits;
+    const int found = mpiox_cache_has_page(&delegate->cache, delegated->index[owner], page);
+    return found != MPIOX_FRAME_MISS; /* gone or moved: through() sorts it out */
+}
+
+/* Pages [*first, ..) of a long run that are not cached: their number, at most `most`. */
+static int64_t uncached(const mpiox_delegated *delegated, int64_t first, int64_t most)
+{
+    int64_t count = 0;
+
+    while (count < most && !is_cached(delegated, first + count))
+        count++;
+    return count;
+}
+
+/* `count` whole pages from `page` on, which begin at stream position `at` of a run. */
+static int transfer_whole(access_t *a, int64_t page, int64_t count, int64_t at)
+{
+    const int64_t bytes = a->delegated->page_bytes;
+    int64_t done;
+    mpiox_stats_delegated *stats = &a->delegated->stats;
+    int code = transfer(a, at, at + count * bytes);
+
+    mpiox_delegated_count_up(a->request->write ? &stats->bypass_bytes_written : &stats->bypass_bytes_read,
+                             count * bytes);
+    mpiox_delegated_count_up(a->request->write ? &stats->delegated_bytes_written : &stats->delegated_bytes_read,
+                             -count * bytes); /* count() adds all of the access */
+    for (int64_t i = 0; a->request->write && code == MPIOX_OK && i < count; i++)
+        if (is_cached(a->delegated, page + i))
+            code = through(a, at + i * bytes, at + (i + 1) * bytes, &done);
+    return code;
+}
+
+enum { MOST_PAGES = 64 }; /* looked up together, before they are transferred */
+
+/* A long run: stream bytes [from, to) are contiguous in the file. */
+static int access_run(access_t *a, int64_t from, int64_t to, int64_t *done)
+{
+    const int64_t bytes = a->delegated->page_bytes, start = offset_of(a, from);
+    int64_t page = (start + bytes - 1) / bytes, at = from + page * bytes - start;
+    const int64_t last = (start + to - from) / bytes;
+    int code = through(a, from, at < to ? at : to, done);
+
+    while (code == MPIOX_OK && page < last && *done < a->end) {
+        const int64_t most = last - page < MOST_PAGES ? last - page : MOST_PAGES,
+                      count = uncached(a->delegated, page, most);
+
+        if (count > 0)
+            code = transfer_whole(a, page, count, at);
+        else
+            code = through(a, at, at + bytes, done);
+        page += count > 0 ? count : 1;
+        at += (count > 0 ? count : 1) * bytes;
+        if (code == MPIOX_OK)
+            *done = at < a->end ? at : a->end;
+    }
+    return code == MPIOX_OK && *done < to && *done < a->end ? through(a, *done, to, done) : code;
+}
+
+/* ---- an access --------------------------------------------------------------------------------------------------- */
+
+/* Are there runs that are worth going straight to the file? Judged by the average piece. */
+static bool has_long_runs(const access_t *a, int64_t bypass)
+{
+    const int64_t length = a->end - a->request->position;
+
+    if (bypass <= 0 || length < bypass || length < a->delegated->page_bytes)
+        return false;
+    return mpiox_typemap_is_contiguous(a->view) ||
+           mpiox_typemap_size(a->view) / mpiox_typemap_pieces(a->view) >= bypass;
+}
+
+static int access_all(access_t *a, int64_t *done)
+{
+    const int64_t bypass = a->delegated->file->hints.delegate_bypass;
+    int code = MPIOX_OK;
+
+    if (!has_long_runs(a, bypass))
+        return through(a, a->request->position, a->end, done);
+    while (code == MPIOX_OK && *done < a->end) {
+        mpiox_cursor cursor;
+        mpiox_run run;
+        const int64_t from = *done;
+
+        mpiox_cursor_init(&cursor, a->view, a->origin, from);
+        mpiox_cursor_next(&cursor, a->end - from, &run);
+        if (run.length >= bypass)
+            code = access_run(a, from, from + run.length, done);
+        else
+            code = through(a, from, from + run.length, done);
+    }
+    return code;
+}
+
+/* Every byte that was written is on stable storage. */
+static int make_stable(access_t *a)
+{
+    mpiox_delegated *delegated = a->delegated;
+    const mpiox_request *r = a->request;
+    int code = MPIOX_OK;
+
+    for (int32_t i = 0; i < delegated->owners && code == MPIOX_OK; i++) {
+        mpiox_slot slot = {.op = MPIOX_OP_FLUSH};
+
+        slot.arg[0] = offset_of(a, r->position) / delegated->page_bytes;
+        slot.arg[1] = offset_of(a, r->position + r->length - 1) / delegated->page_bytes + 1;
+        slot.arg[2] = 1;
+        code = mpiox_delegated_request(delegated, i, &slot);
+        if (code == MPIOX_E_UNSUPPORTED) { /* rescued into the page cache of this node, or lost with its node */
+            mpiox_delegated_lose(delegated, i);
+            a->direct = true;
+            code = MPIOX_OK;
+        } else if (code != MPIOX_OK) {
+            *a->error = slot.error;
+        }
+    }
+    if (code == MPIOX_OK && a->direct)
+        code = mpiox_storage_sync(delegated->file->storage, a->error);
+    return code;
+}
+
+/* A file without buddies at level buddy is as safe as can be had. */
+static bool is_stable_level(const mpiox_delegated *delegated)
+{
+    const mpiox_delegate_level level = delegated->file->hints.delegate_ack;
+
+    return level == MPIOX_ACK_DISK || (level == MPIOX_ACK_BUDDY && !delegated->replica);
+}
+
+/* Through a view whose tiles lie apart. */
+static int access_tile(mpiox_delegated *delegated, const mpiox_request *request, int64_t origin, int64_t *moved,
+                       mpiox_error *error)
+{
+    access_t a = {.delegated = delegated,
+                  .request = request,
+                  .view = delegated->file->view,
+                  .origin = origin,
+                  .end = request->position + request->length,
+                  .error = error};
+    int64_t done = request->position, first, last;
+
+    *moved = 0;
+    if (!mpiox_independent_range(a.view, origin, request->position, request->length, &first, &last))
+        return mpiox_error_set(error, MPIOX_E_ARG, EFBIG, request->position, request->length,
+                               "access outside of bytes 0 to 2^62");
+    int code = access_all(&a, &done);
+    *moved = done - request->position;
+    if (code == MPIOX_OK && request->write && is_stable_level(delegated))
+        code = make_stable(&a);
+    if (code == MPIOX_OK && !request->write)
+        mpiox_delegated_read_ahead(delegated, origin, request->position, request->length);
+    return code;
+}
+
+/* Tiles that may overlap, one after the other. */
+static int access_tiles(mpiox_delegated *delegated, const mpiox_request *request, int64_t *moved, mpiox_error *error)
+{
+    const mpiox_file *file = delegated->file;
+    const int64_t size = mpiox_typemap_size(file->view);
+    int code = MPIOX_OK;
+
+    *moved = 0;
+    while (code == MPIOX_OK && *moved < request->length) {
+        const int64_t at = request->position + *moved, left = size - at % size;
+        mpiox_request part = *request;
+        int64_t done = 0, shift;
+
+        if (__builtin_mul_overflow(at / size, file->tile_extent, &shift) ||
+            __builtin_add_overflow(shift, file->set_displacement, &shift) || shift > MPIOX_INDEPENDENT_MAX_OFFSET)
+            return mpiox_error_set(error, MPIOX_E_ARG, EFBIG, at, request->length, "access outside of bytes 0 to 2^62");
+        part.position = at % size;
+        part.memory_position = request->memory_position + *moved;
+        part.length = request->length - *moved < left ? request->length - *moved : left;
+        code = access_tile(delegated, &part, shift, &done, error);
+        *moved += done;
+        if (done < part.length)
+            break;
+    }
+    return code;
+}
+
+static void count(mpiox_delegated *delegated, bool write, int64_t bytes, double begun)
+{
+    mpiox_independent_counters *alone = &delegated->file->independent;
+    mpiox_stats_delegated *stats = &delegated->stats;
+    const int64_t nanoseconds = (int64_t)(1e9 * (mpiox_now() - begun));
+
+    mpiox_delegated_count_up(write ? &alone->writes : &alone->reads, 1);
+    mpiox_delegated_count_up(write ? &alone->bytes_written : &alone->bytes_read, bytes);
+    mpiox_delegated_count_up(&alone->nanoseconds, nanoseconds);
+    mpiox_delegated_count_up(write ? &stats->delegated_writes : &stats->delegated_reads, 1);
+    mpiox_delegated_count_up(write ? &stats->delegated_bytes_written : &stats->delegated_bytes_read, bytes);
+    mpiox_delegated_count_up(&stats->nanoseconds, nanoseconds);
+}
+
+int mpiox_delegated_access(mpiox_delegated *delegated, const mpiox_request *request, mpiox_outcome *outcome)
+{
+    mpiox_file *file = delegated->file;
+    const double begun = mpiox_now();
+    int code;
+
+    *outcome = (mpiox_outcome){.bytes = 0, .error = {.code = MPIOX_OK}};
+    if (request->length == 0)
+        return MPIOX_OK;
+    if (file->empty_view || !file->view)
+        return mpiox_file_access(file, request, outcome);
+    if (!mpiox_delegated_is_used(delegated))
+        atomic_store(&delegated->used, true);
+    if (file->tile_extent)
+        code = access_tiles(delegated, request, &outcome->bytes, &outcome->error);
+    else
+        code = access_tile(delegated, request, file->set_displacement, &outcome->bytes, &outcome->error);
+    count(delegated, request->write, outcome->bytes, begun);
+    outcome->error.code = code;
+    outcome->error.rank = file->topology->rank;
+    return code;
+}

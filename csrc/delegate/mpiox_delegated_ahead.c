@@ -1,0 +1,112 @@
+/*
+ * mpiox_delegated_ahead.c - which pages a rank will read next.
+ *
+ * Problem.   A file system reads ahead in the file; a rank reads ahead in its view, which is known here and nowhere else.
+ * Algorithm. Two reads in a row at the same distance in the stream make a stride. The places of the next reads follow
+ *            from it and, through the view, so do their pages; those that have not been named yet are sent to their
+ *            owners, without waiting. Whether they are read, and how far ahead, the delegate decides by what became of
+ *            earlier ones.
+ */
+#include <string.h>
+
+#include "mpiox_delegated_impl.h"
+
+enum { STEADY = 2 }; /* reads at the same stride before the first page is named */
+
+typedef struct wanted { /* pages by owner, in the order in which they will be read */
+    int64_t page[MPIOX_OP_AHEAD];
+    int32_t count;
+} wanted;
+
+/* Learn from this read; false: no stride yet. */
+static bool learn(mpiox_delegated_reader *reader, int64_t position, int64_t length)
+{
+    const int64_t stride = position - reader->position;
+    const bool same = stride != 0 && stride == reader->stride && length == reader->length;
+
+    reader->streak = same ? reader->streak + 1 : 0;
+    if (!same)
+        reader->asked = -1;
+    reader->position = position;
+    reader->length = length;
+    reader->stride = stride;
+    return reader->streak >= STEADY;
+}
+
+static void add_pages(const mpiox_delegated *delegated, int64_t first, int64_t last, int64_t depth, wanted *out)
+{
+    for (int64_t page = first; page <= last && out->count < depth; page++)
+        if (out->count == 0 || out->page[out->count - 1] != page)
+            out->page[out->count++] = page;
+    (void)delegated;
+}
+
+/* Name the pages to their owners, a message each. */
+static void send(mpiox_delegated *delegated, const wanted *pages)
+{
+    for (int32_t owner = 0; owner < delegated->owners; owner++) {
+        const mpiox_delegate *delegate = mpiox_delegated_owner(delegated, owner);
+        int64_t mine[MPIOX_OP_AHEAD];
+        int32_t count = 0;
+
+        for (int32_t i = 0; i < pages->count; i++)
+            if (delegated->owner_of[mpiox_delegated_range_of(delegated, pages->page[i] * delegated->page_bytes)] ==
+                owner)
+                mine[count++] = pages->page[i];
+        if (count == 0 || !delegate->local)
+            continue;
+        mpiox_slot *slot = mpiox_ring_take(&delegate->cache);
+        if (!slot)
+            continue;
+        slot->op = MPIOX_OP_AHEAD_ONLY;
+        slot->client = delegate->client;
+        slot->file = delegated->index[owner];
+        slot->arg[1] = count;
+        memcpy(slot->ahead, mine, sizeof mine);
+        mpiox_ring_post(&delegate->cache, slot);
+    }
+}
+
+/* Pages of the reads that come, from the one after this page on. */
+static void collect(const mpiox_delegated *delegated, int64_t origin, int64_t here, wanted *out)
+{
+    const mpiox_delegated_reader *reader = &delegated->reader;
+    const mpiox_typemap *view = delegated->file->view;
+    const int64_t depth = delegated->file->hints.delegate_prefetch;
+    int64_t position = reader->position;
+
+    for (int32_t ahead = 0; ahead < 4096 && out->count < depth; ahead++) {
+        int64_t first, last;
+
+        if (__builtin_add_overflow(position, reader->stride, &position) || position < 0 ||
+            !mpiox_independent_range(view, origin, position, reader->length, &first, &last))
+            return;
+        first /= delegated->page_bytes;
+        last = (last - 1) / delegated->page_bytes;
+        if (last == here)
+            continue;
+        add_pages(delegated, first == here ? first + 1 : first, last, depth, out);
+    }
+}
+
+void mpiox_delegated_read_ahead(mpiox_delegated *delegated, int64_t origin, int64_t position, int64_t length)
+{
+    mpiox_delegated_reader *reader = &delegated->reader;
+    int64_t first, last;
+    wanted pages = {.count = 0};
+
+    if (delegated->file->hints.delegate_prefetch == 0 || pthread_mutex_trylock(&reader->lock) != 0)
+        return;
+    if (learn(reader, position, length) &&
+        mpiox_independent_range(delegated->file->view, origin, position, length, &first, &last)) {
+        const int64_t here = (last - 1) / delegated->page_bytes;
+
+        if (here != reader->asked) { /* once a page, not once a read */
+            reader->asked = here;
+            collect(delegated, origin, here, &pages);
+        }
+    }
+    pthread_mutex_unlock(&reader->lock);
+    if (pages.count > 0)
+        send(delegated, &pages);
+}

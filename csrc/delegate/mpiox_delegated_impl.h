@@ -1,0 +1,79 @@
+/*
+ * mpiox_delegated_impl.h - the struct behind mpiox_delegated.h. Private to csrc/delegate.
+ */
+#ifndef MPIOX_DELEGATED_IMPL_H
+#define MPIOX_DELEGATED_IMPL_H
+
+#include "mpiox_cache_page.h"
+#include "mpiox_delegated.h"
+
+/* Where this rank reads, for mpiox_delegated_ahead.c. Guarded by `lock`, which is only tried: a second thread that reads
+ * at the same moment leaves no trace. */
+typedef struct mpiox_delegated_reader {
+    pthread_mutex_t lock;
+    int64_t position, length; /* of the last read, stream bytes */
+    int64_t stride;           /* from the one before it to the last one */
+    int32_t streak;           /* reads in a row that kept the stride */
+    int64_t asked;            /* pages up to this one (in the direction of the stride) have been asked for */
+} mpiox_delegated_reader;
+
+struct mpiox_delegated {
+    mpiox_file *file;   /* borrowed */
+    mpiox_group *group; /* borrowed; the delegates in use are its first `owners` ones */
+    int32_t owners, ranges;
+    int64_t page_bytes, unit_bytes;
+    int32_t *index;                                   /* [owners] of the file record at each delegate */
+    _Atomic int16_t owner_of[MPIOX_FILE_RANGES];      /* as far as this rank knows */
+    atomic_int_least64_t accesses[MPIOX_FILE_RANGES]; /* of pages, by this rank, since the last balance */
+    bool any_remote;
+    struct mpiox_delegated *replica; /* acknowledgement level buddy: the second copy of dirty pages; else NULL */
+    int32_t shift;                   /* of a replica: pages of owner i are copied to delegate (i + shift) mod owners */
+    atomic_bool *lost;               /* [owners] this rank has found the delegate dead and acted on it */
+    mpiox_stats_delegated stats;
+    mpiox_independent_counters direct; /* of what went straight to the file; not added to the file's own */
+    atomic_bool used;                  /* accessed through the delegates since the last fence */
+    mpiox_delegated_reader reader;
+};
+
+static inline mpiox_delegate *mpiox_delegated_owner(const mpiox_delegated *delegated, int32_t owner)
+{
+    return &delegated->group->delegates[owner];
+}
+
+static inline int32_t mpiox_delegated_range_of(const mpiox_delegated *delegated, int64_t offset)
+{
+    return (int32_t)(offset / delegated->unit_bytes % delegated->ranges);
+}
+
+static inline void mpiox_delegated_count_up(atomic_int_least64_t *counter, int64_t by)
+{
+    atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
+}
+
+/* ---- mpiox_delegated.c ------------------------------------------------------------------------------------------- */
+
+/* A request without data to one delegate, local or not; answers are in *slot. MPIOX_E_UNSUPPORTED: it does not serve. */
+int mpiox_delegated_request(const mpiox_delegated *delegated, int32_t owner, mpiox_slot *slot);
+
+/* This rank has found the delegate dead: when this returns, what it and its buddy held is in the file. */
+void mpiox_delegated_lose(mpiox_delegated *delegated, int32_t owner);
+
+/* ---- mpiox_delegated_replica.c ----------------------------------------------------------------------------------- */
+
+/* Which shift puts most copies on another node than their originals. 0: there is one owner, hence no buddy. */
+int32_t mpiox_replica_shift(const mpiox_group *group, int32_t owners);
+/* The copies at one delegate fill its share of memory: discard those whose originals are in the file. Local, blocking. */
+int mpiox_replica_trim(const mpiox_delegated *delegated, int32_t buddy, mpiox_error *error);
+/* The delegate is dead and, if it could be, rescued: bring what its buddy holds to the file. Once for each delegate.
+ * Local, blocking. */
+void mpiox_replica_restore(mpiox_delegated *delegated, int32_t owner);
+/* A fence is over: everything is in the file. This rank's share of the copies is discarded. */
+void mpiox_replica_discard(mpiox_delegated *delegated);
+
+/* ---- mpiox_delegated_ahead.c ------------------------------------------------------------------------------------- */
+
+/* After a read of this rank: tell the delegates which pages will be read next, if a stride shows. Local; waits for
+ * nothing. */
+void mpiox_delegated_read_ahead(mpiox_delegated *delegated, int64_t origin, int64_t position, int64_t length);
+
+#endif

@@ -1,0 +1,80 @@
+/* mpiox_route.c - see mpiox_route.h. */
+#include "mpiox_route.h"
+
+#include <stdio.h>
+
+#include "mpiox_delegated_impl.h"
+
+static bool through_delegates(const mpiox_route *route)
+{
+    return route->delegated && !route->file->atomic;
+}
+
+int mpiox_route_access(const mpiox_route *route, const mpiox_request *request, mpiox_outcome *outcome)
+{
+    if (through_delegates(route))
+        return mpiox_delegated_access(route->delegated, request, outcome);
+    return mpiox_file_access(route->file, request, outcome);
+}
+
+/* Every rank accesses its own part through the delegates; the error is agreed. */
+static int collective_through_delegates(const mpiox_route *route, const mpiox_request *request, mpiox_outcome *outcome)
+{
+    mpiox_stats *stats = &route->file->stats;
+
+    mpiox_delegated_access(route->delegated, request, outcome);
+    mpiox_topology_agree_error(route->file->topology, &outcome->error);
+    mpiox_delegated_count_up(&route->delegated->stats.delegated_calls, 1);
+    if (request->write) {
+        stats->collective_writes++;
+        stats->bytes_written += outcome->bytes;
+    } else {
+        stats->collective_reads++;
+        stats->bytes_read += outcome->bytes;
+    }
+    stats->errors += outcome->error.code != MPIOX_OK;
+    snprintf(stats->reason, sizeof stats->reason, "through delegates: accesses of this file are cached there");
+    return outcome->error.code;
+}
+
+/* Two agreements at most, so that every rank takes the same way. */
+static int choose(const mpiox_route *route, const mpiox_request *request, mpiox_outcome *outcome)
+{
+    const bool able = request->local_error.code == MPIOX_OK && mpiox_file_view_usable(route->file);
+    int values[] = {!mpiox_delegated_is_used(route->delegated), able};
+    mpiox_error error;
+
+    *outcome = (mpiox_outcome){.bytes = 0, .error = {.code = MPIOX_OK}};
+    if (mpiox_topology_min(route->file->topology, 2, values, NULL, 0) != MPIOX_OK) {
+        mpiox_error_set(&outcome->error, MPIOX_E_MPI, 0, -1, -1, "agreeing on the way of a collective");
+        return outcome->error.code;
+    }
+    if (!values[0] && values[1])
+        return collective_through_delegates(route, request, outcome);
+    if (!values[0] && mpiox_delegated_fence(route->delegated, false, true, &error) != MPIOX_OK) {
+        outcome->error = error;
+        return error.code;
+    }
+    return mpiox_collective_access(route->collective, request, outcome);
+}
+
+int mpiox_route_collective(const mpiox_route *route, const mpiox_request *request, bool background,
+                           mpiox_outcome *outcome)
+{
+    const mpiox_topology *topology = route->file->topology;
+
+    if (!through_delegates(route))
+        return background ? mpiox_collective_access_background(route->collective, request, outcome)
+                          : mpiox_collective_access(route->collective, request, outcome);
+    if (!background)
+        return choose(route, request, outcome);
+    mpiox_topology_forbid_mpi(!topology->threads); /* the program's threads make MPI progress */
+    const int code = choose(route, request, outcome);
+    mpiox_topology_forbid_mpi(false);
+    if (code == MPIOX_E_UNSUPPORTED && outcome->error.code == MPIOX_OK) {
+        mpiox_error_set(&outcome->error, code, 0, -1, -1,
+                        "nonblocking collective with a view or memory type nested too deeply");
+        outcome->error.rank = topology->rank;
+    }
+    return code;
+}

@@ -1,0 +1,58 @@
+/*
+ * mpiox_mpi_size.c - see mpiox_mpi_size.h.
+ *
+ * The MPI library asks and tells the file system. Where accesses go through delegates, bytes that are cached there count
+ * as well, and a new size must not be undone by a page that is written later.
+ */
+#include "mpiox_mpi_size.h"
+
+#include "mpiox_mpi_error.h"
+#include "mpiox_handle.h"
+#include "mpiox_nonblocking.h"
+
+int mpiox_mpi_get_size(MPI_File fh, MPI_Offset *size)
+{
+    mpiox_handle *handle = mpiox_handle_find(fh);
+    const int result = PMPI_File_get_size(fh, size);
+    mpiox_error error;
+    int64_t bytes = 0;
+
+    if (result != MPI_SUCCESS || handle == NULL || handle->delegated == NULL || size == NULL)
+        return result;
+    if (mpiox_delegated_size(handle->delegated, &bytes, &error) != MPIOX_OK)
+        return mpiox_mpi_raise(handle, &error);
+    *size = bytes > *size ? bytes : *size;
+    return MPI_SUCCESS;
+}
+
+/* Everything that was written before is in the file when its size changes, and nothing of it is cached afterwards. No
+ * rank is inside an access meanwhile: the call is collective. */
+int mpiox_mpi_set_size(MPI_File fh, MPI_Offset size)
+{
+    mpiox_handle *handle = mpiox_handle_find(fh);
+    mpiox_error error = {.code = MPIOX_OK};
+
+    if (handle == NULL || handle->delegated == NULL)
+        return PMPI_File_set_size(fh, size);
+    mpiox_nonblocking_drain(handle);
+    mpiox_delegated_fence(handle->delegated, false, true, &error);
+    const int result = PMPI_File_set_size(fh, size);
+    if (mpiox_topology_all(handle->file->topology, result == MPI_SUCCESS))
+        mpiox_delegated_cut(handle->delegated, size);
+    return error.code != MPIOX_OK && result == MPI_SUCCESS ? mpiox_mpi_raise(handle, &error) : result;
+}
+
+/* By the file system where it can, and done on return: Open MPI 4.1 has rank 0 read and write the whole file again
+ * while the other ranks go on, so that they still find the old size. */
+int mpiox_mpi_preallocate(MPI_File fh, MPI_Offset size)
+{
+    mpiox_handle *handle = mpiox_handle_find(fh);
+    mpiox_error error;
+
+    if (!mpiox_handle_is_managed(handle) || (handle->amode & MPI_MODE_RDONLY))
+        return PMPI_File_preallocate(fh, size);
+    mpiox_nonblocking_drain(handle);
+    if (mpiox_file_preallocate(handle->file, size, &error) == MPIOX_OK)
+        return MPI_SUCCESS;
+    return mpiox_mpi_raise(handle, &error);
+}

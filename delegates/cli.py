@@ -1,0 +1,273 @@
+"""``mpiio-ext delegates``: what the I/O delegates of running programs do."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from mpiio_ext.delegates._status import DelegateFile, DelegateStatus, Observation, Watch
+
+__all__ = ["delegates"]
+
+_BARS = "▁▂▃▄▅▆▇█"
+_CACHE_CELLS = 10
+#: Width of a table that nobody reads on a terminal.
+_PLAIN_COLUMNS = 160
+#: Columns of the table by title; on a narrow terminal those with the highest number are left out first.
+_COLUMNS = {
+    "#": 0,
+    "pid": 3,
+    "state": 0,
+    "up": 4,
+    "req/s": 1,
+    "access/s": 0,
+    "in MB/s": 0,
+    "out MB/s": 0,
+    "cache": 2,
+    "used/dirty/free": 0,
+    "hits": 0,
+    "fills": 5,
+    "ahead used": 3,
+    "waits": 5,
+    "errors": 1,
+    "write requests by size": 2,
+}
+_LAST_DROPPED = 1
+
+
+# ---- numbers and bars ------------------------------------------------------------------------------------------------
+
+
+def _number(value: float) -> str:
+    """Return a number of at most five characters or so: 7.5, 812, 12.3k, 4.5M."""
+    for limit, unit, divisor in ((1e4, "", 1.0), (1e7, "k", 1e3), (1e10, "M", 1e6)):
+        if value < limit:
+            scaled = value / divisor
+            digits = 1 if scaled < 100 and (unit or scaled != int(scaled)) else 0
+            return f"{scaled:,.{digits}f}{unit}"
+    return f"{value / 1e9:,.1f}G"
+
+
+def _size(number: float) -> str:
+    """Return bytes in powers of 1024, short: 512, 64K, 1.5M."""
+    for unit in ("", "K", "M", "G"):
+        if number < 1024:
+            return f"{number:.0f}{unit}" if number == int(number) else f"{number:.1f}{unit}"
+        number /= 1024
+    return f"{number:,.1f}T"
+
+
+def _bytes(number: float) -> str:
+    """Return bytes with their unit: 512 B, 64 KiB."""
+    text = _size(number)
+    return f"{text[:-1]} {text[-1]}iB" if text[-1].isalpha() else f"{text} B"
+
+
+def _percent(part: float | None) -> str:
+    return "–" if part is None else f"{100 * part:.1f} %" if part < 0.9995 else "100 %"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def histogram(counts: Sequence[int]) -> str:
+    """Return requests by size as bars between the smallest and the largest size that occurs; "" without requests."""
+    powers = [power for power, count in enumerate(counts) if count > 0]
+    if not powers:
+        return ""
+    most = max(counts)
+    shown = counts[powers[0] : powers[-1] + 1]
+    bars = "".join(" " if count <= 0 else _BARS[-(-8 * count // most) - 1] for count in shown)
+    first, last = _size(1 << powers[0]), _size(1 << powers[-1])
+    return f"{first} {bars}" if len(powers) == 1 else f"{first} {bars} {last}"
+
+
+def _cache_bar(item: DelegateStatus) -> str:
+    """Return the cache as a bar: dirty pages, clean ones, free ones."""
+    pages = max(1, item.pages)
+    dirty = -(-_CACHE_CELLS * item.pages_dirty // pages)
+    used = max(dirty, -(-_CACHE_CELLS * item.pages_used // pages))
+    return "█" * dirty + "▒" * (used - dirty) + "·" * (_CACHE_CELLS - used)
+
+
+def _state(row: Observation) -> str:
+    running = row.status.state in ("starting", "serving")
+    return "silent" if running and not row.answers else row.status.state
+
+
+def _cells(row: Observation) -> dict[str, str]:
+    """Return the row of a delegate by the title of its column."""
+    item, speed = row.status, row.rates
+    return {
+        "#": str(item.delegate),
+        "pid": str(item.pid),
+        "state": _state(row),
+        "up": _duration(item.uptime_s),
+        "req/s": _number(speed.requests_per_s),
+        "access/s": _number(speed.accesses_per_s),
+        "in MB/s": _number(speed.written_mb_per_s),
+        "out MB/s": _number(speed.read_mb_per_s),
+        "cache": _cache_bar(item),
+        "used/dirty/free": f"{item.pages_used}/{item.pages_dirty}/{item.pages_free}",
+        "hits": _percent(item.hit_fraction),
+        "fills": _number(item.counters["fills"]),
+        "ahead used": _percent(item.prefetch_used_fraction),
+        "waits": _number(item.counters["waits"]),
+        "errors": _number(item.counters["errors"]),
+        "write requests by size": histogram(item.flush_size_log2),
+    }
+
+
+# ---- the screen ------------------------------------------------------------------------------------------------------
+
+
+def _titles(rows: Sequence[dict[str, str]], width: int) -> list[str]:
+    """Return the columns that a width has room for."""
+    titles = list(_COLUMNS)
+
+    def needed() -> int:
+        return sum(max(len(title), *(len(cells[title]) for cells in rows)) + 2 for title in titles)
+
+    for rank in range(max(_COLUMNS.values()), _LAST_DROPPED - 1, -1):
+        for title in [name for name in titles if _COLUMNS[name] == rank]:
+            if needed() > width:
+                titles.remove(title)
+    return titles
+
+
+def _heading(item: DelegateStatus) -> str:
+    name = f"{item.group}: " if item.group else ""
+    mode = f" ({item.mode})" if item.mode else ""
+    count = f"{item.delegates} delegate{'' if item.delegates == 1 else 's'}{mode}"
+    memory = f"each with {_bytes(item.cap_bytes)} of memory, pages of {_bytes(item.page_bytes)}"
+    return f"{name}{count} on {item.host}, {memory}"
+
+
+def _group_table(rows: Sequence[Observation], width: int) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    cells = [_cells(row) for row in rows]
+    table = Table(title=Text(_heading(rows[0].status)), title_justify="left", title_style="bold", box=None,
+                  padding=(0, 1), header_style="dim")
+    titles = _titles(cells, width)
+    for title in titles:
+        left = title in ("state", "cache", "write requests by size")
+        table.add_column(title, justify="left" if left else "right", no_wrap=True)
+    for row, texts in zip(rows, cells, strict=True):
+        serving = row.status.state in ("starting", "serving") and row.answers
+        table.add_row(*(Text(texts[title]) for title in titles), style=None if serving else "red")
+    return table
+
+
+def _file_table(rows: Sequence[Observation]) -> RenderableType | None:
+    """Return the open files of a group, each once, however many delegates have it."""
+    from rich.table import Table
+    from rich.text import Text
+
+    files: dict[str, list[DelegateFile]] = {}
+    for row in rows:
+        for file in row.status.files:
+            if not file.replica:
+                files.setdefault(file.path, []).append(file)
+    if not files:
+        return None
+    table = Table(box=None, padding=(0, 1), header_style="dim")
+    for title in ("open", "end", "dirty", "errors"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("file", overflow="fold")
+    for path, parts in sorted(files.items()):
+        ends = _bytes(max(part.end_bytes for part in parts)), _bytes(sum(part.dirty_bytes for part in parts))
+        errors = sum(part.errors for part in parts)
+        table.add_row(str(max(part.openers for part in parts)), *ends, str(errors), Text(path),
+                      style="red" if errors else None)
+    return table
+
+
+def _screen(rows: Sequence[Observation], width: int) -> RenderableType:
+    """Return everything that is shown at one moment."""
+    from rich.console import Group
+    from rich.text import Text
+
+    if not rows:
+        return Text("no I/O delegates of this user on this host")
+    groups: dict[tuple[str, str], list[Observation]] = {}
+    for row in rows:
+        groups.setdefault((row.status.group, row.status.host), []).append(row)
+    parts: list[RenderableType] = []
+    for members in groups.values():
+        parts += [Text("")] if parts else []
+        parts.append(_group_table(members, width))
+        files = _file_table(members)
+        parts += [files] if files is not None else []
+    return Group(*parts)
+
+
+def _live(console: Console, watch: Watch, interval_s: float) -> None:
+    """Show the screen anew until the user interrupts."""
+    from rich.live import Live
+
+    with contextlib.suppress(KeyboardInterrupt), Live(
+        _screen(watch.look(), console.width), console=console, auto_refresh=False, screen=False
+    ) as live:
+        while True:
+            time.sleep(interval_s)
+            live.update(_screen(watch.look(), console.width), refresh=True)
+
+
+def _two_looks(interval_s: float) -> tuple[Observation, ...]:
+    """Return what is seen after an interval, so that the rates are those of now; at once where there is nothing."""
+    from mpiio_ext.delegates._status import Watch
+
+    watch = Watch()
+    rows = watch.look()
+    if not rows or interval_s <= 0:
+        return rows
+    time.sleep(interval_s)
+    return watch.look()
+
+
+# ---- the commands ----------------------------------------------------------------------------------------------------
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def delegates() -> None:
+    """I/O delegates of running programs."""
+
+
+@delegates.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--interval", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="SECONDS",
+              help="Seconds between two looks; rates are those of the last interval. 0: one look, rates since the "
+                   "start.")
+@click.option("--once", is_flag=True, help="Print once and end, as where the output is no terminal.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and end.")
+def status(interval: float, once: bool, as_json: bool) -> None:
+    """Show what the I/O delegates of your running programs on this host do.
+
+    Press Ctrl-C to end. The programs are neither asked nor slowed down: their delegates' memory is looked at.
+    Meaning of columns and numbers: docs/delegates-status.md.
+    """
+    from rich.console import Console
+
+    from mpiio_ext.delegates import _status
+
+    if as_json:
+        click.echo(json.dumps(_status.as_json(_two_looks(interval)), indent=1))
+        return
+    console = Console()
+    if once or interval <= 0 or not console.is_terminal:
+        plain = console if console.is_terminal else Console(width=_PLAIN_COLUMNS)
+        plain.print(_screen(_two_looks(interval), plain.width))
+        return
+    _live(console, _status.Watch(), interval)
