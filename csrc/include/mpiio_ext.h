@@ -165,8 +165,6 @@ const char *mpiio_ext_group_host(int index);
 int64_t mpiio_ext_group_pid(int index);
 int mpiio_ext_group_is_local(int index);
 int mpiio_ext_group_is_serving(int index);
-/* Seconds that the smallest request takes, there and back; negative: it does not serve. Blocking. */
-double mpiio_ext_group_ping(int index);
 
 /* ---- typemaps ---- */
 

@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 
 #include "mpiox_server_pages.h"
+#include "mpiox_server_replica.h"
 
 static mpiox_file_record *record_of(const mpiox_server *server, int32_t file)
 {
@@ -127,15 +128,6 @@ static void release_file(mpiox_server *server, mpiox_fence *fence)
 }
 
 /* Requests that waited because the range was moving, or for a fence. */
-static void serve_moving(mpiox_server *server)
-{
-    mpiox_requests moving = server->moving;
-    mpiox_slot *slot;
-    server->moving.count = 0;
-    while ((slot = mpiox_server_requests_take(server, &moving)) != NULL)
-        mpiox_server_ask_page(server, slot);
-}
-
 /* All frames are done: the next step. True: the fence has ended. */
 static bool advance(mpiox_server *server, mpiox_fence *fence)
 {
@@ -188,12 +180,52 @@ static mpiox_fence *free_fence(mpiox_server *server)
     return NULL;
 }
 
+static bool is_range(const mpiox_server *server, int32_t file, int64_t range)
+{
+    return is_open(server, file) && range >= 0 && range < record_of(server, file)->ranges;
+}
+
+/* The range is this delegate's, or (second step) on its way to another. */
+static bool may_give(const mpiox_server *server, const mpiox_slot *slot)
+{
+    const int64_t to = slot->arg[1];
+    if (!is_range(server, slot->file, slot->arg[0]) || to < 0 || to >= server->options.delegates)
+        return false;
+    const int owner = atomic_load(&record_of(server, slot->file)->owner_of[slot->arg[0]]);
+    return owner == (slot->arg[2] == 1 ? MPIOX_RANGE_MOVING : server->options.delegate);
+}
+
+/* Requests that waited for a range that was changing hands. */
+static void serve_moving(mpiox_server *server)
+{
+    mpiox_requests moving = server->moving;
+    mpiox_slot *slot;
+    server->moving.count = 0;
+    while ((slot = mpiox_server_requests_take(server, &moving)) != NULL)
+        mpiox_server_ask_page(server, slot);
+}
+
+static void end_giving(mpiox_server *server, mpiox_slot *slot)
+{
+    const bool gone = slot->arg[1] != server->options.delegate;
+    atomic_store(&record_of(server, slot->file)->owner_of[slot->arg[0]], (int16_t)slot->arg[1]);
+    if (gone)
+        MPIOX_COUNT(server, moved_out, 1);
+    answer(server, slot, MPIOX_OK);
+    serve_moving(server);
+}
+
 /* What a request asks for. False: it is not legal. */
 static bool read_request(const mpiox_server *server, mpiox_slot *slot, mpiox_fence *out)
 {
     *out = (mpiox_fence){.file = slot->file, .range = -1, .first = 0, .end = INT64_MAX, .cut = -1, .slot = slot};
     if (!is_open(server, slot->file))
         return false;
+    if (slot->op == MPIOX_OP_GIVE) {
+        out->range = (int32_t)slot->arg[0];
+        out->drop = true;
+        return may_give(server, slot);
+    }
     if (slot->op == MPIOX_OP_FLUSH) {
         out->first = slot->arg[0];
         out->end = slot->arg[1];
@@ -225,10 +257,16 @@ void mpiox_server_ask_fence(mpiox_server *server, mpiox_slot *slot)
         answer(server, slot, MPIOX_E_ARG);
         return;
     }
+    if (slot->op == MPIOX_OP_GIVE && slot->arg[2] == 1) {
+        end_giving(server, slot);
+        return;
+    }
     if (fence == NULL) {
         mpiox_server_requests_append(server, &server->fencing, slot);
         return;
     }
+    if (slot->op == MPIOX_OP_GIVE)
+        atomic_store(&record_of(server, slot->file)->owner_of[slot->arg[0]], MPIOX_RANGE_MOVING);
     MPIOX_COUNT(server, fences, 1);
     if (what.cut >= 0)
         lower_end(server, what.file, what.cut);
@@ -249,7 +287,8 @@ bool mpiox_server_empty(mpiox_server *server, mpiox_word *done)
 void mpiox_server_flush_all(mpiox_server *server)
 {
     for (uint32_t frame = 0; frame < (uint32_t)server->cache.frame_count; frame++) {
-        if (mpiox_server_file_of(server, frame) >= 0 && mpiox_server_dirty_of(server, frame) > 0)
+        const int32_t file = mpiox_server_file_of(server, frame);
+        if (file >= 0 && !mpiox_server_is_replica(server, file) && mpiox_server_dirty_of(server, frame) > 0)
             mpiox_server_want(server, frame, MPIOX_WANT_FLUSH);
     }
 }
@@ -498,11 +537,6 @@ void mpiox_server_close_files(mpiox_server *server, bool collect)
 }
 
 /* ---- ranges that change hands ------------------------------------------------------------------------------------ */
-
-static bool is_range(const mpiox_server *server, int32_t file, int64_t range)
-{
-    return is_open(server, file) && range >= 0 && range < record_of(server, file)->ranges;
-}
 
 void mpiox_server_adopt(mpiox_server *server, mpiox_slot *slot)
 {

@@ -8,8 +8,9 @@
  *             these are more than a quarter, otherwise from the frequent ones. A dirty frame whose turn has come is
  *             given to the I/O threads (leaving), a clean one stays findable until it is taken (reusable). That begins
  *             when fewer than a quarter of the frames are free or reusable.
- *             Pages that are only written and have been written whole are free at once, and the frame that was freed
- *             last is taken first: a stream of writes goes round in a few frames, which stay in the processor's cache.
+ *             Pages that have been written whole are of no more use in a file that cannot be read, and of little in one
+ *             that nobody has read yet: they are free, or the next to be reused, at once, and the last one first. So a
+ *             stream of writes goes round in a few frames, which stay in the processor's cache.
  *             A request that gets no frame is parked; parked requests are served in their order by whoever frees one.
  * Guarantees. The answer holds the frame for the client, so that it can be taken away only after the client's access:
  *             each answer is progress, also with one frame. For every parked request a frame is on its way: an I/O
@@ -20,6 +21,8 @@
  *             VLDB 1994.
  */
 #include "mpiox_server_pages.h"
+
+#include "mpiox_server_replica.h"
 
 #include <string.h>
 
@@ -85,6 +88,7 @@ static void take_out(mpiox_server *server, uint32_t frame)
     mpiox_frame_remove(&server->cache, frame);
     info->frequent = false;
     info->tries = 0;
+    info->marked = false;
     info->held_since = 0;
 }
 
@@ -127,6 +131,10 @@ static bool age_one(mpiox_server *server, enum mpiox_residence from, bool may_wr
         return true;
     }
     const bool dirty = mpiox_server_dirty_of(server, frame) > 0;
+    if (dirty && mpiox_server_is_replica(server, mpiox_server_file_of(server, frame))) {
+        mpiox_server_reside(server, frame, from);
+        return true;
+    }
     if (dirty && !may_write)
         return false;
     info->frequent = from == MPIOX_FREQUENT;
@@ -270,8 +278,10 @@ static void serve_present(mpiox_server *server, mpiox_slot *slot, uint32_t frame
         return;
     }
     mpiox_server_requests_append(server, &server->info[frame].waiting, slot);
-    if (!ready)
+    if (!ready) {
+        server->files[slot->file].read = true;
         mpiox_server_want(server, frame, MPIOX_WANT_FILL);
+    }
 }
 
 static bool is_open(const mpiox_server *server, int32_t file)
@@ -297,6 +307,10 @@ static bool serve(mpiox_server *server, mpiox_slot *slot)
     }
     uint32_t frame = mpiox_frame_find(&server->cache, slot->file, slot->page);
     if (frame == MPIOX_CACHE_NO_FRAME) {
+        if (mpiox_server_is_replica(server, slot->file) && mpiox_server_replicas_are_full(server)) {
+            answer(server, slot, MPIOX_E_FULL);
+            return true;
+        }
         const bool again = is_remembered(server, slot->file, slot->page);
         frame = find_room(server);
         if (frame == MPIOX_CACHE_NO_FRAME)
@@ -328,17 +342,32 @@ void mpiox_server_ask_page(mpiox_server *server, mpiox_slot *slot)
     mpiox_server_read_ahead(server, file, ahead, count);
 }
 
+/* A page has come: whoever else waits for a frame for it needs none any more. */
+static void serve_same_page(mpiox_server *server, int32_t file, int64_t page)
+{
+    mpiox_requests others = {.count = 0};
+    mpiox_slot *slot;
+    while ((slot = mpiox_server_requests_take(server, &server->parked)) != NULL) {
+        if (slot->file != file || slot->page != page || !serve(server, slot))
+            mpiox_server_requests_append(server, &others, slot);
+    }
+    server->parked = others;
+}
+
 void mpiox_server_serve_parked(mpiox_server *server)
 {
     mpiox_slot *slot;
     while ((slot = mpiox_server_requests_first(server, &server->parked)) != NULL) {
         const mpiox_requests before = server->parked;
+        const int32_t file = slot->file;
+        const int64_t page = slot->page; /* the slot may be the client's again in a moment */
         (void)mpiox_server_requests_take(server, &server->parked);
-        if (serve(server, slot))
-            continue;
-        server->parked = before;
-        press(server);
-        return;
+        if (!serve(server, slot)) {
+            server->parked = before;
+            press(server);
+            return;
+        }
+        serve_same_page(server, file, page);
     }
 }
 
@@ -371,7 +400,10 @@ void mpiox_server_fail_waiting(mpiox_server *server, uint32_t frame, const mpiox
 void mpiox_server_offer(mpiox_server *server, uint32_t frame)
 {
     const mpiox_frame_info *info = &server->info[frame];
-    if (info->residence == MPIOX_LEAVING || (server->parked.count > 0 && info->residence == MPIOX_RECENT))
+    const bool whole = flags_of(server, frame) & MPIOX_FRAME_FILLED;
+    if (whole && !server->files[mpiox_server_file_of(server, frame)].read && info->residence != MPIOX_FREQUENT)
+        mpiox_server_reside_first(server, frame, MPIOX_REUSABLE);
+    else if (info->residence == MPIOX_LEAVING || (server->parked.count > 0 && info->residence == MPIOX_RECENT))
         mpiox_server_reside(server, frame, MPIOX_REUSABLE);
 }
 

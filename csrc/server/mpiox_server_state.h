@@ -69,6 +69,8 @@ typedef struct mpiox_frame_info { /* what only the delegate knows about a frame 
     uint64_t fences;                /* bits of the fences that wait for it */
     double held_since;              /* a client has not let go of it since; 0: not so */
     uint8_t residence, wants, tries;
+    bool marked;            /* a replica's frame, remembered by MPIOX_OP_REPLICA_MARK when `writes` was... */
+    uint32_t marked_writes; /* ...this */
     bool busy, in_tree;
     bool frequent;     /* came from MPIOX_FREQUENT */
     int8_t fill_queue; /* 0 none, 1 on demand, 2 ahead */
@@ -83,6 +85,7 @@ typedef struct mpiox_ahead_record { /* how useful it was to read a file ahead */
 typedef struct mpiox_server_file {
     mpiox_storage *storage;  /* NULL: not open */
     bool readable, writable; /* the handle */
+    bool read;               /* a page was to be filled */
     mpiox_storage *retired[MPIOX_RETIRED];
     mpiox_frame_list frames; /* of the file's pages */
     uint32_t tree;           /* frames that wait to be flushed, dropped or cut, by page */
@@ -192,6 +195,7 @@ void mpiox_server_list_append(mpiox_server *server, mpiox_frame_list *list, uint
 void mpiox_server_list_remove(mpiox_server *server, mpiox_frame_list *list, uint32_t frame);
 /* Move a frame to the end of a residence. */
 void mpiox_server_reside(mpiox_server *server, uint32_t frame, enum mpiox_residence residence);
+void mpiox_server_reside_first(mpiox_server *server, uint32_t frame, enum mpiox_residence residence); /* to its start */
 
 void mpiox_server_requests_append(mpiox_server *server, mpiox_requests *queue, mpiox_slot *slot);
 mpiox_slot *mpiox_server_requests_first(const mpiox_server *server, const mpiox_requests *queue); /* NULL: none */
