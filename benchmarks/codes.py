@@ -2,11 +2,12 @@
 
 Usage: ``python benchmarks/codes.py [--path /dev/shm] [--ranks 4] [--repetitions 5] [CODE...]``
 
-Runs the small applications of ``tests/programs/codes`` (C with HDF5, C with PnetCDF, Fortran with MPI-IO, Python with
-h5py and with netCDF4) at some tens of MB, unchanged, once with the MPI library alone and once with the extension's
-defaults under them. The two take turns, and the order changes with each repetition. Every program verifies what it
-reads. Prints the medians of the bandwidths that the programs themselves print (10^6 bytes, open to close) and the
-median of the ratios, each formed within a repetition, with the smallest and the largest.
+Runs the small applications of ``tests/programs/codes`` (C with HDF5, C with PnetCDF, C and Fortran with MPI-IO, Python
+with h5py and with netCDF4; ``flashio`` alone writes independently) at some tens of MB, unchanged, once with the MPI
+library alone and once with the extension's defaults, or ``--hints``, under them. The two take turns, and the order
+changes with each repetition. Every program verifies what it reads. Prints the medians of the bandwidths that the
+programs themselves print (10^6 bytes, open to close) and the median of the ratios, each formed within a repetition,
+with the smallest and the largest. Delegates: ``--hints '*:mpiox_delegates=2' flashio``.
 
 Run it with the Python of the environment whose MPI is meant, ``build/openmpi/venv/bin/python`` for instance.
 """

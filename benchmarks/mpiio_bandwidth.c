@@ -7,22 +7,24 @@
  * file system). Every byte written has a value that depends on its file offset; what is read back is compared.
  *
  *   mpiio_bandwidth --pattern inter --block 8 --bytes 268435456 --repeats 3 --file /dev/shm/k [--raw] [--hint
- *                   name=value] [--access collective] [--sync] [--rewrite] [--memory] [--memory-limit BYTES]
- *                   [--time-limit SECONDS] [--keep]
+ *                   name=value] [--access collective] [--calls whole] [--sync] [--rewrite] [--memory]
+ *                   [--memory-limit BYTES] [--time-limit SECONDS] [--keep]
  *
  * One JSON line per repetition on rank 0: seconds of write and read (first begin to last end, data access only; with
- * --sync the write ends with MPI_File_sync), seconds of open plus close, errors found, and the largest growth of a
- * rank's resident memory, in bytes, between the open before the write and the close after the read: the peak, not the
- * end.
+ * --sync the write ends with MPI_File_sync), seconds of open plus close, of them those of closing what was written and
+ * what was read, errors found, and the largest growth of a rank's resident memory, in bytes, between the open before
+ * the write and the close after the read: the peak, not the end.
  *
  * Patterns: contiguous, inter (blocks of --block bytes dealt to ranks in turn), gaps (as inter, with one turn more that
  * nobody takes: holes of --block bytes), blocks3d (3-D block decomposition of doubles), random (pieces of --block bytes
- * dealt to ranks by a random permutation). Accesses: collective (MPI_File_write_at_all), independent
- * (MPI_File_write_at), nonblocking (MPI_File_iwrite), nonblocking_collective (MPI_File_iwrite_all), split
- * (MPI_File_write_all_begin and _end). --rewrite: the file is written twice, when it is new and again when its blocks
- * exist (with other data, which are those read back); a new file's time is largely that of finding and clearing its
- * pages. --memory: a thread looks at the process twice a millisecond, for the peaks of private memory, of shared memory
- * and of mapped files; it costs time, so these repetitions are not for timing. The hints in force are printed as well.
+ * dealt to ranks at random), random_gaps (as random, with one rank more, which is not there: holes). Accesses:
+ * collective (MPI_File_write_at_all), independent (MPI_File_write_at), nonblocking (MPI_File_iwrite),
+ * nonblocking_collective (MPI_File_iwrite_all), split (MPI_File_write_all_begin and _end). Calls: whole (a rank's data
+ * in one), small (every piece in one of its own, as a loop over rows or particles does; independent and nonblocking
+ * access only). --rewrite: the file is written twice, when it is new and again when its blocks exist (with other data,
+ * which are those read back); a new file's time is largely that of finding and clearing its pages. --memory: a thread
+ * looks at the process twice a millisecond, for the peaks of private memory, of shared memory and of mapped files; it
+ * costs time, so these repetitions are not for timing. The hints in force are printed as well.
  * --memory-limit: what a rank may allocate beyond its buffer; more fails, in place of filling the machine.
  * --time-limit: a rank that still runs after so many seconds is ended by SIGALRM, whatever became of its launcher.
  */
@@ -50,7 +52,7 @@ typedef struct options {
     int64_t block, bytes, memory_limit;
     int repeats;
     access_kind access;
-    bool raw, keep, sync, memory, rewrite;
+    bool raw, keep, sync, memory, rewrite, small;
     MPI_Info info;
 } options;
 
@@ -96,10 +98,15 @@ static void check(int code, const char *what)
 
 /* ---- patterns ---------------------------------------------------------------------------------------------------- */
 
-/* Blocks dealt in turn; with gaps, one more turn that nobody takes. */
+/* Among how many the blocks are dealt, in turn or at random; with gaps, to one more, whose blocks nobody takes. */
 static int turns(const options *o)
 {
-    return size + (strcmp(o->pattern, "gaps") == 0);
+    return size + (strcmp(o->pattern, "gaps") == 0 || strcmp(o->pattern, "random_gaps") == 0);
+}
+
+static bool is_random(const options *o)
+{
+    return strcmp(o->pattern, "random") == 0 || strcmp(o->pattern, "random_gaps") == 0;
 }
 
 static void make_interleaved(const options *o, pattern *p)
@@ -138,7 +145,12 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* Piece i of the file belongs to rank mix(i) mod size: every rank computes the same. */
+/* Piece i of the file belongs to rank mix(i) mod turns: every rank computes the same. */
+static bool is_mine(const options *o, int64_t i)
+{
+    return (int)(mix((uint64_t)i + 1) % (uint64_t)turns(o)) == rank;
+}
+
 static void make_random(const options *o, pattern *p)
 {
     const int64_t pieces = o->bytes / o->block;
@@ -147,7 +159,7 @@ static void make_random(const options *o, pattern *p)
     if (!displacements)
         fail("out of memory");
     for (int64_t i = 0; i < pieces; i++)
-        if ((int)(mix((uint64_t)i + 1) % (uint64_t)size) == rank)
+        if (is_mine(o, i))
             displacements[n++] = i * o->block;
     MPI_Datatype block;
     MPI_Type_contiguous((int)o->block, MPI_BYTE, &block);
@@ -167,10 +179,10 @@ static void make_pattern(const options *o, pattern *p)
         make_interleaved(o, p);
     else if (strcmp(o->pattern, "blocks3d") == 0)
         make_blocks3d(o, p);
-    else if (strcmp(o->pattern, "random") == 0)
+    else if (is_random(o))
         make_random(o, p);
     else
-        refuse("unknown pattern (contiguous, inter, gaps, blocks3d, random)");
+        refuse("unknown pattern (contiguous, inter, gaps, blocks3d, random, random_gaps)");
     if (p->filetype != MPI_DATATYPE_NULL)
         MPI_Type_commit(&p->filetype);
 }
@@ -191,10 +203,10 @@ static void each_piece(const options *o, const pattern *p, void (*visit)(void *,
     } else if (strcmp(o->pattern, "inter") == 0 || strcmp(o->pattern, "gaps") == 0) {
         for (int64_t i = 0; i < p->bytes / o->block; i++)
             visit(context, p->displacement + i * o->block * turns(o), i * o->block, o->block);
-    } else if (strcmp(o->pattern, "random") == 0) {
+    } else if (is_random(o)) {
         int64_t n = 0;
         for (int64_t i = 0; i < o->bytes / o->block; i++)
-            if ((int)(mix((uint64_t)i + 1) % (uint64_t)size) == rank)
+            if (is_mine(o, i))
                 visit(context, i * o->block, o->block * n++, o->block);
     } else {
         int n_integers, n_addresses, n_types, combiner;
@@ -344,7 +356,11 @@ static double span(double begun)
     return one_host ? most[0] + most[1] : most[2];
 }
 
-static double access_raw(const options *o, const pattern *p, unsigned char *buffer, bool write)
+typedef struct times {
+    double open, data, close; /* seconds */
+} times;
+
+static times access_raw(const options *o, const pattern *p, unsigned char *buffer, bool write)
 {
     enum { REQUEST = 1 << 20 };
     int fd = open(o->file, (write ? O_CREAT : 0) | O_RDWR, 0644);
@@ -364,7 +380,7 @@ static double access_raw(const options *o, const pattern *p, unsigned char *buff
         fail("fsync failed");
     const double seconds = span(begun);
     close(fd);
-    return seconds;
+    return (times){.data = seconds};
 }
 
 /* One access of `count` chunks at `offset` of the view, whose elementary type is a byte. */
@@ -437,59 +453,99 @@ static void print_hints(MPI_File file)
     MPI_Info_free(&info);
 }
 
-static double access_mpi(const options *o, const pattern *p, unsigned char *buffer, bool write, double *open_close)
-{
+/* The calls that move one rank's data. */
+typedef struct calls {
+    const options *o;
     MPI_File file;
+    MPI_Offset base; /* of the rank's first byte in the view */
+    unsigned char *buffer;
+    bool write;
+} calls;
+
+/* One call, in elements of up to 8 bytes, so that a large one fits an int. */
+static void call(const calls *c, int64_t position, int64_t length)
+{
     MPI_Status status;
     MPI_Datatype chunk;
     int count = 0, unit = 8;
+    while (length % unit)
+        unit /= 2;
+    const int64_t wanted = length / unit;
+    MPI_Type_contiguous(unit, MPI_BYTE, &chunk);
+    MPI_Type_commit(&chunk);
+    transfer(c->o, c->file, c->base + position, c->buffer + position, (int)wanted, chunk, c->write, &status);
+    MPI_Get_count(&status, chunk, &count);
+    if (count != wanted)
+        fail("the status counts fewer bytes than were asked for");
+    MPI_Type_free(&chunk);
+}
+
+/* A call of its own for a piece, and nothing but the call, since there may be millions of them. The one piece of the
+ * contiguous pattern has one for every --block bytes. */
+static void call_piece(void *context, int64_t offset, int64_t position, int64_t length)
+{
+    const calls *c = context;
+    MPI_Status status;
+    int count = 0;
+    (void)offset;
+    for (int64_t at = 0; at < length; at += c->o->block) {
+        const int part = (int)(length - at < c->o->block ? length - at : c->o->block);
+        transfer(c->o, c->file, c->base + position + at, c->buffer + position + at, part, MPI_BYTE, c->write, &status);
+        MPI_Get_count(&status, MPI_BYTE, &count);
+        if (count != part)
+            fail("the status counts fewer bytes than were asked for");
+    }
+}
+
+static times access_mpi(const options *o, const pattern *p, unsigned char *buffer, bool write)
+{
+    calls c = {.o = o, .buffer = buffer, .write = write};
+    times took;
     MPI_Barrier(MPI_COMM_WORLD);
     double begun = now();
     check(MPI_File_open(MPI_COMM_WORLD, o->file, write ? MPI_MODE_CREATE | MPI_MODE_WRONLY : MPI_MODE_RDONLY, o->info,
-                        &file),
+                        &c.file),
           "MPI_File_open");
     if (p->filetype != MPI_DATATYPE_NULL)
-        check(MPI_File_set_view(file, p->displacement, MPI_BYTE, p->filetype, "native", o->info), "MPI_File_set_view");
-    *open_close = span(begun);
+        check(MPI_File_set_view(c.file, p->displacement, MPI_BYTE, p->filetype, "native", o->info),
+              "MPI_File_set_view");
+    took.open = span(begun);
     if (o->memory && write)
-        print_hints(file);
-    while (p->bytes % unit)
-        unit /= 2;
-    MPI_Type_contiguous(unit, MPI_BYTE, &chunk);
-    MPI_Type_commit(&chunk);
-    const MPI_Offset offset = p->filetype == MPI_DATATYPE_NULL ? p->displacement : 0;
+        print_hints(c.file);
+    c.base = p->filetype == MPI_DATATYPE_NULL ? p->displacement : 0;
     MPI_Barrier(MPI_COMM_WORLD);
     begun = now();
-    transfer(o, file, offset, buffer, (int)(p->bytes / unit), chunk, write, &status);
+    if (o->small)
+        each_piece(o, p, call_piece, &c);
+    else
+        call(&c, 0, p->bytes);
     if (write && o->sync)
-        check(MPI_File_sync(file), "MPI_File_sync");
-    const double seconds = span(begun);
-    MPI_Get_count(&status, chunk, &count);
-    if (count != p->bytes / unit)
-        fail("the status counts fewer bytes than were asked for");
+        check(MPI_File_sync(c.file), "MPI_File_sync");
+    took.data = span(begun);
     begun = now();
-    check(MPI_File_close(&file), "MPI_File_close");
-    *open_close += span(begun);
-    MPI_Type_free(&chunk);
-    return seconds;
+    check(MPI_File_close(&c.file), "MPI_File_close");
+    took.close = span(begun);
+    return took;
 }
 
 /* Rank 0 prints what the repetition took; `growth` is of this rank. */
-static void report(const options *o, int repetition, int64_t mine, const double seconds[4], int64_t mistakes,
-                   const int64_t growth[KINDS])
+static void report(const options *o, int repetition, int64_t mine, const times *written, const times *read,
+                   int64_t mistakes, const int64_t growth[KINDS])
 {
     int64_t sums[2] = {mine, mistakes}, total[2], most[KINDS];
     MPI_Reduce(sums, total, 2, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
     MPI_Reduce(growth, most, KINDS, MPI_INT64_T, MPI_MAX, 0, MPI_COMM_WORLD);
     if (rank)
         return;
-    printf("{\"pattern\": \"%s\", \"access\": \"%s\", \"block_bytes\": %lld, \"bytes\": %lld, \"ranks\": %d, "
-           "\"repetition\": %d, \"write_s\": %.9f, \"read_s\": %.9f, \"open_close_s\": %.9f, \"wrong_bytes\": %lld, "
-           "\"memory_growth_bytes\": %lld",
-           o->pattern, o->raw ? "raw" : access_names[o->access], (long long)o->block, (long long)total[0], size,
-           repetition, seconds[0], seconds[1], seconds[2], (long long)total[1], (long long)most[RESIDENT]);
+    printf("{\"pattern\": \"%s\", \"access\": \"%s\", \"calls\": \"%s\", \"block_bytes\": %lld, \"bytes\": %lld, "
+           "\"ranks\": %d, \"repetition\": %d, \"write_s\": %.9f, \"read_s\": %.9f, \"open_close_s\": %.9f, "
+           "\"write_close_s\": %.9f, \"read_close_s\": %.9f, \"wrong_bytes\": %lld, \"memory_growth_bytes\": %lld",
+           o->pattern, o->raw ? "raw" : access_names[o->access], o->small ? "small" : "whole", (long long)o->block,
+           (long long)total[0], size, repetition, written[0].data, read->data,
+           written[0].open + written[0].close + read->open + read->close, written[0].close, read->close,
+           (long long)total[1], (long long)most[RESIDENT]);
     if (o->rewrite)
-        printf(", \"rewrite_s\": %.9f", seconds[3]);
+        printf(", \"rewrite_s\": %.9f, \"rewrite_close_s\": %.9f", written[1].data, written[1].close);
     if (o->memory)
         printf(", \"private_growth_bytes\": %lld, \"shared_growth_bytes\": %lld, \"mapped_file_growth_bytes\": %lld",
                (long long)most[PRIVATE], (long long)most[SHARED], (long long)most[FILES]);
@@ -497,14 +553,14 @@ static void report(const options *o, int repetition, int64_t mine, const double 
     fflush(stdout);
 }
 
-static double access_any(const options *o, const pattern *p, unsigned char *buffer, bool write, double *open_close)
+static times access_any(const options *o, const pattern *p, unsigned char *buffer, bool write)
 {
-    return o->raw ? access_raw(o, p, buffer, write) : access_mpi(o, p, buffer, write, open_close);
+    return o->raw ? access_raw(o, p, buffer, write) : access_mpi(o, p, buffer, write);
 }
 
 static void repeat(const options *o, const pattern *p, unsigned char *buffer, int repetition)
 {
-    double open_close = 0, read_open_close = 0, rewrite_open_close = 0, rewrite_s = 0;
+    times written[2] = {{0, 0, 0}, {0, 0, 0}}; /* the file when it is new, and again */
     int64_t growth[KINDS];
     memory m;
     if (rank == 0)
@@ -514,19 +570,18 @@ static void repeat(const options *o, const pattern *p, unsigned char *buffer, in
     memory_begin(&m, o->memory);
     for (int64_t i = 0; o->rewrite && i < p->bytes; i++)
         buffer[i] ^= 0xFF;
-    const double write_s = access_any(o, p, buffer, true, &open_close);
+    written[0] = access_any(o, p, buffer, true);
     if (o->rewrite) {
         each_piece(o, p, fill_piece, buffer);
-        rewrite_s = access_any(o, p, buffer, true, &rewrite_open_close);
+        written[1] = access_any(o, p, buffer, true);
     }
     memset(buffer, 0, (size_t)p->bytes);
     MPI_Barrier(MPI_COMM_WORLD);
-    const double read_s = access_any(o, p, buffer, false, &read_open_close);
+    const times read = access_any(o, p, buffer, false);
     memory_end(&m, growth);
     comparison c = {buffer, 0};
     each_piece(o, p, compare_piece, &c);
-    report(o, repetition, p->bytes, (double[]){write_s, read_s, open_close + read_open_close, rewrite_s}, c.wrong,
-           growth);
+    report(o, repetition, p->bytes, written, &read, c.wrong, growth);
     if (rank == 0 && !o->keep)
         unlink(o->file);
 }
@@ -547,6 +602,13 @@ static access_kind access_of(const char *name)
             return (access_kind)kind;
     refuse("unknown access (collective, independent, nonblocking, nonblocking_collective, split)");
     return COLLECTIVE;
+}
+
+static bool is_small(const char *calls)
+{
+    if (strcmp(calls, "small") != 0 && strcmp(calls, "whole") != 0)
+        refuse("unknown calls (whole, small)");
+    return strcmp(calls, "small") == 0;
 }
 
 static void set_hint(options *o, const char *text)
@@ -601,6 +663,8 @@ static void parse(int argc, char **argv, options *o)
             alarm((unsigned)number(value));
         else if (strcmp(argv[i], "--access") == 0)
             o->access = access_of(value);
+        else if (strcmp(argv[i], "--calls") == 0)
+            o->small = is_small(value);
         else if (strcmp(argv[i], "--hint") == 0)
             set_hint(o, value);
         else
@@ -609,6 +673,8 @@ static void parse(int argc, char **argv, options *o)
     }
     if (!o->file)
         refuse("--file is missing");
+    if (o->small && o->access != INDEPENDENT && o->access != NONBLOCKING)
+        refuse("--calls small goes with independent or nonblocking access: ranks have different numbers of pieces");
 }
 
 /* The first use of communicators costs an MPI library memory that has nothing to do with files (MPICH: 1.9 MB at

@@ -60,9 +60,15 @@ def _size(number: float) -> str:
     """Return bytes in powers of 1024, short: 512, 64K, 1.5M."""
     for unit in ("", "K", "M", "G"):
         if number < 1024:
-            return f"{number:.4g}{unit}" if number == int(number) else f"{number:.1f}{unit}"
+            return f"{number:.0f}{unit}" if number == int(number) else f"{number:.1f}{unit}"
         number /= 1024
     return f"{number:,.1f}T"
+
+
+def _bytes(number: float) -> str:
+    """Return bytes with their unit: 512 B, 64 KiB."""
+    text = _size(number)
+    return f"{text[:-1]} {text[-1]}iB" if text[-1].isalpha() else f"{text} B"
 
 
 def _percent(part: float | None) -> str:
@@ -82,7 +88,7 @@ def histogram(counts: Sequence[int]) -> str:
         return ""
     most = max(counts)
     shown = counts[powers[0] : powers[-1] + 1]
-    bars = "".join(" " if count <= 0 else _BARS[min(7, 8 * count // (most + 1))] for count in shown)
+    bars = "".join(" " if count <= 0 else _BARS[-(-8 * count // most) - 1] for count in shown)
     first, last = _size(1 << powers[0]), _size(1 << powers[-1])
     return f"{first} {bars}" if len(powers) == 1 else f"{first} {bars} {last}"
 
@@ -144,7 +150,7 @@ def _heading(item: DelegateStatus) -> str:
     name = f"{item.group}: " if item.group else ""
     mode = f" ({item.mode})" if item.mode else ""
     count = f"{item.delegates} delegate{'' if item.delegates == 1 else 's'}{mode}"
-    memory = f"each with {_size(item.cap_bytes)}iB of memory, pages of {_size(item.page_bytes)}iB"
+    memory = f"each with {_bytes(item.cap_bytes)} of memory, pages of {_bytes(item.page_bytes)}"
     return f"{name}{count} on {item.host}, {memory}"
 
 
@@ -182,7 +188,7 @@ def _file_table(rows: Sequence[Observation]) -> RenderableType | None:
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("file", overflow="fold")
     for path, parts in sorted(files.items()):
-        ends = (f"{_size(max(part.end_bytes for part in parts))}iB", f"{_size(sum(part.dirty_bytes for part in parts))}iB")
+        ends = _bytes(max(part.end_bytes for part in parts)), _bytes(sum(part.dirty_bytes for part in parts))
         errors = sum(part.errors for part in parts)
         table.add_row(str(max(part.openers for part in parts)), *ends, str(errors), Text(path),
                       style="red" if errors else None)
@@ -242,7 +248,8 @@ def delegates() -> None:
 
 @delegates.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--interval", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="SECONDS",
-              help="Seconds between two looks; rates are those of the last interval. 0: one look, rates since the start.")
+              help="Seconds between two looks; rates are those of the last interval. 0: one look, rates since the "
+                   "start.")
 @click.option("--once", is_flag=True, help="Print once and end, as where the output is no terminal.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and end.")
 def status(interval: float, once: bool, as_json: bool) -> None:

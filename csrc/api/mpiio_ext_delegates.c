@@ -7,9 +7,10 @@
  * Algorithm. The delegate's segment is mapped for reading only, checked as a client checks it, and its numbers are
  *            loaded one by one as the atomics that they are. Texts are copied byte by byte up to their bound.
  * Guarantee. The job is not touched: no lock is taken, nothing is written. Whatever lies in the memory, reads stay
- *            inside it, provided that nobody shortens it meanwhile, which nothing of this library does.
+ *            inside it. Memory that has been shortened is not read; only who shortens it in the very moment of reading,
+ *            which nothing of this library does, can make the reader fail.
  */
-#include "mpiio_ext.h"
+#include "mpiio_ext_delegates_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,15 +22,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "mpiox_cache.h"
 #include "mpiox_ring.h"
 #include "mpiox_text.h"
-
-struct mpiio_ext_delegates {
-    mpiox_cache cache;
-    void *base;
-    int64_t bytes;
-};
 
 typedef struct frame_sums {
     int64_t used, dirty, dirty_bytes, prefetched;
@@ -54,56 +48,62 @@ enum { COUNTERS = (int)(sizeof counters / sizeof counters[0]) };
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 /* A name may lead to anything, and opening a device can do something: it is looked at before. */
-static int open_regular(const char *path, int64_t *bytes)
+static int open_regular(const char *path, struct stat *status)
 {
-    struct stat status;
-
-    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
+    if (stat(path, status) != 0 || !S_ISREG(status->st_mode))
         return -1;
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd >= 0 && (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))) {
+    if (fd >= 0 && (fstat(fd, status) != 0 || !S_ISREG(status->st_mode))) {
         close(fd);
         return -1;
     }
-    *bytes = (int64_t)status.st_size;
     return fd;
 }
 
 int mpiio_ext_delegates_open(const char *path, mpiio_ext_delegates **delegates)
 {
-    int64_t bytes = 0;
+    struct stat status;
 
     *delegates = NULL;
-    const int fd = open_regular(path, &bytes);
+    const int fd = open_regular(path, &status);
     if (fd < 0)
         return MPIOX_E_IO;
-    if (bytes < (int64_t)sizeof(mpiox_cache_header)) {
-        close(fd);
-        return MPIOX_E_CORRUPT;
-    }
-    void *base = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    mpiio_ext_delegates *made = calloc(1, sizeof *made + strlen(path) + 1);
+    const size_t bytes = (size_t)status.st_size;
+    int code = made == NULL ? MPIOX_E_NOMEM : bytes < sizeof(mpiox_cache_header) ? MPIOX_E_CORRUPT : MPIOX_OK;
+    void *base = code == MPIOX_OK ? mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0) : MAP_FAILED;
     close(fd);
-    if (base == MAP_FAILED)
-        return MPIOX_E_NOMEM;
-    mpiio_ext_delegates *made = calloc(1, sizeof *made);
-    const int code = made == NULL ? MPIOX_E_NOMEM : mpiox_cache_attach(base, bytes, &made->cache);
+    if (code == MPIOX_OK)
+        code = base == MAP_FAILED ? MPIOX_E_NOMEM : mpiox_cache_attach(base, (int64_t)bytes, &made->cache);
     if (code != MPIOX_OK) {
+        if (base != MAP_FAILED)
+            munmap(base, bytes);
         free(made);
-        munmap(base, (size_t)bytes);
         return code;
     }
     made->base = base;
-    made->bytes = bytes;
+    made->bytes = (int64_t)bytes;
+    made->device = status.st_dev;
+    made->inode = status.st_ino;
+    strcpy(made->path, path);
     *delegates = made;
     return MPIOX_OK;
 }
 
 void mpiio_ext_delegates_close(mpiio_ext_delegates *delegates)
 {
-    if (delegates == NULL)
-        return;
-    munmap(delegates->base, (size_t)delegates->bytes);
+    if (delegates != NULL && delegates->base != NULL)
+        munmap(delegates->base, (size_t)delegates->bytes);
     free(delegates);
+}
+
+/* Only who has it open can shorten it, so that it is still found by its name then. */
+static bool is_shortened(const mpiio_ext_delegates *delegates)
+{
+    struct stat status;
+
+    return stat(delegates->path, &status) == 0 && status.st_dev == delegates->device &&
+           status.st_ino == delegates->inode && (int64_t)status.st_size < delegates->bytes;
 }
 
 /* ---- the snapshot ------------------------------------------------------------------------------------------------ */
@@ -220,10 +220,13 @@ int64_t mpiio_ext_delegates_snapshot(const mpiio_ext_delegates *delegates, char 
 {
     const mpiox_cache *cache = &delegates->cache;
     const mpiox_cache_header *header = cache->header;
-    const frame_sums sums = sum_frames(cache);
+    frame_sums sums;
     mpiox_cache_counters total;
     mpiox_text out = {text, text_bytes, 0};
 
+    if (is_shortened(delegates))
+        return MPIOX_E_CORRUPT;
+    sums = sum_frames(cache);
     mpiox_cache_sum(cache, &total);
     mpiox_text_put(&out, "{");
     put_text(&out, "group", header->group, sizeof header->group);

@@ -135,11 +135,11 @@ static void open_everywhere(mpiox_delegated *delegated, opening *o)
     free(path);
 }
 
-static void discard(mpiox_delegated *delegated)
+void mpiox_delegated_free(mpiox_delegated *delegated)
 {
     if (!delegated)
         return;
-    discard(delegated->replica);
+    mpiox_delegated_free(delegated->replica);
     pthread_mutex_destroy(&delegated->reader.lock);
     free(delegated->lost);
     free(delegated->index);
@@ -160,7 +160,7 @@ static mpiox_delegated *allocate(mpiox_file *file, mpiox_group *group)
     pthread_mutex_init(&delegated->reader.lock, NULL);
     if (delegated->index && delegated->lost)
         return delegated;
-    discard(delegated);
+    mpiox_delegated_free(delegated);
     return NULL;
 }
 
@@ -207,7 +207,7 @@ static void open_replica(mpiox_delegated *delegated, const opening *main)
     mpiox_delegated *replica = o.shift > 0 ? allocate(delegated->file, delegated->group) : NULL;
 
     if (!mpiox_topology_all(delegated->file->topology, replica != NULL) || open_records(replica, &o) != MPIOX_OK) {
-        discard(replica);
+        mpiox_delegated_free(replica);
         return;
     }
     delegated->replica = replica;
@@ -221,13 +221,13 @@ int mpiox_delegated_open(mpiox_file *file, mpiox_group *group, mpiox_delegated *
     *out = NULL;
     *reason = "delegates: no memory";
     if (!mpiox_topology_all(file->topology, delegated != NULL)) {
-        discard(delegated);
+        mpiox_delegated_free(delegated);
         return MPIOX_E_UNSUPPORTED;
     }
     choose_owners(delegated, &o);
     if (open_records(delegated, &o) != MPIOX_OK) {
         *reason = "delegates: they cannot open the file";
-        discard(delegated);
+        mpiox_delegated_free(delegated);
         return MPIOX_E_UNSUPPORTED;
     }
     if (file->hints.delegate_ack == MPIOX_ACK_BUDDY)
@@ -292,6 +292,7 @@ static int fence(mpiox_delegated *delegated, bool stable, bool drop, bool last, 
 {
     mpiox_topology *topology = delegated->file->topology;
     mpiox_error late = {.code = MPIOX_OK};
+    const double begun = mpiox_now();
 
     *error = (mpiox_error){.code = MPIOX_OK};
     drain(delegated, error);
@@ -313,6 +314,8 @@ static int fence(mpiox_delegated *delegated, bool stable, bool drop, bool last, 
     if (error->code == MPIOX_OK)
         *error = late;
     atomic_store(&delegated->used, false);
+    mpiox_delegated_count_up(&delegated->stats.delegated_fences, 1);
+    mpiox_delegated_count_up(&delegated->stats.fence_nanoseconds, (int64_t)(1e9 * (mpiox_now() - begun)));
     return error->code;
 }
 
@@ -336,9 +339,7 @@ int mpiox_delegated_close(mpiox_delegated *delegated, mpiox_error *error)
     *error = (mpiox_error){.code = MPIOX_OK};
     if (!delegated)
         return MPIOX_OK;
-    const int code = fence(delegated, false, false, true, error);
-    discard(delegated);
-    return code;
+    return fence(delegated, false, false, true, error);
 }
 
 int mpiox_delegated_cut(mpiox_delegated *delegated, int64_t bytes)
@@ -352,6 +353,12 @@ int mpiox_delegated_cut(mpiox_delegated *delegated, int64_t bytes)
         mpiox_delegated_request(delegated, i, &slot);
     }
     return mpiox_topology_all(delegated->file->topology, true) ? MPIOX_OK : MPIOX_E_MPI;
+}
+
+void mpiox_delegated_stats(const mpiox_delegated *delegated, mpiox_stats *out)
+{
+    if (delegated)
+        mpiox_stats_set_delegated(out, &delegated->stats);
 }
 
 int mpiox_delegated_count(const mpiox_delegated *delegated)

@@ -22,9 +22,12 @@ typedef struct mpiox_delegated mpiox_delegated;
 /* For a file that was just opened. Collective over the file's ranks, blocking, agreed: every rank gets one, or none
  * does and *reason says why not. */
 int mpiox_delegated_open(mpiox_file *file, mpiox_group *group, mpiox_delegated **out, const char **reason);
-/* Bring everything to the file and let go. Collective, blocking; the same *error on all ranks: the first deferred error,
- * with its byte range. NULL-safe. */
+/* Bring everything to the file and let go of the delegates. Collective, blocking; the same *error on all ranks: the
+ * first deferred error, with its byte range. NULL-safe. Afterwards only mpiox_delegated_stats() and _free(). */
 int mpiox_delegated_close(mpiox_delegated *delegated, mpiox_error *error);
+void mpiox_delegated_free(mpiox_delegated *delegated); /* local; NULL-safe */
+/* Put this rank's counters into the file's. Local; NULL-safe. */
+void mpiox_delegated_stats(const mpiox_delegated *delegated, mpiox_stats *out);
 
 /* One rank's access through its view. Local, blocking, any thread. As mpiox_file_access(). */
 int mpiox_delegated_access(mpiox_delegated *delegated, const mpiox_request *request, mpiox_outcome *outcome);
@@ -32,6 +35,9 @@ int mpiox_delegated_access(mpiox_delegated *delegated, const mpiox_request *requ
 /* All bytes that any rank has written so far to the file; later reads, also by other means, find them. stable: to stable
  * storage too. drop: nothing stays cached. Collective, blocking; the same *error on all ranks. */
 int mpiox_delegated_fence(mpiox_delegated *delegated, bool stable, bool drop, mpiox_error *error);
+/* Even the delegates' load out, if it is uneven: page ranges change hands. Right after a fence; collective, blocking, calls
+ * MPI. */
+void mpiox_delegated_balance(mpiox_delegated *delegated);
 /* The same by this rank alone, without the others' bytes in flight; everything is dropped. Before the MPI library
  * carries out an access that the ranks did not agree on. Local, blocking. */
 int mpiox_delegated_fence_alone(mpiox_delegated *delegated, mpiox_error *error);

@@ -24,7 +24,7 @@ typedef struct access { /* one access under way */
     bool beyond; /* the file's size is known: bytes up to `end` exist */
     const mpiox_delegated *original; /* not NULL: to the buddies. `delegated` is its replica; what has no buddy or no
                                         original any more is left out */
-    bool direct; /* some bytes went straight to the file */
+    bool direct;                     /* some bytes went straight to the file */
     mpiox_error *error;
 } access_t;
 
@@ -92,6 +92,7 @@ static int transfer(access_t *a, int64_t from, int64_t to)
     through.view = a->view;
     through.displacement = a->origin;
     through.tile_extent = 0;
+    through.counters = &a->delegated->direct;
     part.position = from;
     part.memory_position = a->request->memory_position + from - a->request->position;
     part.length = to - from;
@@ -142,6 +143,7 @@ static int access_local(access_t *a, int32_t owner, int64_t page, int64_t from, 
     if (a->original)
         return MPIOX_OK;
     mpiox_delegated_lose(delegated, owner);
+    mpiox_delegated_count_up(&delegated->stats.abandoned_pages, 1);
     return transfer(a, from, to);
 }
 
@@ -156,9 +158,10 @@ static bool is_left_out(const access_t *a, int32_t buddy)
 static int access_page(access_t *a, int64_t page, int64_t from, int64_t to)
 {
     mpiox_delegated *delegated = a->delegated;
+    const int32_t range = mpiox_delegated_range_of(delegated, page * delegated->page_bytes);
 
+    mpiox_delegated_count_up(&delegated->accesses[range], 1);
     for (;;) {
-        const int32_t range = mpiox_delegated_range_of(delegated, page * delegated->page_bytes);
         const int32_t owner = atomic_load_explicit(&delegated->owner_of[range], memory_order_relaxed);
         int code = MPIOX_OK;
 
@@ -167,6 +170,7 @@ static int access_page(access_t *a, int64_t page, int64_t from, int64_t to)
         code = access_local(a, owner, page, from, to);
         if (code == MPIOX_PAGE_MOVED) {
             learn_owners(delegated, owner);
+            mpiox_delegated_count_up(&delegated->stats.redirected_pages, 1);
             continue;
         }
         if (code != MPIOX_PAGE_SHORT)
@@ -182,8 +186,8 @@ static int access_page(access_t *a, int64_t page, int64_t from, int64_t to)
 static int learn_remote_owners(mpiox_delegated *delegated, int32_t owner)
 {
     int16_t now[MPIOX_FILE_RANGES];
-    const int code =
-        mpiox_link_owners(mpiox_delegated_owner(delegated, owner)->link, delegated->index[owner], now, delegated->ranges);
+    const int code = mpiox_link_owners(mpiox_delegated_owner(delegated, owner)->link, delegated->index[owner], now,
+                                       delegated->ranges);
 
     for (int32_t r = 0; code == MPIOX_OK && r < delegated->ranges; r++)
         if (atomic_load(&delegated->owner_of[r]) == owner && now[r] >= 0 && now[r] < delegated->owners)
@@ -232,6 +236,8 @@ static int access_remote(access_t *a, int32_t owner, int64_t from, int64_t to)
                                           .delegate = owner};
         int code = mpiox_link_access_pages(delegate->link, &access, a->error);
 
+        mpiox_delegated_count_up(&delegated->stats.delegated_messages, 1);
+
         if (code == MPIOX_E_UNSUPPORTED) {
             if (a->original)
                 return MPIOX_OK;
@@ -241,6 +247,7 @@ static int access_remote(access_t *a, int32_t owner, int64_t from, int64_t to)
         if (code == MPIOX_PAGE_MOVED) {
             if ((code = learn_remote_owners(delegated, owner)) != MPIOX_OK)
                 return code;
+            mpiox_delegated_count_up(&delegated->stats.redirected_pages, 1);
             continue;
         }
         if (code != MPIOX_PAGE_SHORT)
@@ -254,6 +261,9 @@ static int access_remote(access_t *a, int32_t owner, int64_t from, int64_t to)
 }
 
 static int replicate(access_t *a, int64_t from, int64_t to);
+static int make_stable(access_t *a);
+
+enum { MOST_TRIMS = 2 };
 
 /* Stream bytes [from, to) through the delegates. Where there are delegates elsewhere their parts go first, since their
  * answers may tell that the file ends early. */
@@ -286,10 +296,13 @@ static int replicate(access_t *a, int64_t from, int64_t to)
 
     copy.delegated = a->delegated->replica;
     copy.original = a->delegated;
-    while ((code = through(&copy, from, to, &done)) == MPIOX_E_FULL)
+    for (int trims = 0; (code = through(&copy, from, to, &done)) == MPIOX_E_FULL; trims++) {
+        if (trims == MOST_TRIMS) /* the buddy's memory is too small for this access: the originals go to the file */
+            return make_stable(a);
         for (int32_t i = 0; i < copy.delegated->owners; i++)
             if ((code = mpiox_replica_trim(a->delegated, i, a->error)) != MPIOX_OK)
                 return code;
+    }
     return code;
 }
 
@@ -324,8 +337,13 @@ static int transfer_whole(access_t *a, int64_t page, int64_t count, int64_t at)
 {
     const int64_t bytes = a->delegated->page_bytes;
     int64_t done;
+    mpiox_stats_delegated *stats = &a->delegated->stats;
     int code = transfer(a, at, at + count * bytes);
 
+    mpiox_delegated_count_up(a->request->write ? &stats->bypass_bytes_written : &stats->bypass_bytes_read,
+                             count * bytes);
+    mpiox_delegated_count_up(a->request->write ? &stats->delegated_bytes_written : &stats->delegated_bytes_read,
+                             -count * bytes); /* count() adds all of the access */
     for (int64_t i = 0; a->request->write && code == MPIOX_OK && i < count; i++)
         if (is_cached(a->delegated, page + i))
             code = through(a, at + i * bytes, at + (i + 1) * bytes, &done);
@@ -480,9 +498,24 @@ static int access_tiles(mpiox_delegated *delegated, const mpiox_request *request
     return code;
 }
 
+static void count(mpiox_delegated *delegated, bool write, int64_t bytes, double begun)
+{
+    mpiox_independent_counters *alone = &delegated->file->independent;
+    mpiox_stats_delegated *stats = &delegated->stats;
+    const int64_t nanoseconds = (int64_t)(1e9 * (mpiox_now() - begun));
+
+    mpiox_delegated_count_up(write ? &alone->writes : &alone->reads, 1);
+    mpiox_delegated_count_up(write ? &alone->bytes_written : &alone->bytes_read, bytes);
+    mpiox_delegated_count_up(&alone->nanoseconds, nanoseconds);
+    mpiox_delegated_count_up(write ? &stats->delegated_writes : &stats->delegated_reads, 1);
+    mpiox_delegated_count_up(write ? &stats->delegated_bytes_written : &stats->delegated_bytes_read, bytes);
+    mpiox_delegated_count_up(&stats->nanoseconds, nanoseconds);
+}
+
 int mpiox_delegated_access(mpiox_delegated *delegated, const mpiox_request *request, mpiox_outcome *outcome)
 {
     mpiox_file *file = delegated->file;
+    const double begun = mpiox_now();
     int code;
 
     *outcome = (mpiox_outcome){.bytes = 0, .error = {.code = MPIOX_OK}};
@@ -496,6 +529,7 @@ int mpiox_delegated_access(mpiox_delegated *delegated, const mpiox_request *requ
         code = access_tiles(delegated, request, &outcome->bytes, &outcome->error);
     else
         code = access_tile(delegated, request, file->set_displacement, &outcome->bytes, &outcome->error);
+    count(delegated, request->write, outcome->bytes, begun);
     outcome->error.code = code;
     outcome->error.rank = file->topology->rank;
     return code;

@@ -22,13 +22,16 @@ struct mpiox_delegated {
     mpiox_group *group; /* borrowed; the delegates in use are its first `owners` ones */
     int32_t owners, ranges;
     int64_t page_bytes, unit_bytes;
-    int32_t *index;                              /* [owners] of the file record at each delegate */
-    _Atomic int16_t owner_of[MPIOX_FILE_RANGES]; /* as far as this rank knows */
+    int32_t *index;                                   /* [owners] of the file record at each delegate */
+    _Atomic int16_t owner_of[MPIOX_FILE_RANGES];      /* as far as this rank knows */
+    atomic_int_least64_t accesses[MPIOX_FILE_RANGES]; /* of pages, by this rank, since the last balance */
     bool any_remote;
     struct mpiox_delegated *replica; /* acknowledgement level buddy: the second copy of dirty pages; else NULL */
     int32_t shift;                   /* of a replica: pages of owner i are copied to delegate (i + shift) mod owners */
     atomic_bool *lost;               /* [owners] this rank has found the delegate dead and acted on it */
-    atomic_bool used; /* accessed through the delegates since the last fence */
+    mpiox_stats_delegated stats;
+    mpiox_independent_counters direct; /* of what went straight to the file; not added to the file's own */
+    atomic_bool used;                  /* accessed through the delegates since the last fence */
     mpiox_delegated_reader reader;
 };
 
@@ -40,6 +43,11 @@ static inline mpiox_delegate *mpiox_delegated_owner(const mpiox_delegated *deleg
 static inline int32_t mpiox_delegated_range_of(const mpiox_delegated *delegated, int64_t offset)
 {
     return (int32_t)(offset / delegated->unit_bytes % delegated->ranges);
+}
+
+static inline void mpiox_delegated_count_up(atomic_int_least64_t *counter, int64_t by)
+{
+    atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
 }
 
 /* ---- mpiox_delegated.c ------------------------------------------------------------------------------------------- */

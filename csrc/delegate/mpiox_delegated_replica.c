@@ -38,7 +38,8 @@ static int32_t buddy_of(const mpiox_delegated *delegated, int32_t owner)
 int mpiox_replica_trim(const mpiox_delegated *delegated, int32_t buddy, mpiox_error *error)
 {
     const int32_t owner = (buddy - delegated->replica->shift + delegated->owners) % delegated->owners;
-    mpiox_slot mark = {.op = MPIOX_OP_REPLICA_MARK}, flush = {.op = MPIOX_OP_FLUSH}, trim = {.op = MPIOX_OP_REPLICA_TRIM};
+    mpiox_slot mark = {.op = MPIOX_OP_REPLICA_MARK}, flush = {.op = MPIOX_OP_FLUSH},
+               trim = {.op = MPIOX_OP_REPLICA_TRIM};
 
     flush.arg[1] = INT64_MAX;
     if (mpiox_delegated_request(delegated->replica, buddy, &mark) != MPIOX_OK)

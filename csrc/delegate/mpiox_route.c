@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "mpiox_delegated_impl.h"
+
 static bool through_delegates(const mpiox_route *route)
 {
     return route->delegated && !route->file->atomic;
@@ -22,6 +24,7 @@ static int collective_through_delegates(const mpiox_route *route, const mpiox_re
 
     mpiox_delegated_access(route->delegated, request, outcome);
     mpiox_topology_agree_error(route->file->topology, &outcome->error);
+    mpiox_delegated_count_up(&route->delegated->stats.delegated_calls, 1);
     if (request->write) {
         stats->collective_writes++;
         stats->bytes_written += outcome->bytes;

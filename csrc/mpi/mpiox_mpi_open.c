@@ -314,6 +314,8 @@ int mpiox_mpi_sync(MPI_File fh)
     mpiox_nonblocking_drain(handle);
     failed = mpiox_handle_is_managed(handle) && handle->delegated != NULL &&
              mpiox_delegated_fence(handle->delegated, true, true, &error) != MPIOX_OK;
+    if (handle != NULL && handle->delegated != NULL)
+        mpiox_delegated_balance(handle->delegated);
     if (mpiox_handle_is_managed(handle) && mpiox_file_sync(handle->file, failed ? &late : &error) != MPIOX_OK)
         failed = true;
     result = PMPI_File_sync(fh);
@@ -333,6 +335,7 @@ int mpiox_mpi_close(MPI_File *fh)
         if (mpiox_delegated_close(handle->delegated, &error) != MPIOX_OK)
             deferred = mpiox_mpi_error_code(handle->path, &error);
         mpiox_mpi_report_close(handle);
+        mpiox_delegated_free(handle->delegated);
         mpiox_collective_free(handle->collective);
         if (mpiox_file_close(handle->file, &error) != MPIOX_OK && deferred == MPI_SUCCESS)
             deferred = mpiox_mpi_error_code(handle->path, &error);

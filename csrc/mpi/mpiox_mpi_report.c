@@ -6,7 +6,7 @@
  * is known that all have the library, and rank 0 of that file has told the others whether MPIOX_STATS is set, which may
  * differ between ranks. Otherwise each process sums up the files that it has reported on. Text goes to stderr, or, with
  * MPIOX_STATS_FILE, one JSON line per file and one for the run are appended to that file in one write each. A file's
- * report says which hints were in force and who had set them.
+ * report says which hints were in force and who had set them. The run's report says what the delegates have counted.
  */
 #include "mpiox_mpi_report.h"
 
@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "mpiox_group_totals.h"
 
 enum { HINTS_MAX = sizeof(((mpiox_hints *)0)->source), VALUE_BYTES = 256 };
 
@@ -33,12 +35,25 @@ static int reported_ranks;   /* most ranks of any of them; 0: there is none */
 static bool agreed, wanted;
 static bool any_closed; /* files, by this process */
 
+static void say_delegation(const mpiox_handle *handle, mpiox_stats *out)
+{
+    const mpiox_group *group = handle->delegated != NULL ? mpiox_group_current() : NULL;
+
+    if (group != NULL)
+        snprintf(out->delegation, sizeof out->delegation, "%d delegate%s, %s", group->count,
+                 group->count == 1 ? "" : "s", group->reason);
+    else if (handle->why_no_delegates != NULL)
+        snprintf(out->delegation, sizeof out->delegation, "none: %s", handle->why_no_delegates);
+}
+
 void mpiox_mpi_stats(mpiox_handle *handle, mpiox_stats *out)
 {
     if (handle->file != NULL)
         *out = *mpiox_file_stats(handle->file);
     else
         memset(out, 0, sizeof *out);
+    mpiox_delegated_stats(handle->delegated, out);
+    say_delegation(handle, out);
     out->native_calls += atomic_load_explicit(&handle->native_calls, memory_order_relaxed);
     out->nonblocking_calls = atomic_load_explicit(&handle->nonblocking_calls, memory_order_relaxed);
     out->views_set = handle->views_set;
@@ -194,21 +209,76 @@ void mpiox_mpi_run_agreed(bool is_wanted)
     pthread_mutex_unlock(&lock);
 }
 
+/* What the delegates counted, as rows of numbers of all that this process sees; NULL: there are none, or no memory. */
+static int64_t *see_delegates(const mpiox_group *group)
+{
+    const size_t width = (size_t)mpiox_group_totals_width();
+    int64_t *rows = group != NULL && group->count > 0 ? malloc((size_t)group->count * width * sizeof *rows) : NULL;
+
+    if (rows != NULL)
+        mpiox_group_totals_see(group, rows);
+    return rows;
+}
+
+/* Those of all ranks of MPI_COMM_WORLD, on rank 0. Collective. False: there are none (or not for all ranks). */
+static bool sum_delegates(int rank, mpiox_stats_delegates *out)
+{
+    const mpiox_group *group = mpiox_group_current();
+    int64_t *rows = see_delegates(group);
+    const int count = rows != NULL ? group->count : 0;
+    int mine[2] = {count, -count}, most[2] = {0, 0};
+    bool done = false;
+
+    PMPI_Allreduce(mine, most, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    if (most[0] > 0 && most[0] == -most[1]) {
+        done = PMPI_Reduce(rank == 0 ? MPI_IN_PLACE : rows, rows, count * mpiox_group_totals_width(), MPI_INT64_T,
+                           MPI_MAX, 0, MPI_COMM_WORLD) == MPI_SUCCESS;
+        mpiox_group_totals_sum(rows, count, out);
+    }
+    free(rows);
+    return done;
+}
+
+/* Those that this process sees. */
+static bool sum_own_delegates(mpiox_stats_delegates *out)
+{
+    const mpiox_group *group = mpiox_group_current();
+    int64_t *rows = see_delegates(group);
+
+    if (rows != NULL)
+        mpiox_group_totals_sum(rows, group->count, out);
+    free(rows);
+    return rows != NULL;
+}
+
+/* A program without files says so, once: the library was there. */
+static void report_alone(int rank)
+{
+    const bool without_files = !any_closed && rank == 0;
+    mpiox_stats_delegates delegates;
+    mpiox_stats_subject subject = {.ranks = without_files ? 1 : reported_ranks};
+
+    if ((reported_ranks == 0 && !without_files) || !mpiox_mpi_run_wanted())
+        return;
+    subject.delegates = sum_own_delegates(&delegates) ? &delegates : NULL;
+    print(&reported, &subject);
+}
+
 void mpiox_mpi_run_finalize(void)
 {
+    mpiox_stats_delegates delegates;
+    mpiox_stats_subject subject = {.ranks = 1};
     mpiox_stats stats;
-    int rank = 0, ranks = 1;
+    int rank = 0;
 
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    PMPI_Comm_size(MPI_COMM_WORLD, &subject.ranks);
     if (!agreed || !wanted) {
-        /* A program without files says so, once: the library was there. */
-        const bool without_files = !any_closed && rank == 0;
-        if ((reported_ranks > 0 || without_files) && mpiox_mpi_run_wanted())
-            print(&reported, &(mpiox_stats_subject){NULL, without_files ? 1 : reported_ranks, NULL, 0});
+        report_alone(rank);
         return;
     }
     mpiox_mpi_run_stats(&stats);
+    subject.delegates = sum_delegates(rank, &delegates) ? &delegates : NULL;
     if (sum_over_ranks(&stats, rank, MPI_COMM_WORLD) == MPI_SUCCESS && rank == 0)
-        print(&stats, &(mpiox_stats_subject){NULL, ranks, NULL, 0});
+        print(&stats, &subject);
 }

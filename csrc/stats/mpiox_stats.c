@@ -22,6 +22,8 @@ void mpiox_stats_add(mpiox_stats *into, const mpiox_stats *from)
         memcpy(into->partition, from->partition, sizeof into->partition);
     if (from->reason[0] != '\0')
         memcpy(into->reason, from->reason, sizeof into->reason);
+    if (from->delegation[0] != '\0')
+        memcpy(into->delegation, from->delegation, sizeof into->delegation);
 }
 
 void mpiox_stats_set_delegated(mpiox_stats *into, const mpiox_stats_delegated *from)
@@ -30,6 +32,7 @@ void mpiox_stats_set_delegated(mpiox_stats *into, const mpiox_stats_delegated *f
     MPIOX_STATS_DELEGATED(X)
 #undef X
     into->delegated_s = 1e-9 * (double)atomic_load_explicit(&from->nanoseconds, memory_order_relaxed);
+    into->fence_s = 1e-9 * (double)atomic_load_explicit(&from->fence_nanoseconds, memory_order_relaxed);
 }
 
 int mpiox_stats_is_max(int index)
@@ -44,13 +47,32 @@ int mpiox_stats_is_max(int index)
     return index >= 0 && index < (int)sizeof is_max && is_max[index] == MAX;
 }
 
-static int last_bucket(const mpiox_stats *stats)
+static int last_bucket(const int64_t *sizes)
 {
     int last = MPIOX_STATS_SIZE_BUCKETS - 1;
 
-    while (last >= 0 && stats->request_size_log2[last] == 0)
+    while (last >= 0 && sizes[last] == 0)
         last--;
     return last;
+}
+
+static void put_json_sizes(mpiox_text *out, const char *name, const int64_t *sizes)
+{
+    const int last = last_bucket(sizes);
+
+    mpiox_text_put(out, ", \"%s\": [", name);
+    for (int i = 0; i <= last; i++)
+        mpiox_text_put(out, "%s%" PRId64, i > 0 ? ", " : "", sizes[i]);
+    mpiox_text_put(out, "]");
+}
+
+static void put_json_delegates(mpiox_text *out, const mpiox_stats_delegates *delegates)
+{
+    mpiox_text_put(out, ", \"delegates\": {\"delegates\": %d, \"known\": %d", delegates->delegates, delegates->known);
+    for (int i = 0; i < delegates->count; i++)
+        mpiox_text_put(out, ", \"%s\": %" PRId64, delegates->numbers[i].name, delegates->numbers[i].value);
+    put_json_sizes(out, "flush_size_log2", delegates->flush_size_log2);
+    mpiox_text_put(out, "}");
 }
 
 static void put_hints(mpiox_text *out, const mpiox_stats_subject *about)
@@ -69,7 +91,6 @@ static void put_hints(mpiox_text *out, const mpiox_stats_subject *about)
 int64_t mpiox_stats_json(const mpiox_stats *stats, const mpiox_stats_subject *about, char *text, int64_t text_bytes)
 {
     mpiox_text out = {text, text_bytes, 0};
-    int last = last_bucket(stats);
 
     mpiox_text_put(&out, "{\"kind\": \"%s\", ", about->path != NULL ? "file" : "run");
     if (about->path != NULL) {
@@ -84,15 +105,17 @@ int64_t mpiox_stats_json(const mpiox_stats *stats, const mpiox_stats_subject *ab
 #define X(name, meaning) mpiox_text_put(&out, ", \"" #name "\": %.9g", stats->name);
     MPIOX_STATS_TIMES(X)
 #undef X
-    mpiox_text_put(&out, ", \"request_size_log2\": [");
-    for (int i = 0; i <= last; i++)
-        mpiox_text_put(&out, "%s%" PRId64, i > 0 ? ", " : "", stats->request_size_log2[i]);
-    mpiox_text_put(&out, "], \"partition\": ");
+    put_json_sizes(&out, "request_size_log2", stats->request_size_log2);
+    mpiox_text_put(&out, ", \"partition\": ");
     mpiox_text_put_json(&out, stats->partition);
     mpiox_text_put(&out, ", \"reason\": ");
     mpiox_text_put_json(&out, stats->reason);
+    mpiox_text_put(&out, ", \"delegation\": ");
+    mpiox_text_put_json(&out, stats->delegation);
     if (about->path != NULL)
         put_hints(&out, about);
+    if (about->delegates != NULL)
+        put_json_delegates(&out, about->delegates);
     mpiox_text_put(&out, "}");
     return out.used;
 }
@@ -116,36 +139,56 @@ static void put_size(mpiox_text *out, int power)
     mpiox_text_put(out, "%d %s", 1 << (power % 10), units[power / 10]);
 }
 
+static void put_sizes(mpiox_text *out, const char *title, const int64_t *sizes)
+{
+    const char *separator = "";
+
+    if (last_bucket(sizes) < 0)
+        return;
+    mpiox_text_put(out, "  %-20s ", title);
+    for (int i = 0; i <= last_bucket(sizes); i++) {
+        if (sizes[i] == 0)
+            continue;
+        mpiox_text_put(out, "%s%" PRId64 " of ", separator, sizes[i]);
+        put_size(out, i);
+        separator = ", ";
+    }
+    mpiox_text_put(out, " or more\n");
+}
+
+static void put_delegates(mpiox_text *out, const mpiox_stats_delegates *delegates)
+{
+    mpiox_text_put(out, "mpiio_ext: what the delegates counted, summed over %d of %d\n", delegates->known,
+                   delegates->delegates);
+    for (int i = 0; i < delegates->count; i++)
+        put_counter(out, delegates->numbers[i].name, delegates->numbers[i].value, delegates->numbers[i].unit,
+                    delegates->numbers[i].meaning);
+    put_sizes(out, "write request sizes", delegates->flush_size_log2);
+}
+
 int64_t mpiox_stats_table(const mpiox_stats *stats, const mpiox_stats_subject *about, char *text, int64_t text_bytes)
 {
     mpiox_text out = {text, text_bytes, 0};
-    const char *separator = "";
 
-    mpiox_text_put(&out, "mpiio_ext: statistics of %s, summed over %d rank%s\n", about->path != NULL ? about->path : "the run",
-        about->ranks, about->ranks == 1 ? "" : "s");
+    mpiox_text_put(&out, "mpiio_ext: statistics of %s, summed over %d rank%s\n",
+                   about->path != NULL ? about->path : "the run", about->ranks, about->ranks == 1 ? "" : "s");
 #define X(name, unit, over_ranks, meaning) put_counter(&out, #name, stats->name, unit, meaning);
     MPIOX_STATS_COUNTERS(X)
 #undef X
 #define X(name, meaning) put_time(&out, #name, stats->name, about->ranks, meaning);
     MPIOX_STATS_TIMES(X)
 #undef X
-    if (last_bucket(stats) >= 0) {
-        mpiox_text_put(&out, "  %-20s ", "request sizes");
-        for (int i = 0; i <= last_bucket(stats); i++) {
-            if (stats->request_size_log2[i] == 0)
-                continue;
-            mpiox_text_put(&out, "%s%" PRId64 " of ", separator, stats->request_size_log2[i]);
-            put_size(&out, i);
-            separator = ", ";
-        }
-        mpiox_text_put(&out, " or more\n");
-    }
+    put_sizes(&out, "request sizes", stats->request_size_log2);
     if (stats->partition[0] != '\0')
         mpiox_text_put(&out, "  %-20s %s\n", "partition", stats->partition);
     if (stats->reason[0] != '\0')
         mpiox_text_put(&out, "  %-20s %s\n", "reason", stats->reason);
+    if (stats->delegation[0] != '\0')
+        mpiox_text_put(&out, "  %-20s %s\n", "delegates", stats->delegation);
     for (int i = 0; i < about->hint_count; i++)
         mpiox_text_put(&out, "  %-20s %s=%s (%s)\n", i == 0 ? "hints" : "", about->hints[i].name, about->hints[i].value,
-            about->hints[i].source);
+                       about->hints[i].source);
+    if (about->delegates != NULL)
+        put_delegates(&out, about->delegates);
     return out.used;
 }

@@ -58,6 +58,7 @@
     X(bypass_bytes_written, "bytes", SUM, "bytes written past the delegates: whole pages of long runs")                \
     X(bypass_bytes_read, "bytes", SUM, "bytes read past the delegates: whole pages of long runs")                      \
     X(delegated_fences, "calls", MAX, "times that all written bytes were brought to the file")                         \
+    X(moved_ranges, "ranges", SUM, "page ranges given to another delegate to even the load out")                       \
     X(redirected_pages, "pages", SUM, "page accesses repeated because the page had moved to another delegate")         \
     X(abandoned_pages, "pages", SUM, "page accesses made without a delegate that had ended or died")                   \
     X(rescued_bytes, "bytes", SUM, "bytes of dead delegates that this library brought to the file")
@@ -70,7 +71,8 @@
     X(wait_s, "waiting for other ranks")                                                                               \
     X(total_s, "inside collectives, start to end")                                                                     \
     X(independent_s, "inside accesses of one rank alone")                                                              \
-    X(delegated_s, "of those, inside accesses through delegates and fences")
+    X(delegated_s, "of those, inside accesses through delegates")                                                      \
+    X(fence_s, "until what was written through delegates was in the file: sync, close, other ways of access")
 
 #define MPIOX_STATS_SIZE_BUCKETS 48
 
@@ -84,13 +86,14 @@ typedef struct mpiox_stats {
     int64_t request_size_log2[MPIOX_STATS_SIZE_BUCKETS]; /* requests of [2^k, 2^(k+1)) bytes */
     char partition[24];                                  /* method of the last collective */
     char reason[128];                                    /* why that method and that path */
+    char delegation[192];                                /* which delegates, or why none; empty: none were asked for */
 } mpiox_stats;
 
 typedef struct mpiox_stats_delegated { /* the same of one file, raised by any thread of the rank */
 #define X(name, unit, over_ranks, meaning) atomic_int_least64_t name;
     MPIOX_STATS_DELEGATED(X)
 #undef X
-    atomic_int_least64_t nanoseconds; /* delegated_s */
+    atomic_int_least64_t nanoseconds, fence_nanoseconds; /* delegated_s, fence_s */
 } mpiox_stats_delegated;
 
 /* Take the values over into the counters of the same names. */
@@ -104,11 +107,26 @@ typedef struct mpiox_stats_hint { /* a hint in force that is no default, and its
     const char *name, *value, *source;
 } mpiox_stats_hint;
 
+typedef struct mpiox_stats_number {
+    const char *name, *unit, *meaning;
+    int64_t value;
+} mpiox_stats_number;
+
+enum { MPIOX_STATS_DELEGATE_NUMBERS = 48 };
+
+typedef struct mpiox_stats_delegates { /* what the delegates of a run counted themselves, summed over them */
+    int delegates, known;              /* all of them; those whose numbers are in the sums */
+    int count;                         /* numbers in use */
+    mpiox_stats_number numbers[MPIOX_STATS_DELEGATE_NUMBERS];
+    int64_t flush_size_log2[MPIOX_STATS_SIZE_BUCKETS]; /* their write requests by size */
+} mpiox_stats_delegates;
+
 typedef struct mpiox_stats_subject { /* what the numbers are about */
     const char *path;                /* of the file; NULL: the run */
     int ranks;
     const mpiox_stats_hint *hints; /* of the file */
     int hint_count;
+    const mpiox_stats_delegates *delegates; /* of the run; NULL: none */
 } mpiox_stats_subject;
 
 /* One JSON object (no newline) into text; returns the length it needs, as snprintf. */

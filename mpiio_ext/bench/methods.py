@@ -5,25 +5,33 @@
                     two-phase always on. Only the better of the two is a fair opponent.
 ``auto``            the extension with its defaults
 ``direct``          the extension without exchange: every rank moves its own pieces
+``delegates``       the extension with I/O delegates, as many as ``--delegates`` says
 a partition's name  the extension with that file-domain method and two-phase exchange forced, so that the method is what
                     is measured
 
-A method may carry modifiers: ``aligned+stripe_size_io`` carries out the I/O phase one stripe at a time, and any hint
-can be added as in ``auto+cb_nodes=2+cb_buffer_size=1048576``.
+A method may carry modifiers: ``aligned+stripe_size_io`` carries out the I/O phase one stripe at a time,
+``native+independent`` and ``auto+independent`` make every access of the program an independent one, and any hint can be
+added as in ``auto+cb_nodes=2+cb_buffer_size=1048576``.
 """
 
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["DEFAULT", "METHODS", "NAMES", "Method", "parse_method"]
+__all__ = ["DEFAULT", "METHODS", "NAMES", "OF_THE_JOB", "Method", "parse_method", "with_delegates"]
 
 METHODS = ("even", "aligned", "static_cyclic", "group_cyclic", "transpose")
-NAMES = ("native", "native_tuned", "auto", "direct", *METHODS)
+NAMES = ("native", "native_tuned", "auto", "direct", "delegates", *METHODS)
 DEFAULT = ("native", "native_tuned", "auto", *METHODS, "aligned+stripe_size_io")
+
+#: Stand for what the command line says of delegates.
+_COUNT, _MODE = "{delegates}", "{delegate_mode}"
+#: Hints that hold for all delegates of a job, so that they are the same for all methods.
+OF_THE_JOB = ("mpiox_delegates", "mpiox_delegate_mode", "mpiox_delegate_cache", "mpiox_delegate_page",
+              "mpiox_delegate_threads", "mpiox_delegate_prefetch", "mpiox_delegate_hosts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +43,23 @@ class Method:
     name : as given, modifiers included
     hints : (name, value) pairs, in the order in which they are set
     native : whether the extension leaves the file alone
+    independent : collective accesses of the program are made independently, each rank by itself
     """
 
     name: str
     hints: tuple[tuple[str, str], ...]
     native: bool
+    independent: bool = False
+
+    @property
+    def delegated(self) -> bool:
+        """Whether accesses go through I/O delegates."""
+        return dict(self.hints).get("mpiox_delegates", "0") not in ("0", "0%", "per_node=0")
+
+    @property
+    def job_hints(self) -> dict[str, str]:
+        """The hints of `OF_THE_JOB` that it sets."""
+        return {name: value for name, value in self.hints if name in OF_THE_JOB}
 
     def hints_for(self, ranks: int) -> dict[str, str]:
         """Return the hints for `ranks` ranks."""
@@ -61,6 +81,8 @@ def _base_hints(name: str) -> dict[str, str]:
         return {"mpiox_enable": "true", "mpiox_partition": "auto"}
     if name == "direct":
         return {"mpiox_enable": "true", "mpiox_exchange": "direct"}
+    if name == "delegates":
+        return {"mpiox_enable": "true", "mpiox_delegates": _COUNT, "mpiox_delegate_mode": _MODE}
     if name in METHODS:
         return {"mpiox_enable": "true", "mpiox_partition": name, "mpiox_exchange": "two_phase"}
     nearest = difflib.get_close_matches(name, NAMES, n=1)
@@ -70,7 +92,7 @@ def _base_hints(name: str) -> dict[str, str]:
 
 
 def parse_method(text: str) -> Method:
-    """Return the method written as ``NAME[+stripe_size_io][+hint=value]...``.
+    """Return the method written as ``NAME[+stripe_size_io][+independent][+hint=value]...``.
 
     Raises
     ------
@@ -79,14 +101,22 @@ def parse_method(text: str) -> Method:
     """
     name, *modifiers = text.split("+")
     hints = _base_hints(name)
-    native = name.startswith("native")
+    native, independent = name.startswith("native"), False
     for modifier in modifiers:
         key, equals, value = modifier.partition("=")
         if modifier == "stripe_size_io" and not native:
             hints["mpiox_stripe_size_io"] = "true"
+        elif modifier == "independent":
+            independent = True
         elif equals and key and value:
             hints[key] = value
         else:
             raise ArgumentError(f"bad modifier '+{modifier}' of method '{text}': use +stripe_size_io (with a method of "
-                                "the extension) or +hint=value")
-    return Method(name=text, hints=tuple(hints.items()), native=native)
+                                "the extension), +independent or +hint=value")
+    return Method(name=text, hints=tuple(hints.items()), native=native, independent=independent)
+
+
+def with_delegates(method: Method, delegates: str, mode: str) -> Method:
+    """Return the method with the number of delegates and the way to start them, where it does not say itself."""
+    said = {_COUNT: delegates, _MODE: mode}
+    return replace(method, hints=tuple((name, said.get(value, value)) for name, value in method.hints))

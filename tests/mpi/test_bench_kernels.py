@@ -42,6 +42,20 @@ def test_every_kernel(extension: str, tmp_path: pathlib.Path, ranks: int) -> Non
     assert not [path for path in tmp_path.iterdir() if path.suffix], "files are left"
 
 
+@pytest.mark.parametrize("ranks", [1, 4, 5])
+def test_kernels_written_independently(extension: str, tmp_path: pathlib.Path, ranks: int) -> None:
+    """The checkpoint kernels with every access independent leave the same files, and nothing collective is counted."""
+    launch = run(tmp_path, ranks, "right", "native,native+independent,auto+independent", "nas_btio", "flash", "s3d")
+    rows = [line.split()[1:] for line in launch.stdout.splitlines() if line.startswith("row ")]
+    assert {(row[0], row[1]) for row in rows} >= {("nas_btio", "mpiio"), ("flash", "mpiio"), ("s3d", "mpiio")}
+    assert {row[2] for row in rows} == {"native", "native+independent", "auto+independent"}, launch.describe()
+    for name, interface, method, phase, _, _, compared, _, independent in rows:
+        assert compared != "-" or method == "native", (name, interface, method)
+        if method == "auto+independent":
+            assert int(independent) > 0, (name, interface, phase)
+    assert not [path for path in tmp_path.iterdir() if path.suffix], "files are left"
+
+
 @pytest.mark.parametrize("what,kernel,message", [
     ("written", "vpic", "VerificationError: VPIC-IO, MPI-IO, native, phase particles wrote wrong data"),
     ("read", "bdcats", "phase clustering read wrong data"),

@@ -292,6 +292,21 @@ def test_benchmark_accesses(benchmark, access):
         ] * 2
 
 
+@pytest.mark.parametrize("calls", ["whole", "small"])
+def test_benchmark_independent_calls(benchmark, calls):
+    """One call a rank or one a piece, through the library and past it: the same bytes, and the close is in the sum."""
+    common = ["--block", 24, "--bytes", 72_000, "--access", "independent", "--calls", calls]
+    least_bytes = {"inter": 72_000, "contiguous": 72_000, "blocks3d": 64_000, "random_gaps": 40_000}
+    for hint in ("mpiox_enable=true", "mpiox_enable=false"):
+        for pattern, least in least_bytes.items():
+            _, (record,) = benchmark("--pattern", pattern, *common, "--hint", hint)
+            assert (record["calls"], record["wrong_bytes"]) == (calls, 0)
+            assert least <= record["bytes"] <= (68_000 if pattern == "random_gaps" else least)
+            assert 0 < record["write_close_s"] + record["read_close_s"] < record["open_close_s"]
+    launch, _ = benchmark("--calls", calls, "--access", "collective", check=False)
+    assert ("--calls small goes with independent" in launch.stderr) == (calls == "small")
+
+
 def test_benchmark_memory(benchmark):
     """The claim at small scale: the same at 300 pieces and at 3 million, at most the collective buffers and 2 MiB."""
     growth = []

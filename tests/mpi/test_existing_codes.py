@@ -51,6 +51,10 @@ mpiox_stripe_size_io = true
 striping_unit = 4k
 cb_buffer_size = 16k
 
+[*.flash]
+striping_unit = 4k
+cb_nodes = 1
+
 [*history*]
 mpiox_partition = even
 cb_nodes = 1
@@ -86,6 +90,7 @@ EXPECTED: dict[str, dict[str, str]] = {
         "striping_unit": "4096",
         "cb_buffer_size": "16384",
     },
+    "checkpoint.flash": COMMON | {"cb_nodes": "1", "striping_unit": "4096"},
     "history.nc": COMMON | {"mpiox_partition": "even", "cb_nodes": "1", "cb_buffer_size": "8192"},
     "grid.nc": COMMON
     | {"mpiox_partition": "transpose", "cb_nodes": "4", "striping_unit": "512", "striping_factor": "3"},
@@ -144,6 +149,10 @@ def test_hints_by_file_name(extension: str, tmp_path: pathlib.Path, name: str, o
             assert report["collective_writes"] == report["collective_reads"] == report["write_requests"] == 0
             assert report["native_calls"] > 0
             assert report["reason"] == "mpiox_enable=false"
+        elif name == "flashio":
+            assert report["ranks"] == RANKS
+            assert report["collective_writes"] + report["collective_reads"] == report["native_calls"] == 0
+            assert report["independent_writes"] + report["independent_reads"] > 0
         else:
             assert report["ranks"] == RANKS
             assert report["collective_writes"] + report["collective_reads"] > 0

@@ -100,6 +100,12 @@ def s3dio() -> tuple[str, ...]:
 
 
 @functools.cache
+def flashio() -> tuple[str, ...]:
+    """Compile the C program that needs nothing but MPI."""
+    return _compile("mpicc", "flashio.c", "-std=c11")
+
+
+@functools.cache
 def btio() -> tuple[str, ...]:
     """Compile the Fortran program."""
     modules = f"-J{_scratch().name}"
@@ -146,6 +152,10 @@ CODES = {
     ),
     "s3dio": Code(
         title="S3D-IO, C, PnetCDF iput", output="checkpoint.*.nc", small=("12", "2"), large=("64", "2"), program=s3dio
+    ),
+    "flashio": Code(
+        title="FLASH-IO independent, C, MPI-IO", output="checkpoint.flash", small=("3", "5"), large=("8", "200"),
+        program=flashio,
     ),
     "btio": Code(
         title="BT-IO, Fortran, MPI-IO", output="solution.bt", small=("14", "3"), large=("64", "5"), program=btio

@@ -180,6 +180,11 @@ def test_methods_have_the_hints_of_their_names():
     assert dict(modified.hints)["mpiox_stripe_size_io"] == "true"
     assert dict(modified.hints)["cb_nodes"] == "2"
     assert not modified.native
+    assert not modified.independent
+    alone = parse_method("native+independent+cb_nodes=2")
+    assert alone.native
+    assert alone.independent
+    assert dict(alone.hints) == {"mpiox_enable": "false", "cb_nodes": "2"}
 
 
 @pytest.mark.parametrize("text, message", [
@@ -317,7 +322,8 @@ def test_empty_results_still_have_their_schema(tmp_path):
 
 def test_every_measured_column_carries_its_unit():
     pure = {"rounds", "requests", "messages", "ranks", "repetition", "repetitions", "order", "collectives_taken_over",
-            "native_calls", "files", "independents_taken_over", "ratio_to_native",
+            "native_calls", "files", "delegates", "delegated_accesses", "cache_hits", "cache_misses",
+            "prefetched_pages", "prefetch_used_pages", "independents_taken_over", "ratio_to_native",
             "ratio_to_best_native", "ratio_to_native_min", "ratio_to_native_max"}
     for kind in (Row, Summary):
         for name, annotation in kind.__annotations__.items():

@@ -70,6 +70,7 @@ class Case:
     file : where it lies; the launch leaves none behind
     repeats : repetitions inside the launch
     access : one of ACCESSES
+    calls : "whole", a rank's data in one call, or "small", a call for every piece
     sync : a write ends with MPI_File_sync
     rewrite : the file is written a second time, once its blocks exist
     limit_s : seconds that the launch may take
@@ -84,6 +85,7 @@ class Case:
     file: Path
     repeats: int = 1
     access: str = "collective"
+    calls: str = "whole"
     sync: bool = False
     rewrite: bool = False
     limit_s: float = 20.0
@@ -93,7 +95,8 @@ class Case:
     def arguments(self) -> list[str]:
         """Return the micro-benchmark's arguments."""
         words = [*self.pattern, "--bytes", str(self.file_bytes), "--repeats", str(self.repeats), "--file",
-                 str(self.file), "--access", self.access, "--time-limit", str(int(self.limit_s) + _GRACE_S)]
+                 str(self.file), "--access", self.access, "--calls", self.calls, "--time-limit",
+                 str(int(self.limit_s) + _GRACE_S)]
         words += ["--sync"] if self.sync else []
         words += ["--rewrite"] if self.rewrite else []
         words += ["--memory"] if self.memory else []

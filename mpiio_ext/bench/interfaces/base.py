@@ -34,6 +34,7 @@ class Where:
     layout : what it holds
     mode : of `Open`
     hints : for MPI_Info, name -> value
+    independent : no access will be collective
     """
 
     comm: Any
@@ -41,6 +42,7 @@ class Where:
     layout: FileLayout
     mode: str
     hints: dict[str, str]
+    independent: bool = False
 
     @property
     def new(self) -> bool:

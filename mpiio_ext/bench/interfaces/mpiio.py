@@ -5,7 +5,7 @@ view of subarrays (MPI_Type_create_subarray, several of them in an MPI_Type_crea
 cells, a type of the same kind. An array whose first dimension counts time steps has one view of a step, and the step
 is the offset. Setting a view is collective: for a shared file all ranks have one as soon as one of them needs it, and
 all set theirs as soon as one has to change. Both are agreed before the clock starts; setting the view is part of the
-access.
+access. Independent accesses that all ranks make alike have views in the same way.
 
 A pattern names its datatypes itself: they are built before the clock starts, its one view is a part of the phase of its
 own, and they are freed when the file is closed.
@@ -109,6 +109,11 @@ def _name_of(request: Request) -> str:
     access = request.access
     name = f"{'i' if access.nonblocking else ''}{'write' if access.write else 'read'}_at"
     return (name + "_all" if access.collective else name).capitalize()
+
+
+def _is_together(request: Request) -> bool:
+    """Return whether every rank that shares the file makes this access, so that its view can be set collectively."""
+    return request.shared and (request.access.collective or request.access.alike)
 
 
 def _any_rank(comm: Any, mine: list[bool]) -> list[bool]:
@@ -271,7 +276,7 @@ class MpiIo(Interface):
     def arrange(self, comm: Any, items: Sequence[Open | Request]) -> None:
         """Give every access its view, alike on all ranks that share the file."""
         requests = [item for item in items if isinstance(item, Request)]
-        together = [request for request in requests if request.shared and request.access.collective]
+        together = [request for request in requests if _is_together(request)]
         for request in requests:
             request.arranged = _Through(request)
         for request, needed in zip(together, _any_rank(comm, [r.arranged.pieces for r in together]), strict=True):
@@ -282,7 +287,7 @@ class MpiIo(Interface):
                 in_force[item.file] = None
                 continue
             plan, number = item.arranged, item.access.file
-            if not (item.shared and item.access.collective):
+            if not _is_together(item):
                 plan.use_view(item, plan.pieces)
                 if item.shared and (plan.key is not None or in_force[number] is not None):
                     raise ValueError(f"array {item.variable.name}: an independent access of a shared file has no view")

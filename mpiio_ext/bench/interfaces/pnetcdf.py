@@ -1,4 +1,6 @@
-"""PnetCDF: CDF-5 files, blocking collective calls and the nonblocking ones that wait_all combines into one.
+"""PnetCDF: CDF-5 files, blocking calls and the nonblocking ones that wait_all or wait combine into one.
+
+A file whose accesses are all independent is in PnetCDF's independent data mode from its definition to its close.
 
 Memory with guard cells is handed over as an MPI datatype (PnetCDF's flexible interface). A nonblocking access is
 `iput_vara`, or `iput_varn` where it has several slabs. The classic formats are big-endian; a finished file is read at
@@ -49,6 +51,11 @@ class PnetcdfFile(OpenFile):
 
     def define(self) -> None:
         """Define dimensions and variables, or find them."""
+        self._find_or_make()
+        if self.where.independent:
+            self._file.begin_indep_data()
+
+    def _find_or_make(self) -> None:
         layout = self.where.layout
         if not self.where.new:
             self._variables = {v.name: self._file.variable(netcdf_name(v.name)) for v in layout.variables}
@@ -69,7 +76,7 @@ class PnetcdfFile(OpenFile):
     def access(self, request: Request) -> None:
         """Post or carry out the access."""
         access, variable = request.access, self._variables[request.variable.name]
-        if not access.collective and not access.nonblocking:
+        if not (access.collective or access.nonblocking or self.where.independent):
             raise ValueError(f"array {request.variable.name}: PnetCDF kernels access collectively or nonblocking")
         direction = "put" if access.write else "get"
         data = request.memory.view(request.variable.dtype)
@@ -88,7 +95,9 @@ class PnetcdfFile(OpenFile):
         counts = [count for _, count in access.slabs] or [(0,) * dimensions]
         form = "vara" if len(starts) == 1 else "varn"
         where = (starts[0], counts[0]) if form == "vara" else (starts, counts)
-        name = f"i{direction}_{form}" if access.nonblocking else f"{direction}_{form}_all"
+        name = f"{'i' if access.nonblocking else ''}{direction}_{form}"
+        if access.collective and not access.nonblocking:
+            name += "_all"
         getattr(self._file, name)(variable, *where, data, **flexible)
         if not access.nonblocking:
             self._finish()
@@ -102,13 +111,15 @@ class PnetcdfFile(OpenFile):
         """Carry out everything posted."""
         if collective:
             self._file.wait_all()
+        elif self.where.independent:
+            self._file.wait()
         else:
             with self._file.independent():
                 self._file.wait()
         self._finish()
 
     def sync(self) -> None:
-        """ncmpi_sync."""
+        """ncmpi_sync, which is each rank's own in independent data mode."""
         self._file.sync()
 
     def close(self) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 __all__ = ["Access", "Barrier", "Box", "Close", "Kernel", "Open", "Phase", "Program", "Step", "Sync", "Wait",
-           "box_part"]
+           "box_part", "made_independent"]
 
 _Index = tuple[int, ...]
 
@@ -81,6 +81,8 @@ class Access:
     boxes : for each slab the array in memory that it is a part of, one array behind the other; None = memory holds
         the slabs' elements and nothing else
     collective : all ranks that share the file call together
+    alike : not collective, but every rank that shares the file makes it at the same place of its sequence: before it
+        the ranks may do together what an independent access needs, such as setting a file view
     nonblocking : begun here, completed by `Wait`
     version : which writing of this array's elements: 0 the first, 1 the next over it, …
     memory : writes of a phase that name the same memory have one array between them, each in parts of its own;
@@ -95,6 +97,7 @@ class Access:
     slabs: tuple[Slab, ...]
     boxes: tuple[Box, ...] | None = None
     collective: bool = True
+    alike: bool = False
     nonblocking: bool = False
     version: int = 0
     memory: str = ""
@@ -156,6 +159,15 @@ class Close:
 
 
 Step = Open | Access | Wait | Sync | Barrier | Close
+
+
+def made_independent(step: Step) -> Step:
+    """Return the step as each rank would make it by itself: collective accesses and waits become independent ones."""
+    if isinstance(step, Access) and step.collective:
+        return dataclasses.replace(step, collective=False, alike=True)
+    if isinstance(step, Wait):
+        return dataclasses.replace(step, collective=False)
+    return step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,66 @@
+/* mpiox_group_totals.c - see mpiox_group_totals.h. */
+#include "mpiox_group_totals.h"
+
+#include <string.h>
+
+static const mpiox_stats_number names[] = {
+#define X(name, unit, meaning) {#name, unit, meaning, 0},
+    MPIOX_CACHE_COUNTERS(X)
+#undef X
+};
+
+/* A row: 1 when the delegate's memory was seen, the counters, the requests by size. */
+enum {
+    COUNTERS = (int)(sizeof names / sizeof names[0]),
+    SIZES_AT = 1 + COUNTERS,
+    WIDTH = SIZES_AT + MPIOX_STATS_SIZE_BUCKETS
+};
+
+_Static_assert((int)COUNTERS <= (int)MPIOX_STATS_DELEGATE_NUMBERS, "mpiox_stats_delegates.numbers is too short");
+_Static_assert(sizeof(((mpiox_cache_counters *)0)->flush_size_log2) ==
+                   MPIOX_STATS_SIZE_BUCKETS * sizeof(atomic_int_least64_t),
+               "the same sizes of requests");
+
+int mpiox_group_totals_width(void)
+{
+    return WIDTH;
+}
+
+static void see(const mpiox_cache *cache, int64_t *row)
+{
+    mpiox_cache_counters total, *counters = &total;
+
+    mpiox_cache_sum(cache, &total);
+    const int64_t values[] = {
+#define X(name, unit, meaning) atomic_load_explicit(&counters->name, memory_order_relaxed),
+        MPIOX_CACHE_COUNTERS(X)
+#undef X
+    };
+
+    row[0] = 1;
+    memcpy(row + 1, values, sizeof values);
+    for (int i = 0; i < MPIOX_STATS_SIZE_BUCKETS; i++)
+        row[SIZES_AT + i] = atomic_load_explicit(&counters->flush_size_log2[i], memory_order_relaxed);
+}
+
+void mpiox_group_totals_see(const mpiox_group *group, int64_t *rows)
+{
+    memset(rows, 0, (size_t)group->count * WIDTH * sizeof *rows);
+    for (int i = 0; i < group->count; i++) {
+        if (group->delegates[i].local && group->delegates[i].cache.header != NULL)
+            see(&group->delegates[i].cache, rows + (int64_t)i * WIDTH);
+    }
+}
+
+void mpiox_group_totals_sum(const int64_t *rows, int delegates, mpiox_stats_delegates *out)
+{
+    *out = (mpiox_stats_delegates){.delegates = delegates, .count = COUNTERS};
+    memcpy(out->numbers, names, sizeof names);
+    for (int i = 0; i < delegates; i++, rows += WIDTH) {
+        out->known += rows[0] != 0;
+        for (int k = 0; k < COUNTERS; k++)
+            out->numbers[k].value += rows[1 + k];
+        for (int k = 0; k < MPIOX_STATS_SIZE_BUCKETS; k++)
+            out->flush_size_log2[k] += rows[SIZES_AT + k];
+    }
+}

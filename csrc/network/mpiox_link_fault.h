@@ -1,0 +1,32 @@
+/*
+ * mpiox_link_fault.h - connections that are slow or break on purpose, for tests.
+ *
+ * The environment variable MPIOX_NETWORK_FAULT holds KEY=VALUE pairs separated by ':', which act on every connection
+ * that carries data and that this process opens or accepts afterwards:
+ *
+ *   delay_ms=N      each message sleeps so long before it is sent: latency, in one direction
+ *   drop_after=N    the connection breaks when N bytes have passed, both directions together
+ *   short=N         no system call moves more than N bytes
+ *
+ * Example: MPIOX_NETWORK_FAULT="delay_ms=2:drop_after=100000"
+ * Every process says once on standard error that it is on. A text that cannot be understood makes every opening fail: a
+ * test that asks for a fault must not pass because of a typing error.
+ */
+#ifndef MPIOX_LINK_FAULT_H
+#define MPIOX_LINK_FAULT_H
+
+#include <stdint.h>
+
+#include "mpiox_error.h"
+
+typedef struct mpiox_link_fault {
+    int64_t delay_ms;
+    int64_t left;        /* bytes until the connection breaks */
+    int64_t short_bytes; /* INT64_MAX: any number */
+} mpiox_link_fault;
+
+void mpiox_link_fault_none(mpiox_link_fault *out);
+/* What the environment says. 0, or MPIOX_E_ARG with *error. */
+int mpiox_link_fault_read(mpiox_link_fault *out, mpiox_error *error);
+
+#endif

@@ -1,0 +1,137 @@
+/* mpiox_link_message.c - see mpiox_link_message.h. */
+#include "mpiox_link_message.h"
+
+#include <string.h>
+
+_Static_assert(sizeof(mpiox_link_message) == 64, "the head has no holes");
+_Static_assert(sizeof(mpiox_link_hello) == 32, "nor has the hello");
+_Static_assert(sizeof(mpiox_link_record) == 40, "nor the record");
+_Static_assert(sizeof(mpiox_link_call_body) == 16 + 8 * (5 + MPIOX_OP_AHEAD) + sizeof(mpiox_error) + MPIOX_SLOT_TEXT,
+               "nor the call");
+
+static const int64_t max_write_bytes = INT64_C(1) << 30; /* of one message; ours are far smaller */
+
+static bool is_within(int64_t value, int64_t low, int64_t high)
+{
+    return value >= low && value <= high;
+}
+
+int mpiox_link_check_head(const mpiox_link_message *head)
+{
+    static const int64_t record_bytes = sizeof(mpiox_link_record);
+    bool fine = head->magic == MPIOX_LINK_MAGIC && head->version == MPIOX_LINK_VERSION;
+    const int64_t bytes = head->bytes;
+    switch (head->op) {
+    case MPIOX_LINK_HELLO:
+        fine = fine && bytes == sizeof(mpiox_link_hello);
+        break;
+    case MPIOX_LINK_CALL:
+        fine = fine && bytes == sizeof(mpiox_link_call_body);
+        break;
+    case MPIOX_LINK_VIEW:
+        fine = fine && is_within(head->arg[0], 0, MPIOX_LINK_VIEWS - 1) && is_within(bytes, 8, MPIOX_LINK_BLOB_BYTES) &&
+               bytes % 8 == 0;
+        break;
+    case MPIOX_LINK_FILTER:
+        fine = fine && is_within(head->arg[0], 0, MPIOX_LINK_FILTERS - 1) && bytes == sizeof(mpiox_link_filter);
+        break;
+    case MPIOX_LINK_WRITE:
+        fine = fine && is_within(bytes, record_bytes, max_write_bytes) && bytes % 8 == 0;
+        break;
+    case MPIOX_LINK_READ:
+        fine = fine && is_within(bytes, record_bytes, record_bytes + 8 * MPIOX_OP_AHEAD) && bytes % 8 == 0;
+        break;
+    case MPIOX_LINK_CACHED:
+        fine = fine && bytes == 0 && is_within(head->arg[1], 0, MPIOX_LINK_MAX_OFFSET) &&
+               is_within(head->arg[2], 1, MPIOX_LINK_PAGES);
+        break;
+    case MPIOX_LINK_BEAT:
+    case MPIOX_LINK_ERRORS:
+    case MPIOX_LINK_END:
+    case MPIOX_LINK_OWNERS:
+        fine = fine && bytes == 0;
+        break;
+    default:
+        fine = false;
+    }
+    return fine ? MPIOX_OK : MPIOX_E_CORRUPT;
+}
+
+/* Pages that are expected to be read. */
+static bool is_ahead_fine(const mpiox_link_call_body *call)
+{
+    bool fine = is_within(call->arg[1], 0, MPIOX_OP_AHEAD);
+    for (int64_t i = 0; fine && i < call->arg[1]; i++)
+        fine = is_within(call->ahead[i], 0, MPIOX_LINK_MAX_OFFSET / 4096);
+    return fine;
+}
+
+int mpiox_link_check_call(const mpiox_link_call_body *call)
+{
+    const int64_t *arg = call->arg;
+    bool fine = call->text_bytes >= 0 && call->text_bytes < MPIOX_SLOT_TEXT;
+    if (call->op != MPIOX_OP_OPEN && call->op != MPIOX_OP_PING)
+        fine = fine && is_within(call->file, 0, MPIOX_CACHE_MAX_FILES - 1);
+    switch (call->op) {
+    case MPIOX_OP_OPEN:
+        fine = fine && call->text_bytes > 0 && call->text[0] == '/' && is_within(arg[1], 1, INT32_MAX) &&
+               is_within(arg[2], 1, MPIOX_FILE_RANGES);
+        break;
+    case MPIOX_OP_FLUSH:
+        fine = fine && arg[0] >= 0 && arg[1] >= arg[0];
+        break;
+    case MPIOX_OP_DISCARD:
+        fine = fine && arg[0] >= 0;
+        break;
+    case MPIOX_OP_AHEAD_ONLY:
+        fine = fine && is_ahead_fine(call);
+        break;
+    case MPIOX_OP_ADOPT:
+        fine = fine && is_within(arg[0], 0, MPIOX_FILE_RANGES - 1);
+        break;
+    case MPIOX_OP_CLOSE:
+    case MPIOX_OP_PING:
+        break;
+    default: /* PAGE leaves a frame held, DETACH is the connection's own */
+        fine = false;
+    }
+    return fine ? MPIOX_OK : MPIOX_E_CORRUPT;
+}
+
+int mpiox_link_check_record(const mpiox_link_record *record, const mpiox_typemap *view, const mpiox_link_filter *filter)
+{
+    if (!is_within(record->file, 0, MPIOX_CACHE_MAX_FILES - 1) || !is_within(record->bytes, 1, record->length) ||
+        mpiox_link_check_filter(filter) != MPIOX_OK)
+        return MPIOX_E_CORRUPT;
+    return mpiox_link_check_range(view, record->origin, record->position, record->length);
+}
+
+bool mpiox_link_same_secret(const uint64_t a[2], const uint64_t b[2])
+{
+    volatile uint64_t difference = a[0] ^ b[0];
+    difference |= a[1] ^ b[1];
+    return difference == 0;
+}
+
+void mpiox_link_pack_call(const mpiox_slot *slot, mpiox_link_call_body *call)
+{
+    *call = (mpiox_link_call_body){
+        .op = slot->op, .file = slot->file, .result = slot->result, .page = slot->page, .error = slot->error};
+    memcpy(call->arg, slot->arg, sizeof call->arg);
+    memcpy(call->ahead, slot->ahead, sizeof call->ahead);
+    call->text_bytes = (int32_t)strnlen(slot->text, MPIOX_SLOT_TEXT - 1);
+    memcpy(call->text, slot->text, (size_t)call->text_bytes);
+}
+
+void mpiox_link_unpack_call(const mpiox_link_call_body *call, mpiox_slot *slot)
+{
+    slot->op = call->op;
+    slot->file = call->file;
+    slot->result = call->result;
+    slot->page = call->page;
+    slot->error = call->error;
+    memcpy(slot->arg, call->arg, sizeof slot->arg);
+    memcpy(slot->ahead, call->ahead, sizeof slot->ahead);
+    memcpy(slot->text, call->text, sizeof slot->text);
+    slot->text[MPIOX_SLOT_TEXT - 1] = '\0';
+}

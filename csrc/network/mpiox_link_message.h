@@ -1,0 +1,102 @@
+/*
+ * mpiox_link_message.h - the wire format between a client and a delegate of another node.
+ *
+ * Form.      Every message is a head of 64 bytes and `bytes` bytes of body. Each request but VIEW, FILTER and those
+ *            that say so is answered by one message with its number, in order; a READ by one or more.
+ *            Numbers are in the byte order of the machine: a peer of another order is refused by its magic.
+ * Views.     A client's views, and the filters that say which pages belong to the delegate, are sent once under a small
+ *            number that the client chooses, before the first request that names it.
+ * Trust.     mpiox_link_check_*() accept only what the receiver can carry out without reading, writing or computing out
+ *            of bounds. What they refuse ends the connection.
+ */
+#ifndef MPIOX_LINK_MESSAGE_H
+#define MPIOX_LINK_MESSAGE_H
+
+#include "mpiox_link_extent.h"
+#include "mpiox_ring.h"
+
+#define MPIOX_LINK_MAGIC UINT32_C(0x4b4c584d) /* "MXLK" */
+
+enum {
+    MPIOX_LINK_VERSION = 1,
+    MPIOX_LINK_VIEWS = 8,              /* that a connection remembers */
+    MPIOX_LINK_FILTERS = 16,           /* likewise */
+    MPIOX_LINK_BLOB_BYTES = 64 * 1024, /* of a view at most */
+    MPIOX_LINK_PART_BYTES = 8 << 20,   /* of data that a request asks for or carries, about */
+    MPIOX_LINK_PAGES = 8192            /* that one question is about */
+};
+
+enum mpiox_link_op {
+    MPIOX_LINK_HELLO = 1, /* body: mpiox_link_hello. Answered by arg[0] = token, arg[1] = page_bytes */
+    MPIOX_LINK_BEAT,      /* no body. Answered while the delegate serves */
+    MPIOX_LINK_CALL,      /* body: mpiox_link_call_body. Answered by the same; MPIOX_OP_AHEAD_ONLY is not answered */
+    MPIOX_LINK_VIEW,      /* arg[0] = its number, body: the blob. Not answered */
+    MPIOX_LINK_FILTER,    /* arg[0] = its number, body: mpiox_link_filter. Not answered */
+    /* arg[0] = epoch, body: records, each followed by its bytes and zeros up to a multiple of 8. Answered by arg[0] =
+     * number of the first record that was not carried out, and why: result, with a mpiox_error as body if that is
+     * negative. After a failure all writes of that epoch and older ones fail with MPIOX_LINK_REFUSED */
+    MPIOX_LINK_WRITE,
+    /* arg[0] = 1: beyond; body: one record, and up to MPIOX_OP_AHEAD page numbers. Answered by messages with arg[0] = 1
+     * in the last one, body: the next bytes, or a mpiox_error where the result is negative */
+    MPIOX_LINK_READ,
+    MPIOX_LINK_ERRORS, /* arg[0] = file, arg[1] = max. Answered by arg[0] = more, body: errors */
+    MPIOX_LINK_END,    /* arg[0] = file. Answered by arg[0] = end */
+    MPIOX_LINK_CACHED, /* arg[0] = file, arg[1] = first page, arg[2] = count. Answered by a body of bits */
+    MPIOX_LINK_OWNERS, /* arg[0] = file. Answered by arg[0] = unit bytes, body: owner_of of all its ranges */
+    MPIOX_LINK_OPS
+};
+
+enum { MPIOX_LINK_REFUSED = 100 }; /* a result */
+
+typedef struct mpiox_link_message {
+    uint32_t magic;
+    uint16_t version, op;
+    uint32_t number;
+    int32_t result; /* answers */
+    int64_t bytes;  /* of the body */
+    int64_t arg[5];
+} mpiox_link_message;
+
+enum { MPIOX_LINK_DATA = 1, MPIOX_LINK_HEART = 2 };
+
+typedef struct mpiox_link_hello {
+    uint64_t secret[2];
+    int64_t kind;  /* MPIOX_LINK_DATA or MPIOX_LINK_HEART */
+    int64_t token; /* MPIOX_LINK_HEART: of the connection that it stands for */
+} mpiox_link_hello;
+
+typedef struct mpiox_link_record { /* an access, or a part of one */
+    int32_t file;
+    int16_t view, filter; /* numbers; view -1: contiguous */
+    int64_t origin, position, length;
+    int64_t bytes; /* those of them that belong to the delegate; written: they follow */
+} mpiox_link_record;
+
+typedef struct mpiox_link_call_body { /* what of a mpiox_slot travels */
+    int32_t op, file, result, text_bytes;
+    int64_t page, arg[4], ahead[MPIOX_OP_AHEAD];
+    mpiox_error error;
+    char text[MPIOX_SLOT_TEXT];
+} mpiox_link_call_body;
+
+/* The head of a request, before its body is looked at. 0 or MPIOX_E_CORRUPT. */
+int mpiox_link_check_head(const mpiox_link_message *head);
+/* A control request that a client may make from afar. 0 or MPIOX_E_CORRUPT. */
+int mpiox_link_check_call(const mpiox_link_call_body *call);
+/* With the view (NULL: contiguous) and the filter that it names. 0 or MPIOX_E_CORRUPT. */
+int mpiox_link_check_record(const mpiox_link_record *record, const mpiox_typemap *view,
+                            const mpiox_link_filter *filter);
+/* Equal, in a time that does not tell where they differ. */
+bool mpiox_link_same_secret(const uint64_t a[2], const uint64_t b[2]);
+
+/* Between slots and their form on the wire. A text that is not terminated is cut. */
+void mpiox_link_pack_call(const mpiox_slot *slot, mpiox_link_call_body *call);
+void mpiox_link_unpack_call(const mpiox_link_call_body *call, mpiox_slot *slot);
+
+/* Bytes that records and their data occupy: a multiple of 8. */
+static inline int64_t mpiox_link_padded(int64_t bytes)
+{
+    return (bytes + 7) / 8 * 8;
+}
+
+#endif

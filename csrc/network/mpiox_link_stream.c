@@ -1,0 +1,192 @@
+/* mpiox_link_stream.c - see mpiox_link_stream.h. */
+#include "mpiox_link_stream.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+void mpiox_link_stream_init(mpiox_link_stream *stream, int fd, const mpiox_link_fault *fault)
+{
+    stream->fd = fd;
+    stream->start = stream->end = 0;
+    stream->fault = *fault;
+}
+
+/* ---- faults ------------------------------------------------------------------------------------------------------ */
+
+static size_t allowed(const mpiox_link_stream *stream, int64_t bytes)
+{
+    return (size_t)(bytes < stream->fault.short_bytes ? bytes : stream->fault.short_bytes);
+}
+
+/* So many bytes have passed. */
+static void count(mpiox_link_stream *stream, int64_t bytes)
+{
+    if (stream->fault.left == INT64_MAX)
+        return;
+    stream->fault.left -= bytes;
+    if (stream->fault.left <= 0)
+        shutdown(stream->fd, SHUT_RDWR);
+}
+
+void mpiox_link_stream_pause(const mpiox_link_stream *stream)
+{
+    const int64_t ms = stream->fault.delay_ms;
+    struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    while (ms > 0 && nanosleep(&left, &left) != 0 && errno == EINTR)
+        continue;
+}
+
+/* ---- receiving --------------------------------------------------------------------------------------------------- */
+
+static int64_t receive(mpiox_link_stream *stream, void *to, int64_t max, int flags)
+{
+    ssize_t bytes;
+    do {
+        bytes = recv(stream->fd, to, allowed(stream, max), flags);
+    } while (bytes < 0 && errno == EINTR);
+    if (bytes < 0 && (flags & MSG_DONTWAIT) != 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        return 0;
+    if (bytes <= 0)
+        return MPIOX_E_UNSUPPORTED;
+    count(stream, bytes);
+    return bytes;
+}
+
+static int fill(mpiox_link_stream *stream)
+{
+    const int64_t bytes = receive(stream, stream->buffer, sizeof stream->buffer, 0);
+    if (bytes < 0)
+        return MPIOX_E_UNSUPPORTED;
+    stream->start = 0;
+    stream->end = (int32_t)bytes;
+    return MPIOX_OK;
+}
+
+int mpiox_link_stream_look(mpiox_link_stream *stream, int64_t max, const char **at, int64_t *bytes)
+{
+    if (stream->start == stream->end && fill(stream) != MPIOX_OK)
+        return MPIOX_E_UNSUPPORTED;
+    *at = stream->buffer + stream->start;
+    *bytes = stream->end - stream->start < max ? stream->end - stream->start : max;
+    return MPIOX_OK;
+}
+
+void mpiox_link_stream_take(mpiox_link_stream *stream, int64_t bytes)
+{
+    stream->start += (int32_t)bytes;
+}
+
+int mpiox_link_stream_read(mpiox_link_stream *stream, void *to, int64_t bytes)
+{
+    char *target = to;
+    while (bytes > 0) {
+        int64_t got = stream->end - stream->start;
+        if (got == 0 && bytes >= (int64_t)sizeof stream->buffer) {
+            got = receive(stream, target, bytes, 0);
+            if (got < 0)
+                return MPIOX_E_UNSUPPORTED;
+        } else {
+            const char *at;
+            if (mpiox_link_stream_look(stream, bytes, &at, &got) != MPIOX_OK)
+                return MPIOX_E_UNSUPPORTED;
+            memcpy(target, at, (size_t)got);
+            mpiox_link_stream_take(stream, got);
+        }
+        target += got;
+        bytes -= got;
+    }
+    return MPIOX_OK;
+}
+
+int mpiox_link_stream_skip(mpiox_link_stream *stream, int64_t bytes)
+{
+    while (bytes > 0) {
+        const char *at;
+        int64_t got;
+        if (mpiox_link_stream_look(stream, bytes, &at, &got) != MPIOX_OK)
+            return MPIOX_E_UNSUPPORTED;
+        mpiox_link_stream_take(stream, got);
+        bytes -= got;
+    }
+    return MPIOX_OK;
+}
+
+int64_t mpiox_link_stream_poll(mpiox_link_stream *stream, void *to, int64_t max)
+{
+    return receive(stream, to, max, MSG_DONTWAIT);
+}
+
+int mpiox_link_stream_await(mpiox_link_stream *stream, bool room)
+{
+    struct pollfd wanted = {.fd = stream->fd, .events = room ? POLLOUT : POLLIN};
+    int found;
+    do {
+        found = poll(&wanted, 1, -1);
+    } while (found < 0 && errno == EINTR);
+    return found == 1 && (wanted.revents & (POLLERR | POLLNVAL)) == 0 ? MPIOX_OK : MPIOX_E_UNSUPPORTED;
+}
+
+/* ---- sending ----------------------------------------------------------------------------------------------------- */
+
+static int64_t send_some(mpiox_link_stream *stream, struct iovec *iov, int count_left, bool more)
+{
+    struct iovec one;
+    struct msghdr message = {.msg_iov = iov, .msg_iovlen = (size_t)count_left};
+    if (stream->fault.short_bytes != INT64_MAX) {
+        one = (struct iovec){iov->iov_base, allowed(stream, (int64_t)iov->iov_len)};
+        message = (struct msghdr){.msg_iov = &one, .msg_iovlen = 1};
+    }
+    ssize_t bytes;
+    do {
+        bytes = sendmsg(stream->fd, &message, MSG_NOSIGNAL | (more ? MSG_MORE : 0));
+    } while (bytes < 0 && errno == EINTR);
+    return bytes > 0 ? bytes : MPIOX_E_UNSUPPORTED;
+}
+
+int mpiox_link_stream_write(mpiox_link_stream *stream, struct iovec *iov, int iov_count, bool more)
+{
+    int at = 0;
+    for (;;) {
+        while (at < iov_count && iov[at].iov_len == 0)
+            at++;
+        if (at == iov_count)
+            return MPIOX_OK;
+        int64_t sent = send_some(stream, iov + at, iov_count - at, more);
+        if (sent < 0)
+            return MPIOX_E_UNSUPPORTED;
+        count(stream, sent);
+        while (sent > 0) {
+            const size_t part = (size_t)sent < iov[at].iov_len ? (size_t)sent : iov[at].iov_len;
+            iov[at].iov_base = (char *)iov[at].iov_base + part;
+            iov[at].iov_len -= part;
+            sent -= (int64_t)part;
+            at += iov[at].iov_len == 0;
+        }
+    }
+}
+
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+static void set_option(int fd, int level, int name, int value)
+{
+    setsockopt(fd, level, name, &value, sizeof value); /* each of them is an improvement only */
+}
+
+void mpiox_link_stream_tune(int fd)
+{
+    set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 5);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 2);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 5);
+}
+
+void mpiox_link_stream_limit(int fd, double seconds)
+{
+    set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)(seconds * 1e3));
+}

@@ -1,0 +1,47 @@
+/*
+ * mpiox_link_stream.h - a connected stream socket: all or nothing, in as few system calls as possible.
+ *
+ * A head and a small body that arrive together are received by one call, into the stream's own buffer; what is longer
+ * than that buffer is received straight to its place. Nothing here raises a signal. A connection that has failed once
+ * fails for ever.
+ */
+#ifndef MPIOX_LINK_STREAM_H
+#define MPIOX_LINK_STREAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "mpiox_link_fault.h"
+
+typedef struct mpiox_link_stream {
+    int fd;
+    int32_t start, end; /* bytes of `buffer` that have been received and not been read */
+    mpiox_link_fault fault;
+    char buffer[8192];
+} mpiox_link_stream;
+
+void mpiox_link_stream_init(mpiox_link_stream *stream, int fd, const mpiox_link_fault *fault);
+/* Blocking, exactly so many bytes. 0 or MPIOX_E_UNSUPPORTED: the connection is lost. */
+int mpiox_link_stream_read(mpiox_link_stream *stream, void *to, int64_t bytes);
+int mpiox_link_stream_skip(mpiox_link_stream *stream, int64_t bytes);
+/* Bytes in the buffer, at least one, at most max; waits for some. *at is where they are; mpiox_link_stream_take() ends
+ * their use. 0 or MPIOX_E_UNSUPPORTED. */
+int mpiox_link_stream_look(mpiox_link_stream *stream, int64_t max, const char **at, int64_t *bytes);
+void mpiox_link_stream_take(mpiox_link_stream *stream, int64_t bytes);
+/* What has arrived, at most max bytes, without waiting and past the (empty) buffer. Bytes, 0: nothing is there now, or
+ * MPIOX_E_UNSUPPORTED. */
+int64_t mpiox_link_stream_poll(mpiox_link_stream *stream, void *to, int64_t max);
+/* Wait until there is something to receive, or room for sending. 0 or MPIOX_E_UNSUPPORTED. */
+int mpiox_link_stream_await(mpiox_link_stream *stream, bool room);
+/* Before the first part of a message is sent: what a fault delays. */
+void mpiox_link_stream_pause(const mpiox_link_stream *stream);
+/* Blocking: send all of it; iov is modified. more: something follows at once. 0 or MPIOX_E_UNSUPPORTED. */
+int mpiox_link_stream_write(mpiox_link_stream *stream, struct iovec *iov, int count, bool more);
+
+/* The options of every connection: nothing is delayed, a vanished host is found out. And for heartbeats: all data must
+ * be acknowledged by the other host within so many seconds. */
+void mpiox_link_stream_tune(int fd);
+void mpiox_link_stream_limit(int fd, double seconds);
+
+#endif

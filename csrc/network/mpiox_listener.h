@@ -1,0 +1,37 @@
+/*
+ * mpiox_listener.h - the delegate's side of the connections of clients on other nodes.
+ *
+ *   mpiox_listener.c         accepting; who is admitted; heartbeats; memory for data in flight; starting and stopping
+ *   mpiox_listener_serve.c   the requests of one connection, carried out on the cache
+ *   mpiox_listener_address.c the addresses of this host
+ *
+ * Threads.   One accepts, admits and answers heartbeats, and blocks nowhere, so that a delegate that is busy is never
+ *            taken for dead. One thread per connection carries out the requests in their order; it is a client of the
+ *            delegate like any other (mpiox_ring_join). All signals are blocked in all of them.
+ * Memory.    Data wait in chunks that all connections take from one store, for as long as bytes that have arrived are
+ *            being copied. The store has less than a hundredth of the cache's size (but one chunk of 8 KiB at least).
+ *            What it does not hold stays in the network: back-pressure. Beside that a connection has about 16 KiB, and
+ *            the views of its client (at most 8 of at most 64 KiB each).
+ * Trust.     A peer that does not know the secret is dropped before anything is done for it. One that does is still not
+ *            trusted with memory: each number that it sends is checked before it is used.
+ */
+#ifndef MPIOX_LISTENER_H
+#define MPIOX_LISTENER_H
+
+#include <stdbool.h>
+
+#include "mpiox_cache.h"
+#include "mpiox_link_address.h"
+
+typedef struct mpiox_listener mpiox_listener;
+
+/* Accept connections for this cache in threads of its own. loopback: only from this host (pretended nodes). Each
+ * connection joins the ring as a client of the delegate. 0, MPIOX_E_IO, MPIOX_E_ARG (MPIOX_NETWORK_FAULT is not
+ * understood) or MPIOX_E_NOMEM. */
+int mpiox_listener_start(const mpiox_cache *cache, bool loopback, mpiox_listener **out, mpiox_link_address *address,
+                         mpiox_error *error);
+/* Closes all connections, ends the threads, frees; NULL-safe. A request that is being carried out is finished first: it
+ * must not depend on the caller. */
+void mpiox_listener_stop(mpiox_listener *listener);
+
+#endif

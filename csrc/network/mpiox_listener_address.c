@@ -1,0 +1,151 @@
+/* mpiox_listener_address.c - see mpiox_listener_address.h. */
+#include "mpiox_listener_address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <limits.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+typedef union any_address {
+    struct sockaddr head;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+} any_address;
+
+/* ---- the addresses of this host ---------------------------------------------------------------------------------- */
+
+/* Mbit/s as the driver says, or 0. */
+static long speed_of(const char *interface)
+{
+    char path[128];
+    long speed = 0;
+    snprintf(path, sizeof path, "/sys/class/net/%s/speed", interface);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return 0;
+    if (fscanf(file, "%ld", &speed) != 1 || speed < 0)
+        speed = 0;
+    fclose(file);
+    return speed;
+}
+
+static bool is_bridge(const char *interface)
+{
+    static const char *const prefixes[] = {"docker", "virbr", "br-", "veth", "cni", "lxc", "podman"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+        if (strncmp(interface, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Higher is better; negative: of no use to other hosts. */
+static long rank_of(const struct ifaddrs *each)
+{
+    static const long fastest = 10000000; /* Mbit/s */
+    if (each->ifa_addr == NULL || !(each->ifa_flags & IFF_UP) || (each->ifa_flags & IFF_LOOPBACK))
+        return -1;
+    const int family = each->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6)
+        return -1;
+    const any_address *address = (const any_address *)(const void *)each->ifa_addr;
+    if (family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&address->v6.sin6_addr))
+        return -1; /* needs the name that the interface has on the other host */
+    const long speed = speed_of(each->ifa_name);
+    return 2 * (speed < fastest ? speed : fastest) + (family == AF_INET) +
+           (is_bridge(each->ifa_name) ? 0 : 4 * fastest);
+}
+
+static void add_host(mpiox_link_address *address, const struct sockaddr *from)
+{
+    char *text = address->host[address->count];
+    const any_address *any = (const any_address *)(const void *)from;
+    const void *bytes = from->sa_family == AF_INET ? (const void *)&any->v4.sin_addr : (const void *)&any->v6.sin6_addr;
+    if (inet_ntop(from->sa_family, bytes, text, sizeof address->host[0]) != NULL)
+        address->count++;
+}
+
+/* The best addresses of the family (AF_UNSPEC: of both), in order. */
+static void list_hosts(mpiox_link_address *address, int family)
+{
+    struct ifaddrs *all;
+    long below = LONG_MAX;
+    if (getifaddrs(&all) != 0)
+        return;
+    for (;;) { /* all of the next lower rank */
+        long best = -1;
+        for (const struct ifaddrs *each = all; each != NULL; each = each->ifa_next) {
+            const long rank = rank_of(each);
+            if (rank > best && rank < below)
+                best = rank;
+        }
+        if (best < 0)
+            break;
+        for (const struct ifaddrs *each = all; each != NULL; each = each->ifa_next) {
+            if (address->count < MPIOX_LINK_ADDRESSES && rank_of(each) == best &&
+                (family == AF_UNSPEC || each->ifa_addr->sa_family == family))
+                add_host(address, each->ifa_addr);
+        }
+        below = best;
+    }
+    freeifaddrs(all);
+}
+
+/* ---- the socket -------------------------------------------------------------------------------------------------- */
+
+/* Listen on a free port; both families where `to` is of IPv6 and that is possible. Returns a socket or -1 (errno). */
+static int listen_on(const any_address *to, bool both, int *port)
+{
+    const int off = 0;
+    any_address bound;
+    const socklen_t to_bytes = to->head.sa_family == AF_INET ? sizeof to->v4 : sizeof to->v6;
+    socklen_t bytes = sizeof bound;
+    const int fd = socket(to->head.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    if ((both && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) != 0) ||
+        bind(fd, &to->head, to_bytes) != 0 || listen(fd, 1024) != 0 || getsockname(fd, &bound.head, &bytes) != 0) {
+        const int saved = errno;
+        close(fd);
+        errno = saved;
+        return -1;
+    }
+    *port = ntohs(bound.head.sa_family == AF_INET ? bound.v4.sin_port : bound.v6.sin6_port);
+    return fd;
+}
+
+int mpiox_listener_bind(bool loopback, int *fd, mpiox_link_address *address, mpiox_error *error)
+{
+    const any_address v4 = {
+        .v4 = {.sin_family = AF_INET, .sin_addr = {htonl(loopback ? INADDR_LOOPBACK : INADDR_ANY)}}};
+    const any_address v6 = {.v6 = {.sin6_family = AF_INET6, .sin6_addr = loopback ? in6addr_loopback : in6addr_any}};
+    int port = 0;
+    bool both = !loopback;
+    memset(address, 0, sizeof *address);
+    *fd = both ? listen_on(&v6, true, &port) : -1;
+    if (*fd < 0) {
+        both = false;
+        *fd = listen_on(&v4, false, &port);
+    }
+    if (*fd < 0 && loopback)
+        *fd = listen_on(&v6, false, &port);
+    if (*fd < 0)
+        return mpiox_error_set(error, MPIOX_E_IO, errno, -1, -1, "listen");
+    address->port = port;
+    if (!loopback)
+        list_hosts(address, both ? AF_UNSPEC : AF_INET);
+    if (address->count == 0) { /* a host without a network has its own clients at least */
+        any_address bound;
+        socklen_t bytes = sizeof bound;
+        getsockname(*fd, &bound.head, &bytes);
+        snprintf(address->host[address->count++], sizeof address->host[0], "%s",
+                 bound.head.sa_family == AF_INET || both ? "127.0.0.1" : "::1");
+    }
+    return MPIOX_OK;
+}

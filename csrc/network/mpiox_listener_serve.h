@@ -1,0 +1,39 @@
+/*
+ * mpiox_listener_serve.h - the requests of one connection, carried out on the cache.
+ *
+ * Data.      What arrives with a head is deposited from the stream's buffer. More than that is received in chunks from
+ *            a store that all connections share. A chunk is taken when bytes are there (or there is room to send them)
+ *            and given back before waiting for more, so that a client that stops half way keeps no memory.
+ * Order.     One request after the other. A write that fails makes the later ones of its epoch fail too.
+ */
+#ifndef MPIOX_LISTENER_SERVE_H
+#define MPIOX_LISTENER_SERVE_H
+
+#include <pthread.h>
+
+#include "mpiox_cache_page.h"
+#include "mpiox_link_message.h"
+#include "mpiox_link_stream.h"
+
+enum { MPIOX_STORE_CHUNKS = 256, MPIOX_STORE_CHUNK_MIN = 8 * 1024, MPIOX_STORE_CHUNK_MAX = 256 * 1024 };
+
+typedef struct mpiox_listener_store { /* memory for data in flight */
+    pthread_mutex_t lock;
+    pthread_cond_t given_back;
+    int64_t chunk_bytes;
+    int32_t chunks; /* at most; made on demand */
+    int32_t made, free_count;
+    char *free_chunks[MPIOX_STORE_CHUNKS];
+    bool ending;
+} mpiox_listener_store;
+
+void mpiox_listener_store_init(mpiox_listener_store *store, int64_t bytes); /* for all chunks together */
+void mpiox_listener_store_end(mpiox_listener_store *store);  /* whoever waits for a chunk goes on without */
+void mpiox_listener_store_free(mpiox_listener_store *store); /* all chunks have been given back */
+
+/* Serve until the peer goes, breaks the format, or the delegate no longer serves. client: of the ring. The socket stays
+ * open. 0 or MPIOX_E_NOMEM. */
+int mpiox_listener_serve(const mpiox_cache *cache, mpiox_listener_store *store, int fd, int client,
+                         const mpiox_link_fault *fault);
+
+#endif
