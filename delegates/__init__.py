@@ -1,11 +1,15 @@
 """I/O delegates: processes that own the pages of open files, cache, flush and prefetch them for the program's ranks.
 
 ``status()`` returns what the delegates of this user's running programs on this host say of themselves; ``mpiio-ext
-delegates status`` shows it. Nothing here needs MPI. See docs/delegates-status.md.
+delegates status`` shows it; that needs no MPI. See docs/delegates-status.md.
+
+``current()`` returns the delegates of the running program's own job, and ``split()`` turns ranks of it into delegates.
+See docs/delegates-modes.md.
 """
 
 from __future__ import annotations
 
+from mpiio_ext.delegates._group import Delegate, Group, current, split
 from mpiio_ext.delegates._status import (
     Counter,
     DelegateFile,
@@ -20,12 +24,16 @@ from mpiio_ext.delegates._status import (
 
 __all__ = [
     "Counter",
+    "Delegate",
     "DelegateFile",
     "DelegateStatus",
+    "Group",
     "Observation",
     "Rates",
     "Watch",
     "counters",
+    "current",
     "rates",
+    "split",
     "status",
 ]
