@@ -12,9 +12,9 @@ import sys
 from typing import Any
 
 import numpy as np
+from mpi4py import MPI
 
 import mpiio_ext.delegates
-from mpi4py import MPI
 
 PIECE, PIECES, CALLS = 512, 300, 3
 
