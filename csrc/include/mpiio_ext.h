@@ -221,6 +221,9 @@ int mpiio_ext_typemap_disjoint(const mpiio_ext_typemap *a, int64_t origin_a, int
 
 /* cffi: end */
 
+/* What the executable mpiio-ext-delegate does, which the library starts. Returns the exit status. */
+int mpiio_ext_delegate_main(int argc, char **argv);
+
 #ifdef __cplusplus
 }
 #endif

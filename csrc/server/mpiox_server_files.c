@@ -22,7 +22,6 @@
 #include <sys/stat.h>
 
 #include "mpiox_server_pages.h"
-#include "mpiox_server_replica.h"
 
 static mpiox_file_record *record_of(const mpiox_server *server, int32_t file)
 {
@@ -127,7 +126,6 @@ static void release_file(mpiox_server *server, mpiox_fence *fence)
     atomic_store(&record_of(server, fence->file)->openers, 0);
 }
 
-/* Requests that waited because the range was moving, or for a fence. */
 /* All frames are done: the next step. True: the fence has ended. */
 static bool advance(mpiox_server *server, mpiox_fence *fence)
 {
@@ -548,29 +546,4 @@ void mpiox_server_adopt(mpiox_server *server, mpiox_slot *slot)
     MPIOX_COUNT(server, moved_in, 1);
     answer(server, slot, MPIOX_OK);
     serve_moving(server);
-}
-
-int mpiox_server_give_range(mpiox_server *server, int32_t file, int32_t range, int32_t to)
-{
-    mpiox_word done = {0};
-    pthread_mutex_lock(&server->lock);
-    mpiox_fence *fence = free_fence(server);
-    const bool legal = is_range(server, file, range) && to >= 0 && to < server->options.delegates &&
-                       atomic_load(&record_of(server, file)->owner_of[range]) == server->options.delegate;
-    if (!legal || fence == NULL || server->ending) {
-        pthread_mutex_unlock(&server->lock);
-        return legal ? MPIOX_E_FULL : MPIOX_E_ARG;
-    }
-    atomic_store(&record_of(server, file)->owner_of[range], MPIOX_RANGE_MOVING);
-    begin_fence(server, fence,
-                &(mpiox_fence){.file = file, .range = range, .end = INT64_MAX, .cut = -1, .drop = true, .done = &done});
-    mpiox_server_serve_parked(server);
-    pthread_mutex_unlock(&server->lock);
-    (void)mpiox_wait_while(&done, 0, NULL);
-    pthread_mutex_lock(&server->lock);
-    atomic_store(&record_of(server, file)->owner_of[range], (int16_t)to);
-    MPIOX_COUNT(server, moved_out, 1);
-    serve_moving(server);
-    pthread_mutex_unlock(&server->lock);
-    return MPIOX_OK;
 }

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "mpiox_server_alone.h"
+#include "mpiox_server_evict.h"
 #include "mpiox_server_files.h"
 #include "mpiox_server_pages.h"
 

@@ -3,22 +3,6 @@
 
 #include "mpiox_server_pages.h"
 
-bool mpiox_server_is_replica(const mpiox_server *server, int32_t file)
-{
-    return file >= 0 &&
-           atomic_load_explicit(&server->cache.header->files[file].flags, memory_order_relaxed) & MPIOX_FILE_REPLICA;
-}
-
-bool mpiox_server_replicas_are_full(const mpiox_server *server)
-{
-    int32_t frames = 0;
-    for (int32_t file = 0; file < MPIOX_CACHE_MAX_FILES; file++) {
-        if (server->files[file].storage != NULL && mpiox_server_is_replica(server, file))
-            frames += server->files[file].frames.count;
-    }
-    return frames >= server->cache.frame_count / 2;
-}
-
 static bool is_open_replica(const mpiox_server *server, int32_t file)
 {
     return file >= 0 && file < MPIOX_CACHE_MAX_FILES && server->files[file].storage != NULL &&

@@ -23,7 +23,9 @@
 #include "mpiox_server_replica.h"
 
 static const double beat_s = 0.1, leaving_s = 0.005, leave_within_s = 1;
-static const double default_patience_s = 60;
+static const double default_patience_s = 60;  /* until the first client comes */
+static const double first_patience_s = 20e-3; /* of parked requests, see mpiox_server_evict.c */
+static const double parked_s = 0.5e-3;        /* they are looked at so often */
 
 /* ---- creating ---------------------------------------------------------------------------------------------------- */
 
@@ -89,6 +91,7 @@ int mpiox_server_create(const mpiox_server_options *options, mpiox_server **out,
     if (server == NULL)
         return mpiox_error_set(error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "creating a delegate");
     server->options = *options;
+    server->patience = first_patience_s;
     server->segment.fd = -1;
     pthread_mutex_init(&server->lock, NULL);
     pthread_cond_init(&server->work, NULL);
@@ -339,9 +342,13 @@ static void serve_once(service *self)
             self->next_beat = now + beat_s;
         look_after_clients(self);
     }
-    if (atomic_load(&server->stop))
-        return;
-    mpiox_ring_wait(&server->cache, seen, leaving ? leaving_s : self->next_beat - now);
+    pthread_mutex_lock(&server->lock);
+    const bool parked = server->parked.count > 0;
+    if (parked)
+        mpiox_server_serve_parked(server);
+    pthread_mutex_unlock(&server->lock);
+    if (!atomic_load(&server->stop))
+        mpiox_ring_wait(&server->cache, seen, parked ? parked_s : (leaving ? leaving_s : self->next_beat - now));
 }
 
 /* Bring everything to the files, and go on serving all but pages until that is done. */

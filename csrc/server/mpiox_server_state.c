@@ -65,6 +65,24 @@ void mpiox_server_reside_first(mpiox_server *server, uint32_t frame, enum mpiox_
     list_prepend(server, &server->lists[residence], frame);
 }
 
+/* ---- files that are copies of other delegates' pages -----------------------------------------------------------*/
+
+bool mpiox_server_is_replica(const mpiox_server *server, int32_t file)
+{
+    return file >= 0 &&
+           atomic_load_explicit(&server->cache.header->files[file].flags, memory_order_relaxed) & MPIOX_FILE_REPLICA;
+}
+
+bool mpiox_server_replicas_are_full(const mpiox_server *server)
+{
+    int32_t frames = 0;
+    for (int32_t file = 0; file < MPIOX_CACHE_MAX_FILES; file++) {
+        if (server->files[file].storage != NULL && mpiox_server_is_replica(server, file))
+            frames += server->files[file].frames.count;
+    }
+    return frames >= server->cache.frame_count / 2;
+}
+
 /* ---- requests ---------------------------------------------------------------------------------------------------- */
 
 static mpiox_slot *slots_of(const mpiox_server *server)

@@ -6,6 +6,7 @@ The ranks (worker.py) wait in sockets. A history that does not end within its li
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import os
 import pathlib
@@ -43,6 +44,8 @@ class Pool:
     limit_s : seconds after which a history counts as stuck.
     parent : where the files are written; None: memory.
     ranks : number of ranks.
+
+    ``counts``: statistics of the library, summed over ranks and histories.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class Pool:
         self.process: subprocess.Popen[bytes] | None = None
         self.connections: list[Connection[Any, Any]] = []
         self.launches = 0
+        self.counts: collections.Counter[str] = collections.Counter()
         self.marker = ""
         self.folder = ""
 
@@ -154,6 +158,8 @@ class Pool:
                 path.write_bytes(initial(i, n).tobytes())
         message = {"history": history, "folder": self.folder, "limit_s": self.limit_s}
         results = self.exchange(message, history)
+        for found in results:
+            self.counts.update(found[-1]["stats"])
         held = []
         for i in range(len(history["files"])):
             path = pathlib.Path(self.folder, f"f{i}")

@@ -101,6 +101,7 @@ def main() -> int:
             progress=progress,
         )
     print("Calls: " + ", ".join(f"{kind} {n}" for kind, n in sorted(report.kinds.items())))
+    print("Statistics: " + ", ".join(f"{name} {n}" for name, n in sorted(pool.counts.items())))
     folder = pathlib.Path(options.save or tempfile.gettempdir())
     for i, failure in enumerate(report.failures):
         path = save(failure, folder, f"history-{options.seed}-{i}")

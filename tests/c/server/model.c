@@ -218,7 +218,8 @@ int main(int argc, char **argv)
             pthread_join(list[i].thread, NULL);
         CHECK_EQUAL(status, 0);
     }
-    const mpiox_cache_counters *counters = &cache->header->counters;
+    mpiox_cache_counters sum, *counters = &sum;
+    mpiox_cache_sum(cache, counters);
     printf("frames %d: writes %lld reads %lld hits %lld misses %lld flushes %lld fills %lld prefetched %lld used %lld "
            "evictions %lld waits %lld fences %lld\n",
            cache->frame_count, (long long)counter(&counters->writes), (long long)counter(&counters->reads),
