@@ -165,6 +165,13 @@ const char *mpiio_ext_group_host(int index);
 int64_t mpiio_ext_group_pid(int index);
 int mpiio_ext_group_is_local(int index);
 int mpiio_ext_group_is_serving(int index);
+/* Turn ranks of a communicator (as a rule MPI_COMM_WORLD) into delegates: these serve in this call until the others
+ * have begun MPI_Finalize, and then return with MPI_COMM_NULL in *mine; the others return at once, with a communicator
+ * of their own, which the program uses in place of MPI_COMM_WORLD. comm, mine: addresses of MPI_Comm. Collective, with
+ * the same number on all ranks; before any file is opened. When delegates cannot be started *mine has all ranks, and a
+ * line on stderr says why. 0, MPIOX_E_ARG (-2): no rank would be left, or there are delegates already;
+ * MPIOX_E_UNSUPPORTED (-5): not in a spawned process, nor before MPI_Init; MPIOX_E_MPI (-4). */
+int mpiio_ext_group_split(const void *comm, int delegates, void *mine);
 
 /* ---- typemaps ---- */
 

@@ -11,10 +11,12 @@ import subprocess
 import sys
 from typing import Any
 
+import mpiio_ext.delegates
+import mpiio_ext.stats  # before mpi4py.MPI
+
+# isort: split
 import numpy as np
 from mpi4py import MPI
-
-import mpiio_ext.delegates
 
 PIECE, PIECES, CALLS = 512, 300, 3
 
