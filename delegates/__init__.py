@@ -1,7 +1,7 @@
 """I/O delegates: processes that own the pages of open files, cache, flush and prefetch them for the program's ranks.
 
-``status()`` returns what the delegates of this user's running programs on this host say of themselves; ``mpiio-ext
-delegates status`` shows it. Nothing here needs MPI. See docs/delegates-status.md.
+``status()`` returns what the delegates of this user's running programs on this host say of themselves, ``own()`` what
+those of the calling process's job say; ``mpiio-ext delegates status`` shows it. See docs/delegates-status.md.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from mpiio_ext.delegates._status import (
     Rates,
     Watch,
     counters,
+    own,
     rates,
     status,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "Rates",
     "Watch",
     "counters",
+    "own",
     "rates",
     "status",
 ]

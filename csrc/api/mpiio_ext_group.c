@@ -8,7 +8,6 @@
 #include <stddef.h>
 
 #include "mpiox_group.h"
-#include "mpiox_ring.h"
 
 static mpiox_delegate *delegate_of(int index)
 {
@@ -76,31 +75,4 @@ int mpiio_ext_group_is_serving(int index)
     mpiox_delegate *delegate = delegate_of(index);
 
     return delegate != NULL && mpiox_delegate_is_serving(delegate);
-}
-
-static int ping_local(const mpiox_delegate *delegate)
-{
-    mpiox_slot *slot = mpiox_ring_take(&delegate->cache);
-    int code;
-
-    if (slot == NULL)
-        return MPIOX_E_UNSUPPORTED;
-    slot->op = MPIOX_OP_PING;
-    slot->client = delegate->client;
-    code = mpiox_ring_call(&delegate->cache, slot, NULL);
-    mpiox_ring_give_back(slot);
-    return code;
-}
-
-double mpiio_ext_group_ping(int index)
-{
-    const mpiox_delegate *delegate = delegate_of(index);
-    mpiox_slot slot = {.op = MPIOX_OP_PING};
-    const double begin = mpiox_now();
-
-    if (delegate == NULL)
-        return -1;
-    if ((delegate->local ? ping_local(delegate) : mpiox_link_call(delegate->link, &slot)) != MPIOX_OK)
-        return -1;
-    return mpiox_now() - begin;
 }

@@ -261,7 +261,8 @@ void mpiox_cache_raise_end(const mpiox_cache *cache, int32_t file, int64_t end);
 
 enum { /* results of mpiox_frame_hold() */
        MPIOX_FRAME_HIT = 0,
-       MPIOX_FRAME_MISS = 1, /* exact: at some moment during the call the page was not in the map */
+       MPIOX_FRAME_MISS = 1, /* exact: at one moment during the call the page was not in the map and the range was this
+                               delegate's */
        MPIOX_FRAME_GONE = 2, /* the delegate no longer serves */
        MPIOX_FRAME_MOVED = 3 /* the page's range belongs to another delegate now: see the record's owner_of */
 };

@@ -19,6 +19,7 @@
 
 #include "mpiox_group_join.h"
 #include "mpiox_group_plan.h"
+#include "mpiox_group_spawn.h"
 #include "mpiox_group_thread.h"
 #include "mpiox_topology.h"
 
@@ -88,8 +89,19 @@ static int try_threads(const mpiox_group_plan *plan, mpiox_announcement *said, m
     return code;
 }
 
+static int try_spawn(const mpiox_group_plan *plan, const char *hosts, mpiox_announcement *said, mpiox_error *error)
+{
+    mpiox_group_spawned spawned = {.inter = MPI_COMM_NULL};
+    int code = mpiox_group_spawn_start(plan, hosts, said, &spawned, error);
+
+    if (code == MPIOX_OK)
+        code = join(plan, said, error);
+    mpiox_group_spawn_release(&spawned, code == MPIOX_OK);
+    return code;
+}
+
 /* 0 or MPIOX_E_*, the same on all ranks; then why not is in own.reason. */
-static int try_mode(const mpiox_group_plan *plan, mpiox_group_mode mode)
+static int try_mode(const mpiox_group_plan *plan, const mpiox_hints *hints, mpiox_group_mode mode)
 {
     mpiox_announcement *said = calloc((size_t)plan->count, sizeof *said);
     mpiox_error error = {.code = MPIOX_OK};
@@ -101,6 +113,8 @@ static int try_mode(const mpiox_group_plan *plan, mpiox_group_mode mode)
         code = mpiox_error_set(&error, MPIOX_E_NOMEM, 0, -1, -1, "starting delegates");
     else if (mode == MPIOX_GROUP_THREAD)
         code = try_threads(plan, said, &error);
+    else if (mode == MPIOX_GROUP_SPAWN)
+        code = try_spawn(plan, hints->delegate_hosts, said, &error);
     if (code == MPIOX_OK) {
         if (own.reason[0] == '\0')
             snprintf(own.reason, sizeof own.reason, "%s: as asked for", mpiox_group_mode_name(mode));
@@ -111,7 +125,7 @@ static int try_mode(const mpiox_group_plan *plan, mpiox_group_mode mode)
     } else {
         free(own.delegates);
         own.delegates = NULL;
-        snprintf(own.reason, sizeof own.reason, "%s: %s", mpiox_group_mode_name(mode),
+        snprintf(own.reason, sizeof own.reason, "no %s: %s", mpiox_group_mode_name(mode),
                  mpiox_error_text(&error, NULL, text, (int64_t)sizeof text));
     }
     free(said);
@@ -120,47 +134,57 @@ static int try_mode(const mpiox_group_plan *plan, mpiox_group_mode mode)
 
 /* ---- all modes --------------------------------------------------------------------------------------------------- */
 
-static void warn(const mpiox_topology *topology, mpiox_group_mode wanted, mpiox_group_mode instead)
+typedef struct opening_word { /* what rank 0 tells the others */
+    mpiox_topology_choice choice;
+    mpiox_group_mode modes[3]; /* to be tried in this order; the last is MPIOX_GROUP_NONE */
+    char id[64], reason[160];
+} opening_word;
+
+static void warn(int rank, const char *reason, mpiox_group_mode instead)
 {
-    if (topology->rank != 0)
+    if (rank != 0)
         return;
     if (instead == MPIOX_GROUP_NONE)
-        fprintf(stderr, "mpiio_ext: no I/O delegates (%s): files are accessed without them\n", own.reason);
+        fprintf(stderr, "mpiio_ext: no I/O delegates (%s): files are accessed without them\n", reason);
     else
-        fprintf(stderr, "mpiio_ext: I/O delegates cannot be started in mode %s (%s): mode %s takes its place\n",
-                mpiox_group_mode_name(wanted), own.reason, mpiox_group_mode_name(instead));
+        fprintf(stderr, "mpiio_ext: I/O delegates: %s: mode %s takes its place\n", reason,
+                mpiox_group_mode_name(instead));
 }
 
-/* The modes to be tried, in this order; ends with MPIOX_GROUP_NONE. */
-static void choose_modes(mpiox_delegate_start wanted, mpiox_group_mode *modes)
+/* The modes to be tried, in this order. Rank 0. */
+static void choose_modes(mpiox_delegate_start wanted, opening_word *word)
 {
+    const char *refusal = wanted == MPIOX_START_SPAWN || wanted == MPIOX_START_AUTO ? mpiox_group_spawn_refusal()
+                                                                                    : NULL;
     int n = 0;
 
-    (void)wanted;
-    modes[n++] = MPIOX_GROUP_THREAD;
-    modes[n] = MPIOX_GROUP_NONE;
+    if (wanted == MPIOX_START_SPLIT)
+        refusal = "a program does so itself, by mpiio_ext_group_split()";
+    else if (wanted != MPIOX_START_THREAD && refusal == NULL)
+        word->modes[n++] = MPIOX_GROUP_SPAWN;
+    word->modes[n++] = MPIOX_GROUP_THREAD;
+    word->modes[n] = MPIOX_GROUP_NONE;
+    if (refusal == NULL)
+        return;
+    snprintf(word->reason, sizeof word->reason, "no %s: %s", wanted == MPIOX_START_SPLIT ? "split" : "spawn", refusal);
+    if (wanted != MPIOX_START_AUTO)
+        warn(0, word->reason, MPIOX_GROUP_THREAD);
 }
 
-static bool start_on(mpiox_topology *topology, const mpiox_hints *hints, const char *id)
+static bool start_on(mpiox_topology *topology, const mpiox_hints *hints, const opening_word *word)
 {
-    mpiox_group_mode modes[4];
     mpiox_group_plan plan;
 
-    mpiox_group_plan_make(hints, topology, id, &plan);
-    snprintf(own.id, sizeof own.id, "%s", id);
-    choose_modes(hints->delegate_mode, modes);
-    for (int i = 0; modes[i] != MPIOX_GROUP_NONE; i++) {
-        if (try_mode(&plan, modes[i]) == MPIOX_OK)
+    mpiox_group_plan_make(hints, topology, word->id, &plan);
+    memcpy(own.id, word->id, sizeof own.id);
+    memcpy(own.reason, word->reason, sizeof own.reason);
+    for (int i = 0; word->modes[i] != MPIOX_GROUP_NONE; i++) {
+        if (try_mode(&plan, hints, word->modes[i]) == MPIOX_OK)
             return true;
-        warn(topology, modes[i], modes[i + 1]);
+        warn(topology->rank, own.reason, word->modes[i + 1]);
     }
     return false;
 }
-
-typedef struct opening_word { /* what rank 0 tells the others */
-    mpiox_topology_choice choice;
-    char id[64];
-} opening_word;
 
 static void name_group(char *id, size_t bytes)
 {
@@ -183,13 +207,13 @@ static bool start(MPI_Comm comm, const mpiox_hints *hints)
     if (rank == 0) {
         word.choice = mpiox_topology_choose(comm, hints->ranks_per_node);
         name_group(word.id, sizeof word.id);
+        choose_modes(hints->delegate_mode, &word);
     }
     snprintf(own.reason, sizeof own.reason, "the ranks could not be asked which of them share a node");
     if (PMPI_Bcast(&word, sizeof word, MPI_BYTE, 0, comm) != MPI_SUCCESS ||
         mpiox_topology_join(comm, &word.choice, &topology) != MPIOX_OK)
         return false;
-    own.reason[0] = '\0';
-    started = start_on(topology, hints, word.id);
+    started = start_on(topology, hints, &word);
     mpiox_topology_release(topology);
     return started;
 }

@@ -66,6 +66,7 @@ void mpiox_group_plan_make(const mpiox_hints *hints, mpiox_topology *topology, c
     out->topology = topology;
     out->count = mpiox_group_count(hints->delegates, topology->size, topology->n_nodes);
     out->seconds = hints->delegate_timeout;
+    out->orders.seconds = out->seconds;
     out->orders.listens = topology->n_nodes > 1;
     out->orders.loopback = one_host(topology, hints);
     snprintf(out->orders.group, sizeof out->orders.group, "%s", id);

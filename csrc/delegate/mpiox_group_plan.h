@@ -17,8 +17,9 @@
 typedef struct mpiox_delegate_orders {
     mpiox_server_options server; /* .delegate is the delegate's own index */
     int32_t node;
-    bool listens;  /* clients of other nodes will connect */
-    bool loopback; /* all of them are on this host: pretended nodes */
+    double seconds; /* that a step of its start may take */
+    bool listens;   /* clients of other nodes will connect */
+    bool loopback;  /* all of them are on this host: pretended nodes */
     char group[64], mode[16];
 } mpiox_delegate_orders;
 

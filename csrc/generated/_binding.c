@@ -586,7 +586,7 @@ static void (*_cffi_call_python_org)(struct _cffi_externpy_s *, char *);
 
 static void *_cffi_types[] = {
 /*  0 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(char const *, int, int64_t, int64_t, int64_t, int32_t, int32_t, char const * *)
-/*  1 */ _CFFI_OP(_CFFI_OP_POINTER, 247), // char const *
+/*  1 */ _CFFI_OP(_CFFI_OP_POINTER, 248), // char const *
 /*  2 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7), // int
 /*  3 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23), // int64_t
 /*  4 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
@@ -599,248 +599,249 @@ static void *_cffi_types[] = {
 /* 11 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 12 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 13 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *)
-/* 14 */ _CFFI_OP(_CFFI_OP_POINTER, 250), // mpiio_ext_hints const *
+/* 14 */ _CFFI_OP(_CFFI_OP_POINTER, 251), // mpiio_ext_hints const *
 /* 15 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 16 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *, int)
 /* 17 */ _CFFI_OP(_CFFI_OP_NOOP, 14),
 /* 18 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 19 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 20 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_stats const *)
-/* 21 */ _CFFI_OP(_CFFI_OP_POINTER, 252), // mpiio_ext_stats const *
+/* 21 */ _CFFI_OP(_CFFI_OP_POINTER, 253), // mpiio_ext_stats const *
 /* 22 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 23 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(void)
 /* 24 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 25 */ _CFFI_OP(_CFFI_OP_FUNCTION, 248), // double()(int)
-/* 26 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 27 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 28 */ _CFFI_OP(_CFFI_OP_FUNCTION, 248), // double()(mpiio_ext_stats const *, int)
-/* 29 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
-/* 30 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 31 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 32 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, char const *, char *, int64_t)
-/* 33 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 34 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 35 */ _CFFI_OP(_CFFI_OP_POINTER, 247), // char *
-/* 36 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 37 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 38 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_plan * *)
-/* 39 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 40 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 41 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 42 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 43 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 44 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 45 */ _CFFI_OP(_CFFI_OP_POINTER, 198), // mpiio_ext_plan * *
-/* 46 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 47 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_delegates * *)
-/* 48 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 49 */ _CFFI_OP(_CFFI_OP_POINTER, 192), // mpiio_ext_delegates * *
+/* 25 */ _CFFI_OP(_CFFI_OP_FUNCTION, 249), // double()(mpiio_ext_stats const *, int)
+/* 26 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
+/* 27 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 28 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 29 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, char const *, char *, int64_t)
+/* 30 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 31 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 32 */ _CFFI_OP(_CFFI_OP_POINTER, 248), // char *
+/* 33 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 34 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 35 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_plan * *)
+/* 36 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 37 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 38 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 39 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 40 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 41 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 42 */ _CFFI_OP(_CFFI_OP_POINTER, 199), // mpiio_ext_plan * *
+/* 43 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 44 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_delegates * *)
+/* 45 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 46 */ _CFFI_OP(_CFFI_OP_POINTER, 193), // mpiio_ext_delegates * *
+/* 47 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 48 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int)
+/* 49 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 50 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 51 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int)
+/* 51 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, int, double *)
 /* 52 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 53 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 54 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, int, double *)
-/* 55 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 56 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 57 */ _CFFI_OP(_CFFI_OP_POINTER, 248), // double *
-/* 58 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 59 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t, int64_t const *, int64_t const *, int64_t const *, int, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 60 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 61 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t const *
-/* 62 */ _CFFI_OP(_CFFI_OP_NOOP, 61),
-/* 63 */ _CFFI_OP(_CFFI_OP_NOOP, 61),
-/* 64 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 65 */ _CFFI_OP(_CFFI_OP_POINTER, 253), // mpiio_ext_typemap const *
-/* 66 */ _CFFI_OP(_CFFI_OP_POINTER, 210), // mpiio_ext_typemap * *
-/* 67 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 68 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const * const *, mpiio_ext_typemap * *)
-/* 69 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 70 */ _CFFI_OP(_CFFI_OP_NOOP, 61),
-/* 71 */ _CFFI_OP(_CFFI_OP_NOOP, 61),
-/* 72 */ _CFFI_OP(_CFFI_OP_POINTER, 65), // mpiio_ext_typemap const * const *
-/* 73 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
-/* 74 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 75 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 76 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 77 */ _CFFI_OP(_CFFI_OP_NOOP, 61),
-/* 78 */ _CFFI_OP(_CFFI_OP_NOOP, 61),
-/* 79 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
+/* 53 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 54 */ _CFFI_OP(_CFFI_OP_POINTER, 249), // double *
+/* 55 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 56 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, mpiio_ext_delegates * *)
+/* 57 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 58 */ _CFFI_OP(_CFFI_OP_NOOP, 46),
+/* 59 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 60 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t, int64_t const *, int64_t const *, int64_t const *, int, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 61 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 62 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t const *
+/* 63 */ _CFFI_OP(_CFFI_OP_NOOP, 62),
+/* 64 */ _CFFI_OP(_CFFI_OP_NOOP, 62),
+/* 65 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 66 */ _CFFI_OP(_CFFI_OP_POINTER, 254), // mpiio_ext_typemap const *
+/* 67 */ _CFFI_OP(_CFFI_OP_POINTER, 211), // mpiio_ext_typemap * *
+/* 68 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 69 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const * const *, mpiio_ext_typemap * *)
+/* 70 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 71 */ _CFFI_OP(_CFFI_OP_NOOP, 62),
+/* 72 */ _CFFI_OP(_CFFI_OP_NOOP, 62),
+/* 73 */ _CFFI_OP(_CFFI_OP_POINTER, 66), // mpiio_ext_typemap const * const *
+/* 74 */ _CFFI_OP(_CFFI_OP_NOOP, 67),
+/* 75 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 76 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 77 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 78 */ _CFFI_OP(_CFFI_OP_NOOP, 62),
+/* 79 */ _CFFI_OP(_CFFI_OP_NOOP, 62),
 /* 80 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
-/* 81 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 82 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 83 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 81 */ _CFFI_OP(_CFFI_OP_NOOP, 67),
+/* 82 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 83 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
 /* 84 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 85 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
+/* 85 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 86 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
-/* 87 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 88 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_typemap * *)
-/* 89 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 90 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
-/* 91 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 92 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
-/* 93 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 94 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 87 */ _CFFI_OP(_CFFI_OP_NOOP, 67),
+/* 88 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 89 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_typemap * *)
+/* 90 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 91 */ _CFFI_OP(_CFFI_OP_NOOP, 67),
+/* 92 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 93 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
+/* 94 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
 /* 95 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 96 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 97 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 98 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 97 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 98 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
 /* 99 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 100 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 101 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 102 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
-/* 103 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 104 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 105 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 106 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
-/* 107 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 108 */ _CFFI_OP(_CFFI_OP_POINTER, 255), // void *
-/* 109 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 110 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 111 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
-/* 112 */ _CFFI_OP(_CFFI_OP_POINTER, 255), // void const *
-/* 113 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 114 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
-/* 115 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 116 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
-/* 117 */ _CFFI_OP(_CFFI_OP_NOOP, 112),
-/* 118 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
-/* 119 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 120 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
-/* 121 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 122 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
-/* 123 */ _CFFI_OP(_CFFI_OP_POINTER, 251), // mpiio_ext_plan const *
-/* 124 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 125 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
-/* 126 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 127 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 128 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_delegates const *, char *, int64_t)
-/* 129 */ _CFFI_OP(_CFFI_OP_POINTER, 249), // mpiio_ext_delegates const *
-/* 130 */ _CFFI_OP(_CFFI_OP_NOOP, 35),
-/* 131 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 132 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 133 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
-/* 134 */ _CFFI_OP(_CFFI_OP_NOOP, 123),
-/* 135 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 136 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t *
-/* 137 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 138 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 139 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
-/* 140 */ _CFFI_OP(_CFFI_OP_NOOP, 123),
-/* 141 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 142 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 143 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 144 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
-/* 145 */ _CFFI_OP(_CFFI_OP_NOOP, 123),
-/* 146 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 147 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 101 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 102 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 103 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
+/* 104 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
+/* 105 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
+/* 106 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 107 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
+/* 108 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
+/* 109 */ _CFFI_OP(_CFFI_OP_POINTER, 256), // void *
+/* 110 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 111 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 112 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
+/* 113 */ _CFFI_OP(_CFFI_OP_POINTER, 256), // void const *
+/* 114 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 115 */ _CFFI_OP(_CFFI_OP_NOOP, 67),
+/* 116 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 117 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
+/* 118 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
+/* 119 */ _CFFI_OP(_CFFI_OP_NOOP, 67),
+/* 120 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 121 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
+/* 122 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 123 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
+/* 124 */ _CFFI_OP(_CFFI_OP_POINTER, 252), // mpiio_ext_plan const *
+/* 125 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 126 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
+/* 127 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 128 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 129 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_delegates const *, char *, int64_t)
+/* 130 */ _CFFI_OP(_CFFI_OP_POINTER, 250), // mpiio_ext_delegates const *
+/* 131 */ _CFFI_OP(_CFFI_OP_NOOP, 32),
+/* 132 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 133 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 134 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
+/* 135 */ _CFFI_OP(_CFFI_OP_NOOP, 124),
+/* 136 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 137 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t *
+/* 138 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 139 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 140 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
+/* 141 */ _CFFI_OP(_CFFI_OP_NOOP, 124),
+/* 142 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 143 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 144 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 145 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
+/* 146 */ _CFFI_OP(_CFFI_OP_NOOP, 124),
+/* 147 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
 /* 148 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 149 */ _CFFI_OP(_CFFI_OP_NOOP, 136),
-/* 150 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 151 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 152 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
-/* 153 */ _CFFI_OP(_CFFI_OP_NOOP, 123),
-/* 154 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 155 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 156 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
-/* 157 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
-/* 158 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 159 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 160 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
-/* 161 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 162 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 163 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
-/* 164 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 165 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 166 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 167 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
-/* 168 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 169 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 149 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 150 */ _CFFI_OP(_CFFI_OP_NOOP, 137),
+/* 151 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 152 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 153 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
+/* 154 */ _CFFI_OP(_CFFI_OP_NOOP, 124),
+/* 155 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 156 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 157 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
+/* 158 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
+/* 159 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 160 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 161 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
+/* 162 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
+/* 163 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 164 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
+/* 165 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
+/* 166 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 167 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 168 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
+/* 169 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
 /* 170 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 171 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 172 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
-/* 173 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 174 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 171 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 172 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 173 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
+/* 174 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
 /* 175 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 176 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 177 */ _CFFI_OP(_CFFI_OP_NOOP, 136),
-/* 178 */ _CFFI_OP(_CFFI_OP_NOOP, 136),
-/* 179 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 180 */ _CFFI_OP(_CFFI_OP_FUNCTION, 195), // mpiio_ext_hints *()(char const *)
-/* 181 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 182 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 183 */ _CFFI_OP(_CFFI_OP_FUNCTION, 195), // mpiio_ext_hints *()(void const *)
-/* 184 */ _CFFI_OP(_CFFI_OP_NOOP, 112),
-/* 185 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 186 */ _CFFI_OP(_CFFI_OP_FUNCTION, 207), // mpiio_ext_stats *()(void const *)
-/* 187 */ _CFFI_OP(_CFFI_OP_NOOP, 112),
-/* 188 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 189 */ _CFFI_OP(_CFFI_OP_FUNCTION, 207), // mpiio_ext_stats *()(void)
-/* 190 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 191 */ _CFFI_OP(_CFFI_OP_FUNCTION, 255), // void()(mpiio_ext_delegates *)
-/* 192 */ _CFFI_OP(_CFFI_OP_POINTER, 249), // mpiio_ext_delegates *
-/* 193 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 194 */ _CFFI_OP(_CFFI_OP_FUNCTION, 255), // void()(mpiio_ext_hints *)
-/* 195 */ _CFFI_OP(_CFFI_OP_POINTER, 250), // mpiio_ext_hints *
-/* 196 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 197 */ _CFFI_OP(_CFFI_OP_FUNCTION, 255), // void()(mpiio_ext_plan *)
-/* 198 */ _CFFI_OP(_CFFI_OP_POINTER, 251), // mpiio_ext_plan *
-/* 199 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 200 */ _CFFI_OP(_CFFI_OP_FUNCTION, 255), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
-/* 201 */ _CFFI_OP(_CFFI_OP_NOOP, 123),
-/* 202 */ _CFFI_OP(_CFFI_OP_NOOP, 61),
-/* 203 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 204 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
-/* 205 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 206 */ _CFFI_OP(_CFFI_OP_FUNCTION, 255), // void()(mpiio_ext_stats *)
-/* 207 */ _CFFI_OP(_CFFI_OP_POINTER, 252), // mpiio_ext_stats *
-/* 208 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 209 */ _CFFI_OP(_CFFI_OP_FUNCTION, 255), // void()(mpiio_ext_typemap *)
-/* 210 */ _CFFI_OP(_CFFI_OP_POINTER, 253), // mpiio_ext_typemap *
-/* 211 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 212 */ _CFFI_OP(_CFFI_OP_FUNCTION, 255), // void()(mpiio_ext_typemap const *, int64_t *)
-/* 213 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 214 */ _CFFI_OP(_CFFI_OP_NOOP, 136),
-/* 215 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 216 */ _CFFI_OP(_CFFI_OP_FUNCTION, 255), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
-/* 217 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 218 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 177 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 178 */ _CFFI_OP(_CFFI_OP_NOOP, 137),
+/* 179 */ _CFFI_OP(_CFFI_OP_NOOP, 137),
+/* 180 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 181 */ _CFFI_OP(_CFFI_OP_FUNCTION, 196), // mpiio_ext_hints *()(char const *)
+/* 182 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 183 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 184 */ _CFFI_OP(_CFFI_OP_FUNCTION, 196), // mpiio_ext_hints *()(void const *)
+/* 185 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
+/* 186 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 187 */ _CFFI_OP(_CFFI_OP_FUNCTION, 208), // mpiio_ext_stats *()(void const *)
+/* 188 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
+/* 189 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 190 */ _CFFI_OP(_CFFI_OP_FUNCTION, 208), // mpiio_ext_stats *()(void)
+/* 191 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 192 */ _CFFI_OP(_CFFI_OP_FUNCTION, 256), // void()(mpiio_ext_delegates *)
+/* 193 */ _CFFI_OP(_CFFI_OP_POINTER, 250), // mpiio_ext_delegates *
+/* 194 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 195 */ _CFFI_OP(_CFFI_OP_FUNCTION, 256), // void()(mpiio_ext_hints *)
+/* 196 */ _CFFI_OP(_CFFI_OP_POINTER, 251), // mpiio_ext_hints *
+/* 197 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 198 */ _CFFI_OP(_CFFI_OP_FUNCTION, 256), // void()(mpiio_ext_plan *)
+/* 199 */ _CFFI_OP(_CFFI_OP_POINTER, 252), // mpiio_ext_plan *
+/* 200 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 201 */ _CFFI_OP(_CFFI_OP_FUNCTION, 256), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
+/* 202 */ _CFFI_OP(_CFFI_OP_NOOP, 124),
+/* 203 */ _CFFI_OP(_CFFI_OP_NOOP, 62),
+/* 204 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 205 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
+/* 206 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 207 */ _CFFI_OP(_CFFI_OP_FUNCTION, 256), // void()(mpiio_ext_stats *)
+/* 208 */ _CFFI_OP(_CFFI_OP_POINTER, 253), // mpiio_ext_stats *
+/* 209 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 210 */ _CFFI_OP(_CFFI_OP_FUNCTION, 256), // void()(mpiio_ext_typemap *)
+/* 211 */ _CFFI_OP(_CFFI_OP_POINTER, 254), // mpiio_ext_typemap *
+/* 212 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 213 */ _CFFI_OP(_CFFI_OP_FUNCTION, 256), // void()(mpiio_ext_typemap const *, int64_t *)
+/* 214 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
+/* 215 */ _CFFI_OP(_CFFI_OP_NOOP, 137),
+/* 216 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 217 */ _CFFI_OP(_CFFI_OP_FUNCTION, 256), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
+/* 218 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
 /* 219 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 220 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 221 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 222 */ _CFFI_OP(_CFFI_OP_POINTER, 254), // unsigned char *
-/* 223 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 224 */ _CFFI_OP(_CFFI_OP_FUNCTION, 255), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
-/* 225 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 226 */ _CFFI_OP(_CFFI_OP_NOOP, 108),
-/* 227 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 222 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 223 */ _CFFI_OP(_CFFI_OP_POINTER, 255), // unsigned char *
+/* 224 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 225 */ _CFFI_OP(_CFFI_OP_FUNCTION, 256), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
+/* 226 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
+/* 227 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
 /* 228 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 229 */ _CFFI_OP(_CFFI_OP_NOOP, 112),
-/* 230 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 231 */ _CFFI_OP(_CFFI_OP_FUNCTION, 255), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
-/* 232 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 233 */ _CFFI_OP(_CFFI_OP_NOOP, 108),
-/* 234 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 235 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 236 */ _CFFI_OP(_CFFI_OP_NOOP, 112),
-/* 237 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 229 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 230 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
+/* 231 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 232 */ _CFFI_OP(_CFFI_OP_FUNCTION, 256), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
+/* 233 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
+/* 234 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 235 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 236 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
+/* 237 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
 /* 238 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 239 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 240 */ _CFFI_OP(_CFFI_OP_FUNCTION, 255), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
-/* 241 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 242 */ _CFFI_OP(_CFFI_OP_NOOP, 112),
-/* 243 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 239 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 240 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 241 */ _CFFI_OP(_CFFI_OP_FUNCTION, 256), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
+/* 242 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
+/* 243 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
 /* 244 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 245 */ _CFFI_OP(_CFFI_OP_NOOP, 108),
-/* 246 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 247 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
-/* 248 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
-/* 249 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_delegates
-/* 250 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_hints
-/* 251 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_plan
-/* 252 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_stats
-/* 253 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_typemap
-/* 254 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
-/* 255 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
+/* 245 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 246 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 247 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 248 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
+/* 249 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
+/* 250 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_delegates
+/* 251 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_hints
+/* 252 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_plan
+/* 253 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_stats
+/* 254 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_typemap
+/* 255 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
+/* 256 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
 };
 
 static int _cffi_d_mpiio_ext_call_count(void)
@@ -942,10 +943,10 @@ _cffi_f_mpiio_ext_delegates_close(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(192), arg0, (char **)&x0);
+      _cffi_type(193), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(192), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(193), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1111,10 +1112,10 @@ _cffi_f_mpiio_ext_delegates_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(49), arg1, (char **)&x1);
+      _cffi_type(46), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(49), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(46), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1132,6 +1133,80 @@ _cffi_f_mpiio_ext_delegates_open(PyObject *self, PyObject *args)
 }
 #else
 #  define _cffi_f_mpiio_ext_delegates_open _cffi_d_mpiio_ext_delegates_open
+#endif
+
+static int _cffi_d_mpiio_ext_delegates_own(int x0, mpiio_ext_delegates * * x1)
+{
+  return mpiio_ext_delegates_own(x0, x1);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_delegates_own(PyObject *self, PyObject *args)
+{
+  int x0;
+  mpiio_ext_delegates * * x1;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_delegates_own", 2, 2, &arg0, &arg1))
+    return NULL;
+
+  x0 = _cffi_to_c_int(arg0, int);
+  if (x0 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(46), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(46), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_delegates_own(x0, x1); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_delegates_own _cffi_d_mpiio_ext_delegates_own
+#endif
+
+static int _cffi_d_mpiio_ext_delegates_own_count(void)
+{
+  return mpiio_ext_delegates_own_count();
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_delegates_own_count(PyObject *self, PyObject *noarg)
+{
+  int result;
+  PyObject *pyresult;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_delegates_own_count(); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  (void)noarg; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_delegates_own_count _cffi_d_mpiio_ext_delegates_own_count
 #endif
 
 static int _cffi_d_mpiio_ext_delegates_ping(int x0, int x1, double * x2)
@@ -1165,10 +1240,10 @@ _cffi_f_mpiio_ext_delegates_ping(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(57), arg2, (char **)&x2);
+      _cffi_type(54), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(57), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(54), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1211,19 +1286,19 @@ _cffi_f_mpiio_ext_delegates_snapshot(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(129), arg0, (char **)&x0);
+      _cffi_type(130), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(129), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(35), arg1, (char **)&x1);
+      _cffi_type(32), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(35), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(32), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1505,36 +1580,6 @@ _cffi_f_mpiio_ext_group_pid(PyObject *self, PyObject *arg0)
 #  define _cffi_f_mpiio_ext_group_pid _cffi_d_mpiio_ext_group_pid
 #endif
 
-static double _cffi_d_mpiio_ext_group_ping(int x0)
-{
-  return mpiio_ext_group_ping(x0);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_group_ping(PyObject *self, PyObject *arg0)
-{
-  int x0;
-  double result;
-  PyObject *pyresult;
-
-  x0 = _cffi_to_c_int(arg0, int);
-  if (x0 == (int)-1 && PyErr_Occurred())
-    return NULL;
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { result = mpiio_ext_group_ping(x0); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  pyresult = _cffi_from_c_double(result);
-  return pyresult;
-}
-#else
-#  define _cffi_f_mpiio_ext_group_ping _cffi_d_mpiio_ext_group_ping
-#endif
-
 static char const * _cffi_d_mpiio_ext_group_reason(void)
 {
   return mpiio_ext_group_reason();
@@ -1604,10 +1649,10 @@ _cffi_f_mpiio_ext_hint_canonical(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(35), arg2, (char **)&x2);
+      _cffi_type(32), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(35), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(32), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1674,10 +1719,10 @@ _cffi_f_mpiio_ext_hint_check(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(35), arg2, (char **)&x2);
+      _cffi_type(32), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(35), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(32), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1890,10 +1935,10 @@ _cffi_f_mpiio_ext_hints_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(195), arg0, (char **)&x0);
+      _cffi_type(196), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_hints *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(196), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1928,10 +1973,10 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(112), arg0, (char **)&x0);
+      _cffi_type(113), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(112), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(113), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1943,7 +1988,7 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(195));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(196));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -2019,7 +2064,7 @@ _cffi_f_mpiio_ext_hints_resolve(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(195));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(196));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -2365,10 +2410,10 @@ _cffi_f_mpiio_ext_plan_aggregators_used(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(123), arg0, (char **)&x0);
+      _cffi_type(124), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(123), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(124), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2448,10 +2493,10 @@ _cffi_f_mpiio_ext_plan_create(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(45), arg6, (char **)&x6);
+      _cffi_type(42), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(45), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(42), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2496,10 +2541,10 @@ _cffi_f_mpiio_ext_plan_extents(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(123), arg0, (char **)&x0);
+      _cffi_type(124), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(123), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(124), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2509,10 +2554,10 @@ _cffi_f_mpiio_ext_plan_extents(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(136), arg2, (char **)&x2);
+      _cffi_type(137), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(136), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(137), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2549,10 +2594,10 @@ _cffi_f_mpiio_ext_plan_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(198), arg0, (char **)&x0);
+      _cffi_type(199), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(198), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(199), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2595,19 +2640,19 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(123), arg0, (char **)&x0);
+      _cffi_type(124), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(123), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(124), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(61), arg1, (char **)&x1);
+      _cffi_type(62), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(61), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(62), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2617,10 +2662,10 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(204), arg3, (char **)&x3);
+      _cffi_type(205), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(204), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(205), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2665,10 +2710,10 @@ _cffi_f_mpiio_ext_plan_sets(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(123), arg0, (char **)&x0);
+      _cffi_type(124), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(123), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(124), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2678,10 +2723,10 @@ _cffi_f_mpiio_ext_plan_sets(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(136), arg2, (char **)&x2);
+      _cffi_type(137), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(136), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(137), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2734,10 +2779,10 @@ _cffi_f_mpiio_ext_plan_window(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(123), arg0, (char **)&x0);
+      _cffi_type(124), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(123), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(124), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2755,10 +2800,10 @@ _cffi_f_mpiio_ext_plan_window(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(136), arg4, (char **)&x4);
+      _cffi_type(137), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(136), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(137), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2805,10 +2850,10 @@ _cffi_f_mpiio_ext_plan_window_count(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(123), arg0, (char **)&x0);
+      _cffi_type(124), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(123), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(124), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2857,10 +2902,10 @@ _cffi_f_mpiio_ext_plan_window_extents_max(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(123), arg0, (char **)&x0);
+      _cffi_type(124), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(123), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(124), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2958,6 +3003,44 @@ _cffi_f_mpiio_ext_stats_counter_count(PyObject *self, PyObject *noarg)
 #  define _cffi_f_mpiio_ext_stats_counter_count _cffi_d_mpiio_ext_stats_counter_count
 #endif
 
+static char const * _cffi_d_mpiio_ext_stats_delegation(mpiio_ext_stats const * x0)
+{
+  return mpiio_ext_stats_delegation(x0);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_stats_delegation(PyObject *self, PyObject *arg0)
+{
+  mpiio_ext_stats const * x0;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  char const * result;
+  PyObject *pyresult;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(21), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_stats_delegation(x0); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(1));
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_stats_delegation _cffi_d_mpiio_ext_stats_delegation
+#endif
+
 static void _cffi_d_mpiio_ext_stats_free(mpiio_ext_stats * x0)
 {
   mpiio_ext_stats_free(x0);
@@ -2971,10 +3054,10 @@ _cffi_f_mpiio_ext_stats_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(207), arg0, (char **)&x0);
+      _cffi_type(208), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(207), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3069,10 +3152,10 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(112), arg0, (char **)&x0);
+      _cffi_type(113), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(112), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(113), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3084,7 +3167,7 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(207));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(208));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -3347,7 +3430,7 @@ _cffi_f_mpiio_ext_stats_total(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(207));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(208));
   return pyresult;
 }
 #else
@@ -3399,10 +3482,10 @@ _cffi_f_mpiio_ext_typemap_blob_bytes(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(65), arg0, (char **)&x0);
+      _cffi_type(66), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(65), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3447,10 +3530,10 @@ _cffi_f_mpiio_ext_typemap_block(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg1, (char **)&x1);
+      _cffi_type(67), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(67), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3499,19 +3582,19 @@ _cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(65), arg0, (char **)&x0);
+      _cffi_type(66), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(65), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(108), arg1, (char **)&x1);
+      _cffi_type(109), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(108), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3521,19 +3604,19 @@ _cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(65), arg3, (char **)&x3);
+      _cffi_type(66), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(65), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(66), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(112), arg4, (char **)&x4);
+      _cffi_type(113), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(112), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(113), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3594,10 +3677,10 @@ _cffi_f_mpiio_ext_typemap_disjoint(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(65), arg0, (char **)&x0);
+      _cffi_type(66), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(65), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3615,10 +3698,10 @@ _cffi_f_mpiio_ext_typemap_disjoint(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(65), arg4, (char **)&x4);
+      _cffi_type(66), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(65), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(66), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3671,19 +3754,19 @@ _cffi_f_mpiio_ext_typemap_equal(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(65), arg0, (char **)&x0);
+      _cffi_type(66), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(65), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(65), arg1, (char **)&x1);
+      _cffi_type(66), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(65), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(66), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3716,10 +3799,10 @@ _cffi_f_mpiio_ext_typemap_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(210), arg0, (char **)&x0);
+      _cffi_type(211), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(210), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(211), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3762,10 +3845,10 @@ _cffi_f_mpiio_ext_typemap_from_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(112), arg0, (char **)&x0);
+      _cffi_type(113), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(112), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(113), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3775,10 +3858,10 @@ _cffi_f_mpiio_ext_typemap_from_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg2, (char **)&x2);
+      _cffi_type(67), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(67), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3819,19 +3902,19 @@ _cffi_f_mpiio_ext_typemap_from_datatype(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(112), arg0, (char **)&x0);
+      _cffi_type(113), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(112), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(113), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg1, (char **)&x1);
+      _cffi_type(67), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(67), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3882,37 +3965,37 @@ _cffi_f_mpiio_ext_typemap_indexed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(61), arg1, (char **)&x1);
+      _cffi_type(62), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(61), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(62), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(61), arg2, (char **)&x2);
+      _cffi_type(62), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(61), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(62), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(65), arg3, (char **)&x3);
+      _cffi_type(66), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(65), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(66), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg4, (char **)&x4);
+      _cffi_type(67), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(67), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3959,10 +4042,10 @@ _cffi_f_mpiio_ext_typemap_mark(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(65), arg0, (char **)&x0);
+      _cffi_type(66), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(65), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3984,10 +4067,10 @@ _cffi_f_mpiio_ext_typemap_mark(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(222), arg5, (char **)&x5);
+      _cffi_type(223), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(222), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(223), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4028,10 +4111,10 @@ _cffi_f_mpiio_ext_typemap_offset(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(65), arg0, (char **)&x0);
+      _cffi_type(66), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(65), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4080,19 +4163,19 @@ _cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(65), arg0, (char **)&x0);
+      _cffi_type(66), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(65), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(112), arg1, (char **)&x1);
+      _cffi_type(113), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(112), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(113), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4106,10 +4189,10 @@ _cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(108), arg4, (char **)&x4);
+      _cffi_type(109), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(108), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4158,10 +4241,10 @@ _cffi_f_mpiio_ext_typemap_pieces(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(65), arg0, (char **)&x0);
+      _cffi_type(66), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(65), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4179,19 +4262,19 @@ _cffi_f_mpiio_ext_typemap_pieces(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(136), arg4, (char **)&x4);
+      _cffi_type(137), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(136), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(137), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(136), arg5, (char **)&x5);
+      _cffi_type(137), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(136), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(137), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4232,10 +4315,10 @@ _cffi_f_mpiio_ext_typemap_position(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(65), arg0, (char **)&x0);
+      _cffi_type(66), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(65), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4292,19 +4375,19 @@ _cffi_f_mpiio_ext_typemap_resized(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(65), arg2, (char **)&x2);
+      _cffi_type(66), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(65), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(66), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg3, (char **)&x3);
+      _cffi_type(67), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(67), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4347,10 +4430,10 @@ _cffi_f_mpiio_ext_typemap_runs(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(65), arg0, (char **)&x0);
+      _cffi_type(66), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(65), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4409,37 +4492,37 @@ _cffi_f_mpiio_ext_typemap_struct(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(61), arg1, (char **)&x1);
+      _cffi_type(62), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(61), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(62), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(61), arg2, (char **)&x2);
+      _cffi_type(62), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(61), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(62), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(72), arg3, (char **)&x3);
+      _cffi_type(73), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const * const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(72), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(73), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg4, (char **)&x4);
+      _cffi_type(67), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(67), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4494,28 +4577,28 @@ _cffi_f_mpiio_ext_typemap_subarray(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(61), arg1, (char **)&x1);
+      _cffi_type(62), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(61), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(62), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(61), arg2, (char **)&x2);
+      _cffi_type(62), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(61), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(62), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(61), arg3, (char **)&x3);
+      _cffi_type(62), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(61), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(62), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4525,19 +4608,19 @@ _cffi_f_mpiio_ext_typemap_subarray(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(65), arg5, (char **)&x5);
+      _cffi_type(66), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(65), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(66), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg6, (char **)&x6);
+      _cffi_type(67), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(67), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4576,19 +4659,19 @@ _cffi_f_mpiio_ext_typemap_summary(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(65), arg0, (char **)&x0);
+      _cffi_type(66), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(65), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(136), arg1, (char **)&x1);
+      _cffi_type(137), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(136), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(137), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4631,19 +4714,19 @@ _cffi_f_mpiio_ext_typemap_to_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(65), arg0, (char **)&x0);
+      _cffi_type(66), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(65), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(108), arg1, (char **)&x1);
+      _cffi_type(109), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(108), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4692,19 +4775,19 @@ _cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(65), arg0, (char **)&x0);
+      _cffi_type(66), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(65), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(108), arg1, (char **)&x1);
+      _cffi_type(109), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(108), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4718,10 +4801,10 @@ _cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(112), arg4, (char **)&x4);
+      _cffi_type(113), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(112), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(113), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4774,19 +4857,19 @@ _cffi_f_mpiio_ext_typemap_vector(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(65), arg2, (char **)&x2);
+      _cffi_type(66), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(65), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(66), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg3, (char **)&x3);
+      _cffi_type(67), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(67), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4833,115 +4916,117 @@ _cffi_f_mpiio_ext_version(PyObject *self, PyObject *noarg)
 #endif
 
 static const struct _cffi_global_s _cffi_globals[] = {
-  { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 120), (void *)_cffi_d_mpiio_ext_call_count },
+  { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 121), (void *)_cffi_d_mpiio_ext_call_count },
   { "mpiio_ext_call_name", (void *)_cffi_f_mpiio_ext_call_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_call_name },
-  { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 125), (void *)_cffi_d_mpiio_ext_calls },
-  { "mpiio_ext_delegates_close", (void *)_cffi_f_mpiio_ext_delegates_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 191), (void *)_cffi_d_mpiio_ext_delegates_close },
-  { "mpiio_ext_delegates_counter_count", (void *)_cffi_f_mpiio_ext_delegates_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 120), (void *)_cffi_d_mpiio_ext_delegates_counter_count },
+  { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 126), (void *)_cffi_d_mpiio_ext_calls },
+  { "mpiio_ext_delegates_close", (void *)_cffi_f_mpiio_ext_delegates_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 192), (void *)_cffi_d_mpiio_ext_delegates_close },
+  { "mpiio_ext_delegates_counter_count", (void *)_cffi_f_mpiio_ext_delegates_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 121), (void *)_cffi_d_mpiio_ext_delegates_counter_count },
   { "mpiio_ext_delegates_counter_meaning", (void *)_cffi_f_mpiio_ext_delegates_counter_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_meaning },
   { "mpiio_ext_delegates_counter_name", (void *)_cffi_f_mpiio_ext_delegates_counter_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_name },
   { "mpiio_ext_delegates_counter_unit", (void *)_cffi_f_mpiio_ext_delegates_counter_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_unit },
-  { "mpiio_ext_delegates_open", (void *)_cffi_f_mpiio_ext_delegates_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 47), (void *)_cffi_d_mpiio_ext_delegates_open },
-  { "mpiio_ext_delegates_ping", (void *)_cffi_f_mpiio_ext_delegates_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 54), (void *)_cffi_d_mpiio_ext_delegates_ping },
-  { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 128), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
+  { "mpiio_ext_delegates_open", (void *)_cffi_f_mpiio_ext_delegates_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 44), (void *)_cffi_d_mpiio_ext_delegates_open },
+  { "mpiio_ext_delegates_own", (void *)_cffi_f_mpiio_ext_delegates_own, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 56), (void *)_cffi_d_mpiio_ext_delegates_own },
+  { "mpiio_ext_delegates_own_count", (void *)_cffi_f_mpiio_ext_delegates_own_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 121), (void *)_cffi_d_mpiio_ext_delegates_own_count },
+  { "mpiio_ext_delegates_ping", (void *)_cffi_f_mpiio_ext_delegates_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 51), (void *)_cffi_d_mpiio_ext_delegates_ping },
+  { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 129), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
   { "mpiio_ext_error_name", (void *)_cffi_f_mpiio_ext_error_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_error_name },
-  { "mpiio_ext_group_count", (void *)_cffi_f_mpiio_ext_group_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 120), (void *)_cffi_d_mpiio_ext_group_count },
+  { "mpiio_ext_group_count", (void *)_cffi_f_mpiio_ext_group_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 121), (void *)_cffi_d_mpiio_ext_group_count },
   { "mpiio_ext_group_host", (void *)_cffi_f_mpiio_ext_group_host, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_group_host },
   { "mpiio_ext_group_id", (void *)_cffi_f_mpiio_ext_group_id, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 23), (void *)_cffi_d_mpiio_ext_group_id },
-  { "mpiio_ext_group_is_local", (void *)_cffi_f_mpiio_ext_group_is_local, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 51), (void *)_cffi_d_mpiio_ext_group_is_local },
-  { "mpiio_ext_group_is_serving", (void *)_cffi_f_mpiio_ext_group_is_serving, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 51), (void *)_cffi_d_mpiio_ext_group_is_serving },
+  { "mpiio_ext_group_is_local", (void *)_cffi_f_mpiio_ext_group_is_local, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 48), (void *)_cffi_d_mpiio_ext_group_is_local },
+  { "mpiio_ext_group_is_serving", (void *)_cffi_f_mpiio_ext_group_is_serving, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 48), (void *)_cffi_d_mpiio_ext_group_is_serving },
   { "mpiio_ext_group_mode", (void *)_cffi_f_mpiio_ext_group_mode, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 23), (void *)_cffi_d_mpiio_ext_group_mode },
-  { "mpiio_ext_group_node", (void *)_cffi_f_mpiio_ext_group_node, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 51), (void *)_cffi_d_mpiio_ext_group_node },
-  { "mpiio_ext_group_pid", (void *)_cffi_f_mpiio_ext_group_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 125), (void *)_cffi_d_mpiio_ext_group_pid },
-  { "mpiio_ext_group_ping", (void *)_cffi_f_mpiio_ext_group_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 25), (void *)_cffi_d_mpiio_ext_group_ping },
+  { "mpiio_ext_group_node", (void *)_cffi_f_mpiio_ext_group_node, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 48), (void *)_cffi_d_mpiio_ext_group_node },
+  { "mpiio_ext_group_pid", (void *)_cffi_f_mpiio_ext_group_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 126), (void *)_cffi_d_mpiio_ext_group_pid },
   { "mpiio_ext_group_reason", (void *)_cffi_f_mpiio_ext_group_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 23), (void *)_cffi_d_mpiio_ext_group_reason },
-  { "mpiio_ext_hint_canonical", (void *)_cffi_f_mpiio_ext_hint_canonical, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 32), (void *)_cffi_d_mpiio_ext_hint_canonical },
-  { "mpiio_ext_hint_check", (void *)_cffi_f_mpiio_ext_hint_check, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 32), (void *)_cffi_d_mpiio_ext_hint_check },
-  { "mpiio_ext_hint_count", (void *)_cffi_f_mpiio_ext_hint_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 120), (void *)_cffi_d_mpiio_ext_hint_count },
+  { "mpiio_ext_hint_canonical", (void *)_cffi_f_mpiio_ext_hint_canonical, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 29), (void *)_cffi_d_mpiio_ext_hint_canonical },
+  { "mpiio_ext_hint_check", (void *)_cffi_f_mpiio_ext_hint_check, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 29), (void *)_cffi_d_mpiio_ext_hint_check },
+  { "mpiio_ext_hint_count", (void *)_cffi_f_mpiio_ext_hint_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 121), (void *)_cffi_d_mpiio_ext_hint_count },
   { "mpiio_ext_hint_default", (void *)_cffi_f_mpiio_ext_hint_default, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_default },
   { "mpiio_ext_hint_description", (void *)_cffi_f_mpiio_ext_hint_description, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_description },
   { "mpiio_ext_hint_name", (void *)_cffi_f_mpiio_ext_hint_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_name },
   { "mpiio_ext_hint_type", (void *)_cffi_f_mpiio_ext_hint_type, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_type },
   { "mpiio_ext_hint_values", (void *)_cffi_f_mpiio_ext_hint_values, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_values },
-  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 194), (void *)_cffi_d_mpiio_ext_hints_free },
-  { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 183), (void *)_cffi_d_mpiio_ext_hints_of },
+  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 195), (void *)_cffi_d_mpiio_ext_hints_free },
+  { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 184), (void *)_cffi_d_mpiio_ext_hints_of },
   { "mpiio_ext_hints_problems", (void *)_cffi_f_mpiio_ext_hints_problems, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 13), (void *)_cffi_d_mpiio_ext_hints_problems },
-  { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 180), (void *)_cffi_d_mpiio_ext_hints_resolve },
+  { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 181), (void *)_cffi_d_mpiio_ext_hints_resolve },
   { "mpiio_ext_hints_source", (void *)_cffi_f_mpiio_ext_hints_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 16), (void *)_cffi_d_mpiio_ext_hints_source },
   { "mpiio_ext_hints_value", (void *)_cffi_f_mpiio_ext_hints_value, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 16), (void *)_cffi_d_mpiio_ext_hints_value },
-  { "mpiio_ext_interposed", (void *)_cffi_f_mpiio_ext_interposed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 120), (void *)_cffi_d_mpiio_ext_interposed },
+  { "mpiio_ext_interposed", (void *)_cffi_f_mpiio_ext_interposed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 121), (void *)_cffi_d_mpiio_ext_interposed },
   { "mpiio_ext_mpi_family", (void *)_cffi_f_mpiio_ext_mpi_family, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 23), (void *)_cffi_d_mpiio_ext_mpi_family },
   { "mpiio_ext_partition_choose", (void *)_cffi_f_mpiio_ext_partition_choose, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 0), (void *)_cffi_d_mpiio_ext_partition_choose },
-  { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 120), (void *)_cffi_d_mpiio_ext_partition_count },
+  { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 121), (void *)_cffi_d_mpiio_ext_partition_count },
   { "mpiio_ext_partition_description", (void *)_cffi_f_mpiio_ext_partition_description, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_description },
   { "mpiio_ext_partition_name", (void *)_cffi_f_mpiio_ext_partition_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_name },
-  { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 122), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
-  { "mpiio_ext_plan_create", (void *)_cffi_f_mpiio_ext_plan_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 38), (void *)_cffi_d_mpiio_ext_plan_create },
-  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 133), (void *)_cffi_d_mpiio_ext_plan_extents },
-  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 197), (void *)_cffi_d_mpiio_ext_plan_free },
-  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 200), (void *)_cffi_d_mpiio_ext_plan_owners },
-  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 133), (void *)_cffi_d_mpiio_ext_plan_sets },
-  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 144), (void *)_cffi_d_mpiio_ext_plan_window },
-  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 139), (void *)_cffi_d_mpiio_ext_plan_window_count },
-  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 152), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
-  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 156), (void *)_cffi_d_mpiio_ext_stats_counter },
-  { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 120), (void *)_cffi_d_mpiio_ext_stats_counter_count },
-  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 206), (void *)_cffi_d_mpiio_ext_stats_free },
+  { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 123), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
+  { "mpiio_ext_plan_create", (void *)_cffi_f_mpiio_ext_plan_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 35), (void *)_cffi_d_mpiio_ext_plan_create },
+  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 134), (void *)_cffi_d_mpiio_ext_plan_extents },
+  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 198), (void *)_cffi_d_mpiio_ext_plan_free },
+  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 201), (void *)_cffi_d_mpiio_ext_plan_owners },
+  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 134), (void *)_cffi_d_mpiio_ext_plan_sets },
+  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 145), (void *)_cffi_d_mpiio_ext_plan_window },
+  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 140), (void *)_cffi_d_mpiio_ext_plan_window_count },
+  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 153), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
+  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 157), (void *)_cffi_d_mpiio_ext_stats_counter },
+  { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 121), (void *)_cffi_d_mpiio_ext_stats_counter_count },
+  { "mpiio_ext_stats_delegation", (void *)_cffi_f_mpiio_ext_stats_delegation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 20), (void *)_cffi_d_mpiio_ext_stats_delegation },
+  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 207), (void *)_cffi_d_mpiio_ext_stats_free },
   { "mpiio_ext_stats_meaning", (void *)_cffi_f_mpiio_ext_stats_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_meaning },
   { "mpiio_ext_stats_name", (void *)_cffi_f_mpiio_ext_stats_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_name },
-  { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 186), (void *)_cffi_d_mpiio_ext_stats_of },
+  { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 187), (void *)_cffi_d_mpiio_ext_stats_of },
   { "mpiio_ext_stats_partition", (void *)_cffi_f_mpiio_ext_stats_partition, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 20), (void *)_cffi_d_mpiio_ext_stats_partition },
   { "mpiio_ext_stats_path", (void *)_cffi_f_mpiio_ext_stats_path, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 20), (void *)_cffi_d_mpiio_ext_stats_path },
   { "mpiio_ext_stats_reason", (void *)_cffi_f_mpiio_ext_stats_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 20), (void *)_cffi_d_mpiio_ext_stats_reason },
-  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 156), (void *)_cffi_d_mpiio_ext_stats_requests },
-  { "mpiio_ext_stats_time", (void *)_cffi_f_mpiio_ext_stats_time, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 28), (void *)_cffi_d_mpiio_ext_stats_time },
-  { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 120), (void *)_cffi_d_mpiio_ext_stats_time_count },
-  { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 189), (void *)_cffi_d_mpiio_ext_stats_total },
+  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 157), (void *)_cffi_d_mpiio_ext_stats_requests },
+  { "mpiio_ext_stats_time", (void *)_cffi_f_mpiio_ext_stats_time, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 25), (void *)_cffi_d_mpiio_ext_stats_time },
+  { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 121), (void *)_cffi_d_mpiio_ext_stats_time_count },
+  { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 190), (void *)_cffi_d_mpiio_ext_stats_total },
   { "mpiio_ext_stats_unit", (void *)_cffi_f_mpiio_ext_stats_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_unit },
-  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 160), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
-  { "mpiio_ext_typemap_block", (void *)_cffi_f_mpiio_ext_typemap_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 88), (void *)_cffi_d_mpiio_ext_typemap_block },
-  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 231), (void *)_cffi_d_mpiio_ext_typemap_copy },
-  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 92), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
-  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 102), (void *)_cffi_d_mpiio_ext_typemap_equal },
-  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 209), (void *)_cffi_d_mpiio_ext_typemap_free },
-  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 111), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
-  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 116), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
-  { "mpiio_ext_typemap_indexed", (void *)_cffi_f_mpiio_ext_typemap_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 75), (void *)_cffi_d_mpiio_ext_typemap_indexed },
-  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 216), (void *)_cffi_d_mpiio_ext_typemap_mark },
-  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 163), (void *)_cffi_d_mpiio_ext_typemap_offset },
-  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 240), (void *)_cffi_d_mpiio_ext_typemap_pack },
-  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 172), (void *)_cffi_d_mpiio_ext_typemap_pieces },
-  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 163), (void *)_cffi_d_mpiio_ext_typemap_position },
-  { "mpiio_ext_typemap_resized", (void *)_cffi_f_mpiio_ext_typemap_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 82), (void *)_cffi_d_mpiio_ext_typemap_resized },
-  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 167), (void *)_cffi_d_mpiio_ext_typemap_runs },
-  { "mpiio_ext_typemap_struct", (void *)_cffi_f_mpiio_ext_typemap_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 68), (void *)_cffi_d_mpiio_ext_typemap_struct },
-  { "mpiio_ext_typemap_subarray", (void *)_cffi_f_mpiio_ext_typemap_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 59), (void *)_cffi_d_mpiio_ext_typemap_subarray },
-  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 212), (void *)_cffi_d_mpiio_ext_typemap_summary },
-  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 106), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
-  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 224), (void *)_cffi_d_mpiio_ext_typemap_unpack },
-  { "mpiio_ext_typemap_vector", (void *)_cffi_f_mpiio_ext_typemap_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 82), (void *)_cffi_d_mpiio_ext_typemap_vector },
+  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 161), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
+  { "mpiio_ext_typemap_block", (void *)_cffi_f_mpiio_ext_typemap_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 89), (void *)_cffi_d_mpiio_ext_typemap_block },
+  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 232), (void *)_cffi_d_mpiio_ext_typemap_copy },
+  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 93), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
+  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 103), (void *)_cffi_d_mpiio_ext_typemap_equal },
+  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 210), (void *)_cffi_d_mpiio_ext_typemap_free },
+  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 112), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
+  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 117), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
+  { "mpiio_ext_typemap_indexed", (void *)_cffi_f_mpiio_ext_typemap_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 76), (void *)_cffi_d_mpiio_ext_typemap_indexed },
+  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 217), (void *)_cffi_d_mpiio_ext_typemap_mark },
+  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 164), (void *)_cffi_d_mpiio_ext_typemap_offset },
+  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 241), (void *)_cffi_d_mpiio_ext_typemap_pack },
+  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 173), (void *)_cffi_d_mpiio_ext_typemap_pieces },
+  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 164), (void *)_cffi_d_mpiio_ext_typemap_position },
+  { "mpiio_ext_typemap_resized", (void *)_cffi_f_mpiio_ext_typemap_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 83), (void *)_cffi_d_mpiio_ext_typemap_resized },
+  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 168), (void *)_cffi_d_mpiio_ext_typemap_runs },
+  { "mpiio_ext_typemap_struct", (void *)_cffi_f_mpiio_ext_typemap_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 69), (void *)_cffi_d_mpiio_ext_typemap_struct },
+  { "mpiio_ext_typemap_subarray", (void *)_cffi_f_mpiio_ext_typemap_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 60), (void *)_cffi_d_mpiio_ext_typemap_subarray },
+  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 213), (void *)_cffi_d_mpiio_ext_typemap_summary },
+  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 107), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
+  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 225), (void *)_cffi_d_mpiio_ext_typemap_unpack },
+  { "mpiio_ext_typemap_vector", (void *)_cffi_f_mpiio_ext_typemap_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 83), (void *)_cffi_d_mpiio_ext_typemap_vector },
   { "mpiio_ext_version", (void *)_cffi_f_mpiio_ext_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 23), (void *)_cffi_d_mpiio_ext_version },
 };
 
 static const struct _cffi_struct_union_s _cffi_struct_unions[] = {
-  { "mpiio_ext_delegates", 249, _CFFI_F_OPAQUE,
+  { "mpiio_ext_delegates", 250, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_hints", 250, _CFFI_F_OPAQUE,
+  { "mpiio_ext_hints", 251, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_plan", 251, _CFFI_F_OPAQUE,
+  { "mpiio_ext_plan", 252, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_stats", 252, _CFFI_F_OPAQUE,
+  { "mpiio_ext_stats", 253, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_typemap", 253, _CFFI_F_OPAQUE,
+  { "mpiio_ext_typemap", 254, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
 };
 
 static const struct _cffi_typename_s _cffi_typenames[] = {
-  { "mpiio_ext_delegates", 249 },
-  { "mpiio_ext_hints", 250 },
-  { "mpiio_ext_plan", 251 },
-  { "mpiio_ext_stats", 252 },
-  { "mpiio_ext_typemap", 253 },
+  { "mpiio_ext_delegates", 250 },
+  { "mpiio_ext_hints", 251 },
+  { "mpiio_ext_plan", 252 },
+  { "mpiio_ext_stats", 253 },
+  { "mpiio_ext_typemap", 254 },
 };
 
 static const struct _cffi_type_context_s _cffi_type_context = {
@@ -4951,12 +5036,12 @@ static const struct _cffi_type_context_s _cffi_type_context = {
   _cffi_struct_unions,
   NULL,  /* no enums */
   _cffi_typenames,
-  88,  /* num_globals */
+  90,  /* num_globals */
   5,  /* num_struct_unions */
   0,  /* num_enums */
   5,  /* num_typenames */
   NULL,  /* no includes */
-  256,  /* num_types */
+  257,  /* num_types */
   0,  /* flags */
 };
 

@@ -3,11 +3,12 @@
  *
  *   mpiox_server_run.c       creating, running, ending; the service thread and the I/O threads
  *   mpiox_server_files.c     the records of the files, their descriptors, fences
- *   mpiox_server_pages.c     finding a frame for a page: free frames, eviction (2Q: Johnson and Shasha, VLDB 1994),
- *                            requests that wait for a frame
+ *   mpiox_server_pages.c     requests for pages: those that wait for a frame, and reading ahead
+ *   mpiox_server_evict.c     a frame for a page: free ones, eviction (2Q: Johnson and Shasha, VLDB 1994), patience
  *   mpiox_server_flush.c     I/O threads: dirty pages to the file, in file order, neighbours merged
  *   mpiox_server_fill.c      I/O threads: pages from the file, on demand and ahead
  *   mpiox_server_alone.c     exclusive use of a frame, also when a client that held it has died
+ *   mpiox_server_replica.c   copies of other delegates' pages
  *   mpiox_server_state.c     what these share: lists of frames, queues, the work that waits
  *
  * Threads. One service thread takes requests (mpiox_ring.h) and never makes a file-system call that moves data; I/O
@@ -44,11 +45,6 @@ void mpiox_server_seal(mpiox_server *server);
  * client was left to be told (each is then in *lost, up to max; the caller prints them). */
 int mpiox_server_run(mpiox_server *server, mpiox_error *lost, int max, int *lost_count);
 void mpiox_server_stop(mpiox_server *server); /* any thread */
-/* Let another delegate have range `range` of a file (index of this delegate's record): its pages are flushed and
- * dropped, requests for them wait meanwhile and are told MPIOX_PAGE_MOVED afterwards. The other one takes it by
- * MPIOX_OP_ADOPT, which the caller sends it. Any thread but the server's own; blocking. 0, MPIOX_E_ARG (not this
- * delegate's, or no such range) or MPIOX_E_FULL (too many fences at once, or the delegate is ending: try again). */
-int mpiox_server_give_range(mpiox_server *server, int32_t file, int32_t range, int32_t to);
 void mpiox_server_free(mpiox_server *server); /* NULL-safe; not while it runs */
 
 #endif

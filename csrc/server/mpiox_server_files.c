@@ -126,16 +126,6 @@ static void release_file(mpiox_server *server, mpiox_fence *fence)
     atomic_store(&record_of(server, fence->file)->openers, 0);
 }
 
-/* Requests that waited because the range was moving, or for a fence. */
-static void serve_moving(mpiox_server *server)
-{
-    mpiox_requests moving = server->moving;
-    mpiox_slot *slot;
-    server->moving.count = 0;
-    while ((slot = mpiox_server_requests_take(server, &moving)) != NULL)
-        mpiox_server_ask_page(server, slot);
-}
-
 /* All frames are done: the next step. True: the fence has ended. */
 static bool advance(mpiox_server *server, mpiox_fence *fence)
 {
@@ -188,12 +178,52 @@ static mpiox_fence *free_fence(mpiox_server *server)
     return NULL;
 }
 
+static bool is_range(const mpiox_server *server, int32_t file, int64_t range)
+{
+    return is_open(server, file) && range >= 0 && range < record_of(server, file)->ranges;
+}
+
+/* The range is this delegate's, or (second step) on its way to another. */
+static bool may_give(const mpiox_server *server, const mpiox_slot *slot)
+{
+    const int64_t to = slot->arg[1];
+    if (!is_range(server, slot->file, slot->arg[0]) || to < 0 || to >= server->options.delegates)
+        return false;
+    const int owner = atomic_load(&record_of(server, slot->file)->owner_of[slot->arg[0]]);
+    return owner == (slot->arg[2] == 1 ? MPIOX_RANGE_MOVING : server->options.delegate);
+}
+
+/* Requests that waited for a range that was changing hands. */
+static void serve_moving(mpiox_server *server)
+{
+    mpiox_requests moving = server->moving;
+    mpiox_slot *slot;
+    server->moving.count = 0;
+    while ((slot = mpiox_server_requests_take(server, &moving)) != NULL)
+        mpiox_server_ask_page(server, slot);
+}
+
+static void end_giving(mpiox_server *server, mpiox_slot *slot)
+{
+    const bool gone = slot->arg[1] != server->options.delegate;
+    atomic_store(&record_of(server, slot->file)->owner_of[slot->arg[0]], (int16_t)slot->arg[1]);
+    if (gone)
+        MPIOX_COUNT(server, moved_out, 1);
+    answer(server, slot, MPIOX_OK);
+    serve_moving(server);
+}
+
 /* What a request asks for. False: it is not legal. */
 static bool read_request(const mpiox_server *server, mpiox_slot *slot, mpiox_fence *out)
 {
     *out = (mpiox_fence){.file = slot->file, .range = -1, .first = 0, .end = INT64_MAX, .cut = -1, .slot = slot};
     if (!is_open(server, slot->file))
         return false;
+    if (slot->op == MPIOX_OP_GIVE) {
+        out->range = (int32_t)slot->arg[0];
+        out->drop = true;
+        return may_give(server, slot);
+    }
     if (slot->op == MPIOX_OP_FLUSH) {
         out->first = slot->arg[0];
         out->end = slot->arg[1];
@@ -225,10 +255,16 @@ void mpiox_server_ask_fence(mpiox_server *server, mpiox_slot *slot)
         answer(server, slot, MPIOX_E_ARG);
         return;
     }
+    if (slot->op == MPIOX_OP_GIVE && slot->arg[2] == 1) {
+        end_giving(server, slot);
+        return;
+    }
     if (fence == NULL) {
         mpiox_server_requests_append(server, &server->fencing, slot);
         return;
     }
+    if (slot->op == MPIOX_OP_GIVE)
+        atomic_store(&record_of(server, slot->file)->owner_of[slot->arg[0]], MPIOX_RANGE_MOVING);
     MPIOX_COUNT(server, fences, 1);
     if (what.cut >= 0)
         lower_end(server, what.file, what.cut);
@@ -249,7 +285,8 @@ bool mpiox_server_empty(mpiox_server *server, mpiox_word *done)
 void mpiox_server_flush_all(mpiox_server *server)
 {
     for (uint32_t frame = 0; frame < (uint32_t)server->cache.frame_count; frame++) {
-        if (mpiox_server_file_of(server, frame) >= 0 && mpiox_server_dirty_of(server, frame) > 0)
+        const int32_t file = mpiox_server_file_of(server, frame);
+        if (file >= 0 && !mpiox_server_is_replica(server, file) && mpiox_server_dirty_of(server, frame) > 0)
             mpiox_server_want(server, frame, MPIOX_WANT_FLUSH);
     }
 }
@@ -499,11 +536,6 @@ void mpiox_server_close_files(mpiox_server *server, bool collect)
 
 /* ---- ranges that change hands ------------------------------------------------------------------------------------ */
 
-static bool is_range(const mpiox_server *server, int32_t file, int64_t range)
-{
-    return is_open(server, file) && range >= 0 && range < record_of(server, file)->ranges;
-}
-
 void mpiox_server_adopt(mpiox_server *server, mpiox_slot *slot)
 {
     if (!is_range(server, slot->file, slot->arg[0])) {
@@ -514,29 +546,4 @@ void mpiox_server_adopt(mpiox_server *server, mpiox_slot *slot)
     MPIOX_COUNT(server, moved_in, 1);
     answer(server, slot, MPIOX_OK);
     serve_moving(server);
-}
-
-int mpiox_server_give_range(mpiox_server *server, int32_t file, int32_t range, int32_t to)
-{
-    mpiox_word done = {0};
-    pthread_mutex_lock(&server->lock);
-    mpiox_fence *fence = free_fence(server);
-    const bool legal = is_range(server, file, range) && to >= 0 && to < server->options.delegates &&
-                       atomic_load(&record_of(server, file)->owner_of[range]) == server->options.delegate;
-    if (!legal || fence == NULL || server->ending) {
-        pthread_mutex_unlock(&server->lock);
-        return legal ? MPIOX_E_FULL : MPIOX_E_ARG;
-    }
-    atomic_store(&record_of(server, file)->owner_of[range], MPIOX_RANGE_MOVING);
-    begin_fence(server, fence,
-                &(mpiox_fence){.file = file, .range = range, .end = INT64_MAX, .cut = -1, .drop = true, .done = &done});
-    mpiox_server_serve_parked(server);
-    pthread_mutex_unlock(&server->lock);
-    (void)mpiox_wait_while(&done, 0, NULL);
-    pthread_mutex_lock(&server->lock);
-    atomic_store(&record_of(server, file)->owner_of[range], (int16_t)to);
-    MPIOX_COUNT(server, moved_out, 1);
-    serve_moving(server);
-    pthread_mutex_unlock(&server->lock);
-    return MPIOX_OK;
 }

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "mpiox_server_alone.h"
+#include "mpiox_server_evict.h"
 #include "mpiox_server_files.h"
 #include "mpiox_server_pages.h"
 
@@ -230,7 +231,8 @@ static void cut(mpiox_server *server, mpiox_io *io)
     if (dropped || (alone && mpiox_server_cut_of(server, frame) == cut_at)) { /* else another fence cuts more */
         server->info[frame].wants &= (uint8_t)~(MPIOX_WANT_CUT | MPIOX_WANT_FLUSH);
         mpiox_server_pass_fences(server, frame);
-        mpiox_server_offer(server, frame);
+        if (!dropped)
+            mpiox_server_offer(server, frame);
     }
     mpiox_server_put_down(server, frame);
     mpiox_server_serve_waiting(server, frame);

@@ -1,30 +1,24 @@
 /*
  * mpiox_server_pages.c - which page is in which frame.
  *
- * Problem.    A page that was asked for needs a frame. Few frames, or one, must do for any number of clients; one pass
- *             over a large file must not drive out what is used again and again; and the service thread must not wait.
- * Algorithm.  2Q: a page that comes for the first time is recent (first in, first out). When it has left and comes back
- *             while it is still remembered as a ghost, it is frequent (clock). Frames leave from the recent ones while
- *             these are more than a quarter, otherwise from the frequent ones. A dirty frame whose turn has come is
- *             given to the I/O threads (leaving), a clean one stays findable until it is taken (reusable). That begins
- *             when fewer than a quarter of the frames are free or reusable.
- *             Pages that are only written and have been written whole are free at once, and the frame that was freed
- *             last is taken first: a stream of writes goes round in a few frames, which stay in the processor's cache.
- *             A request that gets no frame is parked; parked requests are served in their order by whoever frees one.
+ * Problem.    Any number of clients ask for pages; there may be fewer frames than that, or one. The service thread must
+ *             not wait for any of them.
+ * Algorithm.  A request for a page that is there is answered at once, or left with the frame: until it is filled, or
+ *             until the I/O thread that has it alone is done. A request that gets no frame is parked; parked requests
+ *             are served in their order by whoever frees one, and together with the first for a page all others for it.
+ *             Pages that clients name as likely to be read next are read ahead, in frames that are free or reusable, at
+ *             most half of all. How useful that was before decides how many: all that a client names, half of them, or
+ *             none but for a trial now and then.
  * Guarantees. The answer holds the frame for the client, so that it can be taken away only after the client's access:
- *             each answer is progress, also with one frame. For every parked request a frame is on its way: an I/O
- *             thread takes it in the end by exclusive use, which clients' short holds always allow.
- *             Reading ahead takes only frames that are free or reusable, and no more than half of all; it is slowed
- *             down by how few of the pages were used.
- * Source.     T. Johnson and D. Shasha, "2Q: a low overhead high performance buffer management replacement algorithm",
- *             VLDB 1994.
+ *             each answer is progress, also with one frame. For every parked request a frame is on its way, or worth
+ *             waiting for (mpiox_server_evict.c).
  */
 #include "mpiox_server_pages.h"
 
 #include <string.h>
 
+#include "mpiox_server_evict.h"
 enum {
-    AGING_STEPS = 64,  /* frames looked at for one that can leave, while others are on their way */
     AHEAD_STEPS = 16,  /* pages read ahead that are looked at with each request */
     AHEAD_WINDOW = 32, /* pages after which their usefulness is looked at */
     AHEAD_TRIAL = 4,   /* the same while reading ahead is stopped */
@@ -32,195 +26,15 @@ enum {
 };
 static const double ahead_full = 0.5, ahead_stop = 0.125; /* usefulness */
 
-/* ---- ghosts ------------------------------------------------------------------------------------------------------ */
-
-static mpiox_ghost *ghost_of(const mpiox_server *server, int32_t file, int64_t page)
-{
-    const uint64_t key = ((uint64_t)page << 6 ^ (uint64_t)(uint32_t)file) * UINT64_C(0x9e3779b97f4a7c15);
-    return &server->ghosts[(key >> 32) % server->ghost_count];
-}
-
-static void remember(mpiox_server *server, uint32_t frame)
-{
-    const int32_t file = mpiox_server_file_of(server, frame);
-    const int64_t page = mpiox_server_page_of(server, frame);
-    *ghost_of(server, file, page) = (mpiox_ghost){page, file, server->ghost_number++};
-}
-
-/* Half as many pages as there are frames are remembered. */
-static bool is_remembered(const mpiox_server *server, int32_t file, int64_t page)
-{
-    const mpiox_ghost *ghost = ghost_of(server, file, page);
-    const uint32_t since = server->ghost_number - ghost->number;
-    return ghost->file == file && ghost->page == page && since <= (uint32_t)server->cache.frame_count / 2 + 1;
-}
-
-/* ---- pages that leave -------------------------------------------------------------------------------------------- */
-
 static uint32_t flags_of(const mpiox_server *server, uint32_t frame)
 {
     return atomic_load_explicit(&server->cache.frames[frame].flags, memory_order_acquire);
 }
 
-/* A page that was read ahead: has it been used? Then it is like any other from now on. */
-static bool judge(mpiox_server *server, uint32_t frame)
-{
-    const uint32_t flags = flags_of(server, frame);
-    if (!(flags & MPIOX_FRAME_FILLED) || flags & MPIOX_FRAME_PREFETCHED)
-        return false;
-    server->files[mpiox_server_file_of(server, frame)].ahead.used++;
-    mpiox_server_reside(server, frame, MPIOX_RECENT);
-    return true;
-}
-
-/* Take the page of an exclusive, clean frame out. Its residence stays. */
-static void take_out(mpiox_server *server, uint32_t frame)
-{
-    mpiox_frame_info *info = &server->info[frame];
-    if (flags_of(server, frame) & MPIOX_FRAME_PREFETCHED)
-        MPIOX_COUNT(server, prefetch_wasted, 1);
-    else if (info->residence == MPIOX_AHEAD)
-        server->files[mpiox_server_file_of(server, frame)].ahead.used++;
-    mpiox_server_list_remove(server, &server->files[mpiox_server_file_of(server, frame)].frames, frame);
-    mpiox_frame_remove(&server->cache, frame);
-    info->frequent = false;
-    info->tries = 0;
-    info->held_since = 0;
-}
-
 void mpiox_server_drop_page(mpiox_server *server, uint32_t frame)
 {
-    mpiox_frame_info *info = &server->info[frame];
-    take_out(server, frame);
-    info->wants = 0;
-    mpiox_server_reside(server, frame, MPIOX_FREE);
-    mpiox_server_requests_move(server, &server->parked, &info->waiting);
-}
-
-/* The list whose first frame is to leave next; -1: none has any. */
-static int leaving_list(const mpiox_server *server)
-{
-    const int32_t recent = server->lists[MPIOX_RECENT].count, frequent = server->lists[MPIOX_FREQUENT].count;
-    if (recent > 0 && (frequent == 0 || recent > server->cache.frame_count / 4))
-        return MPIOX_RECENT;
-    if (frequent > 0)
-        return MPIOX_FREQUENT;
-    return server->lists[MPIOX_AHEAD].count > 0 ? MPIOX_AHEAD : -1;
-}
-
-/* Look at the first frame of a residence: it leaves, or gets another turn. False: it is dirty, and shall not be written
- * for this. */
-static bool age_one(mpiox_server *server, enum mpiox_residence from, bool may_write)
-{
-    const uint32_t frame = server->lists[from].first;
-    mpiox_frame_info *info = &server->info[frame];
-    if (info->busy || info->wants != 0) {
-        mpiox_server_reside(server, frame, from);
-        return true;
-    }
-    if (from == MPIOX_AHEAD && judge(server, frame))
-        return true;
-    if (from == MPIOX_FREQUENT &&
-        atomic_fetch_and(&server->cache.frames[frame].flags, ~(uint32_t)MPIOX_FRAME_REFERENCED) &
-            MPIOX_FRAME_REFERENCED) {
-        mpiox_server_reside(server, frame, from);
-        return true;
-    }
-    const bool dirty = mpiox_server_dirty_of(server, frame) > 0;
-    if (dirty && !may_write)
-        return false;
-    info->frequent = from == MPIOX_FREQUENT;
-    if (dirty) {
-        mpiox_server_reside(server, frame, MPIOX_LEAVING);
-        mpiox_server_want(server, frame, MPIOX_WANT_FLUSH);
-    } else {
-        mpiox_server_reside(server, frame, MPIOX_REUSABLE);
-    }
-    return true;
-}
-
-/* Let frames leave until so many are reusable or on their way. */
-static void age(mpiox_server *server, int32_t target, bool may_write)
-{
-    const mpiox_frame_list *lists = server->lists;
-    int64_t steps = AGING_STEPS; /* frames that I/O threads work on come back by themselves */
-    if (server->wanted == 0)
-        steps = 2 * (int64_t)server->cache.frame_count;
-    while (lists[MPIOX_REUSABLE].count + lists[MPIOX_LEAVING].count < target && steps-- > 0) {
-        const int from = leaving_list(server);
-        if (from < 0 || !age_one(server, (enum mpiox_residence)from, may_write))
-            return;
-    }
-}
-
-/* ---- frames for pages that come ---------------------------------------------------------------------------------- */
-
-/* The frame that became reusable first and can be had. It is exclusive, and has no page any more. */
-static uint32_t reuse(mpiox_server *server)
-{
-    mpiox_frame_list *list = &server->lists[MPIOX_REUSABLE];
-    for (int32_t left = list->count; left > 0; left--) {
-        const uint32_t frame = list->first;
-        mpiox_frame_info *info = &server->info[frame];
-        if (info->busy || info->wants != 0 || !mpiox_frame_try_exclusive(&server->cache, frame)) {
-            mpiox_server_reside(server, frame, MPIOX_REUSABLE);
-            continue;
-        }
-        if (mpiox_server_dirty_of(server, frame) > 0) { /* written again */
-            mpiox_frame_end_exclusive(&server->cache, frame);
-            mpiox_server_reside(server, frame, info->frequent ? MPIOX_FREQUENT : MPIOX_RECENT);
-            continue;
-        }
-        if (!info->frequent)
-            remember(server, frame);
-        MPIOX_COUNT(server, evictions, 1);
-        take_out(server, frame);
-        return frame;
-    }
-    return MPIOX_CACHE_NO_FRAME;
-}
-
-static uint32_t free_frame(mpiox_server *server)
-{
-    const uint32_t frame = server->lists[MPIOX_FREE].last; /* the one that was freed last */
-    return frame != MPIOX_CACHE_NO_FRAME ? frame : reuse(server);
-}
-
-static uint32_t find_room(mpiox_server *server)
-{
-    const int32_t few = server->cache.frame_count / 4;
-    uint32_t frame = free_frame(server);
-    if (frame == MPIOX_CACHE_NO_FRAME) {
-        age(server, server->parked.count + 1 + few, true);
-        frame = reuse(server);
-    }
-    return frame;
-}
-
-/* A page comes into a frame without one; it is held for a client if `hold`. */
-static void put_in(mpiox_server *server, uint32_t frame, int32_t file, int64_t page, enum mpiox_residence residence,
-                   bool hold)
-{
-    const int32_t few = server->cache.frame_count / 4;
-    mpiox_frame_insert(&server->cache, frame, file, page, hold);
-    mpiox_server_list_append(server, &server->files[file].frames, frame);
-    mpiox_server_reside(server, frame, residence);
-    if (server->lists[MPIOX_FREE].count < few)
-        age(server, few - server->lists[MPIOX_FREE].count, residence != MPIOX_AHEAD);
-}
-
-/* For each parked request a frame must be on its way: let I/O threads have those that clients hold again and again. */
-static void press(mpiox_server *server)
-{
-    mpiox_frame_list *lists = server->lists;
-    if (server->ending)
-        return;
-    age(server, server->parked.count, true);
-    while (lists[MPIOX_LEAVING].count < server->parked.count && lists[MPIOX_REUSABLE].count > 0) {
-        const uint32_t frame = lists[MPIOX_REUSABLE].first;
-        mpiox_server_reside(server, frame, MPIOX_LEAVING);
-        mpiox_server_want(server, frame, MPIOX_WANT_DROP);
-    }
+    mpiox_server_take_out(server, frame);
+    mpiox_server_requests_move(server, &server->parked, &server->info[frame].waiting);
 }
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */
@@ -270,8 +84,10 @@ static void serve_present(mpiox_server *server, mpiox_slot *slot, uint32_t frame
         return;
     }
     mpiox_server_requests_append(server, &server->info[frame].waiting, slot);
-    if (!ready)
+    if (!ready) {
+        server->files[slot->file].read = true;
         mpiox_server_want(server, frame, MPIOX_WANT_FILL);
+    }
 }
 
 static bool is_open(const mpiox_server *server, int32_t file)
@@ -297,11 +113,14 @@ static bool serve(mpiox_server *server, mpiox_slot *slot)
     }
     uint32_t frame = mpiox_frame_find(&server->cache, slot->file, slot->page);
     if (frame == MPIOX_CACHE_NO_FRAME) {
-        const bool again = is_remembered(server, slot->file, slot->page);
-        frame = find_room(server);
+        if (mpiox_server_is_replica(server, slot->file) && mpiox_server_replicas_are_full(server)) {
+            answer(server, slot, MPIOX_E_FULL);
+            return true;
+        }
+        frame = mpiox_server_find_room(server, true);
         if (frame == MPIOX_CACHE_NO_FRAME)
             return false;
-        put_in(server, frame, slot->file, slot->page, again ? MPIOX_FREQUENT : MPIOX_RECENT, slot->arg[0] == 0);
+        mpiox_server_put_in(server, frame, slot->file, slot->page, false, slot->arg[0] == 0);
         if (slot->arg[0] == 0) {
             answer_held(server, slot, frame);
             return true;
@@ -323,9 +142,21 @@ void mpiox_server_ask_page(mpiox_server *server, mpiox_slot *slot)
     if ((!first && !there) || !serve(server, slot)) {
         MPIOX_COUNT(server, waits, 1);
         mpiox_server_requests_append(server, &server->parked, slot);
-        press(server);
+        mpiox_server_press(server);
     }
     mpiox_server_read_ahead(server, file, ahead, count);
+}
+
+/* A page has come: whoever else waits for a frame for it needs none any more. */
+static void serve_same_page(mpiox_server *server, int32_t file, int64_t page)
+{
+    mpiox_requests others = {.count = 0};
+    mpiox_slot *slot;
+    while ((slot = mpiox_server_requests_take(server, &server->parked)) != NULL) {
+        if (slot->file != file || slot->page != page || !serve(server, slot))
+            mpiox_server_requests_append(server, &others, slot);
+    }
+    server->parked = others;
 }
 
 void mpiox_server_serve_parked(mpiox_server *server)
@@ -333,13 +164,17 @@ void mpiox_server_serve_parked(mpiox_server *server)
     mpiox_slot *slot;
     while ((slot = mpiox_server_requests_first(server, &server->parked)) != NULL) {
         const mpiox_requests before = server->parked;
+        const int32_t file = slot->file;
+        const int64_t page = slot->page; /* the slot may be the client's again in a moment */
         (void)mpiox_server_requests_take(server, &server->parked);
-        if (serve(server, slot))
-            continue;
-        server->parked = before;
-        press(server);
-        return;
+        if (!serve(server, slot)) {
+            server->parked = before;
+            mpiox_server_press(server);
+            return;
+        }
+        serve_same_page(server, file, page);
     }
+    server->waiting_since = 0;
 }
 
 void mpiox_server_serve_waiting(mpiox_server *server, uint32_t frame)
@@ -368,13 +203,6 @@ void mpiox_server_fail_waiting(mpiox_server *server, uint32_t frame, const mpiox
     mpiox_server_requests_move(server, queue, &others);
 }
 
-void mpiox_server_offer(mpiox_server *server, uint32_t frame)
-{
-    const mpiox_frame_info *info = &server->info[frame];
-    if (info->residence == MPIOX_LEAVING || (server->parked.count > 0 && info->residence == MPIOX_RECENT))
-        mpiox_server_reside(server, frame, MPIOX_REUSABLE);
-}
-
 /* ---- reading ahead ----------------------------------------------------------------------------------------------- */
 
 /* Find pages that have been used meanwhile. */
@@ -383,7 +211,7 @@ static void judge_some(mpiox_server *server)
     mpiox_frame_list *list = &server->lists[MPIOX_AHEAD];
     for (int32_t left = list->count < AHEAD_STEPS ? list->count : AHEAD_STEPS; left > 0; left--) {
         const uint32_t frame = list->first;
-        if (!judge(server, frame))
+        if (!mpiox_server_judge(server, frame))
             mpiox_server_reside(server, frame, MPIOX_AHEAD);
     }
 }
@@ -421,11 +249,11 @@ void mpiox_server_read_ahead(mpiox_server *server, int32_t file, const int64_t *
             continue;
         if (server->parked.count > 0 || server->lists[MPIOX_AHEAD].count >= server->cache.frame_count / 2)
             return;
-        const uint32_t frame = free_frame(server);
+        const uint32_t frame = mpiox_server_find_room(server, false);
         if (frame == MPIOX_CACHE_NO_FRAME)
             return;
         record->issued++;
-        put_in(server, frame, file, pages[i], MPIOX_AHEAD, false);
+        mpiox_server_put_in(server, frame, file, pages[i], true, false);
         mpiox_server_want(server, frame, MPIOX_WANT_AHEAD);
     }
 }

@@ -20,9 +20,12 @@
 #include "mpiox_server_fill.h"
 #include "mpiox_server_flush.h"
 #include "mpiox_server_pages.h"
+#include "mpiox_server_replica.h"
 
-static const double beat_s = 0.1, leaving_s = 0.005;
-static const double default_patience_s = 60;
+static const double beat_s = 0.1, leaving_s = 0.005, leave_within_s = 1;
+static const double default_patience_s = 60;  /* until the first client comes */
+static const double first_patience_s = 20e-3; /* of parked requests, see mpiox_server_evict.c */
+static const double parked_s = 0.5e-3;        /* they are looked at so often */
 
 /* ---- creating ---------------------------------------------------------------------------------------------------- */
 
@@ -88,6 +91,7 @@ int mpiox_server_create(const mpiox_server_options *options, mpiox_server **out,
     if (server == NULL)
         return mpiox_error_set(error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "creating a delegate");
     server->options = *options;
+    server->patience = first_patience_s;
     server->segment.fd = -1;
     pthread_mutex_init(&server->lock, NULL);
     pthread_cond_init(&server->work, NULL);
@@ -206,12 +210,15 @@ typedef struct service {
     mpiox_requests fences; /* requests that begin when all tokens that are there now have been taken out */
     uint32_t tokens;       /* taken out since the first of them came */
     double next_beat, began;
-    bool leaving; /* a client has said so */
+    double leaving; /* until then a client that has said that it leaves may do so; look more often */
 } service;
 
+/* A page is dirty as a whole, if the token is not an old one. A replica is written only when that is asked for. */
 static void take_frame(mpiox_server *server, uint32_t frame)
 {
-    if (mpiox_server_file_of(server, frame) >= 0 && mpiox_server_dirty_of(server, frame) == server->cache.page_bytes)
+    const int32_t file = mpiox_server_file_of(server, frame);
+    if (file >= 0 && !mpiox_server_is_replica(server, file) &&
+        mpiox_server_dirty_of(server, frame) == server->cache.page_bytes)
         mpiox_server_want(server, frame, MPIOX_WANT_FLUSH);
 }
 
@@ -235,6 +242,7 @@ static void take_slot(service *self, mpiox_slot *slot)
     case MPIOX_OP_CLOSE:
     case MPIOX_OP_FLUSH:
     case MPIOX_OP_DISCARD:
+    case MPIOX_OP_GIVE:
         if (self->fences.count == 0)
             self->tokens = 0;
         mpiox_server_requests_append(server, &self->fences, slot);
@@ -243,11 +251,17 @@ static void take_slot(service *self, mpiox_slot *slot)
         mpiox_server_read_ahead(server, slot->file, slot->ahead, slot->arg[1]);
         answer(server, slot, MPIOX_OK);
         return;
+    case MPIOX_OP_REPLICA_MARK:
+        answer(server, slot, mpiox_server_mark_replica(server, slot->file));
+        return;
+    case MPIOX_OP_REPLICA_TRIM:
+        answer(server, slot, mpiox_server_trim_replica(server, slot->file));
+        return;
     case MPIOX_OP_ADOPT:
         mpiox_server_adopt(server, slot);
         return;
     case MPIOX_OP_DETACH:
-        self->leaving = true;
+        self->leaving = mpiox_now() + leave_within_s;
         atomic_store(&server->joined, true);
         answer(server, slot, MPIOX_OK);
         return;
@@ -321,15 +335,20 @@ static void serve_once(service *self)
     const uint32_t seen = mpiox_word_get(&server->cache.ring->bell);
     take_tokens(self);
     const double now = mpiox_now();
-    if (now >= self->next_beat || self->leaving) {
+    const bool leaving = now < self->leaving;
+    if (now >= self->next_beat || leaving) {
         atomic_fetch_add(&server->cache.header->beat, now >= self->next_beat);
         if (now >= self->next_beat)
             self->next_beat = now + beat_s;
         look_after_clients(self);
     }
-    if (atomic_load(&server->stop))
-        return;
-    mpiox_ring_wait(&server->cache, seen, self->leaving ? leaving_s : self->next_beat - now);
+    pthread_mutex_lock(&server->lock);
+    const bool parked = server->parked.count > 0;
+    if (parked)
+        mpiox_server_serve_parked(server);
+    pthread_mutex_unlock(&server->lock);
+    if (!atomic_load(&server->stop))
+        mpiox_ring_wait(&server->cache, seen, parked ? parked_s : (leaving ? leaving_s : self->next_beat - now));
 }
 
 /* Bring everything to the files, and go on serving all but pages until that is done. */
@@ -338,10 +357,10 @@ static void flush_at_end(service *self)
     mpiox_server *server = self->server;
     mpiox_word done = {0};
     bool begun = false;
-    self->leaving = true; /* short sleeps */
     while (mpiox_word_get(&done) == 0) {
         pthread_mutex_lock(&server->lock);
         server->ending = true;
+        mpiox_server_forget_replicas(server);
         if (!begun)
             begun = mpiox_server_empty(server, &done);
         pthread_mutex_unlock(&server->lock);

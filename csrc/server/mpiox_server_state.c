@@ -24,6 +24,18 @@ void mpiox_server_list_append(mpiox_server *server, mpiox_frame_list *list, uint
     list->count++;
 }
 
+static void list_prepend(mpiox_server *server, mpiox_frame_list *list, uint32_t frame)
+{
+    server->info[frame].links[list->kind].previous = MPIOX_CACHE_NO_FRAME;
+    server->info[frame].links[list->kind].next = list->first;
+    if (list->first != MPIOX_CACHE_NO_FRAME)
+        server->info[list->first].links[list->kind].previous = frame;
+    else
+        list->last = frame;
+    list->first = frame;
+    list->count++;
+}
+
 void mpiox_server_list_remove(mpiox_server *server, mpiox_frame_list *list, uint32_t frame)
 {
     const uint32_t previous = server->info[frame].links[list->kind].previous;
@@ -44,6 +56,31 @@ void mpiox_server_reside(mpiox_server *server, uint32_t frame, enum mpiox_reside
     mpiox_server_list_remove(server, &server->lists[server->info[frame].residence], frame);
     server->info[frame].residence = (uint8_t)residence;
     mpiox_server_list_append(server, &server->lists[residence], frame);
+}
+
+void mpiox_server_reside_first(mpiox_server *server, uint32_t frame, enum mpiox_residence residence)
+{
+    mpiox_server_list_remove(server, &server->lists[server->info[frame].residence], frame);
+    server->info[frame].residence = (uint8_t)residence;
+    list_prepend(server, &server->lists[residence], frame);
+}
+
+/* ---- files that are copies of other delegates' pages -----------------------------------------------------------*/
+
+bool mpiox_server_is_replica(const mpiox_server *server, int32_t file)
+{
+    return file >= 0 &&
+           atomic_load_explicit(&server->cache.header->files[file].flags, memory_order_relaxed) & MPIOX_FILE_REPLICA;
+}
+
+bool mpiox_server_replicas_are_full(const mpiox_server *server)
+{
+    int32_t frames = 0;
+    for (int32_t file = 0; file < MPIOX_CACHE_MAX_FILES; file++) {
+        if (server->files[file].storage != NULL && mpiox_server_is_replica(server, file))
+            frames += server->files[file].frames.count;
+    }
+    return frames >= server->cache.frame_count / 2;
 }
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */

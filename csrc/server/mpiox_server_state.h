@@ -68,7 +68,11 @@ typedef struct mpiox_frame_info { /* what only the delegate knows about a frame 
     mpiox_requests waiting;         /* for this page */
     uint64_t fences;                /* bits of the fences that wait for it */
     double held_since;              /* a client has not let go of it since; 0: not so */
+    double seen_at;                 /* when `writes` of the frame was first seen to be this: */
+    uint32_t seen_writes;
     uint8_t residence, wants, tries;
+    bool marked;            /* a replica's frame, remembered by MPIOX_OP_REPLICA_MARK when `writes` was... */
+    uint32_t marked_writes; /* ...this */
     bool busy, in_tree;
     bool frequent;     /* came from MPIOX_FREQUENT */
     int8_t fill_queue; /* 0 none, 1 on demand, 2 ahead */
@@ -83,6 +87,7 @@ typedef struct mpiox_ahead_record { /* how useful it was to read a file ahead */
 typedef struct mpiox_server_file {
     mpiox_storage *storage;  /* NULL: not open */
     bool readable, writable; /* the handle */
+    bool read;               /* a page was to be filled */
     mpiox_storage *retired[MPIOX_RETIRED];
     mpiox_frame_list frames; /* of the file's pages */
     uint32_t tree;           /* frames that wait to be flushed, dropped or cut, by page */
@@ -128,6 +133,12 @@ struct mpiox_server {
     int32_t wanted;                 /* frames that are busy or of which something is wanted */
     mpiox_ghost *ghosts;            /* [ghost_count] by hash */
     uint32_t ghost_count, ghost_number;
+
+    double patience;      /* seconds that a parked request waits while other clients write */
+    double waiting_since; /* one waits for that; 0: none does */
+    double progress_at;   /* when the number of writes was first seen to be this: */
+    int64_t progress;
+    int32_t impatient; /* times that none waited because patience is 0 */
 
     uint32_t *request_next; /* [slots] */
     mpiox_requests parked;  /* for a frame */
@@ -192,6 +203,11 @@ void mpiox_server_list_append(mpiox_server *server, mpiox_frame_list *list, uint
 void mpiox_server_list_remove(mpiox_server *server, mpiox_frame_list *list, uint32_t frame);
 /* Move a frame to the end of a residence. */
 void mpiox_server_reside(mpiox_server *server, uint32_t frame, enum mpiox_residence residence);
+void mpiox_server_reside_first(mpiox_server *server, uint32_t frame, enum mpiox_residence residence); /* to its start */
+
+/* Copies of other delegates' pages, see mpiox_server_replica.h. May no further one come into the cache? */
+bool mpiox_server_is_replica(const mpiox_server *server, int32_t file);
+bool mpiox_server_replicas_are_full(const mpiox_server *server);
 
 void mpiox_server_requests_append(mpiox_server *server, mpiox_requests *queue, mpiox_slot *slot);
 mpiox_slot *mpiox_server_requests_first(const mpiox_server *server, const mpiox_requests *queue); /* NULL: none */

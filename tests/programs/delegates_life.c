@@ -32,7 +32,7 @@ __attribute__((weak)) int64_t mpiio_ext_group_pid(int index);
 __attribute__((weak)) int mpiio_ext_group_node(int index);
 __attribute__((weak)) int mpiio_ext_group_is_local(int index);
 __attribute__((weak)) int mpiio_ext_group_is_serving(int index);
-__attribute__((weak)) double mpiio_ext_group_ping(int index);
+__attribute__((weak)) int mpiio_ext_delegates_ping(int index, int count, double *seconds);
 
 enum { BLOCK = 100, BLOCKS = 300 };
 
@@ -73,10 +73,12 @@ static int is_common(int value)
 static void look(void)
 {
     int fine = mpiio_ext_group_count != NULL;
+    double seconds[3];
 
     check("common", is_common(delegates()));
     for (int i = 0; fine && i < delegates(); i++)
-        fine = is_common((int)mpiio_ext_group_pid(i)) && mpiio_ext_group_is_serving(i) && mpiio_ext_group_ping(i) >= 0;
+        fine = is_common((int)mpiio_ext_group_pid(i)) && mpiio_ext_group_is_serving(i) &&
+               mpiio_ext_delegates_ping(i, 3, seconds) == 0;
     check("ping", fine);
     if (rank == 0 && fine) {
         printf("delegates %d mode %s\nreason %s\n", delegates(), mpiio_ext_group_mode(), mpiio_ext_group_reason());
@@ -120,6 +122,9 @@ static int use_file(MPI_Comm comm, const char *name)
 
 static void use(void)
 {
+    if (rank == 0)
+        unlink(path);
+    MPI_Barrier(MPI_COMM_WORLD);
     check("access", use_file(MPI_COMM_WORLD, path));
     check_file("content", path, (long long)BLOCK * BLOCKS * ranks, 1);
 }

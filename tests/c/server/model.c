@@ -38,7 +38,7 @@ static void fail(client *self, const char *what, int64_t offset)
         fprintf(stderr, "client %d: %s at %lld\n", self->index, what, (long long)offset);
 }
 
-static void read_and_compare(client *self, int64_t offset, int64_t length, bool own_only)
+static void read_and_compare(client *self, int64_t offset, int64_t length)
 {
     char found[LONGEST];
     int64_t ahead[3] = {offset / PAGE + 1, offset / PAGE + 2, offset / PAGE + 3};
@@ -49,8 +49,6 @@ static void read_and_compare(client *self, int64_t offset, int64_t length, bool 
         return;
     }
     for (int64_t i = 0; i < length; i++) {
-        if (own_only && (offset + i) / GRAIN % self->count != self->index)
-            continue;
         if (found[i] != self->all->model[offset + i]) {
             fail(self, "wrong byte", offset + i);
             return;
@@ -58,12 +56,17 @@ static void read_and_compare(client *self, int64_t offset, int64_t length, bool 
     }
 }
 
+/* A grain of this client's, somewhere. */
+static int64_t random_grain(const client *self, uint32_t *random)
+{
+    return (int64_t)(next_random(random) % (FILE_BYTES / GRAIN / (uint32_t)self->count)) * self->count + self->index;
+}
+
 /* Write part of one grain, or all of a stretch's own grains. */
 static void write_some(client *self, uint32_t *random)
 {
     char *model = self->all->model;
-    int64_t grain = (int64_t)(next_random(random) % (FILE_BYTES / GRAIN / (uint32_t)self->count)) * self->count +
-                    self->index;
+    int64_t grain = random_grain(self, random);
     const int64_t grains = next_random(random) % 8 == 0 ? 150 : 1;
     for (int64_t k = 0; k < grains; k++, grain += self->count) {
         const int64_t offset = grain * GRAIN + (grains == 1 ? next_random(random) % 9 : 0);
@@ -133,14 +136,15 @@ static void *run_client(void *context)
             if (next_random(&random) % 3 != 0) {
                 write_some(self, &random);
             } else {
-                const int64_t length = 1 + next_random(&random) % LONGEST;
-                read_and_compare(self, next_random(&random) % (FILE_BYTES - length), length, true);
+                int64_t grain = random_grain(self, &random);
+                for (int k = 0; k < 20 && (grain + 1) * GRAIN <= FILE_BYTES; k++, grain += self->count)
+                    read_and_compare(self, grain * GRAIN, GRAIN);
             }
         }
         pthread_barrier_wait(&self->all->barrier);
         for (int i = 0; i < 10; i++) {
             const int64_t length = 1 + next_random(&random) % LONGEST;
-            read_and_compare(self, next_random(&random) % (FILE_BYTES - length), length, false);
+            read_and_compare(self, next_random(&random) % (FILE_BYTES - length), length);
         }
         pthread_barrier_wait(&self->all->barrier);
         if (self->index == round % self->count)
@@ -214,7 +218,8 @@ int main(int argc, char **argv)
             pthread_join(list[i].thread, NULL);
         CHECK_EQUAL(status, 0);
     }
-    const mpiox_cache_counters *counters = &cache->header->counters;
+    mpiox_cache_counters sum, *counters = &sum;
+    mpiox_cache_sum(cache, counters);
     printf("frames %d: writes %lld reads %lld hits %lld misses %lld flushes %lld fills %lld prefetched %lld used %lld "
            "evictions %lld waits %lld fences %lld\n",
            cache->frame_count, (long long)counter(&counters->writes), (long long)counter(&counters->reads),

@@ -1,0 +1,65 @@
+/* links.h - a mock delegate with its listener and a link to it; what the tests of csrc/network do all the time. */
+#ifndef LINKS_H
+#define LINKS_H
+
+#include "check.h"
+#include "mock.h"
+#include "mpiox_link.h"
+
+typedef struct station { /* one delegate, one client */
+    mock delegate;
+    mpiox_listener *listener;
+    mpiox_link_address address;
+    mpiox_link *link;
+    int32_t file;
+} station;
+
+static inline mpiox_link *link_to(const mpiox_link_address *address)
+{
+    mpiox_link *link = NULL;
+    mpiox_error error = {.code = 0};
+    CHECK_EQUAL(mpiox_link_open(address, 20, &link, &error), MPIOX_OK);
+    if (link == NULL) {
+        fprintf(stderr, "%s: errno %d\n", error.what, error.sys_errno);
+        abort();
+    }
+    return link;
+}
+
+static inline int32_t open_over(mpiox_link *link, int64_t unit_pages, int64_t owners)
+{
+    mpiox_slot slot = {.op = MPIOX_OP_OPEN, .arg = {3, unit_pages, owners}, .text = "/file"};
+    CHECK_EQUAL(mpiox_link_call(link, &slot), MPIOX_OK);
+    return slot.file;
+}
+
+static inline void station_start(station *s, int64_t page_bytes, int32_t frames, int delegate, int delegates,
+                                 int64_t unit_pages)
+{
+    mpiox_error error;
+    mock_start(&s->delegate, page_bytes, frames, delegate, delegates);
+    CHECK_EQUAL(mpiox_listener_start(&s->delegate.cache, true, &s->listener, &s->address, &error), MPIOX_OK);
+    s->link = link_to(&s->address);
+    s->file = open_over(s->link, unit_pages, delegates);
+}
+
+static inline void station_stop(station *s)
+{
+    mpiox_link_close(s->link);
+    mpiox_listener_stop(s->listener);
+    mock_stop(&s->delegate);
+}
+
+/* An access of a file whose unit u belongs to delegate u mod delegates. */
+static inline mpiox_link_access access_of(const station *s, int delegates, int64_t unit_bytes)
+{
+    static const int16_t owner[] = {0, 1, 2, 3, 4, 5, 6, 7};
+    return (mpiox_link_access){.file = s->file,
+                               .beyond = true,
+                               .unit_bytes = unit_bytes,
+                               .ranges = delegates,
+                               .owner = owner,
+                               .delegate = s->delegate.cache.header->delegate};
+}
+
+#endif
