@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import pytest
 
 from support.cbuild import failed_checks, mpi_program
-from support.launch import library_path, mpi_family, starter
+from support.launch import library_path, starter
 from support.processes import Job, job
 
 pytestmark = pytest.mark.mpi
@@ -155,18 +155,8 @@ def shared_memory() -> set[str]:
     return {entry.name for entry in pathlib.Path("/dev/shm").glob("mpiox.*")}
 
 
-@pytest.fixture(scope="module")
-def spawning(extension: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Skip where this MPI library cannot start delegates; the program then runs without, and says so."""
-    death = Death(level="memory", at=2.0, more_s=0.0, who="one", ranks=2, delegates=2, per_node=0)
-    text, _ = crash(tmp_path_factory.mktemp("control"), death)
-    assert not failed_checks(text, CHECKS), text
-    if "delegated_writes" not in text:
-        pytest.skip(f"no delegates under {mpi_family()}: {text[-600:]}")
-
-
 @pytest.mark.parametrize("level", LEVELS)
-def test_killed_delegates(spawning: None, tmp_path: pathlib.Path, level: str) -> None:
+def test_killed_delegates(extension: str, tmp_path: pathlib.Path, level: str) -> None:
     """Five moments of each level of acknowledgement."""
     killed = [check(tmp_path / death.describe(), death) for death in deaths(level, QUICK, 1)]
     assert sum(count > 0 for count in killed) >= QUICK - 1, killed  # the last may come too late
@@ -174,7 +164,7 @@ def test_killed_delegates(spawning: None, tmp_path: pathlib.Path, level: str) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
-def test_many_killed_delegates(spawning: None, tmp_path: pathlib.Path, level: str) -> None:
+def test_many_killed_delegates(extension: str, tmp_path: pathlib.Path, level: str) -> None:
     """Fifty moments of each level."""
     killed = [check(tmp_path / death.describe(), death) for death in deaths(level, LONG, 2)]
     assert sum(count > 0 for count in killed) >= LONG * 0.9, killed

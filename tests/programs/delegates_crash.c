@@ -152,7 +152,7 @@ int main(int argc, char **argv)
 {
     long long *offsets;
     char second[4096];
-    int held, threads;
+    int held = -1, threads;
 
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &threads);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
