@@ -1,8 +1,8 @@
 """What the I/O delegates of running programs do, read from the memory that they share with the ranks of their node.
 
-Nothing is asked of a delegate, and nothing is written: its memory is a file without a name that its process holds open,
-so that it is found among the descriptors in ``/proc``, mapped for reading and read (``csrc/api/mpiio_ext_delegates.c``).
-That needs no more rights than being the same user, costs the job nothing, and works while the job is stuck.
+Nothing is asked of a delegate, and nothing is written: its memory is a file without a name that its process holds
+open, so that it is found among the descriptors in ``/proc``, mapped for reading and read (``csrc/api``). That needs no
+more rights than being the same user, costs the job nothing, and works while the job is stuck.
 """
 
 from __future__ import annotations
@@ -21,7 +21,19 @@ from typing import Any
 
 from mpiio_ext._binding import ffi, lib
 
-__all__ = ["Counter", "DelegateFile", "DelegateStatus", "Observation", "Rates", "Watch", "as_json", "counters", "rates", "status"]
+__all__ = [
+    "Counter",
+    "DelegateFile",
+    "DelegateStatus",
+    "Observation",
+    "Rates",
+    "Watch",
+    "as_json",
+    "counters",
+    "own",
+    "rates",
+    "status",
+]
 
 #: What readlink() says of a segment: a memfd, or the file that takes its place where there is none.
 _MEMFD = "/memfd:mpiox"
@@ -338,6 +350,20 @@ def rates(before: DelegateStatus | None, now: DelegateStatus) -> Rates:
         prefetches_per_s=moved("prefetched"),
         waits_per_s=moved("waits"),
     )
+
+
+def own() -> tuple[DelegateStatus, ...]:
+    """Return what the delegates of this process's own job say now, those of its node, by index.
+
+    For a program that uses mpiio_ext itself; not after MPI_Finalize.
+    """
+    found = []
+    for index in range(lib.mpiio_ext_delegates_own_count()):
+        handle = ffi.new("mpiio_ext_delegates **")
+        if lib.mpiio_ext_delegates_own(index, handle) == 0:
+            item = _Segment(handle[0]).read()
+            found += [item] if item is not None else []
+    return tuple(found)
 
 
 def status() -> tuple[DelegateStatus, ...]:

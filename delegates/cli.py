@@ -248,7 +248,8 @@ def delegates() -> None:
 
 @delegates.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--interval", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="SECONDS",
-              help="Seconds between two looks; rates are those of the last interval. 0: one look, rates since the start.")
+              help="Seconds between two looks; rates are those of the last interval. 0: one look, rates since the "
+                   "start.")
 @click.option("--once", is_flag=True, help="Print once and end, as where the output is no terminal.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and end.")
 def status(interval: float, once: bool, as_json: bool) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["FileStats", "Number", "RunStats", "calls", "numbers", "of", "total"]
 
 _BUCKETS = 48
+#: Fields that are neither counters nor times.
+_OTHERS = ("request_size_log2", "partition", "reason", "delegation")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +73,12 @@ class _Stats:
     plan_s, exchange_s, io_s, wait_s, total_s : seconds of planning, of copying and messages, of file-system requests,
         of waiting for other ranks, and inside collectives altogether.
     independent_s : seconds inside accesses of one rank alone.
-    delegated_s : of those, seconds inside accesses through delegates and fences.
+    delegated_s : of those, seconds inside accesses through delegates.
+    fence_s : seconds until what was written through delegates was in the file: sync, close, other ways of access.
     request_size_log2 : element k counts the file-system requests of 2^k to 2^(k+1)-1 bytes; 48 elements.
     partition : file-domain method of the last collective.
     reason : why that method and that path.
+    delegation : which delegates, or why there are none; "" when none were asked for.
     """
 
     collective_writes: int
@@ -127,9 +131,11 @@ class _Stats:
     total_s: float
     independent_s: float
     delegated_s: float
+    fence_s: float
     request_size_log2: tuple[int, ...]
     partition: str
     reason: str
+    delegation: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +185,7 @@ def numbers() -> tuple[Number, ...]:
         )
         for index in range(count)
     )
-    fields = [name for name in _Stats.__dataclass_fields__ if name not in ("request_size_log2", "partition", "reason")]
+    fields = [name for name in _Stats.__dataclass_fields__ if name not in _OTHERS]
     if [number.name for number in found] != fields:
         raise LoadError("mpiio_ext.stats and libmpiio_ext.so list different numbers: reinstall mpiio_ext")
     return found
@@ -196,6 +202,7 @@ def _fields(handle: object) -> dict[str, Any]:
     values["request_size_log2"] = tuple(int(lib.mpiio_ext_stats_requests(handle, power)) for power in range(_BUCKETS))
     values["partition"] = _text(lib.mpiio_ext_stats_partition(handle))
     values["reason"] = _text(lib.mpiio_ext_stats_reason(handle))
+    values["delegation"] = _text(lib.mpiio_ext_stats_delegation(handle))
     return values
 
 

@@ -10,7 +10,7 @@
  *            inside it. Memory that has been shortened is not read; only who shortens it in the very moment of reading,
  *            which nothing of this library does, can make the reader fail.
  */
-#include "mpiio_ext.h"
+#include "mpiio_ext_delegates_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,18 +22,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "mpiox_cache.h"
 #include "mpiox_ring.h"
 #include "mpiox_text.h"
-
-struct mpiio_ext_delegates {
-    mpiox_cache cache;
-    void *base;
-    int64_t bytes; /* mapped */
-    dev_t device;  /* of the file whose name follows: no descriptor is kept, since by it the memory would be */
-    ino_t inode;   /* found, by others who look for delegates, after its delegate has gone */
-    char path[];
-};
 
 typedef struct frame_sums {
     int64_t used, dirty, dirty_bytes, prefetched;
@@ -102,9 +92,8 @@ int mpiio_ext_delegates_open(const char *path, mpiio_ext_delegates **delegates)
 
 void mpiio_ext_delegates_close(mpiio_ext_delegates *delegates)
 {
-    if (delegates == NULL)
-        return;
-    munmap(delegates->base, (size_t)delegates->bytes);
+    if (delegates != NULL && delegates->base != NULL)
+        munmap(delegates->base, (size_t)delegates->bytes);
     free(delegates);
 }
 

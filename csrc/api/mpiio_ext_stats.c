@@ -123,6 +123,11 @@ const char *mpiio_ext_stats_reason(const mpiio_ext_stats *stats)
     return stats->values.reason;
 }
 
+const char *mpiio_ext_stats_delegation(const mpiio_ext_stats *stats)
+{
+    return stats->values.delegation;
+}
+
 const char *mpiio_ext_stats_path(const mpiio_ext_stats *stats)
 {
     return stats->path;

@@ -50,6 +50,12 @@ static int look_at_owner(const mpiox_cache *cache, int32_t file, int64_t page)
     return owner == MPIOX_RANGE_MOVING ? MPIOX_FRAME_MISS : MPIOX_FRAME_MOVED;
 }
 
+/* Since `changes` was read: what was found in the table, or not found, was so at every moment. */
+static bool is_unchanged(const mpiox_cache *cache, uint32_t changes)
+{
+    return changes % 2 == 0 && changes == atomic_load_explicit(&cache->header->table_changes, memory_order_acquire);
+}
+
 /* One try. False: the delegate is changing something; wait a little. True: *result is final. */
 static bool try_hold(const mpiox_cache *cache, int32_t file, int64_t page, uint32_t *frame, int *result)
 {
@@ -58,12 +64,10 @@ static bool try_hold(const mpiox_cache *cache, int32_t file, int64_t page, uint3
     int owner;
     *result = MPIOX_FRAME_MISS;
     if (found == MPIOX_CACHE_NO_FRAME) {
-        if (changes % 2 != 0 || changes != atomic_load_explicit(&cache->header->table_changes, memory_order_acquire))
-            return false;
-        owner = look_at_owner(cache, file, page);
+        owner = look_at_owner(cache, file, page); /* before the table is looked at again: both at one moment */
         if (owner == MPIOX_FRAME_MOVED)
             *result = MPIOX_FRAME_MOVED;
-        return owner != MPIOX_FRAME_MISS;
+        return owner == MPIOX_FRAME_MOVED || (owner == MPIOX_FRAME_HIT && is_unchanged(cache, changes));
     }
     mpiox_frame *at = &cache->frames[found];
     const uint32_t holds = atomic_fetch_add_explicit(&at->holds, 1, memory_order_acq_rel);
@@ -110,14 +114,12 @@ int mpiox_frame_look(const mpiox_cache *cache, int32_t file, int64_t page)
     for (;;) {
         const uint32_t changes = atomic_load_explicit(&cache->header->table_changes, memory_order_acquire);
         const uint32_t found = mpiox_frame_find(cache, file, page);
-        const bool stable = changes % 2 == 0 &&
-                            changes == atomic_load_explicit(&cache->header->table_changes, memory_order_acquire);
         const int owner = look_at_owner(cache, file, page);
         if (!mpiox_cache_is_serving(cache, false))
             return MPIOX_FRAME_GONE;
         if (owner == MPIOX_FRAME_MOVED)
             return MPIOX_FRAME_MOVED;
-        if (stable && owner == MPIOX_FRAME_HIT)
+        if (owner == MPIOX_FRAME_HIT && is_unchanged(cache, changes))
             return found == MPIOX_CACHE_NO_FRAME ? MPIOX_FRAME_MISS : MPIOX_FRAME_HIT;
         mpiox_wait_backoff(&backoff);
         (void)mpiox_cache_watch((void *)cache);

@@ -261,6 +261,9 @@ static int access_remote(access_t *a, int32_t owner, int64_t from, int64_t to)
 }
 
 static int replicate(access_t *a, int64_t from, int64_t to);
+static int make_stable(access_t *a);
+
+enum { MOST_TRIMS = 2 };
 
 /* Stream bytes [from, to) through the delegates. Where there are delegates elsewhere their parts go first, since their
  * answers may tell that the file ends early. */
@@ -293,10 +296,13 @@ static int replicate(access_t *a, int64_t from, int64_t to)
 
     copy.delegated = a->delegated->replica;
     copy.original = a->delegated;
-    while ((code = through(&copy, from, to, &done)) == MPIOX_E_FULL)
+    for (int trims = 0; (code = through(&copy, from, to, &done)) == MPIOX_E_FULL; trims++) {
+        if (trims == MOST_TRIMS) /* the buddy's memory is too small for this access: the originals go to the file */
+            return make_stable(a);
         for (int32_t i = 0; i < copy.delegated->owners; i++)
             if ((code = mpiox_replica_trim(a->delegated, i, a->error)) != MPIOX_OK)
                 return code;
+    }
     return code;
 }
 

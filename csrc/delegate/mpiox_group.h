@@ -1,12 +1,12 @@
 /*
  * mpiox_group.h - the delegates of a job, as a process of the program sees them: where they are, how they were started.
  *
- *   mpiox_group.c        the group of this process; joining and leaving; choosing a mode
- *   mpiox_group_spawn.c  MPI_Comm_spawn of the executable mpiio-ext-delegate
- *   mpiox_group_split.c  ranks of MPI_COMM_WORLD that serve instead of computing
- *   mpiox_group_thread.c threads of the program's own processes
- *   mpiox_group_check.c  pre-flight checks: can this MPI, under this launcher, spawn so many processes?
- *   mpiox_delegate_main.c what a delegate process does from its start to its end
+ *   mpiox_group.c           the group of this process; choosing a mode
+ *   mpiox_group_plan.c      how many delegates, on which nodes, with which settings
+ *   mpiox_group_join.c      becoming a client of all of them, and leaving
+ *   mpiox_group_thread.c    threads of the program's own processes
+ *   mpiox_delegate.c        one delegate: attaching; is it serving?
+ *   mpiox_delegate_serve.c  what a delegate does from its start to its end
  *
  * There is one group per job, over all ranks of MPI_COMM_WORLD, for all its files. It starts in MPI_Init when the
  * environment asks for delegates (every rank sees the same variables), otherwise at the first opening of a file by all
@@ -19,21 +19,8 @@
 
 #include <mpi.h>
 
-#include "mpiox_cache.h"
+#include "mpiox_delegate.h"
 #include "mpiox_hints.h"
-#include "mpiox_link.h"
-#include "mpiox_segment.h"
-
-typedef struct mpiox_delegate { /* one delegate, seen from this process */
-    int32_t index, node;        /* node: as in the topology of MPI_COMM_WORLD (pretended nodes count) */
-    bool local;                 /* this process maps its memory */
-    mpiox_segment segment;      /* local */
-    mpiox_cache cache;          /* local */
-    int client;                 /* id by mpiox_ring_join() (local) */
-    mpiox_link *link;           /* not local */
-    char host[64];
-    int64_t pid;
-} mpiox_delegate;
 
 typedef enum mpiox_group_mode {
     MPIOX_GROUP_NONE = 0,
@@ -51,25 +38,31 @@ typedef struct mpiox_group {
     char reason[160];              /* why this mode, or why there is no group */
 } mpiox_group;
 
-bool mpiox_group_wanted(const mpiox_hints *hints); /* more than 0 delegates are asked for; local */
+/* Delegates are asked for: by the hint, or where nothing sets it by the program, which has made its ranks delegates.
+ * Local; the same on all ranks. */
+bool mpiox_group_wanted(const mpiox_hints *hints);
 /* Collective over comm, blocking, agreed by all ranks: the group of the job, started if need be. comm must hold all
- * ranks of MPI_COMM_WORLD unless the group is there already. NULL: there are none, and *reason (static or in the process's
- * group, never NULL) says why. No step waits longer than hints->delegate_timeout; nothing hangs; a group that could not
- * be started is not tried again. */
+ * ranks of MPI_COMM_WORLD unless the group is there already. hints: the same on all ranks. NULL: there are none, and
+ * *reason (static or in the process's group, never NULL) says why. No step waits longer than hints->delegate_timeout;
+ * nothing hangs; a group that could not be started is not tried again. */
 mpiox_group *mpiox_group_get(MPI_Comm comm, const mpiox_hints *hints, const char **reason);
 /* The group if it exists. Local. */
 mpiox_group *mpiox_group_current(void);
-/* MPI_Init is done: start the group if the environment asks for it. Collective over MPI_COMM_WORLD. */
+/* Why it was started so, or why there is none. Local. */
+const char *mpiox_group_reason(void);
+const char *mpiox_group_mode_name(mpiox_group_mode mode);
+/* Do the variables and files that every rank sees alike ask for delegates? Local. */
+bool mpiox_group_is_asked_for(void);
+/* MPI_Init is done, and they do: start the group. Collective over MPI_COMM_WORLD, all of whose ranks must have this
+ * library. */
 void mpiox_group_init(void);
 /* MPI_Finalize begins: leave. Local, except in thread mode, where a process that hosts a delegate waits until everyone
  * has left. */
 void mpiox_group_finalize(void);
-/* Is that delegate serving? If it has died, rescue its pages first (local) or wait until that is done (not local).
- * Local; may block while pages are being rescued. */
-bool mpiox_delegate_is_serving(mpiox_delegate *delegate);
-
 /* split mode: carve comm (MPI_COMM_WORLD as a rule): on the ranks that become delegates this serves until the program
- * ends, then returns with *mine == MPI_COMM_NULL; on the others *mine is the communicator of the program. Collective. */
+ * ends, then returns with *mine == MPI_COMM_NULL; on the others *mine is the program's communicator: all ranks of comm,
+ * when delegates could not be started. Collective; `delegates` is the same on all ranks. 0, MPIOX_E_ARG (no rank would
+ * be left, or there are delegates already), MPIOX_E_UNSUPPORTED (not here) or MPIOX_E_MPI, the same on all ranks. */
 int mpiox_group_split(MPI_Comm comm, int delegates, MPI_Comm *mine);
 
 #endif

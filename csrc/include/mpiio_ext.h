@@ -114,6 +114,8 @@ double mpiio_ext_stats_time(const mpiio_ext_stats *stats, int index);     /* sec
 int64_t mpiio_ext_stats_requests(const mpiio_ext_stats *stats, int power);
 const char *mpiio_ext_stats_partition(const mpiio_ext_stats *stats);
 const char *mpiio_ext_stats_reason(const mpiio_ext_stats *stats);
+/* Which delegates, or why there are none; "": none were asked for. */
+const char *mpiio_ext_stats_delegation(const mpiio_ext_stats *stats);
 const char *mpiio_ext_stats_path(const mpiio_ext_stats *stats); /* name of the file; "" for the total */
 void mpiio_ext_stats_free(mpiio_ext_stats *stats);
 /* MPI functions that are wrapped: their number, name of one, and how often this process called it so far. */
@@ -132,6 +134,11 @@ typedef struct mpiio_ext_delegates mpiio_ext_delegates;
  * mpiio_ext_delegates_close() (NULL-safe); while it is mapped, the memory lives on. */
 int mpiio_ext_delegates_open(const char *path, mpiio_ext_delegates **delegates);
 void mpiio_ext_delegates_close(mpiio_ext_delegates *delegates);
+/* The same of the delegates of this process's own job: their number (0: there are none), and the memory of one of them,
+ * or MPIOX_E_ARG (-2): there is no such delegate; MPIOX_E_UNSUPPORTED (-5): it is on another node. To be closed before
+ * MPI_Finalize. */
+int mpiio_ext_delegates_own_count(void);
+int mpiio_ext_delegates_own(int delegate, mpiio_ext_delegates **delegates);
 /* What it says now, as one JSON object into text; returns the bytes that the text has, as snprintf does, or
  * MPIOX_E_CORRUPT (-6): the memory has been shortened. Each number is read whole; they are not of one moment. */
 int64_t mpiio_ext_delegates_snapshot(const mpiio_ext_delegates *delegates, char *text, int64_t text_bytes);
@@ -143,6 +150,28 @@ const char *mpiio_ext_delegates_counter_meaning(int index);
 /* Ask delegate `delegate` of this process's job `count` times to answer at once; seconds[i] = how long request i and its
  * answer took. 0, MPIOX_E_ARG (-2): there is no such delegate; MPIOX_E_UNSUPPORTED (-5): it no longer serves. */
 int mpiio_ext_delegates_ping(int delegate, int count, double *seconds);
+
+/* The delegates of this process's own job: how many there are (0: none), how they were started ("none", "spawn",
+ * "split", "thread"), why so or why there are none, and the name of their group in the status. Local. */
+int mpiio_ext_group_count(void);
+const char *mpiio_ext_group_mode(void);
+const char *mpiio_ext_group_reason(void);
+const char *mpiio_ext_group_id(void);
+/* Of delegate `index`: its node, as the ranks of MPI_COMM_WORLD are counted by node (-1: none of them); host; process;
+ * whether this process shares its memory; whether it serves (one that has died has its pages rescued first, which may
+ * take a while). Local. */
+int mpiio_ext_group_node(int index);
+const char *mpiio_ext_group_host(int index);
+int64_t mpiio_ext_group_pid(int index);
+int mpiio_ext_group_is_local(int index);
+int mpiio_ext_group_is_serving(int index);
+/* Turn ranks of a communicator (as a rule MPI_COMM_WORLD) into delegates: these serve in this call until the others
+ * have begun MPI_Finalize, and then return with MPI_COMM_NULL in *mine; the others return at once, with a communicator
+ * of their own, which the program uses in place of MPI_COMM_WORLD. comm, mine: addresses of MPI_Comm. Collective, with
+ * the same number on all ranks; before any file is opened. When delegates cannot be started *mine has all ranks, and a
+ * line on stderr says why. 0, MPIOX_E_ARG (-2): no rank would be left, or there are delegates already;
+ * MPIOX_E_UNSUPPORTED (-5): not in a spawned process, nor before MPI_Init; MPIOX_E_MPI (-4). */
+int mpiio_ext_group_split(const void *comm, int delegates, void *mine);
 
 /* ---- typemaps ---- */
 
@@ -198,6 +227,9 @@ int mpiio_ext_typemap_disjoint(const mpiio_ext_typemap *a, int64_t origin_a, int
                                const mpiio_ext_typemap *b, int64_t origin_b, int64_t position_b, int64_t length_b);
 
 /* cffi: end */
+
+/* What the executable mpiio-ext-delegate does, which the library starts. Returns the exit status. */
+int mpiio_ext_delegate_main(int argc, char **argv);
 
 #ifdef __cplusplus
 }

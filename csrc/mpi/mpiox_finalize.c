@@ -17,6 +17,7 @@
 #include "mpiox_datatype.h"
 #include "mpiox_topology.h"
 #include "mpiox_mpi_report.h"
+#include "mpiox_group.h"
 #include "mpiox_handle.h"
 #include "mpiox_finalize.h"
 #include "mpiox_members.h"
@@ -48,6 +49,7 @@ static int clean_up(MPI_Comm comm, int key, void *value, void *extra)
     (void)extra;
     mpiox_handle_each(finish_accesses, NULL);
     mpiox_mpi_run_finalize();
+    mpiox_group_finalize();
     mpiox_topology_finalize();
     mpiox_typemap_mpi_finalize();
     mpiox_datatype_finalize();
@@ -67,11 +69,24 @@ void mpiox_finalize_prepare(void)
     pthread_mutex_unlock(&lock);
 }
 
+/* Delegates that the environment asks for, unless ranks without this library would not take part. */
+static void start_delegates(int result)
+{
+    mpiox_members members;
+
+    if (result != MPI_SUCCESS || !mpiox_group_is_asked_for())
+        return;
+    mpiox_members_examine(MPI_COMM_WORLD, &members);
+    if (members.stranger == NULL)
+        mpiox_group_init();
+}
+
 EXPORT int MPI_Init(int *argc, char ***argv)
 {
     const int result = PMPI_Init(argc, argv);
 
     mpiox_finalize_prepare();
+    start_delegates(result);
     return result;
 }
 
@@ -80,6 +95,7 @@ EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
     const int result = PMPI_Init_thread(argc, argv, required, provided);
 
     mpiox_finalize_prepare();
+    start_delegates(result);
     return result;
 }
 

@@ -35,6 +35,17 @@ static int reported_ranks;   /* most ranks of any of them; 0: there is none */
 static bool agreed, wanted;
 static bool any_closed; /* files, by this process */
 
+static void say_delegation(const mpiox_handle *handle, mpiox_stats *out)
+{
+    const mpiox_group *group = handle->delegated != NULL ? mpiox_group_current() : NULL;
+
+    if (group != NULL)
+        snprintf(out->delegation, sizeof out->delegation, "%d delegate%s, %s", group->count,
+                 group->count == 1 ? "" : "s", group->reason);
+    else if (handle->why_no_delegates != NULL)
+        snprintf(out->delegation, sizeof out->delegation, "none: %s", handle->why_no_delegates);
+}
+
 void mpiox_mpi_stats(mpiox_handle *handle, mpiox_stats *out)
 {
     if (handle->file != NULL)
@@ -42,6 +53,7 @@ void mpiox_mpi_stats(mpiox_handle *handle, mpiox_stats *out)
     else
         memset(out, 0, sizeof *out);
     mpiox_delegated_stats(handle->delegated, out);
+    say_delegation(handle, out);
     out->native_calls += atomic_load_explicit(&handle->native_calls, memory_order_relaxed);
     out->nonblocking_calls = atomic_load_explicit(&handle->nonblocking_calls, memory_order_relaxed);
     out->views_set = handle->views_set;

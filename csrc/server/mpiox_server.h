@@ -1,12 +1,15 @@
 /*
  * mpiox_server.h - a delegate: serves the page cache of its segment, and moves pages between it and the file system.
  *
- *   mpiox_server.c           creating, running, ending; the service thread
+ *   mpiox_server_run.c       creating, running, ending; the service thread and the I/O threads
  *   mpiox_server_files.c     the records of the files, their descriptors, fences
- *   mpiox_server_pages.c     finding a frame for a page: free frames, eviction (2Q: Johnson and Shasha, VLDB 1994),
- *                            requests that wait for a frame
+ *   mpiox_server_pages.c     requests for pages: those that wait for a frame, and reading ahead
+ *   mpiox_server_evict.c     a frame for a page: free ones, eviction (2Q: Johnson and Shasha, VLDB 1994), patience
  *   mpiox_server_flush.c     I/O threads: dirty pages to the file, in file order, neighbours merged
  *   mpiox_server_fill.c      I/O threads: pages from the file, on demand and ahead
+ *   mpiox_server_alone.c     exclusive use of a frame, also when a client that held it has died
+ *   mpiox_server_replica.c   copies of other delegates' pages
+ *   mpiox_server_state.c     what these share: lists of frames, queues, the work that waits
  *
  * Threads. One service thread takes requests (mpiox_ring.h) and never makes a file-system call that moves data; I/O
  * threads flush and fill. The thread that runs mpiox_server_run() is the service thread. In thread mode several servers

@@ -22,6 +22,8 @@ void mpiox_stats_add(mpiox_stats *into, const mpiox_stats *from)
         memcpy(into->partition, from->partition, sizeof into->partition);
     if (from->reason[0] != '\0')
         memcpy(into->reason, from->reason, sizeof into->reason);
+    if (from->delegation[0] != '\0')
+        memcpy(into->delegation, from->delegation, sizeof into->delegation);
 }
 
 void mpiox_stats_set_delegated(mpiox_stats *into, const mpiox_stats_delegated *from)
@@ -30,6 +32,7 @@ void mpiox_stats_set_delegated(mpiox_stats *into, const mpiox_stats_delegated *f
     MPIOX_STATS_DELEGATED(X)
 #undef X
     into->delegated_s = 1e-9 * (double)atomic_load_explicit(&from->nanoseconds, memory_order_relaxed);
+    into->fence_s = 1e-9 * (double)atomic_load_explicit(&from->fence_nanoseconds, memory_order_relaxed);
 }
 
 int mpiox_stats_is_max(int index)
@@ -107,6 +110,8 @@ int64_t mpiox_stats_json(const mpiox_stats *stats, const mpiox_stats_subject *ab
     mpiox_text_put_json(&out, stats->partition);
     mpiox_text_put(&out, ", \"reason\": ");
     mpiox_text_put_json(&out, stats->reason);
+    mpiox_text_put(&out, ", \"delegation\": ");
+    mpiox_text_put_json(&out, stats->delegation);
     if (about->path != NULL)
         put_hints(&out, about);
     if (about->delegates != NULL)
@@ -178,6 +183,8 @@ int64_t mpiox_stats_table(const mpiox_stats *stats, const mpiox_stats_subject *a
         mpiox_text_put(&out, "  %-20s %s\n", "partition", stats->partition);
     if (stats->reason[0] != '\0')
         mpiox_text_put(&out, "  %-20s %s\n", "reason", stats->reason);
+    if (stats->delegation[0] != '\0')
+        mpiox_text_put(&out, "  %-20s %s\n", "delegates", stats->delegation);
     for (int i = 0; i < about->hint_count; i++)
         mpiox_text_put(&out, "  %-20s %s=%s (%s)\n", i == 0 ? "hints" : "", about->hints[i].name, about->hints[i].value,
                        about->hints[i].source);

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mpiio_ext.bench.environment import describe
 from mpiio_ext.bench.errors import BenchError, VerificationError
+from mpiio_ext.bench.methods import Method
 from mpiio_ext.bench.options import Options
 from mpiio_ext.bench.record import configuration
 from mpiio_ext.bench.results.files import write_document, write_results
@@ -32,6 +33,7 @@ from mpiio_ext.bench.suites.archive import folder_of, write_surroundings
 from mpiio_ext.bench.suites.lock import hold
 from mpiio_ext.bench.terminal import terminal_width
 from mpiio_ext.bench.work import SetupError, Work, needed_bytes, plan
+from mpiio_ext.errors import ArgumentError
 
 __all__ = ["SetupError", "run_bench"]
 
@@ -153,6 +155,60 @@ def _check_shared(comm: Any, folder: Path) -> None:
     agree(comm, unseen, "preparing")
 
 
+def _start_delegates(comm: Any, method: Method, folder: Path) -> str:
+    """Have the job's delegates started, outside any measured time; return which there are, or why none; collective.
+
+    They start when all ranks open a file with their hints together, which not every pattern or kernel does.
+    """
+    from mpi4py import MPI
+
+    from mpiio_ext import stats
+
+    text, error = "", None
+    path = folder / "delegates"
+    info = MPI.Info.Create()
+    for name, value in method.hints_for(comm.size).items():
+        info.Set(name, value)
+    try:
+        file = MPI.File.Open(comm, str(path), MPI.MODE_CREATE | MPI.MODE_RDWR, info)
+        text = stats.of(file).delegation
+        file.Close()
+        if comm.rank == 0:
+            path.unlink()
+    except (MPI.Exception, OSError, ArgumentError) as caught:
+        error = caught
+    info.Free()
+    agree(comm, error, "starting delegates")
+    return text
+
+
+def _with_delegates(comm: Any, options: Options, work: Work, folder: Path) -> Work:
+    """Return what runs once the delegates have been started, or could not be; collective."""
+    ours = [method for method in work.methods if method.delegated]
+    if not ours:
+        return work
+    text = str(comm.bcast(_start_delegates(comm, ours[0], folder)))
+    if text and not text.startswith("none"):
+        return replace(work, notes=(*work.notes, f"delegates: {text}"))
+    reason = text.removeprefix("none: ") or "the file system or the MPI library allows none"
+    if options.methods_given:
+        raise SetupError(f"--method {ours[0].name}: {reason}")
+    return replace(work, methods=tuple(method for method in work.methods if not method.delegated),
+                   absent=(*work.absent, Absent(what=f"method {ours[0].name}", reason=reason)))
+
+
+def _delegates_or_clean(comm: Any, options: Options, work: Work, place: _Place) -> Work:
+    """As `_with_delegates`; the folders that were made are taken away again where it ends the bench."""
+    try:
+        return _with_delegates(comm, options, work, place.folder)
+    except BenchError:
+        if comm.rank == 0:
+            shutil.rmtree(place.folder, ignore_errors=True)
+            with contextlib.suppress(OSError):  # not empty: it was there before
+                place.output.rmdir()
+        raise
+
+
 # ---- what people see ----
 
 
@@ -236,6 +292,7 @@ def run_bench(comm: Any, options: Options) -> Path:
         folder: Path = _on_rank_0(comm, lambda: _make_folder(options, work))
         output: Path = _on_rank_0(comm, lambda: _make_output(options, folder))
         _check_shared(comm, folder)
+        work = _delegates_or_clean(comm, options, work, _Place(folder=folder, output=output))
         _run(comm, options, work, _Place(folder=folder, output=output))
     return output
 

@@ -13,7 +13,8 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-__all__ = ["SystemCalls", "absent_reason", "file_statistics", "process_statistics", "system_calls"]
+__all__ = ["SystemCalls", "absent_reason", "delegate_statistics", "file_statistics", "process_statistics",
+           "system_calls"]
 
 
 def absent_reason() -> str | None:
@@ -44,6 +45,14 @@ def process_statistics() -> dict[str, Any] | None:
     if absent_reason() is not None:
         return None
     return _as_dict(importlib.import_module("mpiio_ext.stats").total())
+
+
+def delegate_statistics() -> dict[int, dict[str, Any]]:
+    """Return what the job's delegates on this node have counted: delegate -> counters by name; empty without any."""
+    if absent_reason() is not None:
+        return {}
+    own = importlib.import_module("mpiio_ext.delegates").own()
+    return {item.delegate: {**item.counters, "flush_size_log2": item.flush_size_log2} for item in own}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

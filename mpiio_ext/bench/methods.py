@@ -5,6 +5,7 @@
                     two-phase always on. Only the better of the two is a fair opponent.
 ``auto``            the extension with its defaults
 ``direct``          the extension without exchange: every rank moves its own pieces
+``delegates``       the extension with I/O delegates, as many as ``--delegates`` says
 a partition's name  the extension with that file-domain method and two-phase exchange forced, so that the method is what
                     is measured
 
@@ -16,15 +17,21 @@ added as in ``auto+cb_nodes=2+cb_buffer_size=1048576``.
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["DEFAULT", "METHODS", "NAMES", "Method", "parse_method"]
+__all__ = ["DEFAULT", "METHODS", "NAMES", "OF_THE_JOB", "Method", "parse_method", "with_delegates"]
 
 METHODS = ("even", "aligned", "static_cyclic", "group_cyclic", "transpose")
-NAMES = ("native", "native_tuned", "auto", "direct", *METHODS)
+NAMES = ("native", "native_tuned", "auto", "direct", "delegates", *METHODS)
 DEFAULT = ("native", "native_tuned", "auto", *METHODS, "aligned+stripe_size_io")
+
+#: Stand for what the command line says of delegates.
+_COUNT, _MODE = "{delegates}", "{delegate_mode}"
+#: Hints that hold for all delegates of a job, so that they are the same for all methods.
+OF_THE_JOB = ("mpiox_delegates", "mpiox_delegate_mode", "mpiox_delegate_cache", "mpiox_delegate_page",
+              "mpiox_delegate_threads", "mpiox_delegate_prefetch", "mpiox_delegate_hosts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +50,16 @@ class Method:
     hints: tuple[tuple[str, str], ...]
     native: bool
     independent: bool = False
+
+    @property
+    def delegated(self) -> bool:
+        """Whether accesses go through I/O delegates."""
+        return dict(self.hints).get("mpiox_delegates", "0") not in ("0", "0%", "per_node=0")
+
+    @property
+    def job_hints(self) -> dict[str, str]:
+        """The hints of `OF_THE_JOB` that it sets."""
+        return {name: value for name, value in self.hints if name in OF_THE_JOB}
 
     def hints_for(self, ranks: int) -> dict[str, str]:
         """Return the hints for `ranks` ranks."""
@@ -64,6 +81,8 @@ def _base_hints(name: str) -> dict[str, str]:
         return {"mpiox_enable": "true", "mpiox_partition": "auto"}
     if name == "direct":
         return {"mpiox_enable": "true", "mpiox_exchange": "direct"}
+    if name == "delegates":
+        return {"mpiox_enable": "true", "mpiox_delegates": _COUNT, "mpiox_delegate_mode": _MODE}
     if name in METHODS:
         return {"mpiox_enable": "true", "mpiox_partition": name, "mpiox_exchange": "two_phase"}
     nearest = difflib.get_close_matches(name, NAMES, n=1)
@@ -95,3 +114,9 @@ def parse_method(text: str) -> Method:
             raise ArgumentError(f"bad modifier '+{modifier}' of method '{text}': use +stripe_size_io (with a method of "
                                 "the extension), +independent or +hint=value")
     return Method(name=text, hints=tuple(hints.items()), native=native, independent=independent)
+
+
+def with_delegates(method: Method, delegates: str, mode: str) -> Method:
+    """Return the method with the number of delegates and the way to start them, where it does not say itself."""
+    said = {_COUNT: delegates, _MODE: mode}
+    return replace(method, hints=tuple((name, said.get(value, value)) for name, value in method.hints))

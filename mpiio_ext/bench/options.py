@@ -17,7 +17,7 @@ from mpiio_ext.bench import interfaces, kernels, methods
 from mpiio_ext.bench.arguments import HintType, ListType, SizeType, one_of, positive_size
 from mpiio_ext.bench.kernels import Sizes
 from mpiio_ext.bench.kernels.request import DEFAULT_PRESET, KernelRequest, parse_parameter
-from mpiio_ext.bench.methods import Method, parse_method
+from mpiio_ext.bench.methods import Method, parse_method, with_delegates
 from mpiio_ext.bench.suites import files
 from mpiio_ext.bench.suites.files import Suite
 from mpiio_ext.errors import ArgumentError
@@ -56,6 +56,7 @@ class Options:
     interfaces : names; empty = all that are there
     methods : what to compare
     methods_given : the user named them, so that one that cannot run is an error rather than left out
+    delegates, delegate_mode : of the method "delegates": how many, and how they are started
     hints : set for every method
     repetitions, read_shift : counts
     budget_s : fewer repetitions where they would take longer; 0 = no limit
@@ -77,6 +78,8 @@ class Options:
     interfaces: tuple[str, ...]
     methods: tuple[Method, ...]
     methods_given: bool
+    delegates: str
+    delegate_mode: str
     hints: dict[str, str]
     repetitions: int
     budget_s: float
@@ -272,6 +275,11 @@ Exit status: 0 done, 1 a run failed, 2 bad argument or path, or another suite is
 @click.option("-m", "--method", type=ListType(parse_method, "LIST"), default=",".join(methods.DEFAULT),
               help=f"Methods, comma-separated: {_LIST_HELP['method']}; each with modifiers such as +stripe_size_io or "
                    "+cb_nodes=2.")
+@click.option("--delegates", metavar="N", show_default="1",
+              help="I/O delegates of the method delegates: N, N% of the ranks, or per_node=N; without --method it is "
+                   "then one of the methods.")
+@click.option("--delegate-mode", type=click.Choice(["spawn", "split", "thread", "auto"]), default="spawn",
+              help="How they are started.")
 @click.option("-s", "--size", type=_SIZE, default="64MiB", metavar="SIZE",
               help="Size of each file of the patterns; they round down to their geometry.")
 @click.option("-b", "--block", type=ListType(positive_size, "LIST"), default="64KiB,512B",
@@ -325,6 +333,27 @@ def _hints(values: dict[str, Any]) -> dict[str, str]:
     return hints
 
 
+def _methods(values: dict[str, Any], *, named: bool) -> tuple[Method, ...]:
+    """Return the methods; --delegates adds its own where nobody named any."""
+    from mpiio_ext.hints import check
+
+    chosen: tuple[Method, ...] = values["method"]
+    count, mode = values["delegates"], values["delegate_mode"]
+    if count is not None:
+        try:
+            check("mpiox_delegates", count)
+        except ArgumentError as error:
+            raise click.BadParameter(str(error), param_hint="'--delegates'") from error
+        if not named and not any(method.delegated for method in chosen):
+            chosen = (*chosen, parse_method("delegates"))
+    chosen = tuple(with_delegates(method, count or "1", mode) for method in chosen)
+    jobs = {tuple(sorted(method.job_hints.items())): method.name for method in chosen if method.delegated}
+    if len(jobs) > 1:
+        raise click.BadParameter(f"{' and '.join(jobs.values())} differ in the hints of their delegates: all files of "
+                                 "a job have the same ones", param_hint="'--method'")
+    return chosen
+
+
 def _sizes(values: dict[str, Any]) -> Sizes:
     if values["size"] < 1:
         raise click.BadParameter("must be at least one byte", param_hint="'--size'")
@@ -363,8 +392,10 @@ def _options(ctx: click.Context, values: dict[str, Any]) -> Options:
         patterns=choice.patterns(),
         kernels=choice.kernels(),
         interfaces=values["interface"] or (),
-        methods=values["method"],
-        methods_given=given("method"),
+        methods=_methods(values, named=given("method")),
+        methods_given=given("method") or given("delegates"),
+        delegates=values["delegates"] or "1",
+        delegate_mode=values["delegate_mode"],
         hints=_hints(values),
         repetitions=values["repetitions"],
         budget_s=budget_s,

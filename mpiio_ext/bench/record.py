@@ -50,6 +50,8 @@ def configuration(options: Options, work: Work) -> dict[str, Any]:
         "kernels": {case.variant: _kernel(case) for case in work.kernels},
         "interfaces": list(dict.fromkeys(case.interface.name for case in work.cases)),
         "strategies": {method.name: dict(method.hints) for method in work.methods},
+        "delegates": options.delegates if any(method.delegated for method in work.methods) else None,
+        "delegate_mode": options.delegate_mode if any(method.delegated for method in work.methods) else None,
         "hints": options.hints,
         "repetitions": options.repetitions,
         "budget_s": options.budget_s,

@@ -50,6 +50,7 @@ _MARKS = {
          "compared. Behind an operation: the native method did.",
     "°": "wrote bytes that no rank wrote (MPI leaves them undefined in a new file); its data is right.",
     "!": "the extension passed these calls on to the MPI library.",
+    "†": "no access went through delegates, although the method asks for them.",
 }
 
 
@@ -300,7 +301,8 @@ def _set_view(item: ResultSet, number: int, scale: LogScale, level: int) -> _Set
     methods = list(dict.fromkeys(row.key.strategy for row in item.rows))
     sections = _grouped(item.rows, lambda row: (row.key.variant, row.key.interface))
     strategies = item.configuration.get("strategies")
-    shown = ("sizes", "hints", "repetitions", "read_shift", "suite", "budget_s", "native_limit_s", "native_bytes")
+    shown = ("sizes", "hints", "delegates", "delegate_mode", "repetitions", "read_shift", "suite", "budget_s",
+             "native_limit_s", "native_bytes")
     settings = item.configuration
     return _SetView(
         anchor=f"s{number}",

@@ -83,6 +83,10 @@ def command(environment: Mapping[str, Any], configuration: Mapping[str, Any], ro
     words += ["-i", row.key.interface, "-m", ",".join(dict.fromkeys(["native", row.key.strategy]))]
     if environment.get("path"):
         words += ["--path", str(environment["path"])]
+    if row.key.strategy.partition("+")[0] == "delegates":
+        for name, usual in (("delegates", "1"), ("delegate_mode", "spawn")):
+            if configuration.get(name) not in (None, usual):
+                words += [f"--{name.replace('_', '-')}", str(configuration[name])]
     hints = configuration.get("hints")
     for name, value in sorted(hints.items()) if isinstance(hints, Mapping) else ():
         words += ["--hint", f"{name}={value}"]

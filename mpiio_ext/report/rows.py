@@ -64,6 +64,15 @@ class Run:
     independent_s: float | None = None
     partition: str = ""
     reason: str = ""
+    delegates: int | None = None
+    delegated_accesses: int | None = None
+    delegated_bytes: int | None = None
+    bypass_bytes: int | None = None
+    cache_hits: int | None = None
+    cache_misses: int | None = None
+    prefetched_pages: int | None = None
+    prefetch_used_pages: int | None = None
+    delegation: str = ""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -107,6 +116,8 @@ class Measured:
     collectives, independents : data-access calls that the extension carried out, of all ranks; a direct collective
         counts as both, because every rank then accesses its own pieces
     passed_on : calls that it handed to the MPI library
+    delegates, delegated_accesses, delegated_bytes, bypass_bytes, cache_hits, cache_misses, prefetched_pages,
+        prefetch_used_pages : low medians of the columns of the same names; None without delegates
     compared : how the files were compared with those of the other methods; "" = not at all
     scaled, gaps_written : in any repetition
     """
@@ -126,6 +137,14 @@ class Measured:
     collectives: int | None
     independents: int | None
     passed_on: int | None
+    delegates: int | None
+    delegated_accesses: int | None
+    delegated_bytes: int | None
+    bypass_bytes: int | None
+    cache_hits: int | None
+    cache_misses: int | None
+    prefetched_pages: int | None
+    prefetch_used_pages: int | None
     compared: str
     scaled: bool
     gaps_written: bool
@@ -188,6 +207,14 @@ def _measured(key: Key, runs: Sequence[Run]) -> Measured:
         collectives=_count(runs, "collectives_taken_over"),
         independents=_count(runs, "independents_taken_over"),
         passed_on=_count(runs, "native_calls"),
+        delegates=_count(runs, "delegates"),
+        delegated_accesses=_count(runs, "delegated_accesses"),
+        delegated_bytes=_count(runs, "delegated_bytes"),
+        bypass_bytes=_count(runs, "bypass_bytes"),
+        cache_hits=_count(runs, "cache_hits"),
+        cache_misses=_count(runs, "cache_misses"),
+        prefetched_pages=_count(runs, "prefetched_pages"),
+        prefetch_used_pages=_count(runs, "prefetch_used_pages"),
         compared=next((run.compared for run in runs if run.compared), ""),
         scaled=any(run.scaled for run in runs),
         gaps_written=any(run.gaps_written for run in runs),

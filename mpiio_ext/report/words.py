@@ -83,7 +83,9 @@ def row_title(row: Measured) -> str:
 def marks(row: Measured) -> str:
     """Return the footnote marks of a row: the same as those of the bench's table."""
     passed_all = not row.native and row.taken_over is False
-    return ("*" if row.scaled else "") + ("°" if row.gaps_written else "") + ("!" if passed_all else "")
+    alone = not passed_all and row.delegated_accesses == 0
+    return (("*" if row.scaled else "") + ("°" if row.gaps_written else "") + ("!" if passed_all else "")
+            + ("†" if alone else ""))
 
 
 def _plural(count: int, one: str, many: str | None = None) -> str:
@@ -115,6 +117,28 @@ def _requests(row: Measured) -> str:
     return f"{about}{_plural(row.requests, what)}{size}"
 
 
+def _delegates(row: Measured) -> str:
+    """Return what went through delegates; "" without."""
+    if row.delegated_accesses is None:
+        return ""
+    if not row.delegated_accesses:
+        none = row.last.delegation.startswith("none: ")
+        return f"nothing went through delegates ({row.last.delegation[6:] if none else 'another way was chosen'})"
+    accesses = _plural(row.delegated_accesses, "access", "accesses")
+    parts = [f"{accesses} through {_plural(row.delegates or 0, 'delegate')}"]
+    if row.delegated_bytes is not None:
+        past = f", {megabytes(row.bypass_bytes)} past them" if row.bypass_bytes else ""
+        parts.append(f"{megabytes(row.delegated_bytes)} in their pages{past}")
+    looked = (row.cache_hits or 0) + (row.cache_misses or 0)
+    if looked:
+        hits = 100 * (row.cache_hits or 0) / looked
+        parts.append(f"{hits:.1f} % of {looked:,} page accesses found the page cached")
+    if row.prefetched_pages:
+        used = row.prefetch_used_pages or 0
+        parts.append(f"{used:,} of {_plural(row.prefetched_pages, 'page')} read ahead were used")
+    return "; ".join(parts)
+
+
 def done_by_extension(row: Measured) -> str:
     """Return in words what was done for this row, and why: method, reason, calls, rounds, requests, messages."""
     if row.native:
@@ -124,6 +148,7 @@ def done_by_extension(row: Measured) -> str:
         parts.append(f"file domains: {row.last.partition}")
     if row.last.reason:
         parts.append(row.last.reason)
+    parts.append(_delegates(row))
     if row.rounds:
         parts.append(f"{_plural(row.rounds, 'round')} of the busiest aggregator")
     parts.append(_requests(row))

@@ -322,7 +322,8 @@ def test_empty_results_still_have_their_schema(tmp_path):
 
 def test_every_measured_column_carries_its_unit():
     pure = {"rounds", "requests", "messages", "ranks", "repetition", "repetitions", "order", "collectives_taken_over",
-            "native_calls", "files", "independents_taken_over", "ratio_to_native",
+            "native_calls", "files", "delegates", "delegated_accesses", "cache_hits", "cache_misses",
+            "prefetched_pages", "prefetch_used_pages", "independents_taken_over", "ratio_to_native",
             "ratio_to_best_native", "ratio_to_native_min", "ratio_to_native_max"}
     for kind in (Row, Summary):
         for name, annotation in kind.__annotations__.items():

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from mpiio_ext.bench.compare import compare, launches, scaling
 from mpiio_ext.bench.compare.launches import Case, Outcome, on_nodes, parse_output, spread
-from mpiio_ext.bench.compare.peers import Installation, Peer, peers_of
+from mpiio_ext.bench.compare.peers import Installation, Peer, peers_of, with_delegates
 from mpiio_ext.bench.compare.scaling import (
     CLAIM_BYTES,
     Options,
@@ -257,7 +257,8 @@ class Records:
             return Outcome(reason="failed (1): no")
         seconds = 0.001 if peer.ours else 0.01
         record = {"bytes": case.file_bytes, "write_s": seconds, "rewrite_s": seconds / 2, "read_s": seconds,
-                  "open_close_s": 0.5, "wrong_bytes": 0, "memory_growth_bytes": 9}
+                  "open_close_s": 0.5, "wrong_bytes": 0, "memory_growth_bytes": 9, "write_close_s": seconds,
+                  "rewrite_close_s": seconds / 2, "read_close_s": seconds}
         return Outcome(records=[record] * case.repeats)
 
 
@@ -281,7 +282,19 @@ def test_compare_results():
     assert json.loads(json.dumps(results)) == results
 
 
+def test_compare_counts_closing_where_data_is_written_behind():
+    there = with_delegates(peers(4), "2", "spawn")
+    chosen = compare.Options(ranks=4, file_bytes=1 << 26, rounds=1, repeats=1, patterns=("inter64",), file=Path("/f"),
+                             limit_s=1e6, delegates="2")
+    results = compare.summarize(compare.measure(there, chosen, lambda text: None, Records()), there, ("inter64",))
+    for result in results:
+        plain, behind = (result["mbytes_per_s"][name] for name in ("ours_openmpi", "ours_openmpi_delegates"))
+        assert plain == pytest.approx(2 * behind)
+        assert result["ours"] == "ours_openmpi"
+
+
 @pytest.mark.parametrize("arguments, words", [
+    (["--delegates", "many"], "n | n% (of the ranks) | per_node=n"),
     (["--path", "/nonexistent/folder"], "No such file or directory"),
     (["--ranks", "4", "--nodes", "3", "--path", "."], "cannot be dealt evenly to 3 nodes"),
 ])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import io
 import json
 import os
 import pathlib
@@ -31,7 +32,7 @@ def program() -> pathlib.Path:
     files = [path for path in cbuild.sources("common", "typemap", "cache") if pathlib.Path(path).name not in MPI_FILES]
     files += [str(cbuild.ROOT / "tests" / "c" / "api" / "delegates.c"),
               str(cbuild.CSRC / "api" / "mpiio_ext_delegates.c")]
-    extra = [f"-I{cbuild.CSRC / name}" for name in ("cache", "include")]
+    extra = [f"-I{cbuild.CSRC / name}" for name in ("cache", "include", "api")]
     command = [cbuild.compiler(), *cbuild.FLAGS, *cbuild.SANITIZE, *cbuild.includes(), *extra,
                f"-I{cbuild.ROOT / 'tests' / 'c'}", *files, "-pthread", "-lm"]
     return cbuild.compile_c(command, "delegates")
@@ -255,7 +256,7 @@ def test_json_has_units(group: str) -> None:
     assert [item["delegate"] for item in ours] == [0, 1]
     counters = ours[0]["counters"]
     assert counters["fences_requests"] == 3
-    assert {"writes_accesses", "bytes_written", "flush_requests", "flush_bytes", "hits_pages", "errors"} <= set(counters)
+    assert {"writes_accesses", "bytes_written", "flush_requests", "hits_pages", "errors"} <= set(counters)
     assert len(counters) == len(delegates.counters())
     assert ours[0]["flush_requests_by_size"] == [{"from_bytes": 65536, "requests": 5}]
     assert 0.01 <= ours[0]["interval_s"] < 60
@@ -289,8 +290,6 @@ def test_no_delegates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_live_until_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    import io
-
     from rich.console import Console
 
     looks = 0
@@ -320,7 +319,7 @@ def test_columns_fit(width: int) -> None:
 
     rows = [delegates.Observation(status=sample(delegate=index, pid=4_000_000 + index, pages_used=1000),
                                   rates=delegates.rates(None, sample()), answers=True) for index in range(3)]
-    console = Console(width=width, record=True, file=open(os.devnull, "w"), force_terminal=False)
+    console = Console(width=width, record=True, file=io.StringIO(), force_terminal=False)
     console.print(cli._group_table(rows, width))
     lines = console.export_text().splitlines()
     assert max(len(line) for line in lines) <= width

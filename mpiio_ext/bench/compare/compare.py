@@ -33,7 +33,7 @@ from mpiio_ext.bench.compare.launches import (
     scratch_file,
     spread,
 )
-from mpiio_ext.bench.compare.peers import Installation, Peer, find_installations, peers_of
+from mpiio_ext.bench.compare.peers import Installation, Peer, find_installations, peers_of, with_delegates
 from mpiio_ext.bench.errors import BenchError
 from mpiio_ext.bench.kernels.pattern import MicroForm
 
@@ -82,7 +82,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What to compare: see ``--help``; `nodes` 0 means the real ones."""
+    """What to compare: see ``--help``; `nodes` 0 means the real ones, `delegates` "" no peers with delegates."""
 
     ranks: int
     file_bytes: int
@@ -94,6 +94,8 @@ class Options:
     access: str = ACCESSES[0]
     sync: bool = False
     nodes: int = 0
+    delegates: str = ""
+    delegate_mode: str = "spawn"
 
 
 Measurements = dict[tuple[str, str], Measurement]
@@ -122,11 +124,11 @@ def _fitting_bytes(peer: Peer, pattern: str, options: Options, run: Run) -> tupl
     return max(size, small), ""
 
 
-def _record(into: Measurement, records: Sequence[dict[str, Any]]) -> None:
+def _record(into: Measurement, records: Sequence[dict[str, Any]], *, until_close: bool) -> None:
     for record in records:
-        into.write_mbytes_per_s.append(record["bytes"] / record["write_s"] / 1e6)
-        into.rewrite_mbytes_per_s.append(record["bytes"] / record["rewrite_s"] / 1e6)
-        into.read_mbytes_per_s.append(record["bytes"] / record["read_s"] / 1e6)
+        for operation in OPERATIONS:
+            seconds = record[f"{operation}_s"] + (record[f"{operation}_close_s"] if until_close else 0.0)
+            into.figures(operation).append(record["bytes"] / seconds / 1e6)
         into.open_close_s.append(record["open_close_s"])
         into.memory_growth_bytes = max(into.memory_growth_bytes, record["memory_growth_bytes"])
 
@@ -162,7 +164,7 @@ def measure(peers: Sequence[Peer], options: Options, advance: Callable[[str], No
                 outcome = run(peer, _case(pattern, options, file_bytes=measurement.file_bytes, repeats=options.repeats,
                                           limit_s=4 * options.limit_s))
                 measurement.reason = outcome.reason
-                _record(measurement, outcome.records)
+                _record(measurement, outcome.records, until_close=peer.until_close)
     return found
 
 
@@ -214,6 +216,8 @@ def _title(options: Options) -> str:
              f"{options.ranks} ranks", f"{options.file_bytes / 1e6:,.0f} MB"]
     words += [f"mpiio_ext on {options.nodes} pretended nodes"] if options.nodes else []
     words += ["writes end with MPI_File_sync"] if options.sync else []
+    words += [f"with {options.delegates} delegates ({options.delegate_mode}) until the file is closed"
+              ] if options.delegates else []
     return ", ".join(words)
 
 
@@ -271,7 +275,8 @@ def _environment(installations: Sequence[Installation], options: Options) -> dic
     return describe_environment(
         installations, options.file.parent, "compare", ranks=options.ranks, file_bytes=options.file_bytes,
         rounds=options.rounds, repeats_per_round=options.repeats, access=options.access, sync=options.sync,
-        pretended_nodes=options.nodes or None,
+        pretended_nodes=options.nodes or None, delegates=options.delegates or None,
+        delegate_mode=options.delegate_mode if options.delegates else None,
     )
 
 
@@ -281,8 +286,8 @@ def run_compare(options: Options, *, json_path: Path | None, plot_path: Path | N
     installations = find_installations()
     if not installations:
         raise BenchError("no MPI installation with this library was found: run `make build` first")
-    peers = on_nodes([peer for installation in installations for peer in peers_of(installation, options.ranks)],
-                     options.ranks, options.nodes)
+    peers = [peer for installation in installations for peer in peers_of(installation, options.ranks)]
+    peers = on_nodes(with_delegates(peers, options.delegates, options.delegate_mode), options.ranks, options.nodes)
     peers.append(Peer(name="raw", title="raw pwrite/pread", installation=installations[0], raw=True))
     console.print("peers of: " + ", ".join(i.version for i in installations), highlight=False)
     with progress(len(peers) * len(options.patterns) * options.rounds) as advance:
@@ -298,6 +303,18 @@ def run_compare(options: Options, *, json_path: Path | None, plot_path: Path | N
     return results
 
 
+def _delegates(_: click.Context, __: click.Parameter, value: str) -> str:
+    from mpiio_ext.errors import ArgumentError
+    from mpiio_ext.hints import check
+
+    if value:
+        try:
+            check("mpiox_delegates", value)
+        except ArgumentError as error:
+            raise click.BadParameter(str(error)) from error
+    return value
+
+
 @click.command(name="compare", help=__doc__)
 @click.option("--quick", is_flag=True, help="64 MiB, one round: two or three minutes on 2 cores.")
 @click.option("--ranks", default=4, show_default=True, type=click.IntRange(1), help="Ranks of every launch.")
@@ -311,16 +328,22 @@ def run_compare(options: Options, *, json_path: Path | None, plot_path: Path | N
 @click.option("--sync", is_flag=True, help="Writes end with MPI_File_sync (raw: fsync), inside their time.")
 @click.option("--nodes", default=0, type=click.IntRange(0),
               help="Let mpiio_ext pretend that the ranks lie on so many nodes.  [default: the real ones]")
+@click.option("--delegates", default="", metavar="N", callback=_delegates,
+              help="Run mpiio_ext with so many I/O delegates, too: N, N% of the ranks, or per_node=N. Their times "
+                   "count closing the file.")
+@click.option("--delegate-mode", type=click.Choice(["spawn", "thread", "auto"]), default="spawn", show_default=True,
+              help="How delegates are started.")
 @click.option("--limit", "limit_s", default=20.0, show_default=True, type=click.FloatRange(1),
               help="Seconds a native peer may take per launch; otherwise its file is made smaller and marked.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path, dir_okay=False), help="Write the results here.")
 @click.option("--plot", "plot_path", type=click.Path(path_type=Path, dir_okay=False), help="Draw them (.svg or .png).")
 def command(*, quick: bool, ranks: int, file_bytes: int | None, rounds: int | None, repeats: int,
-            patterns: tuple[str, ...], path: Path, access: str, sync: bool, nodes: int, limit_s: float,
-            json_path: Path | None, plot_path: Path | None) -> None:
+            patterns: tuple[str, ...], path: Path, access: str, sync: bool, nodes: int, delegates: str,
+            delegate_mode: str, limit_s: float, json_path: Path | None, plot_path: Path | None) -> None:
     """Parse the options and run; ends the process with one line on an error."""
     with scratch_file(path, "compare") as file:
         options = Options(ranks=ranks, file_bytes=file_bytes or (1 << 26 if quick else 1 << 28),
                           rounds=rounds or (1 if quick else 3), repeats=repeats, patterns=patterns or tuple(PATTERNS),
-                          file=file, limit_s=limit_s, access=access, sync=sync, nodes=nodes)
+                          file=file, limit_s=limit_s, access=access, sync=sync, nodes=nodes, delegates=delegates,
+                          delegate_mode=delegate_mode)
         run_compare(options, json_path=json_path, plot_path=plot_path)

@@ -14,10 +14,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-__all__ = ["PROGRAM", "Installation", "Peer", "find_installations", "peers_of"]
+__all__ = ["PROGRAM", "Installation", "Peer", "find_installations", "peers_of", "with_delegates"]
 
 #: The micro-benchmark.
 PROGRAM = "mpiio_bandwidth"
@@ -71,6 +71,7 @@ class Peer:
     title : for people
     ours : this library is under the program
     raw : the program runs without MPI-IO, as the limit
+    until_close : its times count closing the file: with delegates that is when the last of the data reaches it
     """
 
     name: str
@@ -78,6 +79,7 @@ class Peer:
     installation: Installation
     ours: bool = False
     raw: bool = False
+    until_close: bool = False
     hints: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
 
@@ -143,6 +145,18 @@ def find_installations(pythons: Iterable[Path] = ()) -> list[Installation]:
         if installation is not None:
             found.setdefault(installation.family, installation)
     return list(found.values())
+
+
+def with_delegates(peers: Iterable[Peer], delegates: str, mode: str) -> list[Peer]:
+    """Return the peers, each with this library followed by itself with so many I/O delegates; "": none."""
+    found = []
+    for peer in peers:
+        found.append(peer)
+        if peer.ours and delegates:
+            hints = {**peer.hints, "mpiox_delegates": delegates, "mpiox_delegate_mode": mode}
+            found.append(replace(peer, name=f"{peer.name}_delegates", title=f"{peer.title}, delegates",
+                                 until_close=True, hints=hints))
+    return found
 
 
 def peers_of(installation: Installation, ranks: int) -> list[Peer]:

@@ -49,7 +49,8 @@ class Row:
     file_bytes : extent of the file's data
     data_bytes : transferred by all ranks together
     open_s, view_s, data_s, close_s : longest time of a rank in each phase; view_s is the file view, or the dataset
-    bandwidth_mb_per_s : data_bytes / (view_s + data_s); of a kernel's phase the same as the next
+    bandwidth_mb_per_s : data_bytes / (view_s + data_s), with delegates data_bytes / (view_s + data_s + close_s),
+        because closing is when the last of the data reaches the file; of a kernel's phase the same as the next
     bandwidth_total_mb_per_s : data_bytes / (open_s + view_s + data_s + close_s)
     ratio_to_native : bandwidth over that of "native" in the same repetition; None when that was not run
     ratio_to_best_native : the same over the faster of "native" and "native_tuned"; None when neither was run
@@ -66,6 +67,12 @@ class Row:
     request_size_log2 : element k counts the file-system requests of 2^k to 2^(k+1)-1 bytes, all ranks; 48 elements;
         None without the extension
     partition, reason : the method that the extension used, and why
+    delegates : delegates that were seen to count; None = the method has none, as for all that follow
+    delegated_accesses, delegated_bytes, bypass_bytes : accesses of all ranks through delegates; their data bytes; those
+        of them that went past the delegates straight to the file
+    cache_hits, cache_misses : page accesses that found the page in a delegate's cache, and that did not
+    prefetched_pages, prefetch_used_pages : pages read ahead of any request; those that were then accessed
+    delegation : which delegates, or why none
     """
 
     workload: str
@@ -111,6 +118,15 @@ class Row:
     independents_taken_over: int | None = None
     independent_s: float | None = None
     request_size_log2: tuple[int, ...] | None = None
+    delegates: int | None = None
+    delegated_accesses: int | None = None
+    delegated_bytes: int | None = None
+    bypass_bytes: int | None = None
+    cache_hits: int | None = None
+    cache_misses: int | None = None
+    prefetched_pages: int | None = None
+    prefetch_used_pages: int | None = None
+    delegation: str = ""
 
     @property
     def place(self) -> tuple[str, str, str, str]:
@@ -180,6 +196,15 @@ class Summary:
     wait_median_s: float | None
     independent_median_s: float | None
     request_size_log2: tuple[int, ...] | None
+    delegates: int | None
+    delegated_accesses: int | None
+    delegated_bytes: int | None
+    bypass_bytes: int | None
+    cache_hits: int | None
+    cache_misses: int | None
+    prefetched_pages: int | None
+    prefetch_used_pages: int | None
+    delegation: str
 
 
 def with_ratios(rows: Iterable[Row]) -> list[Row]:
@@ -268,6 +293,15 @@ def _summary(rows: list[Row]) -> Summary:
         wait_median_s=_median_time(rows, "wait_s"),
         independent_median_s=_median_time(rows, "independent_s"),
         request_size_log2=rows[-1].request_size_log2,
+        delegates=_median_count([row.delegates for row in rows]),
+        delegated_accesses=_median_count([row.delegated_accesses for row in rows]),
+        delegated_bytes=_median_count([row.delegated_bytes for row in rows]),
+        bypass_bytes=_median_count([row.bypass_bytes for row in rows]),
+        cache_hits=_median_count([row.cache_hits for row in rows]),
+        cache_misses=_median_count([row.cache_misses for row in rows]),
+        prefetched_pages=_median_count([row.prefetched_pages for row in rows]),
+        prefetch_used_pages=_median_count([row.prefetch_used_pages for row in rows]),
+        delegation=rows[-1].delegation,
     )
 
 

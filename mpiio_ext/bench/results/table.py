@@ -46,7 +46,14 @@ def _method(row: Summary) -> str:
     marks = ("*" if row.scaled else "") + ("°" if row.gaps_written else "")
     if row.taken_over is False and not row.strategy.startswith("native"):
         marks += "!"
+    elif row.delegated_accesses == 0:
+        marks += "†"
     return row.strategy + marks
+
+
+def why_without_delegates(delegation: str, reason: str) -> str:
+    """Return why no access of a method with delegates went through them: there are none, or another way was chosen."""
+    return delegation.removeprefix("none: ") if delegation.startswith("none") else reason or "no reason is known"
 
 
 def parts(summaries: Sequence[Summary]) -> dict[tuple[str, str, str], list[Summary]]:
@@ -81,6 +88,11 @@ def _notes(summaries: Sequence[Summary]) -> list[str]:
         notes.append("° wrote bytes that no rank wrote (MPI leaves them undefined in a new file); its data is right.")
     if any(row.taken_over is False and not row.strategy.startswith("native") for row in summaries):
         notes.append("! the extension passed these calls on to the MPI library.")
+    without = [why_without_delegates(row.delegation, row.reason) for row in summaries if row.delegated_accesses == 0]
+    if without:
+        notes.append(f"† no access went through delegates: {'; '.join(dict.fromkeys(without))}.")
+    if any(row.delegated_accesses for row in summaries):
+        notes.append("Bandwidths through delegates count closing, when the last of the data reaches the file.")
     if any(row.operation == "both" for row in summaries):
         notes.append("A phase that writes and reads stands under write; its bandwidth is that of both together.")
     return notes

@@ -31,7 +31,7 @@ from mpiio_ext.bench.kernels.shapes import Bytes
 from mpiio_ext.bench.run.agreement import agree, span_of, timed
 from mpiio_ext.bench.run.case import Case
 from mpiio_ext.bench.run.content import Content
-from mpiio_ext.bench.run.counters import Counted, change
+from mpiio_ext.bench.run.counters import Counted, change, change_of_each
 from mpiio_ext.bench.run.last_words import LastWords
 from mpiio_ext.bench.run.verify import Fault, check_memory
 
@@ -98,7 +98,7 @@ class Player:
         self._comm, self._self, self._case = comm, MPI.COMM_SELF, case
         self._folder, self._content, self._keep = folder, content, keep
         self._hints: dict[str, str] = {}
-        self._independent = False
+        self._independent = self._delegated = False
         self._open: dict[int, OpenFile] = {}
         self._times = {"open": 0.0, "define": 0.0, "data": 0.0, "close": 0.0}
         self._first_error: Exception | None = None
@@ -108,12 +108,12 @@ class Player:
         self._buffer = np.empty(0, np.uint8)
         self._shared: dict[str, Bytes] = {}
 
-    def use(self, hints: dict[str, str], method: str, *, independent: bool = False) -> None:
+    def use(self, hints: dict[str, str], method: str, *, independent: bool = False, delegated: bool = False) -> None:
         """Play the next phases with these hints for MPI_Info, every access independently if asked for.
 
-        `method` is for messages.
+        `delegated`: what delegates count is read, and closing is part of the access. `method` is for messages.
         """
-        self._hints, self._method, self._independent = hints, method, independent
+        self._hints, self._method, self._independent, self._delegated = hints, method, independent, delegated
 
     def phase(self, phase: Phase) -> Played:
         """Play a phase on all ranks.
@@ -214,6 +214,7 @@ class Player:
             file.access_all(requests)
 
         before, calls = extension.process_statistics(), [extension.system_calls()]
+        delegates = self._delegate_statistics()
         try:
             parts = [timed(self._comm, part, self._doing) for part in (file.open, select, transfer)]
         except BenchError:
@@ -227,9 +228,11 @@ class Player:
         except Exception as caught:
             error = caught
         agree(self._comm, error, self._doing)
-        counted = Counted(extension=statistics, system_calls=tuple(calls))
         parts.append(timed(self._comm, file.close, self._doing))
-        return PhaseTimes(elapsed_s=sum(parts), access_s=parts[1] + parts[2], open_s=parts[0], define_s=parts[1],
+        counted = Counted(extension=statistics, system_calls=tuple(calls),
+                          delegates=change_of_each(self._delegate_statistics(), delegates))
+        access_s = sum(parts[1:] if self._delegated else parts[1:3])
+        return PhaseTimes(elapsed_s=sum(parts), access_s=access_s, open_s=parts[0], define_s=parts[1],
                           data_s=parts[2], close_s=parts[3]), counted
 
     # ---- a phase of an application ----
@@ -237,6 +240,7 @@ class Player:
     def _at_once(self, prepared: Sequence[_Prepared], moved: int) -> tuple[PhaseTimes, Counted]:
         """Play all steps without a barrier of ours between them."""
         before, calls = extension.process_statistics(), [extension.system_calls()]
+        delegates = self._delegate_statistics()
         self._case.interface.arrange(self._comm, [item for item in prepared if isinstance(item, (Open, Request))])
         self._times = dict.fromkeys(self._times, 0.0)
         self._first_error = None
@@ -253,8 +257,12 @@ class Player:
             self._open.clear()  # files that an error has left open: closing is collective, and others may be past it
         agree(self._comm, error, self._doing)
         calls.append(extension.system_calls())
-        counted = Counted(extension=change(extension.process_statistics(), before), system_calls=tuple(calls))
+        counted = Counted(extension=change(extension.process_statistics(), before), system_calls=tuple(calls),
+                          delegates=change_of_each(self._delegate_statistics(), delegates))
         return self._phase_times(gathered), counted
+
+    def _delegate_statistics(self) -> dict[int, dict[str, Any]]:
+        return extension.delegate_statistics() if self._delegated else {}
 
     @staticmethod
     def _phase_times(gathered: Sequence[tuple[tuple[str, float, float], dict[str, float]]]) -> PhaseTimes:

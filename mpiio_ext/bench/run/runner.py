@@ -12,7 +12,8 @@ repetition all methods of a kernel write the same bytes, and their files are com
 
 Bandwidth of a kernel's phase is data / the time from the first rank's begin to the last rank's end, opening and closing
 included: what the application sees, and the only figure that does not depend on where an MPI library lets its ranks
-wait (OMPIO's ranks leave a collective write early and wait in the close). Of a pattern it is data / (view + data).
+wait (OMPIO's ranks leave a collective write early and wait in the close). Of a pattern it is data / (view + data), or
+with delegates, which write behind, data / (view + data + close).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from mpiio_ext.bench.run.afford import NativeLimit, affordable
 from mpiio_ext.bench.run.agreement import agree, wait_quietly
 from mpiio_ext.bench.run.case import Case
 from mpiio_ext.bench.run.content import Content
-from mpiio_ext.bench.run.counters import with_counters
+from mpiio_ext.bench.run.counters import with_counters, with_delegates
 from mpiio_ext.bench.run.player import PhaseTimes, Player
 from mpiio_ext.bench.run.verify import Fault, FileFaults, check_files
 
@@ -170,7 +171,7 @@ class Runner:
         cast = self._cast(group, case)
         cast.content.run = self._runs
         hints = {**self.common_hints, **method.hints_for(group.size)} if case.interface.through_mpi else {}
-        cast.player.use(hints, method.name, independent=method.independent)
+        cast.player.use(hints, method.name, independent=method.independent, delegated=method.delegated)
         self._remove(group, case)
         rows: list[Row] = []
         written = set[tuple[int, str]]()
@@ -182,6 +183,7 @@ class Runner:
             gathered = group.gather(played.counted)
             if group.rank == 0:
                 row = with_counters(row, gathered)
+                row = with_delegates(row, gathered) if method.delegated else row
             foreign = self._verify(group, case, method, cast.content, phase, written)
             if method.native and group.bcast(row.collectives_taken_over or row.independents_taken_over):
                 raise BenchError(f"the extension was active under '{method.name}': MPIOX_HINTS or MPIOX_HINTS_FILE "

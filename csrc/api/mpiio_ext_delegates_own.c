@@ -1,0 +1,31 @@
+/*
+ * mpiio_ext_delegates_own.c - looking into the memory of this job's own delegates, which its ranks have mapped already.
+ */
+#include "mpiio_ext_delegates_impl.h"
+
+#include <stdlib.h>
+
+#include "mpiox_group.h"
+
+int mpiio_ext_delegates_own_count(void)
+{
+    const mpiox_group *group = mpiox_group_current();
+
+    return group != NULL ? group->count : 0;
+}
+
+int mpiio_ext_delegates_own(int delegate, mpiio_ext_delegates **delegates)
+{
+    const mpiox_group *group = mpiox_group_current();
+
+    *delegates = NULL;
+    if (group == NULL || delegate < 0 || delegate >= group->count)
+        return MPIOX_E_ARG;
+    if (!group->delegates[delegate].local || group->delegates[delegate].cache.header == NULL)
+        return MPIOX_E_UNSUPPORTED;
+    *delegates = calloc(1, sizeof **delegates + 1);
+    if (*delegates == NULL)
+        return MPIOX_E_NOMEM;
+    (*delegates)->cache = group->delegates[delegate].cache;
+    return MPIOX_OK;
+}

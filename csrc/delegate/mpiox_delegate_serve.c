@@ -1,0 +1,79 @@
+/* mpiox_delegate_serve.c - see mpiox_delegate_serve.h. */
+#include "mpiox_delegate_serve.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LOST_SHOWN = 8, TEXT_BYTES = 512 };
+
+/* The kernel takes away the cores that the process must not use. */
+static void use_any_core(void)
+{
+    cpu_set_t cores;
+
+    memset(&cores, 0xff, sizeof cores);
+    sched_setaffinity(0, sizeof cores, &cores); /* fails where it is forbidden: then it stays where it is */
+}
+
+/* The names are for `mpiio-ext delegates status`. */
+static void sign(const mpiox_server *server, const mpiox_delegate_orders *orders, mpiox_announcement *out)
+{
+    mpiox_cache_header *header = mpiox_server_cache(server)->header;
+
+    out->page_bytes = header->geometry.page_bytes; /* less than ordered where not even one fits */
+    out->cap_bytes = header->geometry.cap_bytes;
+    snprintf(header->group, sizeof header->group, "%s", orders->group);
+    snprintf(header->mode, sizeof header->mode, "%s", orders->mode);
+}
+
+int mpiox_delegate_begin(const mpiox_delegate_orders *orders, mpiox_delegate_service *service, mpiox_announcement *out)
+{
+    *service = (mpiox_delegate_service){.server = NULL};
+    memset(out, 0, sizeof *out);
+    out->index = orders->server.delegate;
+    out->node = orders->node;
+    out->pid = getpid();
+    gethostname(out->host, sizeof out->host - 1);
+    use_any_core();
+    out->code = mpiox_server_create(&orders->server, &service->server, &out->segment, &out->error);
+    if (out->code != MPIOX_OK)
+        return out->code;
+    sign(service->server, orders, out);
+    if (orders->listens) {
+        out->code = mpiox_listener_start(mpiox_server_cache(service->server), orders->loopback, &service->listener,
+                                         &out->link, &out->error);
+        out->listens = out->code == MPIOX_OK;
+    }
+    if (out->code != MPIOX_OK)
+        mpiox_delegate_end(service);
+    return out->code;
+}
+
+int mpiox_delegate_serve(mpiox_delegate_service *service)
+{
+    mpiox_error lost[LOST_SHOWN];
+    char text[TEXT_BYTES];
+    int count = 0;
+    const int code = mpiox_server_run(service->server, lost, LOST_SHOWN, &count);
+
+    for (int i = 0; i < count && i < LOST_SHOWN; i++)
+        fprintf(stderr, "mpiio_ext: an I/O delegate could not write what a program had left with it: %s\n",
+                mpiox_error_text(&lost[i], NULL, text, (int64_t)sizeof text));
+    if (count > LOST_SHOWN)
+        fprintf(stderr, "mpiio_ext: and %d more\n", count - LOST_SHOWN);
+    return code;
+}
+
+void mpiox_delegate_stop(mpiox_delegate_service *service)
+{
+    mpiox_server_stop(service->server);
+}
+
+void mpiox_delegate_end(mpiox_delegate_service *service)
+{
+    mpiox_listener_stop(service->listener);
+    mpiox_server_free(service->server);
+    *service = (mpiox_delegate_service){.server = NULL};
+}

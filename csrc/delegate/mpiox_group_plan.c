@@ -1,0 +1,131 @@
+/* mpiox_group_plan.c - see mpiox_group_plan.h. */
+#include "mpiox_group_plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+    PAGE_LEAST = 64 << 10,
+    PAGE_MOST = 4 << 20,
+    PAGE_USUAL = 1 << 20,
+    PAGES_WANTED = 16, /* of a cache: fewer, larger ones would wait for each other */
+    SLOTS_LEAST = 16,
+    SLOTS_MOST = 256,
+    SPARE_S = 30 /* that a delegate waits for its first client beyond the deadlines of the steps */
+};
+
+int32_t mpiox_group_count(const char *text, int32_t ranks, int32_t nodes)
+{
+    static const char per_node[] = "per_node=";
+    const bool each = strncasecmp(text, per_node, sizeof per_node - 1) == 0;
+    char *end = NULL;
+    const long value = strtol(each ? text + sizeof per_node - 1 : text, &end, 10);
+    int64_t count = value;
+
+    if (value <= 0)
+        return 0;
+    if (each)
+        count = (int64_t)value * nodes;
+    else if (*end == '%')
+        count = (int64_t)ranks * value / 100;
+    if (count > INT16_MAX) /* owner_of[] of a file holds them */
+        count = INT16_MAX;
+    return count < 1 ? 1 : (int32_t)count;
+}
+
+static int64_t page_bytes(const mpiox_hints *hints)
+{
+    int64_t bytes = hints->striping_unit > 0 ? hints->striping_unit : PAGE_USUAL;
+
+    if (hints->delegate_page > 0)
+        return (hints->delegate_page + 4095) / 4096 * 4096;
+    while (bytes > PAGE_MOST || (bytes > PAGE_LEAST && bytes * PAGES_WANTED > hints->delegate_cache))
+        bytes /= 2;
+    bytes = bytes < PAGE_LEAST ? PAGE_LEAST : bytes;
+    return (bytes + 4095) / 4096 * 4096;
+}
+
+static int32_t within(int64_t value, int32_t least, int32_t most)
+{
+    return value < least ? least : value > most ? most : (int32_t)value;
+}
+
+/* Is every node a pretended one, or the only one? Then all ranks are on this host. */
+static bool one_host(const mpiox_topology *topology, const mpiox_hints *hints)
+{
+    return topology->n_nodes == 1 || (hints->ranks_per_node > 0 && mpiox_topology_world_on_one_node(0));
+}
+
+void mpiox_group_plan_make(const mpiox_hints *hints, mpiox_topology *topology, const char *id, mpiox_group_plan *out)
+{
+    mpiox_server_options *server = &out->orders.server;
+
+    memset(out, 0, sizeof *out); /* padding too: it is sent */
+    out->topology = topology;
+    out->count = mpiox_group_count(hints->delegates, topology->size, topology->n_nodes);
+    out->seconds = hints->delegate_timeout;
+    out->orders.seconds = out->seconds;
+    out->orders.listens = topology->n_nodes > 1;
+    out->orders.loopback = one_host(topology, hints);
+    snprintf(out->orders.group, sizeof out->orders.group, "%s", id);
+    server->geometry.page_bytes = page_bytes(hints);
+    server->geometry.cap_bytes = hints->delegate_cache;
+    server->geometry.slots = within(2 * (int64_t)topology->size, SLOTS_LEAST, SLOTS_MOST);
+    server->delegates = out->count;
+    server->io_threads = hints->delegate_threads;
+    server->prefetch_pages = hints->delegate_prefetch;
+    server->storage = (int32_t)hints->storage;
+    server->patience_s = 2 * out->seconds + SPARE_S;
+}
+
+int32_t mpiox_group_plan_node(const mpiox_group_plan *plan, int32_t delegate)
+{
+    return (int32_t)((int64_t)delegate * plan->topology->n_nodes / plan->count);
+}
+
+int32_t mpiox_group_plan_rank(const mpiox_group_plan *plan, int32_t delegate, bool last)
+{
+    const mpiox_topology *t = plan->topology;
+    const int32_t node = mpiox_group_plan_node(plan, delegate);
+    const int32_t size = t->node_start[node + 1] - t->node_start[node];
+    int32_t before = 0; /* delegates of the node with lower indices */
+
+    while (before < delegate && mpiox_group_plan_node(plan, delegate - before - 1) == node)
+        before++;
+    before %= size;
+    return t->node_ranks[t->node_start[node] + (last ? size - 1 - before : before)];
+}
+
+mpiox_delegate_orders mpiox_group_plan_orders(const mpiox_group_plan *plan, int32_t delegate, const char *mode)
+{
+    mpiox_delegate_orders orders = plan->orders;
+
+    orders.node = mpiox_group_plan_node(plan, delegate);
+    orders.server.delegate = delegate;
+    snprintf(orders.mode, sizeof orders.mode, "%s", mode);
+    return orders;
+}
+
+int mpiox_announcements_gather(const mpiox_topology *topology, mpiox_announcement *all, int32_t count)
+{
+    const size_t bytes = (size_t)count * sizeof *all;
+
+    if (topology->size == 1)
+        return MPIOX_OK;
+    return PMPI_Allreduce(MPI_IN_PLACE, all, (int)bytes, MPI_BYTE, MPI_BOR, topology->comm) == MPI_SUCCESS
+               ? MPIOX_OK
+               : MPIOX_E_MPI;
+}
+
+int mpiox_announcements_code(const mpiox_announcement *all, int32_t count, mpiox_error *error)
+{
+    for (int32_t i = 0; i < count; i++) {
+        if (all[i].code != MPIOX_OK) {
+            *error = all[i].error;
+            return all[i].code;
+        }
+    }
+    return MPIOX_OK;
+}

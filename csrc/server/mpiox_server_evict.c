@@ -1,0 +1,301 @@
+/*
+ * mpiox_server_evict.c - a frame for a page that comes.
+ *
+ * Problem.    Few frames, or one, must do for any number of clients; one pass over a large file must not drive out what
+ *             is used again and again; and pages to which clients are still adding should not be written in fragments.
+ * Algorithm.  2Q: a page that comes for the first time is recent (first in, first out). When it has left and comes back
+ *             while it is still remembered as a ghost, it is frequent (clock). Frames leave from the recent ones while
+ *             these are more than a quarter, otherwise from the frequent ones. A dirty frame whose turn has come is
+ *             given to the I/O threads (leaving), a clean one stays findable until it is taken (reusable). That begins
+ *             when fewer than a quarter of the frames are free or reusable.
+ *             Pages that have been written whole are of no more use in a file that cannot be read, and of little in one
+ *             that nobody has read yet: they are free, or the next to be reused, at once, and the last one first. So a
+ *             stream of writes goes round in a few frames, which stay in the processor's cache.
+ *             Patience. Clients that write interleaved pieces drift apart. When the first of them finds no frame, it is
+ *             better that it waits while the others go on and complete pages than that incomplete pages are written.
+ *             So a parked request waits as long as other clients write, for a few milliseconds at most. If a page has
+ *             become complete then, the next one waits for up to twice as long; if not, for half as long, and in the
+ *             end not at all. Then incomplete pages are written ahead of need, too.
+ * Guarantees. While requests are parked, a frame is on its way or time runs.
+ * Source.     T. Johnson and D. Shasha, "2Q: a low overhead high performance buffer management replacement algorithm",
+ *             VLDB 1994.
+ */
+#include "mpiox_server_evict.h"
+
+enum {
+    STEPS = 64,   /* frames looked at for one that can leave, while others are on their way */
+    TRIAL = 256,  /* parked requests until patience is tried again */
+    PROGRESS = 10 /* part of the patience without any progress that ends it */
+};
+static const double patience_most_s = 20e-3, patience_least_s = 1e-3, idle_s = 1e-3;
+
+enum { CLEAN_ONLY, WRITE_COMPLETE, WRITE_IDLE, WRITE_ANY }; /* which frames may leave */
+
+static uint32_t flags_of(const mpiox_server *server, uint32_t frame)
+{
+    return atomic_load_explicit(&server->cache.frames[frame].flags, memory_order_acquire);
+}
+
+/* ---- ghosts ------------------------------------------------------------------------------------------------------ */
+
+static mpiox_ghost *ghost_of(const mpiox_server *server, int32_t file, int64_t page)
+{
+    const uint64_t key = ((uint64_t)page << 6 ^ (uint64_t)(uint32_t)file) * UINT64_C(0x9e3779b97f4a7c15);
+    return &server->ghosts[(key >> 32) % server->ghost_count];
+}
+
+static void remember(mpiox_server *server, uint32_t frame)
+{
+    const int32_t file = mpiox_server_file_of(server, frame);
+    const int64_t page = mpiox_server_page_of(server, frame);
+    *ghost_of(server, file, page) = (mpiox_ghost){page, file, server->ghost_number++};
+}
+
+/* Half as many pages as there are frames are remembered. */
+static bool is_remembered(const mpiox_server *server, int32_t file, int64_t page)
+{
+    const mpiox_ghost *ghost = ghost_of(server, file, page);
+    const uint32_t since = server->ghost_number - ghost->number;
+    return ghost->file == file && ghost->page == page && since <= (uint32_t)server->cache.frame_count / 2 + 1;
+}
+
+/* ---- pages that leave -------------------------------------------------------------------------------------------- */
+
+bool mpiox_server_judge(mpiox_server *server, uint32_t frame)
+{
+    const uint32_t flags = flags_of(server, frame);
+    if (!(flags & MPIOX_FRAME_FILLED) || flags & MPIOX_FRAME_PREFETCHED)
+        return false;
+    server->files[mpiox_server_file_of(server, frame)].ahead.used++;
+    mpiox_server_reside(server, frame, MPIOX_RECENT);
+    return true;
+}
+
+void mpiox_server_take_out(mpiox_server *server, uint32_t frame)
+{
+    mpiox_frame_info *info = &server->info[frame];
+    mpiox_server_file *file = &server->files[mpiox_server_file_of(server, frame)];
+    if (flags_of(server, frame) & MPIOX_FRAME_PREFETCHED)
+        MPIOX_COUNT(server, prefetch_wasted, 1);
+    else if (info->residence == MPIOX_AHEAD)
+        file->ahead.used++;
+    mpiox_server_list_remove(server, &file->frames, frame);
+    mpiox_frame_remove(&server->cache, frame);
+    info->frequent = false;
+    info->tries = 0;
+    info->marked = false;
+    info->held_since = 0;
+    info->wants = 0;
+    mpiox_server_reside(server, frame, MPIOX_FREE);
+}
+
+/* Has nobody written to the page for a while? Frames are looked at again and again while requests are parked. */
+static bool is_idle(mpiox_server *server, uint32_t frame, double now)
+{
+    mpiox_frame_info *info = &server->info[frame];
+    const uint32_t writes = atomic_load_explicit(&server->cache.frames[frame].writes, memory_order_relaxed);
+    if (writes != info->seen_writes) {
+        info->seen_writes = writes;
+        info->seen_at = now;
+    }
+    return now - info->seen_at >= idle_s;
+}
+
+static bool may_leave(mpiox_server *server, uint32_t frame, int which, double now)
+{
+    const int64_t dirty = mpiox_server_dirty_of(server, frame);
+    if (dirty == 0 || which == WRITE_ANY)
+        return true;
+    if (which == CLEAN_ONLY)
+        return false;
+    return dirty == server->cache.page_bytes || (which == WRITE_IDLE && is_idle(server, frame, now));
+}
+
+/* Look at a frame of a residence: it leaves, or gets another turn, or stays. True: it is dirty, and incomplete, and
+ * leaves all the same. */
+static bool age_one(mpiox_server *server, uint32_t frame, enum mpiox_residence from, int which, double now)
+{
+    mpiox_frame_info *info = &server->info[frame];
+    if (info->busy || info->wants != 0 || mpiox_server_is_replica(server, mpiox_server_file_of(server, frame)) ||
+        (from == MPIOX_AHEAD && mpiox_server_judge(server, frame)))
+        return false;
+    if (from == MPIOX_FREQUENT &&
+        atomic_fetch_and(&server->cache.frames[frame].flags, ~(uint32_t)MPIOX_FRAME_REFERENCED) &
+            MPIOX_FRAME_REFERENCED) {
+        mpiox_server_reside(server, frame, from);
+        return false;
+    }
+    if (!may_leave(server, frame, which, now))
+        return false;
+    const int64_t dirty = mpiox_server_dirty_of(server, frame);
+    info->frequent = from == MPIOX_FREQUENT;
+    mpiox_server_reside(server, frame, dirty > 0 ? MPIOX_LEAVING : MPIOX_REUSABLE);
+    if (dirty > 0)
+        mpiox_server_want(server, frame, MPIOX_WANT_FLUSH);
+    return dirty > 0 && dirty < server->cache.page_bytes;
+}
+
+/* Let frames leave until so many are reusable or on their way. Returns how many are incomplete. */
+static int age(mpiox_server *server, int32_t target, int which)
+{
+    static const enum mpiox_residence orders[2][3] = {{MPIOX_RECENT, MPIOX_FREQUENT, MPIOX_AHEAD},
+                                                      {MPIOX_FREQUENT, MPIOX_RECENT, MPIOX_AHEAD}};
+    const mpiox_frame_list *lists = server->lists;
+    const bool recent = lists[MPIOX_RECENT].count > server->cache.frame_count / 4;
+    const double now = mpiox_now();
+    int incomplete = 0;
+    /* Frames that I/O threads work on come back by themselves. */
+    int64_t steps = server->wanted > 0 ? STEPS : 2 * (int64_t)server->cache.frame_count;
+    for (int i = 0; i < 3; i++) {
+        uint32_t next, frame = lists[orders[recent ? 0 : 1][i]].first;
+        for (; frame != MPIOX_CACHE_NO_FRAME && steps-- > 0; frame = next) {
+            if (lists[MPIOX_REUSABLE].count + lists[MPIOX_LEAVING].count >= target)
+                return incomplete;
+            next = server->info[frame].links[MPIOX_LINK_RESIDENCE].next;
+            incomplete += age_one(server, frame, orders[recent ? 0 : 1][i], which, now);
+        }
+    }
+    return incomplete;
+}
+
+/* ---- frames for pages that come ---------------------------------------------------------------------------------- */
+
+/* Make a reusable frame free. False: it is not to be had now. */
+static bool reuse(mpiox_server *server, uint32_t frame)
+{
+    mpiox_frame_info *info = &server->info[frame];
+    if (info->busy || info->wants != 0 || !mpiox_frame_try_exclusive(&server->cache, frame)) {
+        mpiox_server_reside(server, frame, MPIOX_REUSABLE);
+        return false;
+    }
+    if (mpiox_server_dirty_of(server, frame) > 0) { /* written again */
+        mpiox_frame_end_exclusive(&server->cache, frame);
+        mpiox_server_reside(server, frame, info->frequent ? MPIOX_FREQUENT : MPIOX_RECENT);
+        return false;
+    }
+    if (!info->frequent)
+        remember(server, frame);
+    MPIOX_COUNT(server, evictions, 1);
+    mpiox_server_take_out(server, frame);
+    return true;
+}
+
+/* The frame that was freed last, or else the first reusable one that can be had. */
+static uint32_t free_frame(mpiox_server *server)
+{
+    const mpiox_frame_list *reusable = &server->lists[MPIOX_REUSABLE];
+    for (int32_t left = reusable->count; server->lists[MPIOX_FREE].count == 0 && left > 0; left--)
+        (void)reuse(server, reusable->first);
+    return server->lists[MPIOX_FREE].last;
+}
+
+/* What may be written so that frames are in reserve. */
+static int ahead_of_need(const mpiox_server *server)
+{
+    return server->patience > 0 ? WRITE_COMPLETE : WRITE_ANY;
+}
+
+uint32_t mpiox_server_find_room(mpiox_server *server, bool press)
+{
+    uint32_t frame = free_frame(server);
+    if (frame == MPIOX_CACHE_NO_FRAME && press) {
+        (void)age(server, server->parked.count + 1 + server->cache.frame_count / 4, ahead_of_need(server));
+        frame = free_frame(server);
+    }
+    if (frame != MPIOX_CACHE_NO_FRAME && server->waiting_since > 0) { /* somebody has completed a page */
+        server->waiting_since = 0;
+        server->patience *= 2;
+        if (server->patience > patience_most_s)
+            server->patience = patience_most_s;
+    }
+    return frame;
+}
+
+void mpiox_server_put_in(mpiox_server *server, uint32_t frame, int32_t file, int64_t page, bool ahead, bool hold)
+{
+    mpiox_frame_info *info = &server->info[frame];
+    const int32_t few = server->cache.frame_count / 4 - server->lists[MPIOX_FREE].count + 1;
+    const enum mpiox_residence residence = ahead ? MPIOX_AHEAD
+                                                 : (is_remembered(server, file, page) ? MPIOX_FREQUENT : MPIOX_RECENT);
+    mpiox_frame_insert(&server->cache, frame, file, page, hold);
+    mpiox_server_list_append(server, &server->files[file].frames, frame);
+    mpiox_server_reside(server, frame, residence);
+    info->seen_writes = atomic_load_explicit(&server->cache.frames[frame].writes, memory_order_relaxed);
+    info->seen_at = 0;
+    if (few > 0)
+        (void)age(server, few, ahead ? CLEAN_ONLY : ahead_of_need(server));
+}
+
+void mpiox_server_offer(mpiox_server *server, uint32_t frame)
+{
+    const mpiox_frame_info *info = &server->info[frame];
+    const bool whole = flags_of(server, frame) & MPIOX_FRAME_FILLED;
+    if (whole && !server->files[mpiox_server_file_of(server, frame)].read && info->residence != MPIOX_FREQUENT)
+        mpiox_server_reside_first(server, frame, MPIOX_REUSABLE);
+    else if (info->residence == MPIOX_LEAVING || (server->parked.count > 0 && info->residence == MPIOX_RECENT))
+        mpiox_server_reside(server, frame, MPIOX_REUSABLE);
+}
+
+/* ---- patience ---------------------------------------------------------------------------------------------------- */
+
+static int64_t count_writes(const mpiox_server *server)
+{
+    int64_t writes = 0;
+    for (int i = 0; i < MPIOX_CACHE_SHARDS; i++)
+        writes += atomic_load_explicit(&server->cache.header->shards[i].writes, memory_order_relaxed);
+    return writes;
+}
+
+/* Nothing is on its way: is it worth waiting for what clients do? */
+static bool is_worth_waiting(mpiox_server *server, double now)
+{
+    if (server->patience == 0) {
+        if (++server->impatient < TRIAL)
+            return false;
+        server->impatient = 0;
+        server->patience = patience_least_s;
+    }
+    const int64_t writes = count_writes(server);
+    if (server->waiting_since == 0) {
+        server->waiting_since = now;
+        server->progress = writes;
+        server->progress_at = now;
+    }
+    if (server->progress != writes) {
+        server->progress = writes;
+        server->progress_at = now;
+    }
+    const int32_t clients = atomic_load(&server->clients);
+    if (clients > 0 && server->parked.count >= clients) /* nobody is left to make progress, or nearly so */
+        return false;
+    return now - server->progress_at < server->patience / PROGRESS && now - server->waiting_since < server->patience;
+}
+
+static void lose_patience(mpiox_server *server)
+{
+    if (server->waiting_since == 0)
+        return;
+    server->waiting_since = 0;
+    server->patience /= 2;
+    if (server->patience < patience_least_s)
+        server->patience = 0;
+}
+
+void mpiox_server_press(mpiox_server *server)
+{
+    const mpiox_frame_list *lists = server->lists;
+    const int32_t parked = server->parked.count;
+    if (server->ending || parked == 0)
+        return;
+    (void)age(server, parked, WRITE_COMPLETE);
+    while (lists[MPIOX_LEAVING].count < parked && lists[MPIOX_REUSABLE].count > 0) { /* held again and again */
+        const uint32_t frame = lists[MPIOX_REUSABLE].first;
+        mpiox_server_reside(server, frame, MPIOX_LEAVING);
+        mpiox_server_want(server, frame, MPIOX_WANT_DROP);
+    }
+    if (lists[MPIOX_LEAVING].count > 0 || is_worth_waiting(server, mpiox_now()))
+        return;
+    if (age(server, parked, WRITE_IDLE) == 0)
+        (void)age(server, parked, WRITE_ANY);
+    lose_patience(server);
+}

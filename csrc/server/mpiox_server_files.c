@@ -1,0 +1,549 @@
+/*
+ * mpiox_server_files.c - the records of the files, their descriptors, fences.
+ *
+ * Files.      The delegate opens each file itself, so that it depends on no client. The record in the segment tells
+ *             clients (and survivors) all there is to know; what is here is the handle and the lists. Opening, fsync
+ *             and closing may take long: I/O threads do them, as operations.
+ * Fences.     A fence counts the frames that were dirty when it began. A frame is done when its dirty marks have been
+ *             cleared, which needs exclusive use: all that was deposited before is in the file then. New dirty frames
+ *             do not delay a fence. Discarding, dropping, closing and moving a range are fences that want something
+ *             else, or more, of the frames. Up to 64 are under way side by side; requests go on meanwhile.
+ * Errors.     Bytes that cannot be written are named by a deferred error of the file (offset, length) and are not dirty
+ *             any more: kept, they would fill the cache for ever. The record keeps its errors until somebody takes
+ *             them, also after the file is closed, until the record is needed for another file; those are then given to
+ *             the caller of mpiox_server_run(). The failure of an fsync or close is the result of the request that
+ *             asked for it.
+ */
+#include "mpiox_server_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "mpiox_server_pages.h"
+
+static mpiox_file_record *record_of(const mpiox_server *server, int32_t file)
+{
+    return &server->cache.header->files[file];
+}
+
+static void answer(mpiox_server *server, mpiox_slot *slot, int result)
+{
+    MPIOX_COUNT(server, requests, 1);
+    mpiox_ring_answer(slot, result);
+}
+
+static bool is_open(const mpiox_server *server, int32_t file)
+{
+    return file >= 0 && file < MPIOX_CACHE_MAX_FILES && server->files[file].storage != NULL;
+}
+
+/* ---- fences: which frames ---------------------------------------------------------------------------------------- */
+
+static bool is_meant(const mpiox_server *server, const mpiox_fence *fence, int32_t file, uint32_t frame)
+{
+    const int64_t page = mpiox_server_page_of(server, frame);
+    const mpiox_file_record *record = record_of(server, file);
+    return page >= fence->first && page < fence->end &&
+           (fence->range < 0 || page / record->unit_pages % record->ranges == fence->range);
+}
+
+/* Begin with one frame. A clean one that nobody holds can be dropped at once. */
+static void begin_frame(mpiox_server *server, mpiox_fence *fence, uint32_t frame)
+{
+    mpiox_frame_info *info = &server->info[frame];
+    const bool idle = !info->busy && info->wants == 0;
+    uint8_t wants = fence->cut >= 0 ? MPIOX_WANT_CUT : MPIOX_WANT_FLUSH;
+    if (fence->drop)
+        wants |= MPIOX_WANT_DROP;
+    else if (fence->cut < 0 && mpiox_server_dirty_of(server, frame) == 0)
+        return;
+    if (fence->drop && idle && mpiox_frame_try_exclusive(&server->cache, frame)) {
+        if (mpiox_server_dirty_of(server, frame) == 0) {
+            mpiox_server_drop_page(server, frame);
+            return;
+        }
+        mpiox_frame_end_exclusive(&server->cache, frame);
+    }
+    fence->pending++;
+    info->fences |= UINT64_C(1) << (fence - server->fences);
+    mpiox_server_want(server, frame, wants);
+    if (fence->cut < 0)
+        atomic_fetch_or(&server->cache.frames[frame].flags, MPIOX_FRAME_URGENT);
+}
+
+static void begin_file(mpiox_server *server, mpiox_fence *fence, int32_t file)
+{
+    uint32_t next;
+    for (uint32_t frame = server->files[file].frames.first; frame != MPIOX_CACHE_NO_FRAME; frame = next) {
+        next = server->info[frame].links[MPIOX_LINK_FILE].next;
+        if (is_meant(server, fence, file, frame))
+            begin_frame(server, fence, frame);
+    }
+}
+
+static void begin_frames(mpiox_server *server, mpiox_fence *fence)
+{
+    if (fence->file >= 0)
+        begin_file(server, fence, fence->file);
+    for (int32_t file = 0; fence->file < 0 && file < MPIOX_CACHE_MAX_FILES; file++) {
+        if (is_open(server, file))
+            begin_file(server, fence, file);
+    }
+}
+
+/* ---- fences: their end ------------------------------------------------------------------------------------------- */
+
+static uint32_t operation_of(const mpiox_server *server, const mpiox_fence *fence)
+{
+    return server->cache.ring->slots + (uint32_t)(fence - server->fences);
+}
+
+/* Errors that nobody took, before a record is used for another file. */
+static void lose_errors(mpiox_server *server, int32_t file)
+{
+    mpiox_error errors[MPIOX_CACHE_ERRORS];
+    int more = 0;
+    const int count = mpiox_cache_take_errors(&server->cache, file, errors, MPIOX_CACHE_ERRORS, &more);
+    for (int i = 0; i < count; i++) {
+        if (server->lost_count < MPIOX_LOST)
+            server->lost[server->lost_count] = errors[i];
+        server->lost_count++;
+    }
+    server->lost_count += more;
+}
+
+/* The last opener is gone and no page is left: the record is free, the handles are the fence's to close. */
+static void release_file(mpiox_server *server, mpiox_fence *fence)
+{
+    mpiox_server_file *file = &server->files[fence->file];
+    fence->handles[0] = file->storage;
+    memcpy(&fence->handles[1], file->retired, sizeof file->retired);
+    memset(file->retired, 0, sizeof file->retired);
+    file->storage = NULL;
+    fence->closing = false;
+    atomic_store(&record_of(server, fence->file)->openers, 0);
+}
+
+/* All frames are done: the next step. True: the fence has ended. */
+static bool advance(mpiox_server *server, mpiox_fence *fence)
+{
+    while (fence->closing && fence->pending == 0) {
+        mpiox_file_record *record = record_of(server, fence->file);
+        if (atomic_load(&record->openers) > 1) {
+            atomic_fetch_sub(&record->openers, 1);
+            fence->closing = false;
+        } else if (server->files[fence->file].syncing > 0) {
+            return false; /* the end of that fsync goes on here */
+        } else if (server->files[fence->file].frames.count == 0) {
+            release_file(server, fence);
+        } else { /* pages that came meanwhile */
+            fence->drop = true;
+            begin_frames(server, fence);
+        }
+    }
+    if (fence->pending > 0)
+        return false;
+    if (fence->stable || fence->handles[0] != NULL) {
+        if (fence->stable)
+            server->files[fence->file].syncing++;
+        mpiox_server_add_operation(server, operation_of(server, fence));
+        return false;
+    }
+    fence->used = false;
+    if (fence->done != NULL)
+        mpiox_word_set(fence->done, 1);
+    if (fence->slot != NULL) {
+        fence->slot->error = fence->error;
+        answer(server, fence->slot, fence->error.code);
+    }
+    return true;
+}
+
+static void begin_fence(mpiox_server *server, mpiox_fence *fence, const mpiox_fence *what)
+{
+    *fence = *what;
+    fence->used = true;
+    begin_frames(server, fence);
+    (void)advance(server, fence);
+}
+
+static mpiox_fence *free_fence(mpiox_server *server)
+{
+    for (int i = 0; i < MPIOX_FENCES; i++) {
+        if (!server->fences[i].used)
+            return &server->fences[i];
+    }
+    return NULL;
+}
+
+static bool is_range(const mpiox_server *server, int32_t file, int64_t range)
+{
+    return is_open(server, file) && range >= 0 && range < record_of(server, file)->ranges;
+}
+
+/* The range is this delegate's, or (second step) on its way to another. */
+static bool may_give(const mpiox_server *server, const mpiox_slot *slot)
+{
+    const int64_t to = slot->arg[1];
+    if (!is_range(server, slot->file, slot->arg[0]) || to < 0 || to >= server->options.delegates)
+        return false;
+    const int owner = atomic_load(&record_of(server, slot->file)->owner_of[slot->arg[0]]);
+    return owner == (slot->arg[2] == 1 ? MPIOX_RANGE_MOVING : server->options.delegate);
+}
+
+/* Requests that waited for a range that was changing hands. */
+static void serve_moving(mpiox_server *server)
+{
+    mpiox_requests moving = server->moving;
+    mpiox_slot *slot;
+    server->moving.count = 0;
+    while ((slot = mpiox_server_requests_take(server, &moving)) != NULL)
+        mpiox_server_ask_page(server, slot);
+}
+
+static void end_giving(mpiox_server *server, mpiox_slot *slot)
+{
+    const bool gone = slot->arg[1] != server->options.delegate;
+    atomic_store(&record_of(server, slot->file)->owner_of[slot->arg[0]], (int16_t)slot->arg[1]);
+    if (gone)
+        MPIOX_COUNT(server, moved_out, 1);
+    answer(server, slot, MPIOX_OK);
+    serve_moving(server);
+}
+
+/* What a request asks for. False: it is not legal. */
+static bool read_request(const mpiox_server *server, mpiox_slot *slot, mpiox_fence *out)
+{
+    *out = (mpiox_fence){.file = slot->file, .range = -1, .first = 0, .end = INT64_MAX, .cut = -1, .slot = slot};
+    if (!is_open(server, slot->file))
+        return false;
+    if (slot->op == MPIOX_OP_GIVE) {
+        out->range = (int32_t)slot->arg[0];
+        out->drop = true;
+        return may_give(server, slot);
+    }
+    if (slot->op == MPIOX_OP_FLUSH) {
+        out->first = slot->arg[0];
+        out->end = slot->arg[1];
+        out->stable = slot->arg[2] == 1;
+        out->drop = slot->arg[3] == 1;
+    } else if (slot->op == MPIOX_OP_DISCARD) {
+        out->cut = slot->arg[0];
+        out->first = out->cut / server->cache.page_bytes;
+    } else {
+        out->closing = true;
+        out->drop = atomic_load(&record_of(server, slot->file)->openers) <= 1;
+    }
+    return out->first >= 0 && (slot->op != MPIOX_OP_DISCARD || out->cut >= 0);
+}
+
+/* The file is shorter now: nobody shall take what was deposited behind its new end for a part of it. */
+static void lower_end(const mpiox_server *server, int32_t file, int64_t end)
+{
+    _Atomic int64_t *known = &record_of(server, file)->end;
+    int64_t now = atomic_load(known);
+    while (now > end && !atomic_compare_exchange_weak(known, &now, end)) {
+    }
+}
+
+void mpiox_server_ask_fence(mpiox_server *server, mpiox_slot *slot)
+{
+    mpiox_fence what, *fence = free_fence(server);
+    if (!read_request(server, slot, &what)) {
+        answer(server, slot, MPIOX_E_ARG);
+        return;
+    }
+    if (slot->op == MPIOX_OP_GIVE && slot->arg[2] == 1) {
+        end_giving(server, slot);
+        return;
+    }
+    if (fence == NULL) {
+        mpiox_server_requests_append(server, &server->fencing, slot);
+        return;
+    }
+    if (slot->op == MPIOX_OP_GIVE)
+        atomic_store(&record_of(server, slot->file)->owner_of[slot->arg[0]], MPIOX_RANGE_MOVING);
+    MPIOX_COUNT(server, fences, 1);
+    if (what.cut >= 0)
+        lower_end(server, what.file, what.cut);
+    begin_fence(server, fence, &what);
+    mpiox_server_serve_parked(server);
+}
+
+bool mpiox_server_empty(mpiox_server *server, mpiox_word *done)
+{
+    mpiox_fence *fence = free_fence(server);
+    if (fence == NULL)
+        return false;
+    begin_fence(server, fence,
+                &(mpiox_fence){.file = -1, .range = -1, .end = INT64_MAX, .cut = -1, .drop = true, .done = done});
+    return true;
+}
+
+void mpiox_server_flush_all(mpiox_server *server)
+{
+    for (uint32_t frame = 0; frame < (uint32_t)server->cache.frame_count; frame++) {
+        const int32_t file = mpiox_server_file_of(server, frame);
+        if (file >= 0 && !mpiox_server_is_replica(server, file) && mpiox_server_dirty_of(server, frame) > 0)
+            mpiox_server_want(server, frame, MPIOX_WANT_FLUSH);
+    }
+}
+
+static void advance_and_next(mpiox_server *server, mpiox_fence *fence)
+{
+    mpiox_slot *slot;
+    if (advance(server, fence) && (slot = mpiox_server_requests_take(server, &server->fencing)) != NULL)
+        mpiox_server_ask_fence(server, slot);
+}
+
+void mpiox_server_pass_fences(mpiox_server *server, uint32_t frame)
+{
+    uint64_t fences = server->info[frame].fences;
+    server->info[frame].fences = 0;
+    atomic_fetch_and(&server->cache.frames[frame].flags, ~(uint32_t)MPIOX_FRAME_URGENT);
+    while (fences != 0) {
+        mpiox_fence *fence = &server->fences[__builtin_ctzll(fences)];
+        fences &= fences - 1;
+        if (--fence->pending == 0)
+            advance_and_next(server, fence);
+    }
+}
+
+int64_t mpiox_server_cut_of(const mpiox_server *server, uint32_t frame)
+{
+    int64_t cut = INT64_MAX;
+    for (uint64_t fences = server->info[frame].fences; fences != 0; fences &= fences - 1) {
+        const mpiox_fence *fence = &server->fences[__builtin_ctzll(fences)];
+        if (fence->cut >= 0 && fence->cut < cut)
+            cut = fence->cut;
+    }
+    return cut;
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+/* A handle for what the flags ask for, with more rights where they are to be had: another opener may need them. */
+static int open_handle(const mpiox_server *server, const char *path, int64_t flags, mpiox_storage **out, int *access,
+                       mpiox_error *error)
+{
+    const mpiox_storage_options options = {.kind = (mpiox_storage_kind)server->options.storage};
+    const int rank = server->options.delegate;
+    *access = O_RDONLY;
+    if (!(flags & MPIOX_FILE_WRITABLE))
+        return mpiox_storage_open(path, O_RDONLY, rank, &options, out, error);
+    *access = O_RDWR;
+    const int code = mpiox_storage_open(path, O_RDWR, rank, &options, out, error);
+    if (code == MPIOX_OK || flags & MPIOX_FILE_READABLE || (error->sys_errno != EACCES && error->sys_errno != EPERM))
+        return code;
+    *access = O_WRONLY;
+    return mpiox_storage_open(path, O_WRONLY, rank, &options, out, error);
+}
+
+static int32_t find_record(const mpiox_server *server, const struct stat *status, int32_t replica)
+{
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        const mpiox_file_record *record = record_of(server, i);
+        if (server->files[i].storage != NULL && record->device == (uint64_t)status->st_dev &&
+            record->inode == (uint64_t)status->st_ino && (atomic_load(&record->flags) & MPIOX_FILE_REPLICA) == replica)
+            return i;
+    }
+    return -1;
+}
+
+/* A free record, the one that has been free for longest: the errors of a closed file stay as long as possible. */
+static int32_t free_record(mpiox_server *server)
+{
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        const int32_t file = (server->next_record + i) % MPIOX_CACHE_MAX_FILES;
+        if (server->files[file].storage == NULL && atomic_load(&record_of(server, file)->openers) == 0) {
+            server->next_record = file + 1;
+            return file;
+        }
+    }
+    return -1;
+}
+
+static void fill_record(mpiox_server *server, int32_t file, const mpiox_slot *slot, const struct stat *status)
+{
+    mpiox_file_record *record = record_of(server, file);
+    const int64_t owners = slot->arg[2] < 1 ? 1 : slot->arg[2] < MPIOX_FILE_RANGES ? slot->arg[2] : MPIOX_FILE_RANGES;
+    lose_errors(server, file);
+    record->device = (uint64_t)status->st_dev;
+    record->inode = (uint64_t)status->st_ino;
+    memcpy(record->path, slot->text, sizeof record->path);
+    atomic_store(&record->end, 0);
+    record->unit_pages = slot->arg[1] >= 1 && slot->arg[1] <= INT32_MAX ? (int32_t)slot->arg[1] : 1;
+    record->owners = (int32_t)owners;
+    /* Of a replica all pages are this delegate's. */
+    record->ranges = slot->arg[0] & MPIOX_FILE_REPLICA ? 0 : mpiox_file_ranges((int32_t)owners);
+    for (int32_t r = 0; r < record->ranges; r++)
+        atomic_store(&record->owner_of[r], (int16_t)(r % owners));
+    atomic_store(&record->flags, (int32_t)slot->arg[0]);
+    atomic_store(&record->openers, 1);
+    server->files[file] = (mpiox_server_file){
+        .frames = {MPIOX_CACHE_NO_FRAME, MPIOX_CACHE_NO_FRAME, 0, MPIOX_LINK_FILE},
+        .tree = MPIOX_CACHE_NO_FRAME,
+        .ahead = {.usefulness = 1},
+    };
+}
+
+/* A handle that can do more than the present one takes its place; of two equal ones the older stays. *left = the one
+ * that is not needed. False: no room to keep the older one. */
+static bool take_handle(mpiox_server_file *file, mpiox_storage *storage, int access, mpiox_storage **left)
+{
+    const bool readable = access != O_WRONLY, writable = access != O_RDONLY;
+    *left = storage;
+    if (file->storage != NULL && (!readable || file->readable) && (!writable || file->writable))
+        return true;
+    for (int i = 0; i < MPIOX_RETIRED; i++) {
+        if (file->storage == NULL || file->retired[i] == NULL) {
+            file->retired[i] = file->storage; /* threads may be using it */
+            file->storage = storage;
+            file->readable = readable;
+            file->writable = writable;
+            *left = NULL;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The file is open: find or make its record. */
+static int enter_file(mpiox_server *server, mpiox_slot *slot, mpiox_storage *storage, int access, mpiox_storage **left)
+{
+    struct stat status;
+    *left = storage;
+    if ((storage->fd >= 0 ? fstat(storage->fd, &status) : stat(slot->text, &status)) != 0)
+        return mpiox_error_set(&slot->error, MPIOX_E_IO, errno, -1, -1, "fstat");
+    int32_t file = find_record(server, &status, (int32_t)slot->arg[0] & MPIOX_FILE_REPLICA);
+    if (file < 0) {
+        file = free_record(server);
+        if (file < 0)
+            return MPIOX_E_FULL;
+        fill_record(server, file, slot, &status);
+    } else {
+        atomic_fetch_add(&record_of(server, file)->openers, 1);
+        atomic_fetch_or(&record_of(server, file)->flags, (int32_t)slot->arg[0]);
+    }
+    if (!take_handle(&server->files[file], storage, access, left)) {
+        atomic_fetch_sub(&record_of(server, file)->openers, 1);
+        return MPIOX_E_FULL;
+    }
+    slot->file = file;
+    slot->arg[1] = record_of(server, file)->unit_pages;
+    slot->arg[2] = record_of(server, file)->owners;
+    return MPIOX_OK;
+}
+
+static void open_file(mpiox_server *server, mpiox_slot *slot)
+{
+    mpiox_storage *storage = NULL, *left = NULL;
+    mpiox_error *error = &slot->error;
+    int code = MPIOX_E_ARG, access = O_RDONLY;
+    pthread_mutex_unlock(&server->lock);
+    (void)mpiox_error_set(error, MPIOX_OK, 0, -1, -1, "");
+    if (memchr(slot->text, '\0', sizeof slot->text) == NULL)
+        (void)mpiox_error_set(error, MPIOX_E_ARG, ENAMETOOLONG, -1, -1, "open");
+    else
+        code = open_handle(server, slot->text, slot->arg[0], &storage, &access, error);
+    pthread_mutex_lock(&server->lock);
+    if (code == MPIOX_OK)
+        code = enter_file(server, slot, storage, access, &left);
+    if (left != NULL) {
+        pthread_mutex_unlock(&server->lock);
+        (void)mpiox_storage_close(left); /* nothing was written by it */
+        pthread_mutex_lock(&server->lock);
+    }
+    answer(server, slot, code);
+}
+
+/* ---- operations -------------------------------------------------------------------------------------------------- */
+
+/* Closing the file waits for this. */
+static void end_sync(mpiox_server *server, int32_t file)
+{
+    server->files[file].syncing--;
+    for (int i = 0; i < MPIOX_FENCES; i++) {
+        mpiox_fence *other = &server->fences[i];
+        if (other->used && other->closing && other->file == file && other->pending == 0)
+            advance_and_next(server, other);
+    }
+}
+
+static void sync_or_close(mpiox_server *server, mpiox_fence *fence)
+{
+    const int32_t file = fence->file;
+    const bool stable = fence->stable;
+    mpiox_storage *handles[1 + MPIOX_RETIRED];
+    mpiox_storage *storage = stable ? server->files[file].storage : NULL;
+    mpiox_error error = {.code = MPIOX_OK};
+    int code = MPIOX_OK;
+    memcpy(handles, fence->handles, sizeof handles);
+    pthread_mutex_unlock(&server->lock);
+    if (storage != NULL)
+        code = mpiox_storage_sync(storage, &error);
+    for (int i = 0; !stable && i < 1 + MPIOX_RETIRED; i++) {
+        if (mpiox_storage_close(handles[i]) != MPIOX_OK)
+            code = mpiox_error_set(&error, MPIOX_E_IO, errno, -1, -1, "close");
+    }
+    pthread_mutex_lock(&server->lock);
+    if (code != MPIOX_OK) {
+        fence->error = error;
+        MPIOX_COUNT(server, errors, 1);
+    }
+    if (stable)
+        fence->stable = false;
+    else
+        memset(fence->handles, 0, sizeof fence->handles);
+    advance_and_next(server, fence);
+    if (stable)
+        end_sync(server, file);
+}
+
+void mpiox_server_operate(mpiox_server *server)
+{
+    const uint32_t size = (uint32_t)server->options.geometry.slots + MPIOX_FENCES, slots = server->cache.ring->slots;
+    const uint32_t operation = server->operations[server->operations_head];
+    server->operations_head = (server->operations_head + 1) % size;
+    server->operations_count--;
+    if (operation < slots)
+        open_file(server,
+                  (mpiox_slot *)(void *)((char *)server->cache.ring + server->cache.ring->slots_at) + operation);
+    else
+        sync_or_close(server, &server->fences[operation - slots]);
+}
+
+void mpiox_server_close_files(mpiox_server *server, bool collect)
+{
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        mpiox_server_file *file = &server->files[i];
+        mpiox_error error;
+        for (int k = 0; k < MPIOX_RETIRED; k++) {
+            (void)mpiox_storage_close(file->retired[k]);
+            file->retired[k] = NULL;
+        }
+        if (mpiox_storage_close(file->storage) != MPIOX_OK) {
+            (void)mpiox_error_set(&error, MPIOX_E_IO, errno, -1, -1, "close");
+            mpiox_cache_add_error(&server->cache, i, &error);
+        }
+        file->storage = NULL;
+        if (collect)
+            lose_errors(server, i);
+    }
+}
+
+/* ---- ranges that change hands ------------------------------------------------------------------------------------ */
+
+void mpiox_server_adopt(mpiox_server *server, mpiox_slot *slot)
+{
+    if (!is_range(server, slot->file, slot->arg[0])) {
+        answer(server, slot, MPIOX_E_ARG);
+        return;
+    }
+    atomic_store(&record_of(server, slot->file)->owner_of[slot->arg[0]], (int16_t)server->options.delegate);
+    MPIOX_COUNT(server, moved_in, 1);
+    answer(server, slot, MPIOX_OK);
+    serve_moving(server);
+}

@@ -1,0 +1,27 @@
+/*
+ * mpiox_server_files.h - files, fences, and what is asked about whole files. Private to csrc/server; with the lock
+ * unless said otherwise.
+ */
+#ifndef MPIOX_SERVER_FILES_H
+#define MPIOX_SERVER_FILES_H
+
+#include "mpiox_server_state.h"
+
+/* MPIOX_OP_CLOSE, _FLUSH, _DISCARD: begin the fence, or leave it waiting for one of the MPIOX_FENCES. */
+void mpiox_server_ask_fence(mpiox_server *server, mpiox_slot *slot);
+/* MPIOX_OP_ADOPT. */
+void mpiox_server_adopt(mpiox_server *server, mpiox_slot *slot);
+/* Flush and drop everything; *done is set to 1. False: no fence is free now. */
+bool mpiox_server_empty(mpiox_server *server, mpiox_word *done);
+/* Write everything that is dirty, without waiting for it. */
+void mpiox_server_flush_all(mpiox_server *server);
+/* What these fences wanted of a frame is done. */
+void mpiox_server_pass_fences(mpiox_server *server, uint32_t frame);
+/* The lowest byte from which on a fence that waits for this frame discards. */
+int64_t mpiox_server_cut_of(const mpiox_server *server, uint32_t frame);
+/* Carry out an operation of server->operations that is the first; the lock is given back meanwhile. */
+void mpiox_server_operate(mpiox_server *server);
+/* Close all files and collect the errors that nobody has taken, if nobody is left to do so. Nothing else runs. */
+void mpiox_server_close_files(mpiox_server *server, bool collect);
+
+#endif

@@ -1,0 +1,12 @@
+/*
+ * mpiox_server_flush.h - dirty pages to the file. Private to csrc/server.
+ */
+#ifndef MPIOX_SERVER_FLUSH_H
+#define MPIOX_SERVER_FLUSH_H
+
+#include "mpiox_server_state.h"
+
+/* I/O thread, with the lock, which is given back meanwhile: write, drop or cut the next frames. False: none waits. */
+bool mpiox_server_flush_some(mpiox_server *server, mpiox_io *io);
+
+#endif

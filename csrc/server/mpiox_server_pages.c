@@ -1,0 +1,259 @@
+/*
+ * mpiox_server_pages.c - which page is in which frame.
+ *
+ * Problem.    Any number of clients ask for pages; there may be fewer frames than that, or one. The service thread must
+ *             not wait for any of them.
+ * Algorithm.  A request for a page that is there is answered at once, or left with the frame: until it is filled, or
+ *             until the I/O thread that has it alone is done. A request that gets no frame is parked; parked requests
+ *             are served in their order by whoever frees one, and together with the first for a page all others for it.
+ *             Pages that clients name as likely to be read next are read ahead, in frames that are free or reusable, at
+ *             most half of all. How useful that was before decides how many: all that a client names, half of them, or
+ *             none but for a trial now and then.
+ * Guarantees. The answer holds the frame for the client, so that it can be taken away only after the client's access:
+ *             each answer is progress, also with one frame. For every parked request a frame is on its way, or worth
+ *             waiting for (mpiox_server_evict.c).
+ */
+#include "mpiox_server_pages.h"
+
+#include <string.h>
+
+#include "mpiox_server_evict.h"
+enum {
+    AHEAD_STEPS = 16,  /* pages read ahead that are looked at with each request */
+    AHEAD_WINDOW = 32, /* pages after which their usefulness is looked at */
+    AHEAD_TRIAL = 4,   /* the same while reading ahead is stopped */
+    AHEAD_PAUSE = 64   /* requests between two trials */
+};
+static const double ahead_full = 0.5, ahead_stop = 0.125; /* usefulness */
+
+static uint32_t flags_of(const mpiox_server *server, uint32_t frame)
+{
+    return atomic_load_explicit(&server->cache.frames[frame].flags, memory_order_acquire);
+}
+
+void mpiox_server_drop_page(mpiox_server *server, uint32_t frame)
+{
+    mpiox_server_take_out(server, frame);
+    mpiox_server_requests_move(server, &server->parked, &server->info[frame].waiting);
+}
+
+/* ---- requests ---------------------------------------------------------------------------------------------------- */
+
+int mpiox_server_look_at_owner(const mpiox_server *server, int32_t file, int64_t page)
+{
+    const mpiox_file_record *record = &server->cache.header->files[file];
+    if (record->ranges <= 0)
+        return MPIOX_FRAME_HIT;
+    const int owner = atomic_load_explicit(&record->owner_of[page / record->unit_pages % record->ranges],
+                                           memory_order_acquire);
+    if (owner == server->options.delegate)
+        return MPIOX_FRAME_HIT;
+    return owner == MPIOX_RANGE_MOVING ? MPIOX_FRAME_MISS : MPIOX_FRAME_MOVED;
+}
+
+static void answer(mpiox_server *server, mpiox_slot *slot, int result)
+{
+    MPIOX_COUNT(server, requests, 1);
+    mpiox_ring_answer(slot, result);
+}
+
+static void answer_held(mpiox_server *server, mpiox_slot *slot, uint32_t frame)
+{
+    slot->frame = frame;
+    answer(server, slot, MPIOX_OK);
+}
+
+/* Hold a frame for a client, unless it is in exclusive use. */
+static bool hold_now(const mpiox_server *server, uint32_t frame)
+{
+    _Atomic uint32_t *holds = &server->cache.frames[frame].holds;
+    uint32_t seen = atomic_load(holds);
+    while (!(seen & MPIOX_FRAME_EXCLUSIVE)) {
+        if (atomic_compare_exchange_weak(holds, &seen, seen + 1))
+            return true;
+    }
+    return false;
+}
+
+/* The page is in the table. Exclusive use without the lock is a busy thread's, which serves the waiting at its end. */
+static void serve_present(mpiox_server *server, mpiox_slot *slot, uint32_t frame)
+{
+    const bool ready = slot->arg[0] == 0 || flags_of(server, frame) & MPIOX_FRAME_FILLED;
+    if (ready && hold_now(server, frame)) {
+        answer_held(server, slot, frame);
+        return;
+    }
+    mpiox_server_requests_append(server, &server->info[frame].waiting, slot);
+    if (!ready) {
+        server->files[slot->file].read = true;
+        mpiox_server_want(server, frame, MPIOX_WANT_FILL);
+    }
+}
+
+static bool is_open(const mpiox_server *server, int32_t file)
+{
+    return file >= 0 && file < MPIOX_CACHE_MAX_FILES && server->files[file].storage != NULL;
+}
+
+/* False: there is no frame for it; nothing was done. At the end of the delegate no page is given out any more. */
+static bool serve(mpiox_server *server, mpiox_slot *slot)
+{
+    if (server->ending)
+        return false;
+    const int owner = is_open(server, slot->file) && slot->page >= 0
+                          ? mpiox_server_look_at_owner(server, slot->file, slot->page)
+                          : -1;
+    if (owner < 0 || owner == MPIOX_FRAME_MOVED) { /* MPIOX_PAGE_MOVED is the same number */
+        answer(server, slot, owner < 0 ? MPIOX_E_ARG : owner);
+        return true;
+    }
+    if (owner == MPIOX_FRAME_MISS) {
+        mpiox_server_requests_append(server, &server->moving, slot);
+        return true;
+    }
+    uint32_t frame = mpiox_frame_find(&server->cache, slot->file, slot->page);
+    if (frame == MPIOX_CACHE_NO_FRAME) {
+        if (mpiox_server_is_replica(server, slot->file) && mpiox_server_replicas_are_full(server)) {
+            answer(server, slot, MPIOX_E_FULL);
+            return true;
+        }
+        frame = mpiox_server_find_room(server, true);
+        if (frame == MPIOX_CACHE_NO_FRAME)
+            return false;
+        mpiox_server_put_in(server, frame, slot->file, slot->page, false, slot->arg[0] == 0);
+        if (slot->arg[0] == 0) {
+            answer_held(server, slot, frame);
+            return true;
+        }
+    }
+    serve_present(server, slot, frame);
+    return true;
+}
+
+void mpiox_server_ask_page(mpiox_server *server, mpiox_slot *slot)
+{
+    const int32_t file = slot->file;
+    const int64_t count = slot->arg[0] == 0 ? 0 : slot->arg[1];
+    int64_t ahead[MPIOX_OP_AHEAD]; /* the slot is the client's again when it is answered */
+    memcpy(ahead, slot->ahead, sizeof ahead);
+    const bool first = server->parked.count == 0;
+    const bool there = is_open(server, file) &&
+                       mpiox_frame_find(&server->cache, file, slot->page) != MPIOX_CACHE_NO_FRAME;
+    if ((!first && !there) || !serve(server, slot)) {
+        MPIOX_COUNT(server, waits, 1);
+        mpiox_server_requests_append(server, &server->parked, slot);
+        mpiox_server_press(server);
+    }
+    mpiox_server_read_ahead(server, file, ahead, count);
+}
+
+/* A page has come: whoever else waits for a frame for it needs none any more. */
+static void serve_same_page(mpiox_server *server, int32_t file, int64_t page)
+{
+    mpiox_requests others = {.count = 0};
+    mpiox_slot *slot;
+    while ((slot = mpiox_server_requests_take(server, &server->parked)) != NULL) {
+        if (slot->file != file || slot->page != page || !serve(server, slot))
+            mpiox_server_requests_append(server, &others, slot);
+    }
+    server->parked = others;
+}
+
+void mpiox_server_serve_parked(mpiox_server *server)
+{
+    mpiox_slot *slot;
+    while ((slot = mpiox_server_requests_first(server, &server->parked)) != NULL) {
+        const mpiox_requests before = server->parked;
+        const int32_t file = slot->file;
+        const int64_t page = slot->page; /* the slot may be the client's again in a moment */
+        (void)mpiox_server_requests_take(server, &server->parked);
+        if (!serve(server, slot)) {
+            server->parked = before;
+            mpiox_server_press(server);
+            return;
+        }
+        serve_same_page(server, file, page);
+    }
+    server->waiting_since = 0;
+}
+
+void mpiox_server_serve_waiting(mpiox_server *server, uint32_t frame)
+{
+    mpiox_requests waiting = server->info[frame].waiting;
+    mpiox_slot *slot;
+    server->info[frame].waiting.count = 0;
+    while ((slot = mpiox_server_requests_take(server, &waiting)) != NULL) {
+        if (!serve(server, slot))
+            mpiox_server_requests_append(server, &server->parked, slot);
+    }
+}
+
+void mpiox_server_fail_waiting(mpiox_server *server, uint32_t frame, const mpiox_error *error)
+{
+    mpiox_requests *queue = &server->info[frame].waiting, others = {.count = 0};
+    mpiox_slot *slot;
+    while ((slot = mpiox_server_requests_take(server, queue)) != NULL) {
+        if (slot->arg[0] == 0) {
+            mpiox_server_requests_append(server, &others, slot);
+        } else {
+            slot->error = *error;
+            answer(server, slot, MPIOX_E_IO);
+        }
+    }
+    mpiox_server_requests_move(server, queue, &others);
+}
+
+/* ---- reading ahead ----------------------------------------------------------------------------------------------- */
+
+/* Find pages that have been used meanwhile. */
+static void judge_some(mpiox_server *server)
+{
+    mpiox_frame_list *list = &server->lists[MPIOX_AHEAD];
+    for (int32_t left = list->count < AHEAD_STEPS ? list->count : AHEAD_STEPS; left > 0; left--) {
+        const uint32_t frame = list->first;
+        if (!mpiox_server_judge(server, frame))
+            mpiox_server_reside(server, frame, MPIOX_AHEAD);
+    }
+}
+
+/* How many of the pages that a client named are to be read. */
+static int32_t depth_of(const mpiox_server *server, mpiox_ahead_record *record)
+{
+    const int32_t most = server->options.prefetch_pages;
+    const int32_t window = record->usefulness < ahead_stop ? AHEAD_TRIAL : AHEAD_WINDOW;
+    if (record->issued >= window) {
+        const double share = record->used < record->issued ? (double)record->used / record->issued : 1;
+        record->usefulness = (record->usefulness + share) / 2;
+        record->issued = record->used = 0;
+    }
+    if (record->usefulness >= ahead_full)
+        return most;
+    if (record->usefulness >= ahead_stop)
+        return (most + 1) / 2;
+    if (++record->misses < AHEAD_PAUSE)
+        return 0;
+    record->misses = 0;
+    return 1;
+}
+
+void mpiox_server_read_ahead(mpiox_server *server, int32_t file, const int64_t *pages, int64_t count)
+{
+    if (count <= 0 || server->options.prefetch_pages <= 0 || server->ending || !is_open(server, file))
+        return;
+    mpiox_ahead_record *record = &server->files[file].ahead;
+    judge_some(server);
+    const int64_t depth = depth_of(server, record);
+    for (int64_t i = 0; i < count && i < depth && i < MPIOX_OP_AHEAD; i++) {
+        if (pages[i] < 0 || mpiox_server_look_at_owner(server, file, pages[i]) != MPIOX_FRAME_HIT ||
+            mpiox_frame_find(&server->cache, file, pages[i]) != MPIOX_CACHE_NO_FRAME)
+            continue;
+        if (server->parked.count > 0 || server->lists[MPIOX_AHEAD].count >= server->cache.frame_count / 2)
+            return;
+        const uint32_t frame = mpiox_server_find_room(server, false);
+        if (frame == MPIOX_CACHE_NO_FRAME)
+            return;
+        record->issued++;
+        mpiox_server_put_in(server, frame, file, pages[i], true, false);
+        mpiox_server_want(server, frame, MPIOX_WANT_AHEAD);
+    }
+}

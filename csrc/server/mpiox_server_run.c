@@ -1,0 +1,411 @@
+/*
+ * mpiox_server_run.c - creating, running and ending a delegate; the service thread and the I/O threads.
+ *
+ * Service.    The service thread takes tokens out of the ring, looks after the clients every 100 ms, and does
+ *             bookkeeping under the lock. Requests about whole files (fences) begin only after every token that was
+ *             there before them has been taken out: the ring keeps no order, and a page that was named for reading
+ *             ahead before a fence must not come into the cache after it.
+ * I/O.        Operations on files come first, then fills and flushes in turn, so that neither keeps the other from
+ *             working, then what is read ahead.
+ * The end.    When the last client has gone (or mpiox_server_stop()), no page is given out any more and everything is
+ *             flushed and dropped, which needs exclusive use of every frame: what clients still deposit in frames that
+ *             they hold is written too. Then the state is ENDED.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpiox_server_files.h"
+#include "mpiox_server_fill.h"
+#include "mpiox_server_flush.h"
+#include "mpiox_server_pages.h"
+#include "mpiox_server_replica.h"
+
+static const double beat_s = 0.1, leaving_s = 0.005, leave_within_s = 1;
+static const double default_patience_s = 60;  /* until the first client comes */
+static const double first_patience_s = 20e-3; /* of parked requests, see mpiox_server_evict.c */
+static const double parked_s = 0.5e-3;        /* they are looked at so often */
+
+/* ---- creating ---------------------------------------------------------------------------------------------------- */
+
+static bool allocate(mpiox_server *server)
+{
+    const size_t frames = (size_t)server->cache.frame_count, slots = (size_t)server->options.geometry.slots;
+    server->info = calloc(frames, sizeof *server->info);
+    server->ghost_count = (uint32_t)(2 * frames);
+    server->ghosts = calloc(server->ghost_count, sizeof *server->ghosts);
+    server->request_next = calloc(slots, sizeof *server->request_next);
+    server->operations = calloc(slots + MPIOX_FENCES, sizeof *server->operations);
+    return server->info != NULL && server->ghosts != NULL && server->request_next != NULL && server->operations != NULL;
+}
+
+static void make_empty(mpiox_server *server)
+{
+    const mpiox_frame_list none = {MPIOX_CACHE_NO_FRAME, MPIOX_CACHE_NO_FRAME, 0, MPIOX_LINK_RESIDENCE};
+    uint32_t random = 1;
+    for (int i = 0; i < MPIOX_RESIDENCES; i++)
+        server->lists[i] = none;
+    server->fills = server->aheads = none;
+    server->fills.kind = server->aheads.kind = MPIOX_LINK_FILL;
+    for (uint32_t i = 0; i < server->ghost_count; i++)
+        server->ghosts[i].file = -1;
+    for (int i = 0; i < MPIOX_CACHE_MAX_FILES; i++)
+        server->files[i].tree = MPIOX_CACHE_NO_FRAME;
+    for (uint32_t i = (uint32_t)server->cache.frame_count; i-- > 0;) { /* the first frames are taken first */
+        random = random * 1664525 + 1013904223;
+        server->info[i].priority = random;
+        mpiox_server_list_append(server, &server->lists[MPIOX_FREE], i);
+    }
+}
+
+static bool is_legal(const mpiox_server_options *options)
+{
+    return options->io_threads >= 1 && options->io_threads < MPIOX_CACHE_MAX_THREADS && options->delegates >= 1 &&
+           options->delegate >= 0 && options->delegate < options->delegates && options->prefetch_pages >= 0;
+}
+
+static int create_segment(mpiox_server *server, mpiox_error *error)
+{
+    mpiox_cache_geometry *geometry = &server->options.geometry;
+    int code = mpiox_cache_plan(geometry);
+    if (code != MPIOX_OK)
+        return mpiox_error_set(error, code, 0, -1, geometry->cap_bytes, "planning a cache");
+    code = mpiox_segment_create(MPIOX_SEGMENT_MEMFD, geometry->cap_bytes, &server->address, &server->segment, error);
+    if (code == MPIOX_E_NOMEM)
+        code = mpiox_segment_create(MPIOX_SEGMENT_FILE, geometry->cap_bytes, &server->address, &server->segment, error);
+    if (code != MPIOX_OK)
+        return code;
+    code = mpiox_cache_format(server->segment.base, geometry, server->options.delegate, server->options.delegates,
+                              &server->cache);
+    return code == MPIOX_OK ? code : mpiox_error_set(error, code, 0, -1, geometry->cap_bytes, "formatting a cache");
+}
+
+int mpiox_server_create(const mpiox_server_options *options, mpiox_server **out, mpiox_segment_address *address,
+                        mpiox_error *error)
+{
+    *out = NULL;
+    if (!is_legal(options))
+        return mpiox_error_set(error, MPIOX_E_ARG, EINVAL, -1, -1, "options of a delegate");
+    mpiox_server *server = calloc(1, sizeof *server);
+    if (server == NULL)
+        return mpiox_error_set(error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "creating a delegate");
+    server->options = *options;
+    server->patience = first_patience_s;
+    server->segment.fd = -1;
+    pthread_mutex_init(&server->lock, NULL);
+    pthread_cond_init(&server->work, NULL);
+    int code = create_segment(server, error);
+    if (code == MPIOX_OK && !allocate(server))
+        code = mpiox_error_set(error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "creating a delegate");
+    if (code != MPIOX_OK) {
+        mpiox_server_free(server);
+        return code;
+    }
+    make_empty(server);
+    *address = server->address;
+    *out = server;
+    return MPIOX_OK;
+}
+
+const mpiox_cache *mpiox_server_cache(const mpiox_server *server)
+{
+    return &server->cache;
+}
+
+void mpiox_server_seal(mpiox_server *server)
+{
+    mpiox_segment_seal(&server->segment, &server->address);
+}
+
+void mpiox_server_free(mpiox_server *server)
+{
+    if (server == NULL)
+        return;
+    mpiox_segment_seal(&server->segment, &server->address);
+    mpiox_segment_free(&server->segment);
+    pthread_mutex_destroy(&server->lock);
+    pthread_cond_destroy(&server->work);
+    free(server->info);
+    free(server->ghosts);
+    free(server->request_next);
+    free(server->operations);
+    free(server);
+}
+
+/* ---- I/O threads ------------------------------------------------------------------------------------------------- */
+
+/* With the lock: one piece of work. False: there is none. */
+static bool work(mpiox_server *server, mpiox_io *io)
+{
+    if (server->operations_count > 0) {
+        mpiox_server_operate(server);
+        return true;
+    }
+    server->fill_turn = !server->fill_turn;
+    if (server->fill_turn && mpiox_server_fill_some(server, io, false))
+        return true;
+    return mpiox_server_flush_some(server, io) || mpiox_server_fill_some(server, io, false) ||
+           mpiox_server_fill_some(server, io, true);
+}
+
+static void *io_thread(void *context)
+{
+    mpiox_io *io = context;
+    mpiox_server *server = io->server;
+    const int life = mpiox_cache_live(&server->cache);
+    pthread_mutex_lock(&server->lock);
+    while (true) {
+        if (work(server, io))
+            continue;
+        if (server->finish)
+            break;
+        server->idle_threads++;
+        pthread_cond_wait(&server->work, &server->lock);
+        server->idle_threads--;
+    }
+    pthread_mutex_unlock(&server->lock);
+    mpiox_cache_end_life(&server->cache, life);
+    return NULL;
+}
+
+static void end_threads(mpiox_server *server, mpiox_io *threads, int count)
+{
+    pthread_mutex_lock(&server->lock);
+    server->finish = true;
+    pthread_cond_broadcast(&server->work);
+    pthread_mutex_unlock(&server->lock);
+    for (int i = 0; i < count; i++)
+        pthread_join(threads[i].thread, NULL);
+    for (int i = 0; threads != NULL && i < server->options.io_threads; i++)
+        free(threads[i].scratch);
+    free(threads);
+}
+
+/* Start the I/O threads, with all signals blocked: they are the program's. Fewer than asked for are enough. Returns how
+ * many run. */
+static int start_threads(mpiox_server *server, mpiox_io **out)
+{
+    mpiox_io *threads = calloc((size_t)server->options.io_threads, sizeof *threads);
+    sigset_t all, before;
+    int count = 0;
+    *out = threads;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (; threads != NULL && count < server->options.io_threads; count++) {
+        mpiox_io *io = &threads[count];
+        io->server = server;
+        io->scratch = malloc(MPIOX_SCRATCH);
+        if (io->scratch == NULL || pthread_create(&io->thread, NULL, io_thread, io) != 0)
+            break;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return count;
+}
+
+/* ---- the service thread ------------------------------------------------------------------------------------------ */
+
+typedef struct service {
+    mpiox_server *server;
+    mpiox_requests fences; /* requests that begin when all tokens that are there now have been taken out */
+    uint32_t tokens;       /* taken out since the first of them came */
+    double next_beat, began;
+    double leaving; /* until then a client that has said that it leaves may do so; look more often */
+} service;
+
+/* A page is dirty as a whole, if the token is not an old one. A replica is written only when that is asked for. */
+static void take_frame(mpiox_server *server, uint32_t frame)
+{
+    const int32_t file = mpiox_server_file_of(server, frame);
+    if (file >= 0 && !mpiox_server_is_replica(server, file) &&
+        mpiox_server_dirty_of(server, frame) == server->cache.page_bytes)
+        mpiox_server_want(server, frame, MPIOX_WANT_FLUSH);
+}
+
+static void answer(mpiox_server *server, mpiox_slot *slot, int result)
+{
+    MPIOX_COUNT(server, requests, 1);
+    mpiox_ring_answer(slot, result);
+}
+
+static void take_slot(service *self, mpiox_slot *slot)
+{
+    mpiox_server *server = self->server;
+    const mpiox_slot *first = (mpiox_slot *)(void *)((char *)server->cache.ring + server->cache.ring->slots_at);
+    switch (slot->op) {
+    case MPIOX_OP_OPEN:
+        mpiox_server_add_operation(server, (uint32_t)(slot - first));
+        return;
+    case MPIOX_OP_PAGE:
+        mpiox_server_ask_page(server, slot);
+        return;
+    case MPIOX_OP_CLOSE:
+    case MPIOX_OP_FLUSH:
+    case MPIOX_OP_DISCARD:
+    case MPIOX_OP_GIVE:
+        if (self->fences.count == 0)
+            self->tokens = 0;
+        mpiox_server_requests_append(server, &self->fences, slot);
+        return;
+    case MPIOX_OP_AHEAD_ONLY:
+        mpiox_server_read_ahead(server, slot->file, slot->ahead, slot->arg[1]);
+        answer(server, slot, MPIOX_OK);
+        return;
+    case MPIOX_OP_REPLICA_MARK:
+        answer(server, slot, mpiox_server_mark_replica(server, slot->file));
+        return;
+    case MPIOX_OP_REPLICA_TRIM:
+        answer(server, slot, mpiox_server_trim_replica(server, slot->file));
+        return;
+    case MPIOX_OP_ADOPT:
+        mpiox_server_adopt(server, slot);
+        return;
+    case MPIOX_OP_DETACH:
+        self->leaving = mpiox_now() + leave_within_s;
+        atomic_store(&server->joined, true);
+        answer(server, slot, MPIOX_OK);
+        return;
+    default:
+        answer(server, slot, slot->op == MPIOX_OP_PING ? MPIOX_OK : MPIOX_E_ARG);
+    }
+}
+
+static void begin_fences(service *self)
+{
+    mpiox_slot *slot;
+    while ((slot = mpiox_server_requests_take(self->server, &self->fences)) != NULL)
+        mpiox_server_ask_fence(self->server, slot);
+}
+
+/* Take out what is in the ring, at most as many tokens as there can be at once. */
+static void take_tokens(service *self)
+{
+    mpiox_server *server = self->server;
+    mpiox_slot *slot;
+    uint32_t frame;
+    for (uint32_t i = 0; i < server->cache.ring->tokens; i++) {
+        const bool found = mpiox_ring_next(&server->cache, &slot, &frame);
+        if (!found && self->fences.count == 0)
+            return;
+        pthread_mutex_lock(&server->lock);
+        if (found && slot != NULL)
+            take_slot(self, slot);
+        else if (found)
+            take_frame(server, frame);
+        if (!found || ++self->tokens > server->cache.ring->tokens)
+            begin_fences(self);
+        pthread_mutex_unlock(&server->lock);
+        if (!found)
+            return;
+    }
+}
+
+/* Look after the clients. When one has died, what it deposited is brought to the file at once. */
+static void look_after_clients(service *self)
+{
+    mpiox_server *server = self->server;
+    int died = 0;
+    const int alive = mpiox_ring_clients(&server->cache, &died);
+    atomic_store(&server->clients, alive);
+    if (alive > 0 || died > 0)
+        atomic_store(&server->joined, true);
+    if (died > 0) {
+        atomic_fetch_add(&server->dead, died);
+        pthread_mutex_lock(&server->lock);
+        mpiox_server_flush_all(server);
+        pthread_mutex_unlock(&server->lock);
+    }
+}
+
+static bool is_over(const service *self)
+{
+    const mpiox_server *server = self->server;
+    const double patience = server->options.patience_s > 0 ? server->options.patience_s : default_patience_s;
+    if (atomic_load(&server->stop))
+        return true;
+    if (atomic_load(&server->joined))
+        return atomic_load(&server->clients) == 0;
+    return mpiox_now() - self->began >= patience;
+}
+
+/* One round: tokens, clients, then sleep until there are more. */
+static void serve_once(service *self)
+{
+    mpiox_server *server = self->server;
+    const uint32_t seen = mpiox_word_get(&server->cache.ring->bell);
+    take_tokens(self);
+    const double now = mpiox_now();
+    const bool leaving = now < self->leaving;
+    if (now >= self->next_beat || leaving) {
+        atomic_fetch_add(&server->cache.header->beat, now >= self->next_beat);
+        if (now >= self->next_beat)
+            self->next_beat = now + beat_s;
+        look_after_clients(self);
+    }
+    pthread_mutex_lock(&server->lock);
+    const bool parked = server->parked.count > 0;
+    if (parked)
+        mpiox_server_serve_parked(server);
+    pthread_mutex_unlock(&server->lock);
+    if (!atomic_load(&server->stop))
+        mpiox_ring_wait(&server->cache, seen, parked ? parked_s : (leaving ? leaving_s : self->next_beat - now));
+}
+
+/* Bring everything to the files, and go on serving all but pages until that is done. */
+static void flush_at_end(service *self)
+{
+    mpiox_server *server = self->server;
+    mpiox_word done = {0};
+    bool begun = false;
+    while (mpiox_word_get(&done) == 0) {
+        pthread_mutex_lock(&server->lock);
+        server->ending = true;
+        mpiox_server_forget_replicas(server);
+        if (!begun)
+            begun = mpiox_server_empty(server, &done);
+        pthread_mutex_unlock(&server->lock);
+        const uint32_t seen = mpiox_word_get(&server->cache.ring->bell);
+        take_tokens(self);
+        look_after_clients(self);
+        mpiox_ring_wait(&server->cache, seen, leaving_s);
+    }
+    atomic_fetch_add(&server->cache.header->beat, 1);
+    mpiox_word_set(&server->cache.header->state, MPIOX_CACHE_ENDED);
+    pthread_mutex_lock(&server->lock);
+    mpiox_slot *slot;
+    while ((slot = mpiox_server_requests_take(server, &server->parked)) != NULL)
+        answer(server, slot, MPIOX_E_UNSUPPORTED);
+    pthread_mutex_unlock(&server->lock);
+}
+
+int mpiox_server_run(mpiox_server *server, mpiox_error *lost, int max, int *lost_count)
+{
+    service self = {.server = server, .began = mpiox_now()};
+    mpiox_io *threads;
+    *lost_count = 0;
+    const int life = mpiox_cache_live(&server->cache); /* the first: clients look at this one */
+    const int count = life == 0 ? start_threads(server, &threads) : 0;
+    if (life != 0 || count == 0) {
+        mpiox_word_set(&server->cache.header->state, MPIOX_CACHE_ENDED);
+        if (life == 0)
+            end_threads(server, threads, 0);
+        mpiox_cache_end_life(&server->cache, life);
+        return MPIOX_E_NOMEM;
+    }
+    mpiox_word_set(&server->cache.header->state, MPIOX_CACHE_SERVING);
+    while (!is_over(&self))
+        serve_once(&self);
+    flush_at_end(&self);
+    end_threads(server, threads, count);
+    mpiox_server_close_files(server, atomic_load(&server->clients) == 0);
+    mpiox_cache_end_life(&server->cache, life);
+    for (int i = 0; i < server->lost_count && i < MPIOX_LOST && i < max; i++)
+        lost[(*lost_count)++] = server->lost[i];
+    return server->lost_count > 0 ? MPIOX_E_IO : MPIOX_OK;
+}
+
+void mpiox_server_stop(mpiox_server *server)
+{
+    atomic_store(&server->stop, true);
+    mpiox_word_add(&server->cache.ring->bell);
+}

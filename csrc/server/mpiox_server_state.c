@@ -1,0 +1,272 @@
+/*
+ * mpiox_server_state.c - lists of frames, queues of requests, and the work that waits for the I/O threads.
+ *
+ * Frames that wait to be flushed are kept per file in a tree by page, so that a thread finds the next one in file order
+ * in logarithmic time, however many there are: a treap, whose shape is random whatever the order of insertions.
+ * Source. R. Seidel and C. Aragon, "Randomized search trees", Algorithmica 16, 1996.
+ */
+#include "mpiox_server_state.h"
+
+enum { IN_TREE = MPIOX_WANT_FLUSH | MPIOX_WANT_DROP | MPIOX_WANT_CUT };
+enum { QUEUE_NONE = 0, QUEUE_FILL = 1, QUEUE_AHEAD = 2 };
+
+/* ---- lists ------------------------------------------------------------------------------------------------------- */
+
+void mpiox_server_list_append(mpiox_server *server, mpiox_frame_list *list, uint32_t frame)
+{
+    server->info[frame].links[list->kind].previous = list->last;
+    server->info[frame].links[list->kind].next = MPIOX_CACHE_NO_FRAME;
+    if (list->last != MPIOX_CACHE_NO_FRAME)
+        server->info[list->last].links[list->kind].next = frame;
+    else
+        list->first = frame;
+    list->last = frame;
+    list->count++;
+}
+
+static void list_prepend(mpiox_server *server, mpiox_frame_list *list, uint32_t frame)
+{
+    server->info[frame].links[list->kind].previous = MPIOX_CACHE_NO_FRAME;
+    server->info[frame].links[list->kind].next = list->first;
+    if (list->first != MPIOX_CACHE_NO_FRAME)
+        server->info[list->first].links[list->kind].previous = frame;
+    else
+        list->last = frame;
+    list->first = frame;
+    list->count++;
+}
+
+void mpiox_server_list_remove(mpiox_server *server, mpiox_frame_list *list, uint32_t frame)
+{
+    const uint32_t previous = server->info[frame].links[list->kind].previous;
+    const uint32_t next = server->info[frame].links[list->kind].next;
+    if (previous != MPIOX_CACHE_NO_FRAME)
+        server->info[previous].links[list->kind].next = next;
+    else
+        list->first = next;
+    if (next != MPIOX_CACHE_NO_FRAME)
+        server->info[next].links[list->kind].previous = previous;
+    else
+        list->last = previous;
+    list->count--;
+}
+
+void mpiox_server_reside(mpiox_server *server, uint32_t frame, enum mpiox_residence residence)
+{
+    mpiox_server_list_remove(server, &server->lists[server->info[frame].residence], frame);
+    server->info[frame].residence = (uint8_t)residence;
+    mpiox_server_list_append(server, &server->lists[residence], frame);
+}
+
+void mpiox_server_reside_first(mpiox_server *server, uint32_t frame, enum mpiox_residence residence)
+{
+    mpiox_server_list_remove(server, &server->lists[server->info[frame].residence], frame);
+    server->info[frame].residence = (uint8_t)residence;
+    list_prepend(server, &server->lists[residence], frame);
+}
+
+/* ---- files that are copies of other delegates' pages -----------------------------------------------------------*/
+
+bool mpiox_server_is_replica(const mpiox_server *server, int32_t file)
+{
+    return file >= 0 &&
+           atomic_load_explicit(&server->cache.header->files[file].flags, memory_order_relaxed) & MPIOX_FILE_REPLICA;
+}
+
+bool mpiox_server_replicas_are_full(const mpiox_server *server)
+{
+    int32_t frames = 0;
+    for (int32_t file = 0; file < MPIOX_CACHE_MAX_FILES; file++) {
+        if (server->files[file].storage != NULL && mpiox_server_is_replica(server, file))
+            frames += server->files[file].frames.count;
+    }
+    return frames >= server->cache.frame_count / 2;
+}
+
+/* ---- requests ---------------------------------------------------------------------------------------------------- */
+
+static mpiox_slot *slots_of(const mpiox_server *server)
+{
+    return (mpiox_slot *)(void *)((char *)server->cache.ring + server->cache.ring->slots_at);
+}
+
+void mpiox_server_requests_append(mpiox_server *server, mpiox_requests *queue, mpiox_slot *slot)
+{
+    const uint32_t number = (uint32_t)(slot - slots_of(server));
+    server->request_next[number] = MPIOX_NO_REQUEST;
+    if (queue->count++ == 0)
+        queue->first = number;
+    else
+        server->request_next[queue->last] = number;
+    queue->last = number;
+}
+
+mpiox_slot *mpiox_server_requests_first(const mpiox_server *server, const mpiox_requests *queue)
+{
+    return queue->count > 0 ? slots_of(server) + queue->first : NULL;
+}
+
+mpiox_slot *mpiox_server_requests_take(mpiox_server *server, mpiox_requests *queue)
+{
+    mpiox_slot *slot = mpiox_server_requests_first(server, queue);
+    if (slot != NULL) {
+        queue->first = server->request_next[queue->first];
+        queue->count--;
+    }
+    return slot;
+}
+
+void mpiox_server_requests_move(mpiox_server *server, mpiox_requests *queue, mpiox_requests *from)
+{
+    if (from->count == 0)
+        return;
+    if (queue->count == 0)
+        queue->first = from->first;
+    else
+        server->request_next[queue->last] = from->first;
+    queue->last = from->last;
+    queue->count += from->count;
+    from->count = 0;
+}
+
+/* ---- the tree of a file ------------------------------------------------------------------------------------------ */
+
+/* Cut a tree into pages < page and the others. */
+static void split(mpiox_server *server, uint32_t tree, int64_t page, uint32_t *less, uint32_t *rest)
+{
+    if (tree == MPIOX_CACHE_NO_FRAME) {
+        *less = *rest = MPIOX_CACHE_NO_FRAME;
+    } else if (mpiox_server_page_of(server, tree) < page) {
+        split(server, server->info[tree].right, page, &server->info[tree].right, rest);
+        *less = tree;
+    } else {
+        split(server, server->info[tree].left, page, less, &server->info[tree].left);
+        *rest = tree;
+    }
+}
+
+/* Every page of `low` is before every page of `high`. */
+static uint32_t join(mpiox_server *server, uint32_t low, uint32_t high)
+{
+    if (low == MPIOX_CACHE_NO_FRAME || high == MPIOX_CACHE_NO_FRAME)
+        return low == MPIOX_CACHE_NO_FRAME ? high : low;
+    if (server->info[low].priority > server->info[high].priority) {
+        server->info[low].right = join(server, server->info[low].right, high);
+        return low;
+    }
+    server->info[high].left = join(server, low, server->info[high].left);
+    return high;
+}
+
+static void tree_insert(mpiox_server *server, uint32_t *tree, uint32_t frame)
+{
+    uint32_t less, rest;
+    split(server, *tree, mpiox_server_page_of(server, frame), &less, &rest);
+    server->info[frame].left = server->info[frame].right = MPIOX_CACHE_NO_FRAME;
+    server->info[frame].in_tree = true;
+    *tree = join(server, join(server, less, frame), rest);
+}
+
+static void tree_remove(mpiox_server *server, uint32_t *tree, uint32_t frame)
+{
+    const int64_t page = mpiox_server_page_of(server, frame);
+    uint32_t less, rest, self;
+    split(server, *tree, page, &less, &rest);
+    split(server, rest, page + 1, &self, &rest);
+    server->info[frame].in_tree = false;
+    *tree = join(server, less, rest);
+}
+
+/* The frame of the lowest page >= page. */
+static uint32_t tree_find(const mpiox_server *server, uint32_t tree, int64_t page)
+{
+    uint32_t found = MPIOX_CACHE_NO_FRAME;
+    while (tree != MPIOX_CACHE_NO_FRAME) {
+        if (mpiox_server_page_of(server, tree) >= page) {
+            found = tree;
+            tree = server->info[tree].left;
+        } else {
+            tree = server->info[tree].right;
+        }
+    }
+    return found;
+}
+
+uint32_t mpiox_server_next_in_file(const mpiox_server *server, int32_t file)
+{
+    const mpiox_server_file *at = &server->files[file];
+    const uint32_t found = tree_find(server, at->tree, at->position);
+    return found != MPIOX_CACHE_NO_FRAME ? found : tree_find(server, at->tree, 0);
+}
+
+/* ---- work -------------------------------------------------------------------------------------------------------- */
+
+void mpiox_server_wake(mpiox_server *server)
+{
+    if (server->idle_threads > 0)
+        pthread_cond_signal(&server->work);
+}
+
+static void leave_fill_queue(mpiox_server *server, uint32_t frame)
+{
+    mpiox_frame_info *info = &server->info[frame];
+    if (info->fill_queue != QUEUE_NONE)
+        mpiox_server_list_remove(server, info->fill_queue == QUEUE_FILL ? &server->fills : &server->aheads, frame);
+    info->fill_queue = QUEUE_NONE;
+}
+
+static void queue_frame(mpiox_server *server, uint32_t frame)
+{
+    mpiox_frame_info *info = &server->info[frame];
+    const int8_t queue = info->wants & MPIOX_WANT_FILL ? QUEUE_FILL
+                                                       : (info->wants & MPIOX_WANT_AHEAD ? QUEUE_AHEAD : QUEUE_NONE);
+    if (info->wants & IN_TREE && !info->in_tree)
+        tree_insert(server, &server->files[mpiox_server_file_of(server, frame)].tree, frame);
+    if (queue != info->fill_queue) {
+        leave_fill_queue(server, frame);
+        if (queue != QUEUE_NONE)
+            mpiox_server_list_append(server, queue == QUEUE_FILL ? &server->fills : &server->aheads, frame);
+        info->fill_queue = queue;
+    }
+    mpiox_server_wake(server);
+}
+
+void mpiox_server_want(mpiox_server *server, uint32_t frame, uint8_t wants)
+{
+    mpiox_frame_info *info = &server->info[frame];
+    if ((info->wants & wants) == wants)
+        return;
+    if (info->wants == 0 && !info->busy)
+        server->wanted++;
+    info->wants |= wants;
+    if (!info->busy)
+        queue_frame(server, frame);
+}
+
+void mpiox_server_take_up(mpiox_server *server, uint32_t frame)
+{
+    mpiox_frame_info *info = &server->info[frame];
+    if (info->in_tree)
+        tree_remove(server, &server->files[mpiox_server_file_of(server, frame)].tree, frame);
+    leave_fill_queue(server, frame);
+    info->busy = true;
+    atomic_store_explicit(&server->cache.frames[frame].busy, 1, memory_order_relaxed);
+}
+
+void mpiox_server_put_down(mpiox_server *server, uint32_t frame)
+{
+    mpiox_frame_info *info = &server->info[frame];
+    info->busy = false;
+    atomic_store_explicit(&server->cache.frames[frame].busy, 0, memory_order_relaxed);
+    if (info->wants != 0)
+        queue_frame(server, frame);
+    else
+        server->wanted--;
+}
+
+void mpiox_server_add_operation(mpiox_server *server, uint32_t operation)
+{
+    const uint32_t size = (uint32_t)server->options.geometry.slots + MPIOX_FENCES;
+    server->operations[(server->operations_head + server->operations_count++) % size] = operation;
+    mpiox_server_wake(server);
+}

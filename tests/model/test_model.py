@@ -1,0 +1,260 @@
+"""Random histories of several ranks against MPI's consistency rules, and tests of these rules. See run.py."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import json
+import pathlib
+import random
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from differential.typetree import Offsets
+from model.campaign import Report, campaign, save
+from model.consistency import File
+from model.history import Bytes, History, initial
+from model.imitation import MISTAKES, Imitation
+from model.oracle import Oracle, judge
+from model.pool import Pool
+from model.settings import MORE, SETTINGS, Setting, random_setting
+from model.strategy import DRAWN, KINDS, Raw, legal, raws
+
+QUICK, LONG = 150, 5000
+RANDOM_SETTINGS, OF_EACH = 40, 250
+
+
+@functools.cache
+def history_of(number: int) -> History:
+    """Return the legal history of a number."""
+    return legal(drawn(number))
+
+
+def drawn(number: int) -> tuple[int, list[int], list[Raw]]:
+    """Return the tuples of a history, without hypothesis."""
+    rng = random.Random(number)
+    sizes = [rng.choice([-1, rng.randrange(70_000)]) for _ in range(rng.randrange(1, 3))]
+    raw = [(rng.choice(DRAWN), *(rng.randrange(1 << 16) for _ in range(6))) for _ in range(rng.randrange(5, 40))]
+    return rng.randrange(1, 7), sizes, raw  # type: ignore[return-value]
+
+
+# ---- the library ----------------------------------------------------------------------------------------------------
+
+
+def complain(report: Report, tmp_path: pathlib.Path) -> str:
+    """Return what failed and how to see it again."""
+    lines = []
+    for i, failure in enumerate(report.failures):
+        path = save(failure, tmp_path, f"history{i}")
+        lines.append(f"{path}: {failure.problems[:3]}\n{json.dumps(failure.history)}")
+    return "\n".join([*lines, "again: python tests/model/run.py --replay FILE --times 20"])
+
+
+def check(setting: Setting, histories: int, tmp_path: pathlib.Path, seed: int = 1) -> None:
+    """Run histories; none may fail."""
+    with Pool(setting) as pool:
+        report = campaign(pool, histories, seed, most_failures=2)
+        print(f"{report.histories} histories, {report.calls} calls, {report.elapsed_s:.0f} s, {dict(pool.counts)}")
+    assert not report.failures, f"{setting}\n{complain(report, tmp_path)}"
+    assert report.histories >= histories
+    for name in ("delegated_writes", "delegated_reads", "delegated_fences"):
+        assert (pool.counts[name] > 0) == setting.delegates, pool.counts
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", SETTINGS)
+def test_bounded(extension: str, tmp_path: pathlib.Path, name: str) -> None:
+    """A few histories of each kind of launch."""
+    check(SETTINGS[name], QUICK, tmp_path)
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETTINGS | MORE)
+def test_long(extension: str, tmp_path: pathlib.Path, name: str) -> None:
+    """Thousands."""
+    check((SETTINGS | MORE)[name], LONG, tmp_path)
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(RANDOM_SETTINGS))
+def test_random_hints(extension: str, tmp_path: pathlib.Path, number: int) -> None:
+    """Delegates with hints of all kinds."""
+    check(random_setting(number), OF_EACH, tmp_path, seed=100 + number)
+
+
+@pytest.mark.mpi
+def test_a_wrong_library_is_found(extension: str, tmp_path: pathlib.Path) -> None:
+    """A history whose model differs from what the ranks do is a failure: the pool does not swallow it."""
+    history: History = {
+        "ranks": 2,
+        "files": [100],
+        "ops": [
+            {"op": "open", "h": 0, "file": 0, "comm": "world", "mode": ["rdwr"], "hints": {}},
+            {"op": "write", "h": 0, "how": "at", "rank": 1, "at": 10, "n": 50, "mem": [5, 3]},
+            {"op": "read", "h": 0, "how": "at", "rank": 1, "at": 0, "n": 200, "mem": [0, 0]},
+            {"op": "ask", "h": 0, "rank": 0},
+        ],
+    }
+    with Pool(ranks=2) as pool:
+        assert pool.run(history) == []
+        results = pool.exchange({"history": history, "folder": pool.folder, "limit_s": 60.0}, history)
+    wrong = {**history, "files": [101]}
+    problems = judge(wrong, results, [initial(0, 100).tobytes()])
+    assert {problem.split(":")[0] for problem in problems} == {"read", "size", "file"}
+
+
+@pytest.mark.mpi
+def test_a_history_that_hangs_is_named(extension: str, family: str) -> None:
+    """A rank that never comes: the launch is ended, what each rank was doing is said, the next history runs."""
+    opened = {"op": "open", "h": 0, "file": 0, "comm": "world", "mode": ["rdwr", "create"], "hints": {}}
+    stuck: History = {"ranks": 2, "files": [-1], "ops": [opened, {"op": "wait", "rank": 0, "reqs": []}]}
+    stuck["ops"].append({"op": "open", "h": 1, "file": 0, "comm": "nobody", "mode": ["rdwr"], "hints": {}})
+    well: History = {"ranks": 2, "files": [-1], "ops": [opened]}
+    with Pool(ranks=2, limit_s=20.0) as pool:
+        with pytest.raises(Exception, match=r"rank \d is in call 2 \(open"):
+            pool.run(stuck)
+        assert pool.run(well) == []
+        assert pool.launches == 2
+
+
+# ---- the model ------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=200, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(raws())
+def test_histories_are_legal_and_plain(raw: tuple[int, list[int], list[Raw]]) -> None:
+    """What is written down and read again is the same legal history."""
+    history = legal(raw)
+    again = json.loads(json.dumps(history))
+    assert again == history
+    Oracle(again).run(again["ops"])
+
+
+def test_histories_cover_everything() -> None:
+    """No call, way of access, communicator or mode is left out."""
+    found: collections.Counter[str] = collections.Counter()
+    for number in range(250):
+        history = history_of(number)
+        for op in history["ops"]:
+            found[op["op"]] += 1
+            found[op.get("how", "-")] += 1
+            found[op.get("comm", "-")] += 1
+            found.update(op.get("mode", []))
+            found.update(f"to {op['whence']}" for _ in [0] if op["op"] == "seek")
+        found[f"{history['ranks']} ranks"] += 1
+        found[f"{len(history['files'])} files"] += 1
+    wanted = {*KINDS, "write", "read", "world", "self", "halves", "low", "high", "rdonly", "wronly", "append", "delete"}
+    wanted |= {"to set", "to cur", "to end", "1 files", "2 files", *(f"{n} ranks" for n in range(1, 7))}
+    assert not wanted - set(found), wanted - set(found)
+
+
+def test_right_ranks_are_allowed_whatever_their_order() -> None:
+    """Everything that ranks on one plain file see is allowed: the rules forbid nothing that MPI allows."""
+    for number in range(150):
+        history = history_of(number)
+        for seed in range(2):
+            assert judge(history, *Imitation(history, seed).run()) == [], (number, seed)
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_are_found(mistake: str) -> None:
+    """One byte, one count, one size: most mistakes show (what is overwritten, cut off or in conflict cannot)."""
+    made = found = 0
+    for number in range(150):
+        history = history_of(number)
+        play = Imitation(history, number, mistake, victim=number % 3)
+        seen = play.run()
+        if play.made:
+            made += 1
+            found += bool(judge(history, *seen))
+    assert made > 30
+    assert found > (0.5 if "write" in mistake or mistake == "neighbour" else 0.65) * made, (found, made)
+
+
+def bytes_of(*several: int) -> Bytes:
+    return np.array(several, np.uint8)
+
+
+def offsets(*several: int) -> Offsets:
+    return np.array(several, np.int64)
+
+
+def possible(file: File, opening: int, rank: int, at: int) -> set[int]:
+    """Return the values that a byte may have for an agent."""
+    reading = file.read((opening, rank), offsets(at))
+    return {value for value in range(256) if reading.check(bytes_of(value), 1) is None}
+
+
+def test_the_rules() -> None:
+    """Sync, barrier, sync; conflicts; own writes; what was read first holds."""
+    file = File(bytes_of(1, 1, 1, 1), exists=True)
+    file.openings = {0, 1}
+    file.write((0, 0), offsets(2), bytes_of(7), atomic=False, done=True)
+    assert possible(file, 0, 0, 2) == {7}
+    assert possible(file, 0, 1, 2) == {1, 7}
+    file.sync(0)
+    file.barrier()
+    assert possible(file, 0, 1, 2) == {1, 7}
+    file.sync(0)
+    assert possible(file, 0, 1, 2) == {7}
+    assert possible(file, 1, 1, 2) == {1, 7}  # through another opening
+    file.write((0, 1), offsets(2), bytes_of(8), atomic=False, done=True)  # knows the 7
+    assert possible(file, 0, 0, 2) == {7, 8}
+    assert possible(file, 0, 1, 2) == {8}
+    for turn in range(2):
+        file.sync(0)
+        file.sync(1)
+        if not turn:
+            file.barrier()
+    file.barrier()
+    assert possible(file, 1, 0, 2) == {8}
+    file.barrier()
+    assert not file.entries
+    assert list(file.data) == [1, 1, 8, 1]
+    for rank, value in ((0, 20), (1, 30)):
+        file.write((0, rank), offsets(0, 3), bytes_of(value, value), atomic=False, done=True)
+    for turn in range(2):
+        file.sync(0)
+        file.sync(1)
+        if not turn:
+            file.barrier()
+    file.barrier()
+    assert possible(file, 1, 5, 0) == {20, 30}
+    reading = file.read((1, 5), offsets(0))
+    assert file.learn(reading, bytes_of(20)) is None
+    assert possible(file, 1, 5, 0) == {20}
+    assert possible(file, 0, 0, 3) == {20, 30}
+    assert file.compare(bytes_of(20, 1, 8, 30)) is None
+    assert file.compare(bytes_of(30, 1, 8, 30)) is not None
+
+
+def test_atomic_mode() -> None:
+    """A barrier is enough for the ranks of the same opening."""
+    file = File(bytes_of(1), exists=True)
+    file.openings = {0, 1}
+    file.write((0, 0), offsets(0), bytes_of(9), atomic=True, done=True)
+    assert possible(file, 0, 1, 0) == {1, 9}
+    file.barrier()
+    assert possible(file, 0, 1, 0) == {9}
+    assert possible(file, 1, 1, 0) == {1, 9}
+
+
+def test_reads_are_open_to_later_writes_until_a_barrier() -> None:
+    """Ranks go on their own: what comes later in the list may come earlier in time."""
+    file = File(bytes_of(1, 1), exists=True)
+    file.openings = {0}
+    early = file.read((0, 1), offsets(0))
+    file.write((0, 0), offsets(0, 5), bytes_of(9, 9), atomic=False, done=True)
+    assert early.check(bytes_of(9), 1) is None
+    assert early.check(bytes_of(1), 1) is None
+    sizing = file.ask((0, 1))
+    assert sizing.sizes == {2, 6}
+    file.barrier()
+    late = file.read((0, 1), offsets(1))
+    file.barrier()
+    file.write((0, 0), offsets(1), bytes_of(9), atomic=False, done=True)
+    assert late.check(bytes_of(9), 1) is not None
