@@ -49,14 +49,13 @@ class Job:
         return [f"{pid}: {words(pid)}" for pid in pids]
 
     def delegates(self) -> list[int]:
-        """Return the process ids of its delegates, without those who only look after one."""
-        pids = [pid for pid in marked_processes(self.marker) if is_delegate(pid)]
-        children = [pid for pid in pids if parent(pid) in pids]
-        return sorted(children or pids)
+        """Return the process ids of its delegates, without those who have started one or look after one."""
+        parents = {pid: parent(pid) for pid in marked_processes(self.marker) if is_delegate(pid)}
+        return sorted(pid for pid, above in parents.items() if above in parents and pid not in parents.values())
 
     def keepers(self) -> list[int]:
         """Return the processes that look after delegates."""
-        return sorted({parent(pid) for pid in self.delegates()} & set(marked_processes(self.marker)))
+        return sorted({parent(pid) for pid in self.delegates() if is_delegate(parent(pid))})
 
 
 @contextlib.contextmanager
