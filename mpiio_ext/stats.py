@@ -73,7 +73,8 @@ class _Stats:
     plan_s, exchange_s, io_s, wait_s, total_s : seconds of planning, of copying and messages, of file-system requests,
         of waiting for other ranks, and inside collectives altogether.
     independent_s : seconds inside accesses of one rank alone.
-    delegated_s : of those, seconds inside accesses through delegates and fences.
+    delegated_s : of those, seconds inside accesses through delegates.
+    fence_s : seconds until what was written through delegates was in the file: sync, close, other ways of access.
     request_size_log2 : element k counts the file-system requests of 2^k to 2^(k+1)-1 bytes; 48 elements.
     partition : file-domain method of the last collective.
     reason : why that method and that path.
@@ -130,6 +131,7 @@ class _Stats:
     total_s: float
     independent_s: float
     delegated_s: float
+    fence_s: float
     request_size_log2: tuple[int, ...]
     partition: str
     reason: str

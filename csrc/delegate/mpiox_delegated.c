@@ -315,7 +315,7 @@ static int fence(mpiox_delegated *delegated, bool stable, bool drop, bool last, 
         *error = late;
     atomic_store(&delegated->used, false);
     mpiox_delegated_count_up(&delegated->stats.delegated_fences, 1);
-    mpiox_delegated_count_up(&delegated->stats.nanoseconds, (int64_t)(1e9 * (mpiox_now() - begun)));
+    mpiox_delegated_count_up(&delegated->stats.fence_nanoseconds, (int64_t)(1e9 * (mpiox_now() - begun)));
     return error->code;
 }
 

@@ -71,7 +71,8 @@
     X(wait_s, "waiting for other ranks")                                                                               \
     X(total_s, "inside collectives, start to end")                                                                     \
     X(independent_s, "inside accesses of one rank alone")                                                              \
-    X(delegated_s, "of those, inside accesses through delegates and fences")
+    X(delegated_s, "of those, inside accesses through delegates")                                                      \
+    X(fence_s, "until what was written through delegates was in the file: sync, close, other ways of access")
 
 #define MPIOX_STATS_SIZE_BUCKETS 48
 
@@ -92,7 +93,7 @@ typedef struct mpiox_stats_delegated { /* the same of one file, raised by any th
 #define X(name, unit, over_ranks, meaning) atomic_int_least64_t name;
     MPIOX_STATS_DELEGATED(X)
 #undef X
-    atomic_int_least64_t nanoseconds; /* delegated_s */
+    atomic_int_least64_t nanoseconds, fence_nanoseconds; /* delegated_s, fence_s */
 } mpiox_stats_delegated;
 
 /* Take the values over into the counters of the same names. */

@@ -1,10 +1,10 @@
 """Which hints are searched: a small tree, made from the registry of hints and from what the first run did.
 
 The first choice is the way of the data: the extension's own choice (`auto`), no exchange (`direct`), one of the
-file-domain methods with the exchange forced, or the MPI library (`native`). Only hints that mean something on that way
-are chosen below it. For a program without collective accesses there are no aggregators to choose, for one without
-independent accesses no data sieving. What changes more than speed needs to be allowed: striping stays with the file,
-direct I/O takes it past the page cache.
+file-domain methods with the exchange forced, I/O delegates (`delegates`), or the MPI library (`native`). Only hints
+that mean something on that way are chosen below it. For a program without collective accesses there are no aggregators
+to choose, for one without independent accesses neither data sieving nor delegates. What changes more than speed needs
+to be allowed: striping stays with the file, direct I/O takes it past the page cache.
 
 Values are ordered lists, so that the optimiser can tell near from far: sizes are powers of two, aggregators 1 to the
 number of ranks (powers of two where there are many). A hint that somebody has set keeps its value as one of the
@@ -22,6 +22,8 @@ from mpiio_ext.tune.setting import LEFT_AWAY, Setting
 __all__ = ["Draw", "Options", "Parameter", "Space", "Usage", "build"]
 
 _KIB = 1024
+_MANY_DELEGATES = 8
+_NO_DELEGATES = ("0", "0%", "per_node=0")
 _SHORT = {"read": "rd", "write": "wr"}
 _MANY_RANKS = 16
 _METHODS = ("even", "aligned", "static_cyclic", "group_cyclic", "transpose")
@@ -39,6 +41,11 @@ _NOT_OURS = frozenset(
         "mpiox_exchange",
         "mpiox_stats",
         "mpiox_ranks_per_node",
+        "mpiox_delegates",
+        "mpiox_delegate_mode",
+        "mpiox_delegate_ack",
+        "mpiox_delegate_timeout",
+        "mpiox_delegate_hosts",
         "striping_unit",
         "striping_factor",
         "direct_read",
@@ -110,7 +117,7 @@ class Space:
 
     Attributes
     ----------
-    ways : "auto", "direct", methods, "native".
+    ways : "auto", "direct", methods, "delegates", "native".
     parameters : hints below them.
     in_force : {hint: value} of every hint of the registry in the baseline.
     ranks : of the program.
@@ -137,6 +144,8 @@ class Space:
             hints["mpiox_exchange"] = "direct" if way == "direct" else "two_phase" if named else "auto"
             if way != "direct":
                 hints["mpiox_partition"] = way if named else "auto"
+        if way != "delegates":
+            hints["mpiox_delegates"] = "0"
         return Setting.of(hints, self.in_force)
 
     def draw(self, trial: Draw) -> Setting:
@@ -170,7 +179,7 @@ class Space:
         tuned = {**every, "cb_config_list": "*:*", "romio_cb_write": "enable", "romio_cb_read": "enable"}
         points: list[tuple[str, Mapping[str, str]]] = [("auto", {}), ("native", {}), ("native", tuned), ("auto", every)]
         points += [(way, {}) for way in self.ways if way not in ("auto", "native")]
-        points.append(("auto", {"cb_buffer_size": str(4096 * _KIB)}))
+        points += [("auto", {"cb_buffer_size": str(4096 * _KIB)}), ("delegates", {"mpiox_delegates": "2"})]
         found: list[dict[str, str | int]] = []
         for way, wanted in points:
             point = self.point(way, wanted) if way in self.ways else None
@@ -194,8 +203,15 @@ def _nodes(ranks: int) -> tuple[str, ...]:
     return tuple(str(number) for number in [*powers, ranks])
 
 
+def _delegates(ranks: int) -> tuple[str, ...]:
+    """Return numbers of delegates: each takes processor time and memory from the ranks."""
+    most = max(1, min(_MANY_DELEGATES, ranks))
+    return tuple(str(1 << power) for power in range(most.bit_length()))
+
+
 def _ways(usage: Usage, options: Options) -> tuple[str, ...]:
     own = ("auto", "direct", *_METHODS) if usage.collective else ("auto",)
+    own = (*own, "delegates") if usage.independent else own
     return (*own, "native") if options.native else own
 
 
@@ -203,8 +219,8 @@ def _parameters(usage: Usage, options: Options, ways: tuple[str, ...]) -> list[t
     """Return (hint, values without those in force, ways)."""
     own = {way for way in ways if way != "native"}
     exchanged = own - {"direct"} if usage.collective else set()
-    alone = own if usage.independent else own & {"direct"}
-    native = {"native"} & set(ways)
+    alone = own - {"delegates"} if usage.independent else own & {"direct"}
+    native, delegates = {"native"} & set(ways), {"delegates"} & set(ways)
     sizes, nodes = _sizes(64 * _KIB, 64 * _KIB * _KIB), _nodes(usage.ranks)
     both = [("read", alone), *([("write", alone)] if usage.written else [])]
     rows = [
@@ -214,6 +230,11 @@ def _parameters(usage: Usage, options: Options, ways: tuple[str, ...]) -> list[t
         ("mpiox_io_rank", ("any", "owner"), exchanged),
         ("mpiox_stripe_size_io", ("false", "true"), exchanged),
         ("mpiox_storage", ("auto", "posix", "io_uring"), own),
+        ("mpiox_delegates", _delegates(usage.ranks), delegates),
+        ("mpiox_delegate_mode", ("spawn", "thread"), delegates),
+        ("mpiox_delegate_cache", _sizes(16 * _KIB * _KIB, 256 * _KIB * _KIB), delegates),
+        ("mpiox_delegate_page", ("0", *_sizes(64 * _KIB, 4096 * _KIB)), delegates),
+        ("mpiox_delegate_bypass", ("0", *_sizes(256 * _KIB, 4096 * _KIB)), delegates),
         *[(f"romio_ds_{what}", ("automatic", "enable", "disable"), where) for what, where in both],
         *[(f"ind_{_SHORT[what]}_buffer_size", ("0", *sizes), where) for what, where in both],
         ("cb_nodes", nodes, native if usage.collective else set()),
@@ -240,7 +261,8 @@ def _put_back(
     more: list[tuple[str, tuple[str, ...], set[str]]] = []
     for name in sorted(user - _NOT_OURS):
         searched = set[str]().union(*(where for hint, _, where in rows if hint == name))
-        own = {way for way in ways if way != "native"} - searched
+        meant = {"delegates"} & set(ways) if name.startswith("mpiox_delegate_") else set(ways) - {"native"}
+        own = meant - searched
         if own and defaults.get(name):
             more.append((name, (defaults[name],), own))
     return more
@@ -277,6 +299,8 @@ def build(
             values = (present, *values)  # nothing is set, so nothing is handed on
         elif present not in values:
             values = (*values, present) if present else ("", *values)
+        if hint == "mpiox_delegates":
+            values = tuple(value for value in values if value not in _NO_DELEGATES)
         if hint in LEFT_AWAY and present != "0" and hint not in removable:
             values = tuple(value for value in values if value != "0")
         if len(values) < 2 and values == (present,):

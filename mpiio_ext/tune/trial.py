@@ -56,7 +56,9 @@ class FileUse:
     bytes_moved : data bytes written and read by accesses that the library carried out.
     written : whether any of them wrote.
     collective_calls, independent_calls, direct_calls, native_calls : accesses, as in `mpiio_ext.stats.FileStats`.
+    delegated_calls : collective ones that went through delegates, where each rank's part counts as independent, too.
     collective_s, independent_s : seconds inside them, summed over ranks.
+    fence_s : seconds until what was written through delegates was in the file, summed over ranks.
     hints : (name, value, source) of the hints that somebody had set.
     """
 
@@ -70,13 +72,16 @@ class FileUse:
     native_calls: int
     collective_s: float
     independent_s: float
+    delegated_calls: int = 0
+    fence_s: float = 0.0
     hints: tuple[tuple[str, str, str], ...] = ()
 
     @classmethod
     def of(cls, line: Mapping[str, Any]) -> FileUse:
         """Return the use that one JSON line of statistics describes."""
-        direct_bytes = line["direct_calls"] > 0  # those are counted as accesses of one rank alone, too
-        alone = 0 if direct_bytes else line["independent_bytes_written"] + line["independent_bytes_read"]
+        delegated_calls = line.get("delegated_calls", 0)
+        both = line["direct_calls"] + delegated_calls > 0  # those are counted as accesses of one rank alone, too
+        alone = 0 if both else line["independent_bytes_written"] + line["independent_bytes_read"]
         return cls(
             path=line["path"],
             ranks=max(1, line["ranks"]),
@@ -88,6 +93,8 @@ class FileUse:
             native_calls=line["native_calls"],
             collective_s=line["total_s"],
             independent_s=line["independent_s"],
+            delegated_calls=delegated_calls,
+            fence_s=line.get("fence_s", 0.0),
             hints=tuple((name, hint["value"], hint["source"]) for name, hint in line.get("hints", {}).items()),
         )
 

@@ -29,6 +29,8 @@ from differential.state import ACCESS, Case
 from support.launch import library_version, mpi_family
 
 REFUSED = "refuses a legal view"
+#: Delegates with little memory and small pages: what the cases move does not fit.
+DELEGATE_HINTS = "mpiox_delegate_mode=thread:mpiox_delegate_page=4k:mpiox_delegate_cache=512k:mpiox_delegate_bypass=16k"
 FATAL = ("crash", "hang")  # views go to the MPI library too, so it can end any case
 
 
@@ -47,6 +49,11 @@ class Report:
     stats: collections.Counter[str] = field(default_factory=collections.Counter)
     notes: set[str] = field(default_factory=set)
     elapsed_s: dict[str, float] = field(default_factory=lambda: collections.defaultdict(float))
+
+
+def delegate_hints(delegates: int, more: str = DELEGATE_HINTS) -> str:
+    """Return MPIOX_HINTS for a run through delegates."""
+    return f"*:mpiox_delegates={delegates}:{more}"
 
 
 def native_lines(case: Case, *, hinted: bool) -> list[Line]:
@@ -301,6 +308,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--folder", help="where the files are written (default: memory)")
     parser.add_argument("--ranks", type=int, help="only cases of this many ranks")
     parser.add_argument("--ranks-per-node", type=int, help="set MPIOX_RANKS_PER_NODE: pretended nodes for every case")
+    parser.add_argument("--delegates", type=int, default=0, help="ours goes through so many I/O delegates")
+    parser.add_argument(
+        "--delegate-hints", default=DELEGATE_HINTS, help="with --delegates: their hints, separated by colons"
+    )
     parser.add_argument("--features", action="store_true", help="print how many cases used which feature")
     parser.add_argument("--verbose", action="store_true", help="print how native differs from the model, too")
     parser.add_argument("--plain", action="store_true", help="buffers of plain bytes in place of memory types")
@@ -327,6 +338,8 @@ def main() -> int:
         return 2
     arms = ("native",) if options.native_only else ("ours",) if options.no_native else ("ours", "native")
     env = (("MPIOX_RANKS_PER_NODE", str(options.ranks_per_node)),) if options.ranks_per_node else ()
+    if options.delegates:
+        env += (("MPIOX_HINTS", delegate_hints(options.delegates, options.delegate_hints)),)
     setting = Setting(arms=arms, limit_s=options.limit, parent=options.folder, env=env, owned=options.owned)
     if options.file:
         return run_listed(options.file, setting)

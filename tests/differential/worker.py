@@ -50,6 +50,11 @@ COUNTERS = (
     "chunks_listed",
     "locks",
     "nonblocking_calls",
+    "delegated_writes",
+    "delegated_reads",
+    "delegated_fences",
+    "bypass_bytes_written",
+    "bypass_bytes_read",
 )
 
 

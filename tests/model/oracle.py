@@ -566,8 +566,8 @@ def judge(history: History, results: Results, held: list[bytes | None]) -> list[
     oracle.run(history["ops"])
     assert oracle.judge is not None
     for rank, seen in enumerate(results):
-        if seen[-1] is not None:
-            oracle.judge.problems.append(f"error: close at the end, rank {rank}: {seen[-1]['error']}")
+        if "error" in (seen[-1] or {}):
+            oracle.judge.problems.append(f"error: close at the end, rank {rank}: {(seen[-1] or {})['error']}")
     for i, (file, content) in enumerate(zip(oracle.files, held, strict=True)):
         if (content is not None) != file.exists:
             oracle.judge.problems.append(f"exists: file {i} is {'there' if content is not None else 'not there'}")

@@ -18,14 +18,15 @@ from typing import Any
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 
-if os.environ.get("MPIOX_MODEL_NATIVE") != "1":
-    import mpiio_ext  # noqa: F401  (before MPI: this is what puts the library under mpi4py)
+NATIVE = os.environ.get("MPIOX_MODEL_NATIVE") == "1"
+if not NATIVE:
+    import mpiio_ext.stats  # before MPI: this is what puts the library under mpi4py
 
-import numpy as np
-from mpi4py import MPI
+import numpy as np  # noqa: E402
+from mpi4py import MPI  # noqa: E402
 
-from differential import typetree
-from model.history import (
+from differential import typetree  # noqa: E402
+from model.history import (  # noqa: E402
     ACCESS,
     ALONE,
     BLANK,
@@ -43,6 +44,21 @@ from model.history import (
 )
 
 WORLD = MPI.COMM_WORLD
+#: What is summed over files and ranks: a launch that is to test delegates must have used them.
+COUNTERS = (
+    "independent_writes",
+    "independent_reads",
+    "collective_writes",
+    "collective_reads",
+    "nonblocking_calls",
+    "delegated_writes",
+    "delegated_reads",
+    "delegated_misses",
+    "delegated_messages",
+    "bypass_bytes_written",
+    "bypass_bytes_read",
+    "delegated_fences",
+)
 MODES = {
     "rdonly": MPI.MODE_RDONLY,
     "wronly": MPI.MODE_WRONLY,
@@ -92,9 +108,10 @@ class Rank:
         self.requests: dict[int, tuple[Any, Bytes, Any, Any]] = {}
         self.types: list[MPI.Datatype] = []
         self.kept: dict[str, MPI.Datatype] = {}
+        self.counts = dict.fromkeys(COUNTERS, 0)
 
     def run(self) -> list[Result]:
-        """Make all calls and close what is left."""
+        """Make all calls and close what is left; the last result is what closing and the statistics gave."""
         results: list[Result] = []
         for index, op in enumerate(self.history["ops"]):
             self.note[self.rank] = index + 1
@@ -106,13 +123,22 @@ class Rank:
         left: dict[str, Any] = {}
         for number in sorted(self.opened):
             try:
-                self.opened.pop(number).file.Close()
+                self.close(number)
             except MPI.Exception as error:
                 left = {"error": error.Get_error_string(), "class": error.Get_error_class()}
         for kind in reversed(self.types):
             kind.Free()
         self.note[self.rank] = 0
-        return [*results, left or None]
+        return [*results, left | {"stats": self.counts}]
+
+    def close(self, number: int) -> None:
+        """Close a file, after a look at its statistics."""
+        file = self.opened.pop(number).file
+        if not NATIVE:
+            found = mpiio_ext.stats.of(file)
+            for name in COUNTERS:
+                self.counts[name] += getattr(found, name)
+        file.Close()
 
     def step(self, index: int, op: Op) -> Result:
         """Make one call, if this rank takes part."""
@@ -193,8 +219,7 @@ class Rank:
         elif kind == "ask":
             return {"size": file.Get_size()}
         elif kind == "close":
-            del self.opened[op["h"]]
-            file.Close()
+            self.close(op["h"])
         else:
             raise ValueError(f"unknown call {kind!r}")
         return None
@@ -320,6 +345,12 @@ class Rank:
         return data.tobytes()
 
 
+def start(address: str) -> None:
+    """Open a file by all ranks: what is started then is there for histories of fewer ranks."""
+    mode = MPI.MODE_RDWR | MPI.MODE_CREATE | MPI.MODE_DELETE_ON_CLOSE
+    MPI.File.Open(WORLD, address + ".first", mode).Close()
+
+
 def main() -> None:
     """Answer messages until the pool hangs up."""
     faulthandler.enable()
@@ -329,6 +360,7 @@ def main() -> None:
     connection = Client(sys.argv[1], "AF_UNIX")
     with open(sys.argv[1] + ".note", "r+b") as held:
         note = np.frombuffer(mmap.mmap(held.fileno(), 8 * MOST_RANKS), np.int64)
+    start(sys.argv[1])
     connection.send(WORLD.rank)
     while True:
         try:

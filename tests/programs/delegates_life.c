@@ -77,7 +77,8 @@ static void look(void)
 
     check("common", is_common(delegates()));
     for (int i = 0; fine && i < delegates(); i++)
-        fine = is_common((int)mpiio_ext_group_pid(i)) && mpiio_ext_group_is_serving(i) && mpiio_ext_delegates_ping(i, 3, seconds) == 0;
+        fine = is_common((int)mpiio_ext_group_pid(i)) && mpiio_ext_group_is_serving(i) &&
+               mpiio_ext_delegates_ping(i, 3, seconds) == 0;
     check("ping", fine);
     if (rank == 0 && fine) {
         printf("delegates %d mode %s\nreason %s\n", delegates(), mpiio_ext_group_mode(), mpiio_ext_group_reason());

@@ -137,10 +137,39 @@ def test_hints_follow_from_what_the_program_did() -> None:
     assert "cb_nodes" in hint_names(only_collective) and "romio_ds_write" not in hint_names(only_collective)
     assert {item.ways for item in only_collective.parameters if item.hint == "romio_ds_read"} == {frozenset({"direct"})}
     only_independent = space_of(Usage(ranks=4, collective=False, independent=True))
-    assert only_independent.ways == ("auto", "native")
+    assert only_independent.ways == ("auto", "delegates", "native")
+    assert "delegates" not in only_collective.ways
     assert "romio_ds_write" in hint_names(only_independent) and "cb_nodes" not in hint_names(only_independent)
     assert not hint_names(space_of()) & {"striping_unit", "striping_factor", "direct_read", "direct_write"}
     assert "native" not in space_of(options=Options(native=False)).ways
+
+
+@pytest.mark.parametrize(
+    ("ranks", "numbers"), [(1, ["1"]), (3, ["1", "2"]), (4, ["1", "2", "4"]), (500, ["1", "2", "4", "8"])]
+)
+def test_delegates_are_a_way_of_their_own(ranks: int, numbers: list[str]) -> None:
+    space = space_of(Usage(ranks=ranks))
+    below = {item.hint: item.values for item in space.below("delegates")}
+    assert list(below["mpiox_delegates"]) == numbers
+    assert below["mpiox_delegate_mode"] == ("spawn", "thread")
+    assert "romio_ds_write" not in below and "ind_wr_buffer_size" not in below
+    assert not any(name.startswith("mpiox_delegate") for way in space.ways if way != "delegates"
+                   for name in (item.hint for item in space.below(way)))
+    point = space.point("delegates", {})
+    assert space.setting_of(point).as_dict()["mpiox_delegates"] == numbers[0]
+    texts = [space.setting_of(point).as_dict() for point in space.starting_points()]
+    tried = {text["mpiox_delegates"] for text in texts if "mpiox_delegates" in text}
+    assert tried == set(numbers[:2])
+
+
+def test_delegates_of_the_user_are_a_choice_too() -> None:
+    space = space_of(mpiox_delegates="per_node=3", mpiox_delegate_cache="1048576", mpiox_delegate_threads="7")
+    below = {item.hint: item.values for item in space.below("delegates")}
+    assert below["mpiox_delegates"] == ("1", "2", "4", "per_node=3")
+    assert below["mpiox_delegate_cache"][-1] == "1048576"
+    assert set(below["mpiox_delegate_threads"]) == {"1", "7"}
+    assert space.setting("auto", {}).as_dict() == {"mpiox_delegates": "0"}
+    assert "mpiox_delegates" not in space.setting("delegates", {"mpiox_delegates": "per_node=3"}).as_dict()
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4, 16, 17, 100, 4096])
@@ -165,6 +194,8 @@ def test_usage_is_read_from_the_statistics() -> None:
         ranks=4, collective=False, independent=True, written=False
     )
     assert usage_of([use(collective_calls=0, native_calls=1)]).collective
+    through = use(independent_calls=8, delegated_calls=2)  # the same of two collectives through delegates
+    assert not usage_of([through]).independent
     with pytest.raises(TuneError, match="no file matches"):
         matching(Outcome(status="ok", elapsed_s=1, files=(use(),), ranks=4), "*.h5")
     with pytest.raises(TuneError, match="no file through MPI-IO"):

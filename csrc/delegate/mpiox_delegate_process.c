@@ -1,0 +1,177 @@
+/* mpiox_delegate_process.c - see mpiox_delegate_process.h. */
+#include "mpiox_delegate_process.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static const double ending_s = 10; /* so long a keeper may take to end */
+
+int mpiox_delegate_executable(char *path, size_t bytes, mpiox_error *error)
+{
+    char library[PATH_MAX], *slash = NULL;
+    Dl_info info;
+
+    if (dladdr((void *)(uintptr_t)mpiox_delegate_executable, &info) != 0 && info.dli_fname != NULL &&
+        realpath(info.dli_fname, library) != NULL)
+        slash = strrchr(library, '/');
+    if (slash != NULL) {
+        *slash = '\0';
+        if ((size_t)snprintf(path, bytes, "%s/../bin/mpiio-ext-delegate", library) < bytes && access(path, X_OK) == 0)
+            return MPIOX_OK;
+    }
+    return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, ENOENT, -1, -1, "finding bin/mpiio-ext-delegate");
+}
+
+/* ---- both sides -------------------------------------------------------------------------------------------------- */
+
+bool mpiox_delegate_receive(int socket, void *data, size_t bytes, double seconds)
+{
+    const double until = mpiox_now() + seconds;
+    char *at = data;
+
+    while (bytes > 0) {
+        struct pollfd poll_for = {.fd = socket, .events = POLLIN};
+        const double left = until - mpiox_now();
+        ssize_t got;
+
+        if (left <= 0)
+            return false;
+        if (poll(&poll_for, 1, left > 1 ? 1000 : (int)(left * 1000) + 1) <= 0)
+            continue; /* also when a signal came */
+        got = read(socket, at, bytes);
+        if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN))
+            return false;
+        at += got > 0 ? got : 0;
+        bytes -= got > 0 ? (size_t)got : 0;
+    }
+    return true;
+}
+
+bool mpiox_delegate_send(int socket, const void *data, size_t bytes)
+{
+    const char *at = data;
+
+    while (bytes > 0) {
+        const ssize_t sent = send(socket, at, bytes, MSG_NOSIGNAL);
+
+        if (sent < 0 && errno != EINTR)
+            return false;
+        at += sent > 0 ? sent : 0;
+        bytes -= sent > 0 ? (size_t)sent : 0;
+    }
+    return true;
+}
+
+/* ---- the starter ------------------------------------------------------------------------------------------------- */
+
+/* The executable with `theirs` as its descriptor 3, no signal blocked, in a session of its own: what a launcher or a
+ * terminal sends to the program's process group does not reach it. */
+static int execute(const char *path, int theirs, pid_t *pid)
+{
+    char *const arguments[] = {"mpiio-ext-delegate", "serve", NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    int failed;
+
+    sigemptyset(&none);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", 0, 0);
+    posix_spawn_file_actions_adddup2(&actions, 2, 1);
+    posix_spawn_file_actions_adddup2(&actions, theirs, MPIOX_DELEGATE_SOCKET);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    failed = posix_spawn(pid, path, &actions, &attributes, arguments, environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return failed;
+}
+
+bool mpiox_delegate_process_has_ended(mpiox_delegate_process *process, int *status)
+{
+    const pid_t pid = waitpid(process->pid, status, WNOHANG);
+
+    if (pid < 0 && errno == ECHILD) /* somebody else has collected it */
+        *status = 0;
+    return pid == process->pid || (pid < 0 && errno == ECHILD);
+}
+
+/* It ends its delegate when its starter is gone. */
+static void give_up(mpiox_delegate_process *process)
+{
+    const double until = mpiox_now() + ending_s;
+    int status;
+
+    close(process->socket);
+    process->socket = -1;
+    while (!mpiox_delegate_process_has_ended(process, &status)) {
+        if (mpiox_now() > until)
+            kill(process->pid, SIGKILL);
+        poll(NULL, 0, 10);
+    }
+}
+
+static int fail(mpiox_announcement *said, int code, int sys_errno, const char *what)
+{
+    said->code = mpiox_error_set(&said->error, code, sys_errno, -1, -1, what);
+    return code;
+}
+
+int mpiox_delegate_process_start(const mpiox_delegate_orders *orders, double seconds, mpiox_delegate_process *out,
+                                 mpiox_announcement *said)
+{
+    const double until = mpiox_now() + seconds;
+    char path[PATH_MAX];
+    int pair[2], failed;
+
+    memset(said, 0, sizeof *said);
+    said->index = orders->server.delegate;
+    said->node = orders->node;
+    if (mpiox_delegate_executable(path, sizeof path, &said->error) != MPIOX_OK)
+        return said->code = MPIOX_E_UNSUPPORTED;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+        return fail(said, MPIOX_E_NOMEM, errno, "starting a delegate");
+    if (pair[1] == MPIOX_DELEGATE_SOCKET) { /* dup2 of a descriptor to itself would leave it to be closed */
+        const int other = dup(pair[1]);
+
+        close(pair[1]);
+        pair[1] = other;
+    }
+    failed = execute(path, pair[1], &out->pid);
+    close(pair[1]);
+    out->socket = pair[0];
+    if (failed != 0) {
+        close(pair[0]);
+        return fail(said, MPIOX_E_UNSUPPORTED, failed, "executing mpiio-ext-delegate");
+    }
+    if (!mpiox_delegate_send(out->socket, orders, sizeof *orders) ||
+        !mpiox_delegate_receive(out->socket, said, sizeof *said, until - mpiox_now())) {
+        give_up(out);
+        return fail(said, MPIOX_E_UNSUPPORTED, 0, "waiting for a delegate to start");
+    }
+    if (said->code != MPIOX_OK)
+        give_up(out);
+    return said->code;
+}
+
+void mpiox_delegate_process_release(mpiox_delegate_process *process, bool go)
+{
+    if (go)
+        mpiox_delegate_send(process->socket, "G", 1);
+    close(process->socket);
+    process->socket = -1;
+}

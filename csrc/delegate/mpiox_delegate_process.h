@@ -1,0 +1,41 @@
+/*
+ * mpiox_delegate_process.h - a delegate that is a process of its own, seen from the process that starts it.
+ *
+ * Problem.   A launcher ends the whole job when a process dies that it has started, and counts its slot as taken as
+ *            long as it lives: the program's own children would find no slot left.
+ * Algorithm. Whoever starts a delegate executes mpiio-ext-delegate a second time, outside of MPI and of the launcher's
+ *            session. That process, the keeper, forks the delegate and stays to see how it ends (mpiox_delegate_keep.h).
+ *            Orders, announcement and verdict travel over a pair of sockets. A spawned MPI process can then leave MPI
+ *            and exit.
+ * Guarantee. No call waits longer than it is told to. A delegate without a verdict ends by itself.
+ */
+#ifndef MPIOX_DELEGATE_PROCESS_H
+#define MPIOX_DELEGATE_PROCESS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "mpiox_group_plan.h"
+
+enum { MPIOX_DELEGATE_SOCKET = 3 }; /* the descriptor by which a keeper talks to its starter */
+
+typedef struct mpiox_delegate_process {
+    pid_t pid; /* the keeper's */
+    int socket;
+} mpiox_delegate_process;
+
+/* Where the executable is: beside the library. 0, or MPIOX_E_UNSUPPORTED if it is not there. */
+int mpiox_delegate_executable(char *path, size_t bytes, mpiox_error *error);
+/* Blocking, `seconds` at most. Returns said->code; if that is not MPIOX_OK nothing is left running. */
+int mpiox_delegate_process_start(const mpiox_delegate_orders *orders, double seconds, mpiox_delegate_process *out,
+                                 mpiox_announcement *said);
+/* The verdict: go on and serve, or end. Local, does not wait. */
+void mpiox_delegate_process_release(mpiox_delegate_process *process, bool go);
+/* Has it ended? Then *status is as of waitpid(). Local, does not wait. */
+bool mpiox_delegate_process_has_ended(mpiox_delegate_process *process, int *status);
+
+/* Exactly `bytes` bytes within `seconds`, or false. For both sides. */
+bool mpiox_delegate_receive(int socket, void *data, size_t bytes, double seconds);
+bool mpiox_delegate_send(int socket, const void *data, size_t bytes);
+
+#endif

@@ -1,0 +1,345 @@
+/* mpiox_group_spawn.c - see mpiox_group_spawn.h. */
+#include "mpiox_group_spawn.h"
+
+#include <limits.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mpiox_delegate_process.h"
+#include "mpiox_group_check.h"
+
+enum { HOST_BYTES = 64, TAG_ORDERS = 1, TAG_SAID, TAG_VERDICT };
+
+const char *mpiox_group_spawn_refusal(void)
+{
+    static char missing[160];
+    char path[PATH_MAX];
+    const char *reason;
+    mpiox_error error;
+
+    if (mpiox_group_check_launcher(&reason) == MPIOX_LAUNCHER_NONE)
+        return reason;
+    if (mpiox_delegate_executable(path, sizeof path, &error) == MPIOX_OK)
+        return NULL;
+    snprintf(missing, sizeof missing, "bin/mpiio-ext-delegate is missing beside the library");
+    return missing;
+}
+
+/* ---- hosts ------------------------------------------------------------------------------------------------------- */
+
+/* What rank 0 knows of the job's hosts. */
+typedef struct host_table {
+    char (*name)[HOST_BYTES];  /* [ranks] as gethostname() says */
+    char (*alias)[HOST_BYTES]; /* [ranks] as the launcher says */
+    int32_t *place;            /* [ranks] of its host among the job's hosts, in the order of their lowest ranks */
+    int32_t hosts, ranks;
+} host_table;
+
+static void free_hosts(host_table *table)
+{
+    free(table->name);
+    free(table->alias);
+    free(table->place);
+    *table = (host_table){.name = NULL};
+}
+
+static void own_names(char *name, char *alias)
+{
+    const char *told = getenv("PMI_HOSTNAME"); /* Hydra's name for this host */
+
+    memset(name, 0, HOST_BYTES);
+    memset(alias, 0, HOST_BYTES);
+    gethostname(name, HOST_BYTES - 1);
+    snprintf(alias, HOST_BYTES, "%s", told != NULL && told[0] != '\0' ? told : name);
+}
+
+static void place_hosts(host_table *table)
+{
+    for (int32_t r = 0; r < table->ranks; r++) {
+        int32_t other = 0;
+
+        while (strcmp(table->name[other], table->name[r]) != 0)
+            other++;
+        table->place[r] = other < r ? table->place[other] : table->hosts++;
+    }
+}
+
+/* Collective; only rank 0 gets a table. 0 or MPIOX_E_*, not agreed. */
+static int gather_hosts(const mpiox_topology *topology, host_table *table)
+{
+    const size_t ranks = topology->rank == 0 ? (size_t)topology->size : 1;
+    char name[HOST_BYTES], alias[HOST_BYTES];
+    int code = MPI_SUCCESS;
+
+    *table = (host_table){.ranks = topology->size};
+    table->name = calloc(ranks, HOST_BYTES);
+    table->alias = calloc(ranks, HOST_BYTES);
+    table->place = calloc(ranks, sizeof *table->place);
+    if (!mpiox_topology_all((mpiox_topology *)topology, table->name && table->alias && table->place))
+        return MPIOX_E_NOMEM;
+    own_names(name, alias);
+    code = PMPI_Gather(name, HOST_BYTES, MPI_CHAR, table->name, HOST_BYTES, MPI_CHAR, 0, topology->comm);
+    if (code == MPI_SUCCESS)
+        code = PMPI_Gather(alias, HOST_BYTES, MPI_CHAR, table->alias, HOST_BYTES, MPI_CHAR, 0, topology->comm);
+    if (code != MPI_SUCCESS)
+        return MPIOX_E_MPI;
+    if (topology->rank == 0)
+        place_hosts(table);
+    return MPIOX_OK;
+}
+
+/* Element `index` of a list a,b,c, which is taken round and round. */
+static void element(const char *list, int32_t index, char *out)
+{
+    int32_t count = 1;
+
+    for (const char *at = list; *at != '\0'; at++)
+        count += *at == ',';
+    for (index %= count; index > 0; index--)
+        list = strchr(list, ',') + 1;
+    snprintf(out, HOST_BYTES, "%.*s", (int)strcspn(list, ","), list);
+}
+
+static int32_t rank_on(const host_table *table, const char *host)
+{
+    for (int32_t r = 0; r < table->ranks; r++) {
+        if (strcmp(table->name[r], host) == 0 || strcmp(table->alias[r], host) == 0)
+            return r;
+    }
+    return -1;
+}
+
+/* The name by which the launcher is told the host of a delegate. Rank 0. A host that it does not know would end the
+ * job. */
+static int name_host(const mpiox_group_plan *plan, const host_table *table, const char *wanted, int32_t delegate,
+                     char *out, mpiox_error *error)
+{
+    const char *reason;
+    const bool by_place = mpiox_group_check_launcher(&reason) == MPIOX_LAUNCHER_ORTE;
+    int32_t rank = mpiox_group_plan_rank(plan, delegate, false);
+    struct addrinfo *found = NULL;
+
+    if (wanted[0] != '\0') {
+        element(wanted, delegate, out);
+        rank = rank_on(table, out);
+    }
+    if (rank >= 0) {
+        if (by_place)
+            snprintf(out, HOST_BYTES, "+n%d", (int)table->place[rank]);
+        else
+            snprintf(out, HOST_BYTES, "%s", table->alias[rank]);
+        return MPIOX_OK;
+    }
+    if (by_place || getaddrinfo(out, NULL, NULL, &found) != 0)
+        return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, 0, -1, -1, "finding a host of mpiox_delegate_hosts");
+    freeaddrinfo(found);
+    return MPIOX_OK;
+}
+
+/* A delegate is where it says it is. Rank 0. */
+static void place_delegate(const mpiox_group_plan *plan, const host_table *table, mpiox_announcement *said)
+{
+    const mpiox_topology *t = plan->topology;
+    const int32_t node = mpiox_group_plan_node(plan, said->index);
+
+    if (strcmp(table->name[t->node_ranks[t->node_start[node]]], said->host) == 0) {
+        said->node = node;
+        return;
+    }
+    const int32_t rank = rank_on(table, said->host);
+    said->node = rank >= 0 ? t->node_of[rank] : -1;
+}
+
+/* ---- rank 0 spawns ----------------------------------------------------------------------------------------------- */
+
+/* A communicator of rank 0 alone whose errors come back, whatever the program has set for MPI_COMM_SELF. */
+static int own_comm(MPI_Comm *comm)
+{
+    if (PMPI_Comm_split(MPI_COMM_SELF, 0, 0, comm) != MPI_SUCCESS)
+        return MPIOX_E_MPI;
+    PMPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN);
+    return MPIOX_OK;
+}
+
+/* Each process is an application of its own: Open MPI 4.1 cannot start one application that spans hosts. */
+static int spawn_each(int32_t count, const char *path, const char *hosts, MPI_Comm comm, MPI_Comm *inter)
+{
+    char **commands = calloc((size_t)count, sizeof *commands);
+    int *ones = calloc((size_t)count, sizeof *ones);
+    MPI_Info *infos = calloc((size_t)count, sizeof *infos);
+    int code = MPI_ERR_OTHER;
+
+    for (int32_t i = 0; commands && ones && infos && i < count; i++) {
+        commands[i] = (char *)path;
+        ones[i] = 1;
+        PMPI_Info_create(&infos[i]);
+        PMPI_Info_set(infos[i], "host", hosts + (size_t)i * HOST_BYTES);
+        PMPI_Info_set(infos[i], "map_by", "slot:OVERSUBSCRIBE");
+        PMPI_Info_set(infos[i], "bind_to", "none");
+    }
+    if (commands && ones && infos) {
+        code = PMPI_Comm_spawn_multiple(count, commands, MPI_ARGVS_NULL, ones, infos, 0, comm, inter,
+                                        MPI_ERRCODES_IGNORE);
+        for (int32_t i = 0; i < count; i++)
+            PMPI_Info_free(&infos[i]);
+    }
+    free(commands);
+    free(ones);
+    free(infos);
+    return code == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
+}
+
+/* Hydra places all processes of a spawn by one list. */
+static int spawn_listed(int32_t count, const char *path, const char *hosts, MPI_Comm comm, MPI_Comm *inter)
+{
+    char *list = calloc((size_t)count, HOST_BYTES + 1);
+    MPI_Info info = MPI_INFO_NULL;
+    int code = MPI_ERR_OTHER;
+
+    for (int32_t i = 0; list != NULL && i < count; i++) {
+        strcat(list, i > 0 ? "," : "");
+        strcat(list, hosts + (size_t)i * HOST_BYTES);
+    }
+    if (list != NULL && PMPI_Info_create(&info) == MPI_SUCCESS) {
+        PMPI_Info_set(info, "host", list);
+        code = PMPI_Comm_spawn(path, MPI_ARGV_NULL, count, info, 0, comm, inter, MPI_ERRCODES_IGNORE);
+        PMPI_Info_free(&info);
+    }
+    free(list);
+    return code == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
+}
+
+static int spawn(const mpiox_group_plan *plan, const char *hosts, MPI_Comm *inter, mpiox_error *error)
+{
+    MPI_Comm comm = MPI_COMM_NULL;
+    char path[PATH_MAX];
+    const char *reason;
+    int code = mpiox_delegate_executable(path, sizeof path, error);
+
+    if (code != MPIOX_OK)
+        return code;
+    code = own_comm(&comm);
+    if (code == MPIOX_OK) {
+        code = mpiox_group_check_launcher(&reason) == MPIOX_LAUNCHER_ORTE
+                   ? spawn_each(plan->count, path, hosts, comm, inter)
+                   : spawn_listed(plan->count, path, hosts, comm, inter);
+        PMPI_Comm_free(&comm);
+    }
+    if (code != MPIOX_OK)
+        return mpiox_error_set(error, code, 0, -1, -1, "MPI_Comm_spawn");
+    PMPI_Comm_set_errhandler(*inter, MPI_ERRORS_RETURN);
+    return MPIOX_OK;
+}
+
+/* Orders to all, announcements from all, within the deadline. */
+static int talk(const mpiox_group_plan *plan, MPI_Comm inter, mpiox_announcement *said, mpiox_error *error)
+{
+    const double until = mpiox_now() + 2 * plan->seconds; /* each of them answers within plan->seconds */
+    MPI_Request *requests = calloc((size_t)plan->count, sizeof *requests);
+    mpiox_backoff backoff = {0};
+    int done = 0, code = requests != NULL ? MPI_SUCCESS : MPI_ERR_OTHER;
+
+    for (int32_t i = 0; requests != NULL && i < plan->count; i++) {
+        const mpiox_delegate_orders orders = mpiox_group_plan_orders(plan, i, "spawn");
+
+        if (code == MPI_SUCCESS)
+            code = PMPI_Send(&orders, sizeof orders, MPI_BYTE, i, TAG_ORDERS, inter);
+        requests[i] = MPI_REQUEST_NULL;
+        if (code == MPI_SUCCESS)
+            code = PMPI_Irecv(&said[i], sizeof said[i], MPI_BYTE, i, TAG_SAID, inter, &requests[i]);
+    }
+    while (code == MPI_SUCCESS && !done && mpiox_now() < until) {
+        code = PMPI_Testall(plan->count, requests, &done, MPI_STATUSES_IGNORE);
+        mpiox_wait_backoff(&backoff);
+    }
+    free(requests);
+    if (code != MPI_SUCCESS)
+        return mpiox_error_set(error, MPIOX_E_MPI, 0, -1, -1, "talking to spawned delegates");
+    return done ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_UNSUPPORTED, 0, -1, -1, "waiting for spawned delegates");
+}
+
+/* Rank 0. */
+static int start_all(const mpiox_group_plan *plan, const char *wanted, const host_table *table,
+                     mpiox_announcement *said, MPI_Comm *inter, mpiox_error *error)
+{
+    char *hosts = calloc((size_t)plan->count, HOST_BYTES);
+    int code = hosts != NULL ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_NOMEM, 0, -1, -1, "spawning delegates");
+
+    for (int32_t i = 0; code == MPIOX_OK && i < plan->count; i++)
+        code = name_host(plan, table, wanted, i, hosts + (size_t)i * HOST_BYTES, error);
+    if (code == MPIOX_OK)
+        code = spawn(plan, hosts, inter, error);
+    free(hosts);
+    if (code == MPIOX_OK && (code = talk(plan, *inter, said, error)) != MPIOX_OK)
+        *inter = MPI_COMM_NULL; /* whoever does not answer would not disconnect either */
+    if (code == MPIOX_OK)
+        code = mpiox_announcements_code(said, plan->count, error);
+    for (int32_t i = 0; code == MPIOX_OK && i < plan->count; i++)
+        place_delegate(plan, table, &said[i]);
+    return code;
+}
+
+int mpiox_group_spawn_start(const mpiox_group_plan *plan, const char *hosts, mpiox_announcement *said,
+                            mpiox_group_spawned *out, mpiox_error *error)
+{
+    const mpiox_topology *topology = plan->topology;
+    host_table table = {.name = NULL};
+    mpiox_error first = {.code = gather_hosts(topology, &table)};
+
+    out->inter = MPI_COMM_NULL;
+    if (first.code != MPIOX_OK)
+        mpiox_error_set(&first, first.code, 0, -1, -1, "asking the ranks for their hosts");
+    else if (topology->rank == 0)
+        first.code = start_all(plan, hosts, &table, said, &out->inter, &first);
+    free_hosts(&table);
+    mpiox_topology_agree_error(plan->topology, &first);
+    if (first.code == MPIOX_OK &&
+        PMPI_Bcast(said, plan->count * (int)sizeof *said, MPI_BYTE, 0, topology->comm) != MPI_SUCCESS)
+        mpiox_error_set(&first, MPIOX_E_MPI, 0, -1, -1, "announcing delegates");
+    *error = first;
+    return first.code;
+}
+
+void mpiox_group_spawn_release(mpiox_group_spawned *spawned, bool go)
+{
+    int verdict = go, count = 0;
+
+    if (spawned->inter == MPI_COMM_NULL)
+        return;
+    PMPI_Comm_remote_size(spawned->inter, &count);
+    for (int i = 0; i < count; i++)
+        PMPI_Send(&verdict, 1, MPI_INT, i, TAG_VERDICT, spawned->inter);
+    PMPI_Comm_disconnect(&spawned->inter);
+}
+
+/* ---- a spawned process ------------------------------------------------------------------------------------------- */
+
+int mpiox_group_spawn_be_child(void)
+{
+    mpiox_delegate_process process = {.socket = -1};
+    mpiox_delegate_orders orders;
+    mpiox_announcement said;
+    MPI_Comm parent = MPI_COMM_NULL;
+    int verdict = 0, rank = 0, code;
+
+    if (PMPI_Init(NULL, NULL) != MPI_SUCCESS || PMPI_Comm_get_parent(&parent) != MPI_SUCCESS)
+        return EXIT_FAILURE;
+    if (parent == MPI_COMM_NULL) {
+        fprintf(stderr, "mpiio-ext-delegate: the library starts it, nobody else\n");
+        PMPI_Finalize();
+        return EXIT_FAILURE;
+    }
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Recv(&orders, sizeof orders, MPI_BYTE, 0, TAG_ORDERS, parent, MPI_STATUS_IGNORE);
+    code = mpiox_delegate_process_start(&orders, orders.seconds, &process, &said);
+    PMPI_Send(&said, sizeof said, MPI_BYTE, 0, TAG_SAID, parent);
+    PMPI_Recv(&verdict, 1, MPI_INT, 0, TAG_VERDICT, parent, MPI_STATUS_IGNORE);
+    if (code == MPIOX_OK)
+        mpiox_delegate_process_release(&process, verdict);
+    PMPI_Comm_disconnect(&parent);
+    PMPI_Finalize();
+    return EXIT_SUCCESS;
+}

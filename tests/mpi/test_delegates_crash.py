@@ -1,0 +1,188 @@
+"""Delegates that are killed: the program goes on, nothing hangs, and no byte that a write has taken is lost.
+
+tests/programs/delegates_crash.c writes, reads and syncs two files through delegates; this test kills one of these with
+SIGKILL at a moment that is drawn from how far the ranks have come. The file must hold every byte when it is closed.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import pathlib
+import random
+import signal
+import struct
+import time
+from dataclasses import dataclass
+
+import pytest
+
+from support.cbuild import failed_checks, mpi_program
+from support.launch import library_path, starter
+from support.processes import Job, job
+
+pytestmark = pytest.mark.mpi
+
+LIMIT_S = 240.0
+GRACE_S = 60.0
+CHECKS = 2 * 8
+RECORDS = 6000
+PAUSE_US = 20
+WAITING, DONE = 2, 7  # phases of the program
+LEVELS = ("memory", "buddy", "disk")
+QUICK, LONG = 5, 50
+#: Records, so that all levels take about as long: "disk" syncs after every write.
+WORK = {"memory": RECORDS, "buddy": RECORDS // 2, "disk": RECORDS // 8}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Death:
+    """Who dies and when.
+
+    Attributes
+    ----------
+    at : part of all records that are written before, of both files.
+    more_s : and then so long.
+    who : "one" delegate, "all" of them one after the other, its "keeper", "both" (a keeper and its delegate).
+    per_node : ranks of a pretended node, 0: one node.
+    """
+
+    level: str
+    at: float
+    more_s: float
+    who: str
+    ranks: int
+    delegates: int
+    per_node: int
+
+    def describe(self) -> str:
+        """Return a name for the test."""
+        return f"{self.level}-{self.at:.3f}-{self.who}-{self.ranks}r{self.delegates}d{self.per_node}n"
+
+    def hints(self) -> str:
+        """Return MPIOX_HINTS."""
+        cache = "mpiox_delegate_cache=2m:mpiox_delegate_page=64k:mpiox_delegate_timeout=120"
+        return f"*:mpiox_delegates={self.delegates}:mpiox_delegate_mode=spawn:{cache}:mpiox_delegate_ack={self.level}"
+
+
+def deaths(level: str, count: int, seed: int) -> list[Death]:
+    """Return so many moments, spread over the run of the program."""
+    rng = random.Random(f"{level} {seed}")
+    found = []
+    for i in range(count):
+        found.append(
+            Death(
+                level=level,
+                at=(i + rng.random()) / count,
+                more_s=rng.choice([0.0, 0.0, 0.001, 0.01, 0.05]) * rng.random(),
+                who=rng.choice(["one", "one", "one", "all", "keeper", "both"]),
+                ranks=rng.choice([1, 2, 3, 4, 4, 5]),
+                delegates=rng.choice([2, 2, 3]),
+                per_node=rng.choice([0, 0, 2]),
+            )
+        )
+    return found
+
+
+def progress_of(held: mmap.mmap, ranks: int) -> tuple[int, int]:
+    """Return how many records are written and what rank 0 is doing."""
+    counters = struct.unpack(f"{ranks + 1}I", held[: 4 * (ranks + 1)])
+    return sum(counters[:-1]), counters[-1]
+
+
+def victims_of(running: Job, held: mmap.mmap, death: Death, rng: random.Random) -> list[int]:
+    """Return whom to kill: when the first file is open, all delegates are there. Then let the ranks go on."""
+    deadline_s = time.monotonic() + LIMIT_S
+    while progress_of(held, death.ranks)[1] < WAITING and time.monotonic() < deadline_s:
+        assert running.process.poll() is None, running.text()
+        time.sleep(0.01)
+    delegates, keepers = running.delegates(), running.keepers()
+    held[4 * (death.ranks + 1)] = 1
+    assert len(delegates) == len(keepers) == death.delegates, (delegates, keepers, running.text())
+    return {
+        "one": rng.sample(delegates, 1),
+        "all": delegates,
+        "keeper": rng.sample(keepers, 1),
+        "both": keepers[:1] + delegates[:1],
+    }[death.who]
+
+
+def wait_for(running: Job, held: mmap.mmap, death: Death) -> None:
+    """Return when the ranks have come as far as the death wants, or have ended."""
+    target = 2 * WORK[death.level] * death.at
+    deadline_s = time.monotonic() + LIMIT_S
+    while time.monotonic() < deadline_s and running.process.poll() is None:
+        written, phase = progress_of(held, death.ranks)
+        if written >= target or phase == DONE:
+            break
+        time.sleep(0.0002)
+    time.sleep(death.more_s)
+
+
+def kill(running: Job, victims: list[int]) -> None:
+    """Kill processes."""
+    for pid in victims:
+        try:
+            os.kill(pid, signal.SIGKILL)
+            running.killed.append(pid)
+        except ProcessLookupError:
+            continue
+
+
+def crash(folder: pathlib.Path, death: Death) -> tuple[str, list[int]]:
+    """Run the program and kill; what it printed, and who was killed."""
+    folder.mkdir(exist_ok=True)
+    counters = folder / "progress"
+    counters.write_bytes(bytes(4096))
+    program = [mpi_program("delegates_crash"), folder / "file", counters, str(WORK[death.level]), str(PAUSE_US)]
+    command = [str(starter()), "-n", str(death.ranks), "env", f"LD_PRELOAD={library_path()}", *map(str, program)]
+    env = {"MPIOX_HINTS": death.hints(), "MPIOX_RANKS_PER_NODE": str(death.per_node), "MPIOX_STATS": "1"}
+    with (
+        counters.open("r+b") as file,
+        mmap.mmap(file.fileno(), 4096) as held,
+        job(command, folder / "log", env) as running,
+    ):
+        victims = victims_of(running, held, death, random.Random(death.describe()))
+        wait_for(running, held, death)
+        kill(running, victims)
+        status = running.status(LIMIT_S)
+        text = f"{death}\n{running.text()}"
+        assert status is not None, f"the job goes on, phase {progress_of(held, death.ranks)}\n{text}"
+        assert status == 0, f"status {status}\n{text}"
+        assert not (left := running.left(GRACE_S)), f"{left}\n{text}"
+        return text, running.killed
+
+
+def check(folder: pathlib.Path, death: Death) -> tuple[bool, bool]:
+    """Run it; every byte must be there. Returns whether anybody was killed, and whether the ranks went on without."""
+    before = shared_memory()
+    text, killed = crash(folder, death)
+    assert not failed_checks(text, CHECKS), text
+    assert text.rstrip().splitlines().count("end") == 1, text
+    assert not shared_memory() - before
+    return bool(killed), "abandoned_pages" in text
+
+
+def check_all(folder: pathlib.Path, several: list[Death]) -> None:
+    """Run it with all these deaths: most of them come before the end, and then the ranks go on without the delegate."""
+    seen = [check(folder / death.describe(), death) for death in several]
+    assert sum(killed for killed, _ in seen) >= 0.7 * len(several), seen
+    assert sum(alone for _, alone in seen) >= 0.3 * len(several), seen
+
+
+def shared_memory() -> set[str]:
+    """Return the names of this library's shared-memory files."""
+    return {entry.name for entry in pathlib.Path("/dev/shm").glob("mpiox.*")}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_killed_delegates(extension: str, tmp_path: pathlib.Path, level: str) -> None:
+    """Five moments of each level of acknowledgement."""
+    check_all(tmp_path, deaths(level, QUICK, 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", LEVELS)
+def test_many_killed_delegates(extension: str, tmp_path: pathlib.Path, level: str) -> None:
+    """Fifty moments of each level."""
+    check_all(tmp_path, deaths(level, LONG, 2))
