@@ -1,7 +1,7 @@
 /*
  * delegates.c - memory as a delegate has it, for what looks into it.
  *
- *   delegates fuzz CASES SEED FILE   whole, damaged, cut off and foreign memory: it is refused or read, and never a crash
+ *   delegates fuzz CASES SEED FILE   whole, damaged, cut off, foreign memory: it is refused or read, and never a crash
  *   delegates pretend [file]         makes the memory of a delegate and changes it as lines of standard input say:
  *                                      group NAME MODE INDEX COUNT; count NAME VALUE; flush POWER VALUE; beat; state N;
  *                                      open INDEX OPENERS PATH; frame INDEX FILE DIRTY; cut BYTES; spoil
