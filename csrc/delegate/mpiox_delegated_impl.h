@@ -91,6 +91,10 @@ void mpiox_delegated_trace_report(const mpiox_delegated *delegated, mpiox_error 
 
 /* ---- mpiox_delegated_ahead.c ------------------------------------------------------------------------------------- */
 
+/* The first pages of a delegate among stream bytes [from, to), which the same access reads next: their number, at most
+ * MPIOX_OP_AHEAD. Local. */
+int32_t mpiox_delegated_rest(const mpiox_delegated *delegated, int64_t origin, int64_t from, int64_t to, int32_t owner,
+                             int64_t *pages);
 /* After a read of this rank: tell the delegates which pages will be read next, if a stride shows. Local; waits for
  * nothing. */
 void mpiox_delegated_read_ahead(mpiox_delegated *delegated, int64_t origin, int64_t position, int64_t length);

@@ -115,7 +115,7 @@ const mpiox_cache *mpiox_server_cache(const mpiox_server *server)
 
 void mpiox_server_seal(mpiox_server *server)
 {
-    mpiox_segment_seal(&server->segment, &server->address);
+    mpiox_segment_hide(&server->segment, &server->address);
 }
 
 void mpiox_server_free(mpiox_server *server)

@@ -67,7 +67,6 @@ class Session:
 
     pool: Pool
     report: Report
-    hints: list[dict[str, str]]
     repeat: int
     shrink_s: float
     on_history: Callable[[History], None] | None = None
@@ -77,7 +76,7 @@ class Session:
 
     def check(self, raw: tuple[int, list[int], list[Raw]]) -> None:
         """Run one history; raises Failed."""
-        history = legal(raw, self.hints)
+        history = legal(raw, self.pool.setting.opens)
         if self.first is None:
             self.report.histories += 1
             self.report.calls += len(history["ops"])
@@ -108,7 +107,6 @@ def campaign(
     histories: int,
     first_seed: int,
     *,
-    hints: list[dict[str, str]] | None = None,
     ranks: int = MOST_RANKS,
     calls: int = 45,
     repeat: int = 4,
@@ -122,7 +120,7 @@ def campaign(
     report, started_s = Report(), time.monotonic()
     done = 0
     while report.histories < histories and len(report.failures) < most_failures:
-        session = Session(pool, report, hints or [{}], repeat, shrink_s, on_history)
+        session = Session(pool, report, repeat, shrink_s, on_history)
         explore(session, min(stretch, histories - report.histories), first_seed * 1_000_003 + done, ranks, calls)
         done += 1
         if session.smallest is not None:

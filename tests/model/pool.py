@@ -16,7 +16,6 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Mapping
 from multiprocessing.connection import Connection, Listener, wait
 from typing import Any
 
@@ -24,6 +23,7 @@ import numpy as np
 
 from model.history import MOST_RANKS, History, initial
 from model.oracle import judge
+from model.settings import Setting
 from support.launch import MARKER, base_environment, end_marked, starter
 
 WORKER = pathlib.Path(__file__).resolve().parent / "worker.py"
@@ -40,7 +40,7 @@ class Pool:
 
     Parameters
     ----------
-    environment : variables of all ranks: hints and so on.
+    setting : hints and variables of all ranks, and what opens pass to MPI.
     limit_s : seconds after which a history counts as stuck.
     parent : where the files are written; None: memory.
     ranks : number of ranks.
@@ -50,13 +50,13 @@ class Pool:
 
     def __init__(
         self,
-        environment: Mapping[str, str] | None = None,
+        setting: Setting | None = None,
         *,
         limit_s: float = 60.0,
         parent: str | None = None,
         ranks: int = MOST_RANKS,
     ) -> None:
-        self.environment, self.limit_s, self.parent, self.ranks = dict(environment or {}), limit_s, parent, ranks
+        self.setting, self.limit_s, self.parent, self.ranks = setting or Setting(), limit_s, parent, ranks
         self.process: subprocess.Popen[bytes] | None = None
         self.connections: list[Connection[Any, Any]] = []
         self.launches = 0
@@ -84,7 +84,12 @@ class Pool:
         self.marker = uuid.uuid4().hex
         self.log = open(os.path.join(self.folder, "log"), "wb")  # noqa: SIM115
         program = [sys.executable, str(WORKER), address]
-        environment = base_environment() | self.environment | {MARKER: self.marker}
+        environment = base_environment() | dict(self.setting.environment) | {MARKER: self.marker}
+        if self.setting.hints:
+            environment["MPIOX_HINTS"] = self.setting.hints
+        if self.setting.site:
+            environment["MPIOX_SITE_FILE"] = os.path.join(self.folder, "site")
+            pathlib.Path(self.folder, "site").write_text(self.setting.site, encoding="utf-8")
         with Listener(address, "AF_UNIX", backlog=self.ranks) as listener:
             self.process = subprocess.Popen(
                 [str(starter()), "-n", str(self.ranks), *program],

@@ -18,6 +18,7 @@ from model.campaign import Failure, Report, campaign, replay, save
 from model.history import MOST_RANKS, History
 from model.oracle import Oracle
 from model.pool import Pool
+from model.settings import MORE, SETTINGS, Setting, random_setting
 from support.launch import mpi_family
 
 
@@ -30,7 +31,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--calls", type=int, default=45, help="drawn calls of a history at most")
     parser.add_argument("--hints", default="", help="MPIOX_HINTS of the launch")
     parser.add_argument("--env", action="append", default=[], help="NAME=VALUE for the ranks (may be repeated)")
-    parser.add_argument("--open-hints", default="[{}]", help="JSON list: the MPI_Info that opens choose from")
+    parser.add_argument("--setting", choices=SETTINGS | MORE, help="a launch of settings.py in place of these")
+    parser.add_argument("--random-setting", type=int, help="delegates with hints drawn from this number")
     parser.add_argument("--native", action="store_true", help="the MPI library alone (it has its own ways)")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds after which a history is stuck")
     parser.add_argument("--repeat", type=int, default=4, help="runs of each history while a failure is shrunk")
@@ -43,14 +45,16 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def environment_of(options: argparse.Namespace) -> dict[str, str]:
-    """Return the variables of the ranks."""
-    found = dict(text.split("=", 1) for text in options.env)
-    if options.hints:
-        found["MPIOX_HINTS"] = options.hints
+def setting_of(options: argparse.Namespace) -> Setting:
+    """Return what the ranks are given."""
+    if options.setting:
+        return (SETTINGS | MORE)[options.setting]
+    if options.random_setting is not None:
+        return random_setting(options.random_setting)
+    environment = dict(text.split("=", 1) for text in options.env)
     if options.native:
-        found["MPIOX_MODEL_NATIVE"] = "1"
-    return found
+        environment["MPIOX_MODEL_NATIVE"] = "1"
+    return Setting(hints=options.hints, environment=environment)
 
 
 def tell(failure: Failure) -> None:
@@ -84,7 +88,7 @@ def main() -> int:
     def progress(report: Report) -> None:
         print(f"{report.elapsed_s:6.1f} s: {report.histories} histories, {len(report.failures)} failures", flush=True)
 
-    pool = Pool(environment_of(options), limit_s=options.limit, parent=options.folder)
+    pool = Pool(setting_of(options), limit_s=options.limit, parent=options.folder)
     with pool:
         if options.replay:
             return again(pool, json.loads(pathlib.Path(options.replay).read_text("utf-8")), options.times)
@@ -92,7 +96,6 @@ def main() -> int:
             pool,
             options.histories,
             options.seed,
-            hints=json.loads(options.open_hints),
             ranks=options.ranks,
             calls=options.calls,
             repeat=options.repeat,

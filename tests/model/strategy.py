@@ -7,6 +7,7 @@ is left out.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -60,10 +61,10 @@ def raws(ranks: int = MOST_RANKS, calls: int = 45) -> st.SearchStrategy[tuple[in
     )
 
 
-def legal(raw: tuple[int, list[int], list[Raw]], hints: list[dict[str, str]] | None = None) -> History:
+def legal(raw: tuple[int, list[int], list[Raw]], hints: Sequence[Mapping[str, str]] = ({},)) -> History:
     """Return the history that tuples stand for; ``hints``: what opens may pass to MPI."""
     ranks, sizes, tuples = raw
-    writer = Writer({"ranks": ranks, "files": list(sizes), "ops": []}, hints or [{}])
+    writer = Writer({"ranks": ranks, "files": list(sizes), "ops": []}, hints)
     writer.add({"op": "open", "h": 0, "file": 0, "comm": "world", "mode": ["rdwr", "create"], "hints": {}})
     for one in tuples:
         writer.draw(*one)
@@ -74,7 +75,7 @@ def legal(raw: tuple[int, list[int], list[Raw]], hints: list[dict[str, str]] | N
 class Writer:
     """Writes one history, with the oracle at hand."""
 
-    def __init__(self, history: History, hints: list[dict[str, str]]) -> None:
+    def __init__(self, history: History, hints: Sequence[Mapping[str, str]]) -> None:
         self.history, self.hints = history, hints
         self.oracle = Oracle(history)
         self.ranks = history["ranks"]
@@ -143,7 +144,7 @@ class Writer:
                 "file": which % len(self.oracle.files),
                 "comm": ["world", "self", "halves", "low", "high"][comm % 5],
                 "mode": modes[mode % len(modes)],
-                "hints": self.hints[hints % len(self.hints)],
+                "hints": dict(self.hints[hints % len(self.hints)]),
             }
         )
 

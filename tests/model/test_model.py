@@ -19,15 +19,11 @@ from model.history import Bytes, History, initial
 from model.imitation import MISTAKES, Imitation
 from model.oracle import Oracle, judge
 from model.pool import Pool
+from model.settings import MORE, SETTINGS, Setting, random_setting
 from model.strategy import DRAWN, KINDS, Raw, legal, raws
 
-#: What a launch is given: nothing; pretended nodes; every small access in pieces.
-SETTINGS = {
-    "plain": {},
-    "two nodes": {"MPIOX_RANKS_PER_NODE": "3"},
-    "short transfers": {"MPIOX_FAULT": "op=write,short=700;op=read,short=900"},
-}
 QUICK, LONG = 150, 5000
+RANDOM_SETTINGS, OF_EACH = 40, 250
 
 
 @functools.cache
@@ -56,13 +52,15 @@ def complain(report: Report, tmp_path: pathlib.Path) -> str:
     return "\n".join([*lines, "again: python tests/model/run.py --replay FILE --times 20"])
 
 
-def check(environment: dict[str, str], histories: int, tmp_path: pathlib.Path) -> None:
+def check(setting: Setting, histories: int, tmp_path: pathlib.Path, seed: int = 1) -> None:
     """Run histories; none may fail."""
-    with Pool(environment) as pool:
-        report = campaign(pool, histories, 1, most_failures=2)
-        print(f"{report.histories} histories, {report.calls} calls, {report.elapsed_s:.0f} s")
-    assert not report.failures, complain(report, tmp_path)
+    with Pool(setting) as pool:
+        report = campaign(pool, histories, seed, most_failures=2)
+        print(f"{report.histories} histories, {report.calls} calls, {report.elapsed_s:.0f} s, {dict(pool.counts)}")
+    assert not report.failures, f"{setting}\n{complain(report, tmp_path)}"
     assert report.histories >= histories
+    for name in ("delegated_writes", "delegated_reads", "delegated_fences"):
+        assert (pool.counts[name] > 0) == setting.delegates, pool.counts
 
 
 @pytest.mark.mpi
@@ -74,10 +72,18 @@ def test_bounded(extension: str, tmp_path: pathlib.Path, name: str) -> None:
 
 @pytest.mark.mpi
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", SETTINGS | MORE)
 def test_long(extension: str, tmp_path: pathlib.Path, name: str) -> None:
     """Thousands."""
-    check(SETTINGS[name], LONG, tmp_path)
+    check((SETTINGS | MORE)[name], LONG, tmp_path)
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(RANDOM_SETTINGS))
+def test_random_hints(extension: str, tmp_path: pathlib.Path, number: int) -> None:
+    """Delegates with hints of all kinds."""
+    check(random_setting(number), OF_EACH, tmp_path, seed=100 + number)
 
 
 @pytest.mark.mpi

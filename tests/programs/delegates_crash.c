@@ -1,14 +1,15 @@
 /*
  * delegates_crash.c - ranks that go on writing and reading while somebody kills the delegates: no byte may be lost.
  *
- * usage: delegates_crash FILE PROGRESS RECORDS [PAUSE_US]
+ * usage: delegates_crash FILE PROGRESS RECORDS PAUSE_US
  *
  * RECORDS records of 17 to 2016 bytes lie one behind the other; record i belongs to rank i mod ranks. Every rank writes
  * its records in an order of its own by independent calls, now and then reads one back that it has written, syncs in the
  * middle, and at the end reads what the next rank has written. Then the file is closed and looked at without MPI, and
  * all is done once more with a second file, FILE.2, opened when it all may have happened already.
- * PROGRESS is a file of one 32-bit counter for each rank, raised with every record, and of one more, at index `ranks`,
- * which says what rank 0 is doing: 1 opening, 2 writing, 3 syncing, 4 reading, 5 closing, 6 done.
+ * PROGRESS is a file of one 32-bit counter for each rank, raised with every record, and of two more: at index `ranks`
+ * what rank 0 is doing (1 opening, 2 waiting, 3 writing, 4 syncing, 5 reading, 6 closing, 7 done), behind it what it
+ * waits for when the first file is open: a word that is not 0, written by whoever is to kill.
  * Prints the lines of report.h; "end" is the last one.
  */
 #include <fcntl.h>
@@ -20,11 +21,16 @@
 #include "report.h"
 
 enum { LEAST = 17, SPREAD = 2000, SEED = 3 };
-enum phase { OPENING = 1, WRITING, SYNCING, READING, CLOSING, DONE };
+enum phase { OPENING = 1, WAITING, WRITING, SYNCING, READING, CLOSING, DONE };
 
 static unsigned char buffer[LEAST + SPREAD];
 static volatile uint32_t *progress;
 static int records, pause_us, complaints;
+
+static void pause_for(long microseconds)
+{
+    nanosleep(&(struct timespec){.tv_nsec = microseconds * 1000L}, NULL);
+}
 
 static int size_of(int record)
 {
@@ -105,7 +111,7 @@ static int write_records(MPI_File file, const long long *offsets, int from, int 
         if (k % 16 == 5)
             well &= reads_well(file, offsets, (int)((long long)(k / 2) * step % mine) * ranks + rank);
         if (pause_us > 0)
-            nanosleep(&(struct timespec){.tv_nsec = pause_us * 1000L}, NULL);
+            pause_for(pause_us);
     }
     return well;
 }
@@ -127,6 +133,10 @@ static void use_file(const char *path, const long long *offsets)
     enter(OPENING);
     check("open",
           fine("open", MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR | MPI_MODE_CREATE, MPI_INFO_NULL, &file)));
+    enter(WAITING);
+    while (rank == 0 && progress[ranks + 1] == 0)
+        pause_for(1000);
+    MPI_Barrier(MPI_COMM_WORLD);
     enter(WRITING);
     well = write_records(file, offsets, 0, 50);
     check("first half", well);
@@ -157,13 +167,13 @@ int main(int argc, char **argv)
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &threads);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    if (argc < 4 || (held = open(argv[2], O_RDWR)) < 0)
+    if (argc != 5 || (held = open(argv[2], O_RDWR)) < 0)
         MPI_Abort(MPI_COMM_WORLD, 2);
-    progress = mmap(NULL, ((size_t)ranks + 1) * sizeof *progress, PROT_READ | PROT_WRITE, MAP_SHARED, held, 0);
+    progress = mmap(NULL, ((size_t)ranks + 2) * sizeof *progress, PROT_READ | PROT_WRITE, MAP_SHARED, held, 0);
     if (progress == MAP_FAILED)
         MPI_Abort(MPI_COMM_WORLD, 2);
     records = atoi(argv[3]);
-    pause_us = argc > 4 ? atoi(argv[4]) : 0;
+    pause_us = atoi(argv[4]);
     offsets = offsets_of_records();
     use_file(argv[1], offsets);
     snprintf(second, sizeof second, "%s.2", argv[1]);

@@ -49,14 +49,13 @@ class Job:
         return [f"{pid}: {words(pid)}" for pid in pids]
 
     def delegates(self) -> list[int]:
-        """Return the process ids of its delegates, without those who only look after one."""
-        pids = [pid for pid in marked_processes(self.marker) if is_delegate(pid)]
-        children = [pid for pid in pids if parent(pid) in pids]
-        return sorted(children or pids)
+        """Return the process ids of its delegates, without those who have started one or look after one."""
+        parents = {pid: parent(pid) for pid in marked_processes(self.marker) if is_delegate(pid)}
+        return sorted(pid for pid, above in parents.items() if above in parents and pid not in parents.values())
 
     def keepers(self) -> list[int]:
         """Return the processes that look after delegates."""
-        return sorted({parent(pid) for pid in self.delegates()} & set(marked_processes(self.marker)))
+        return sorted({parent(pid) for pid in self.delegates() if is_delegate(parent(pid))})
 
 
 @contextlib.contextmanager
@@ -106,9 +105,9 @@ def parent(pid: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """What a process holds: memory (bytes, resident and virtual), open descriptors, threads, shared mappings."""
+    """What a process holds: private memory, open descriptors, threads, shared mappings, address space."""
 
-    rss_bytes: int
+    private_bytes: int
     descriptors: int
     threads: int
     shared_mappings: int
@@ -121,7 +120,7 @@ def held(pid: int) -> Held | None:
         found = fields(pid)
         maps = pathlib.Path(f"/proc/{pid}/maps").read_text("utf-8", errors="replace").splitlines()
         return Held(
-            rss_bytes=int(found["VmRSS"].split()[0]) * 1024,
+            private_bytes=int(found["RssAnon"].split()[0]) * 1024,
             descriptors=len(os.listdir(f"/proc/{pid}/fd")),
             threads=int(found["Threads"]),
             shared_mappings=sum(line.split()[1].endswith("s") for line in maps),
