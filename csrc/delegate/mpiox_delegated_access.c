@@ -255,6 +255,8 @@ static int access_remote(access_t *a, int32_t owner, int64_t from, int64_t to)
             mpiox_delegated_count_up(&delegated->stats.redirected_pages, 1);
             continue;
         }
+        if (code == MPIOX_OK && a->request->write && !a->original)
+            mpiox_delegated_trace_add(delegated, owner, offset_of(a, from), offset_of(a, to - 1) + 1);
         if (code != MPIOX_PAGE_SHORT)
             return code;
         if ((code = settle_size(a)) != MPIOX_OK)
