@@ -1,13 +1,13 @@
 /*
  * mpiox_delegated_access.c - one rank's access to a file through the delegates.
  *
- * Problem.   A request through a view touches pages of several delegates, on this node and elsewhere; a delegate may die
- *            or give a range of pages away in the middle; large runs gain nothing from a cache.
+ * Problem.   A request through a view touches pages of several delegates, on this node and elsewhere; a delegate may
+ *            die or give a range of pages away in the middle; large runs gain nothing from a cache.
  * Algorithm. The stream is cut into steps. A step is what lies in whole pages of a long run, which goes straight to the
  *            file as far as the pages are not cached (looked up before the transfer, and after it again: a page that
- *            came into the cache meanwhile gets the bytes as well); or everything else, which goes through the delegates:
- *            one message for each delegate elsewhere, page by page for those whose memory this process maps. Pages of a
- *            delegate that no longer serves are accessed in the file, after they have been rescued.
+ *            came into the cache meanwhile gets the bytes as well); or everything else, which goes through the
+ *            delegates: one message for each delegate elsewhere, page by page for those whose memory this process maps.
+ *            Pages of a delegate that no longer serves are accessed in the file, after they have been rescued.
  * Sizes.     A read asks for the file's size only when a page is not known to reach far enough.
  * Guarantee. As mpiox_file_access(): bytes are reported in stream order.
  */
@@ -313,7 +313,7 @@ static int replicate(access_t *a, int64_t from, int64_t to)
     return code;
 }
 
-/* ---- long runs ---------------------------------------------------------------------------------------------------- */
+/* ---- long runs --------------------------------------------------------------------------------------------------- */
 
 /* Is the page cached, as far as can be told? A delegate that is gone has nothing cached. */
 static bool is_cached(const mpiox_delegated *delegated, int64_t page)

@@ -7,8 +7,8 @@
 #include "mpiox_cache_page.h"
 #include "mpiox_delegated.h"
 
-/* Where this rank reads, for mpiox_delegated_ahead.c. Guarded by `lock`, which is only tried: a second thread that reads
- * at the same moment leaves no trace. */
+/* Where this rank reads, for mpiox_delegated_ahead.c. Guarded by `lock`, which is only tried: a second thread that
+ * reads at the same moment leaves no trace. */
 typedef struct mpiox_delegated_reader {
     pthread_mutex_t lock;
     int64_t position, length; /* of the last read, stream bytes */
@@ -57,10 +57,13 @@ static inline void mpiox_delegated_count_up(atomic_int_least64_t *counter, int64
     atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
 }
 
-/* ---- mpiox_delegated.c ------------------------------------------------------------------------------------------- */
+/* ---- mpiox_delegated_request.c ----------------------------------------------------------------------------------- */
 
-/* A request without data to one delegate, local or not; answers are in *slot. MPIOX_E_UNSUPPORTED: it does not serve. */
+/* A request without data to one delegate, local or not; answers are in *slot. MPIOX_E_UNSUPPORTED: it does not serve.
+ * */
 int mpiox_delegated_request(const mpiox_delegated *delegated, int32_t owner, mpiox_slot *slot);
+
+/* ---- mpiox_delegated_file.c -------------------------------------------------------------------------------------- */
 
 /* This rank has found the delegate dead: when this returns, what it and its buddy held is in the file. */
 void mpiox_delegated_lose(mpiox_delegated *delegated, int32_t owner);
@@ -69,7 +72,8 @@ void mpiox_delegated_lose(mpiox_delegated *delegated, int32_t owner);
 
 /* Which shift puts most copies on another node than their originals. 0: there is one owner, hence no buddy. */
 int32_t mpiox_replica_shift(const mpiox_group *group, int32_t owners);
-/* The copies at one delegate fill its share of memory: discard those whose originals are in the file. Local, blocking. */
+/* The copies at one delegate fill its share of memory: discard those whose originals are in the file. Local, blocking.
+ * */
 int mpiox_replica_trim(const mpiox_delegated *delegated, int32_t buddy, mpiox_error *error);
 /* The delegate is dead and, if it could be, rescued: bring what its buddy holds to the file. Once for each delegate.
  * Local, blocking. False: there is no buddy, or no more. */
@@ -85,8 +89,8 @@ void mpiox_delegated_trace_add(mpiox_delegated *delegated, int32_t owner, int64_
 void mpiox_delegated_trace_clear(mpiox_delegated *delegated);
 /* Does this rank know of a delegate that has taken along what it held? */
 bool mpiox_delegated_trace_is_lost(const mpiox_delegated *delegated);
-/* At the end of a fence, when some rank knows of one: *error says where the bytes lay, or nothing had been written there
- * and it is MPIOX_OK. Collective; the same on all ranks. */
+/* At the end of a fence, when some rank knows of one: *error says where the bytes lay, or nothing had been written
+ * there and it is MPIOX_OK. Collective; the same on all ranks. */
 void mpiox_delegated_trace_report(const mpiox_delegated *delegated, mpiox_error *error);
 
 /* ---- mpiox_delegated_ahead.c ------------------------------------------------------------------------------------- */

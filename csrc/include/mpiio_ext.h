@@ -145,8 +145,8 @@ int mpiio_ext_delegates_counter_count(void);
 const char *mpiio_ext_delegates_counter_name(int index);
 const char *mpiio_ext_delegates_counter_unit(int index);
 const char *mpiio_ext_delegates_counter_meaning(int index);
-/* Ask delegate `delegate` of this process's job `count` times to answer at once; seconds[i] = how long request i and its
- * answer took. 0, MPIOX_E_ARG (-2): there is no such delegate; MPIOX_E_UNSUPPORTED (-5): it no longer serves. */
+/* Ask delegate `delegate` of this process's job `count` times to answer at once; seconds[i] = how long request i and
+ * its answer took. 0, MPIOX_E_ARG (-2): there is no such delegate; MPIOX_E_UNSUPPORTED (-5): it no longer serves. */
 int mpiio_ext_delegates_ping(int delegate, int count, double *seconds);
 
 /* The delegates of this process's own job: how many there are (0: none), how they were started ("none", "spawn",

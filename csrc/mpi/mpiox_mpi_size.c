@@ -1,8 +1,8 @@
 /*
  * mpiox_mpi_size.c - see mpiox_mpi_size.h.
  *
- * The MPI library asks and tells the file system. Where accesses go through delegates, bytes that are cached there count
- * as well, and a new size must not be undone by a page that is written later.
+ * The MPI library asks and tells the file system. Where accesses go through delegates, bytes that are cached there
+ * count as well, and a new size must not be undone by a page that is written later.
  */
 #include "mpiox_mpi_size.h"
 

@@ -49,8 +49,7 @@ static void remember(mpiox_server *server, uint32_t frame)
 {
     const int32_t file = mpiox_server_file_of(server, frame);
     const int64_t page = mpiox_server_page_of(server, frame);
-    *ghost_of(server, file, page) =
-        (mpiox_ghost){page, file, server->ghost_number++, server->info[frame].incomplete};
+    *ghost_of(server, file, page) = (mpiox_ghost){page, file, server->ghost_number++, server->info[frame].incomplete};
 }
 
 /* Half as many pages as there are frames are remembered. NULL: the page is not. */
@@ -275,7 +274,7 @@ void mpiox_server_offer(mpiox_server *server, uint32_t frame)
         mpiox_server_reside(server, frame, MPIOX_REUSABLE);
 }
 
-/* ---- parked requests ---------------------------------------------------------------------------------------------- */
+/* ---- parked requests --------------------------------------------------------------------------------------------- */
 
 static int64_t count_writes(const mpiox_server *server)
 {

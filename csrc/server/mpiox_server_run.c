@@ -23,9 +23,9 @@
 #include "mpiox_server_replica.h"
 
 static const double beat_s = 0.1, leaving_s = 0.005, leave_within_s = 1;
-static const double default_patience_s = 60;  /* until the first client comes */
+static const double default_patience_s = 60;   /* until the first client comes */
 static const double first_patience_s = 100e-3; /* of parked requests, see mpiox_server_evict.c */
-static const double parked_s = 0.5e-3;        /* they are looked at so often */
+static const double parked_s = 0.5e-3;         /* they are looked at so often */
 
 /* ---- creating ---------------------------------------------------------------------------------------------------- */
 

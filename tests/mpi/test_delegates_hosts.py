@@ -6,22 +6,13 @@ while delegates are killed, or a whole host vanishes. Nothing here measures time
 
 from __future__ import annotations
 
-import mmap
-import os
-import pathlib
 import re
-import signal
-import struct
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import pytest
 
 from support import hosts
 from support.cbuild import failed_checks, mpi_program
-from support.launch import mpi_family
-from support.processes import Job, job
 
 pytestmark = pytest.mark.mpi
 

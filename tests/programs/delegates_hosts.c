@@ -6,8 +6,8 @@
  * Says where the ranks and the delegates are ("rank 0 host node1", "delegate 0 host node3 node 2"), and then, as checks
  * of report.h: pieces of four sizes, interleaved, written independently through a view, read back by their writer at
  * once and by the next rank after sync, barrier, sync; accesses by explicit offset with holes; nonblocking ones; the
- * file's size; records by the shared pointer; collective writes and reads after independent ones; a file that is cut and
- * grows again; what the file holds after the close, seen without MPI by every rank. "end" is the last line.
+ * file's size; records by the shared pointer; collective writes and reads after independent ones; a file that is cut
+ * and grows again; what the file holds after the close, seen without MPI by every rank. "end" is the last line.
  */
 #include <stdint.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /*
- * mpiox_delegated.c - a file and its delegates: opening, closing, fences, size.
+ * mpiox_delegated_file.c - a file and its delegates: opening, closing, fences, size.
  *
  * Problem.   What is collective here must end in the same way on every rank, though any delegate may die meanwhile, and
  *            must not cost a rank that has many delegates to talk to more than the others.
@@ -19,40 +19,6 @@
 
 #include "mpiox_delegated_impl.h"
 #include "mpiox_partition.h"
-
-/* ---- one request ------------------------------------------------------------------------------------------------- */
-
-static int call_local(const mpiox_delegate *delegate, mpiox_slot *slot)
-{
-    mpiox_slot *shared = mpiox_ring_take(&delegate->cache);
-    int code;
-
-    if (!shared)
-        return MPIOX_E_UNSUPPORTED;
-    shared->op = slot->op;
-    shared->client = delegate->client;
-    shared->file = slot->file;
-    shared->page = slot->page;
-    memcpy(shared->arg, slot->arg, sizeof slot->arg);
-    memcpy(shared->ahead, slot->ahead, sizeof slot->ahead);
-    memcpy(shared->text, slot->text, sizeof slot->text);
-    code = mpiox_ring_call(&delegate->cache, shared, NULL);
-    slot->file = shared->file;
-    slot->result = shared->result;
-    slot->error = shared->error;
-    memcpy(slot->arg, shared->arg, sizeof slot->arg);
-    mpiox_ring_give_back(shared);
-    return code;
-}
-
-int mpiox_delegated_request(const mpiox_delegated *delegated, int32_t owner, mpiox_slot *slot)
-{
-    mpiox_delegate *delegate = mpiox_delegated_owner(delegated, owner);
-
-    if (slot->op != MPIOX_OP_OPEN)
-        slot->file = delegated->index[owner];
-    return delegate->local ? call_local(delegate, slot) : mpiox_link_call(delegate->link, slot);
-}
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
@@ -200,8 +166,8 @@ static int open_records(mpiox_delegated *delegated, opening *o)
     return MPIOX_OK;
 }
 
-/* Where there is no buddy, or no room for more files, bytes are acknowledged as at level "disk" (mpiox_delegated_access.c);
- * then delegated->replica stays NULL. */
+/* Where there is no buddy, or no room for more files, bytes are acknowledged as at level "disk"
+ * (mpiox_delegated_access.c); then delegated->replica stays NULL. */
 static void open_replica(mpiox_delegated *delegated, const opening *main)
 {
     opening o = {.owners = main->owners,
