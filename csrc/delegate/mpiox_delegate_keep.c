@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -46,6 +47,22 @@ static void ignore_warnings(void)
     for (size_t i = 0; i < sizeof warnings / sizeof warnings[0]; i++)
         signal(warnings[i], SIG_IGN);
     signal(SIGCHLD, SIG_DFL);
+}
+
+/* The launcher keeps the rank's standard error open until the delegate has ended, too, and so waits for it. */
+static void speak_through(const mpiox_delegate_orders *orders)
+{
+    char path[64], host[64] = "";
+    int fd = -1;
+
+    gethostname(host, sizeof host - 1);
+    snprintf(path, sizeof path, "/proc/%lld/fd/2", (long long)orders->speaker);
+    if (orders->speaker > 0 && strcmp(host, orders->speaker_host) == 0)
+        fd = open(path, O_WRONLY | O_APPEND | O_NOCTTY);
+    if (fd < 0)
+        return;
+    dup2(fd, STDERR_FILENO);
+    close(fd);
 }
 
 /* ---- the delegate ------------------------------------------------------------------------------------------------ */
@@ -233,6 +250,7 @@ int mpiox_delegate_keep(void)
     if (chdir("/") != 0 || !mpiox_delegate_receive(MPIOX_DELEGATE_SOCKET, &orders, sizeof orders, orders_s) ||
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         return EXIT_FAILED;
+    speak_through(&orders);
     k.pid = fork();
     if (k.pid == 0) {
         close(MPIOX_DELEGATE_SOCKET);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "mpiox_delegate_process.h"
 #include "mpiox_delegate_serve.h"
@@ -59,6 +60,8 @@ int mpiox_group_carve_start(const mpiox_group_plan *plan, int32_t index, mpiox_a
     mpiox_delegate_orders orders = mpiox_group_plan_orders(plan, index, "split");
 
     orders.node = plan->topology->node;
+    orders.speaker = getpid();
+    gethostname(orders.speaker_host, sizeof orders.speaker_host - 1);
     memset(&carved, 0, sizeof carved);
     if (mpiox_delegate_process_start(&orders, plan->seconds, &carved.process, said) != MPIOX_OK) {
         carved.in_process = true;

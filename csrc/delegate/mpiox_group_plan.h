@@ -17,9 +17,11 @@
 typedef struct mpiox_delegate_orders {
     mpiox_server_options server; /* .delegate is the delegate's own index */
     int32_t node;
-    double seconds; /* that a step of its start may take */
-    bool listens;   /* clients of other nodes will connect */
-    bool loopback;  /* all of them are on this host: pretended nodes */
+    double seconds;  /* that a step of its start may take */
+    bool listens;    /* clients of other nodes will connect */
+    bool loopback;   /* all of them are on this host: pretended nodes */
+    int64_t speaker; /* a rank on whose standard error it says what has to be said, if it is on that host; 0: none */
+    char speaker_host[64];
     char group[64], mode[16];
 } mpiox_delegate_orders;
 
