@@ -22,12 +22,12 @@ static bool send_beat(int fd)
 {
     const mpiox_link_message beat = {.magic = MPIOX_LINK_MAGIC, .version = MPIOX_LINK_VERSION, .op = MPIOX_LINK_BEAT};
     const ssize_t sent = send(fd, &beat, sizeof beat, MSG_NOSIGNAL | MSG_DONTWAIT);
-    /* No room: the delegate is stopped and has not read for minutes. Its host is there, or the socket would fail. */
+    /* No room: the delegate has not read for a while. Its host is there, or the socket would fail. */
     return sent == (ssize_t)sizeof beat || (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
 }
 
-/* Answers are not counted: that the connection does not break is all that is asked. */
-static bool hear_answers(int fd)
+/* Nothing comes, but the end of the connection. */
+static bool is_open(int fd)
 {
     char bytes[256];
     ssize_t got;
@@ -49,7 +49,7 @@ static void *beat(void *context)
                 break;
             next = now + 1e-3 * BEAT_MS;
         }
-        if (poll(&wanted, 1, (int)((next - now) * 1e3) + 1) > 0 && !hear_answers(link->heart))
+        if (poll(&wanted, 1, (int)((next - now) * 1e3) + 1) > 0 && !is_open(link->heart))
             break;
     }
     (void)mpiox_link_fail(link);

@@ -1,7 +1,7 @@
 /*
  * mpiox_link_message.h - the wire format between a client and a delegate of another node.
  *
- * Form.      Every message is a head of 64 bytes and `bytes` bytes of body. Each request but VIEW, FILTER and those
+ * Form.      Every message is a head of 64 bytes and `bytes` bytes of body. Each request but those
  *            that say so is answered by one message with its number, in order; a READ by one or more.
  *            Numbers are in the byte order of the machine: a peer of another order is refused by its magic.
  * Views.     A client's views, and the filters that say which pages belong to the delegate, are sent once under a small
@@ -28,7 +28,7 @@ enum {
 
 enum mpiox_link_op {
     MPIOX_LINK_HELLO = 1, /* body: mpiox_link_hello. Answered by arg[0] = token, arg[1] = page_bytes */
-    MPIOX_LINK_BEAT,      /* no body. Answered while the delegate serves */
+    MPIOX_LINK_BEAT,      /* no body. Not answered */
     MPIOX_LINK_CALL,      /* body: mpiox_link_call_body. Answered by the same; MPIOX_OP_AHEAD_ONLY is not answered */
     MPIOX_LINK_VIEW,      /* arg[0] = its number, body: the blob. Not answered */
     MPIOX_LINK_FILTER,    /* arg[0] = its number, body: mpiox_link_filter. Not answered */

@@ -133,41 +133,68 @@ int mpiox_link_stream_await(mpiox_link_stream *stream, bool room)
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
 
-static int64_t send_some(mpiox_link_stream *stream, struct iovec *iov, int count_left, bool more)
+static int64_t send_some(mpiox_link_stream *stream, struct iovec *iov, int iov_count, int flags)
 {
     struct iovec one;
-    struct msghdr message = {.msg_iov = iov, .msg_iovlen = (size_t)count_left};
+    struct msghdr message = {.msg_iov = iov, .msg_iovlen = (size_t)iov_count};
     if (stream->fault.short_bytes != INT64_MAX) {
         one = (struct iovec){iov->iov_base, allowed(stream, (int64_t)iov->iov_len)};
         message = (struct msghdr){.msg_iov = &one, .msg_iovlen = 1};
     }
     ssize_t bytes;
     do {
-        bytes = sendmsg(stream->fd, &message, MSG_NOSIGNAL | (more ? MSG_MORE : 0));
+        bytes = sendmsg(stream->fd, &message, MSG_NOSIGNAL | flags);
     } while (bytes < 0 && errno == EINTR);
-    return bytes > 0 ? bytes : MPIOX_E_UNSUPPORTED;
+    if (bytes < 0 && (flags & MSG_DONTWAIT) != 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        return 0;
+    if (bytes <= 0)
+        return MPIOX_E_UNSUPPORTED;
+    count(stream, bytes);
+    return bytes;
+}
+
+/* So many bytes of it have been sent. */
+static void advance(struct iovec *iov, int64_t sent)
+{
+    for (; sent > 0; iov++) {
+        const size_t part = (size_t)sent < iov->iov_len ? (size_t)sent : iov->iov_len;
+        iov->iov_base = (char *)iov->iov_base + part;
+        iov->iov_len -= part;
+        sent -= (int64_t)part;
+    }
+}
+
+static int first_left(const struct iovec *iov, int iov_count)
+{
+    int at = 0;
+    while (at < iov_count && iov[at].iov_len == 0)
+        at++;
+    return at;
 }
 
 int mpiox_link_stream_write(mpiox_link_stream *stream, struct iovec *iov, int iov_count, bool more)
 {
-    int at = 0;
-    for (;;) {
-        while (at < iov_count && iov[at].iov_len == 0)
-            at++;
-        if (at == iov_count)
-            return MPIOX_OK;
-        int64_t sent = send_some(stream, iov + at, iov_count - at, more);
+    for (int at; (at = first_left(iov, iov_count)) < iov_count;) {
+        const int64_t sent = send_some(stream, iov + at, iov_count - at, more ? MSG_MORE : 0);
         if (sent < 0)
             return MPIOX_E_UNSUPPORTED;
-        count(stream, sent);
-        while (sent > 0) {
-            const size_t part = (size_t)sent < iov[at].iov_len ? (size_t)sent : iov[at].iov_len;
-            iov[at].iov_base = (char *)iov[at].iov_base + part;
-            iov[at].iov_len -= part;
-            sent -= (int64_t)part;
-            at += iov[at].iov_len == 0;
-        }
+        advance(iov + at, sent);
     }
+    return MPIOX_OK;
+}
+
+int mpiox_link_stream_write_within(mpiox_link_stream *stream, struct iovec *iov, int iov_count, int ms)
+{
+    for (int at; (at = first_left(iov, iov_count)) < iov_count;) {
+        struct pollfd room = {.fd = stream->fd, .events = POLLOUT};
+        const int64_t sent = send_some(stream, iov + at, iov_count - at, MSG_DONTWAIT);
+        if (sent < 0)
+            return MPIOX_E_UNSUPPORTED;
+        advance(iov + at, sent);
+        if (sent == 0 && poll(&room, 1, ms) == 0)
+            break;
+    }
+    return MPIOX_OK;
 }
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */

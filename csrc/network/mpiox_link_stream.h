@@ -38,6 +38,8 @@ int mpiox_link_stream_await(mpiox_link_stream *stream, bool room);
 void mpiox_link_stream_pause(const mpiox_link_stream *stream);
 /* Blocking: send all of it; iov is modified. more: something follows at once. 0 or MPIOX_E_UNSUPPORTED. */
 int mpiox_link_stream_write(mpiox_link_stream *stream, struct iovec *iov, int count, bool more);
+/* The same, but give up when nothing moves for so many ms: iov then says what is left. 0 also in that case. */
+int mpiox_link_stream_write_within(mpiox_link_stream *stream, struct iovec *iov, int count, int ms);
 
 /* The options of every connection: nothing is delayed, a vanished host is found out. And for heartbeats: all data must
  * be acknowledged by the other host within so many seconds. */

@@ -5,7 +5,7 @@
  *   mpiox_listener_serve.c   the requests of one connection, carried out on the cache
  *   mpiox_listener_address.c the addresses of this host
  *
- * Threads.   One accepts, admits and answers heartbeats, and blocks nowhere, so that a delegate that is busy is never
+ * Threads.   One accepts, admits and hears heartbeats, and blocks nowhere, so that a delegate that is busy is never
  *            taken for dead. One thread per connection carries out the requests in their order; it is a client of the
  *            delegate like any other (mpiox_ring_join). All signals are blocked in all of them.
  * Memory.    Data wait in chunks that all connections take from one store, for as long as bytes that have arrived are

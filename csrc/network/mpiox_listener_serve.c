@@ -17,6 +17,8 @@ typedef struct server {
 
 enum { END = 1 }; /* of the connection; otherwise MPIOX_OK */
 
+enum { FEW_BYTES = 4096, STALLED_MS = 500 };
+
 /* ---- memory for data --------------------------------------------------------------------------------------------- */
 
 /* Rather four small chunks than one large one: connections take turns. */
@@ -78,16 +80,21 @@ static void give_back(mpiox_listener_store *store, char *chunk)
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
 
+static mpiox_link_message head_of(const mpiox_link_message *request, int result, int64_t arg0, int64_t bytes)
+{
+    return (mpiox_link_message){.magic = MPIOX_LINK_MAGIC,
+                                .version = MPIOX_LINK_VERSION,
+                                .op = request->op,
+                                .number = request->number,
+                                .result = result,
+                                .bytes = bytes,
+                                .arg = {arg0}};
+}
+
 static int answer(server *s, const mpiox_link_message *request, int result, int64_t arg0, const void *body,
                   int64_t bytes)
 {
-    mpiox_link_message head = {.magic = MPIOX_LINK_MAGIC,
-                               .version = MPIOX_LINK_VERSION,
-                               .op = request->op,
-                               .number = request->number,
-                               .result = result,
-                               .bytes = bytes,
-                               .arg = {arg0}};
+    mpiox_link_message head = head_of(request, result, arg0, bytes);
     struct iovec iov[2] = {{&head, sizeof head}, {(void *)(uintptr_t)body, (size_t)bytes}};
     mpiox_link_stream_pause(&s->stream);
     return mpiox_link_stream_write(&s->stream, iov, 2, false) == MPIOX_OK ? MPIOX_OK : END;
@@ -267,34 +274,70 @@ static int serve_write(server *s, const mpiox_link_message *request)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* Take bytes out of the pages and send them. */
-static int send_bytes(server *s, const mpiox_link_message *request, record_work *w, char *memory, int64_t room)
+/* Take bytes out of the pages for the next message of the answer. END, or MPIOX_OK: with w->result a failure, *head is
+ * of a message without these bytes. */
+static int fetch_bytes(server *s, const mpiox_link_message *request, record_work *w, char *memory, int64_t room,
+                       mpiox_link_message *head)
 {
     const int64_t bytes = w->left < room ? w->left : room;
     if (move_bytes(s, w, memory, bytes) != MPIOX_OK)
         return END;
     w->left -= bytes;
+    *head = head_of(request, w->result, w->result != MPIOX_OK || w->left == 0, bytes);
     if (w->result != MPIOX_OK)
-        return answer_error(s, request, w->result, 1, &w->error);
-    return answer(s, request, MPIOX_OK, w->left == 0, memory, bytes);
+        head->bytes = w->result < 0 ? (int64_t)sizeof w->error : 0;
+    return MPIOX_OK;
 }
 
-/* Wait for room before a chunk is taken, so that sending does not wait with it. */
+/* What is left of a message whose receiver does not receive: from memory of its own. */
+static int send_rest(server *s, struct iovec *rest)
+{
+    struct iovec again = *rest;
+    const int code = mpiox_link_stream_write(&s->stream, &again, 1, false) == MPIOX_OK ? MPIOX_OK : END;
+    free(rest->iov_base);
+    return code;
+}
+
+/* Wait for room before a chunk is taken, so that sending does not wait with it; and when it does, give it back. */
 static int send_chunk(server *s, const mpiox_link_message *request, record_work *w)
 {
+    mpiox_link_message head;
+    struct iovec rest = {NULL, 0};
     if (mpiox_link_stream_await(&s->stream, true) != MPIOX_OK)
         return END;
     char *chunk = take_chunk(s->store);
     if (chunk == NULL)
         return END;
-    const int code = send_bytes(s, request, w, chunk, s->store->chunk_bytes);
+    int code = fetch_bytes(s, request, w, chunk, s->store->chunk_bytes, &head);
+    if (code == MPIOX_OK) {
+        struct iovec iov[2] = {{&head, sizeof head}, {w->result == MPIOX_OK ? (void *)chunk : &w->error, 0}};
+        iov[1].iov_len = (size_t)head.bytes;
+        mpiox_link_stream_pause(&s->stream);
+        code = mpiox_link_stream_write_within(&s->stream, iov, 2, STALLED_MS) == MPIOX_OK ? MPIOX_OK : END;
+        rest.iov_len = code == MPIOX_OK ? iov[0].iov_len + iov[1].iov_len : 0;
+        if (rest.iov_len > 0 && (rest.iov_base = malloc(rest.iov_len)) == NULL)
+            code = END;
+        if (rest.iov_base != NULL) {
+            memcpy(rest.iov_base, iov[0].iov_base, iov[0].iov_len);
+            memcpy((char *)rest.iov_base + iov[0].iov_len, iov[1].iov_base, iov[1].iov_len);
+        }
+    }
     give_back(s->store, chunk);
-    return code;
+    return rest.iov_base != NULL ? send_rest(s, &rest) : code;
+}
+
+/* Few bytes need no chunk. */
+static int send_few(server *s, const mpiox_link_message *request, record_work *w)
+{
+    char few[FEW_BYTES];
+    mpiox_link_message head;
+    if (fetch_bytes(s, request, w, few, sizeof few, &head) != MPIOX_OK)
+        return END;
+    return answer(s, request, w->result, head.arg[0], w->result == MPIOX_OK ? (void *)few : &w->error, head.bytes);
 }
 
 static int serve_read(server *s, const mpiox_link_message *request)
 {
-    char few[4096];
     int64_t later[MPIOX_OP_AHEAD];
     const int64_t later_bytes = request->bytes - (int64_t)sizeof(mpiox_link_record);
     mpiox_link_record record;
@@ -314,7 +357,7 @@ static int serve_read(server *s, const mpiox_link_message *request)
         return answer_error(s, request, w.result, 1, &w.error);
     int code = MPIOX_OK;
     while (w.left > 0 && w.result == MPIOX_OK && code == MPIOX_OK)
-        code = w.left <= (int64_t)sizeof few ? send_bytes(s, request, &w, few, sizeof few) : send_chunk(s, request, &w);
+        code = w.left <= FEW_BYTES ? send_few(s, request, &w) : send_chunk(s, request, &w);
     return code;
 }
 

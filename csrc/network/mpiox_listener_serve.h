@@ -3,7 +3,8 @@
  *
  * Data.      What arrives with a head is deposited from the stream's buffer. More than that is received in chunks from
  *            a store that all connections share. A chunk is taken when bytes are there (or there is room to send them)
- *            and given back before waiting for more, so that a client that stops half way keeps no memory.
+ *            and given back before waiting for more. When an answer does not move for half a second, what is left of it
+ *            moves to memory of its own: a client that is stopped half way does not stop the others.
  * Order.     One request after the other. A write that fails makes the later ones of its epoch fail too.
  */
 #ifndef MPIOX_LISTENER_SERVE_H

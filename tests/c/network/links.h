@@ -54,12 +54,13 @@ static inline void station_stop(station *s)
 static inline mpiox_link_access access_of(const station *s, int delegates, int64_t unit_bytes)
 {
     static const int16_t owner[] = {0, 1, 2, 3, 4, 5, 6, 7};
+    const mpiox_cache_header *header = s->delegate.cache.header; /* NULL: in another process */
     return (mpiox_link_access){.file = s->file,
                                .beyond = true,
                                .unit_bytes = unit_bytes,
                                .ranges = delegates,
                                .owner = owner,
-                               .delegate = s->delegate.cache.header->delegate};
+                               .delegate = header != NULL ? header->delegate : 0};
 }
 
 #endif

@@ -224,6 +224,57 @@ static void check_client_killed(void)
     station_stop(&s);
 }
 
+/* Clients that are stopped half way through an access keep neither memory nor turns from the others. */
+static void check_client_stopped(void)
+{
+    enum { CLIENTS = 4, ACCESSES = 30 };
+    pid_t pids[CLIENTS];
+    int ends[2];
+    station s;
+    static char data[100 * PAGE];
+    if (pipe(ends) != 0)
+        abort();
+    for (int i = 0; i < CLIENTS; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            mpiox_link_address address;
+            if (read(ends[0], &address, sizeof address) != (ssize_t)sizeof address)
+                _exit(1);
+            const station mine = {.link = link_to(&address)};
+            for (;;) {
+                mpiox_link_access access = access_of(&mine, 1, PAGE);
+                access.write = i % 2 == 0;
+                access.length = sizeof data;
+                access.memory.base = data;
+                if (mpiox_link_access_pages(mine.link, &access, NULL) != MPIOX_OK)
+                    _exit(0);
+            }
+        }
+    }
+    station_start(&s, PAGE, 200, 0, 1, 1);
+    for (int i = 0; i < CLIENTS; i++)
+        CHECK_EQUAL(write(ends[1], &s.address, sizeof s.address), (ssize_t)sizeof s.address);
+    mock_sleep(200);
+    for (int i = 0; i < CLIENTS; i++) {
+        mock_sleep(3);
+        kill(pids[i], SIGSTOP);
+    }
+    for (int i = 0; i < ACCESSES; i++) {
+        mpiox_link_access access = access_of(&s, 1, PAGE);
+        access.write = i % 2 == 0;
+        access.length = sizeof data;
+        access.memory.base = data;
+        CHECK_EQUAL(mpiox_link_access_pages(s.link, &access, NULL), MPIOX_OK);
+    }
+    for (int i = 0; i < CLIENTS; i++) {
+        kill(pids[i], SIGKILL);
+        waitpid(pids[i], NULL, 0);
+    }
+    close(ends[0]);
+    close(ends[1]);
+    station_stop(&s);
+}
+
 /* MPIOX_NETWORK_FAULT: the connection breaks after so many bytes, whatever is under way. */
 static void check_dropped(void)
 {
@@ -262,6 +313,7 @@ static void check_dropped(void)
 int main(void)
 {
     check_client_killed();
+    check_client_stopped();
     check_killed();
     check_killed_at_work();
     check_stopped();

@@ -187,6 +187,45 @@ static void check_moved(void)
     station_stop(&s);
 }
 
+/* Accesses of several parts, in pieces, of two delegates whose units alternate. */
+static void check_large(void)
+{
+    enum { BYTES = 12 << 20, UNIT = 1 << 16, PIECE = 100 };
+    station s[2];
+    mpiox_typemap *block = NULL, *view = NULL, *memory = NULL;
+    unsigned char *written = malloc(2 * BYTES), *found = calloc(2, BYTES);
+    for (int d = 0; d < 2; d++)
+        station_start(&s[d], UNIT, BYTES / UNIT * 3 / 2, d, 2, 1);
+    if (written == NULL || found == NULL || mpiox_typemap_block(PIECE, &block) != MPIOX_OK ||
+        mpiox_typemap_vector(1000, 3 * PIECE / 2, block, &view) != MPIOX_OK ||
+        mpiox_typemap_vector(7, 2 * PIECE, block, &memory) != MPIOX_OK)
+        abort();
+    for (int64_t i = 0; i < 2 * BYTES; i++)
+        written[i] = (unsigned char)(i * 7 + i / 251);
+    for (int i = 0; i < 4; i++) {
+        mpiox_link_access access = access_of(&s[i % 2], 2, UNIT);
+        access.write = i < 2;
+        access.view = view;
+        access.origin = 33;
+        access.length = BYTES;
+        access.memory = (mpiox_side){.base = access.write ? written : found, .typemap = memory};
+        CHECK_EQUAL(mpiox_link_access_pages(s[i % 2].link, &access, NULL), MPIOX_OK);
+    }
+    int64_t wrong = 0;
+    for (int64_t k = 0; k < BYTES; k++) {
+        const int64_t at = mpiox_typemap_offset(memory, k);
+        wrong += found[at] != written[at];
+    }
+    CHECK_EQUAL(wrong, 0);
+    mpiox_typemap_free(block);
+    mpiox_typemap_free(view);
+    mpiox_typemap_free(memory);
+    free(written);
+    free(found);
+    for (int d = 0; d < 2; d++)
+        station_stop(&s[d]);
+}
+
 /* ---- write-behind ------------------------------------------------------------------------------------------------ */
 
 typedef struct replay {
@@ -350,6 +389,7 @@ int main(void)
     check_secret();
     check_failures_of_access();
     check_moved();
+    check_large();
     check_collected();
     check_undelivered(false);
     check_undelivered(true);
