@@ -2,10 +2,14 @@
 
 ``status()`` returns what the delegates of this user's running programs on this host say of themselves, ``own()`` what
 those of the calling process's job say; ``mpiio-ext delegates status`` shows it. See docs/delegates-status.md.
+
+``current()`` returns the delegates of the running program's own job, and ``split()`` turns ranks of it into delegates.
+See docs/delegates-modes.md.
 """
 
 from __future__ import annotations
 
+from mpiio_ext.delegates._group import Delegate, Group, current, split
 from mpiio_ext.delegates._status import (
     Counter,
     DelegateFile,
@@ -21,13 +25,17 @@ from mpiio_ext.delegates._status import (
 
 __all__ = [
     "Counter",
+    "Delegate",
     "DelegateFile",
     "DelegateStatus",
+    "Group",
     "Observation",
     "Rates",
     "Watch",
     "counters",
+    "current",
     "own",
     "rates",
+    "split",
     "status",
 ]

@@ -76,3 +76,8 @@ int mpiio_ext_group_is_serving(int index)
 
     return delegate != NULL && mpiox_delegate_is_serving(delegate);
 }
+
+int mpiio_ext_group_split(const void *comm, int delegates, void *mine)
+{
+    return mpiox_group_split(*(const MPI_Comm *)comm, delegates, mine);
+}

@@ -4,9 +4,11 @@
  * Problem.    A client must know at once, and for certain, that the delegate has died: a heartbeat cannot tell a dead
  *             process from a slow one, and a process id says nothing in another process-id namespace.
  * Algorithm.  Each thread of the delegate holds a robust mutex in the segment for as long as it lives. When a thread
- *             ends in any way the kernel marks its mutexes, so that trylock says EOWNERDEAD, also for a process that
- *             is not reaped yet and across namespaces. Whoever finds that unlocks the mutex without making it
- *             consistent: from then on it is ENOTRECOVERABLE for everybody.
+ *             ends in any way the kernel marks its mutexes, so that trylock says EOWNERDEAD, also for a process that is
+ *             not reaped yet and across namespaces. Whoever is the first to be told so writes it down beside the mutex
+ *             and makes it consistent. (What POSIX offers instead, to unlock it as it is, does not do: with glibc 2.36
+ *             pthread_mutex_trylock() of a mutex that is not recoverable leaves it locked, so that the next one is
+ *             told EBUSY.)
  * Guarantees. The state goes to DEAD once, by compare and swap, and only from STARTING or SERVING.
  * Source.     pthread_mutexattr_setrobust(3); Linux, Documentation/locking/robust-futexes.
  */
@@ -32,14 +34,22 @@ int mpiox_cache_make_mutex(pthread_mutex_t *mutex)
     return code;
 }
 
-int mpiox_cache_look_at_life(pthread_mutex_t *life)
+int mpiox_cache_look_at_life(mpiox_life *life)
 {
-    const int code = pthread_mutex_trylock(life);
+    int32_t phase = atomic_load(&life->phase);
+    if (phase != MPIOX_LIFE_ALIVE)
+        return phase;
+    const int code = pthread_mutex_trylock(&life->mutex);
+    if (code == EBUSY)
+        return MPIOX_LIFE_ALIVE;
+    if (code == EOWNERDEAD) {
+        /* Written down before the mutex is free: who dies here leaves it to the next. */
+        atomic_compare_exchange_strong(&life->phase, &phase, MPIOX_LIFE_DEAD);
+        pthread_mutex_consistent(&life->mutex);
+    }
     if (code == 0 || code == EOWNERDEAD)
-        pthread_mutex_unlock(life);
-    if (code == EOWNERDEAD || code == ENOTRECOVERABLE)
-        return MPIOX_LIFE_DEAD;
-    return code == 0 ? MPIOX_LIFE_NONE : MPIOX_LIFE_ALIVE;
+        pthread_mutex_unlock(&life->mutex);
+    return atomic_load(&life->phase);
 }
 
 int mpiox_cache_live(const mpiox_cache *cache)
@@ -50,16 +60,18 @@ int mpiox_cache_live(const mpiox_cache *cache)
         if (index >= MPIOX_CACHE_MAX_THREADS)
             return MPIOX_E_FULL;
     } while (!atomic_compare_exchange_weak(&header->threads, &index, index + 1));
-    const int code = pthread_mutex_lock(&header->life[index]); /* waits at most for a client that looks */
-    if (code == EOWNERDEAD)
-        pthread_mutex_consistent(&header->life[index]);
-    return code == 0 || code == EOWNERDEAD ? index : MPIOX_E_FULL;
+    if (pthread_mutex_lock(&header->life[index].mutex) != 0)
+        return MPIOX_E_FULL;
+    atomic_store(&header->life[index].phase, MPIOX_LIFE_ALIVE);
+    return index;
 }
 
 void mpiox_cache_end_life(const mpiox_cache *cache, int index)
 {
-    if (index >= 0)
-        pthread_mutex_unlock(&cache->header->life[index]);
+    if (index < 0)
+        return;
+    atomic_store(&cache->header->life[index].phase, MPIOX_LIFE_ENDED);
+    pthread_mutex_unlock(&cache->header->life[index].mutex);
 }
 
 static bool is_state_serving(uint32_t state)
@@ -76,11 +88,9 @@ bool mpiox_cache_is_serving(const mpiox_cache *cache, bool look)
     if (!look)
         return true;
     const int life = mpiox_cache_look_at_life(&header->life[0]);
-    if (life == MPIOX_LIFE_ALIVE)
+    if (life == MPIOX_LIFE_ALIVE || life == MPIOX_LIFE_NONE)
         return true;
-    state = mpiox_word_get(&header->state); /* it may have ended, or begun, while this looked */
-    if (life == MPIOX_LIFE_NONE && state != MPIOX_CACHE_SERVING)
-        return is_state_serving(state);
+    state = mpiox_word_get(&header->state); /* it may have ended as it should while this looked */
     while (is_state_serving(state)) {
         if (atomic_compare_exchange_weak(&header->state.value, &state, MPIOX_CACHE_DEAD))
             break;

@@ -161,6 +161,13 @@ typedef struct mpiox_cache_shard {
     int64_t spare[2];
 } mpiox_cache_shard;
 
+enum mpiox_life_phase { MPIOX_LIFE_NONE = 0, MPIOX_LIFE_ALIVE, MPIOX_LIFE_ENDED, MPIOX_LIFE_DEAD };
+
+typedef struct mpiox_life { /* of a thread of the delegate */
+    _Atomic int32_t phase;  /* mpiox_life_phase; ALIVE: see the mutex */
+    pthread_mutex_t mutex;  /* robust; held by the thread while it is ALIVE */
+} mpiox_life;
+
 typedef struct mpiox_cache_header {
     uint64_t magic, version;
     mpiox_cache_geometry geometry;
@@ -176,10 +183,10 @@ typedef struct mpiox_cache_header {
     _Atomic uint32_t table_changes; /* of the map from page to frame: odd while it changes (a sequence lock) */
     _Atomic uint32_t beat;          /* raised every 100 ms by the delegate */
     _Atomic int32_t threads;        /* life[] in use */
-    pthread_mutex_t life[MPIOX_CACHE_MAX_THREADS]; /* robust; each held by one thread of the delegate until it ends */
-    pthread_mutex_t rescue_lock;                   /* robust; held by the survivor at work */
-    _Atomic int32_t dirty_frames;                  /* estimate, for the status */
-    mpiox_cache_counters counters;                 /* without what is counted in shards[] */
+    mpiox_life life[MPIOX_CACHE_MAX_THREADS];
+    pthread_mutex_t rescue_lock;   /* robust; held by the survivor at work */
+    _Atomic int32_t dirty_frames;  /* estimate, for the status */
+    mpiox_cache_counters counters; /* without what is counted in shards[] */
     _Alignas(64) mpiox_cache_shard shards[MPIOX_CACHE_SHARDS];
     mpiox_file_record files[MPIOX_CACHE_MAX_FILES];
 } mpiox_cache_header;
@@ -216,16 +223,10 @@ static inline char *mpiox_cache_bytes_of(const mpiox_cache *cache, uint32_t fram
 
 /* ---- life and death (mpiox_cache.c) ------------------------------------------------------------------------------ */
 
-enum mpiox_cache_life {                      /* of the thread that holds a life mutex */
-                        MPIOX_LIFE_NONE = 0, /* nobody holds it: not begun, or ended as it should */
-                        MPIOX_LIFE_ALIVE,
-                        MPIOX_LIFE_DEAD
-};
-
 /* A robust mutex for several processes, in zeroed memory. 0 or an errno. */
 int mpiox_cache_make_mutex(pthread_mutex_t *mutex);
-/* What has become of the thread that holds a life mutex; DEAD stays so for everyone. Does not wait. */
-int mpiox_cache_look_at_life(pthread_mutex_t *life);
+/* What has become of a thread of the delegate: mpiox_life_phase. Does not wait. Any process. */
+int mpiox_cache_look_at_life(mpiox_life *life);
 
 /* Delegate: the calling thread's life begins (it takes the next life mutex) or ends. Returns its index, or
  * MPIOX_E_FULL. The service thread is the first to live, before the state becomes SERVING, and ends its life after it

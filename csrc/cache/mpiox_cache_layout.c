@@ -102,7 +102,7 @@ static int make_mutexes(mpiox_cache_header *header)
 {
     int code = mpiox_cache_make_mutex(&header->rescue_lock);
     for (int i = 0; i < MPIOX_CACHE_MAX_THREADS && code == 0; i++)
-        code = mpiox_cache_make_mutex(&header->life[i]);
+        code = mpiox_cache_make_mutex(&header->life[i].mutex);
     for (int i = 0; i < MPIOX_CACHE_MAX_FILES && code == 0; i++)
         code = mpiox_cache_make_mutex(&header->files[i].error_lock);
     return code == 0 ? MPIOX_OK : MPIOX_E_UNSUPPORTED;

@@ -16,7 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_REQUESTS = 16 }; /* for one page; one is enough unless the page is taken away again at once */
+enum {
+    MAX_REQUESTS = 16, /* for one page; one is enough unless the page is taken away again at once */
+    LOOK_EVERY = 1024  /* accesses */
+};
 
 /* Where the access lies in its page. */
 typedef struct span {
@@ -100,9 +103,13 @@ static mpiox_cache_shard *my_shard(const mpiox_cache *cache)
     return &cache->header->shards[mine - 1];
 }
 
-/* An access is done. */
+/* An access is done. Pages that are all there would hide the delegate's death until the next fence, so that now and
+ * then one looks. */
 static void count_access(const mpiox_cache *cache, const mpiox_page_access *access, bool missed)
 {
+    static _Thread_local uint32_t accesses;
+    if (++accesses % LOOK_EVERY == 0)
+        (void)mpiox_cache_is_serving(cache, true);
     mpiox_cache_shard *shard = my_shard(cache);
     count(access->write ? &shard->writes : &shard->reads, 1);
     count(access->write ? &shard->bytes_written : &shard->bytes_read, access->length);

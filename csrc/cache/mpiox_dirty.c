@@ -55,6 +55,7 @@ typedef struct marker {
     uint32_t block_new; /* bits set in it that are not in its count yet */
     int64_t word;       /* index of the word that bits are gathered for */
     uint64_t mask;      /* those bits, not set yet */
+    uint32_t gathered;  /* their number */
     int64_t fresh;      /* result */
 } marker;
 
@@ -78,20 +79,38 @@ static void enter_block(marker *self, int64_t block)
         atomic_fetch_or_explicit(&self->blocks[block], touched_flag, memory_order_acq_rel);
 }
 
-/* Set what was gathered. */
-static inline void set_gathered(marker *self)
+/* Set `mask`, which has `number` bits, in the word where the caller is. Without the number the bits would have to be
+ * counted for each word, which takes longer than the rest where the processor's instruction for it may not be used. */
+static inline void set_bits(marker *self, uint64_t mask, uint32_t number)
 {
-    const uint64_t mask = self->mask;
-    self->mask = 0;
-    if (mask == 0)
-        return;
     if (self->word / BLOCK_WORDS != self->block)
         enter_block(self, self->word / BLOCK_WORDS);
     _Atomic uint64_t *word = &self->words[self->word];
     if (self->full || (atomic_load_explicit(word, memory_order_relaxed) & mask) == mask)
         return; /* bytes that are overwritten */
-    const uint64_t old = atomic_fetch_or_explicit(word, mask, memory_order_acq_rel);
-    self->block_new += (uint32_t)__builtin_popcountll(mask & ~old);
+    const uint64_t old = atomic_fetch_or_explicit(word, mask, memory_order_acq_rel) & mask;
+    self->block_new += old == 0 ? number : (uint32_t)__builtin_popcountll(mask & ~old);
+}
+
+/* Set what was gathered. */
+static inline void set_gathered(marker *self)
+{
+    const uint64_t mask = self->mask;
+    if (mask != 0)
+        set_bits(self, mask, self->gathered);
+    self->mask = 0;
+    self->gathered = 0;
+}
+
+static inline void gather(marker *self, int64_t at, int64_t count)
+{
+    if (at / 64 != self->word) {
+        set_gathered(self);
+        self->word = at / 64;
+    }
+    const uint64_t more = bits(at % 64, count);
+    self->gathered += (self->mask & more) == 0 ? (uint32_t)count : (uint32_t)__builtin_popcountll(more & ~self->mask);
+    self->mask |= more;
 }
 
 static void fill_block(marker *self, int64_t block)
@@ -117,13 +136,25 @@ static void mark_long(marker *self, int64_t at, int64_t end)
             continue;
         }
         const int64_t here = end - at < 64 - at % 64 ? end - at : 64 - at % 64;
-        if (at / 64 != self->word) {
-            set_gathered(self);
-            self->word = at / 64;
-        }
-        self->mask |= bits(at % 64, here);
+        gather(self, at, here);
         at += here;
     }
+}
+
+/* Pieces that lie alike in every word, the first at the beginning of their place in a word: all words have one mask.
+ * Returns how many pieces were marked, in whole words. */
+static int64_t mark_words(marker *self, int64_t offset, int64_t length, int64_t stride, int64_t count)
+{
+    const int64_t each = 64 / stride, words = count / each;
+    uint64_t mask = 0;
+    for (int64_t i = 0; i < each; i++)
+        mask |= bits(offset % 64 + i * stride, length);
+    set_gathered(self);
+    for (int64_t i = 0; i < words; i++) {
+        self->word = offset / 64 + i;
+        set_bits(self, mask, (uint32_t)(each * length));
+    }
+    return words * each;
 }
 
 int64_t mpiox_dirty_mark(const mpiox_cache *cache, uint32_t frame, int64_t offset, int64_t length, int64_t stride,
@@ -137,16 +168,17 @@ int64_t mpiox_dirty_mark(const mpiox_cache *cache, uint32_t frame, int64_t offse
         count = 1;
     }
     self.word = offset / 64;
-    for (; count > 0; count--, offset += stride) {
-        if (offset % 64 + length > 64) {
+    const bool alike = stride > 0 && stride <= 64 && 64 % stride == 0 && offset % stride + length <= stride;
+    while (count > 0) {
+        int64_t done = 1;
+        if (alike && offset % 64 < stride && count >= 64 / stride)
+            done = mark_words(&self, offset, length, stride, count);
+        else if (offset % 64 + length > 64)
             mark_long(&self, offset, offset + length);
-            continue;
-        }
-        if (offset / 64 != self.word) {
-            set_gathered(&self);
-            self.word = offset / 64;
-        }
-        self.mask |= bits(offset % 64, length);
+        else
+            gather(&self, offset, length);
+        count -= done;
+        offset += done * stride;
     }
     set_gathered(&self);
     leave_block(&self);

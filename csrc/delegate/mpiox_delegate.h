@@ -17,6 +17,8 @@ typedef struct mpiox_delegate {
     mpiox_cache cache;     /* local */
     int client;            /* id by mpiox_ring_join() (local) */
     mpiox_link *link;      /* not local */
+    int watch;             /* not local: to whoever keeps watch over it (mpiox_delegate_watch.h), or -1 */
+    bool settled, lost;    /* not local: it is gone; nobody could say that its pages are in the file */
     char host[64];
     int64_t pid;
 } mpiox_delegate;
@@ -25,11 +27,11 @@ typedef struct mpiox_delegate {
 typedef struct mpiox_announcement {
     int32_t code; /* MPIOX_OK: it runs; else *error says why not */
     int32_t index, node;
-    int32_t listens; /* `link` is where it takes connections */
+    int32_t listens; /* `link` is where it takes connections, `watch` (port 0: nobody) who keeps watch over it */
     int64_t pid, page_bytes, cap_bytes;
     char host[64];
     mpiox_segment_address segment;
-    mpiox_link_address link;
+    mpiox_link_address link, watch;
     mpiox_error error;
 } mpiox_announcement;
 
@@ -37,10 +39,13 @@ typedef struct mpiox_announcement {
  * connect to it within so many seconds. Local. 0 or MPIOX_E_*, with *error. */
 int mpiox_delegate_attach(mpiox_delegate *delegate, const mpiox_announcement *said, int node, double seconds,
                           mpiox_error *error);
-/* Undo it: NULL-safe; nothing of it may be in use. */
+/* Give up what connects this process to a delegate elsewhere. */
+void mpiox_delegate_disconnect(mpiox_delegate *delegate);
+/* Undo mpiox_delegate_attach(): nothing of it may be in use; it may have failed, or not have been called on zeroed
+ * memory. */
 void mpiox_delegate_detach(mpiox_delegate *delegate);
-/* Is that delegate serving? If it has died, rescue its pages first (local) or wait until that is done (not local).
- * Local; may block while pages are being rescued. */
+/* Is that delegate serving? If it has died, rescue its pages first (local) or wait until that is done (not local; then
+ * delegate->lost may be set). Local; may block while pages are being rescued. */
 bool mpiox_delegate_is_serving(mpiox_delegate *delegate);
 
 #endif

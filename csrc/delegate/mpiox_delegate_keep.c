@@ -3,24 +3,25 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "mpiox_delegate_process.h"
 #include "mpiox_delegate_serve.h"
+#include "mpiox_delegate_watch.h"
 
-enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_LOST = 3, STEP_MS = 50 };
+enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_LOST = 3, STEP_MS = 100 };
 
 static const double orders_s = 60;   /* so long a keeper waits for its orders */
 static const double verdict_s = 600; /* and for the verdict, should its starter hang */
-static const double stopping_s = 5;  /* a delegate that is not needed is killed after so long */
+static const double stopping_s = 10; /* a delegate that is to end is killed after so long */
 
 /* What the starter had open, the launcher's pipes for one, must not stay open here. */
 static void close_others(void)
@@ -51,36 +52,44 @@ static void ignore_warnings(void)
 
 typedef struct servant {
     mpiox_delegate_service service;
+    mpiox_announcement said;
     int socket; /* to the keeper */
 } servant;
 
-/* 'G': everybody has attached. The end of the stream before that: the delegate is not needed. */
-static void *await_verdict(void *context)
+/* What the keeper says. 'G': everybody has attached. 'S', and the end of the stream before the first word: end. Without
+ * its keeper a delegate goes on. */
+static void *obey(void *context)
 {
     servant *s = context;
-    char verdict = 0;
+    char word = 0;
+    ssize_t got = 0;
 
-    if (!mpiox_delegate_receive(s->socket, &verdict, 1, 2 * verdict_s) || verdict != 'G')
-        mpiox_delegate_stop(&s->service);
-    else
-        mpiox_server_seal(s->service.server);
+    if (mpiox_delegate_receive(s->socket, &word, 1, 2 * verdict_s) && word == 'G') {
+        mpiox_delegate_seal(&s->service, &s->said);
+        do
+            got = read(s->socket, &word, 1);
+        while (got < 0 && errno == EINTR);
+        if (got != 1 || word != 'S')
+            return NULL;
+    }
+    mpiox_delegate_stop(&s->service);
     return NULL;
 }
 
 static int serve(const mpiox_delegate_orders *orders, int socket)
 {
     servant s = {.socket = socket};
-    mpiox_announcement said;
+    mpiox_announcement *said = &s.said;
     pthread_t thread;
     int code;
 
-    code = mpiox_delegate_begin(orders, &s.service, &said);
-    if (code == MPIOX_OK && pthread_create(&thread, NULL, await_verdict, &s) != 0)
-        said.code = mpiox_error_set(&said.error, MPIOX_E_NOMEM, EAGAIN, -1, -1, "starting a delegate's thread");
-    if (!mpiox_delegate_send(socket, &said, sizeof said) || said.code != MPIOX_OK)
+    code = mpiox_delegate_begin(orders, &s.service, said);
+    if (code == MPIOX_OK && pthread_create(&thread, NULL, obey, &s) != 0)
+        said->code = mpiox_error_set(&said->error, MPIOX_E_NOMEM, EAGAIN, -1, -1, "starting a delegate's thread");
+    if (!mpiox_delegate_send(socket, said, sizeof *said) || said->code != MPIOX_OK)
         _exit(EXIT_FAILED);
     code = mpiox_delegate_serve(&s.service);
-    shutdown(socket, SHUT_RD); /* ends the thread, if no verdict has come */
+    shutdown(socket, SHUT_RD); /* ends the thread */
     pthread_join(thread, NULL);
     mpiox_delegate_end(&s.service);
     return code == MPIOX_OK ? EXIT_FINE : EXIT_LOST;
@@ -94,19 +103,27 @@ typedef struct keeper {
     mpiox_announcement said;
     mpiox_segment segment;
     mpiox_cache cache;
+    mpiox_watch watch;
 } keeper;
 
-/* Within `seconds`; 0: without end. */
-static bool await_end(keeper *k, double seconds, int *status)
+/* Until the delegate has ended. A client that does not reach it has it end. Returns its status. */
+static int await_end(keeper *k, bool wanted)
 {
-    const double until = mpiox_now() + seconds;
+    double told = 0; /* to end */
+    int status = 0;
 
-    while (waitpid(k->pid, status, WNOHANG) == 0) {
-        if (seconds > 0 && mpiox_now() > until)
-            return false;
-        poll(NULL, 0, STEP_MS);
+    if (!wanted)
+        close(k->socket);
+    while (waitpid(k->pid, &status, WNOHANG) == 0) {
+        if (told == 0 && wanted && k->watch.asked)
+            mpiox_delegate_send(k->socket, "S", 1);
+        if (told == 0 && (!wanted || k->watch.asked))
+            told = mpiox_now();
+        if (told > 0 && mpiox_now() > told + stopping_s)
+            kill(k->pid, SIGKILL);
+        mpiox_watch_step(&k->watch, -1, STEP_MS);
     }
-    return true;
+    return status;
 }
 
 static void map_memory(keeper *k)
@@ -132,52 +149,87 @@ static void rescue(keeper *k, int status)
             (long long)bytes);
 }
 
-static int end_unwanted(keeper *k)
+/* Clients on other nodes that have lost the delegate, or will find out, go to the file now. */
+static void tell_others(keeper *k)
 {
-    int status;
+    mpiox_watch_answer(&k->watch);
+    while (k->watch.count > 0)
+        mpiox_watch_step(&k->watch, -1, STEP_MS);
+}
 
-    close(k->socket);
-    if (!await_end(k, stopping_s, &status)) {
-        kill(k->pid, SIGKILL);
-        await_end(k, 0, &status);
+/* What the delegate says of itself, with what the keeper adds. */
+static void announce(keeper *k, const mpiox_delegate_orders *orders)
+{
+    mpiox_announcement *said = &k->said;
+
+    if (!mpiox_delegate_receive(k->socket, said, sizeof *said, orders->seconds)) {
+        memset(said, 0, sizeof *said);
+        said->index = orders->server.delegate;
+        said->code = mpiox_error_set(&said->error, MPIOX_E_UNSUPPORTED, 0, -1, -1, "waiting for a delegate to start");
     }
-    return EXIT_FAILED;
+    if (said->code == MPIOX_OK && said->listens)
+        said->code = mpiox_watch_open(orders->loopback, said->link.secret, &k->watch, &said->watch, &said->error);
+    if (said->code == MPIOX_OK)
+        map_memory(k);
+    mpiox_delegate_send(MPIOX_DELEGATE_SOCKET, said, sizeof *said);
+}
+
+/* Clients on other nodes connect meanwhile. */
+static bool await_verdict(keeper *k)
+{
+    const double until = mpiox_now() + verdict_s;
+    char verdict = 0;
+    ssize_t got = -1;
+
+    while (got < 0 && mpiox_now() < until) {
+        mpiox_watch_step(&k->watch, MPIOX_DELEGATE_SOCKET, STEP_MS);
+        got = recv(MPIOX_DELEGATE_SOCKET, &verdict, 1, MSG_DONTWAIT);
+        if (got < 0 && errno != EAGAIN && errno != EINTR)
+            got = 0;
+    }
+    return got == 1 && verdict == 'G';
 }
 
 static int keep(keeper *k, const mpiox_delegate_orders *orders)
 {
-    char verdict = 0;
-    int status = 0;
+    int status;
 
-    if (!mpiox_delegate_receive(k->socket, &k->said, sizeof k->said, orders->seconds)) {
-        memset(&k->said, 0, sizeof k->said);
-        k->said.index = orders->server.delegate;
-        k->said.code = mpiox_error_set(&k->said.error, MPIOX_E_UNSUPPORTED, 0, -1, -1,
-                                       "waiting for a delegate to start");
+    announce(k, orders);
+    if (k->said.code != MPIOX_OK || !await_verdict(k)) {
+        await_end(k, false);
+        return EXIT_FAILED;
     }
-    if (k->said.code == MPIOX_OK)
-        map_memory(k);
-    mpiox_delegate_send(MPIOX_DELEGATE_SOCKET, &k->said, sizeof k->said);
-    if (k->said.code != MPIOX_OK || !mpiox_delegate_receive(MPIOX_DELEGATE_SOCKET, &verdict, 1, verdict_s) ||
-        verdict != 'G')
-        return end_unwanted(k);
     close(MPIOX_DELEGATE_SOCKET);
     mpiox_delegate_send(k->socket, "G", 1);
-    await_end(k, 0, &status);
-    if (WIFEXITED(status))
-        return WEXITSTATUS(status);
-    rescue(k, status);
-    return EXIT_FINE;
+    status = await_end(k, true);
+    if (!WIFEXITED(status))
+        rescue(k, status);
+    if (!WIFEXITED(status) || k->watch.asked)
+        tell_others(k);
+    mpiox_watch_close(&k->watch);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FINE;
+}
+
+/* Each client on another node has three connections to this host. */
+static void allow_connections(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int mpiox_delegate_keep(void)
 {
     mpiox_delegate_orders orders;
-    keeper k = {.segment = {.fd = -1}};
+    keeper k = {.segment = {.fd = -1}, .watch = {.listener = -1}};
     int pair[2];
 
     close_others();
     ignore_warnings();
+    allow_connections();
     if (chdir("/") != 0 || !mpiox_delegate_receive(MPIOX_DELEGATE_SOCKET, &orders, sizeof orders, orders_s) ||
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         return EXIT_FAILED;

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mpiox_group_carve.h"
 #include "mpiox_group_join.h"
 #include "mpiox_group_plan.h"
 #include "mpiox_group_spawn.h"
@@ -31,17 +32,22 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static state now = UNTRIED; /* under the lock */
 static mpiox_group own;     /* of this process; written while CLAIMED only */
 
-bool mpiox_group_wanted(const mpiox_hints *hints)
-{
-    return mpiox_group_count(hints->delegates, 1, 1) > 0;
-}
-
 mpiox_group *mpiox_group_current(void)
 {
     pthread_mutex_lock(&lock);
     const bool present = now == PRESENT;
     pthread_mutex_unlock(&lock);
     return present ? &own : NULL;
+}
+
+bool mpiox_group_wanted(const mpiox_hints *hints)
+{
+    const mpiox_group *group = mpiox_group_current();
+    const int index = mpiox_hints_find("mpiox_delegates");
+
+    if (group != NULL && group->mode == MPIOX_GROUP_SPLIT && hints->source[index] == MPIOX_HINT_DEFAULT)
+        return true;
+    return mpiox_group_count(hints->delegates, 1, 1) > 0;
 }
 
 const char *mpiox_group_reason(void)
@@ -84,7 +90,9 @@ static int try_threads(const mpiox_group_plan *plan, mpiox_announcement *said, m
     code = mpiox_announcements_gather(plan->topology, said, plan->count);
     if (code == MPIOX_OK)
         code = join(plan, said, error);
-    if (code != MPIOX_OK)
+    if (code == MPIOX_OK)
+        mpiox_group_thread_seal();
+    else
         mpiox_group_thread_cancel();
     return code;
 }
@@ -100,45 +108,68 @@ static int try_spawn(const mpiox_group_plan *plan, const char *hosts, mpiox_anno
     return code;
 }
 
-/* 0 or MPIOX_E_*, the same on all ranks; then why not is in own.reason. */
-static int try_mode(const mpiox_group_plan *plan, const mpiox_hints *hints, mpiox_group_mode mode)
+/* What try_mode() and the split have in common: the group as it is now, or why there is none. */
+static void conclude(const mpiox_group_plan *plan, mpiox_group_mode mode, const mpiox_announcement *said,
+                     const mpiox_error *error)
 {
-    mpiox_announcement *said = calloc((size_t)plan->count, sizeof *said);
-    mpiox_error error = {.code = MPIOX_OK};
-    int code = MPIOX_E_UNSUPPORTED;
     char text[TEXT_BYTES];
 
-    own.delegates = calloc((size_t)plan->count, sizeof *own.delegates);
-    if (!mpiox_topology_all(plan->topology, said != NULL && own.delegates != NULL))
-        code = mpiox_error_set(&error, MPIOX_E_NOMEM, 0, -1, -1, "starting delegates");
-    else if (mode == MPIOX_GROUP_THREAD)
-        code = try_threads(plan, said, &error);
-    else if (mode == MPIOX_GROUP_SPAWN)
-        code = try_spawn(plan, hints->delegate_hosts, said, &error);
-    if (code == MPIOX_OK) {
+    if (error->code == MPIOX_OK) {
         if (own.reason[0] == '\0')
             snprintf(own.reason, sizeof own.reason, "%s: as asked for", mpiox_group_mode_name(mode));
         own.count = plan->count;
         own.mode = mode;
         own.page_bytes = said[0].page_bytes;
         own.cap_bytes = said[0].cap_bytes;
-    } else {
-        free(own.delegates);
-        own.delegates = NULL;
-        snprintf(own.reason, sizeof own.reason, "no %s: %s", mpiox_group_mode_name(mode),
-                 mpiox_error_text(&error, NULL, text, (int64_t)sizeof text));
+        return;
     }
+    for (int32_t i = 0; own.delegates != NULL && i < plan->count; i++)
+        mpiox_delegate_detach(&own.delegates[i]);
+    free(own.delegates);
+    own.delegates = NULL;
+    snprintf(own.reason, sizeof own.reason, "no %s: %s", mpiox_group_mode_name(mode),
+             mpiox_error_text(error, NULL, text, (int64_t)sizeof text));
+}
+
+/* Room for what is said of the delegates and for the entries of this process; on all ranks or on none. */
+static mpiox_announcement *allocate(const mpiox_group_plan *plan, mpiox_error *error)
+{
+    mpiox_announcement *said = calloc((size_t)plan->count, sizeof *said);
+
+    *error = (mpiox_error){.code = MPIOX_OK};
+    own.delegates = calloc((size_t)plan->count, sizeof *own.delegates);
+    if (mpiox_topology_all(plan->topology, said != NULL && own.delegates != NULL))
+        return said;
+    mpiox_error_set(error, MPIOX_E_NOMEM, 0, -1, -1, "starting delegates");
     free(said);
-    return code;
+    return NULL;
+}
+
+/* 0 or MPIOX_E_*, the same on all ranks; then why not is in own.reason. */
+static int try_mode(const mpiox_group_plan *plan, const mpiox_hints *hints, mpiox_group_mode mode)
+{
+    mpiox_error error;
+    mpiox_announcement *said = allocate(plan, &error);
+
+    if (said != NULL)
+        error.code = mode == MPIOX_GROUP_THREAD ? try_threads(plan, said, &error)
+                                                : try_spawn(plan, hints->delegate_hosts, said, &error);
+    conclude(plan, mode, said, &error);
+    free(said);
+    return error.code;
 }
 
 /* ---- all modes --------------------------------------------------------------------------------------------------- */
 
 typedef struct opening_word { /* what rank 0 tells the others */
     mpiox_topology_choice choice;
-    mpiox_group_mode modes[3]; /* to be tried in this order; the last is MPIOX_GROUP_NONE */
-    char id[64], reason[160];
+    char id[64];
 } opening_word;
+
+typedef struct mode_list {     /* and then */
+    mpiox_group_mode modes[3]; /* to be tried in this order; the last is MPIOX_GROUP_NONE */
+    char reason[160];
+} mode_list;
 
 static void warn(int rank, const char *reason, mpiox_group_mode instead)
 {
@@ -152,7 +183,7 @@ static void warn(int rank, const char *reason, mpiox_group_mode instead)
 }
 
 /* The modes to be tried, in this order. Rank 0. */
-static void choose_modes(mpiox_delegate_start wanted, opening_word *word)
+static void choose_modes(mpiox_delegate_start wanted, mode_list *list)
 {
     const char *refusal = wanted == MPIOX_START_SPAWN || wanted == MPIOX_START_AUTO ? mpiox_group_spawn_refusal()
                                                                                     : NULL;
@@ -161,27 +192,32 @@ static void choose_modes(mpiox_delegate_start wanted, opening_word *word)
     if (wanted == MPIOX_START_SPLIT)
         refusal = "a program does so itself, by mpiio_ext_group_split()";
     else if (wanted != MPIOX_START_THREAD && refusal == NULL)
-        word->modes[n++] = MPIOX_GROUP_SPAWN;
-    word->modes[n++] = MPIOX_GROUP_THREAD;
-    word->modes[n] = MPIOX_GROUP_NONE;
+        list->modes[n++] = MPIOX_GROUP_SPAWN;
+    list->modes[n++] = MPIOX_GROUP_THREAD;
+    list->modes[n] = MPIOX_GROUP_NONE;
     if (refusal == NULL)
         return;
-    snprintf(word->reason, sizeof word->reason, "no %s: %s", wanted == MPIOX_START_SPLIT ? "split" : "spawn", refusal);
+    snprintf(list->reason, sizeof list->reason, "no %s: %s", wanted == MPIOX_START_SPLIT ? "split" : "spawn", refusal);
     if (wanted != MPIOX_START_AUTO)
-        warn(0, word->reason, MPIOX_GROUP_THREAD);
+        warn(0, list->reason, MPIOX_GROUP_THREAD);
 }
 
-static bool start_on(mpiox_topology *topology, const mpiox_hints *hints, const opening_word *word)
+static bool start_on(mpiox_topology *topology, const mpiox_hints *hints)
 {
     mpiox_group_plan plan;
+    mode_list list;
 
-    mpiox_group_plan_make(hints, topology, word->id, &plan);
-    memcpy(own.id, word->id, sizeof own.id);
-    memcpy(own.reason, word->reason, sizeof own.reason);
-    for (int i = 0; word->modes[i] != MPIOX_GROUP_NONE; i++) {
-        if (try_mode(&plan, hints, word->modes[i]) == MPIOX_OK)
+    memset(&list, 0, sizeof list);
+    mpiox_group_plan_make(hints, topology, own.id, &plan);
+    if (topology->rank == 0)
+        choose_modes(hints->delegate_mode, &list);
+    if (PMPI_Bcast(&list, sizeof list, MPI_BYTE, 0, topology->comm) != MPI_SUCCESS)
+        return false;
+    memcpy(own.reason, list.reason, sizeof own.reason);
+    for (int i = 0; list.modes[i] != MPIOX_GROUP_NONE; i++) {
+        if (try_mode(&plan, hints, list.modes[i]) == MPIOX_OK)
             return true;
-        warn(topology->rank, own.reason, word->modes[i + 1]);
+        warn(topology->rank, own.reason, list.modes[i + 1]);
     }
     return false;
 }
@@ -194,26 +230,37 @@ static void name_group(char *id, size_t bytes)
     snprintf(id, bytes, "%s.%ld.%lld", host, (long)getpid(), (long long)time(NULL) % 1000000);
 }
 
+/* The ranks learn rank 0's word and which of them share a node. Collective over comm; NULL: that is impossible. */
+static mpiox_topology *meet(MPI_Comm comm, const mpiox_hints *hints, opening_word *word)
+{
+    mpiox_topology *topology = NULL;
+    int rank = 0;
+
+    memset(word, 0, sizeof *word);
+    PMPI_Comm_rank(comm, &rank);
+    if (rank == 0) {
+        word->choice = mpiox_topology_choose(comm, hints->ranks_per_node);
+        name_group(word->id, sizeof word->id);
+    }
+    snprintf(own.reason, sizeof own.reason, "the ranks could not be asked which of them share a node");
+    if (PMPI_Bcast(word, sizeof *word, MPI_BYTE, 0, comm) != MPI_SUCCESS ||
+        mpiox_topology_join(comm, &word->choice, &topology) != MPIOX_OK)
+        return NULL;
+    memcpy(own.id, word->id, sizeof own.id);
+    own.reason[0] = '\0';
+    return topology;
+}
+
 /* Collective over comm; the same answer on all ranks. */
 static bool start(MPI_Comm comm, const mpiox_hints *hints)
 {
-    mpiox_topology *topology = NULL;
     opening_word word;
-    int rank = 0;
+    mpiox_topology *topology = meet(comm, hints, &word);
     bool started;
 
-    memset(&word, 0, sizeof word);
-    PMPI_Comm_rank(comm, &rank);
-    if (rank == 0) {
-        word.choice = mpiox_topology_choose(comm, hints->ranks_per_node);
-        name_group(word.id, sizeof word.id);
-        choose_modes(hints->delegate_mode, &word);
-    }
-    snprintf(own.reason, sizeof own.reason, "the ranks could not be asked which of them share a node");
-    if (PMPI_Bcast(&word, sizeof word, MPI_BYTE, 0, comm) != MPI_SUCCESS ||
-        mpiox_topology_join(comm, &word.choice, &topology) != MPIOX_OK)
+    if (topology == NULL)
         return false;
-    started = start_on(topology, hints, &word);
+    started = start_on(topology, hints);
     mpiox_topology_release(topology);
     return started;
 }
@@ -324,9 +371,127 @@ void mpiox_group_init(void)
 
     memset(&hints, 0, sizeof hints);
     resolve(&hints);
-    if (PMPI_Bcast(&hints, sizeof hints, MPI_BYTE, 0, MPI_COMM_WORLD) == MPI_SUCCESS && mpiox_group_wanted(&hints))
+    if (PMPI_Bcast(&hints, sizeof hints, MPI_BYTE, 0, MPI_COMM_WORLD) == MPI_SUCCESS && mpiox_group_wanted(&hints) &&
+        hints.delegate_mode != MPIOX_START_SPLIT) /* the program has yet to call mpiox_group_split() */
         mpiox_group_get(MPI_COMM_WORLD, &hints, &reason);
 }
+
+/* ---- split ------------------------------------------------------------------------------------------------------- */
+
+/* On the ranks that go on. Collective over plan->topology, whose other ranks call start_own(). */
+static int join_carved(const mpiox_group_plan *plan, mpiox_announcement *said, mpiox_error *error)
+{
+    const int code = mpiox_announcements_gather(plan->topology, said, plan->count);
+
+    return code == MPIOX_OK ? join(plan, said, error) : code;
+}
+
+/* On a rank that serves. */
+static int start_own(const mpiox_group_plan *plan, int32_t index, mpiox_announcement *said, mpiox_error *error)
+{
+    int code;
+
+    mpiox_group_carve_start(plan, index, &said[index]);
+    code = mpiox_announcements_gather(plan->topology, said, plan->count);
+    if (code == MPIOX_OK)
+        code = mpiox_announcements_code(said, plan->count, error);
+    if (code == MPIOX_OK)
+        code = mpiox_topology_agree_error(plan->topology, error); /* with join() of the others */
+    return code;
+}
+
+static int32_t index_of(const int32_t *ranks, int32_t count, int32_t rank)
+{
+    for (int32_t i = 0; i < count; i++) {
+        if (ranks[i] == rank)
+            return i;
+    }
+    return -1;
+}
+
+/* Returns whether this rank serves; own.mode says whether there are delegates. */
+static bool split_on(mpiox_topology *topology, const mpiox_hints *hints)
+{
+    mpiox_group_plan plan;
+    mpiox_error error;
+    int32_t index = -1;
+
+    mpiox_group_plan_make(hints, topology, own.id, &plan);
+    mpiox_announcement *said = allocate(&plan, &error);
+    int32_t *ranks = calloc((size_t)plan.count, sizeof *ranks);
+
+    if (said != NULL) {
+        mpiox_error mine = {.code = ranks != NULL ? mpiox_group_carve_ranks(&plan, ranks) : MPIOX_E_NOMEM};
+
+        error.code = mpiox_topology_agree_error(topology, &mine);
+        if (error.code == MPIOX_OK) {
+            index = index_of(ranks, plan.count, topology->rank);
+            error.code = index >= 0 ? start_own(&plan, index, said, &error) : join_carved(&plan, said, &error);
+        }
+    }
+    conclude(&plan, MPIOX_GROUP_SPLIT, said, &error);
+    if (error.code != MPIOX_OK)
+        warn(topology->rank, own.reason, MPIOX_GROUP_NONE);
+    if (error.code != MPIOX_OK && index >= 0)
+        mpiox_group_carve_serve(false);
+    free(ranks);
+    free(said);
+    return error.code == MPIOX_OK && index >= 0;
+}
+
+/* Nobody else starts the group, which all ranks have claimed. */
+static int split(MPI_Comm comm, const mpiox_hints *hints, MPI_Comm *mine)
+{
+    opening_word word;
+    mpiox_topology *topology = meet(comm, hints, &word);
+    bool serves = false;
+    int rank = 0, result;
+
+    PMPI_Comm_rank(comm, &rank);
+    if (topology != NULL)
+        serves = split_on(topology, hints);
+    const bool present = topology != NULL && own.mode == MPIOX_GROUP_SPLIT;
+    mpiox_topology_release(topology);
+    result = PMPI_Comm_split(comm, serves ? MPI_UNDEFINED : 0, rank, mine);
+    settle(!present || serves ? ABSENT : PRESENT);
+    if (serves) {
+        mpiox_group_carve_serve(true);
+        snprintf(own.reason, sizeof own.reason, "this rank was a delegate");
+    }
+    return result == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
+}
+
+int mpiox_group_split(MPI_Comm comm, int delegates, MPI_Comm *mine)
+{
+    int size = 0, rank = 0, lowest = ABSENT, highest = ABSENT;
+    mpiox_hints hints;
+
+    *mine = MPI_COMM_NULL;
+    if (why_impossible() != NULL)
+        return MPIOX_E_UNSUPPORTED;
+    PMPI_Comm_size(comm, &size);
+    PMPI_Comm_rank(comm, &rank);
+    if (delegates < 0 || delegates >= size)
+        return MPIOX_E_ARG;
+    if (delegates == 0)
+        return PMPI_Comm_split(comm, 0, rank, mine) == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
+    memset(&hints, 0, sizeof hints);
+    resolve(&hints);
+    snprintf(hints.delegates, sizeof hints.delegates, "%d", delegates);
+    const state found = claim(true);
+    if (!compare_states(comm, found, &lowest, &highest) || lowest != UNTRIED || highest != UNTRIED) {
+        if (found == UNTRIED)
+            settle(UNTRIED);
+        return MPIOX_E_ARG;
+    }
+    if (PMPI_Bcast(&hints, sizeof hints, MPI_BYTE, 0, comm) != MPI_SUCCESS) {
+        settle(ABSENT);
+        return MPIOX_E_MPI;
+    }
+    return split(comm, &hints, mine);
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------------------- */
 
 void mpiox_group_finalize(void)
 {

@@ -38,7 +38,9 @@ typedef struct mpiox_group {
     char reason[160];              /* why this mode, or why there is no group */
 } mpiox_group;
 
-bool mpiox_group_wanted(const mpiox_hints *hints); /* more than 0 delegates are asked for; local */
+/* Delegates are asked for: by the hint, or where nothing sets it by the program, which has made its ranks delegates.
+ * Local; the same on all ranks. */
+bool mpiox_group_wanted(const mpiox_hints *hints);
 /* Collective over comm, blocking, agreed by all ranks: the group of the job, started if need be. comm must hold all
  * ranks of MPI_COMM_WORLD unless the group is there already. hints: the same on all ranks. NULL: there are none, and
  * *reason (static or in the process's group, never NULL) says why. No step waits longer than hints->delegate_timeout;
@@ -58,7 +60,9 @@ void mpiox_group_init(void);
  * has left. */
 void mpiox_group_finalize(void);
 /* split mode: carve comm (MPI_COMM_WORLD as a rule): on the ranks that become delegates this serves until the program
- * ends, then returns with *mine == MPI_COMM_NULL; on the others *mine is the program's communicator. Collective. */
+ * ends, then returns with *mine == MPI_COMM_NULL; on the others *mine is the program's communicator: all ranks of comm,
+ * when delegates could not be started. Collective; `delegates` is the same on all ranks. 0, MPIOX_E_ARG (no rank would
+ * be left, or there are delegates already), MPIOX_E_UNSUPPORTED (not here) or MPIOX_E_MPI, the same on all ranks. */
 int mpiox_group_split(MPI_Comm comm, int delegates, MPI_Comm *mine);
 
 #endif

@@ -176,10 +176,6 @@ void mpiox_group_leave(void)
     pthread_mutex_unlock(&watcher.lock);
     pthread_join(watcher.thread, NULL);
     watcher.running = false;
-    for (int32_t i = 0; i < watcher.count; i++) {
-        mpiox_link *link = watcher.delegates[i].link;
-
-        watcher.delegates[i].link = NULL;
-        mpiox_link_close(link);
-    }
+    for (int32_t i = 0; i < watcher.count; i++)
+        mpiox_delegate_disconnect(&watcher.delegates[i]);
 }

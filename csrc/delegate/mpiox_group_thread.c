@@ -7,8 +7,9 @@
 #include <stdlib.h>
 
 #include "mpiox_delegate_serve.h"
+#include "mpiox_delegate_watch.h"
 
-enum { STARTING, STARTED, ENDED };
+enum { STARTING, STARTED, ENDED, STEP_MS = 100 };
 
 typedef struct hosted { /* a delegate that lives in this process */
     pthread_t thread;
@@ -16,18 +17,59 @@ typedef struct hosted { /* a delegate that lives in this process */
     mpiox_delegate_service service;
     mpiox_announcement said;
     mpiox_word stage;
+    pthread_t watcher; /* if said.listens */
+    mpiox_watch watch;
+    atomic_bool over; /* the watch, too */
 } hosted;
 
 static hosted *own;
 static int32_t own_count;
 
+/* Keeps watch: a client that does not reach the delegate has it end. */
+static void *watch(void *context)
+{
+    hosted *h = context;
+    bool told = false;
+
+    while (!atomic_load(&h->over)) {
+        mpiox_watch_step(&h->watch, -1, STEP_MS);
+        if (!h->watch.asked)
+            continue;
+        if (!told)
+            mpiox_delegate_stop(&h->service);
+        told = true;
+        if (mpiox_word_get(&h->stage) == ENDED)
+            mpiox_watch_answer(&h->watch);
+    }
+    mpiox_watch_close(&h->watch);
+    return NULL;
+}
+
+static bool start_watch(hosted *h)
+{
+    int failed;
+
+    h->watch.listener = -1;
+    h->said.code = mpiox_watch_open(h->orders.loopback, h->said.link.secret, &h->watch, &h->said.watch, &h->said.error);
+    if (h->said.code != MPIOX_OK)
+        return false;
+    failed = pthread_create(&h->watcher, NULL, watch, h);
+    if (failed == 0)
+        return true;
+    mpiox_watch_close(&h->watch);
+    h->said.code = mpiox_error_set(&h->said.error, MPIOX_E_NOMEM, failed, -1, -1, "starting a delegate's thread");
+    return false;
+}
+
 static void *live(void *context)
 {
     hosted *h = context;
-    const bool begun = mpiox_delegate_begin(&h->orders, &h->service, &h->said) == MPIOX_OK;
 
+    mpiox_delegate_begin(&h->orders, &h->service, &h->said);
+    if (h->said.code == MPIOX_OK && h->said.listens)
+        h->said.listens = start_watch(h);
     mpiox_word_set(&h->stage, STARTED);
-    if (begun)
+    if (h->said.code == MPIOX_OK)
         mpiox_delegate_serve(&h->service); /* freed by collect(): until then it may be told to stop */
     mpiox_word_set(&h->stage, ENDED);
     return NULL;
@@ -88,19 +130,28 @@ int mpiox_group_thread_start(const mpiox_group_plan *plan, mpiox_announcement *s
 
 static void collect(void)
 {
-    for (int32_t i = 0; i < own_count; i++)
+    for (int32_t i = 0; i < own_count; i++) {
         pthread_join(own[i].thread, NULL);
-    for (int32_t i = 0; i < own_count; i++)
+        atomic_store(&own[i].over, true);
+        if (own[i].said.listens)
+            pthread_join(own[i].watcher, NULL);
         mpiox_delegate_end(&own[i].service);
+    }
     free(own);
     own = NULL;
     own_count = 0;
 }
 
+void mpiox_group_thread_seal(void)
+{
+    for (int32_t i = 0; i < own_count; i++)
+        mpiox_delegate_seal(&own[i].service, &own[i].said);
+}
+
 void mpiox_group_thread_cancel(void)
 {
     for (int32_t i = 0; i < own_count; i++) {
-        if (own[i].said.code == MPIOX_OK)
+        if (own[i].service.server != NULL)
             mpiox_delegate_stop(&own[i].service);
     }
     collect();

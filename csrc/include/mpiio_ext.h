@@ -134,10 +134,8 @@ typedef struct mpiio_ext_delegates mpiio_ext_delegates;
  * mpiio_ext_delegates_close() (NULL-safe); while it is mapped, the memory lives on. */
 int mpiio_ext_delegates_open(const char *path, mpiio_ext_delegates **delegates);
 void mpiio_ext_delegates_close(mpiio_ext_delegates *delegates);
-/* The same of the delegates of this process's own job: their number (0: there are none), and the memory of one of them,
- * or MPIOX_E_ARG (-2): there is no such delegate; MPIOX_E_UNSUPPORTED (-5): it is on another node. To be closed before
- * MPI_Finalize. */
-int mpiio_ext_delegates_own_count(void);
+/* The same of a delegate of this process's own job, or MPIOX_E_ARG (-2): there is no such delegate; MPIOX_E_UNSUPPORTED
+ * (-5): it is on another node. To be closed before MPI_Finalize. */
 int mpiio_ext_delegates_own(int delegate, mpiio_ext_delegates **delegates);
 /* What it says now, as one JSON object into text; returns the bytes that the text has, as snprintf does, or
  * MPIOX_E_CORRUPT (-6): the memory has been shortened. Each number is read whole; they are not of one moment. */
@@ -165,6 +163,13 @@ const char *mpiio_ext_group_host(int index);
 int64_t mpiio_ext_group_pid(int index);
 int mpiio_ext_group_is_local(int index);
 int mpiio_ext_group_is_serving(int index);
+/* Turn ranks of a communicator (as a rule MPI_COMM_WORLD) into delegates: these serve in this call until the others
+ * have begun MPI_Finalize, and then return with MPI_COMM_NULL in *mine; the others return at once, with a communicator
+ * of their own, which the program uses in place of MPI_COMM_WORLD. comm, mine: addresses of MPI_Comm. Collective, with
+ * the same number on all ranks; before any file is opened. When delegates cannot be started *mine has all ranks, and a
+ * line on stderr says why. 0, MPIOX_E_ARG (-2): no rank would be left, or there are delegates already;
+ * MPIOX_E_UNSUPPORTED (-5): not in a spawned process, nor before MPI_Init; MPIOX_E_MPI (-4). */
+int mpiio_ext_group_split(const void *comm, int delegates, void *mine);
 
 /* ---- typemaps ---- */
 

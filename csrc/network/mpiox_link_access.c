@@ -60,21 +60,43 @@ static int fail_with(transfer *t, int code, const mpiox_error *error)
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
+/* The next extent, wherever it is. */
+static bool next_extent(mpiox_link_walk *walk, int64_t max_bytes, int64_t *position, int64_t *length)
+{
+    do {
+        walk->skips = 0;
+        if (mpiox_link_walk_next(walk, max_bytes, position, length))
+            return true;
+    } while (walk->position < walk->end);
+    return false;
+}
+
+/* Pass over what belongs to others. False: nothing of the access is left. */
+static bool find_start(mpiox_link_walk *walk)
+{
+    int64_t position, length;
+    const bool found = next_extent(walk, 1, &position, &length);
+    if (found)
+        walk->position = position;
+    walk->skips = 0;
+    return found;
+}
+
 /* Take the next extents out of t->left, up to so many bytes. False: there are none. */
 static bool next_part(transfer *t, int64_t max_bytes, part *out)
 {
     int64_t position, length;
+    if (!find_start(&t->left))
+        return false;
     *out = (part){.walk = t->left};
     while (out->bytes < max_bytes && mpiox_link_walk_next(&t->left, max_bytes - out->bytes, &position, &length)) {
-        if (out->bytes == 0)
-            out->walk.position = position;
         out->bytes += length;
         out->walk.end = position + length;
     }
     t->record.position = out->walk.position;
     t->record.length = out->walk.end - out->walk.position;
     t->record.bytes = out->bytes;
-    return out->bytes > 0;
+    return true;
 }
 
 typedef struct piece_list {
@@ -104,26 +126,26 @@ static int64_t list_pieces(piece_list *list, const mpiox_link_walk *walk, int64_
 static int next_part_with_view(transfer *t, part *out)
 {
     mpiox_typemap *byte = NULL, *view = NULL;
-    piece_list *list = malloc(sizeof *list);
     int64_t position, length;
-    *out = (part){.walk = t->left};
+    *out = (part){.bytes = 0};
+    if (!find_start(&t->left))
+        return MPIOX_OK;
+    piece_list *list = malloc(sizeof *list);
     if (list == NULL)
         return MPIOX_E_NOMEM;
     list->count = 0;
-    mpiox_link_walk ahead = t->left;
+    mpiox_link_walk ahead = out->walk = t->left;
     while (out->bytes < MPIOX_LINK_PART_BYTES && list->count < PIECES &&
            mpiox_link_walk_next(&ahead, MPIOX_LINK_PART_BYTES - out->bytes, &position, &length)) {
-        if (out->bytes == 0)
-            out->walk.position = position;
         ahead.position = position + list_pieces(list, &ahead, position, length);
         out->bytes += ahead.position - position;
         out->walk.end = ahead.position;
     }
     t->left = ahead;
     int code = mpiox_typemap_block(1, &byte);
-    if (code == MPIOX_OK && out->bytes > 0)
+    if (code == MPIOX_OK)
         code = mpiox_typemap_indexed(list->count, list->lengths, list->offsets, byte, &view);
-    if (code == MPIOX_OK && out->bytes > 0)
+    if (code == MPIOX_OK)
         code = mpiox_link_name_view(t->link, view, &t->record.view);
     t->record.origin = t->record.position = 0;
     t->record.length = t->record.bytes = out->bytes;
@@ -368,10 +390,10 @@ static bool is_to_be_collected(transfer *t)
         return false;
     transfer all = *t;
     part p;
-    const bool whole = next_part(&all, t->link->behind_bytes, &p);
-    if (!whole || !mpiox_link_behind_fits(t->link, p.bytes))
+    if (!next_part(&all, t->link->behind_bytes, &p) || !mpiox_link_behind_fits(t->link, p.bytes) ||
+        t->access->length - p.bytes > MPIOX_LINK_MAX_SKIPS)
         return false;
-    t->record = all.record;
+    t->record.bytes = p.bytes;
     t->record.position = t->access->position; /* what goes on behind it can be joined to it */
     t->record.length = t->access->length;
     return true;
@@ -412,12 +434,13 @@ int mpiox_link_access_pages(mpiox_link *link, const mpiox_link_access *access, m
         mpiox_link_check_range(access->view, access->origin, access->position, access->length) != MPIOX_OK)
         return mpiox_error_set(error, MPIOX_E_ARG, 0, -1, access->length, "access through a delegate");
     memcpy(filter.owner, access->owner, (size_t)access->ranges * sizeof filter.owner[0]);
-    t.left = (mpiox_link_walk){&filter, access->view, access->origin, access->position,
-                               access->position + access->length};
+    t.left = (mpiox_link_walk){.filter = &filter,
+                               .view = access->view,
+                               .origin = access->origin,
+                               .position = access->position,
+                               .end = access->position + access->length};
     t.record = (mpiox_link_record){.file = access->file, .origin = access->origin};
-    mpiox_link_walk look = t.left;
-    int64_t position, length;
-    if (!mpiox_link_walk_next(&look, 1, &position, &length))
+    if (!find_start(&t.left))
         return MPIOX_OK;
     mpiox_link_begin(link);
     transfer_all(&t, &filter);

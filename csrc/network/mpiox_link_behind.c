@@ -105,7 +105,8 @@ static mpiox_link_record *last_record(const mpiox_link_batch *batch)
 static bool goes_on(const mpiox_link_record *last, const mpiox_link_record *next)
 {
     return last != NULL && last->file == next->file && last->view == next->view && last->filter == next->filter &&
-           last->origin == next->origin && last->position + last->length == next->position;
+           last->origin == next->origin && last->position + last->length == next->position &&
+           last->length - last->bytes + next->length - next->bytes <= MPIOX_LINK_MAX_SKIPS;
 }
 
 /* Where the bytes of the record are to be put; NULL: there is no room. */
@@ -206,7 +207,11 @@ static void visit_record(visitor *v, const mpiox_link_record *record, char *byte
 {
     const mpiox_link_filter *filter = &v->undelivered->filters[record->filter].filter;
     const mpiox_typemap *view = record->view < 0 ? NULL : v->undelivered->views[record->view].view;
-    mpiox_link_walk walk = {filter, view, record->origin, record->position, record->position + record->length};
+    mpiox_link_walk walk = {.filter = filter,
+                            .view = view,
+                            .origin = record->origin,
+                            .position = record->position,
+                            .end = record->position + record->length};
     int64_t position, length;
     while (mpiox_link_walk_next(&walk, INT64_MAX, &position, &length)) {
         const mpiox_link_access access = {.file = record->file,

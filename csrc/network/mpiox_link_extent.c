@@ -66,7 +66,7 @@ static int64_t change_of_owner(const mpiox_link_filter *filter, int64_t unit, bo
 bool mpiox_link_walk_next(mpiox_link_walk *walk, int64_t max_bytes, int64_t *position, int64_t *length)
 {
     const mpiox_link_filter *filter = walk->filter;
-    while (walk->position < walk->end) {
+    while (walk->position < walk->end && walk->skips < MPIOX_LINK_MAX_SKIPS) {
         const int64_t unit = mpiox_link_walk_offset(walk, walk->position) / filter->unit_bytes;
         const bool mine = filter->owner[unit % filter->ranges] == filter->delegate;
         const int64_t until = mpiox_link_walk_reach(walk, change_of_owner(filter, unit, mine), walk->end);
@@ -77,6 +77,7 @@ bool mpiox_link_walk_next(mpiox_link_walk *walk, int64_t max_bytes, int64_t *pos
             return true;
         }
         walk->position = until;
+        walk->skips++;
     }
     return false;
 }

@@ -8,7 +8,9 @@
  *            which the owner changes follows from the offset of the next unit of another owner. Both directions are
  *            O(log of an irregular list) in a typemap, so that a step costs that per change of owner and not per piece.
  * Guarantee. Client and delegate use this one function, so they see the same bytes in the same order. Ranges that pass
- *            mpiox_link_check_range() are walked without overflow, and a walk ends: each step moves the position.
+ *            mpiox_link_check_range() are walked without overflow, and a walk ends: each step moves the position. One
+ *            through pages of others only could still take for ever (a byte here and there of a file of 2^60 bytes): it
+ *            stops after MPIOX_LINK_MAX_SKIPS steps, and whoever trusts the range goes on.
  */
 #ifndef MPIOX_LINK_EXTENT_H
 #define MPIOX_LINK_EXTENT_H
@@ -17,6 +19,8 @@
 #include "mpiox_copy.h"
 
 #define MPIOX_LINK_MAX_OFFSET (INT64_C(1) << 60) /* file offsets and stream positions */
+
+enum { MPIOX_LINK_MAX_SKIPS = 1 << 20 };
 
 /* Part of a view that belongs to one delegate. */
 typedef struct mpiox_link_access {
@@ -46,6 +50,7 @@ typedef struct mpiox_link_walk {
     const mpiox_typemap *view; /* NULL: contiguous */
     int64_t origin;
     int64_t position, end; /* stream positions that are left */
+    int32_t skips;         /* steps through units of others so far */
 } mpiox_link_walk;
 
 /* 0 or MPIOX_E_CORRUPT */
@@ -55,7 +60,8 @@ int mpiox_link_check_filter(const mpiox_link_filter *filter);
 int mpiox_link_check_range(const mpiox_typemap *view, int64_t origin, int64_t position, int64_t length);
 
 /* The next extent, cut after max_bytes: stream bytes *position .. *position + *length - 1, all in units of the delegate
- * (of several neighbouring ones where they belong to it). False: there is none. */
+ * (of several neighbouring ones where they belong to it). False: there is none, or none in the next
+ * MPIOX_LINK_MAX_SKIPS steps: then position < end, and with skips = 0 the walk goes on. */
 bool mpiox_link_walk_next(mpiox_link_walk *walk, int64_t max_bytes, int64_t *position, int64_t *length);
 /* The stream position at which the view has passed the file offset `offset`; at most `end`. */
 int64_t mpiox_link_walk_reach(const mpiox_link_walk *walk, int64_t offset, int64_t end);

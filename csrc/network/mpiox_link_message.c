@@ -9,7 +9,7 @@ _Static_assert(sizeof(mpiox_link_record) == 40, "nor the record");
 _Static_assert(sizeof(mpiox_link_call_body) == 16 + 8 * (5 + MPIOX_OP_AHEAD) + sizeof(mpiox_error) + MPIOX_SLOT_TEXT,
                "nor the call");
 
-static const int64_t max_write_bytes = INT64_C(1) << 30; /* of one message; ours are far smaller */
+static const int64_t max_bytes = INT64_C(1) << 30; /* of the data of one message; ours are far smaller */
 
 static bool is_within(int64_t value, int64_t low, int64_t high)
 {
@@ -36,7 +36,7 @@ int mpiox_link_check_head(const mpiox_link_message *head)
         fine = fine && is_within(head->arg[0], 0, MPIOX_LINK_FILTERS - 1) && bytes == sizeof(mpiox_link_filter);
         break;
     case MPIOX_LINK_WRITE:
-        fine = fine && is_within(bytes, record_bytes, max_write_bytes) && bytes % 8 == 0;
+        fine = fine && is_within(bytes, record_bytes, max_bytes) && bytes % 8 == 0;
         break;
     case MPIOX_LINK_READ:
         fine = fine && is_within(bytes, record_bytes, record_bytes + 8 * MPIOX_OP_AHEAD) && bytes % 8 == 0;
@@ -101,7 +101,7 @@ int mpiox_link_check_call(const mpiox_link_call_body *call)
 int mpiox_link_check_record(const mpiox_link_record *record, const mpiox_typemap *view, const mpiox_link_filter *filter)
 {
     if (!is_within(record->file, 0, MPIOX_CACHE_MAX_FILES - 1) || !is_within(record->bytes, 1, record->length) ||
-        mpiox_link_check_filter(filter) != MPIOX_OK)
+        record->bytes > max_bytes || mpiox_link_check_filter(filter) != MPIOX_OK)
         return MPIOX_E_CORRUPT;
     return mpiox_link_check_range(view, record->origin, record->position, record->length);
 }

@@ -133,7 +133,7 @@ static int start_record(server *s, const mpiox_link_record *record, bool write, 
     if (mpiox_link_check_record(record, view, filter) != MPIOX_OK)
         return END;
     *w = (record_work){.access = {.file = record->file, .write = write, .view = view, .origin = record->origin},
-                       .walk = {filter, view, record->origin, record->position, record->position + record->length},
+                       .walk = {filter, view, record->origin, record->position, record->position + record->length, 0},
                        .left = record->bytes,
                        .error = {.code = MPIOX_OK, .rank = -1, .offset = -1, .length = -1}};
     if (open_file(s, record->file) == NULL)
@@ -233,9 +233,10 @@ static int serve_record(server *s, int64_t *left, record_work *w)
     if (*left < (int64_t)sizeof record || mpiox_link_stream_read(&s->stream, &record, sizeof record) != MPIOX_OK)
         return END;
     *left -= (int64_t)sizeof record;
+    if (start_record(s, &record, true, w) != MPIOX_OK)
+        return END;
     const int64_t padding = mpiox_link_padded(record.bytes) - record.bytes;
-    if (start_record(s, &record, true, w) != MPIOX_OK || *left < record.bytes + padding ||
-        receive_record(s, w) != MPIOX_OK)
+    if (*left < record.bytes + padding || receive_record(s, w) != MPIOX_OK)
         return END;
     *left -= record.bytes - w->left;
     if (w->result != MPIOX_OK)

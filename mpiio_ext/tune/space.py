@@ -1,10 +1,10 @@
 """Which hints are searched: a small tree, made from the registry of hints and from what the first run did.
 
 The first choice is the way of the data: the extension's own choice (`auto`), no exchange (`direct`), one of the
-file-domain methods with the exchange forced, I/O delegates (`delegates`), or the MPI library (`native`). Only hints that mean something on that way
-are chosen below it. For a program without collective accesses there are no aggregators to choose, for one without
-independent accesses neither data sieving nor delegates. What changes more than speed needs to be allowed: striping stays with the file,
-direct I/O takes it past the page cache.
+file-domain methods with the exchange forced, I/O delegates (`delegates`), or the MPI library (`native`). Only hints
+that mean something on that way are chosen below it. For a program without collective accesses there are no aggregators
+to choose, for one without independent accesses neither data sieving nor delegates. What changes more than speed needs
+to be allowed: striping stays with the file, direct I/O takes it past the page cache.
 
 Values are ordered lists, so that the optimiser can tell near from far: sizes are powers of two, aggregators 1 to the
 number of ranks (powers of two where there are many). A hint that somebody has set keeps its value as one of the

@@ -1,6 +1,6 @@
 /*
- * mock_delegate.h - a delegate of one thread, for the tests of csrc/cache: the pages of one file are flushed, filled and
- * evicted one by one, at once, without any plan.
+ * mock_delegate.h - a delegate of one thread, for the tests of csrc/cache: the pages of one file are flushed, filled
+ * and evicted one by one, at once, without any plan.
  */
 #ifndef MOCK_DELEGATE_H
 #define MOCK_DELEGATE_H
@@ -20,7 +20,7 @@ typedef struct mock {
     _Atomic bool stop;
 } mock;
 
-static uint64_t mock_random(uint64_t *state) /* xorshift64* */
+__attribute__((unused)) static uint64_t mock_random(uint64_t *state) /* xorshift64* */
 {
     *state ^= *state >> 12;
     *state ^= *state << 25;

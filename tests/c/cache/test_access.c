@@ -2,7 +2,7 @@
  * test_access.c - accesses of pages, compared with a model of the file: by threads while pages are flushed and evicted,
  * by processes whose delegate is killed, and the rescue of what it leaves.
  *
- *   test_access threads|processes|holders|rescuers FILE SEED [ROUNDS]
+ *   test_access threads|processes|holders|rescuers FILE SEED [ROUNDS [SHORTER]]
  *
  * Every worker has bytes of its own, 8 out of every 8 * WORKERS, so that it knows what it must read. FILE is made.
  */
@@ -35,7 +35,10 @@ typedef struct worker {
     bool direct;         /* the delegate has gone: access the file */
 } worker;
 
-static int64_t up_to(worker *self, int64_t limit) { return (int64_t)(mock_random(&self->random) % (uint64_t)limit); }
+static int64_t up_to(worker *self, int64_t limit)
+{
+    return (int64_t)(mock_random(&self->random) % (uint64_t)limit);
+}
 
 static void make_worker(worker *self, int index, uint64_t seed, int64_t accesses)
 {
@@ -133,7 +136,6 @@ static void *work(void *context)
 
 static void set_up(const char *path, int64_t page_bytes, int32_t frames)
 {
-    struct { uint64_t device, inode; } id;
     mock_make(&the, page_bytes, frames, WORKERS);
     file_bytes = PAGES * page_bytes / PERIOD * PERIOD;
     const size_t bytes = sizeof *all + (size_t)file_bytes;
@@ -144,10 +146,8 @@ static void set_up(const char *path, int64_t page_bytes, int32_t frames)
     mpiox_file_record *record = &the.cache.header->files[0];
     struct stat status;
     fstat(the.fd, &status);
-    id.device = (uint64_t)status.st_dev;
-    id.inode = (uint64_t)status.st_ino;
-    record->device = id.device;
-    record->inode = id.inode;
+    record->device = (uint64_t)status.st_dev;
+    record->inode = (uint64_t)status.st_ino;
     snprintf(record->path, sizeof record->path, "%s", path);
     atomic_store(&record->openers, 1);
 }
@@ -336,8 +336,11 @@ static void no_file(const char *path, bool another)
     const pid_t delegate = start_delegate();
     for (int64_t page = 0; page < 2; page++) {
         for (int64_t k = 0; k < 2; k++) {
-            const mpiox_page_access access = {.page = page, .write = true, .position = page * 4096 + 100 + 50 * k,
-                                              .length = 10, .memory = {.base = (void *)(uintptr_t)bytes}};
+            const mpiox_page_access access = {.page = page,
+                                              .write = true,
+                                              .position = page * 4096 + 100 + 50 * k,
+                                              .length = 10,
+                                              .memory = {.base = (void *)(uintptr_t)bytes}};
             CHECK_EQUAL(mpiox_cache_access_page(&the.cache, &access, false, &known, &errors[0]), 0);
         }
     }
@@ -364,14 +367,14 @@ int main(int argc, char **argv)
     if (argc < 4)
         return 2;
     const uint64_t seed = (uint64_t)atoll(argv[3]) + 1;
-    const int64_t rounds = argc > 4 ? atoll(argv[4]) : 1;
+    const int64_t rounds = argc > 4 ? atoll(argv[4]) : 1, shorter = argc > 5 ? atoll(argv[5]) : 1;
     for (int64_t i = 0; i < rounds; i++) {
         const uint64_t round_seed = seed * 1000 + (uint64_t)i;
         if (strcmp(argv[1], "threads") == 0) {
-            threads(argv[2], round_seed, 4096, 1, 3000);
-            threads(argv[2], round_seed, 4096, 2, 10000);
-            threads(argv[2], round_seed, 4096, PAGES - 4, 20000);
-            threads(argv[2], round_seed, 3 * 4096, 5, 10000);
+            threads(argv[2], round_seed, 4096, 1, 3000 / shorter);
+            threads(argv[2], round_seed, 4096, 2, 10000 / shorter);
+            threads(argv[2], round_seed, 4096, PAGES - 4, 20000 / shorter);
+            threads(argv[2], round_seed, 3 * 4096, 5, 10000 / shorter);
         } else if (strcmp(argv[1], "processes") == 0) {
             kill_delegate_while(argv[2], round_seed, i % 3 == 0 ? 1 : i % 3 == 1 ? 5 : PAGES);
         } else if (strcmp(argv[1], "holders") == 0) {

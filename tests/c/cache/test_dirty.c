@@ -26,14 +26,15 @@ static int64_t up_to(uint64_t *state, int64_t limit)
 /* Pieces of all kinds inside the page: small and dense, of whole words, of whole blocks, overlapping. */
 static piece any_piece(uint64_t *state)
 {
-    static const int64_t lengths[] = {1, 8, 63, 64, 65, 300, 4096, PAGE}, strides[] = {2, 24, 64, 130, 4096, 5000};
+    static const int64_t lengths[] = {1, 8, 63, 64, 65, 300, 4096, PAGE},
+                         strides[] = {2, 8, 24, 32, 64, 130, 4096, 5000};
     piece found = {.length = 1 + up_to(state, lengths[mock_random(state) % 8])};
     if (mock_random(state) % 3 == 0)
         found.length = lengths[mock_random(state) % 8];
     found.offset = up_to(state, PAGE - found.length + 1);
     if (mock_random(state) % 3 == 0)
         found.offset = found.offset / 4096 * 4096;
-    found.stride = 1 + up_to(state, strides[mock_random(state) % 6]);
+    found.stride = 1 + up_to(state, strides[mock_random(state) % 8]);
     found.count = 1 + up_to(state, 1 + (PAGE - found.offset - found.length) / found.stride);
     if (found.count > 1 + 2 * PAGE / found.length) /* not too much of the same */
         found.count = 1 + 2 * PAGE / found.length;

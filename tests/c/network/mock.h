@@ -210,7 +210,7 @@ static void mock_start(mock *self, int64_t page_bytes, int32_t frames, int deleg
         mock_sleep(1);
 }
 
-static void mock_stop(mock *self)
+static inline void mock_stop(mock *self)
 {
     atomic_store(&self->stop, true);
     pthread_join(self->thread, NULL);

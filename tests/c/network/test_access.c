@@ -28,7 +28,8 @@ static int64_t pick(int64_t low, int64_t high)
 static mpiox_typemap *vector(int64_t count, int64_t length, int64_t stride)
 {
     mpiox_typemap *block = NULL, *rows = NULL, *whole = NULL;
-    if (mpiox_typemap_block(length, &block) != MPIOX_OK || mpiox_typemap_vector(count, stride, block, &rows) != MPIOX_OK ||
+    if (mpiox_typemap_block(length, &block) != MPIOX_OK ||
+        mpiox_typemap_vector(count, stride, block, &rows) != MPIOX_OK ||
         mpiox_typemap_resized(0, count * stride, rows, &whole) != MPIOX_OK)
         abort();
     mpiox_typemap_free(block);

@@ -217,7 +217,7 @@ static void check_collected(void)
         CHECK_EQUAL(write_bytes(&s, i, &byte, 1, NULL), MPIOX_OK);
     }
     CHECK(atomic_load(&s.delegate.cache.header->counters.messages) <= before + 1); /* the filter */
-    CHECK_EQUAL(read_bytes(&s, 0, found, 100, NULL), MPIOX_OK); /* sends them first */
+    CHECK_EQUAL(read_bytes(&s, 0, found, 100, NULL), MPIOX_OK);                    /* sends them first */
     for (int i = 0; i < 100; i++)
         CHECK_EQUAL(found[i], i);
     CHECK_EQUAL(mpiox_link_drain(s.link, NULL), MPIOX_OK);

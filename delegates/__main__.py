@@ -1,0 +1,55 @@
+"""Run an unchanged mpi4py script on some ranks while the others are its delegates.
+
+``mpirun -n 6 python -m mpiio_ext.delegates --split 2 SCRIPT ARGUMENTS...``
+
+``MPI.COMM_WORLD`` is replaced by the communicator of the ranks that go on. That reaches what takes it from the module
+``mpi4py.MPI`` when it runs, which is all of most scripts, but neither extension modules that use the C handle
+MPI_COMM_WORLD nor ``from mpi4py.MPI import COMM_WORLD`` in modules that were imported before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import runpy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import mpiio_ext  # noqa: F401  # before mpi4py
+
+
+def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m mpiio_ext.delegates",
+        description="Run an mpi4py script on some ranks, with delegates on others.",
+    )
+    parser.add_argument("--split", type=int, required=True, metavar="N", help="ranks that become delegates")
+    parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module")
+    parser.add_argument("script", metavar="SCRIPT")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENTS")
+    return parser.parse_args(words)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Split MPI_COMM_WORLD and run the script on the ranks that are no delegates."""
+    options = _arguments(words)
+    from mpi4py import MPI
+
+    from mpiio_ext.delegates import split
+
+    comm = split(MPI.COMM_WORLD, options.split)
+    if comm is None:
+        return 0
+    MPI.COMM_WORLD = comm
+    sys.argv = [options.script, *options.arguments]
+    if options.module:
+        sys.path[0] = ""
+        runpy.run_module(options.script, run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = str(Path(options.script).resolve().parent)
+        runpy.run_path(options.script, run_name="__main__")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
