@@ -228,7 +228,8 @@ def summarize(found: Found, patterns: Sequence[str], calls: str) -> list[dict[st
             every = {name: median for (where, name), figures in found.items() if where == pattern
                      and (median := _median(figures.to_close[operation])) is not None}
             row: dict[str, Any] = {"pattern": pattern, "calls": calls, "op": operation, "ways": best,
-                                   "mbytes_per_s_by_way": every, "mbytes_per_s": {}, "spread_mbytes_per_s": {}, "calls_only_mbytes_per_s": {},
+                                   "mbytes_per_s_by_way": every, "mbytes_per_s": {}, "spread_mbytes_per_s": {},
+                                   "calls_only_mbytes_per_s": {},
                                    "scaled_bytes": {}, "delegates_over": {}, "spread_delegates_over": {}}
             for group, name in best.items():
                 figures = found[pattern, name]
