@@ -52,6 +52,7 @@ static void ignore_warnings(void)
 
 typedef struct servant {
     mpiox_delegate_service service;
+    mpiox_announcement said;
     int socket; /* to the keeper */
 } servant;
 
@@ -64,7 +65,7 @@ static void *obey(void *context)
     ssize_t got = 0;
 
     if (mpiox_delegate_receive(s->socket, &word, 1, 2 * verdict_s) && word == 'G') {
-        mpiox_server_seal(s->service.server);
+        mpiox_delegate_seal(&s->service, &s->said);
         do
             got = read(s->socket, &word, 1);
         while (got < 0 && errno == EINTR);
@@ -78,14 +79,14 @@ static void *obey(void *context)
 static int serve(const mpiox_delegate_orders *orders, int socket)
 {
     servant s = {.socket = socket};
-    mpiox_announcement said;
+    mpiox_announcement *said = &s.said;
     pthread_t thread;
     int code;
 
-    code = mpiox_delegate_begin(orders, &s.service, &said);
+    code = mpiox_delegate_begin(orders, &s.service, said);
     if (code == MPIOX_OK && pthread_create(&thread, NULL, obey, &s) != 0)
-        said.code = mpiox_error_set(&said.error, MPIOX_E_NOMEM, EAGAIN, -1, -1, "starting a delegate's thread");
-    if (!mpiox_delegate_send(socket, &said, sizeof said) || said.code != MPIOX_OK)
+        said->code = mpiox_error_set(&said->error, MPIOX_E_NOMEM, EAGAIN, -1, -1, "starting a delegate's thread");
+    if (!mpiox_delegate_send(socket, said, sizeof *said) || said->code != MPIOX_OK)
         _exit(EXIT_FAILED);
     code = mpiox_delegate_serve(&s.service);
     shutdown(socket, SHUT_RD); /* ends the thread */

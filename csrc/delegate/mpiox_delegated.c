@@ -141,6 +141,7 @@ void mpiox_delegated_free(mpiox_delegated *delegated)
         return;
     mpiox_delegated_free(delegated->replica);
     pthread_mutex_destroy(&delegated->reader.lock);
+    free(delegated->traces);
     free(delegated->lost);
     free(delegated->index);
     free(delegated);
@@ -157,8 +158,9 @@ static mpiox_delegated *allocate(mpiox_file *file, mpiox_group *group)
     delegated->group = group;
     delegated->page_bytes = group->page_bytes;
     delegated->lost = calloc((size_t)group->count, sizeof *delegated->lost);
+    delegated->traces = calloc((size_t)group->count, sizeof *delegated->traces);
     pthread_mutex_init(&delegated->reader.lock, NULL);
-    if (delegated->index && delegated->lost)
+    if (delegated->index && delegated->lost && delegated->traces)
         return delegated;
     mpiox_delegated_free(delegated);
     return NULL;
@@ -170,6 +172,7 @@ static void follow(mpiox_delegated *delegated, const opening *o)
     delegated->shift = o->shift;
     delegated->unit_bytes = o->unit_pages * delegated->page_bytes;
     delegated->ranges = mpiox_file_ranges(o->owners);
+    mpiox_delegated_trace_clear(delegated);
     for (int32_t r = 0; r < delegated->ranges; r++)
         atomic_init(&delegated->owner_of[r], (int16_t)((r + o->shift) % o->owners));
     for (int32_t i = 0; i < o->owners; i++) {
@@ -239,9 +242,15 @@ int mpiox_delegated_open(mpiox_file *file, mpiox_group *group, mpiox_delegated *
 
 void mpiox_delegated_lose(mpiox_delegated *delegated, int32_t owner)
 {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* whoever comes second waits for the copies, too */
+    const mpiox_delegate *delegate = mpiox_delegated_owner(delegated, owner);
+
     mpiox_delegate_is_serving(mpiox_delegated_owner(delegated, owner));
-    if (delegated->lost && !atomic_exchange(&delegated->lost[owner], true))
-        mpiox_replica_restore(delegated, owner);
+    pthread_mutex_lock(&lock);
+    if (!atomic_exchange(&delegated->lost[owner], true) && !mpiox_replica_restore(delegated, owner) && delegate->lost &&
+        delegated->file->hints.delegate_ack != MPIOX_ACK_DISK)
+        atomic_store(&delegated->traces[owner].lost, true);
+    pthread_mutex_unlock(&lock);
 }
 
 /* ---- fences ------------------------------------------------------------------------------------------------------ */
@@ -287,7 +296,18 @@ static void drain(const mpiox_delegated *delegated, mpiox_error *error)
     }
 }
 
-/* Each rank talks to its share of the delegates; `visit` may be NULL. */
+/* Each rank has flushed its share of the delegates. The first error; what is lost is one, if there is no other. */
+static void agree_on_losses(mpiox_delegated *delegated, mpiox_error *error)
+{
+    if (error->code == MPIOX_OK && mpiox_delegated_trace_is_lost(delegated))
+        error->code = MPIOX_E_UNSUPPORTED;
+    mpiox_topology_agree_error(delegated->file->topology, error);
+    if (error->code == MPIOX_E_UNSUPPORTED)
+        mpiox_delegated_trace_report(delegated, error);
+    mpiox_delegated_trace_clear(delegated);
+}
+
+/* Each rank talks to its share of the delegates. */
 static int fence(mpiox_delegated *delegated, bool stable, bool drop, bool last, mpiox_error *error)
 {
     mpiox_topology *topology = delegated->file->topology;
@@ -302,7 +322,7 @@ static int fence(mpiox_delegated *delegated, bool stable, bool drop, bool last, 
         if (last)
             close_at(delegated, i, delegated->index[i]);
     }
-    mpiox_topology_agree_error(topology, &late);
+    agree_on_losses(delegated, &late);
     mpiox_replica_discard(delegated);
     if (last && delegated->replica) {
         mpiox_topology_all(topology, true); /* nobody discards any more what is closed now */

@@ -3,6 +3,7 @@
  *
  *   mpiox_delegated.c        opening, closing, fences, size, errors
  *   mpiox_delegated_access.c one rank's access: owners, pages, large accesses that go straight to the file
+ *   mpiox_delegated_trace.c  what is lost with a host that vanishes
  *   mpiox_delegated_ahead.c  which pages this rank will read next
  *
  * Owners.  Units of the file (stripes, or pages where stripes are smaller) belong to the delegates by the static-cyclic

@@ -127,15 +127,20 @@ static int access_local(access_t *a, int32_t owner, int64_t page, int64_t from, 
 {
     mpiox_delegated *delegated = a->delegated;
     mpiox_delegate *delegate = mpiox_delegated_owner(delegated, owner);
-    const mpiox_page_access access = {.file = delegated->index[owner],
-                                      .page = page,
-                                      .write = a->request->write,
-                                      .view = a->view,
-                                      .origin = a->origin,
-                                      .position = from,
-                                      .length = to - from,
-                                      .memory = memory_at(a, from)};
-    int64_t known = 0;
+    mpiox_page_access access = {.file = delegated->index[owner],
+                                .page = page,
+                                .write = a->request->write,
+                                .view = a->view,
+                                .origin = a->origin,
+                                .position = from,
+                                .length = to - from,
+                                .memory = memory_at(a, from)};
+    int64_t known = 0, ahead[MPIOX_OP_AHEAD];
+
+    if (!access.write && to < a->end) {
+        access.ahead = ahead;
+        access.ahead_count = mpiox_delegated_rest(delegated, a->origin, to, a->end, owner, ahead);
+    }
     const int code = mpiox_cache_access_page(&delegate->cache, &access, a->beyond, &known, a->error);
 
     if (code != MPIOX_PAGE_GONE)
@@ -250,6 +255,8 @@ static int access_remote(access_t *a, int32_t owner, int64_t from, int64_t to)
             mpiox_delegated_count_up(&delegated->stats.redirected_pages, 1);
             continue;
         }
+        if (code == MPIOX_OK && a->request->write && !a->original)
+            mpiox_delegated_trace_add(delegated, owner, offset_of(a, from), offset_of(a, to - 1) + 1);
         if (code != MPIOX_PAGE_SHORT)
             return code;
         if ((code = settle_size(a)) != MPIOX_OK)

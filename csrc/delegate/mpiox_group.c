@@ -90,7 +90,9 @@ static int try_threads(const mpiox_group_plan *plan, mpiox_announcement *said, m
     code = mpiox_announcements_gather(plan->topology, said, plan->count);
     if (code == MPIOX_OK)
         code = join(plan, said, error);
-    if (code != MPIOX_OK)
+    if (code == MPIOX_OK)
+        mpiox_group_thread_seal();
+    else
         mpiox_group_thread_cancel();
     return code;
 }

@@ -13,6 +13,7 @@ static struct carved { /* the delegate of this rank */
     bool started, in_process;
     mpiox_delegate_process process;
     mpiox_delegate_service service;
+    mpiox_announcement said;
 } carved;
 
 static bool take(bool *taken, int32_t rank)
@@ -64,6 +65,7 @@ int mpiox_group_carve_start(const mpiox_group_plan *plan, int32_t index, mpiox_a
         mpiox_delegate_begin(&orders, &carved.service, said);
     }
     carved.started = said->code == MPIOX_OK;
+    carved.said = *said;
     return said->code;
 }
 
@@ -88,7 +90,9 @@ void mpiox_group_carve_serve(bool go)
         await_process();
         return;
     }
-    if (go)
+    if (go) {
+        mpiox_delegate_seal(&carved.service, &carved.said);
         mpiox_delegate_serve(&carved.service);
+    }
     mpiox_delegate_end(&carved.service);
 }

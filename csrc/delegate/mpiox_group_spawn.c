@@ -91,16 +91,16 @@ static int gather_hosts(const mpiox_topology *topology, host_table *table)
     return MPIOX_OK;
 }
 
-/* Element `index` of a list a,b,c, which is taken round and round. */
+/* Element `index` of a list a,b,c or a;b;c, which is taken round and round. */
 static void element(const char *list, int32_t index, char *out)
 {
     int32_t count = 1;
 
     for (const char *at = list; *at != '\0'; at++)
-        count += *at == ',';
+        count += *at == ',' || *at == ';';
     for (index %= count; index > 0; index--)
-        list = strchr(list, ',') + 1;
-    snprintf(out, HOST_BYTES, "%.*s", (int)strcspn(list, ","), list);
+        list += strcspn(list, ",;") + 1;
+    snprintf(out, HOST_BYTES, "%.*s", (int)strcspn(list, ",;"), list);
 }
 
 static int32_t rank_on(const host_table *table, const char *host)
@@ -124,6 +124,8 @@ static int name_host(const mpiox_group_plan *plan, const host_table *table, cons
 
     if (wanted[0] != '\0') {
         element(wanted, delegate, out);
+        if (by_place && out[0] == '+') /* of mpirun's own list, which may hold hosts without ranks */
+            return MPIOX_OK;
         rank = rank_on(table, out);
     }
     if (rank >= 0) {

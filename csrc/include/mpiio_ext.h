@@ -134,10 +134,8 @@ typedef struct mpiio_ext_delegates mpiio_ext_delegates;
  * mpiio_ext_delegates_close() (NULL-safe); while it is mapped, the memory lives on. */
 int mpiio_ext_delegates_open(const char *path, mpiio_ext_delegates **delegates);
 void mpiio_ext_delegates_close(mpiio_ext_delegates *delegates);
-/* The same of the delegates of this process's own job: their number (0: there are none), and the memory of one of them,
- * or MPIOX_E_ARG (-2): there is no such delegate; MPIOX_E_UNSUPPORTED (-5): it is on another node. To be closed before
- * MPI_Finalize. */
-int mpiio_ext_delegates_own_count(void);
+/* The same of a delegate of this process's own job, or MPIOX_E_ARG (-2): there is no such delegate; MPIOX_E_UNSUPPORTED
+ * (-5): it is on another node. To be closed before MPI_Finalize. */
 int mpiio_ext_delegates_own(int delegate, mpiio_ext_delegates **delegates);
 /* What it says now, as one JSON object into text; returns the bytes that the text has, as snprintf does, or
  * MPIOX_E_CORRUPT (-6): the memory has been shortened. Each number is read whole; they are not of one moment. */

@@ -72,18 +72,6 @@ static int start_heart(mpiox_link *link)
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
-static mpiox_link *new_link(void)
-{
-    mpiox_link *link = calloc(1, sizeof *link);
-    if (link == NULL)
-        return NULL;
-    link->heart = link->stream.fd = -1;
-    link->batches[0].last = link->batches[1].last = -1;
-    pthread_mutex_init(&link->lock, NULL);
-    pthread_cond_init(&link->turn, NULL);
-    return link;
-}
-
 static void free_link(mpiox_link *link)
 {
     (void)mpiox_link_fail(link);
@@ -128,7 +116,7 @@ static int connect_link(mpiox_link *link, const mpiox_link_address *address, dou
 
 int mpiox_link_open(const mpiox_link_address *address, double seconds, mpiox_link **out, mpiox_error *error)
 {
-    mpiox_link *link = new_link();
+    mpiox_link *link = mpiox_link_new();
     *out = NULL;
     if (link == NULL)
         return mpiox_error_set(error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "opening a link");

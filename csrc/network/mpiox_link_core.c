@@ -5,6 +5,20 @@
 #include <string.h>
 #include <sys/socket.h>
 
+/* ---- making ------------------------------------------------------------------------------------------------------ */
+
+mpiox_link *mpiox_link_new(void)
+{
+    mpiox_link *link = calloc(1, sizeof *link);
+    if (link == NULL)
+        return NULL;
+    link->heart = link->stream.fd = -1;
+    link->batches[0].last = link->batches[1].last = -1;
+    pthread_mutex_init(&link->lock, NULL);
+    pthread_cond_init(&link->turn, NULL);
+    return link;
+}
+
 /* ---- turns and death --------------------------------------------------------------------------------------------- */
 
 void mpiox_link_begin(mpiox_link *link)

@@ -65,6 +65,7 @@ typedef struct mpiox_link {
     mpiox_error stuck_error;
 } mpiox_link;
 
+mpiox_link *mpiox_link_new(void); /* without sockets, not alive; NULL: no memory */
 void mpiox_link_begin(mpiox_link *link); /* the caller's turn */
 void mpiox_link_end_turn(mpiox_link *link);
 /* The connection is lost, or the peer does not keep to the format. Any thread. Returns MPIOX_E_UNSUPPORTED. */

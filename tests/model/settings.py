@@ -31,7 +31,7 @@ class Setting:
 
 def delegated(*more: str, mode: str = "thread", count: str = "2", **environment: str) -> Setting:
     """Return a setting with delegates."""
-    hints = ":".join([f"mpiox_delegates={count}", f"mpiox_delegate_mode={mode}", *more])
+    hints = ":".join([f"mpiox_delegates={count}", f"mpiox_delegate_mode={mode}", "mpiox_delegate_timeout=120", *more])
     return Setting(hints=f"*:{hints}", environment=environment, delegates=True)
 
 

@@ -18,7 +18,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CSRC = pathlib.Path(os.environ.get("MPIOX_TEST_CSRC", ROOT / "csrc"))  # tests/mutants/run.py has its own
-MODULES = ("common", "typemap", "layout", "domains", "storage")
+MODULES = ("common", "typemap", "layout", "domains", "storage", "cache")
+MPI_FILES = ("mpiox_typemap_mpi.c", "mpiox_typemap_decode.c", "mpiox_typemap_contents.c")  # the rest needs none
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g", "-O1")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 
@@ -42,11 +43,11 @@ def compiler() -> str:
 
 
 def sources(*modules: str) -> list[str]:
-    """Return the C files of modules, and of common what needs no MPI."""
+    """Return the C files of modules that need no MPI, and the least of common."""
     found = [str(CSRC / "common" / "mpiox_error.c")]
     for module in modules:
         found += sorted(str(p) for p in (CSRC / module).glob("*.c"))
-    return list(dict.fromkeys(found))
+    return [path for path in dict.fromkeys(found) if pathlib.Path(path).name not in MPI_FILES]
 
 
 def includes() -> list[str]:
@@ -63,11 +64,38 @@ def compile_c(command: Sequence[str], output: str) -> pathlib.Path:
 
 
 @cache
+def objects(sanitize: tuple[str, ...], *modules: str) -> tuple[str, ...]:
+    """Compile modules of csrc, once for all programs that are linked with them."""
+    folder = _scratch() / f"objects_{len(list(_scratch().iterdir()))}"
+    folder.mkdir()
+    command = [compiler(), *FLAGS, *sanitize, *includes(), "-c", *sources(*modules)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    if done.returncode != 0:
+        pytest.fail(f"{' '.join(command)}\n{done.stderr}")
+    return tuple(sorted(str(path) for path in folder.glob("*.o")))
+
+
+@cache
 def program(source: str, *modules: str) -> pathlib.Path:
     """Compile tests/c/SOURCE with modules of csrc under address and undefined-behaviour sanitizers."""
-    files = [str(ROOT / "tests" / "c" / source), *sources(*modules)]
-    command = [compiler(), *FLAGS, *SANITIZE, *includes(), f"-I{ROOT / 'tests' / 'c'}", *files]
-    return compile_c(command, pathlib.Path(source).stem)
+    return _program(SANITIZE, source, *modules)
+
+
+@cache
+def threads_program(source: str, *modules: str) -> pathlib.Path:
+    """Compile tests/c/SOURCE with modules of csrc under the thread sanitizer; skip the test where it does not run."""
+    probe = _scratch() / "probe"
+    command = [compiler(), "-fsanitize=thread", "-x", "c", "-", "-o", str(probe)]
+    built = subprocess.run(command, input="int main(void) { return 0; }", capture_output=True, text=True, timeout=60)
+    if built.returncode != 0 or subprocess.run([str(probe)], capture_output=True, timeout=60).returncode != 0:
+        pytest.skip("no thread sanitizer that runs here")
+    return _program(("-fsanitize=thread",), source, *modules)
+
+
+def _program(sanitize: tuple[str, ...], source: str, *modules: str) -> pathlib.Path:
+    files = [str(ROOT / "tests" / "c" / source), *objects(sanitize, *modules)]
+    command = [compiler(), *FLAGS, *sanitize, *includes(), f"-I{ROOT / 'tests' / 'c'}", *files]
+    return compile_c(command, pathlib.Path(source).stem + ("" if sanitize == SANITIZE else "_threads"))
 
 
 @cache

@@ -2,7 +2,7 @@
  * test_access.c - accesses of pages, compared with a model of the file: by threads while pages are flushed and evicted,
  * by processes whose delegate is killed, and the rescue of what it leaves.
  *
- *   test_access threads|processes|holders|rescuers FILE SEED [ROUNDS]
+ *   test_access threads|processes|holders|rescuers FILE SEED [ROUNDS [SHORTER]]
  *
  * Every worker has bytes of its own, 8 out of every 8 * WORKERS, so that it knows what it must read. FILE is made.
  */
@@ -367,14 +367,14 @@ int main(int argc, char **argv)
     if (argc < 4)
         return 2;
     const uint64_t seed = (uint64_t)atoll(argv[3]) + 1;
-    const int64_t rounds = argc > 4 ? atoll(argv[4]) : 1;
+    const int64_t rounds = argc > 4 ? atoll(argv[4]) : 1, shorter = argc > 5 ? atoll(argv[5]) : 1;
     for (int64_t i = 0; i < rounds; i++) {
         const uint64_t round_seed = seed * 1000 + (uint64_t)i;
         if (strcmp(argv[1], "threads") == 0) {
-            threads(argv[2], round_seed, 4096, 1, 3000);
-            threads(argv[2], round_seed, 4096, 2, 10000);
-            threads(argv[2], round_seed, 4096, PAGES - 4, 20000);
-            threads(argv[2], round_seed, 3 * 4096, 5, 10000);
+            threads(argv[2], round_seed, 4096, 1, 3000 / shorter);
+            threads(argv[2], round_seed, 4096, 2, 10000 / shorter);
+            threads(argv[2], round_seed, 4096, PAGES - 4, 20000 / shorter);
+            threads(argv[2], round_seed, 3 * 4096, 5, 10000 / shorter);
         } else if (strcmp(argv[1], "processes") == 0) {
             kill_delegate_while(argv[2], round_seed, i % 3 == 0 ? 1 : i % 3 == 1 ? 5 : PAGES);
         } else if (strcmp(argv[1], "holders") == 0) {

@@ -31,8 +31,23 @@ static void append(message_buffer *out, const void *bytes, int64_t count)
 
 static int64_t edge(choices *c)
 {
-    static const int64_t values[] = {0, 1, 2, 3, 7, 40, 4095, 4096, 4097, 100000, -1, INT32_MAX, INT64_MAX, INT64_MIN,
-                                     INT64_C(1) << 60, (INT64_C(1) << 60) + 1, -(INT64_C(1) << 60)};
+    static const int64_t values[] = {0,
+                                     1,
+                                     2,
+                                     3,
+                                     7,
+                                     40,
+                                     4095,
+                                     4096,
+                                     4097,
+                                     100000,
+                                     -1,
+                                     INT32_MAX,
+                                     INT64_MAX,
+                                     INT64_MIN,
+                                     INT64_C(1) << 60,
+                                     (INT64_C(1) << 60) + 1,
+                                     -(INT64_C(1) << 60)};
     return values[choose(c, 0, 16)];
 }
 
@@ -84,7 +99,7 @@ static void append_record(message_buffer *out, choices *c, int op)
     record.bytes = choose(c, 0, 3) == 0 ? edge(c) : choose(c, 0, 2) == 0 ? record.length / 2 : record.length;
     if (choose(c, 0, 9) == 1)
         record.file = (int32_t)edge(c);
-    const int64_t follow = op == MPIOX_LINK_READ ? 8 * choose(c, 0, 2)
+    const int64_t follow = op == MPIOX_LINK_READ                                     ? 8 * choose(c, 0, 2)
                            : record.bytes < 0 || record.bytes > (int64_t)sizeof data ? 80
                                                                                      : record.bytes;
     append_head(out, c, op, (int64_t)sizeof record + mpiox_link_padded(follow));
