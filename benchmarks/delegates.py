@@ -229,8 +229,8 @@ def summarize(found: Found, patterns: Sequence[str], calls: str) -> list[dict[st
                      and (median := _median(figures.to_close[operation])) is not None}
             row: dict[str, Any] = {"pattern": pattern, "calls": calls, "op": operation, "ways": best,
                                    "mbytes_per_s_by_way": every, "mbytes_per_s": {}, "spread_mbytes_per_s": {},
-                                   "calls_only_mbytes_per_s": {}, "scaled_bytes": {}, "delegates_over": {},
-                                   "spread_delegates_over": {}}
+                                   "calls_only_mbytes_per_s": {},
+                                   "scaled_bytes": {}, "delegates_over": {}, "spread_delegates_over": {}}
             for group, name in best.items():
                 figures = found[pattern, name]
                 values = [value for one in figures.to_close[operation] for value in one]
