@@ -40,7 +40,7 @@ def main(words: Sequence[str] | None = None) -> int:
     comm = split(MPI.COMM_WORLD, options.split)
     if comm is None:
         return 0
-    MPI.COMM_WORLD = comm
+    setattr(MPI, "COMM_WORLD", comm)  # noqa: B010  (final to type checkers)
     sys.argv = [options.script, *options.arguments]
     if options.module:
         sys.path[0] = ""
