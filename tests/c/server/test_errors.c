@@ -38,7 +38,8 @@ static void expect_errors(const mpiox_cache *cache, int file, int sys_errno, int
     }
 }
 
-/* The file system is full from the third request on: exactly the bytes of those are named, once, and are not tried again. */
+/* The file system is full from the third request on: exactly the bytes of those are named, once, and are not tried
+ * again. */
 static void no_space(void)
 {
     static char bytes[8 * PAGE], found[8 * PAGE];

@@ -38,8 +38,8 @@ static void start_fence(fencer *self, const mpiox_cache *cache, int file)
     pthread_create(&self->thread, NULL, fence, self);
 }
 
-/* While the fence of a file on a slow file system goes on, other files are opened, written, read, fenced and closed, and
- * pages of the slow file are used. */
+/* While the fence of a file on a slow file system goes on, other files are opened, written, read, fenced and closed,
+ * and pages of the slow file are used. */
 static void side_by_side(void)
 {
     static char bytes[PAGE], found[PAGE];
@@ -230,7 +230,7 @@ static void ranges_and_discarding(void)
     CHECK_EQUAL(end_server(&delegate), MPIOX_OK);
 }
 
-/* ---- two delegates -------------------------------------------------------------------------------------------------- */
+/* ---- two delegates ----------------------------------------------------------------------------------------------- */
 
 typedef struct owner_asker {
     const mpiox_cache *cache;

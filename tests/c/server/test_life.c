@@ -54,7 +54,8 @@ static void nobody_comes(void)
     CHECK_EQUAL(end_server(&delegate), MPIOX_OK);
 }
 
-/* A client leaves without a word (it does not close its file): all it deposited is in the file when the delegate ends. */
+/* A client leaves without a word (it does not close its file): all it deposited is in the file when the delegate ends.
+ * */
 static void last_one_leaves(void)
 {
     static char bytes[100], found[100];
@@ -158,8 +159,8 @@ static void killed_client(void)
     CHECK_EQUAL(end_server(&delegate), MPIOX_OK);
 }
 
-/* A child is killed while it holds the only frame, in the middle of a write: the others get the frame, and a fence comes
- * to its end. */
+/* A child is killed while it holds the only frame, in the middle of a write: the others get the frame, and a fence
+ * comes to its end. */
 static void killed_holder(void)
 {
     static char bytes[100], found[3 * PAGE];
@@ -244,8 +245,8 @@ static void all_killed(void)
         CHECK(memcmp(found + 2 * i * PAGE, bytes, 100) == 0);
 }
 
-/* A client that is stopped while it holds a frame: a fence covers what was deposited before it all the same, and nothing
- * of what the client does when it goes on is lost. */
+/* A client that is stopped while it holds a frame: a fence covers what was deposited before it all the same, and
+ * nothing of what the client does when it goes on is lost. */
 static void stopped_holder(void)
 {
     static char bytes[100], found[PAGE];

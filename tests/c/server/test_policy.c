@@ -11,7 +11,7 @@
 #include <sys/uio.h>
 #include <time.h>
 
-enum { PAGE = 65536, SMALL = 4096, MOST_CALLS = 100000 };
+enum { PAGE = 65536, SMALL = 4096, TOGETHER = 16, MOST_CALLS = 100000 };
 
 /* Every write of the process goes through these instead of the C library's. */
 typedef struct write_call {
@@ -54,7 +54,7 @@ static mpiox_cache_counters sum_of(const mpiox_cache *cache)
     return sum;
 }
 
-/* ---- large requests from small pieces ----------------------------------------------------------------------------- */
+/* ---- large requests from small pieces ---------------------------------------------------------------------------- */
 
 typedef struct piece_writer {
     const mpiox_cache *cache;
@@ -71,7 +71,11 @@ static void *write_pieces(void *context)
     const int id = mpiox_ring_join(self->cache);
     memset(bytes, self->index + 1, sizeof bytes);
     pthread_barrier_wait(self->barrier);
-    for (int64_t at = self->index * self->piece; at < self->bytes; at += self->count * self->piece) {
+    for (int64_t at = self->index * self->piece, pages = 0; at < self->bytes; at += self->count * self->piece) {
+        if (at / PAGE / TOGETHER > pages) { /* on a machine with too few cores one may fall behind by any distance */
+            pages = at / PAGE / TOGETHER;
+            pthread_barrier_wait(self->barrier);
+        }
         const int64_t length = at + self->piece <= self->bytes ? self->piece : self->bytes - at;
         if (access_bytes(self->cache, self->file, true, bytes, at, length, NULL) != MPIOX_OK)
             abort();
@@ -152,9 +156,9 @@ static void file_order(void)
         usleep(1000);
     call_delay_us = 0;
     for (int i = 0; i < 30; i++) /* pages 0 to 9, 12 to 21, 50 to 59, mixed */
-        CHECK_EQUAL(access_bytes(cache, file, true, bytes, (int64_t[]){9, 21, 59}[i % 3] * SMALL - i / 3 * SMALL, SMALL,
-                                 NULL),
-                    MPIOX_OK);
+        CHECK_EQUAL(
+            access_bytes(cache, file, true, bytes, (int64_t[]){9, 21, 59}[i % 3] * SMALL - i / 3 * SMALL, SMALL, NULL),
+            MPIOX_OK);
     CHECK_EQUAL(flush_file(cache, file, false, false), MPIOX_OK);
     CHECK_EQUAL(call_count, 4);
     const int64_t expected[] = {40, 50, 0, 12}; /* upwards from where it was, then from the start */
@@ -167,7 +171,7 @@ static void file_order(void)
     CHECK_EQUAL(end_server(&delegate), MPIOX_OK);
 }
 
-/* ---- what stays in the cache -------------------------------------------------------------------------------------- */
+/* ---- what stays in the cache ------------------------------------------------------------------------------------- */
 
 static int64_t fills_of(const mpiox_cache *cache)
 {
@@ -229,9 +233,10 @@ static void few_frames(int flags, bool all_touched)
     CHECK_EQUAL(end_server(&delegate), MPIOX_OK);
 }
 
-/* ---- reading ahead ------------------------------------------------------------------------------------------------- */
+/* ---- reading ahead ----------------------------------------------------------------------------------------------- */
 
-/* A sequential reader finds nearly all pages there; one that names pages which it never reads is not followed for long. */
+/* A sequential reader finds nearly all pages there; one that names pages which it never reads is not followed for long.
+ * */
 static void reading_ahead(bool sequential)
 {
     enum { FRAMES = 64, FILE_PAGES = 4000, READS = 1500 };
@@ -300,7 +305,7 @@ static void ahead_is_bounded(void)
     CHECK_EQUAL(end_server(&delegate), MPIOX_OK);
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static int64_t status_kib(const char *key)
 {
