@@ -28,7 +28,8 @@ enum {
     REGRETS = 8,        /* signs that patience would help until it is tried again; more after each trial in vain, */
     REGRETS_MOST = 4096 /* up to this */
 };
-static const double patience_most_s = 100e-3, patience_least_s = 1e-3, idle_s = 1e-3;
+static const double patience_most_s = 250e-3, patience_least_s = 1e-3, idle_s = 1e-3;
+static const double writing_s = 1; /* the most that is waited for complete pages that are being written */
 
 enum { CLEAN_ONLY, WRITE_COMPLETE, WRITE_IDLE, WRITE_ANY }; /* which frames may leave */
 
@@ -75,6 +76,8 @@ static void regret(mpiox_server *server)
 static void gain_patience(mpiox_server *server)
 {
     server->waiting_since = 0;
+    if (server->patience == 0)
+        return;
     server->regrets_needed = REGRETS;
     server->patience *= 2;
     if (server->patience > patience_most_s)
@@ -83,9 +86,10 @@ static void gain_patience(mpiox_server *server)
 
 static void lose_patience(mpiox_server *server)
 {
-    if (server->waiting_since == 0)
-        return;
+    const bool waited = server->waiting_since > 0 && server->patience > 0;
     server->waiting_since = 0;
+    if (!waited)
+        return;
     server->patience /= 2;
     if (server->patience >= patience_least_s)
         return;
@@ -121,7 +125,7 @@ void mpiox_server_take_out(mpiox_server *server, uint32_t frame)
     info->tries = 0;
     info->marked = false;
     info->held_since = 0;
-    info->wants = 0;
+    mpiox_server_satisfy(server, frame, UINT8_MAX);
     mpiox_server_reside(server, frame, MPIOX_FREE);
 }
 
@@ -284,22 +288,21 @@ static int64_t count_writes(const mpiox_server *server)
     return writes;
 }
 
-/* Nothing is on its way: is it worth waiting for what clients do? */
+/* Nothing is on its way: is it worth waiting for what I/O threads and clients do? */
 static bool is_worth_waiting(mpiox_server *server, double now)
 {
-    regret(server);
-    if (server->patience == 0)
-        return false;
     const int64_t writes = count_writes(server);
     if (server->waiting_since == 0) {
+        regret(server);
         server->waiting_since = now;
+        server->progress_at = now;
+    }
+    if (server->progress != writes || server->writing > 0) {
         server->progress = writes;
         server->progress_at = now;
     }
-    if (server->progress != writes) {
-        server->progress = writes;
-        server->progress_at = now;
-    }
+    if (server->writing > 0 && now - server->waiting_since < writing_s)
+        return true;
     const int32_t clients = atomic_load(&server->clients);
     if (clients > 0 && server->parked.count >= clients) /* nobody is left to make progress, or nearly so */
         return false;

@@ -282,13 +282,22 @@ bool mpiox_server_empty(mpiox_server *server, mpiox_word *done)
     return true;
 }
 
-void mpiox_server_flush_all(mpiox_server *server)
+void mpiox_server_flush_after_death(mpiox_server *server)
 {
     for (uint32_t frame = 0; frame < (uint32_t)server->cache.frame_count; frame++) {
         const int32_t file = mpiox_server_file_of(server, frame);
-        if (file >= 0 && !mpiox_server_is_replica(server, file) && mpiox_server_dirty_of(server, frame) > 0)
+        const uint32_t holds = atomic_load(&server->cache.frames[frame].holds) & ~MPIOX_FRAME_EXCLUSIVE;
+        if (file < 0 || mpiox_server_is_replica(server, file))
+            continue;
+        if (holds > 0 && !server->info[frame].suspect) {
+            server->info[frame].suspect = true;
+            server->suspects++;
+        }
+        if (holds > 0 || mpiox_server_dirty_of(server, frame) > 0)
             mpiox_server_want(server, frame, MPIOX_WANT_FLUSH);
     }
+    if (server->suspects == 0)
+        atomic_store(&server->dead, 0);
 }
 
 static void advance_and_next(mpiox_server *server, mpiox_fence *fence)

@@ -13,8 +13,8 @@ void mpiox_server_ask_fence(mpiox_server *server, mpiox_slot *slot);
 void mpiox_server_adopt(mpiox_server *server, mpiox_slot *slot);
 /* Flush and drop everything; *done is set to 1. False: no fence is free now. */
 bool mpiox_server_empty(mpiox_server *server, mpiox_word *done);
-/* Write everything that is dirty, without waiting for it. */
-void mpiox_server_flush_all(mpiox_server *server);
+/* Clients have died: write everything that is dirty, without waiting for it, and find out which frames they held. */
+void mpiox_server_flush_after_death(mpiox_server *server);
 /* What these fences wanted of a frame is done. */
 void mpiox_server_pass_fences(mpiox_server *server, uint32_t frame);
 /* The lowest byte from which on a fence that waits for this frame discards. */

@@ -172,7 +172,7 @@ static void finish(mpiox_server *server, mpiox_io *io, int i, const mpiox_error 
     mpiox_frame_info *info = &server->info[frame];
     const bool ahead = info->residence == MPIOX_AHEAD;
     if (io->outcome[i] == FILLED) {
-        info->wants &= (uint8_t)~(MPIOX_WANT_FILL | MPIOX_WANT_AHEAD);
+        mpiox_server_satisfy(server, frame, MPIOX_WANT_FILL | MPIOX_WANT_AHEAD);
         if (ahead) {
             atomic_fetch_or(&server->cache.frames[frame].flags, MPIOX_FRAME_PREFETCHED);
             MPIOX_COUNT(server, prefetched, 1);
@@ -180,7 +180,7 @@ static void finish(mpiox_server *server, mpiox_io *io, int i, const mpiox_error 
             MPIOX_COUNT(server, fills, 1);
         }
     } else if (io->outcome[i] == FAILED) {
-        info->wants &= (uint8_t)~(MPIOX_WANT_FILL | MPIOX_WANT_AHEAD);
+        mpiox_server_satisfy(server, frame, MPIOX_WANT_FILL | MPIOX_WANT_AHEAD);
         MPIOX_COUNT(server, errors, 1);
         mpiox_server_fail_waiting(server, frame, error);
     }

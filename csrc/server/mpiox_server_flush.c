@@ -166,7 +166,7 @@ static void settle(mpiox_server *server, mpiox_io *io, mpiox_storage *storage, i
 static bool is_needed(const mpiox_server *server, uint32_t frame)
 {
     const mpiox_frame_info *info = &server->info[frame];
-    return info->fences != 0 || info->wants & MPIOX_WANT_DROP || info->residence == MPIOX_LEAVING;
+    return info->fences != 0 || info->suspect || info->wants & MPIOX_WANT_DROP || info->residence == MPIOX_LEAVING;
 }
 
 /* Pages that are never read are of no more use once they are written whole. */
@@ -190,7 +190,7 @@ static void finish(mpiox_server *server, mpiox_io *io, int i)
         if (io->outcome[i] != HELD)
             mpiox_frame_end_exclusive(&server->cache, frame);
         if (cleared || !is_needed(server, frame))
-            info->wants &= (uint8_t)~MPIOX_WANT_FLUSH;
+            mpiox_server_satisfy(server, frame, MPIOX_WANT_FLUSH);
         if (cleared)
             mpiox_server_offer(server, frame);
     }
@@ -229,7 +229,7 @@ static void cut(mpiox_server *server, mpiox_io *io)
     else if (alone)
         mpiox_frame_end_exclusive(&server->cache, frame);
     if (dropped || (alone && mpiox_server_cut_of(server, frame) == cut_at)) { /* else another fence cuts more */
-        server->info[frame].wants &= (uint8_t)~(MPIOX_WANT_CUT | MPIOX_WANT_FLUSH);
+        mpiox_server_satisfy(server, frame, MPIOX_WANT_CUT | MPIOX_WANT_FLUSH);
         mpiox_server_pass_fences(server, frame);
         if (!dropped)
             mpiox_server_offer(server, frame);

@@ -241,6 +241,7 @@ void mpiox_server_read_ahead(mpiox_server *server, int32_t file, const int64_t *
     if (count <= 0 || server->options.prefetch_pages <= 0 || server->ending || !is_open(server, file))
         return;
     mpiox_ahead_record *record = &server->files[file].ahead;
+    server->files[file].read = true;
     judge_some(server);
     const int64_t depth = depth_of(server, record);
     for (int64_t i = 0; i < count && i < depth && i < MPIOX_OP_AHEAD; i++) {

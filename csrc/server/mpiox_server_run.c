@@ -24,7 +24,7 @@
 
 static const double beat_s = 0.1, leaving_s = 0.005, leave_within_s = 1;
 static const double default_patience_s = 60;   /* until the first client comes */
-static const double first_patience_s = 100e-3; /* of parked requests, see mpiox_server_evict.c */
+static const double first_patience_s = 250e-3; /* of parked requests, see mpiox_server_evict.c */
 static const double parked_s = 0.5e-3;         /* they are looked at so often */
 
 /* ---- creating ---------------------------------------------------------------------------------------------------- */
@@ -278,13 +278,13 @@ static void begin_fences(service *self)
         mpiox_server_ask_fence(self->server, slot);
 }
 
-/* Take out what is in the ring, at most as many tokens as there can be at once. */
+/* Take out what is in the ring, as many tokens as there can be at once, or more until the fences have begun. */
 static void take_tokens(service *self)
 {
     mpiox_server *server = self->server;
     mpiox_slot *slot;
     uint32_t frame;
-    for (uint32_t i = 0; i < server->cache.ring->tokens; i++) {
+    for (uint32_t i = 0; i < server->cache.ring->tokens || self->fences.count > 0; i++) {
         const bool found = mpiox_ring_next(&server->cache, &slot, &frame);
         if (!found && self->fences.count == 0)
             return;
@@ -311,9 +311,9 @@ static void look_after_clients(service *self)
     if (alive > 0 || died > 0)
         atomic_store(&server->joined, true);
     if (died > 0) {
-        atomic_fetch_add(&server->dead, died);
         pthread_mutex_lock(&server->lock);
-        mpiox_server_flush_all(server);
+        atomic_fetch_add(&server->dead, died);
+        mpiox_server_flush_after_death(server);
         pthread_mutex_unlock(&server->lock);
     }
 }

@@ -238,9 +238,20 @@ void mpiox_server_want(mpiox_server *server, uint32_t frame, uint8_t wants)
         return;
     if (info->wants == 0 && !info->busy)
         server->wanted++;
+    if ((info->wants & IN_TREE) == 0 && wants & IN_TREE)
+        server->writing++;
     info->wants |= wants;
     if (!info->busy)
         queue_frame(server, frame);
+}
+
+void mpiox_server_satisfy(mpiox_server *server, uint32_t frame, uint8_t wants)
+{
+    mpiox_frame_info *info = &server->info[frame];
+    const bool writing = info->wants & IN_TREE;
+    info->wants &= (uint8_t)~wants;
+    if (writing && (info->wants & IN_TREE) == 0)
+        server->writing--;
 }
 
 void mpiox_server_take_up(mpiox_server *server, uint32_t frame)
@@ -258,6 +269,11 @@ void mpiox_server_put_down(mpiox_server *server, uint32_t frame)
     mpiox_frame_info *info = &server->info[frame];
     info->busy = false;
     atomic_store_explicit(&server->cache.frames[frame].busy, 0, memory_order_relaxed);
+    if (info->suspect && info->held_since == 0) { /* no dead client holds it */
+        info->suspect = false;
+        if (--server->suspects == 0)
+            atomic_store(&server->dead, 0);
+    }
     if (info->wants != 0)
         queue_frame(server, frame);
     else

@@ -71,6 +71,7 @@ typedef struct mpiox_frame_info { /* what only the delegate knows about a frame 
     double seen_at;                 /* when `writes` of the frame was first seen to be this: */
     uint32_t seen_writes;
     bool incomplete; /* it left before all of it was dirty */
+    bool suspect;    /* it was held when a client was found dead, and nobody has had it alone since */
     uint8_t residence, wants, tries;
     bool marked;            /* a replica's frame, remembered by MPIOX_OP_REPLICA_MARK when `writes` was... */
     uint32_t marked_writes; /* ...this */
@@ -133,6 +134,7 @@ struct mpiox_server {
     mpiox_frame_list lists[MPIOX_RESIDENCES];
     mpiox_frame_list fills, aheads; /* frames to be filled */
     int32_t wanted;                 /* frames that are busy or of which something is wanted */
+    int32_t writing;                /* frames that are to be flushed, dropped or cut */
     mpiox_ghost *ghosts;            /* [ghost_count] by hash */
     uint32_t ghost_count, ghost_number;
 
@@ -159,6 +161,7 @@ struct mpiox_server {
     _Atomic int32_t clients; /* alive */
     _Atomic bool joined;     /* a client was seen */
     _Atomic int32_t dead;    /* clients that died, whose holds may be left */
+    int32_t suspects;        /* frames */
     mpiox_error lost[MPIOX_LOST];
     int32_t lost_count; /* may be larger than MPIOX_LOST */
 };
@@ -221,6 +224,8 @@ void mpiox_server_requests_move(mpiox_server *server, mpiox_requests *queue, mpi
 
 /* Something is wanted of a frame that has a page. */
 void mpiox_server_want(mpiox_server *server, uint32_t frame, uint8_t wants);
+/* That is done, or wanted no more; by the thread that works on the frame. */
+void mpiox_server_satisfy(mpiox_server *server, uint32_t frame, uint8_t wants);
 /* The calling thread works on the frame: it is in no queue any more. */
 void mpiox_server_take_up(mpiox_server *server, uint32_t frame);
 /* It no longer does; what is wanted still is queued. */

@@ -2,12 +2,13 @@
  * model.c - several clients write and read one file through a delegate at random; an array of bytes says what they must
  * find, and what the file must hold in the end.
  *
- *   model PATH FRAMES CLIENTS PROCESSES(0|1) IO_THREADS ROUNDS SEED
+ *   model PATH FRAMES CLIENTS PROCESSES(0|1) IO_THREADS ROUNDS SEED [io_uring]
  *
  * In a round each client writes and reads bytes that are its own alone (grains of a few bytes, dealt out in turn), all
  * at the same time; then all read anything, and one of them fences, discards, drops, or opens and closes once more.
  */
 #include "harness.h"
+#include "mpiox_storage.h"
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -184,13 +185,14 @@ static int be_process(client *self, const mpiox_segment_address *address)
 
 int main(int argc, char **argv)
 {
-    if (argc != 8)
+    if (argc != 8 && argc != 9)
         return 2;
     const char *path = argv[1];
     const int frames = atoi(argv[2]), clients = atoi(argv[3]), rounds = atoi(argv[6]);
     const bool processes = atoi(argv[4]) != 0;
     mpiox_server_options options = options_for(PAGE, frames);
     options.io_threads = atoi(argv[5]);
+    options.storage = argc == 9 ? MPIOX_STORAGE_IO_URING : MPIOX_STORAGE_AUTO;
     options.prefetch_pages = frames > 8 ? 4 : 0;
     shared *all = make_shared(clients);
     client list[32];

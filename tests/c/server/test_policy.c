@@ -11,7 +11,7 @@
 #include <sys/uio.h>
 #include <time.h>
 
-enum { PAGE = 65536, SMALL = 4096, MOST_CALLS = 100000 };
+enum { PAGE = 65536, SMALL = 4096, TOGETHER = 16, MOST_CALLS = 100000 };
 
 /* Every write of the process goes through these instead of the C library's. */
 typedef struct write_call {
@@ -71,7 +71,11 @@ static void *write_pieces(void *context)
     const int id = mpiox_ring_join(self->cache);
     memset(bytes, self->index + 1, sizeof bytes);
     pthread_barrier_wait(self->barrier);
-    for (int64_t at = self->index * self->piece; at < self->bytes; at += self->count * self->piece) {
+    for (int64_t at = self->index * self->piece, pages = 0; at < self->bytes; at += self->count * self->piece) {
+        if (at / PAGE / TOGETHER > pages) { /* on a machine with too few cores one may fall behind by any distance */
+            pages = at / PAGE / TOGETHER;
+            pthread_barrier_wait(self->barrier);
+        }
         const int64_t length = at + self->piece <= self->bytes ? self->piece : self->bytes - at;
         if (access_bytes(self->cache, self->file, true, bytes, at, length, NULL) != MPIOX_OK)
             abort();

@@ -1,0 +1,89 @@
+"""A delegate, in C, under sanitizers: clients that are threads and processes, against a model of the file's bytes."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import subprocess
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+from support import cbuild
+
+SEED = os.environ.get("MPIOX_TEST_SEED", "1")
+MODULES = ("common", "typemap", "storage", "cache", "server")
+
+
+def checked(name: str) -> pathlib.Path:
+    return cbuild.program(f"server/{name}.c", *MODULES)
+
+
+def raced(name: str) -> pathlib.Path:
+    return cbuild.threads_program(f"server/{name}.c", *MODULES)
+
+
+@cache
+def plain(name: str) -> pathlib.Path:
+    """Compile without sanitizers, which take memory of their own."""
+    source = str(cbuild.ROOT / "tests" / "c" / "server" / f"{name}.c")
+    command = [cbuild.compiler(), *cbuild.FLAGS, *cbuild.includes(), f"-I{cbuild.ROOT / 'tests' / 'c'}", source]
+    return cbuild.compile_c([*command, *cbuild.objects((), *MODULES)], f"{name}_plain")
+
+
+def passes(program: pathlib.Path, *arguments: object) -> str:
+    out = cbuild.check(program, *map(str, arguments), timeout=300)
+    assert out.splitlines()[-1].endswith(" 0 failures"), out
+    return out
+
+
+@pytest.mark.parametrize(
+    ("frames", "clients", "processes", "io_threads"),
+    [(1, 5, 0, 1), (1, 4, 1, 3), (3, 3, 0, 1), (7, 4, 1, 2), (30, 6, 0, 3), (300, 3, 1, 1)],
+)
+def test_model(tmp_path: pathlib.Path, frames: int, clients: int, processes: int, io_threads: int) -> None:
+    """A cache of one page, of a few, and larger than the file; clients are threads or processes."""
+    passes(checked("model"), tmp_path / "file", frames, clients, processes, io_threads, 15, SEED)
+
+
+@pytest.mark.parametrize("frames", [1, 6, 100])
+def test_model_has_no_races(tmp_path: pathlib.Path, frames: int) -> None:
+    passes(raced("model"), tmp_path / "file", frames, 4, 0, 2, 5, SEED)
+
+
+@pytest.mark.parametrize("build", [checked, raced])
+def test_errors_name_their_bytes(tmp_path: pathlib.Path, build: Callable[[str], pathlib.Path]) -> None:
+    passes(build("test_errors"), tmp_path)
+
+
+@pytest.mark.parametrize("build", [checked, raced])
+def test_fences(tmp_path: pathlib.Path, build: Callable[[str], pathlib.Path]) -> None:
+    passes(build("test_fences"), tmp_path)
+
+
+def test_life(tmp_path: pathlib.Path) -> None:
+    """How a delegate ends, also when its clients are killed or stopped in the middle of an access."""
+    passes(checked("test_life"), tmp_path / "file")
+
+
+def test_policy(tmp_path: pathlib.Path) -> None:
+    """Requests are large, in file order; hot pages stay; reading ahead follows its use; memory is the segment."""
+    passes(checked("test_policy"), tmp_path / "file")
+
+
+def test_memory_is_the_segment(tmp_path: pathlib.Path) -> None:
+    out = passes(plain("test_policy"), tmp_path / "file")
+    assert re.search(r"^memory: grew by \d+ KiB", out, re.MULTILINE)
+
+
+def test_io_uring(tmp_path: pathlib.Path) -> None:
+    """The same model on the io_uring back end: many dirty runs are in flight together."""
+    if subprocess.run(["pkg-config", "--exists", "liburing >= 2.2"], timeout=60).returncode != 0:
+        pytest.skip("no liburing")
+    flags = (*cbuild.SANITIZE, "-DMPIOX_HAVE_IO_URING")
+    source = str(cbuild.ROOT / "tests" / "c" / "server" / "model.c")
+    command = [cbuild.compiler(), *cbuild.FLAGS, *flags, *cbuild.includes(), f"-I{cbuild.ROOT / 'tests' / 'c'}", source]
+    program = cbuild.compile_c([*command, *cbuild.objects(flags, *MODULES), "-luring"], "model_io_uring")
+    passes(program, tmp_path / "file", 7, 4, 0, 2, 10, SEED, "io_uring")
