@@ -20,7 +20,8 @@ import mpiio_ext  # noqa: F401  # before mpi4py
 
 def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m mpiio_ext.delegates", description="Run an mpi4py script on some ranks, with delegates on others."
+        prog="python -m mpiio_ext.delegates",
+        description="Run an mpi4py script on some ranks, with delegates on others.",
     )
     parser.add_argument("--split", type=int, required=True, metavar="N", help="ranks that become delegates")
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module")
@@ -39,7 +40,7 @@ def main(words: Sequence[str] | None = None) -> int:
     comm = split(MPI.COMM_WORLD, options.split)
     if comm is None:
         return 0
-    MPI.COMM_WORLD = comm
+    setattr(MPI, "COMM_WORLD", comm)  # noqa: B010  (final to type checkers)
     sys.argv = [options.script, *options.arguments]
     if options.module:
         sys.path[0] = ""

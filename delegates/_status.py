@@ -141,7 +141,8 @@ class DelegateStatus:
     @property
     def hit_fraction(self) -> float | None:
         """Part of the page accesses so far that found the page in the cache; None when there were none."""
-        return _fraction(self.counters["hits"], self.counters["hits"] + self.counters["misses"])
+        hits = max(0, self.counters["hits"])  # an access that has just missed is not counted as an access yet
+        return _fraction(hits, hits + self.counters["misses"])
 
     @property
     def prefetch_used_fraction(self) -> float | None:
@@ -358,7 +359,7 @@ def own() -> tuple[DelegateStatus, ...]:
     For a program that uses mpiio_ext itself; not after MPI_Finalize.
     """
     found = []
-    for index in range(lib.mpiio_ext_delegates_own_count()):
+    for index in range(lib.mpiio_ext_group_count()):
         handle = ffi.new("mpiio_ext_delegates **")
         if lib.mpiio_ext_delegates_own(index, handle) == 0:
             item = _Segment(handle[0]).read()

@@ -20,6 +20,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options that choose slow tiers and the number of random cases."""
     group = parser.getgroup("mpiio_ext")
     group.addoption("--run-slow", action="store_true", help="also run the tests marked slow")
+    group.addoption("--soak-seconds", type=float, default=600.0, help="how long the long soak test takes")
     group.addoption("--cases", type=int, default=None, help="number of random cases of the differential test")
 
 

@@ -7,13 +7,6 @@
 
 #include "mpiox_group.h"
 
-int mpiio_ext_delegates_own_count(void)
-{
-    const mpiox_group *group = mpiox_group_current();
-
-    return group != NULL ? group->count : 0;
-}
-
 int mpiio_ext_delegates_own(int delegate, mpiio_ext_delegates **delegates)
 {
     const mpiox_group *group = mpiox_group_current();

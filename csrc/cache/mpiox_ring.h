@@ -44,9 +44,9 @@ enum mpiox_op {
     MPIOX_OP_REPLICA_TRIM,
     MPIOX_OP_AHEAD_ONLY, /* no answer: only ahead[] */
     MPIOX_OP_PING,       /* answers at once */
-    /* A page range changes hands, in three steps of one client: GIVE at the old owner with arg[0] = range, arg[1] = the new
-     * owner, arg[2] = 0 (nobody gets at its pages from now on; they are brought to the file and dropped), ADOPT at the
-     * new one, GIVE with arg[2] = 1 at the old one (whoever asks there is sent to the new owner). */
+    /* A page range changes hands, in three steps of one client: GIVE at the old owner with arg[0] = range, arg[1] = the
+     * new owner, arg[2] = 0 (nobody gets at its pages from now on; they are brought to the file and dropped), ADOPT at
+     * the new one, GIVE with arg[2] = 1 at the old one (whoever asks there is sent to the new owner). */
     MPIOX_OP_GIVE,
     /* between delegates: file, arg[0] = range: it is yours now (the giver has flushed and dropped it) */
     MPIOX_OP_ADOPT,

@@ -111,11 +111,16 @@ static int create_file(int64_t bytes, mpiox_segment_address *address)
     return -1;
 }
 
+static void remove_name(const mpiox_segment_address *address)
+{
+    if (strncmp(address->name, "/proc/", 6) != 0)
+        unlink(address->name);
+}
+
 static void drop(int fd, const mpiox_segment_address *address)
 {
     close(fd);
-    if (strncmp(address->name, "/proc/", 6) != 0)
-        unlink(address->name);
+    remove_name(address);
 }
 
 int mpiox_segment_create(mpiox_segment_kind kind, int64_t bytes, mpiox_segment_address *address, mpiox_segment *out,
@@ -178,6 +183,13 @@ void mpiox_segment_seal(mpiox_segment *segment, const mpiox_segment_address *add
         return;
     drop(segment->fd, address);
     segment->fd = -1;
+}
+
+void mpiox_segment_hide(const mpiox_segment *segment, mpiox_segment_address *address)
+{
+    if (segment->fd >= 0)
+        remove_name(address);
+    address->name[0] = '\0'; /* whatever has that name from now on is somebody else's */
 }
 
 void mpiox_segment_free(mpiox_segment *segment)

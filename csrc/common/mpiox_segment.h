@@ -44,6 +44,8 @@ int mpiox_segment_create(mpiox_segment_kind kind, int64_t bytes, mpiox_segment_a
 int mpiox_segment_attach(const mpiox_segment_address *address, mpiox_segment *out, mpiox_error *error);
 /* Creator, after everyone has attached: drops the descriptor and any file name. */
 void mpiox_segment_seal(mpiox_segment *segment, const mpiox_segment_address *address);
+/* The same without the descriptor: as long as the creator holds it, others can look into the memory (/proc/PID/fd). */
+void mpiox_segment_hide(const mpiox_segment *segment, mpiox_segment_address *address);
 void mpiox_segment_free(mpiox_segment *segment); /* NULL-safe; unmaps */
 
 #endif

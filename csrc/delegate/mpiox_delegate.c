@@ -27,7 +27,7 @@ static int attach_remote(mpiox_delegate *delegate, const mpiox_announcement *sai
     const double until = mpiox_now() + seconds;
     int code = mpiox_link_open(&said->link, seconds, &delegate->link, error);
 
-    if (code == MPIOX_OK)
+    if (code == MPIOX_OK && said->watch.port != 0)
         code = mpiox_watch_connect(&said->watch, until - mpiox_now(), &delegate->watch, error);
     if (code != MPIOX_OK)
         mpiox_delegate_disconnect(delegate);

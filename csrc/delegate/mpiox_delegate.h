@@ -27,8 +27,9 @@ typedef struct mpiox_delegate {
 typedef struct mpiox_announcement {
     int32_t code; /* MPIOX_OK: it runs; else *error says why not */
     int32_t index, node;
-    int32_t listens; /* `link` is where it takes connections, `watch` where somebody keeps watch over it */
+    int32_t listens; /* `link` is where it takes connections, `watch` (port 0: nobody) who keeps watch over it */
     int64_t pid, page_bytes, cap_bytes;
+    int64_t starter; /* the process that MPI spawned for it; 0: none */
     char host[64];
     mpiox_segment_address segment;
     mpiox_link_address link, watch;

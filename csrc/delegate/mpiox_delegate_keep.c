@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -48,10 +49,27 @@ static void ignore_warnings(void)
     signal(SIGCHLD, SIG_DFL);
 }
 
+/* The launcher keeps the rank's standard error open until the delegate has ended, too, and so waits for it. */
+static void speak_through(const mpiox_delegate_orders *orders)
+{
+    char path[64], host[64] = "";
+    int fd = -1;
+
+    gethostname(host, sizeof host - 1);
+    snprintf(path, sizeof path, "/proc/%lld/fd/2", (long long)orders->speaker);
+    if (orders->speaker > 0 && strcmp(host, orders->speaker_host) == 0)
+        fd = open(path, O_WRONLY | O_APPEND | O_NOCTTY);
+    if (fd < 0)
+        return;
+    dup2(fd, STDERR_FILENO);
+    close(fd);
+}
+
 /* ---- the delegate ------------------------------------------------------------------------------------------------ */
 
 typedef struct servant {
     mpiox_delegate_service service;
+    mpiox_announcement said;
     int socket; /* to the keeper */
 } servant;
 
@@ -64,7 +82,7 @@ static void *obey(void *context)
     ssize_t got = 0;
 
     if (mpiox_delegate_receive(s->socket, &word, 1, 2 * verdict_s) && word == 'G') {
-        mpiox_server_seal(s->service.server);
+        mpiox_delegate_seal(&s->service, &s->said);
         do
             got = read(s->socket, &word, 1);
         while (got < 0 && errno == EINTR);
@@ -78,14 +96,14 @@ static void *obey(void *context)
 static int serve(const mpiox_delegate_orders *orders, int socket)
 {
     servant s = {.socket = socket};
-    mpiox_announcement said;
+    mpiox_announcement *said = &s.said;
     pthread_t thread;
     int code;
 
-    code = mpiox_delegate_begin(orders, &s.service, &said);
+    code = mpiox_delegate_begin(orders, &s.service, said);
     if (code == MPIOX_OK && pthread_create(&thread, NULL, obey, &s) != 0)
-        said.code = mpiox_error_set(&said.error, MPIOX_E_NOMEM, EAGAIN, -1, -1, "starting a delegate's thread");
-    if (!mpiox_delegate_send(socket, &said, sizeof said) || said.code != MPIOX_OK)
+        said->code = mpiox_error_set(&said->error, MPIOX_E_NOMEM, EAGAIN, -1, -1, "starting a delegate's thread");
+    if (!mpiox_delegate_send(socket, said, sizeof *said) || said->code != MPIOX_OK)
         _exit(EXIT_FAILED);
     code = mpiox_delegate_serve(&s.service);
     shutdown(socket, SHUT_RD); /* ends the thread */
@@ -232,6 +250,7 @@ int mpiox_delegate_keep(void)
     if (chdir("/") != 0 || !mpiox_delegate_receive(MPIOX_DELEGATE_SOCKET, &orders, sizeof orders, orders_s) ||
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         return EXIT_FAILED;
+    speak_through(&orders);
     k.pid = fork();
     if (k.pid == 0) {
         close(MPIOX_DELEGATE_SOCKET);

@@ -4,9 +4,9 @@
  * Problem.   A launcher ends the whole job when a process dies that it has started, and counts its slot as taken as
  *            long as it lives: the program's own children would find no slot left.
  * Algorithm. Whoever starts a delegate executes mpiio-ext-delegate a second time, outside of MPI and of the launcher's
- *            session. That process, the keeper, forks the delegate and stays to see how it ends (mpiox_delegate_keep.h).
- *            Orders, announcement and verdict travel over a pair of sockets. A spawned MPI process can then leave MPI
- *            and exit.
+ *            session. That process, the keeper, forks the delegate and stays to see how it ends
+ *            (mpiox_delegate_keep.h). Orders, announcement and verdict travel over a pair of sockets. A spawned MPI
+ *            process can then leave MPI and exit.
  * Guarantee. No call waits longer than it is told to. A delegate without a verdict ends by itself.
  */
 #ifndef MPIOX_DELEGATE_PROCESS_H

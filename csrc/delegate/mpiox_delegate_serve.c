@@ -66,6 +66,12 @@ int mpiox_delegate_serve(mpiox_delegate_service *service)
     return code;
 }
 
+void mpiox_delegate_seal(mpiox_delegate_service *service, const mpiox_announcement *said)
+{
+    if (strncmp(said->segment.name, "/proc/", 6) != 0)
+        mpiox_server_seal(service->server);
+}
+
 void mpiox_delegate_stop(mpiox_delegate_service *service)
 {
     mpiox_server_stop(service->server);

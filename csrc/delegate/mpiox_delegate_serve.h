@@ -20,6 +20,9 @@ int mpiox_delegate_begin(const mpiox_delegate_orders *orders, mpiox_delegate_ser
 /* Serve until all clients have left or mpiox_delegate_stop(). Bytes that could not be brought to their file when no
  * client was left to be told are reported on stderr. Blocking. 0 or MPIOX_E_IO. */
 int mpiox_delegate_serve(mpiox_delegate_service *service);
+/* Everybody has attached: what has a name in a file system loses it. What has none keeps its descriptor, by which the
+ * status finds it. */
+void mpiox_delegate_seal(mpiox_delegate_service *service, const mpiox_announcement *said);
 void mpiox_delegate_stop(mpiox_delegate_service *service); /* any thread, while it serves or before */
 void mpiox_delegate_end(mpiox_delegate_service *service);  /* free; not while it serves */
 

@@ -18,8 +18,8 @@
 
 enum { PEERS = 1 << 16, SECRET_BYTES = 16 };
 
-static const double try_s = 1;      /* for one address */
-static const double unheard_s = 10; /* a host that acknowledges nothing for so long is gone */
+static const double try_s = 1;     /* for one address */
+static const double unheard_s = 5; /* a host that acknowledges nothing for so long is gone */
 static const char hello = 'H', question = 'Q', answer = 'A';
 
 struct mpiox_watch_peer {

@@ -1,8 +1,9 @@
 /*
  * mpiox_delegated.h - a file whose accesses go through the delegates.
  *
- *   mpiox_delegated.c        opening, closing, fences, size, errors
+ *   mpiox_delegated_file.c   opening, closing, fences, size, errors
  *   mpiox_delegated_access.c one rank's access: owners, pages, large accesses that go straight to the file
+ *   mpiox_delegated_trace.c  what is lost with a host that vanishes
  *   mpiox_delegated_ahead.c  which pages this rank will read next
  *
  * Owners.  Units of the file (stripes, or pages where stripes are smaller) belong to the delegates by the static-cyclic
@@ -32,11 +33,11 @@ void mpiox_delegated_stats(const mpiox_delegated *delegated, mpiox_stats *out);
 /* One rank's access through its view. Local, blocking, any thread. As mpiox_file_access(). */
 int mpiox_delegated_access(mpiox_delegated *delegated, const mpiox_request *request, mpiox_outcome *outcome);
 
-/* All bytes that any rank has written so far to the file; later reads, also by other means, find them. stable: to stable
- * storage too. drop: nothing stays cached. Collective, blocking; the same *error on all ranks. */
+/* All bytes that any rank has written so far to the file; later reads, also by other means, find them. stable: to
+ * stable storage too. drop: nothing stays cached. Collective, blocking; the same *error on all ranks. */
 int mpiox_delegated_fence(mpiox_delegated *delegated, bool stable, bool drop, mpiox_error *error);
-/* Even the delegates' load out, if it is uneven: page ranges change hands. Right after a fence; collective, blocking, calls
- * MPI. */
+/* Even the delegates' load out, if it is uneven: page ranges change hands. Right after a fence; collective, blocking,
+ * calls MPI. */
 void mpiox_delegated_balance(mpiox_delegated *delegated);
 /* The same by this rank alone, without the others' bytes in flight; everything is dropped. Before the MPI library
  * carries out an access that the ranks did not agree on. Local, blocking. */

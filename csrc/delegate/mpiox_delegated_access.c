@@ -1,13 +1,13 @@
 /*
  * mpiox_delegated_access.c - one rank's access to a file through the delegates.
  *
- * Problem.   A request through a view touches pages of several delegates, on this node and elsewhere; a delegate may die
- *            or give a range of pages away in the middle; large runs gain nothing from a cache.
+ * Problem.   A request through a view touches pages of several delegates, on this node and elsewhere; a delegate may
+ *            die or give a range of pages away in the middle; large runs gain nothing from a cache.
  * Algorithm. The stream is cut into steps. A step is what lies in whole pages of a long run, which goes straight to the
  *            file as far as the pages are not cached (looked up before the transfer, and after it again: a page that
- *            came into the cache meanwhile gets the bytes as well); or everything else, which goes through the delegates:
- *            one message for each delegate elsewhere, page by page for those whose memory this process maps. Pages of a
- *            delegate that no longer serves are accessed in the file, after they have been rescued.
+ *            came into the cache meanwhile gets the bytes as well); or everything else, which goes through the
+ *            delegates: one message for each delegate elsewhere, page by page for those whose memory this process maps.
+ *            Pages of a delegate that no longer serves are accessed in the file, after they have been rescued.
  * Sizes.     A read asks for the file's size only when a page is not known to reach far enough.
  * Guarantee. As mpiox_file_access(): bytes are reported in stream order.
  */
@@ -127,15 +127,20 @@ static int access_local(access_t *a, int32_t owner, int64_t page, int64_t from, 
 {
     mpiox_delegated *delegated = a->delegated;
     mpiox_delegate *delegate = mpiox_delegated_owner(delegated, owner);
-    const mpiox_page_access access = {.file = delegated->index[owner],
-                                      .page = page,
-                                      .write = a->request->write,
-                                      .view = a->view,
-                                      .origin = a->origin,
-                                      .position = from,
-                                      .length = to - from,
-                                      .memory = memory_at(a, from)};
-    int64_t known = 0;
+    mpiox_page_access access = {.file = delegated->index[owner],
+                                .page = page,
+                                .write = a->request->write,
+                                .view = a->view,
+                                .origin = a->origin,
+                                .position = from,
+                                .length = to - from,
+                                .memory = memory_at(a, from)};
+    int64_t known = 0, ahead[MPIOX_OP_AHEAD];
+
+    if (!access.write && to < a->end) {
+        access.ahead = ahead;
+        access.ahead_count = mpiox_delegated_rest(delegated, a->origin, to, a->end, owner, ahead);
+    }
     const int code = mpiox_cache_access_page(&delegate->cache, &access, a->beyond, &known, a->error);
 
     if (code != MPIOX_PAGE_GONE)
@@ -250,6 +255,8 @@ static int access_remote(access_t *a, int32_t owner, int64_t from, int64_t to)
             mpiox_delegated_count_up(&delegated->stats.redirected_pages, 1);
             continue;
         }
+        if (code == MPIOX_OK && a->request->write && !a->original)
+            mpiox_delegated_trace_add(delegated, owner, offset_of(a, from), offset_of(a, to - 1) + 1);
         if (code != MPIOX_PAGE_SHORT)
             return code;
         if ((code = settle_size(a)) != MPIOX_OK)
@@ -306,7 +313,7 @@ static int replicate(access_t *a, int64_t from, int64_t to)
     return code;
 }
 
-/* ---- long runs ---------------------------------------------------------------------------------------------------- */
+/* ---- long runs --------------------------------------------------------------------------------------------------- */
 
 /* Is the page cached, as far as can be told? A delegate that is gone has nothing cached. */
 static bool is_cached(const mpiox_delegated *delegated, int64_t page)

@@ -1,8 +1,9 @@
 /*
  * mpiox_delegated_ahead.c - which pages a rank will read next.
  *
- * Problem.   A file system reads ahead in the file; a rank reads ahead in its view, which is known here and nowhere else.
- * Algorithm. Two reads in a row at the same distance in the stream make a stride. The places of the next reads follow
+ * Problem.   A file system reads ahead in the file; a rank reads ahead in its view, which is known here and nowhere
+ * else. Algorithm. Two reads in a row at the same distance in the stream make a stride. The places of the next reads
+ * follow
  *            from it and, through the view, so do their pages; those that have not been named yet are sent to their
  *            owners, without waiting. Whether they are read, and how far ahead, the delegate decides by what became of
  *            earlier ones.
@@ -33,12 +34,11 @@ static bool learn(mpiox_delegated_reader *reader, int64_t position, int64_t leng
     return reader->streak >= STEADY;
 }
 
-static void add_pages(const mpiox_delegated *delegated, int64_t first, int64_t last, int64_t depth, wanted *out)
+static void add_pages(int64_t first, int64_t last, int64_t depth, wanted *out)
 {
     for (int64_t page = first; page <= last && out->count < depth; page++)
         if (out->count == 0 || out->page[out->count - 1] != page)
             out->page[out->count++] = page;
-    (void)delegated;
 }
 
 /* Name the pages to their owners, a message each. */
@@ -67,26 +67,55 @@ static void send(mpiox_delegated *delegated, const wanted *pages)
     }
 }
 
+/* How many strides it takes from `position`, in `page`, to get out of the page. */
+static int64_t strides_out(const mpiox_delegated *delegated, int64_t origin, int64_t position, int64_t stride,
+                           int64_t page)
+{
+    const int64_t bytes = delegated->page_bytes, border = (stride > 0 ? page + 1 : page) * bytes - origin;
+    const int64_t outside = border <= 0 ? 0 : mpiox_typemap_position(delegated->file->view, border);
+    const int64_t way = stride > 0 ? outside - position + stride - 1 : position - outside + 1 - stride - 1;
+    const int64_t strides = way / (stride > 0 ? stride : -stride);
+
+    return strides > 1 ? strides : 1;
+}
+
 /* Pages of the reads that come, from the one after this page on. */
 static void collect(const mpiox_delegated *delegated, int64_t origin, int64_t here, wanted *out)
 {
     const mpiox_delegated_reader *reader = &delegated->reader;
-    const mpiox_typemap *view = delegated->file->view;
-    const int64_t depth = delegated->file->hints.delegate_prefetch;
-    int64_t position = reader->position;
+    const int64_t depth = delegated->file->hints.delegate_prefetch, stride = reader->stride;
+    int64_t position = reader->position, page = here, jump;
 
-    for (int32_t ahead = 0; ahead < 4096 && out->count < depth; ahead++) {
+    for (int64_t tries = 0; tries < 4 * depth && out->count < depth; tries++) {
         int64_t first, last;
 
-        if (__builtin_add_overflow(position, reader->stride, &position) || position < 0 ||
-            !mpiox_independent_range(view, origin, position, reader->length, &first, &last))
+        if (__builtin_mul_overflow(strides_out(delegated, origin, position, stride, page), stride, &jump) ||
+            __builtin_add_overflow(position, jump, &position) || position < 0 ||
+            !mpiox_independent_range(delegated->file->view, origin, position, reader->length, &first, &last))
             return;
         first /= delegated->page_bytes;
         last = (last - 1) / delegated->page_bytes;
-        if (last == here)
-            continue;
-        add_pages(delegated, first == here ? first + 1 : first, last, depth, out);
+        add_pages(first == here ? first + 1 : first, last, depth, out);
+        page = stride > 0 ? last : first;
     }
+}
+
+int32_t mpiox_delegated_rest(const mpiox_delegated *delegated, int64_t origin, int64_t from, int64_t to, int32_t owner,
+                             int64_t *pages)
+{
+    const mpiox_typemap *view = delegated->file->view;
+    const int32_t depth = delegated->file->hints.delegate_prefetch;
+    int32_t count = 0;
+
+    for (int32_t looked = 0; from < to && count < depth && looked < depth * delegated->owners; looked++) {
+        const int64_t page = (origin + mpiox_typemap_offset(view, from)) / delegated->page_bytes,
+                      border = (page + 1) * delegated->page_bytes - origin;
+
+        if (delegated->owner_of[mpiox_delegated_range_of(delegated, page * delegated->page_bytes)] == owner)
+            pages[count++] = page;
+        from = border <= 0 ? to : mpiox_typemap_position(view, border);
+    }
+    return count;
 }
 
 void mpiox_delegated_read_ahead(mpiox_delegated *delegated, int64_t origin, int64_t position, int64_t length)

@@ -7,8 +7,8 @@
 #include "mpiox_cache_page.h"
 #include "mpiox_delegated.h"
 
-/* Where this rank reads, for mpiox_delegated_ahead.c. Guarded by `lock`, which is only tried: a second thread that reads
- * at the same moment leaves no trace. */
+/* Where this rank reads, for mpiox_delegated_ahead.c. Guarded by `lock`, which is only tried: a second thread that
+ * reads at the same moment leaves no trace. */
 typedef struct mpiox_delegated_reader {
     pthread_mutex_t lock;
     int64_t position, length; /* of the last read, stream bytes */
@@ -16,6 +16,12 @@ typedef struct mpiox_delegated_reader {
     int32_t streak;           /* reads in a row that kept the stride */
     int64_t asked;            /* pages up to this one (in the direction of the stride) have been asked for */
 } mpiox_delegated_reader;
+
+/* Where this rank has written since the last fence at a delegate elsewhere, for mpiox_delegated_trace.c: file bytes. */
+typedef struct mpiox_delegated_trace {
+    atomic_int_least64_t first, past;
+    atomic_bool lost; /* what the delegate held */
+} mpiox_delegated_trace;
 
 struct mpiox_delegated {
     mpiox_file *file;   /* borrowed */
@@ -29,6 +35,7 @@ struct mpiox_delegated {
     struct mpiox_delegated *replica; /* acknowledgement level buddy: the second copy of dirty pages; else NULL */
     int32_t shift;                   /* of a replica: pages of owner i are copied to delegate (i + shift) mod owners */
     atomic_bool *lost;               /* [owners] this rank has found the delegate dead and acted on it */
+    mpiox_delegated_trace *traces;   /* [owners] */
     mpiox_stats_delegated stats;
     mpiox_independent_counters direct; /* of what went straight to the file; not added to the file's own */
     atomic_bool used;                  /* accessed through the delegates since the last fence */
@@ -50,10 +57,13 @@ static inline void mpiox_delegated_count_up(atomic_int_least64_t *counter, int64
     atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
 }
 
-/* ---- mpiox_delegated.c ------------------------------------------------------------------------------------------- */
+/* ---- mpiox_delegated_request.c ----------------------------------------------------------------------------------- */
 
-/* A request without data to one delegate, local or not; answers are in *slot. MPIOX_E_UNSUPPORTED: it does not serve. */
+/* A request without data to one delegate, local or not; answers are in *slot. MPIOX_E_UNSUPPORTED: it does not serve.
+ * */
 int mpiox_delegated_request(const mpiox_delegated *delegated, int32_t owner, mpiox_slot *slot);
+
+/* ---- mpiox_delegated_file.c -------------------------------------------------------------------------------------- */
 
 /* This rank has found the delegate dead: when this returns, what it and its buddy held is in the file. */
 void mpiox_delegated_lose(mpiox_delegated *delegated, int32_t owner);
@@ -62,16 +72,33 @@ void mpiox_delegated_lose(mpiox_delegated *delegated, int32_t owner);
 
 /* Which shift puts most copies on another node than their originals. 0: there is one owner, hence no buddy. */
 int32_t mpiox_replica_shift(const mpiox_group *group, int32_t owners);
-/* The copies at one delegate fill its share of memory: discard those whose originals are in the file. Local, blocking. */
+/* The copies at one delegate fill its share of memory: discard those whose originals are in the file. Local, blocking.
+ * */
 int mpiox_replica_trim(const mpiox_delegated *delegated, int32_t buddy, mpiox_error *error);
 /* The delegate is dead and, if it could be, rescued: bring what its buddy holds to the file. Once for each delegate.
- * Local, blocking. */
-void mpiox_replica_restore(mpiox_delegated *delegated, int32_t owner);
+ * Local, blocking. False: there is no buddy, or no more. */
+bool mpiox_replica_restore(mpiox_delegated *delegated, int32_t owner);
 /* A fence is over: everything is in the file. This rank's share of the copies is discarded. */
 void mpiox_replica_discard(mpiox_delegated *delegated);
 
+/* ---- mpiox_delegated_trace.c ------------------------------------------------------------------------------------- */
+
+/* File bytes within [first, past) are with a delegate elsewhere. Local, any thread. */
+void mpiox_delegated_trace_add(mpiox_delegated *delegated, int32_t owner, int64_t first, int64_t past);
+/* Everything is in the file, or has been reported. */
+void mpiox_delegated_trace_clear(mpiox_delegated *delegated);
+/* Does this rank know of a delegate that has taken along what it held? */
+bool mpiox_delegated_trace_is_lost(const mpiox_delegated *delegated);
+/* At the end of a fence, when some rank knows of one: *error says where the bytes lay, or nothing had been written
+ * there and it is MPIOX_OK. Collective; the same on all ranks. */
+void mpiox_delegated_trace_report(const mpiox_delegated *delegated, mpiox_error *error);
+
 /* ---- mpiox_delegated_ahead.c ------------------------------------------------------------------------------------- */
 
+/* The first pages of a delegate among stream bytes [from, to), which the same access reads next: their number, at most
+ * MPIOX_OP_AHEAD. Local. */
+int32_t mpiox_delegated_rest(const mpiox_delegated *delegated, int64_t origin, int64_t from, int64_t to, int32_t owner,
+                             int64_t *pages);
 /* After a read of this rank: tell the delegates which pages will be read next, if a stride shows. Local; waits for
  * nothing. */
 void mpiox_delegated_read_ahead(mpiox_delegated *delegated, int64_t origin, int64_t position, int64_t length);

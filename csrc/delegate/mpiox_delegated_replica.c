@@ -55,14 +55,14 @@ int mpiox_replica_trim(const mpiox_delegated *delegated, int32_t buddy, mpiox_er
     return MPIOX_OK;
 }
 
-void mpiox_replica_restore(mpiox_delegated *delegated, int32_t owner)
+bool mpiox_replica_restore(mpiox_delegated *delegated, int32_t owner)
 {
     mpiox_slot slot = {.op = MPIOX_OP_FLUSH};
 
     slot.arg[1] = INT64_MAX;
     slot.arg[3] = 1;
-    if (delegated->replica)
-        mpiox_delegated_request(delegated->replica, buddy_of(delegated, owner), &slot);
+    return delegated->replica &&
+           mpiox_delegated_request(delegated->replica, buddy_of(delegated, owner), &slot) == MPIOX_OK;
 }
 
 void mpiox_replica_discard(mpiox_delegated *delegated)

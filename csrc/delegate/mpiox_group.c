@@ -90,19 +90,22 @@ static int try_threads(const mpiox_group_plan *plan, mpiox_announcement *said, m
     code = mpiox_announcements_gather(plan->topology, said, plan->count);
     if (code == MPIOX_OK)
         code = join(plan, said, error);
-    if (code != MPIOX_OK)
+    if (code == MPIOX_OK)
+        mpiox_group_thread_seal();
+    else
         mpiox_group_thread_cancel();
     return code;
 }
 
 static int try_spawn(const mpiox_group_plan *plan, const char *hosts, mpiox_announcement *said, mpiox_error *error)
 {
-    mpiox_group_spawned spawned = {.inter = MPI_COMM_NULL};
+    mpiox_group_spawned spawned;
     int code = mpiox_group_spawn_start(plan, hosts, said, &spawned, error);
 
     if (code == MPIOX_OK)
         code = join(plan, said, error);
     mpiox_group_spawn_release(&spawned, code == MPIOX_OK);
+    mpiox_topology_all(plan->topology, true); /* nobody spawns before rank 0 has seen their slots free again */
     return code;
 }
 

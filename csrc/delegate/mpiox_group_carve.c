@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "mpiox_delegate_process.h"
 #include "mpiox_delegate_serve.h"
@@ -13,6 +14,7 @@ static struct carved { /* the delegate of this rank */
     bool started, in_process;
     mpiox_delegate_process process;
     mpiox_delegate_service service;
+    mpiox_announcement said;
 } carved;
 
 static bool take(bool *taken, int32_t rank)
@@ -58,12 +60,15 @@ int mpiox_group_carve_start(const mpiox_group_plan *plan, int32_t index, mpiox_a
     mpiox_delegate_orders orders = mpiox_group_plan_orders(plan, index, "split");
 
     orders.node = plan->topology->node;
+    orders.speaker = getpid();
+    gethostname(orders.speaker_host, sizeof orders.speaker_host - 1);
     memset(&carved, 0, sizeof carved);
     if (mpiox_delegate_process_start(&orders, plan->seconds, &carved.process, said) != MPIOX_OK) {
         carved.in_process = true;
         mpiox_delegate_begin(&orders, &carved.service, said);
     }
     carved.started = said->code == MPIOX_OK;
+    carved.said = *said;
     return said->code;
 }
 
@@ -88,7 +93,9 @@ void mpiox_group_carve_serve(bool go)
         await_process();
         return;
     }
-    if (go)
+    if (go) {
+        mpiox_delegate_seal(&carved.service, &carved.said);
         mpiox_delegate_serve(&carved.service);
+    }
     mpiox_delegate_end(&carved.service);
 }

@@ -1,10 +1,11 @@
 /*
  * mpiox_group_carve.h - delegates on ranks of the program's own launch, which serve instead of computing.
  *
- * For MPI libraries and launchers that cannot spawn: the job is started with more ranks than the program needs. Delegate
- * i lives on its node (mpiox_group_plan.h), on the highest rank that is not taken yet; where a node has no rank left, on
- * the highest free one of the job. The delegate itself is a process of its own (mpiox_delegate_process.h), so that its
- * death is not that of a rank; where that cannot be started, the rank serves itself.
+ * For MPI libraries and launchers that cannot spawn: the job is started with more ranks than the program needs.
+ * Delegate i lives on its node (mpiox_group_plan.h), on the highest rank that is not taken yet; where a node has no
+ * rank left, on the highest free one of the job. The delegate itself is a process of its own
+ * (mpiox_delegate_process.h), so that its death is not that of a rank; where that cannot be started, the rank serves
+ * itself.
  */
 #ifndef MPIOX_GROUP_CARVE_H
 #define MPIOX_GROUP_CARVE_H

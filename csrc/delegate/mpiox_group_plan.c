@@ -61,14 +61,15 @@ static bool one_host(const mpiox_topology *topology, const mpiox_hints *hints)
 void mpiox_group_plan_make(const mpiox_hints *hints, mpiox_topology *topology, const char *id, mpiox_group_plan *out)
 {
     mpiox_server_options *server = &out->orders.server;
+    const bool elsewhere = hints->delegate_hosts[0] != '\0'; /* perhaps on hosts without ranks */
 
     memset(out, 0, sizeof *out); /* padding too: it is sent */
     out->topology = topology;
     out->count = mpiox_group_count(hints->delegates, topology->size, topology->n_nodes);
     out->seconds = hints->delegate_timeout;
     out->orders.seconds = out->seconds;
-    out->orders.listens = topology->n_nodes > 1;
-    out->orders.loopback = one_host(topology, hints);
+    out->orders.listens = topology->n_nodes > 1 || elsewhere;
+    out->orders.loopback = one_host(topology, hints) && !elsewhere;
     snprintf(out->orders.group, sizeof out->orders.group, "%s", id);
     server->geometry.page_bytes = page_bytes(hints);
     server->geometry.cap_bytes = hints->delegate_cache;

@@ -17,9 +17,11 @@
 typedef struct mpiox_delegate_orders {
     mpiox_server_options server; /* .delegate is the delegate's own index */
     int32_t node;
-    double seconds; /* that a step of its start may take */
-    bool listens;   /* clients of other nodes will connect */
-    bool loopback;  /* all of them are on this host: pretended nodes */
+    double seconds;  /* that a step of its start may take */
+    bool listens;    /* clients of other nodes will connect */
+    bool loopback;   /* all of them are on this host: pretended nodes */
+    int64_t speaker; /* a rank on whose standard error it says what has to be said, if it is on that host; 0: none */
+    char speaker_host[64];
     char group[64], mode[16];
 } mpiox_delegate_orders;
 
@@ -35,7 +37,8 @@ int32_t mpiox_group_count(const char *text, int32_t ranks, int32_t nodes);
 /* On every rank alike, by rank 0's hints; id: of the group, by rank 0. */
 void mpiox_group_plan_make(const mpiox_hints *hints, mpiox_topology *topology, const char *id, mpiox_group_plan *out);
 int32_t mpiox_group_plan_node(const mpiox_group_plan *plan, int32_t delegate);
-/* The rank that hosts a delegate: of its node's ranks the lowest, or with `last` the highest; the next ones host more. */
+/* The rank that hosts a delegate: of its node's ranks the lowest, or with `last` the highest; the next ones host more.
+ * */
 int32_t mpiox_group_plan_rank(const mpiox_group_plan *plan, int32_t delegate, bool last);
 mpiox_delegate_orders mpiox_group_plan_orders(const mpiox_group_plan *plan, int32_t delegate, const char *mode);
 

@@ -6,10 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mpiox_delegate_process.h"
 #include "mpiox_group_check.h"
+
+static const double leaving_s = 5; /* so long spawned processes may take to exit */
 
 enum { HOST_BYTES = 64, TAG_ORDERS = 1, TAG_SAID, TAG_VERDICT };
 
@@ -34,6 +37,7 @@ const char *mpiox_group_spawn_refusal(void)
 typedef struct host_table {
     char (*name)[HOST_BYTES];  /* [ranks] as gethostname() says */
     char (*alias)[HOST_BYTES]; /* [ranks] as the launcher says */
+    int64_t *pid;              /* [ranks] */
     int32_t *place;            /* [ranks] of its host among the job's hosts, in the order of their lowest ranks */
     int32_t hosts, ranks;
 } host_table;
@@ -43,6 +47,7 @@ static void free_hosts(host_table *table)
     free(table->name);
     free(table->alias);
     free(table->place);
+    free(table->pid);
     *table = (host_table){.name = NULL};
 }
 
@@ -71,6 +76,7 @@ static void place_hosts(host_table *table)
 static int gather_hosts(const mpiox_topology *topology, host_table *table)
 {
     const size_t ranks = topology->rank == 0 ? (size_t)topology->size : 1;
+    const int64_t pid = getpid();
     char name[HOST_BYTES], alias[HOST_BYTES];
     int code = MPI_SUCCESS;
 
@@ -78,12 +84,15 @@ static int gather_hosts(const mpiox_topology *topology, host_table *table)
     table->name = calloc(ranks, HOST_BYTES);
     table->alias = calloc(ranks, HOST_BYTES);
     table->place = calloc(ranks, sizeof *table->place);
-    if (!mpiox_topology_all((mpiox_topology *)topology, table->name && table->alias && table->place))
+    table->pid = calloc(ranks, sizeof *table->pid);
+    if (!mpiox_topology_all((mpiox_topology *)topology, table->name && table->alias && table->place && table->pid))
         return MPIOX_E_NOMEM;
     own_names(name, alias);
     code = PMPI_Gather(name, HOST_BYTES, MPI_CHAR, table->name, HOST_BYTES, MPI_CHAR, 0, topology->comm);
     if (code == MPI_SUCCESS)
         code = PMPI_Gather(alias, HOST_BYTES, MPI_CHAR, table->alias, HOST_BYTES, MPI_CHAR, 0, topology->comm);
+    if (code == MPI_SUCCESS)
+        code = PMPI_Gather(&pid, 1, MPI_INT64_T, table->pid, 1, MPI_INT64_T, 0, topology->comm);
     if (code != MPI_SUCCESS)
         return MPIOX_E_MPI;
     if (topology->rank == 0)
@@ -91,16 +100,16 @@ static int gather_hosts(const mpiox_topology *topology, host_table *table)
     return MPIOX_OK;
 }
 
-/* Element `index` of a list a,b,c, which is taken round and round. */
+/* Element `index` of a list a,b,c or a;b;c, which is taken round and round. */
 static void element(const char *list, int32_t index, char *out)
 {
     int32_t count = 1;
 
     for (const char *at = list; *at != '\0'; at++)
-        count += *at == ',';
+        count += *at == ',' || *at == ';';
     for (index %= count; index > 0; index--)
-        list = strchr(list, ',') + 1;
-    snprintf(out, HOST_BYTES, "%.*s", (int)strcspn(list, ","), list);
+        list += strcspn(list, ",;") + 1;
+    snprintf(out, HOST_BYTES, "%.*s", (int)strcspn(list, ",;"), list);
 }
 
 static int32_t rank_on(const host_table *table, const char *host)
@@ -112,28 +121,34 @@ static int32_t rank_on(const host_table *table, const char *host)
     return -1;
 }
 
-/* The name by which the launcher is told the host of a delegate. Rank 0. A host that it does not know would end the
- * job. */
-static int name_host(const mpiox_group_plan *plan, const host_table *table, const char *wanted, int32_t delegate,
-                     char *out, mpiox_error *error)
+typedef struct target {    /* where a delegate is wanted */
+    char host[HOST_BYTES]; /* as the launcher is told */
+    int32_t rank;          /* a rank there, or -1 */
+} target;
+
+/* A host that the launcher does not know would end the job. Rank 0. */
+static int find_target(const mpiox_group_plan *plan, const host_table *table, const char *wanted, int32_t delegate,
+                       target *out, mpiox_error *error)
 {
     const char *reason;
     const bool by_place = mpiox_group_check_launcher(&reason) == MPIOX_LAUNCHER_ORTE;
-    int32_t rank = mpiox_group_plan_rank(plan, delegate, false);
     struct addrinfo *found = NULL;
 
+    out->rank = mpiox_group_plan_rank(plan, delegate, false);
     if (wanted[0] != '\0') {
-        element(wanted, delegate, out);
-        rank = rank_on(table, out);
+        element(wanted, delegate, out->host);
+        if (by_place && out->host[0] == '+') /* of mpirun's own list, which may hold hosts without ranks */
+            return MPIOX_OK;
+        out->rank = rank_on(table, out->host);
     }
-    if (rank >= 0) {
+    if (out->rank >= 0) {
         if (by_place)
-            snprintf(out, HOST_BYTES, "+n%d", (int)table->place[rank]);
+            snprintf(out->host, HOST_BYTES, "+n%d", (int)table->place[out->rank]);
         else
-            snprintf(out, HOST_BYTES, "%s", table->alias[rank]);
+            snprintf(out->host, HOST_BYTES, "%s", table->alias[out->rank]);
         return MPIOX_OK;
     }
-    if (by_place || getaddrinfo(out, NULL, NULL, &found) != 0)
+    if (by_place || getaddrinfo(out->host, NULL, NULL, &found) != 0)
         return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, 0, -1, -1, "finding a host of mpiox_delegate_hosts");
     freeaddrinfo(found);
     return MPIOX_OK;
@@ -165,7 +180,7 @@ static int own_comm(MPI_Comm *comm)
 }
 
 /* Each process is an application of its own: Open MPI 4.1 cannot start one application that spans hosts. */
-static int spawn_each(int32_t count, const char *path, const char *hosts, MPI_Comm comm, MPI_Comm *inter)
+static int spawn_each(int32_t count, const char *path, const target *targets, MPI_Comm comm, MPI_Comm *inter)
 {
     char **commands = calloc((size_t)count, sizeof *commands);
     int *ones = calloc((size_t)count, sizeof *ones);
@@ -176,7 +191,7 @@ static int spawn_each(int32_t count, const char *path, const char *hosts, MPI_Co
         commands[i] = (char *)path;
         ones[i] = 1;
         PMPI_Info_create(&infos[i]);
-        PMPI_Info_set(infos[i], "host", hosts + (size_t)i * HOST_BYTES);
+        PMPI_Info_set(infos[i], "host", targets[i].host);
         PMPI_Info_set(infos[i], "map_by", "slot:OVERSUBSCRIBE");
         PMPI_Info_set(infos[i], "bind_to", "none");
     }
@@ -193,7 +208,7 @@ static int spawn_each(int32_t count, const char *path, const char *hosts, MPI_Co
 }
 
 /* Hydra places all processes of a spawn by one list. */
-static int spawn_listed(int32_t count, const char *path, const char *hosts, MPI_Comm comm, MPI_Comm *inter)
+static int spawn_listed(int32_t count, const char *path, const target *targets, MPI_Comm comm, MPI_Comm *inter)
 {
     char *list = calloc((size_t)count, HOST_BYTES + 1);
     MPI_Info info = MPI_INFO_NULL;
@@ -201,7 +216,7 @@ static int spawn_listed(int32_t count, const char *path, const char *hosts, MPI_
 
     for (int32_t i = 0; list != NULL && i < count; i++) {
         strcat(list, i > 0 ? "," : "");
-        strcat(list, hosts + (size_t)i * HOST_BYTES);
+        strcat(list, targets[i].host);
     }
     if (list != NULL && PMPI_Info_create(&info) == MPI_SUCCESS) {
         PMPI_Info_set(info, "host", list);
@@ -212,7 +227,7 @@ static int spawn_listed(int32_t count, const char *path, const char *hosts, MPI_
     return code == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
 }
 
-static int spawn(const mpiox_group_plan *plan, const char *hosts, MPI_Comm *inter, mpiox_error *error)
+static int spawn(const mpiox_group_plan *plan, const target *targets, MPI_Comm *inter, mpiox_error *error)
 {
     MPI_Comm comm = MPI_COMM_NULL;
     char path[PATH_MAX];
@@ -224,8 +239,8 @@ static int spawn(const mpiox_group_plan *plan, const char *hosts, MPI_Comm *inte
     code = own_comm(&comm);
     if (code == MPIOX_OK) {
         code = mpiox_group_check_launcher(&reason) == MPIOX_LAUNCHER_ORTE
-                   ? spawn_each(plan->count, path, hosts, comm, inter)
-                   : spawn_listed(plan->count, path, hosts, comm, inter);
+                   ? spawn_each(plan->count, path, targets, comm, inter)
+                   : spawn_listed(plan->count, path, targets, comm, inter);
         PMPI_Comm_free(&comm);
     }
     if (code != MPIOX_OK)
@@ -234,49 +249,92 @@ static int spawn(const mpiox_group_plan *plan, const char *hosts, MPI_Comm *inte
     return MPIOX_OK;
 }
 
-/* Orders to all, announcements from all, within the deadline. */
-static int talk(const mpiox_group_plan *plan, MPI_Comm inter, mpiox_announcement *said, mpiox_error *error)
+static mpiox_delegate_orders orders_of(const mpiox_group_plan *plan, const host_table *table, const target *where,
+                                       int32_t delegate)
 {
-    const double until = mpiox_now() + 2 * plan->seconds; /* each of them answers within plan->seconds */
-    MPI_Request *requests = calloc((size_t)plan->count, sizeof *requests);
-    mpiox_backoff backoff = {0};
-    int done = 0, code = requests != NULL ? MPI_SUCCESS : MPI_ERR_OTHER;
+    mpiox_delegate_orders orders = mpiox_group_plan_orders(plan, delegate, "spawn");
 
-    for (int32_t i = 0; requests != NULL && i < plan->count; i++) {
-        const mpiox_delegate_orders orders = mpiox_group_plan_orders(plan, i, "spawn");
-
-        if (code == MPI_SUCCESS)
-            code = PMPI_Send(&orders, sizeof orders, MPI_BYTE, i, TAG_ORDERS, inter);
-        requests[i] = MPI_REQUEST_NULL;
-        if (code == MPI_SUCCESS)
-            code = PMPI_Irecv(&said[i], sizeof said[i], MPI_BYTE, i, TAG_SAID, inter, &requests[i]);
+    if (where->rank >= 0) {
+        orders.speaker = table->pid[where->rank];
+        memcpy(orders.speaker_host, table->name[where->rank], sizeof orders.speaker_host);
     }
+    return orders;
+}
+
+/* Until all have come, or the time is over. */
+static int await_all(int count, MPI_Request *requests, double until, mpiox_error *error)
+{
+    mpiox_backoff backoff = {0};
+    int done = 0, code = MPI_SUCCESS;
+
     while (code == MPI_SUCCESS && !done && mpiox_now() < until) {
-        code = PMPI_Testall(plan->count, requests, &done, MPI_STATUSES_IGNORE);
+        code = PMPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE);
         mpiox_wait_backoff(&backoff);
     }
-    free(requests);
     if (code != MPI_SUCCESS)
         return mpiox_error_set(error, MPIOX_E_MPI, 0, -1, -1, "talking to spawned delegates");
     return done ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_UNSUPPORTED, 0, -1, -1, "waiting for spawned delegates");
 }
 
+/* Orders to all, announcements from all, within the deadline. */
+static int talk(const mpiox_group_plan *plan, const host_table *table, const target *targets, MPI_Comm inter,
+                mpiox_announcement *said, mpiox_error *error)
+{
+    const double until = mpiox_now() + 2 * plan->seconds; /* each of them answers within plan->seconds */
+    MPI_Request *requests = calloc((size_t)plan->count, sizeof *requests);
+    mpiox_announcement *coming = calloc((size_t)plan->count, sizeof *coming);
+    int code = requests != NULL && coming != NULL ? MPI_SUCCESS : MPI_ERR_OTHER, result;
+
+    for (int32_t i = 0; requests != NULL && coming != NULL && i < plan->count; i++) {
+        const mpiox_delegate_orders orders = orders_of(plan, table, &targets[i], i);
+
+        requests[i] = MPI_REQUEST_NULL;
+        if (code == MPI_SUCCESS)
+            code = PMPI_Send(&orders, sizeof orders, MPI_BYTE, i, TAG_ORDERS, inter);
+        if (code == MPI_SUCCESS)
+            code = PMPI_Irecv(&coming[i], sizeof coming[i], MPI_BYTE, i, TAG_SAID, inter, &requests[i]);
+    }
+    result = code == MPI_SUCCESS ? await_all(plan->count, requests, until, error)
+                                 : mpiox_error_set(error, MPIOX_E_MPI, 0, -1, -1, "talking to spawned delegates");
+    if (result == MPIOX_OK) {
+        memcpy(said, coming, (size_t)plan->count * sizeof *said);
+        free(coming);
+    } /* else it is left where MPI may still write to it */
+    free(requests);
+    return result;
+}
+
+/* Those that MPI has spawned on this host. */
+static void remember_starters(const mpiox_announcement *said, int32_t count, mpiox_group_spawned *out)
+{
+    char name[HOST_BYTES], alias[HOST_BYTES];
+
+    own_names(name, alias);
+    out->starters = calloc((size_t)count, sizeof *out->starters);
+    for (int32_t i = 0; out->starters != NULL && i < count; i++) {
+        if (strcmp(said[i].host, name) == 0)
+            out->starters[out->count++] = said[i].starter;
+    }
+}
+
 /* Rank 0. */
 static int start_all(const mpiox_group_plan *plan, const char *wanted, const host_table *table,
-                     mpiox_announcement *said, MPI_Comm *inter, mpiox_error *error)
+                     mpiox_announcement *said, mpiox_group_spawned *out, mpiox_error *error)
 {
-    char *hosts = calloc((size_t)plan->count, HOST_BYTES);
-    int code = hosts != NULL ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_NOMEM, 0, -1, -1, "spawning delegates");
+    target *targets = calloc((size_t)plan->count, sizeof *targets);
+    int code = targets != NULL ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_NOMEM, 0, -1, -1, "spawning delegates");
 
     for (int32_t i = 0; code == MPIOX_OK && i < plan->count; i++)
-        code = name_host(plan, table, wanted, i, hosts + (size_t)i * HOST_BYTES, error);
+        code = find_target(plan, table, wanted, i, &targets[i], error);
     if (code == MPIOX_OK)
-        code = spawn(plan, hosts, inter, error);
-    free(hosts);
-    if (code == MPIOX_OK && (code = talk(plan, *inter, said, error)) != MPIOX_OK)
-        *inter = MPI_COMM_NULL; /* whoever does not answer would not disconnect either */
-    if (code == MPIOX_OK)
+        code = spawn(plan, targets, &out->inter, error);
+    if (code == MPIOX_OK && (code = talk(plan, table, targets, out->inter, said, error)) != MPIOX_OK)
+        out->inter = MPI_COMM_NULL; /* whoever does not answer would not disconnect either */
+    free(targets);
+    if (code == MPIOX_OK) {
+        remember_starters(said, plan->count, out);
         code = mpiox_announcements_code(said, plan->count, error);
+    }
     for (int32_t i = 0; code == MPIOX_OK && i < plan->count; i++)
         place_delegate(plan, table, &said[i]);
     return code;
@@ -289,11 +347,11 @@ int mpiox_group_spawn_start(const mpiox_group_plan *plan, const char *hosts, mpi
     host_table table = {.name = NULL};
     mpiox_error first = {.code = gather_hosts(topology, &table)};
 
-    out->inter = MPI_COMM_NULL;
+    *out = (mpiox_group_spawned){.inter = MPI_COMM_NULL};
     if (first.code != MPIOX_OK)
         mpiox_error_set(&first, first.code, 0, -1, -1, "asking the ranks for their hosts");
     else if (topology->rank == 0)
-        first.code = start_all(plan, hosts, &table, said, &out->inter, &first);
+        first.code = start_all(plan, hosts, &table, said, out, &first);
     free_hosts(&table);
     mpiox_topology_agree_error(plan->topology, &first);
     if (first.code == MPIOX_OK &&
@@ -301,6 +359,24 @@ int mpiox_group_spawn_start(const mpiox_group_plan *plan, const char *hosts, mpi
         mpiox_error_set(&first, MPIOX_E_MPI, 0, -1, -1, "announcing delegates");
     *error = first;
     return first.code;
+}
+
+/* Their slots are free when mpirun has collected them: the program may spawn next. */
+static void await_starters(const mpiox_group_spawned *spawned)
+{
+    const double until = mpiox_now() + leaving_s;
+    const struct timespec step = {.tv_nsec = 2 * 1000000}, last = {.tv_nsec = 30 * 1000000};
+    const char *reason;
+    char path[64];
+
+    if (mpiox_group_check_launcher(&reason) != MPIOX_LAUNCHER_ORTE)
+        return;
+    for (int32_t i = 0; spawned->starters != NULL && i < spawned->count; i++) {
+        snprintf(path, sizeof path, "/proc/%lld", (long long)spawned->starters[i]);
+        while (access(path, F_OK) == 0 && mpiox_now() < until)
+            nanosleep(&step, NULL);
+    }
+    nanosleep(&last, NULL); /* until mpirun has read the end of their output, too */
 }
 
 void mpiox_group_spawn_release(mpiox_group_spawned *spawned, bool go)
@@ -313,6 +389,9 @@ void mpiox_group_spawn_release(mpiox_group_spawned *spawned, bool go)
     for (int i = 0; i < count; i++)
         PMPI_Send(&verdict, 1, MPI_INT, i, TAG_VERDICT, spawned->inter);
     PMPI_Comm_disconnect(&spawned->inter);
+    await_starters(spawned);
+    free(spawned->starters);
+    spawned->starters = NULL;
 }
 
 /* ---- a spawned process ------------------------------------------------------------------------------------------- */
@@ -335,6 +414,7 @@ int mpiox_group_spawn_be_child(void)
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Recv(&orders, sizeof orders, MPI_BYTE, 0, TAG_ORDERS, parent, MPI_STATUS_IGNORE);
     code = mpiox_delegate_process_start(&orders, orders.seconds, &process, &said);
+    said.starter = getpid();
     PMPI_Send(&said, sizeof said, MPI_BYTE, 0, TAG_SAID, parent);
     PMPI_Recv(&verdict, 1, MPI_INT, 0, TAG_VERDICT, parent, MPI_STATUS_IGNORE);
     if (code == MPIOX_OK)

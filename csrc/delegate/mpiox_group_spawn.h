@@ -16,6 +16,8 @@
 
 typedef struct mpiox_group_spawned { /* start from {.inter = MPI_COMM_NULL} */
     MPI_Comm inter;                  /* rank 0: to the spawned processes */
+    int64_t *starters;               /* rank 0: those on its host, [count] */
+    int32_t count;
 } mpiox_group_spawned;
 
 /* Can rank 0's MPI library spawn here? NULL, or why not. Local. */

@@ -142,6 +142,12 @@ static void collect(void)
     own_count = 0;
 }
 
+void mpiox_group_thread_seal(void)
+{
+    for (int32_t i = 0; i < own_count; i++)
+        mpiox_delegate_seal(&own[i].service, &own[i].said);
+}
+
 void mpiox_group_thread_cancel(void)
 {
     for (int32_t i = 0; i < own_count; i++) {

@@ -13,6 +13,8 @@
 /* Start those of this rank; announcements of the others stay zero. Local, blocking until they have started. 0 or
  * MPIOX_E_NOMEM, which an announcement says as well. */
 int mpiox_group_thread_start(const mpiox_group_plan *plan, mpiox_announcement *said);
+/* Everybody has attached. Local. */
+void mpiox_group_thread_seal(void);
 /* End them at once: nobody uses them. Local. */
 void mpiox_group_thread_cancel(void);
 /* Wait until they have ended, because all clients have left, letting MPI make progress. Local. */

@@ -2,8 +2,8 @@
  * mpiox_route.h - which way an access of an open file takes: through the delegates, two-phase, or straight to the file.
  *
  * Independent accesses of a file that has delegates go through them, except in atomic mode. Collectives go through them
- * while some rank's accesses are cached there: a two-phase collective would first have to bring all of that to the file.
- * When nothing is cached they are two-phase (or direct), as without delegates.
+ * while some rank's accesses are cached there: a two-phase collective would first have to bring all of that to the
+ * file. When nothing is cached they are two-phase (or direct), as without delegates.
  */
 #ifndef MPIOX_ROUTE_H
 #define MPIOX_ROUTE_H

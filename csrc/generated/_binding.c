@@ -1188,32 +1188,6 @@ _cffi_f_mpiio_ext_delegates_own(PyObject *self, PyObject *args)
 #  define _cffi_f_mpiio_ext_delegates_own _cffi_d_mpiio_ext_delegates_own
 #endif
 
-static int _cffi_d_mpiio_ext_delegates_own_count(void)
-{
-  return mpiio_ext_delegates_own_count();
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_delegates_own_count(PyObject *self, PyObject *noarg)
-{
-  int result;
-  PyObject *pyresult;
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { result = mpiio_ext_delegates_own_count(); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  (void)noarg; /* unused */
-  pyresult = _cffi_from_c_int(result, int);
-  return pyresult;
-}
-#else
-#  define _cffi_f_mpiio_ext_delegates_own_count _cffi_d_mpiio_ext_delegates_own_count
-#endif
-
 static int _cffi_d_mpiio_ext_delegates_ping(int x0, int x1, double * x2)
 {
   return mpiio_ext_delegates_ping(x0, x1, x2);
@@ -4990,7 +4964,6 @@ static const struct _cffi_global_s _cffi_globals[] = {
   { "mpiio_ext_delegates_counter_unit", (void *)_cffi_f_mpiio_ext_delegates_counter_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_unit },
   { "mpiio_ext_delegates_open", (void *)_cffi_f_mpiio_ext_delegates_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 44), (void *)_cffi_d_mpiio_ext_delegates_open },
   { "mpiio_ext_delegates_own", (void *)_cffi_f_mpiio_ext_delegates_own, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 56), (void *)_cffi_d_mpiio_ext_delegates_own },
-  { "mpiio_ext_delegates_own_count", (void *)_cffi_f_mpiio_ext_delegates_own_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 126), (void *)_cffi_d_mpiio_ext_delegates_own_count },
   { "mpiio_ext_delegates_ping", (void *)_cffi_f_mpiio_ext_delegates_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 51), (void *)_cffi_d_mpiio_ext_delegates_ping },
   { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 134), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
   { "mpiio_ext_error_name", (void *)_cffi_f_mpiio_ext_error_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_error_name },
@@ -5101,7 +5074,7 @@ static const struct _cffi_type_context_s _cffi_type_context = {
   _cffi_struct_unions,
   NULL,  /* no enums */
   _cffi_typenames,
-  91,  /* num_globals */
+  90,  /* num_globals */
   5,  /* num_struct_unions */
   0,  /* num_enums */
   5,  /* num_typenames */

@@ -338,7 +338,7 @@ static const mpiox_hint_spec specs[] = {
      parse_delegate_write_behind, format_delegate_write_behind},
     {"mpiox_delegate_timeout", "integer", "1 .. 3600", "30", "seconds that a step of starting delegates may take",
      parse_delegate_timeout, format_delegate_timeout},
-    {"mpiox_delegate_hosts", "text", "host,host,...", "", "hosts for spawned delegates; empty: spread over the job's",
+    {"mpiox_delegate_hosts", "text", "host;host;...", "", "hosts for spawned delegates; empty: spread over the job's",
      parse_delegate_hosts, format_delegate_hosts},
 };
 

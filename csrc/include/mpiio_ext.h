@@ -134,10 +134,8 @@ typedef struct mpiio_ext_delegates mpiio_ext_delegates;
  * mpiio_ext_delegates_close() (NULL-safe); while it is mapped, the memory lives on. */
 int mpiio_ext_delegates_open(const char *path, mpiio_ext_delegates **delegates);
 void mpiio_ext_delegates_close(mpiio_ext_delegates *delegates);
-/* The same of the delegates of this process's own job: their number (0: there are none), and the memory of one of them,
- * or MPIOX_E_ARG (-2): there is no such delegate; MPIOX_E_UNSUPPORTED (-5): it is on another node. To be closed before
- * MPI_Finalize. */
-int mpiio_ext_delegates_own_count(void);
+/* The same of a delegate of this process's own job, or MPIOX_E_ARG (-2): there is no such delegate; MPIOX_E_UNSUPPORTED
+ * (-5): it is on another node. To be closed before MPI_Finalize. */
 int mpiio_ext_delegates_own(int delegate, mpiio_ext_delegates **delegates);
 /* What it says now, as one JSON object into text; returns the bytes that the text has, as snprintf does, or
  * MPIOX_E_CORRUPT (-6): the memory has been shortened. Each number is read whole; they are not of one moment. */
@@ -147,8 +145,8 @@ int mpiio_ext_delegates_counter_count(void);
 const char *mpiio_ext_delegates_counter_name(int index);
 const char *mpiio_ext_delegates_counter_unit(int index);
 const char *mpiio_ext_delegates_counter_meaning(int index);
-/* Ask delegate `delegate` of this process's job `count` times to answer at once; seconds[i] = how long request i and its
- * answer took. 0, MPIOX_E_ARG (-2): there is no such delegate; MPIOX_E_UNSUPPORTED (-5): it no longer serves. */
+/* Ask delegate `delegate` of this process's job `count` times to answer at once; seconds[i] = how long request i and
+ * its answer took. 0, MPIOX_E_ARG (-2): there is no such delegate; MPIOX_E_UNSUPPORTED (-5): it no longer serves. */
 int mpiio_ext_delegates_ping(int delegate, int count, double *seconds);
 
 /* The delegates of this process's own job: how many there are (0: none), how they were started ("none", "spawn",

@@ -303,7 +303,8 @@ int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     return result;
 }
 
-/* The delegates and our own descriptor first, so that everything this library wrote is in the file before the MPI library's sync. */
+/* The delegates and our own descriptor first, so that everything this library wrote is in the file before the MPI
+ * library's sync. */
 int mpiox_mpi_sync(MPI_File fh)
 {
     mpiox_handle *handle = mpiox_handle_find(fh);

@@ -1,8 +1,8 @@
 /*
  * mpiox_mpi_size.c - see mpiox_mpi_size.h.
  *
- * The MPI library asks and tells the file system. Where accesses go through delegates, bytes that are cached there count
- * as well, and a new size must not be undone by a page that is written later.
+ * The MPI library asks and tells the file system. Where accesses go through delegates, bytes that are cached there
+ * count as well, and a new size must not be undone by a page that is written later.
  */
 #include "mpiox_mpi_size.h"
 
@@ -47,11 +47,14 @@ int mpiox_mpi_set_size(MPI_File fh, MPI_Offset size)
 int mpiox_mpi_preallocate(MPI_File fh, MPI_Offset size)
 {
     mpiox_handle *handle = mpiox_handle_find(fh);
-    mpiox_error error;
+    mpiox_error error = {.code = MPIOX_OK};
 
     if (!mpiox_handle_is_managed(handle) || (handle->amode & MPI_MODE_RDONLY))
         return PMPI_File_preallocate(fh, size);
     mpiox_nonblocking_drain(handle);
+    /* Where the file system cannot reserve space, a byte of every block is read and written back. */
+    if (handle->delegated != NULL && mpiox_delegated_fence(handle->delegated, false, false, &error) != MPIOX_OK)
+        return mpiox_mpi_raise(handle, &error);
     if (mpiox_file_preallocate(handle->file, size, &error) == MPIOX_OK)
         return MPI_SUCCESS;
     return mpiox_mpi_raise(handle, &error);

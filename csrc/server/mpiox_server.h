@@ -38,7 +38,7 @@ typedef struct mpiox_server_options {
 int mpiox_server_create(const mpiox_server_options *options, mpiox_server **out, mpiox_segment_address *address,
                         mpiox_error *error);
 const mpiox_cache *mpiox_server_cache(const mpiox_server *server);
-/* Nobody else will attach: drops the segment's descriptor or name. */
+/* Nobody else will attach: drops the name of the segment. The descriptor stays, for `mpiio-ext delegates status`. */
 void mpiox_server_seal(mpiox_server *server);
 /* Serve until every client that joined has left or died (DETACH, or its life mutex), or mpiox_server_stop(). Then flush
  * everything, state ENDED. Blocking. Returns MPIOX_OK, or MPIOX_E_IO when bytes could not be written at the end and no

@@ -15,7 +15,7 @@
  *             better that it waits while the others go on and complete pages than that incomplete pages are written.
  *             So a parked request waits as long as other clients write, for a few milliseconds at most. If a page has
  *             become complete then, the next one waits for up to twice as long; if not, for half as long, and in the
- *             end not at all. Then incomplete pages are written ahead of need, too.
+ *             end not at all. Then incomplete pages are written ahead of need, too, until enough of them come back.
  * Guarantees. While requests are parked, a frame is on its way or time runs.
  * Source.     T. Johnson and D. Shasha, "2Q: a low overhead high performance buffer management replacement algorithm",
  *             VLDB 1994.
@@ -23,11 +23,12 @@
 #include "mpiox_server_evict.h"
 
 enum {
-    STEPS = 64,   /* frames looked at for one that can leave, while others are on their way */
-    TRIAL = 256,  /* parked requests until patience is tried again */
-    PROGRESS = 10 /* part of the patience without any progress that ends it */
+    STEPS = 64,         /* frames looked at for one that can leave, while others are on their way */
+    PROGRESS = 5,       /* part of the patience without any progress that ends it */
+    REGRETS = 8,        /* signs that patience would help until it is tried again; more after each trial in vain, */
+    REGRETS_MOST = 4096 /* up to this */
 };
-static const double patience_most_s = 20e-3, patience_least_s = 1e-3, idle_s = 1e-3;
+static const double patience_most_s = 100e-3, patience_least_s = 1e-3, idle_s = 1e-3;
 
 enum { CLEAN_ONLY, WRITE_COMPLETE, WRITE_IDLE, WRITE_ANY }; /* which frames may leave */
 
@@ -48,15 +49,50 @@ static void remember(mpiox_server *server, uint32_t frame)
 {
     const int32_t file = mpiox_server_file_of(server, frame);
     const int64_t page = mpiox_server_page_of(server, frame);
-    *ghost_of(server, file, page) = (mpiox_ghost){page, file, server->ghost_number++};
+    *ghost_of(server, file, page) = (mpiox_ghost){page, file, server->ghost_number++, server->info[frame].incomplete};
 }
 
-/* Half as many pages as there are frames are remembered. */
-static bool is_remembered(const mpiox_server *server, int32_t file, int64_t page)
+/* Half as many pages as there are frames are remembered. NULL: the page is not. */
+static const mpiox_ghost *remembered(const mpiox_server *server, int32_t file, int64_t page)
 {
     const mpiox_ghost *ghost = ghost_of(server, file, page);
     const uint32_t since = server->ghost_number - ghost->number;
-    return ghost->file == file && ghost->page == page && since <= (uint32_t)server->cache.frame_count / 2 + 1;
+    const bool is = ghost->file == file && ghost->page == page && since <= (uint32_t)server->cache.frame_count / 2 + 1;
+    return is ? ghost : NULL;
+}
+
+/* ---- patience ---------------------------------------------------------------------------------------------------- */
+
+/* A page that was written incomplete is written again, or a request is parked: patience might have helped. */
+static void regret(mpiox_server *server)
+{
+    if (server->patience > 0 || ++server->regrets < server->regrets_needed)
+        return;
+    server->regrets = 0;
+    server->patience = patience_least_s;
+}
+
+static void gain_patience(mpiox_server *server)
+{
+    server->waiting_since = 0;
+    server->regrets_needed = REGRETS;
+    server->patience *= 2;
+    if (server->patience > patience_most_s)
+        server->patience = patience_most_s;
+}
+
+static void lose_patience(mpiox_server *server)
+{
+    if (server->waiting_since == 0)
+        return;
+    server->waiting_since = 0;
+    server->patience /= 2;
+    if (server->patience >= patience_least_s)
+        return;
+    server->patience = 0;
+    server->regrets = 0;
+    if (server->regrets_needed < REGRETS_MOST)
+        server->regrets_needed *= 2;
 }
 
 /* ---- pages that leave -------------------------------------------------------------------------------------------- */
@@ -129,10 +165,11 @@ static bool age_one(mpiox_server *server, uint32_t frame, enum mpiox_residence f
         return false;
     const int64_t dirty = mpiox_server_dirty_of(server, frame);
     info->frequent = from == MPIOX_FREQUENT;
+    info->incomplete = dirty > 0 && dirty < server->cache.page_bytes;
     mpiox_server_reside(server, frame, dirty > 0 ? MPIOX_LEAVING : MPIOX_REUSABLE);
     if (dirty > 0)
         mpiox_server_want(server, frame, MPIOX_WANT_FLUSH);
-    return dirty > 0 && dirty < server->cache.page_bytes;
+    return info->incomplete;
 }
 
 /* Let frames leave until so many are reusable or on their way. Returns how many are incomplete. */
@@ -171,6 +208,8 @@ static bool reuse(mpiox_server *server, uint32_t frame)
     if (mpiox_server_dirty_of(server, frame) > 0) { /* written again */
         mpiox_frame_end_exclusive(&server->cache, frame);
         mpiox_server_reside(server, frame, info->frequent ? MPIOX_FREQUENT : MPIOX_RECENT);
+        if (info->incomplete)
+            regret(server);
         return false;
     }
     if (!info->frequent)
@@ -202,12 +241,8 @@ uint32_t mpiox_server_find_room(mpiox_server *server, bool press)
         (void)age(server, server->parked.count + 1 + server->cache.frame_count / 4, ahead_of_need(server));
         frame = free_frame(server);
     }
-    if (frame != MPIOX_CACHE_NO_FRAME && server->waiting_since > 0) { /* somebody has completed a page */
-        server->waiting_since = 0;
-        server->patience *= 2;
-        if (server->patience > patience_most_s)
-            server->patience = patience_most_s;
-    }
+    if (frame != MPIOX_CACHE_NO_FRAME && server->waiting_since > 0) /* somebody has completed a page */
+        gain_patience(server);
     return frame;
 }
 
@@ -215,13 +250,16 @@ void mpiox_server_put_in(mpiox_server *server, uint32_t frame, int32_t file, int
 {
     mpiox_frame_info *info = &server->info[frame];
     const int32_t few = server->cache.frame_count / 4 - server->lists[MPIOX_FREE].count + 1;
-    const enum mpiox_residence residence = ahead ? MPIOX_AHEAD
-                                                 : (is_remembered(server, file, page) ? MPIOX_FREQUENT : MPIOX_RECENT);
+    const mpiox_ghost *ghost = remembered(server, file, page);
+    const enum mpiox_residence residence = ahead ? MPIOX_AHEAD : (ghost != NULL ? MPIOX_FREQUENT : MPIOX_RECENT);
     mpiox_frame_insert(&server->cache, frame, file, page, hold);
     mpiox_server_list_append(server, &server->files[file].frames, frame);
     mpiox_server_reside(server, frame, residence);
     info->seen_writes = atomic_load_explicit(&server->cache.frames[frame].writes, memory_order_relaxed);
     info->seen_at = 0;
+    info->incomplete = false;
+    if (ghost != NULL && ghost->incomplete && hold)
+        regret(server);
     if (few > 0)
         (void)age(server, few, ahead ? CLEAN_ONLY : ahead_of_need(server));
 }
@@ -236,7 +274,7 @@ void mpiox_server_offer(mpiox_server *server, uint32_t frame)
         mpiox_server_reside(server, frame, MPIOX_REUSABLE);
 }
 
-/* ---- patience ---------------------------------------------------------------------------------------------------- */
+/* ---- parked requests --------------------------------------------------------------------------------------------- */
 
 static int64_t count_writes(const mpiox_server *server)
 {
@@ -249,12 +287,9 @@ static int64_t count_writes(const mpiox_server *server)
 /* Nothing is on its way: is it worth waiting for what clients do? */
 static bool is_worth_waiting(mpiox_server *server, double now)
 {
-    if (server->patience == 0) {
-        if (++server->impatient < TRIAL)
-            return false;
-        server->impatient = 0;
-        server->patience = patience_least_s;
-    }
+    regret(server);
+    if (server->patience == 0)
+        return false;
     const int64_t writes = count_writes(server);
     if (server->waiting_since == 0) {
         server->waiting_since = now;
@@ -269,16 +304,6 @@ static bool is_worth_waiting(mpiox_server *server, double now)
     if (clients > 0 && server->parked.count >= clients) /* nobody is left to make progress, or nearly so */
         return false;
     return now - server->progress_at < server->patience / PROGRESS && now - server->waiting_since < server->patience;
-}
-
-static void lose_patience(mpiox_server *server)
-{
-    if (server->waiting_since == 0)
-        return;
-    server->waiting_since = 0;
-    server->patience /= 2;
-    if (server->patience < patience_least_s)
-        server->patience = 0;
 }
 
 void mpiox_server_press(mpiox_server *server)

@@ -146,8 +146,12 @@ static void fill(mpiox_server *server, mpiox_io *io, mpiox_storage *storage, mpi
         while (done + clean < io->count && io->outcome[done + clean] == FILLED &&
                mpiox_server_dirty_of(server, io->frames[done + clean]) == 0)
             clean++;
-        if (clean > 0 && fill_whole(server, io, storage, done, clean, &errors[0]) == MPIOX_OK) {
+        if (clean > 0 && fill_whole(server, io, storage, done, clean, &errors[done]) == MPIOX_OK) {
             done += clean;
+            continue;
+        }
+        if (clean == 1) {
+            io->outcome[done++] = FAILED;
             continue;
         }
         for (const int end = clean > 0 ? done + clean : done + 1; done < end; done++) {

@@ -23,9 +23,9 @@
 #include "mpiox_server_replica.h"
 
 static const double beat_s = 0.1, leaving_s = 0.005, leave_within_s = 1;
-static const double default_patience_s = 60;  /* until the first client comes */
-static const double first_patience_s = 20e-3; /* of parked requests, see mpiox_server_evict.c */
-static const double parked_s = 0.5e-3;        /* they are looked at so often */
+static const double default_patience_s = 60;   /* until the first client comes */
+static const double first_patience_s = 100e-3; /* of parked requests, see mpiox_server_evict.c */
+static const double parked_s = 0.5e-3;         /* they are looked at so often */
 
 /* ---- creating ---------------------------------------------------------------------------------------------------- */
 
@@ -92,6 +92,7 @@ int mpiox_server_create(const mpiox_server_options *options, mpiox_server **out,
         return mpiox_error_set(error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "creating a delegate");
     server->options = *options;
     server->patience = first_patience_s;
+    server->regrets_needed = 1;
     server->segment.fd = -1;
     pthread_mutex_init(&server->lock, NULL);
     pthread_cond_init(&server->work, NULL);
@@ -115,7 +116,7 @@ const mpiox_cache *mpiox_server_cache(const mpiox_server *server)
 
 void mpiox_server_seal(mpiox_server *server)
 {
-    mpiox_segment_seal(&server->segment, &server->address);
+    mpiox_segment_hide(&server->segment, &server->address);
 }
 
 void mpiox_server_free(mpiox_server *server)

@@ -70,6 +70,7 @@ typedef struct mpiox_frame_info { /* what only the delegate knows about a frame 
     double held_since;              /* a client has not let go of it since; 0: not so */
     double seen_at;                 /* when `writes` of the frame was first seen to be this: */
     uint32_t seen_writes;
+    bool incomplete; /* it left before all of it was dirty */
     uint8_t residence, wants, tries;
     bool marked;            /* a replica's frame, remembered by MPIOX_OP_REPLICA_MARK when `writes` was... */
     uint32_t marked_writes; /* ...this */
@@ -114,6 +115,7 @@ typedef struct mpiox_ghost { /* a page that has left the cache */
     int64_t page;
     int32_t file;
     uint32_t number; /* of its leaving */
+    bool incomplete; /* it was written before all of it was dirty */
 } mpiox_ghost;
 
 struct mpiox_server {
@@ -138,7 +140,7 @@ struct mpiox_server {
     double waiting_since; /* one waits for that; 0: none does */
     double progress_at;   /* when the number of writes was first seen to be this: */
     int64_t progress;
-    int32_t impatient; /* times that none waited because patience is 0 */
+    int32_t regrets, regrets_needed; /* while patience is 0 */
 
     uint32_t *request_next; /* [slots] */
     mpiox_requests parked;  /* for a frame */

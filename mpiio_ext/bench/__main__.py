@@ -20,16 +20,17 @@ from mpiio_ext.bench.terminal import launch_rank, terminal_width
 __all__ = ["main"]
 
 
-def _leave(status: int, message: str) -> NoReturn:
-    """Let rank 0 say why, then end every rank with the same status.
+def _leave(status: int, message: str, comm: Any = None) -> NoReturn:
+    """Let rank 0 say why, then end every rank of `comm` (None: of the launch) with the same status.
 
     A launcher kills the other ranks as soon as one ends with an error, so rank 0 speaks before any rank ends.
     """
     from mpi4py import MPI
 
-    if MPI.COMM_WORLD.rank == 0:
+    comm = MPI.COMM_WORLD if comm is None else comm
+    if comm.rank == 0:
         print(f"mpiio_ext.bench: {message}", file=sys.stderr, flush=True)
-    MPI.COMM_WORLD.Barrier()
+    comm.Barrier()
     MPI.Finalize()
     sys.exit(status)
 
@@ -94,6 +95,22 @@ def _collect_logs(comm_rank: int, options: Options, output: Path, started: datet
             print(f"Darshan log: {path}", flush=True)
 
 
+def _program_ranks(options: Options) -> Any:
+    """Return the communicator of the ranks that measure; None on those that have served as delegates until now."""
+    from mpi4py import MPI
+
+    if options.delegate_mode != "split" or not any(method.delegated for method in options.methods):
+        return MPI.COMM_WORLD
+    from mpiio_ext.delegates import split
+
+    if not options.delegates.isdigit():
+        _leave(EXIT_USAGE, "--delegate-mode split: --delegates must be a number of ranks")
+    if int(options.delegates) >= MPI.COMM_WORLD.size:
+        _leave(EXIT_USAGE, f"--delegate-mode split: {options.delegates} of {MPI.COMM_WORLD.size} ranks leave none to "
+                           "measure with")
+    return split(MPI.COMM_WORLD, int(options.delegates))
+
+
 #: Commands that launch MPI programs, or write scripts that do, and are none themselves: name -> module.
 _COMMANDS = {
     "compare": "mpiio_ext.bench.compare.compare",
@@ -121,15 +138,18 @@ def main(arguments: list[str] | None = None) -> None:
     started = datetime.datetime.now().astimezone()
     from mpi4py import MPI
 
+    comm = _program_ranks(options)
+    if comm is None:
+        return
     try:
-        output = run_bench(MPI.COMM_WORLD, options)
+        output = run_bench(comm, options)
     except BenchError as error:
-        _leave(error.exit_status, str(error))
+        _leave(error.exit_status, str(error), comm)
     except Exception:
         traceback.print_exc()
         sys.stderr.flush()
         MPI.COMM_WORLD.Abort(1)
-    _collect_logs(MPI.COMM_WORLD.rank, options, output, started)
+    _collect_logs(comm.rank, options, output, started)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ from dataclasses import dataclass, replace
 
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["DEFAULT", "METHODS", "NAMES", "OF_THE_JOB", "Method", "parse_method", "with_delegates"]
+__all__ = ["DEFAULT", "METHODS", "NAMES", "OF_THE_JOB", "Method", "parse_method", "with_delegates",
+           "without_delegates"]
 
 METHODS = ("even", "aligned", "static_cyclic", "group_cyclic", "transpose")
 NAMES = ("native", "native_tuned", "auto", "direct", "delegates", *METHODS)
@@ -120,3 +121,9 @@ def with_delegates(method: Method, delegates: str, mode: str) -> Method:
     """Return the method with the number of delegates and the way to start them, where it does not say itself."""
     said = {_COUNT: delegates, _MODE: mode}
     return replace(method, hints=tuple((name, said.get(value, value)) for name, value in method.hints))
+
+
+def without_delegates(method: Method) -> Method:
+    """Return the method with the hint that its files have no delegates, whether the job has or not."""
+    return replace(method, hints=(*(pair for pair in method.hints if pair[0] != "mpiox_delegates"),
+                                  ("mpiox_delegates", "0")))

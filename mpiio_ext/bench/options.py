@@ -17,7 +17,7 @@ from mpiio_ext.bench import interfaces, kernels, methods
 from mpiio_ext.bench.arguments import HintType, ListType, SizeType, one_of, positive_size
 from mpiio_ext.bench.kernels import Sizes
 from mpiio_ext.bench.kernels.request import DEFAULT_PRESET, KernelRequest, parse_parameter
-from mpiio_ext.bench.methods import Method, parse_method, with_delegates
+from mpiio_ext.bench.methods import Method, parse_method, with_delegates, without_delegates
 from mpiio_ext.bench.suites import files
 from mpiio_ext.bench.suites.files import Suite
 from mpiio_ext.errors import ArgumentError
@@ -347,6 +347,8 @@ def _methods(values: dict[str, Any], *, named: bool) -> tuple[Method, ...]:
         if not named and not any(method.delegated for method in chosen):
             chosen = (*chosen, parse_method("delegates"))
     chosen = tuple(with_delegates(method, count or "1", mode) for method in chosen)
+    if any(method.delegated for method in chosen):
+        chosen = tuple(method if method.delegated or method.native else without_delegates(method) for method in chosen)
     jobs = {tuple(sorted(method.job_hints.items())): method.name for method in chosen if method.delegated}
     if len(jobs) > 1:
         raise click.BadParameter(f"{' and '.join(jobs.values())} differ in the hints of their delegates: all files of "

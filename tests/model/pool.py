@@ -24,10 +24,12 @@ import numpy as np
 from model.history import MOST_RANKS, History, initial
 from model.oracle import judge
 from model.settings import Setting
-from support.launch import MARKER, base_environment, end_marked, starter
+from support.launch import MARKER, PATIENCE, base_environment, end_marked, marked_processes, starter
+from support.processes import is_delegate, words
 
 WORKER = pathlib.Path(__file__).resolve().parent / "worker.py"
 START_S = 240.0
+STACKS_S = 60.0
 TAIL_BYTES = 6000
 
 
@@ -41,7 +43,7 @@ class Pool:
     Parameters
     ----------
     setting : hints and variables of all ranks, and what opens pass to MPI.
-    limit_s : seconds after which a history counts as stuck.
+    limit_s : PATIENCE times this many seconds, and a history counts as stuck.
     parent : where the files are written; None: memory.
     ranks : number of ranks.
 
@@ -56,7 +58,8 @@ class Pool:
         parent: str | None = None,
         ranks: int = MOST_RANKS,
     ) -> None:
-        self.setting, self.limit_s, self.parent, self.ranks = setting or Setting(), limit_s, parent, ranks
+        self.setting, self.parent, self.ranks = setting or Setting(), parent, ranks
+        self.limit_s = limit_s * PATIENCE
         self.process: subprocess.Popen[bytes] | None = None
         self.connections: list[Connection[Any, Any]] = []
         self.launches = 0
@@ -90,20 +93,24 @@ class Pool:
         if self.setting.site:
             environment["MPIOX_SITE_FILE"] = os.path.join(self.folder, "site")
             pathlib.Path(self.folder, "site").write_text(self.setting.site, encoding="utf-8")
-        with Listener(address, "AF_UNIX", backlog=self.ranks) as listener:
-            self.process = subprocess.Popen(
-                [str(starter()), "-n", str(self.ranks), *program],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=self.log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            self.launches += 1
-            self.connections = self.gather(listener)
+        listener = Listener(address, "AF_UNIX", backlog=self.ranks)
+        self.process = subprocess.Popen(
+            [str(starter()), "-n", str(self.ranks), *program],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=self.log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self.launches += 1
+        problem = self.gather(listener)
+        listener.close()
+        if problem:
+            self.kill()
+            raise Stuck(problem)
 
-    def gather(self, listener: Listener) -> list[Connection[Any, Any]]:
-        """Wait until every rank has connected."""
+    def gather(self, listener: Listener) -> str:
+        """Wait until every rank has connected; what went wrong, or nothing."""
         assert self.process is not None
         found: dict[int, Connection[Any, Any]] = {}
         deadline_s = time.monotonic() + START_S
@@ -113,11 +120,12 @@ class Pool:
                 connection = listener.accept()
                 found[connection.recv()] = connection
             except TimeoutError:
-                if self.process.poll() is not None or time.monotonic() > deadline_s:
-                    text = self.tail()
-                    self.kill()
-                    raise Stuck(f"the ranks did not start\n{text}") from None
-        return [found[rank] for rank in range(self.ranks)]
+                if self.process.poll() is not None:
+                    return f"crash: the ranks have not started\n{self.tail()}"
+                if time.monotonic() > deadline_s:
+                    return f"hang: the ranks do not start\n{self.stacks()}{self.tail()}"
+        self.connections = [found[rank] for rank in range(self.ranks)]
+        return ""
 
     def tail(self) -> str:
         """Return the end of what the ranks printed."""
@@ -161,7 +169,7 @@ class Pool:
             path.unlink(missing_ok=True)
             if n >= 0:
                 path.write_bytes(initial(i, n).tobytes())
-        message = {"history": history, "folder": self.folder, "limit_s": self.limit_s}
+        message = {"history": history, "folder": self.folder, "limit_s": self.limit_s + 2 * STACKS_S}
         results = self.exchange(message, history)
         for found in results:
             self.counts.update(found[-1]["stats"])
@@ -175,7 +183,7 @@ class Pool:
         """Send a history to its ranks and wait for their answers."""
         active = self.connections[: history["ranks"]]
         answers: dict[int, Any] = {}
-        deadline_s = time.monotonic() + self.limit_s + 10.0  # the ranks themselves say first where they are
+        deadline_s = time.monotonic() + self.limit_s
         try:
             for connection in active:
                 connection.send(message)
@@ -187,12 +195,25 @@ class Pool:
                 for connection in ready:
                     answers[active.index(connection)] = connection.recv()  # type: ignore[arg-type, union-attr]
         except (TimeoutError, EOFError, OSError) as error:
-            where = self.where(history, answers)
+            where, kind = self.where(history, answers), "hang" if isinstance(error, TimeoutError) else "crash"
+            stacks = self.stacks() if kind == "hang" else ""
             text = self.tail()
             self.kill()
-            kind = "hang" if isinstance(error, TimeoutError) or "Timeout (" in text else "crash"
-            raise Stuck(f"{kind}: {where}\n{text}") from None
+            raise Stuck(f"{kind}: {where}\n{stacks}{text}") from None
         return [answers[rank] for rank in range(len(active))]
+
+    def stacks(self) -> str:
+        """Return where every thread of the launch stands, if there is a debugger."""
+        if shutil.which("gdb") is None:
+            return ""
+        texts, deadline_s = [], time.monotonic() + STACKS_S
+        for pid in marked_processes(self.marker):
+            if time.monotonic() < deadline_s and (is_delegate(pid) or str(WORKER) in words(pid)):
+                command = ["gdb", "-p", str(pid), "-batch", "-nx", "-ex", "thread apply all bt 14"]
+                done = subprocess.run(command, capture_output=True, text=True, timeout=STACKS_S, check=False)
+                lines = [line[:160] for line in done.stdout.splitlines() if line.startswith(("#", "Thread"))]
+                texts += [f"process {pid}: {words(pid)[:120]}", *lines]
+        return "\n".join([*texts, ""])
 
     def where(self, history: History, answers: dict[int, Any]) -> str:
         """Return where every rank stands."""

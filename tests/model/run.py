@@ -34,7 +34,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--setting", choices=SETTINGS | MORE, help="a launch of settings.py in place of these")
     parser.add_argument("--random-setting", type=int, help="delegates with hints drawn from this number")
     parser.add_argument("--native", action="store_true", help="the MPI library alone (it has its own ways)")
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds after which a history is stuck")
+    parser.add_argument("--limit", type=float, default=60.0, help="four times as many seconds, and a history is stuck")
     parser.add_argument("--repeat", type=int, default=4, help="runs of each history while a failure is shrunk")
     parser.add_argument("--shrink-seconds", type=float, default=90.0, help="time for making a failure smaller")
     parser.add_argument("--failures", type=int, default=3, help="stop after so many")

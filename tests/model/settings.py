@@ -31,7 +31,7 @@ class Setting:
 
 def delegated(*more: str, mode: str = "thread", count: str = "2", **environment: str) -> Setting:
     """Return a setting with delegates."""
-    hints = ":".join([f"mpiox_delegates={count}", f"mpiox_delegate_mode={mode}", *more])
+    hints = ":".join([f"mpiox_delegates={count}", f"mpiox_delegate_mode={mode}", "mpiox_delegate_timeout=120", *more])
     return Setting(hints=f"*:{hints}", environment=environment, delegates=True)
 
 
@@ -92,6 +92,6 @@ def random_setting(number: int) -> Setting:
     if rng.random() < 0.5:
         environment["MPIOX_RANKS_PER_NODE"] = rng.choice(["1", "2", "3", "4"])
     if rng.random() < 0.2:
-        environment["MPIOX_FAULT"] = rng.choice(["op=write,short=700;op=read,short=900", "op=any,delay_ms=1"])
+        environment["MPIOX_FAULT"] = rng.choice(["op=write,short=700;op=read,short=900", "op=any,delay_ms=2,times=30"])
     count = rng.choice(["1", "2", "2", "3", "5", "per_node=1", "100%"])
     return delegated(*hints, mode=rng.choice(["thread", "thread", "spawn"]), count=count, **environment)

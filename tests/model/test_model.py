@@ -101,7 +101,7 @@ def test_a_wrong_library_is_found(extension: str, tmp_path: pathlib.Path) -> Non
     }
     with Pool(ranks=2) as pool:
         assert pool.run(history) == []
-        results = pool.exchange({"history": history, "folder": pool.folder, "limit_s": 60.0}, history)
+        results = pool.exchange({"history": history, "folder": pool.folder, "limit_s": 240.0}, history)
     wrong = {**history, "files": [101]}
     problems = judge(wrong, results, [initial(0, 100).tobytes()])
     assert {problem.split(":")[0] for problem in problems} == {"read", "size", "file"}
@@ -114,7 +114,7 @@ def test_a_history_that_hangs_is_named(extension: str, family: str) -> None:
     stuck: History = {"ranks": 2, "files": [-1], "ops": [opened, {"op": "wait", "rank": 0, "reqs": []}]}
     stuck["ops"].append({"op": "open", "h": 1, "file": 0, "comm": "nobody", "mode": ["rdwr"], "hints": {}})
     well: History = {"ranks": 2, "files": [-1], "ops": [opened]}
-    with Pool(ranks=2, limit_s=20.0) as pool:
+    with Pool(ranks=2, limit_s=10.0) as pool:
         with pytest.raises(Exception, match=r"rank \d is in call 2 \(open"):
             pool.run(stuck)
         assert pool.run(well) == []

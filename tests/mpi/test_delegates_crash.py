@@ -61,7 +61,7 @@ class Death:
 
     def hints(self) -> str:
         """Return MPIOX_HINTS."""
-        cache = "mpiox_delegate_cache=2m:mpiox_delegate_page=64k"
+        cache = "mpiox_delegate_cache=2m:mpiox_delegate_page=64k:mpiox_delegate_timeout=120"
         return f"*:mpiox_delegates={self.delegates}:mpiox_delegate_mode=spawn:{cache}:mpiox_delegate_ack={self.level}"
 
 

@@ -14,7 +14,7 @@ from support.launch import PROGRAMS, library_path, python_run
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
 BYTES = 512 * 300 * 3  # of each rank of watched.py
-MODES = ("thread",)
+MODES = ("thread", "spawn")
 
 
 def watched(
@@ -127,6 +127,31 @@ def test_bench_with_delegates(tmp_path: pathlib.Path, ranks: int) -> None:
     assert all(row["delegated_accesses"] is None for row in document["runs"] if row["strategy"] == "native")
     assert document["configuration"]["delegates"] == "1"
     assert (tmp_path / "results" / "report.html").exists()
+
+
+def test_bench_on_the_ranks_that_are_no_delegates(tmp_path: pathlib.Path) -> None:
+    """Mode split: two of four ranks measure; methods without delegates do without, though the job has some."""
+    words = ["-w", "interleaved", "--size", "1MiB", "--block", "512", "-r", "1", "-i", "mpiio", "-m",
+             "native+independent,auto+independent,delegates+independent", "--delegates", "2", "--delegate-mode",
+             "split", "--no-plot", "--no-report", "--output", tmp_path / "results", "--path", tmp_path]
+    launch = python_run(["-m", "mpiio_ext.bench", *words], 4, timeout_s=180, cwd=tmp_path)
+    assert "delegates: 2 delegates, split" in launch.stdout, launch.describe()
+    rows = json.loads((tmp_path / "results" / "results.json").read_text())["runs"]
+    assert {row["ranks"] for row in rows} == {2}
+    through = {row["strategy"]: row["delegated_accesses"] for row in rows}
+    assert through == {"native+independent": None, "auto+independent": None, "delegates+independent": 2}
+    assert all(row["requests"] > 0 for row in rows if row["strategy"] == "auto+independent")
+
+
+@pytest.mark.parametrize(("count", "words"), [("2", "leave none"), ("50%", "must be a number of ranks")])
+def test_bench_needs_ranks_that_measure(tmp_path: pathlib.Path, count: str, words: str) -> None:
+    arguments = ["-w", "interleaved", "--delegates", count, "--delegate-mode", "split", "--path", tmp_path]
+    launch = python_run(["-m", "mpiio_ext.bench", *arguments], 2, timeout_s=120, cwd=tmp_path, check=False)
+    assert launch.returncode != 0
+    assert not launch.timed_out
+    said = [line for line in (launch.stdout + launch.stderr).splitlines() if "mpiio_ext.bench:" in line]
+    assert len(said) == 1
+    assert words in said[0]
 
 
 def test_bench_says_why_there_are_no_delegates(tmp_path: pathlib.Path) -> None:

@@ -4,13 +4,13 @@
  * usage: delegates_crash FILE PROGRESS RECORDS PAUSE_US
  *
  * RECORDS records of 17 to 2016 bytes lie one behind the other; record i belongs to rank i mod ranks. Every rank writes
- * its records in an order of its own by independent calls, now and then reads one back that it has written, syncs in the
- * middle, and at the end reads what the next rank has written. Then the file is closed and looked at without MPI, and
- * all is done once more with a second file, FILE.2, opened when it all may have happened already.
- * PROGRESS is a file of one 32-bit counter for each rank, raised with every record, and of two more: at index `ranks`
- * what rank 0 is doing (1 opening, 2 waiting, 3 writing, 4 syncing, 5 reading, 6 closing, 7 done), behind it what it
- * waits for when the first file is open: a word that is not 0, written by whoever is to kill.
- * Prints the lines of report.h; "end" is the last one.
+ * its records in an order of its own by independent calls, now and then reads one back that it has written, syncs in
+ * the middle, and at the end reads what the next rank has written. Then the file is closed and looked at without MPI,
+ * and all is done once more with a second file, FILE.2, opened when it all may have happened already. PROGRESS is a
+ * file of one 32-bit counter for each rank, raised with every record, and of two more: at index `ranks` what rank 0 is
+ * doing (1 opening, 2 waiting, 3 writing, 4 syncing, 5 reading, 6 closing, 7 done), behind it what it waits for when
+ * the first file is open: a word that is not 0, written by whoever is to kill. Prints the lines of report.h; "end" is
+ * the last one.
  */
 #include <fcntl.h>
 #include <stdint.h>

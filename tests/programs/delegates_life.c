@@ -9,7 +9,7 @@
  *   abort     rank NUMBER calls MPI_Abort
  *   kill      rank NUMBER kills itself
  *   sleep     all sleep for NUMBER seconds: somebody else kills something; then as `end`
- *   delegate  rank 0 kills delegate NUMBER, if it is no rank; all must notice within 2 s without any call; then as `end`
+ *   delegate  delegate NUMBER is killed, unless it is a rank; all ranks must notice; then as `end`
  *   children  children are spawned, write a file, are spoken to; then as `end`
  *   two       two files are opened by parts of the ranks
  */
@@ -139,7 +139,7 @@ static void kill_delegate(int index)
 
     if (pid > 0 && strcmp(mpiio_ext_group_mode(), "thread") != 0) {
         MPI_Barrier(MPI_COMM_WORLD);
-        if (rank == 0)
+        if (mpiio_ext_group_is_local(index)) /* elsewhere the number may be that of another process */
             kill(pid, SIGKILL);
         while (mpiio_ext_group_is_serving(index) && now() - begin < 60)
             rest(0.01);

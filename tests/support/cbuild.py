@@ -64,11 +64,21 @@ def compile_c(command: Sequence[str], output: str) -> pathlib.Path:
 
 
 @cache
+def objects(sanitize: tuple[str, ...], *modules: str) -> tuple[str, ...]:
+    """Compile modules of csrc, once for all programs that are linked with them."""
+    folder = _scratch() / f"objects_{len(list(_scratch().iterdir()))}"
+    folder.mkdir()
+    command = [compiler(), *FLAGS, *sanitize, *includes(), "-c", *sources(*modules)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    if done.returncode != 0:
+        pytest.fail(f"{' '.join(command)}\n{done.stderr}")
+    return tuple(sorted(str(path) for path in folder.glob("*.o")))
+
+
+@cache
 def program(source: str, *modules: str) -> pathlib.Path:
     """Compile tests/c/SOURCE with modules of csrc under address and undefined-behaviour sanitizers."""
-    files = [str(ROOT / "tests" / "c" / source), *sources(*modules)]
-    command = [compiler(), *FLAGS, *SANITIZE, *includes(), f"-I{ROOT / 'tests' / 'c'}", *files]
-    return compile_c(command, pathlib.Path(source).stem)
+    return _program(SANITIZE, source, *modules)
 
 
 @cache
@@ -79,9 +89,13 @@ def threads_program(source: str, *modules: str) -> pathlib.Path:
     built = subprocess.run(command, input="int main(void) { return 0; }", capture_output=True, text=True, timeout=60)
     if built.returncode != 0 or subprocess.run([str(probe)], capture_output=True, timeout=60).returncode != 0:
         pytest.skip("no thread sanitizer that runs here")
-    files = [str(ROOT / "tests" / "c" / source), *sources(*modules)]
-    command = [compiler(), *FLAGS, "-fsanitize=thread", *includes(), f"-I{ROOT / 'tests' / 'c'}", *files]
-    return compile_c(command, f"{pathlib.Path(source).stem}_threads")
+    return _program(("-fsanitize=thread",), source, *modules)
+
+
+def _program(sanitize: tuple[str, ...], source: str, *modules: str) -> pathlib.Path:
+    files = [str(ROOT / "tests" / "c" / source), *objects(sanitize, *modules)]
+    command = [compiler(), *FLAGS, *sanitize, *includes(), f"-I{ROOT / 'tests' / 'c'}", *files]
+    return compile_c(command, pathlib.Path(source).stem + ("" if sanitize == SANITIZE else "_threads"))
 
 
 @cache

@@ -105,9 +105,9 @@ def parent(pid: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """What a process holds: memory (bytes, resident and virtual), open descriptors, threads, shared mappings."""
+    """What a process holds: private memory, open descriptors, threads, shared mappings, address space."""
 
-    rss_bytes: int
+    private_bytes: int
     descriptors: int
     threads: int
     shared_mappings: int
@@ -120,7 +120,7 @@ def held(pid: int) -> Held | None:
         found = fields(pid)
         maps = pathlib.Path(f"/proc/{pid}/maps").read_text("utf-8", errors="replace").splitlines()
         return Held(
-            rss_bytes=int(found["VmRSS"].split()[0]) * 1024,
+            private_bytes=int(found["RssAnon"].split()[0]) * 1024,
             descriptors=len(os.listdir(f"/proc/{pid}/fd")),
             threads=int(found["Threads"]),
             shared_mappings=sum(line.split()[1].endswith("s") for line in maps),

@@ -56,6 +56,10 @@ def test_methods_that_are_named_stay_as_they_are():
     assert method.independent
     assert method.job_hints == {"mpiox_delegates": "1", "mpiox_delegate_mode": "thread", "mpiox_delegate_cache": "1m"}
     assert [item.name for item in parse("-m", "native,auto", "--delegates", "2").methods] == ["native", "auto"]
+    native, auto, _ = parse("-m", "native,auto,delegates").methods
+    assert dict(auto.hints)["mpiox_delegates"] == "0"
+    assert "mpiox_delegates" not in dict(native.hints)
+    assert "mpiox_delegates" not in dict(parse("-m", "auto").methods[0].hints)
     assert not any(item.delegated for item in parse().methods)
 
 

@@ -238,6 +238,12 @@ def _median_time(rows: list[Row], name: str) -> float | None:
     return statistics.median(known) if known else None
 
 
+def _delegate_counts(rows: list[Row]) -> dict[str, Any]:
+    names = ("delegates", "delegated_accesses", "delegated_bytes", "bypass_bytes", "cache_hits", "cache_misses",
+             "prefetched_pages", "prefetch_used_pages")
+    return {name: _median_count([getattr(row, name) for row in rows]) for name in names}
+
+
 def _summary(rows: list[Row]) -> Summary:
     first = rows[0]
     bandwidths = [row.bandwidth_mb_per_s for row in rows]
@@ -293,15 +299,8 @@ def _summary(rows: list[Row]) -> Summary:
         wait_median_s=_median_time(rows, "wait_s"),
         independent_median_s=_median_time(rows, "independent_s"),
         request_size_log2=rows[-1].request_size_log2,
-        delegates=_median_count([row.delegates for row in rows]),
-        delegated_accesses=_median_count([row.delegated_accesses for row in rows]),
-        delegated_bytes=_median_count([row.delegated_bytes for row in rows]),
-        bypass_bytes=_median_count([row.bypass_bytes for row in rows]),
-        cache_hits=_median_count([row.cache_hits for row in rows]),
-        cache_misses=_median_count([row.cache_misses for row in rows]),
-        prefetched_pages=_median_count([row.prefetched_pages for row in rows]),
-        prefetch_used_pages=_median_count([row.prefetch_used_pages for row in rows]),
         delegation=rows[-1].delegation,
+        **_delegate_counts(rows),
     )
 
 

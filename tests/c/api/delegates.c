@@ -1,7 +1,7 @@
 /*
  * delegates.c - memory as a delegate has it, for what looks into it.
  *
- *   delegates fuzz CASES SEED FILE   whole, damaged, cut off and foreign memory: it is refused or read, and never a crash
+ *   delegates fuzz CASES SEED FILE   whole, damaged, cut off, foreign memory: it is refused or read, and never a crash
  *   delegates pretend [file]         makes the memory of a delegate and changes it as lines of standard input say:
  *                                      group NAME MODE INDEX COUNT; count NAME VALUE; flush POWER VALUE; beat; state N;
  *                                      open INDEX OPENERS PATH; frame INDEX FILE DIRTY; cut BYTES; spoil
@@ -197,8 +197,7 @@ static int pretend(mpiox_segment_kind kind)
     char line[LINE];
     if (mpiox_segment_create(kind, wanted.cap_bytes, &address, &segment, NULL) != MPIOX_OK)
         return 1;
-    if (kind == MPIOX_SEGMENT_FILE)
-        unlink(address.name);
+    mpiox_segment_hide(&segment, &address);
     const mpiox_cache cache = format(segment.base);
     mpiox_word_set(&cache.header->state, MPIOX_CACHE_SERVING);
     printf("ready /proc/%ld/fd/%d\n", (long)getpid(), segment.fd);
@@ -207,7 +206,7 @@ static int pretend(mpiox_segment_kind kind)
         puts(carry_out(&cache, &segment, line) ? "ok" : "what?");
         fflush(stdout);
     }
-    close(segment.fd);
+    mpiox_segment_seal(&segment, &address);
     mpiox_segment_free(&segment);
     return 0;
 }

@@ -20,7 +20,7 @@ typedef struct mock {
     _Atomic bool stop;
 } mock;
 
-static uint64_t mock_random(uint64_t *state) /* xorshift64* */
+__attribute__((unused)) static uint64_t mock_random(uint64_t *state) /* xorshift64* */
 {
     *state ^= *state >> 12;
     *state ^= *state << 25;

@@ -2,7 +2,7 @@
  * test_access.c - accesses of pages, compared with a model of the file: by threads while pages are flushed and evicted,
  * by processes whose delegate is killed, and the rescue of what it leaves.
  *
- *   test_access threads|processes|holders|rescuers FILE SEED [ROUNDS]
+ *   test_access threads|processes|holders|rescuers FILE SEED [ROUNDS [SHORTER]]
  *
  * Every worker has bytes of its own, 8 out of every 8 * WORKERS, so that it knows what it must read. FILE is made.
  */
@@ -154,6 +154,8 @@ static void set_up(const char *path, int64_t page_bytes, int32_t frames)
 
 static void compare_and_free(void)
 {
+    if (mpiox_word_get(&the.cache.header->state) == MPIOX_CACHE_RESCUED)
+        CHECK_EQUAL(atomic_load(&the.cache.header->dirty_frames), 0);
     char *found = malloc((size_t)file_bytes);
     int64_t different = 0;
     CHECK_EQUAL(all->wrong, 0);
@@ -297,6 +299,47 @@ static void holder_died(const char *path, uint64_t seed)
     compare_and_free();
 }
 
+/* A client that stops in the middle of its write until the others have waited long enough: its bytes are not in what
+ * was rescued, and it must be told so. */
+static char *stopping; /* memory that cannot be read yet */
+static pid_t stopped_delegate;
+
+static void stop_here(int signal)
+{
+    (void)signal;
+    kill(stopped_delegate, SIGKILL);
+    while (mpiox_cache_is_serving(&the.cache, true))
+        usleep(1000);
+    mpiox_cache_rescue(&the.cache);
+    if (mprotect(stopping, 4096, PROT_READ | PROT_WRITE) != 0)
+        _exit(1);
+    memset(stopping, 'x', 4096);
+}
+
+static void writer_stops(const char *path)
+{
+    const struct sigaction stop = {.sa_handler = stop_here};
+    mpiox_error error;
+    int64_t known;
+    char byte = 0;
+    int status;
+    set_up(path, 4096, 2);
+    stopped_delegate = start_delegate();
+    stopping = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK_EQUAL(sigaction(SIGSEGV, &stop, NULL), 0);
+    const mpiox_page_access access = {
+        .page = 1, .write = true, .position = 4096, .length = 100, .memory = {.base = stopping}};
+    CHECK_EQUAL(mpiox_cache_access_page(&the.cache, &access, false, &known, &error), MPIOX_PAGE_GONE);
+    signal(SIGSEGV, SIG_DFL);
+    CHECK_EQUAL(stopping[0], 'x');
+    CHECK_EQUAL(pread(the.fd, &byte, 1, 4096), 1);
+    CHECK_EQUAL(byte, 0);
+    CHECK_EQUAL(waitpid(stopped_delegate, &status, 0), stopped_delegate);
+    munmap(stopping, 4096);
+    mpiox_dirty_clear(&the.cache, mpiox_frame_find(&the.cache, 0, 1));
+    compare_and_free();
+}
+
 /* ---- survivors that die ------------------------------------------------------------------------------------------ */
 
 static void rescuer_dies(const char *path, uint64_t seed)
@@ -367,18 +410,19 @@ int main(int argc, char **argv)
     if (argc < 4)
         return 2;
     const uint64_t seed = (uint64_t)atoll(argv[3]) + 1;
-    const int64_t rounds = argc > 4 ? atoll(argv[4]) : 1;
+    const int64_t rounds = argc > 4 ? atoll(argv[4]) : 1, shorter = argc > 5 ? atoll(argv[5]) : 1;
     for (int64_t i = 0; i < rounds; i++) {
         const uint64_t round_seed = seed * 1000 + (uint64_t)i;
         if (strcmp(argv[1], "threads") == 0) {
-            threads(argv[2], round_seed, 4096, 1, 3000);
-            threads(argv[2], round_seed, 4096, 2, 10000);
-            threads(argv[2], round_seed, 4096, PAGES - 4, 20000);
-            threads(argv[2], round_seed, 3 * 4096, 5, 10000);
+            threads(argv[2], round_seed, 4096, 1, 3000 / shorter);
+            threads(argv[2], round_seed, 4096, 2, 10000 / shorter);
+            threads(argv[2], round_seed, 4096, PAGES - 4, 20000 / shorter);
+            threads(argv[2], round_seed, 3 * 4096, 5, 10000 / shorter);
         } else if (strcmp(argv[1], "processes") == 0) {
             kill_delegate_while(argv[2], round_seed, i % 3 == 0 ? 1 : i % 3 == 1 ? 5 : PAGES);
         } else if (strcmp(argv[1], "holders") == 0) {
             holder_died(argv[2], round_seed);
+            writer_stops(argv[2]);
         } else if (strcmp(argv[1], "rescuers") == 0) {
             rescuer_dies(argv[2], round_seed);
             no_file(argv[2], i % 2 == 0);

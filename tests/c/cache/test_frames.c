@@ -192,6 +192,40 @@ static void dies_in_a_change(void)
     mock_free(&the);
 }
 
+/* The service thread is dead, another thread of the delegate may still be writing: nothing is rescued before it ends.
+ * */
+static _Atomic bool second_lives, second_ended;
+
+static void *second_thread(void *context)
+{
+    CHECK_EQUAL(mpiox_cache_live(&the.cache), 1);
+    second_lives = true;
+    usleep(200 * 1000);
+    second_ended = true;
+    return context; /* and it does not end its life either */
+}
+
+static void dies_before_its_threads(void)
+{
+    pthread_t first, second;
+    mock_make(&the, PAGE, 2, 1);
+    pthread_create(&first, NULL, dead_delegate, NULL);
+    pthread_join(first, NULL);
+    pthread_create(&second, NULL, second_thread, NULL);
+    while (!second_lives)
+        usleep(1000);
+    CHECK(!mpiox_cache_is_serving(&the.cache, true));
+    CHECK_EQUAL(mpiox_cache_rescue(&the.cache), 0);
+    CHECK(second_ended);
+    pthread_join(second, NULL);
+    for (int i = 0; i < 3; i++) { /* whoever looks, and however often */
+        CHECK_EQUAL(mpiox_cache_look_at_life(&the.cache.header->life[0]), MPIOX_LIFE_DEAD);
+        CHECK_EQUAL(mpiox_cache_look_at_life(&the.cache.header->life[1]), MPIOX_LIFE_DEAD);
+        CHECK_EQUAL(mpiox_cache_look_at_life(&the.cache.header->life[2]), MPIOX_LIFE_NONE);
+    }
+    mock_free(&the);
+}
+
 int main(int argc, char **argv)
 {
     rounds = argc > 1 ? atoll(argv[1]) : 20000;
@@ -210,5 +244,6 @@ int main(int argc, char **argv)
     mpiox_cache_end_life(&the.cache, 0);
     mock_free(&the);
     dies_in_a_change();
+    dies_before_its_threads();
     return check_exit();
 }

@@ -1,6 +1,6 @@
 /*
- * fuzz_link.c - libFuzzer harness of a link: whatever a delegate answers, the client writes nothing outside of the memory
- * that it was to read into, and every call returns.
+ * fuzz_link.c - libFuzzer harness of a link: whatever a delegate answers, the client writes nothing outside of the
+ * memory that it was to read into, and every call returns.
  *
  * The answers are made beforehand: of the right kind and number more often than not, with results, lengths and bodies
  * that are sometimes right.

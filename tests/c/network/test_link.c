@@ -1,6 +1,6 @@
 /*
- * test_link.c - links and a listener in one process: control requests, who is admitted, several threads, pages that have
- * moved, reads that fail, writes that were collected and cannot be delivered.
+ * test_link.c - links and a listener in one process: control requests, who is admitted, several threads, pages that
+ * have moved, reads that fail, writes that were collected and cannot be delivered.
  */
 #include <errno.h>
 

@@ -3,7 +3,8 @@
  *
  *   vanish serve        a delegate; prints its address, port and secret, serves until it is killed
  *   vanish watch ADDRESS PORT SECRET SECRET
- *                       connects, prints "connected", writes without end; prints what happened when the delegate is gone
+ *                       connects, prints "connected", writes without end; prints what happened when the delegate is
+ *                       gone
  */
 #include <inttypes.h>
 

@@ -2,11 +2,11 @@
  * flashio.c - the checkpoint of a block-structured adaptive mesh code, each rank writing its blocks by itself.
  *
  * The arrays of FLASH-IO in one plain file: of every block its place in the tree (lrefine, nodetype, gid) and in space
- * (coordinates, blocksize, bndbox), then each of the unknowns, an array of doubles over all blocks. In memory a rank has
- * one array of all unknowns with guard cells, `unk`, in which an unknown is every 24th double; it is handed to
+ * (coordinates, blocksize, bndbox), then each of the unknowns, an array of doubles over all blocks. In memory a rank
+ * has one array of all unknowns with guard cells, `unk`, in which an unknown is every 24th double; it is handed to
  * MPI_File_write_at as it lies there, one block and one unknown a call. The blocks lie along a space-filling curve and
- * are dealt to the ranks in turn. Nothing is collective between open and close. A restart reads it in the same way, each
- * rank what its neighbour wrote.
+ * are dealt to the ranks in turn. Nothing is collective between open and close. A restart reads it in the same way,
+ * each rank what its neighbour wrote.
  *
  * usage: flashio FILE ZONES BLOCKS      ZONES a side of a block, BLOCKS per rank
  */

@@ -1,5 +1,5 @@
 /*
- * mpiox_delegated.c - a file and its delegates: opening, closing, fences, size.
+ * mpiox_delegated_file.c - a file and its delegates: opening, closing, fences, size.
  *
  * Problem.   What is collective here must end in the same way on every rank, though any delegate may die meanwhile, and
  *            must not cost a rank that has many delegates to talk to more than the others.
@@ -19,40 +19,6 @@
 
 #include "mpiox_delegated_impl.h"
 #include "mpiox_partition.h"
-
-/* ---- one request ------------------------------------------------------------------------------------------------- */
-
-static int call_local(const mpiox_delegate *delegate, mpiox_slot *slot)
-{
-    mpiox_slot *shared = mpiox_ring_take(&delegate->cache);
-    int code;
-
-    if (!shared)
-        return MPIOX_E_UNSUPPORTED;
-    shared->op = slot->op;
-    shared->client = delegate->client;
-    shared->file = slot->file;
-    shared->page = slot->page;
-    memcpy(shared->arg, slot->arg, sizeof slot->arg);
-    memcpy(shared->ahead, slot->ahead, sizeof slot->ahead);
-    memcpy(shared->text, slot->text, sizeof slot->text);
-    code = mpiox_ring_call(&delegate->cache, shared, NULL);
-    slot->file = shared->file;
-    slot->result = shared->result;
-    slot->error = shared->error;
-    memcpy(slot->arg, shared->arg, sizeof slot->arg);
-    mpiox_ring_give_back(shared);
-    return code;
-}
-
-int mpiox_delegated_request(const mpiox_delegated *delegated, int32_t owner, mpiox_slot *slot)
-{
-    mpiox_delegate *delegate = mpiox_delegated_owner(delegated, owner);
-
-    if (slot->op != MPIOX_OP_OPEN)
-        slot->file = delegated->index[owner];
-    return delegate->local ? call_local(delegate, slot) : mpiox_link_call(delegate->link, slot);
-}
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
@@ -141,6 +107,7 @@ void mpiox_delegated_free(mpiox_delegated *delegated)
         return;
     mpiox_delegated_free(delegated->replica);
     pthread_mutex_destroy(&delegated->reader.lock);
+    free(delegated->traces);
     free(delegated->lost);
     free(delegated->index);
     free(delegated);
@@ -157,8 +124,9 @@ static mpiox_delegated *allocate(mpiox_file *file, mpiox_group *group)
     delegated->group = group;
     delegated->page_bytes = group->page_bytes;
     delegated->lost = calloc((size_t)group->count, sizeof *delegated->lost);
+    delegated->traces = calloc((size_t)group->count, sizeof *delegated->traces);
     pthread_mutex_init(&delegated->reader.lock, NULL);
-    if (delegated->index && delegated->lost)
+    if (delegated->index && delegated->lost && delegated->traces)
         return delegated;
     mpiox_delegated_free(delegated);
     return NULL;
@@ -170,6 +138,7 @@ static void follow(mpiox_delegated *delegated, const opening *o)
     delegated->shift = o->shift;
     delegated->unit_bytes = o->unit_pages * delegated->page_bytes;
     delegated->ranges = mpiox_file_ranges(o->owners);
+    mpiox_delegated_trace_clear(delegated);
     for (int32_t r = 0; r < delegated->ranges; r++)
         atomic_init(&delegated->owner_of[r], (int16_t)((r + o->shift) % o->owners));
     for (int32_t i = 0; i < o->owners; i++) {
@@ -197,8 +166,8 @@ static int open_records(mpiox_delegated *delegated, opening *o)
     return MPIOX_OK;
 }
 
-/* Where there is no buddy, or no room for more files, bytes are acknowledged as at level "disk" (mpiox_delegated_access.c);
- * then delegated->replica stays NULL. */
+/* Where there is no buddy, or no room for more files, bytes are acknowledged as at level "disk"
+ * (mpiox_delegated_access.c); then delegated->replica stays NULL. */
 static void open_replica(mpiox_delegated *delegated, const opening *main)
 {
     opening o = {.owners = main->owners,
@@ -239,9 +208,15 @@ int mpiox_delegated_open(mpiox_file *file, mpiox_group *group, mpiox_delegated *
 
 void mpiox_delegated_lose(mpiox_delegated *delegated, int32_t owner)
 {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* whoever comes second waits for the copies, too */
+    const mpiox_delegate *delegate = mpiox_delegated_owner(delegated, owner);
+
     mpiox_delegate_is_serving(mpiox_delegated_owner(delegated, owner));
-    if (delegated->lost && !atomic_exchange(&delegated->lost[owner], true))
-        mpiox_replica_restore(delegated, owner);
+    pthread_mutex_lock(&lock);
+    if (!atomic_exchange(&delegated->lost[owner], true) && !mpiox_replica_restore(delegated, owner) && delegate->lost &&
+        delegated->file->hints.delegate_ack != MPIOX_ACK_DISK)
+        atomic_store(&delegated->traces[owner].lost, true);
+    pthread_mutex_unlock(&lock);
 }
 
 /* ---- fences ------------------------------------------------------------------------------------------------------ */
@@ -287,7 +262,18 @@ static void drain(const mpiox_delegated *delegated, mpiox_error *error)
     }
 }
 
-/* Each rank talks to its share of the delegates; `visit` may be NULL. */
+/* Each rank has flushed its share of the delegates. The first error; what is lost is one, if there is no other. */
+static void agree_on_losses(mpiox_delegated *delegated, mpiox_error *error)
+{
+    if (error->code == MPIOX_OK && mpiox_delegated_trace_is_lost(delegated))
+        error->code = MPIOX_E_UNSUPPORTED;
+    mpiox_topology_agree_error(delegated->file->topology, error);
+    if (error->code == MPIOX_E_UNSUPPORTED)
+        mpiox_delegated_trace_report(delegated, error);
+    mpiox_delegated_trace_clear(delegated);
+}
+
+/* Each rank talks to its share of the delegates. */
 static int fence(mpiox_delegated *delegated, bool stable, bool drop, bool last, mpiox_error *error)
 {
     mpiox_topology *topology = delegated->file->topology;
@@ -302,7 +288,7 @@ static int fence(mpiox_delegated *delegated, bool stable, bool drop, bool last, 
         if (last)
             close_at(delegated, i, delegated->index[i]);
     }
-    mpiox_topology_agree_error(topology, &late);
+    agree_on_losses(delegated, &late);
     mpiox_replica_discard(delegated);
     if (last && delegated->replica) {
         mpiox_topology_all(topology, true); /* nobody discards any more what is closed now */

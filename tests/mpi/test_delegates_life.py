@@ -1,0 +1,406 @@
+"""How delegates start and end: every mode, under both MPIs, with whatever dies; nothing of ours stays behind.
+
+What a file holds afterwards is looked at with plain reads by the programs themselves. tests/programs/delegates_life.c
+says "ok NAME" or "FAILED NAME" for each of its checks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+
+import pytest
+
+from support.cbuild import failed_checks, mpi_program
+from support.launch import (
+    MARKER,
+    PROGRAMS,
+    Launch,
+    base_environment,
+    end_marked,
+    library_path,
+    marked_processes,
+    mpi_run,
+    python_run,
+    run_bounded,
+    starter,
+)
+
+pytestmark = pytest.mark.mpi
+
+LIMIT_S = 160.0
+#: How long processes may take to be gone after mpirun.
+GRACE_S = 40.0
+#: What the program of `life` says of one delegate.
+DELEGATE = re.compile(r"^delegate (\d+) pid (\d+) node (-?\d+) local (\d)$", re.M)
+
+
+def shared_memory() -> set[str]:
+    """Return the names of this library's shared-memory files."""
+    return {entry.name for entry in pathlib.Path("/dev/shm").glob("mpiox.*")}
+
+
+def hints(mode: str, delegates: str = "2", more: str = "") -> dict[str, str]:
+    return {"MPIOX_HINTS": f"mpiox_delegates={delegates}:mpiox_delegate_mode={mode}{more}"}
+
+
+def life(
+    tmp_path: pathlib.Path, ranks: int, env: Mapping[str, str], *action: str, check: bool = True, preload: bool = True
+) -> Launch:
+    """Run delegates_life.c; every process that it has started must be gone, and every check fine."""
+    program = [mpi_program("delegates_life"), tmp_path / "file", *action]
+    launch = mpi_run(program, ranks, env=env, preload=preload, timeout_s=60, check=check)
+    if check:
+        assert failed_checks(launch.stdout, 5) == set(), launch.describe()
+        assert "ok end" in launch.stdout, launch.describe()
+    return launch
+
+
+def mode_of(launch: Launch) -> str:
+    """Return the mode that the delegates were started in."""
+    found = re.search(r"^delegates \d+ mode (\w+)$", launch.stdout, re.M)
+    assert found is not None, launch.describe()
+    return found.group(1)
+
+
+def nodes_of(launch: Launch) -> list[int]:
+    """Return the nodes of the delegates."""
+    return [int(node) for _, _, node, _ in DELEGATE.findall(launch.stdout)]
+
+
+# ---- starting and ending ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["spawn", "thread"])
+@pytest.mark.parametrize(
+    ("ranks", "per_node", "delegates", "nodes"),
+    [
+        (1, 0, "1", [0]),
+        (2, 0, "2", [0, 0]),
+        (3, 0, "50%", [0]),
+        (4, 2, "2", [0, 1]),
+        (4, 1, "2", [0, 2]),
+        (7, 3, "per_node=2", [0, 0, 1, 1, 2, 2]),
+    ],
+)
+def test_modes(
+    extension: str, tmp_path: pathlib.Path, mode: str, ranks: int, per_node: int, delegates: str, nodes: list[int]
+) -> None:
+    """They start in MPI_Init, spread over the nodes, answer every rank, and are gone afterwards."""
+    before = shared_memory()
+    launch = life(tmp_path, ranks, hints(mode, delegates) | {"MPIOX_RANKS_PER_NODE": str(per_node)}, "end")
+    assert mode_of(launch) == mode, launch.describe()
+    assert nodes_of(launch) == nodes, launch.describe()
+    assert "mpiio_ext" not in launch.stderr, launch.describe()
+    assert not shared_memory() - before
+
+
+@pytest.mark.parametrize("mode", ["spawn", "thread", "auto"])
+def test_started_by_the_first_file(extension: str, tmp_path: pathlib.Path, mode: str) -> None:
+    """A hint for some files only: nothing starts before one of them is opened by all ranks."""
+    env = {"MPIOX_HINTS": f"*/file:mpiox_delegates=2,*/file:mpiox_delegate_mode={mode}"}
+    launch = life(tmp_path, 3, env, "opened")
+    assert mode_of(launch) == ("spawn" if mode == "auto" else mode), launch.describe()
+    idle = life(tmp_path, 2, {"MPIOX_HINTS": f"*/other:mpiox_delegates=2,*/other:mpiox_delegate_mode={mode}"}, "end")
+    assert "delegates 0 mode none" in idle.stdout, idle.describe()
+
+
+@pytest.mark.parametrize("mode", ["spawn", "thread"])
+def test_files_of_parts(extension: str, tmp_path: pathlib.Path, mode: str) -> None:
+    """Once they are there, files of parts of the ranks use them, too."""
+    launch = life(tmp_path, 4, hints(mode) | {"MPIOX_STATS": "1"}, "two")
+    assert mode_of(launch) == mode
+    assert "delegated_writes" in launch.stderr, launch.describe()
+
+
+@pytest.mark.parametrize("mode", ["spawn", "thread"])
+def test_hdf5_file_that_is_never_closed(extension: str, family: str, tmp_path: pathlib.Path, mode: str) -> None:
+    """HDF5 closes it inside MPI_Finalize: the delegates are still there."""
+    probe = subprocess.run(
+        [sys.executable, "-c", "import h5py; print(h5py.get_config().mpi)"],
+        env=base_environment(), capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    if probe.stdout.strip() != "True":
+        pytest.skip("h5py of this environment has no MPI support")
+    name = tmp_path / "data.h5"
+    launch = python_run([PROGRAMS / "delegates_unclosed.py", name], 3, env=hints(mode), timeout_s=90)
+    assert f"mode {mode}" in launch.stdout, launch.describe()
+    code = (
+        "import h5py, sys; d = h5py.File(sys.argv[1])['data'][...]; "
+        "assert d.tolist() == [[r * 1000 + c for c in range(3)] for r in range(100)]; print('equal')"
+    )
+    serial = run_bounded([sys.executable, "-c", code, str(name)], env=base_environment(), timeout_s=60)
+    assert "equal" in serial.stdout, serial.describe()
+
+
+# ---- ranks that become delegates -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("ranks", "delegates", "per_node"), [(2, 1, 0), (4, 2, 2), (7, 3, 3)])
+def test_split(extension: str, tmp_path: pathlib.Path, ranks: int, delegates: int, per_node: int) -> None:
+    """An unchanged script runs on the other ranks, and its files go through the delegates without any hint."""
+    script = [PROGRAMS / "delegates_split.py", tmp_path / "file", "--and", "more"]
+    env = {"MPIOX_RANKS_PER_NODE": str(per_node), "MPIOX_STATS": "1"}
+    launch = python_run(["-m", "mpiio_ext.delegates", "--split", str(delegates), *script], ranks, env=env, timeout_s=90)
+    seen = json.loads(next(line for line in launch.stdout.splitlines() if line.startswith("{")))
+    assert len(set(seen.pop("ids"))) == delegates, launch.describe()
+    expected = {"ranks": ranks - delegates, "right": True, "mode": "split", "serving": [True] * delegates}
+    assert seen == expected | {"arguments": ["--and", "more"]}, launch.describe()
+    assert re.search(rf"delegated_writes +{200 * (ranks - delegates)} ", launch.stderr), launch.describe()
+
+
+def test_split_refused(extension: str, tmp_path: pathlib.Path) -> None:
+    """A rank must be left; what is refused is said, on every rank, and nobody waits."""
+    script = [PROGRAMS / "delegates_split.py", tmp_path / "file"]
+    launch = python_run(["-m", "mpiio_ext.delegates", "--split", "3", *script], 3, timeout_s=60, check=False)
+    assert not launch.timed_out
+    assert launch.returncode != 0
+    assert "a rank must be left" in launch.stderr, launch.describe()
+
+
+# ---- what is refused, and what takes its place -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def bare_library(tmp_path: pathlib.Path) -> str:
+    """Return a copy of the library beside which there is no executable."""
+    folder = tmp_path / "bare" / "lib"
+    folder.mkdir(parents=True)
+    return str(shutil.copy(str(library_path()), folder))
+
+
+@pytest.mark.parametrize("mode", ["spawn", "auto", "split"])
+def test_without_the_executable(extension: str, tmp_path: pathlib.Path, bare_library: str, mode: str) -> None:
+    """Threads take its place; a line says so, unless the choice was left to the library."""
+    launch = life(tmp_path, 2, hints(mode) | {"LD_PRELOAD": bare_library}, "opened", preload=False)
+    assert mode_of(launch) == "thread", launch.describe()
+    said = re.findall(r"^mpiio_ext: .*", launch.stderr, re.M)
+    assert len(said) == (mode != "auto"), launch.describe()
+    assert f"reason no {'split' if mode == 'split' else 'spawn'}: " in launch.stdout, launch.describe()
+    assert all("mode thread takes its place" in line for line in said)
+
+
+def test_without_a_launcher(extension: str, tmp_path: pathlib.Path) -> None:
+    """A program that was started by hand: its MPI library could not spawn without hanging."""
+    program = [str(mpi_program("delegates_life")), str(tmp_path / "file"), "end"]
+    env = base_environment() | hints("spawn") | {"LD_PRELOAD": str(library_path())}
+    launch = run_bounded(program, env=env, timeout_s=60)
+    assert failed_checks(launch.stdout, 5) == set(), launch.describe()
+    assert mode_of(launch) == "thread"
+    assert "the program was not started by mp" in launch.stderr, launch.describe()
+
+
+@pytest.mark.parametrize("mode", ["spawn", "thread"])
+def test_impossible_settings(extension: str, tmp_path: pathlib.Path, mode: str) -> None:
+    """A cache that holds no page: no mode can do that; files are accessed without delegates."""
+    launch = life(tmp_path, 3, hints(mode, more=":mpiox_delegate_cache=20k"), "end")
+    assert "delegates 0 mode none" in launch.stdout, launch.describe()
+    assert launch.stderr.count("files are accessed without them") == 1, launch.describe()
+    assert launch.stderr.count("mode thread takes its place") == (mode == "spawn"), launch.describe()
+
+
+def test_hosts_that_are_none(extension: str, tmp_path: pathlib.Path) -> None:
+    """A host that the launcher cannot know would end the job: it is refused before."""
+    launch = life(tmp_path, 2, hints("spawn", more=":mpiox_delegate_hosts=no-such-host.invalid"), "end")
+    assert mode_of(launch) == "thread", launch.describe()
+    assert "mpiox_delegate_hosts" in launch.stderr, launch.describe()
+
+
+def test_hosts(extension: str, tmp_path: pathlib.Path) -> None:
+    """The job's own host by its name."""
+    name = os.uname().nodename
+    launch = life(tmp_path, 2, hints("spawn", "3", more=f":mpiox_delegate_hosts={name}"), "end")
+    assert mode_of(launch) == "spawn", launch.describe()
+    assert nodes_of(launch) == [0, 0, 0]
+
+
+def test_no_free_slots(extension: str, family: str, tmp_path: pathlib.Path) -> None:
+    """Open MPI's mpirun would never end after a spawn without slots; they are asked for beyond what there is."""
+    if family != "openmpi":
+        pytest.skip("MPICH's mpiexec has no slots")
+    program = [str(mpi_program("delegates_life")), str(tmp_path / "file"), "end"]
+    command = [str(starter()), "--host", "localhost:2", "-n", "2", "env", f"LD_PRELOAD={library_path()}", *program]
+    env = base_environment() | hints("spawn", "3") | {"OMPI_MCA_rmaps_base_oversubscribe": "0"}
+    launch = run_bounded(command, env=env, timeout_s=60)
+    assert failed_checks(launch.stdout, 5) == set(), launch.describe()
+    assert mode_of(launch) == "spawn"
+
+
+def test_ranks_without_the_library(extension: str, tmp_path: pathlib.Path) -> None:
+    """Some programs of one mpiexec line lack it: there are no delegates, and nobody waits for anybody."""
+    program = [str(mpi_program("delegates_life")), str(tmp_path / "file"), "end"]
+    with_library = ["env", f"LD_PRELOAD={library_path()}", *program]
+    command = [str(starter()), "-n", "1", *with_library, ":", "-n", "2", *program]
+    launch = run_bounded(command, env=base_environment() | hints("thread"), timeout_s=60, check=False)
+    assert not launch.timed_out, launch.describe()
+    assert "ok end" in launch.stdout, launch.describe()
+    assert failed_checks(launch.stdout, 5) == {"ping"}, launch.describe()  # of those that have nothing to ask
+    assert "FAILED ping 1 2\n" in launch.stdout
+
+
+# ---- programs that spawn ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["spawn", "thread"])
+def test_program_with_children(extension: str, tmp_path: pathlib.Path, mode: str) -> None:
+    """Its children find their slots, start no delegates themselves, and are spoken to as ever."""
+    launch = life(tmp_path, 2, hints(mode), "children")
+    assert "ok children" in launch.stdout
+    assert mode_of(launch) == mode
+
+
+def test_slots_are_free_again(extension: str, family: str, tmp_path: pathlib.Path) -> None:
+    """The program's own children need every slot that is not a rank's."""
+    if family != "openmpi":
+        pytest.skip("MPICH's mpiexec has no slots")
+    program = [str(mpi_program("delegates_life")), str(tmp_path / "file"), "children"]
+    command = [str(starter()), "--host", "localhost:4", "-n", "2", "-x", "MPIOX_HINTS"]
+    command += ["-x", f"LD_PRELOAD={library_path()}", *program]
+    env = base_environment() | hints("spawn", "2") | {"OMPI_MCA_rmaps_base_oversubscribe": "0"}
+    launch = run_bounded(command, env=env, timeout_s=60)
+    assert failed_checks(launch.stdout, 5) == set(), launch.describe()
+    assert mode_of(launch) == "spawn"
+
+
+# ---- deaths ----------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def job(tmp_path: pathlib.Path, ranks: int, env: Mapping[str, str], program: Sequence[str]) -> Iterator[Job]:
+    """Start a job in the background; whatever it has left is ended afterwards."""
+    marker = uuid.uuid4().hex
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [str(starter()), "-n", str(ranks), "env", f"LD_PRELOAD={library_path()}", *program],
+            env={**base_environment(), **env, MARKER: marker},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        yield Job(process, marker, log)
+    finally:
+        end_marked(marker, process)
+
+
+class Job:
+    """A job in the background."""
+
+    def __init__(self, process: subprocess.Popen[bytes], marker: str, log: pathlib.Path) -> None:
+        self.process, self.marker, self.log = process, marker, log
+
+    def text(self) -> str:
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+    def wait_for(self, words: str) -> None:
+        """Wait until the program has said something."""
+        deadline_s = time.monotonic() + LIMIT_S
+        while words not in self.text():
+            assert time.monotonic() < deadline_s, self.text()
+            assert self.process.poll() is None or words in self.text(), self.text()
+            time.sleep(0.02)
+
+    def end(self) -> int:
+        """Wait for the end of the starter; return its status."""
+        try:
+            return self.process.wait(timeout=LIMIT_S)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"the job went on for {LIMIT_S} s\n{self.text()}")
+
+    def left(self) -> list[int]:
+        """Return the processes that stay."""
+        deadline_s = time.monotonic() + GRACE_S
+        while (found := [pid for pid in marked_processes(self.marker) if not is_zombie(pid)]) and (
+            time.monotonic() < deadline_s
+        ):
+            time.sleep(0.05)
+        return found
+
+
+def is_zombie(pid: int) -> bool:
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+@pytest.mark.parametrize("mode", ["spawn", "thread"])
+@pytest.mark.parametrize(("way", "ranks", "victim"), [("abort", 3, 1), ("kill", 3, 2), ("kill", 4, 0)])
+def test_job_that_dies(extension: str, tmp_path: pathlib.Path, mode: str, way: str, ranks: int, victim: int) -> None:
+    """MPI_Abort, and SIGKILL of a rank: the job ends, and its delegates with it."""
+    before = shared_memory()
+    program = [str(mpi_program("delegates_life")), str(tmp_path / "file"), way, str(victim)]
+    with job(tmp_path, ranks, hints(mode), program) as running:
+        running.wait_for("ok ping")
+        assert running.end() != 0, running.text()
+        assert not running.left(), running.text()
+    assert not shared_memory() - before
+
+
+@pytest.mark.parametrize("mode", ["spawn", "thread"])
+def test_killed_launcher(extension: str, tmp_path: pathlib.Path, mode: str) -> None:
+    """SIGKILL of mpirun: nothing stays, though nobody can end the delegates."""
+    before = shared_memory()
+    program = [str(mpi_program("delegates_life")), str(tmp_path / "file"), "sleep", "600"]
+    with job(tmp_path, 3, hints(mode), program) as running:
+        running.wait_for("ok ping")
+        running.wait_for("delegate 1 pid")
+        running.process.kill()
+        running.end()
+        assert not running.left(), running.text()
+    assert not shared_memory() - before
+
+
+@pytest.mark.parametrize(("ranks", "per_node", "victim"), [(1, 0, 0), (3, 0, 1), (4, 2, 0), (4, 2, 1), (7, 3, 2)])
+def test_killed_delegate(extension: str, tmp_path: pathlib.Path, ranks: int, per_node: int, victim: int) -> None:
+    """No launcher takes it for the death of a rank; all ranks notice, and go on without it."""
+    env = hints("spawn", "3" if ranks == 7 else "2") | {"MPIOX_RANKS_PER_NODE": str(per_node)}
+    launch = life(tmp_path, ranks, env, "delegate", str(victim))
+    assert mode_of(launch) == "spawn"
+    assert f"I/O delegate {victim} " in launch.stderr, launch.describe()
+    assert "was ended by signal 9" in launch.stderr
+
+
+@pytest.mark.parametrize("who", ["keeper", "both", "all"])
+def test_killed_keeper(extension: str, tmp_path: pathlib.Path, who: str) -> None:
+    """Without its keeper a delegate goes on; without both, and without any, the ranks do."""
+    before = shared_memory()
+    program = [str(mpi_program("delegates_life")), str(tmp_path / "file"), "sleep", "3"]
+    with job(tmp_path, 3, hints("spawn"), program) as running:
+        running.wait_for("delegate 1 pid")
+        delegates = [int(pid) for _, pid, _, _ in DELEGATE.findall(running.text())]
+        for pid in delegates if who == "all" else delegates[:1]:
+            stat = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+            os.kill(int(stat.rpartition(")")[2].split()[1]), signal.SIGKILL)  # its parent
+            if who != "keeper":
+                os.kill(pid, signal.SIGKILL)
+        assert running.end() == 0, running.text()
+        assert failed_checks(running.text(), 5) == set(), running.text()
+        assert not running.left(), running.text()
+    assert not shared_memory() - before
+
+
+def test_warned_delegates_go_on(extension: str, tmp_path: pathlib.Path) -> None:
+    """Signals with which batch systems warn a job do not end its delegates: the ranks may live on, too."""
+    program = [str(mpi_program("delegates_life")), str(tmp_path / "file"), "sleep", "2"]
+    with job(tmp_path, 2, hints("spawn"), program) as running:
+        running.wait_for("delegate 1 pid")
+        for _, pid, _, _ in DELEGATE.findall(running.text()):
+            for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT):
+                os.kill(int(pid), number)
+        assert running.end() == 0, running.text()
+        assert failed_checks(running.text(), 5) == set(), running.text()
+        assert "was ended by signal" not in running.text()
+        assert not running.left(), running.text()

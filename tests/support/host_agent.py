@@ -1,0 +1,48 @@
+"""Run a command on a pretended host: what ssh is to launchers.
+
+``host_agent.py FOLDER [-OPTION...] HOST COMMAND...``: as ssh does, the words are joined and given to a shell. With
+``--exec`` before HOST they are executed as they are. Standard input, output and error, the environment and the folder
+are the agent's. A host that has vanished answers nothing, and the agent waits, as ssh does.
+"""
+
+from __future__ import annotations
+
+import array
+import json
+import os
+import signal
+import socket
+import sys
+
+
+def main() -> int:
+    """Return the command's exit status."""
+    folder, words, exact = sys.argv[1], sys.argv[2:], False
+    while words and words[0].startswith("-"):
+        exact |= words.pop(0) == "--exec"
+    if len(words) < 2:
+        print("usage: host_agent.py FOLDER [-OPTION...] HOST COMMAND...", file=sys.stderr)
+        return 2
+    host, command = words[0], words[1:] if exact else ["/bin/sh", "-c", " ".join(words[1:])]
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.connect(os.path.join(folder, f"{host}.socket"))
+    except OSError as error:
+        print(f"{host}: {error}", file=sys.stderr)
+        return 255
+    text = json.dumps({"words": command, "environment": dict(os.environ), "folder": os.getcwd()}) + "\n"
+    data = text.encode()
+    held = array.array("i", [0, 1, 2])
+    sent = connection.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, held)])
+    connection.sendall(data[sent:])
+    answer = b""
+    while not answer.endswith(b"\n"):
+        part = connection.recv(64)
+        if not part:
+            signal.pause()  # until the launcher ends this
+        answer += part
+    return int(answer)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
