@@ -6,11 +6,23 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "links.h"
 
 enum { PAGE = 4096 };
+
+/* A process of this test's, which does not outlive it, stopped or not. */
+static pid_t fork_child(void)
+{
+    const pid_t parent = getpid(), pid = fork();
+    if (pid < 0)
+        abort();
+    if (pid == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent))
+        _exit(4);
+    return pid;
+}
 
 /* ---- a delegate in a process of its own -------------------------------------------------------------------------- */
 
@@ -37,8 +49,9 @@ static remote start_remote(void)
 {
     remote r;
     int ends[2];
-    if (pipe(ends) != 0 || (r.pid = fork()) < 0)
+    if (pipe(ends) != 0)
         abort();
+    r.pid = fork_child();
     if (r.pid == 0)
         serve(ends[1]);
     close(ends[1]);
@@ -201,7 +214,7 @@ static void check_client_killed(void)
     int ends[2], died;
     if (pipe(ends) != 0)
         abort();
-    const pid_t pid = fork(); /* before there are threads */
+    const pid_t pid = fork_child(); /* before there are threads */
     if (pid == 0) {
         mpiox_link_address address;
         mpiox_link *link;
@@ -235,7 +248,7 @@ static void check_client_stopped(void)
     if (pipe(ends) != 0)
         abort();
     for (int i = 0; i < CLIENTS; i++) {
-        pids[i] = fork();
+        pids[i] = fork_child();
         if (pids[i] == 0) {
             mpiox_link_address address;
             if (read(ends[0], &address, sizeof address) != (ssize_t)sizeof address)
