@@ -17,7 +17,7 @@ typedef struct server {
 
 enum { END = 1 }; /* of the connection; otherwise MPIOX_OK */
 
-enum { FEW_BYTES = 4096, STALLED_MS = -1 };
+enum { FEW_BYTES = 4096, STALLED_MS = 500 };
 
 /* ---- memory for data --------------------------------------------------------------------------------------------- */
 
