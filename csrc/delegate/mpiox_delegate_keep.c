@@ -16,6 +16,7 @@
 
 #include "mpiox_delegate_process.h"
 #include "mpiox_delegate_serve.h"
+#include "mpiox_delegate_socket.h"
 #include "mpiox_delegate_watch.h"
 
 enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_LOST = 3, STEP_MS = 100 };

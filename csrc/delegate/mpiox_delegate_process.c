@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "mpiox_delegate_socket.h"
+
 extern char **environ;
 
 static const double ending_s = 10; /* so long a keeper may take to end */
@@ -34,46 +36,6 @@ int mpiox_delegate_executable(char *path, size_t bytes, mpiox_error *error)
             return MPIOX_OK;
     }
     return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, ENOENT, -1, -1, "finding bin/mpiio-ext-delegate");
-}
-
-/* ---- both sides -------------------------------------------------------------------------------------------------- */
-
-bool mpiox_delegate_receive(int socket, void *data, size_t bytes, double seconds)
-{
-    const double until = mpiox_now() + seconds;
-    char *at = data;
-
-    while (bytes > 0) {
-        struct pollfd poll_for = {.fd = socket, .events = POLLIN};
-        const double left = until - mpiox_now();
-        ssize_t got;
-
-        if (left <= 0)
-            return false;
-        if (poll(&poll_for, 1, left > 1 ? 1000 : (int)(left * 1000) + 1) <= 0)
-            continue; /* also when a signal came */
-        got = read(socket, at, bytes);
-        if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN))
-            return false;
-        at += got > 0 ? got : 0;
-        bytes -= got > 0 ? (size_t)got : 0;
-    }
-    return true;
-}
-
-bool mpiox_delegate_send(int socket, const void *data, size_t bytes)
-{
-    const char *at = data;
-
-    while (bytes > 0) {
-        const ssize_t sent = send(socket, at, bytes, MSG_NOSIGNAL);
-
-        if (sent < 0 && errno != EINTR)
-            return false;
-        at += sent > 0 ? sent : 0;
-        bytes -= sent > 0 ? (size_t)sent : 0;
-    }
-    return true;
 }
 
 /* ---- the starter ------------------------------------------------------------------------------------------------- */

@@ -34,8 +34,4 @@ void mpiox_delegate_process_release(mpiox_delegate_process *process, bool go);
 /* Has it ended? Then *status is as of waitpid(). Local, does not wait. */
 bool mpiox_delegate_process_has_ended(mpiox_delegate_process *process, int *status);
 
-/* Exactly `bytes` bytes within `seconds`, or false. For both sides. */
-bool mpiox_delegate_receive(int socket, void *data, size_t bytes, double seconds);
-bool mpiox_delegate_send(int socket, const void *data, size_t bytes);
-
 #endif

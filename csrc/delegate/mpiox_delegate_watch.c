@@ -1,24 +1,21 @@
 /* mpiox_delegate_watch.c - see mpiox_delegate_watch.h. */
 #include "mpiox_delegate_watch.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <netdb.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "mpiox_delegate_socket.h"
 #include "mpiox_link_stream.h"
 #include "mpiox_listener_address.h"
 #include "mpiox_wait.h"
 
 enum { PEERS = 1 << 16, SECRET_BYTES = 16 };
 
-static const double try_s = 1;     /* for one address */
+static const double try_s = 5;      /* for an answer, where machines are busy */
 static const double unheard_s = 5; /* a host that acknowledges nothing for so long is gone */
 static const char hello = 'H', question = 'Q', answer = 'A';
 
@@ -145,63 +142,27 @@ void mpiox_watch_close(mpiox_watch *watch)
 
 /* ---- clients on other nodes -------------------------------------------------------------------------------------- */
 
-/* Bytes come within `seconds`, or not. */
-static bool await(int fd, short events, double seconds)
-{
-    struct pollfd poll_for = {.fd = fd, .events = events};
-    const double until = mpiox_now() + seconds;
-
-    while (mpiox_now() < until) {
-        if (poll(&poll_for, 1, (int)((until - mpiox_now()) * 1000) + 1) > 0)
-            return true;
-    }
-    return false;
-}
-
-static int connect_to(const char *host, int port, double seconds)
-{
-    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM}, *found = NULL;
-    socklen_t bytes = sizeof(int);
-    char service[12];
-    int fd, failed = 0;
-
-    snprintf(service, sizeof service, "%d", port);
-    if (getaddrinfo(host, service, &hints, &found) != 0)
-        return -1;
-    fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) != 0 &&
-        (errno != EINPROGRESS || !await(fd, POLLOUT, seconds) ||
-         getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &bytes) != 0 || failed != 0)) {
-        close(fd);
-        fd = -1;
-    }
-    freeaddrinfo(found);
-    return fd;
-}
-
 static bool is_admitted(int fd, const uint64_t *secret, double seconds)
 {
     char word = 0;
 
-    return send(fd, secret, SECRET_BYTES, MSG_NOSIGNAL) == SECRET_BYTES && await(fd, POLLIN, seconds) &&
-           read(fd, &word, 1) == 1 && word == hello;
+    return mpiox_delegate_send(fd, secret, SECRET_BYTES) && mpiox_delegate_receive(fd, &word, 1, seconds) &&
+           word == hello;
 }
 
 int mpiox_watch_connect(const mpiox_link_address *address, double seconds, int *fd, mpiox_error *error)
 {
     const double until = mpiox_now() + seconds;
+    int next = 0;
 
-    for (int i = 0; i < address->count && mpiox_now() < until; i++) {
-        *fd = connect_to(address->host[i], address->port, try_s);
-        if (*fd >= 0 && is_admitted(*fd, address->secret, try_s)) {
+    while ((*fd = mpiox_delegate_connect(address, &next, until)) >= 0) {
+        if (is_admitted(*fd, address->secret, until - mpiox_now() < try_s ? until - mpiox_now() : try_s)) {
             mpiox_link_stream_tune(*fd);
             mpiox_link_stream_limit(*fd, unheard_s);
             return MPIOX_OK;
         }
-        if (*fd >= 0)
-            close(*fd);
+        close(*fd);
     }
-    *fd = -1;
     return mpiox_error_set(error, MPIOX_E_IO, ETIMEDOUT, -1, -1, "connecting to the watch of a delegate");
 }
 
@@ -209,12 +170,12 @@ bool mpiox_watch_ask(int fd)
 {
     char word = 0;
 
-    if (fd < 0 || send(fd, &question, 1, MSG_NOSIGNAL) != 1)
+    if (fd < 0 || !mpiox_delegate_send(fd, &question, 1))
         return false;
     for (;;) { /* however long the pages take, as long as the host is there */
         ssize_t got;
 
-        if (!await(fd, POLLIN, 1))
+        if (!mpiox_delegate_await(fd, 1))
             continue;
         got = read(fd, &word, 1);
         if (got == 1 && word == answer)

@@ -13,8 +13,9 @@
 #include "mpiox_group_check.h"
 
 static const double leaving_s = 5; /* so long spawned processes may take to exit */
+static const double call_s = 30;   /* and to reach rank 0 */
 
-enum { HOST_BYTES = 64, TAG_ORDERS = 1, TAG_SAID, TAG_VERDICT };
+enum { HOST_BYTES = 64, TAG_TEXT = 1 };
 
 const char *mpiox_group_spawn_refusal(void)
 {
@@ -180,13 +181,16 @@ static int own_comm(MPI_Comm *comm)
 }
 
 /* Each process is an application of its own: Open MPI 4.1 cannot start one application that spans hosts. */
-static int spawn_each(int32_t count, const char *path, const target *targets, MPI_Comm comm, MPI_Comm *inter)
+static int spawn_each(int32_t count, const char *path, const target *targets, const char *text, MPI_Comm comm,
+                      MPI_Comm *inter)
 {
     char **commands = calloc((size_t)count, sizeof *commands);
     int *ones = calloc((size_t)count, sizeof *ones);
     MPI_Info *infos = calloc((size_t)count, sizeof *infos);
+    char variable[MPIOX_GROUP_CALL_TEXT + sizeof MPIOX_GROUP_CALL_VARIABLE + 1];
     int code = MPI_ERR_OTHER;
 
+    snprintf(variable, sizeof variable, "%s=%s", MPIOX_GROUP_CALL_VARIABLE, text);
     for (int32_t i = 0; commands && ones && infos && i < count; i++) {
         commands[i] = (char *)path;
         ones[i] = 1;
@@ -194,6 +198,7 @@ static int spawn_each(int32_t count, const char *path, const target *targets, MP
         PMPI_Info_set(infos[i], "host", targets[i].host);
         PMPI_Info_set(infos[i], "map_by", "slot:OVERSUBSCRIBE");
         PMPI_Info_set(infos[i], "bind_to", "none");
+        PMPI_Info_set(infos[i], "env", variable);
     }
     if (commands && ones && infos) {
         code = PMPI_Comm_spawn_multiple(count, commands, MPI_ARGVS_NULL, ones, infos, 0, comm, inter,
@@ -227,26 +232,37 @@ static int spawn_listed(int32_t count, const char *path, const target *targets, 
     return code == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
 }
 
-static int spawn(const mpiox_group_plan *plan, const target *targets, MPI_Comm *inter, mpiox_error *error)
+/* Hydra's processes are told where to call. */
+static int send_text(const char *text, int32_t count, MPI_Comm inter, mpiox_error *error)
+{
+    for (int32_t i = 0; i < count; i++) {
+        if (PMPI_Send(text, (int)strlen(text) + 1, MPI_CHAR, i, TAG_TEXT, inter) != MPI_SUCCESS)
+            return mpiox_error_set(error, MPIOX_E_MPI, 0, -1, -1, "talking to spawned delegates");
+    }
+    return MPIOX_OK;
+}
+
+static int spawn(const mpiox_group_plan *plan, const target *targets, const char *text, MPI_Comm *inter,
+                 mpiox_error *error)
 {
     MPI_Comm comm = MPI_COMM_NULL;
     char path[PATH_MAX];
     const char *reason;
+    const bool orte = mpiox_group_check_launcher(&reason) == MPIOX_LAUNCHER_ORTE;
     int code = mpiox_delegate_executable(path, sizeof path, error);
 
     if (code != MPIOX_OK)
         return code;
     code = own_comm(&comm);
     if (code == MPIOX_OK) {
-        code = mpiox_group_check_launcher(&reason) == MPIOX_LAUNCHER_ORTE
-                   ? spawn_each(plan->count, path, targets, comm, inter)
-                   : spawn_listed(plan->count, path, targets, comm, inter);
+        code = orte ? spawn_each(plan->count, path, targets, text, comm, inter)
+                    : spawn_listed(plan->count, path, targets, comm, inter);
         PMPI_Comm_free(&comm);
     }
     if (code != MPIOX_OK)
         return mpiox_error_set(error, code, 0, -1, -1, "MPI_Comm_spawn");
     PMPI_Comm_set_errhandler(*inter, MPI_ERRORS_RETURN);
-    return MPIOX_OK;
+    return orte ? MPIOX_OK : send_text(text, plan->count, *inter, error);
 }
 
 static mpiox_delegate_orders orders_of(const mpiox_group_plan *plan, const host_table *table, const target *where,
@@ -261,47 +277,19 @@ static mpiox_delegate_orders orders_of(const mpiox_group_plan *plan, const host_
     return orders;
 }
 
-/* Until all have come, or the time is over. */
-static int await_all(int count, MPI_Request *requests, double until, mpiox_error *error)
-{
-    mpiox_backoff backoff = {0};
-    int done = 0, code = MPI_SUCCESS;
-
-    while (code == MPI_SUCCESS && !done && mpiox_now() < until) {
-        code = PMPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE);
-        mpiox_wait_backoff(&backoff);
-    }
-    if (code != MPI_SUCCESS)
-        return mpiox_error_set(error, MPIOX_E_MPI, 0, -1, -1, "talking to spawned delegates");
-    return done ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_UNSUPPORTED, 0, -1, -1, "waiting for spawned delegates");
-}
-
-/* Orders to all, announcements from all, within the deadline. */
-static int talk(const mpiox_group_plan *plan, const host_table *table, const target *targets, MPI_Comm inter,
+/* Orders to all, announcements from all, within the deadlines. */
+static int talk(const mpiox_group_plan *plan, const host_table *table, const target *targets, mpiox_group_call *call,
                 mpiox_announcement *said, mpiox_error *error)
 {
-    const double until = mpiox_now() + 2 * plan->seconds; /* each of them answers within plan->seconds */
-    MPI_Request *requests = calloc((size_t)plan->count, sizeof *requests);
-    mpiox_announcement *coming = calloc((size_t)plan->count, sizeof *coming);
-    int code = requests != NULL && coming != NULL ? MPI_SUCCESS : MPI_ERR_OTHER, result;
+    mpiox_delegate_orders *orders = calloc((size_t)plan->count, sizeof *orders);
+    int code;
 
-    for (int32_t i = 0; requests != NULL && coming != NULL && i < plan->count; i++) {
-        const mpiox_delegate_orders orders = orders_of(plan, table, &targets[i], i);
-
-        requests[i] = MPI_REQUEST_NULL;
-        if (code == MPI_SUCCESS)
-            code = PMPI_Send(&orders, sizeof orders, MPI_BYTE, i, TAG_ORDERS, inter);
-        if (code == MPI_SUCCESS)
-            code = PMPI_Irecv(&coming[i], sizeof coming[i], MPI_BYTE, i, TAG_SAID, inter, &requests[i]);
-    }
-    result = code == MPI_SUCCESS ? await_all(plan->count, requests, until, error)
-                                 : mpiox_error_set(error, MPIOX_E_MPI, 0, -1, -1, "talking to spawned delegates");
-    if (result == MPIOX_OK) {
-        memcpy(said, coming, (size_t)plan->count * sizeof *said);
-        free(coming);
-    } /* else it is left where MPI may still write to it */
-    free(requests);
-    return result;
+    for (int32_t i = 0; orders != NULL && i < plan->count; i++)
+        orders[i] = orders_of(plan, table, &targets[i], i);
+    code = orders != NULL ? mpiox_group_call_orders(call, orders, plan->seconds, said, error)
+                          : mpiox_error_set(error, MPIOX_E_NOMEM, 0, -1, -1, "spawning delegates");
+    free(orders);
+    return code;
 }
 
 /* Those that MPI has spawned on this host. */
@@ -321,15 +309,19 @@ static void remember_starters(const mpiox_announcement *said, int32_t count, mpi
 static int start_all(const mpiox_group_plan *plan, const char *wanted, const host_table *table,
                      mpiox_announcement *said, mpiox_group_spawned *out, mpiox_error *error)
 {
+    const bool loopback = table->hosts == 1 && wanted[0] == '\0';
     target *targets = calloc((size_t)plan->count, sizeof *targets);
     int code = targets != NULL ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_NOMEM, 0, -1, -1, "spawning delegates");
+    char text[MPIOX_GROUP_CALL_TEXT];
 
     for (int32_t i = 0; code == MPIOX_OK && i < plan->count; i++)
         code = find_target(plan, table, wanted, i, &targets[i], error);
     if (code == MPIOX_OK)
-        code = spawn(plan, targets, &out->inter, error);
-    if (code == MPIOX_OK && (code = talk(plan, table, targets, out->inter, said, error)) != MPIOX_OK)
-        out->inter = MPI_COMM_NULL; /* whoever does not answer would not disconnect either */
+        code = mpiox_group_call_open(plan->count, loopback, &out->call, text, error);
+    if (code == MPIOX_OK)
+        code = spawn(plan, targets, text, &out->inter, error);
+    if (code == MPIOX_OK)
+        code = talk(plan, table, targets, &out->call, said, error);
     free(targets);
     if (code == MPIOX_OK) {
         remember_starters(said, plan->count, out);
@@ -347,7 +339,7 @@ int mpiox_group_spawn_start(const mpiox_group_plan *plan, const char *hosts, mpi
     host_table table = {.name = NULL};
     mpiox_error first = {.code = gather_hosts(topology, &table)};
 
-    *out = (mpiox_group_spawned){.inter = MPI_COMM_NULL};
+    *out = (mpiox_group_spawned){.inter = MPI_COMM_NULL, .call = {.listener = -1}};
     if (first.code != MPIOX_OK)
         mpiox_error_set(&first, first.code, 0, -1, -1, "asking the ranks for their hosts");
     else if (topology->rank == 0)
@@ -381,14 +373,10 @@ static void await_starters(const mpiox_group_spawned *spawned)
 
 void mpiox_group_spawn_release(mpiox_group_spawned *spawned, bool go)
 {
-    int verdict = go, count = 0;
-
+    mpiox_group_call_close(&spawned->call, go);
     if (spawned->inter == MPI_COMM_NULL)
         return;
-    PMPI_Comm_remote_size(spawned->inter, &count);
-    for (int i = 0; i < count; i++)
-        PMPI_Send(&verdict, 1, MPI_INT, i, TAG_VERDICT, spawned->inter);
-    PMPI_Comm_disconnect(&spawned->inter);
+    PMPI_Comm_disconnect(&spawned->inter); /* to which each of them comes, whatever has happened */
     await_starters(spawned);
     free(spawned->starters);
     spawned->starters = NULL;
@@ -396,13 +384,43 @@ void mpiox_group_spawn_release(mpiox_group_spawned *spawned, bool go)
 
 /* ---- a spawned process ------------------------------------------------------------------------------------------- */
 
-int mpiox_group_spawn_be_child(void)
+/* What rank 0 has sent with the spawn, or after it. */
+static void receive_text(MPI_Comm parent, char *text)
+{
+    const char *told = getenv(MPIOX_GROUP_CALL_VARIABLE);
+
+    memset(text, 0, MPIOX_GROUP_CALL_TEXT);
+    if (told != NULL)
+        snprintf(text, MPIOX_GROUP_CALL_TEXT, "%s", told);
+    else
+        PMPI_Recv(text, MPIOX_GROUP_CALL_TEXT - 1, MPI_CHAR, 0, TAG_TEXT, parent, MPI_STATUS_IGNORE);
+}
+
+/* Start the delegate that rank 0 wants of this process. */
+static void start_delegate(const char *text, int index)
 {
     mpiox_delegate_process process = {.socket = -1};
     mpiox_delegate_orders orders;
     mpiox_announcement said;
+    const int socket = mpiox_group_call_make(text, index, call_s, &orders);
+    bool go;
+
+    if (socket < 0)
+        return; /* rank 0 does not wait for ever either */
+    unsetenv(MPIOX_GROUP_CALL_VARIABLE);
+    mpiox_delegate_process_start(&orders, orders.seconds, &process, &said);
+    said.starter = getpid();
+    go = mpiox_group_call_answer(socket, &said);
+    if (said.code == MPIOX_OK)
+        mpiox_delegate_process_release(&process, go);
+    close(socket);
+}
+
+int mpiox_group_spawn_be_child(void)
+{
+    char text[MPIOX_GROUP_CALL_TEXT];
     MPI_Comm parent = MPI_COMM_NULL;
-    int verdict = 0, rank = 0, code;
+    int rank = 0;
 
     if (PMPI_Init(NULL, NULL) != MPI_SUCCESS || PMPI_Comm_get_parent(&parent) != MPI_SUCCESS)
         return EXIT_FAILURE;
@@ -412,13 +430,8 @@ int mpiox_group_spawn_be_child(void)
         return EXIT_FAILURE;
     }
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    PMPI_Recv(&orders, sizeof orders, MPI_BYTE, 0, TAG_ORDERS, parent, MPI_STATUS_IGNORE);
-    code = mpiox_delegate_process_start(&orders, orders.seconds, &process, &said);
-    said.starter = getpid();
-    PMPI_Send(&said, sizeof said, MPI_BYTE, 0, TAG_SAID, parent);
-    PMPI_Recv(&verdict, 1, MPI_INT, 0, TAG_VERDICT, parent, MPI_STATUS_IGNORE);
-    if (code == MPIOX_OK)
-        mpiox_delegate_process_release(&process, verdict);
+    receive_text(parent, text);
+    start_delegate(text, rank);
     PMPI_Comm_disconnect(&parent);
     PMPI_Finalize();
     return EXIT_SUCCESS;

@@ -12,10 +12,12 @@
 #ifndef MPIOX_GROUP_SPAWN_H
 #define MPIOX_GROUP_SPAWN_H
 
+#include "mpiox_group_call.h"
 #include "mpiox_group_plan.h"
 
 typedef struct mpiox_group_spawned { /* start from {.inter = MPI_COMM_NULL} */
     MPI_Comm inter;                  /* rank 0: to the spawned processes */
+    mpiox_group_call call;           /* rank 0 */
     int64_t *starters;               /* rank 0: those on its host, [count] */
     int32_t count;
 } mpiox_group_spawned;

@@ -257,6 +257,7 @@ static void check_client_stopped(void)
             for (;;) {
                 mpiox_link_access access = access_of(&mine, 1, PAGE);
                 access.write = i % 2 == 0;
+                access.offset = (i + 1) * (int64_t)sizeof data; /* bytes of its own: MPI orders nothing else */
                 access.length = sizeof data;
                 access.memory.base = data;
                 if (mpiox_link_access_pages(mine.link, &access, NULL) != MPIOX_OK)
@@ -264,7 +265,7 @@ static void check_client_stopped(void)
             }
         }
     }
-    station_start(&s, PAGE, 200, 0, 1, 1);
+    station_start(&s, PAGE, 100 * (CLIENTS + 1), 0, 1, 1);
     for (int i = 0; i < CLIENTS; i++)
         CHECK_EQUAL(write(ends[1], &s.address, sizeof s.address), (ssize_t)sizeof s.address);
     mock_sleep(200);
