@@ -41,10 +41,12 @@ uint32_t mpiox_frame_find(const mpiox_cache *cache, int32_t file, int64_t page)
 static int look_at_owner(const mpiox_cache *cache, int32_t file, int64_t page)
 {
     mpiox_file_record *record = &cache->header->files[file];
-    if (record->ranges <= 0)
+    if (record->ranges <= 0 || record->unit_pages <= 0)
         return MPIOX_FRAME_HIT;
-    const int64_t unit = record->unit_pages > 1 ? page / record->unit_pages : page;
-    const int owner = atomic_load_explicit(&record->owner_of[unit % record->ranges], memory_order_acquire);
+    const uint32_t unit_pages = (uint32_t)record->unit_pages, ranges = (uint32_t)record->ranges;
+    const uint64_t place = (uint64_t)page; /* divisions of 32 bits take a third of the time */
+    const uint64_t range = place <= UINT32_MAX ? (uint32_t)place / unit_pages % ranges : place / unit_pages % ranges;
+    const int owner = atomic_load_explicit(&record->owner_of[range], memory_order_acquire);
     if (owner == cache->header->delegate)
         return MPIOX_FRAME_HIT;
     return owner == MPIOX_RANGE_MOVING ? MPIOX_FRAME_MISS : MPIOX_FRAME_MOVED;
