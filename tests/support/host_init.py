@@ -9,6 +9,7 @@ its command along, as a broken terminal would (SIGHUP to its session). Nothing b
 from __future__ import annotations
 
 import array
+import contextlib
 import json
 import os
 import selectors
@@ -66,10 +67,8 @@ def reap(running: dict[int, socket.socket]) -> None:
         if connection is not None:
             code = os.waitstatus_to_exitcode(status)
             Listening.unregister(connection)
-            try:
+            with contextlib.suppress(OSError):
                 connection.sendall(f"{code if code >= 0 else 128 - code}\n".encode())
-            except OSError:
-                pass
             connection.close()
 
 
@@ -77,10 +76,8 @@ def hang_up(connection: socket.socket, running: dict[int, socket.socket]) -> Non
     """End the command of an agent that has gone."""
     for pid, other in list(running.items()):
         if other is connection:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGHUP)
-            except ProcessLookupError:
-                pass
             del running[pid]
     Listening.unregister(connection)
     connection.close()
