@@ -6,13 +6,21 @@ while delegates are killed, or a whole host vanishes. Nothing here measures time
 
 from __future__ import annotations
 
+import mmap
+import os
 import re
-from collections.abc import Iterator
+import signal
+import struct
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import pytest
 
 from support import hosts
 from support.cbuild import failed_checks, mpi_program
+from support.launch import mpi_family
+from support.processes import Job, job
 
 pytestmark = pytest.mark.mpi
 
@@ -71,3 +79,169 @@ def test_access(cluster: hosts.Cluster, mode: str, each: int) -> None:
     """Two delegates on two of four hosts; every access, every byte."""
     _, delegates_at = use_everything(cluster, each, f"mpiox_delegates=2:mpiox_delegate_mode={mode}:{SMALL}")
     assert delegates_at == {0: "node1", 1: "node3"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["buddy", "disk"])
+@pytest.mark.parametrize("mode", ["spawn", "thread"])
+def test_levels(cluster: hosts.Cluster, mode: str, level: str) -> None:
+    """The same at the higher levels of acknowledgement, three delegates."""
+    hints = f"mpiox_delegates=3:mpiox_delegate_mode={mode}:mpiox_delegate_ack={level}:{SMALL}"
+    _, delegates_at = use_everything(cluster, 1, hints)
+    assert len(set(delegates_at.values())) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["delay_ms=1", "short=1000", "delay_ms=1:drop_after=300000"])
+def test_bad_network(cluster: hosts.Cluster, fault: str) -> None:
+    """Latency, short system calls, connections that break: no byte is wrong."""
+    hints = f"mpiox_delegates=2:{SMALL}"
+    use_everything(cluster, 1, hints, {"MPIOX_NETWORK_FAULT": fault})
+
+
+@pytest.mark.slow
+def test_one_page(cluster: hosts.Cluster) -> None:
+    """A cache of one page at each delegate."""
+    use_everything(cluster, 2, "mpiox_delegates=2:mpiox_delegate_cache=64k:mpiox_delegate_page=64k")
+
+
+# ---- places ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        ("1", ["node1"]),
+        ("4", [f"node{k}" for k in (1, 2, 3, 4)]),
+        ("per_node=2", [f"node{k // 2}" for k in range(2, 10)]),
+    ],
+)
+def test_spread(cluster: hosts.Cluster, count: str, expected: list[str]) -> None:
+    """Delegates are spread over the hosts."""
+    _, delegates_at = use_everything(cluster, 1, f"mpiox_delegates={count}:{SMALL}")
+    assert sorted(delegates_at.values()) == expected
+
+
+@pytest.mark.slow
+def test_named_hosts(cluster: hosts.Cluster) -> None:
+    """mpiox_delegate_hosts."""
+    _, delegates_at = use_everything(cluster, 1, f"mpiox_delegates=2:mpiox_delegate_hosts=node4;node2:{SMALL}")
+    assert delegates_at == {0: "node4", 1: "node2"}
+
+
+# ---- death -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """delegates_crash on hosts 1 and 2, two ranks each; delegate 0 alone on host 3, delegate 1 on host 1."""
+
+    level: str
+    records: int
+    pause_us: int = 200
+
+    def command(self, cluster: hosts.Cluster, options: Sequence[str]) -> list[str]:
+        """Return the command line."""
+        words = [mpi_program("delegates_crash"), cluster.folder / "file", cluster.folder / "progress"]
+        places = {1: 2, 2: 2, 3: 0}
+        start = cluster.starter(4, places, options=options)
+        return [*start, *cluster.program([*words, str(self.records), str(self.pause_us)])]
+
+    def hints(self) -> str:
+        """Return MPIOX_HINTS. Open MPI is told of a host without ranks by its place in mpirun's list."""
+        where = "node3;node1" if mpi_family() == "mpich" else "+n2;+n0"
+        return f"*:mpiox_delegates=2:mpiox_delegate_hosts={where}:mpiox_delegate_ack={self.level}:{SMALL}"
+
+
+def await_records(running: Job, held: mmap.mmap, count: int) -> None:
+    """Return when the four ranks have written so many, or have ended."""
+    deadline_s = time.monotonic() + LIMIT_S
+    while time.monotonic() < deadline_s and running.process.poll() is None:
+        if sum(struct.unpack("4I", held[:16])) >= count:
+            return
+        time.sleep(0.001)
+
+
+def await_end(running: Job) -> None:
+    """Return when the program has said its last word, or the launcher has ended."""
+    deadline_s = time.monotonic() + LIMIT_S
+    while time.monotonic() < deadline_s and running.process.poll() is None:
+        if running.text().rstrip().endswith("\nend"):
+            return
+        time.sleep(0.05)
+
+
+def crash(cluster: hosts.Cluster, run: Run, at: float, *, host: bool, options: Sequence[str] = ()) -> str:
+    """Run it, and after a part of the first file's records kill delegate 0 or its host; what was printed."""
+    counters = cluster.folder / "progress"
+    counters.write_bytes(bytes(4096))
+    (cluster.folder / "file").unlink(missing_ok=True)
+    log = cluster.private / "job.log"
+    with (
+        counters.open("r+b") as file,
+        mmap.mmap(file.fileno(), 4096) as held,
+        job(run.command(cluster, options), log, {"MPIOX_HINTS": run.hints()}) as running,
+    ):
+        await_records(running, held, int(at * run.records))
+        assert len(running.delegates()) == 2, running.text()
+        if host:
+            cluster.vanish(3)
+            await_end(running)  # the launcher may wait for the host for ever
+        else:
+            for pid in running.delegates()[:1]:
+                os.kill(pid, signal.SIGKILL)
+            assert running.status(LIMIT_S) == 0, running.text()
+            assert not running.left(GRACE_S), running.text()
+        text = running.text()
+    assert text.rstrip().splitlines().count("end") == 1, f"{run}: it has not come to its end\n{text}"
+    return text
+
+
+@pytest.mark.parametrize("level", ["memory", "buddy", "disk"])
+def test_killed_delegate(cluster: hosts.Cluster, level: str) -> None:
+    """A delegate is killed while ranks of other hosts write: no byte is lost, at any level."""
+    run = Run(level=level, records=300 if level == "disk" else 1200)
+    for at in (0.1, 0.8):
+        text = crash(cluster, run, at, host=False)
+        assert not failed_checks(text, CRASH_CHECKS), text
+
+
+#: What keeps the launcher from ending the job; see docs/delegates-hosts.md.
+TOLERANT = {"openmpi": ("--enable-recovery",), "mpich": ("-disable-auto-cleanup",)}
+
+
+@pytest.fixture()
+def third_host(cluster: hosts.Cluster) -> Iterator[None]:
+    """A host that vanishes is back for the next test."""
+    yield
+    if cluster.hosts[2].process.poll() is not None:
+        cluster.bring_back(3)
+
+
+@pytest.mark.parametrize("level", ["buddy", "disk"])
+def test_host_vanishes(cluster: hosts.Cluster, third_host: None, level: str) -> None:
+    """The host of a delegate vanishes: what was acknowledged is there."""
+    run = Run(level=level, records=300 if level == "disk" else 1200)
+    text = crash(cluster, run, 0.3, host=True, options=TOLERANT[str(mpi_family())])
+    assert not failed_checks(text, CRASH_CHECKS), text
+
+
+def test_host_vanishes_with_memory(cluster: hosts.Cluster, third_host: None) -> None:
+    """At level memory the next fence says on all ranks what may be lost, once, and all goes on."""
+    run = Run(level="memory", records=1200)
+    text = crash(cluster, run, 0.3, host=True, options=TOLERANT[str(mpi_family())])
+    failed = failed_checks(text, CRASH_CHECKS)
+    said = re.findall(r"^rank (\d): sync: MPI_ERR_IO.*vanished.*at offset (\d+), length (\d+)", text, re.MULTILINE)
+    if not said:  # everything was in the file by chance
+        assert not failed, text
+        return
+    assert {int(rank) for rank, *_ in said} == {0, 1, 2, 3}, text
+    assert len({place[1:] for place in said}) == 1, text
+    wrong = re.findall(r"^rank \d: record \d+ at (\d+): (\d+) of \d+ bytes, wrong", text, re.MULTILINE)
+    first, length = int(said[0][1]), int(said[0][2])
+    assert all(first < int(at) + int(n) and int(at) < first + length for at, n in wrong), text
+    assert failed <= {"sync in the middle", "sync, barrier, sync", "first half", "second half",
+                      "reading what others wrote", "the file"}, text  # fmt: skip
+    second = text[text.index("close") :]
+    assert not failed_checks(second[second.index("ok open") :], CRASH_CHECKS // 2), text

@@ -2,12 +2,13 @@
 
 ``host_agent.py FOLDER [-OPTION...] HOST COMMAND...``: as ssh does, the words are joined and given to a shell. With
 ``--exec`` before HOST they are executed as they are. Standard input, output and error, the environment and the folder
-are the agent's. A host that has vanished answers nothing, and the agent waits, as ssh does.
+are the agent's. A host that has vanished answers nothing, and the agent waits, as ssh does; it ends with its parent.
 """
 
 from __future__ import annotations
 
 import array
+import ctypes
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ import sys
 
 def main() -> int:
     """Return the command's exit status."""
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
     folder, words, exact = sys.argv[1], sys.argv[2:], False
     while words and words[0].startswith("-"):
         exact |= words.pop(0) == "--exec"

@@ -107,7 +107,7 @@ class Cluster:
         self.log = private / "log"
         self.agent = private / "agent"
         words = [sys.executable, "-S", "-E", str(HERE / "host_agent.py"), str(private)]
-        self.agent.write_text(f"#!/bin/sh\nexec {' '.join(words)} \"$@\"\n", encoding="utf-8")
+        self.agent.write_text(f'#!/bin/sh\nexec {" ".join(words)} "$@"\n', encoding="utf-8")
         self.agent.chmod(0o755)
 
     # ---- up and down ------------------------------------------------------------------------------------------------

@@ -257,7 +257,7 @@ static void check_client_stopped(void)
             for (;;) {
                 mpiox_link_access access = access_of(&mine, 1, PAGE);
                 access.write = i % 2 == 0;
-                access.offset = (i + 1) * (int64_t)sizeof data; /* bytes of its own: MPI orders nothing else */
+                access.origin = (i + 1) * (int64_t)sizeof data; /* bytes of its own: MPI orders nothing else */
                 access.length = sizeof data;
                 access.memory.base = data;
                 if (mpiox_link_access_pages(mine.link, &access, NULL) != MPIOX_OK)
