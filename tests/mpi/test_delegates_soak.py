@@ -47,7 +47,10 @@ class Limits:
 
 #: A delegate's memory is reserved from the start; a rank's Python and MPI library grow a little for a while.
 OF_DELEGATES = Limits(private_bytes=2 * MEBI, virtual_bytes=2 * MEBI)
-OF_RANKS = Limits(private_bytes=24 * MEBI, virtual_bytes=64 * MEBI)
+OF_RANKS = Limits(private_bytes=6 * MEBI, virtual_bytes=32 * MEBI)
+
+#: glibc gives freed memory back at once; by default it keeps tens of MiB, more or less by chance.
+MALLOC = {"MALLOC_ARENA_MAX": "1", "MALLOC_TRIM_THRESHOLD_": "131072", "MALLOC_MMAP_THRESHOLD_": "131072"}
 
 
 @pytest.fixture()
@@ -128,7 +131,7 @@ def check_flat(looks: list[Look], delegates: set[int]) -> None:
 def check(folder: pathlib.Path, mode: str, ranks: int, seconds: float, **environment: str) -> None:
     """Play; nothing grows, nothing stays."""
     before = shared_memory()
-    looks, text, delegates = play(folder, ranks, seconds, {"MPIOX_HINTS": HINTS[mode], **environment})
+    looks, text, delegates = play(folder, ranks, seconds, {"MPIOX_HINTS": HINTS[mode], **MALLOC, **environment})
     print(text.splitlines()[-1], f"{len(looks)} looks", looks[1], looks[-1], sep="\n")
     assert bool(delegates) == (mode != "thread"), text[-3000:]
     check_flat(looks, delegates)

@@ -22,14 +22,13 @@ from mpiio_ext.cli import main
 from mpiio_ext.delegates import _status, cli
 from support import cbuild
 
-MPI_FILES = ("mpiox_typemap_mpi.c", "mpiox_typemap_decode.c", "mpiox_typemap_contents.c")
 SEED = os.environ.get("MPIOX_TEST_SEED", "1")
 HEADER = cbuild.CSRC / "cache" / "mpiox_cache.h"
 
 
 @cache
 def program() -> pathlib.Path:
-    files = [path for path in cbuild.sources("common", "typemap", "cache") if pathlib.Path(path).name not in MPI_FILES]
+    files = cbuild.sources("common", "typemap", "cache")
     files += [str(cbuild.ROOT / "tests" / "c" / "api" / "delegates.c"),
               str(cbuild.CSRC / "api" / "mpiio_ext_delegates.c")]
     extra = [f"-I{cbuild.CSRC / name}" for name in ("cache", "include", "api")]
