@@ -18,6 +18,9 @@ native way that would take longer than ``--limit`` gets a smaller file (marked *
 Latency: one rank, one delegate, beside the 8-byte round trip to a child of MPI_Comm_spawn and beside memcpy
 (``delegate_latency.c``), under every MPI at hand.
 
+``--latency-us 100`` adds a latency to each request to the file system, for all ways alike, as a parallel file system
+has it (``slow_storage.c``).
+
 What delegates send to the file system and the memory that they take come from looking at them while they run
 (``mpiio_ext.delegates``, and ``/proc``); these runs are not timed. The targets that are checked are printed with what
 was found.
@@ -100,11 +103,22 @@ class Setup:
     limit_s: float
     hints: str
     groups: tuple[str, ...] = tuple(GROUPS)
+    slow_storage: Path | None = None  # the compiled slow_storage.c
+    latency_us: int = 0
+
+    def peers(self) -> list[Peer]:
+        """Return everything that is compared, on the same storage."""
+        found = peers_of(self.installation, self.ranks)
+        if self.slow_storage is None:
+            return found
+        slow = {"SLOW_STORAGE_PATH": str(self.file), "SLOW_STORAGE_US": str(self.latency_us)}
+        return [dataclasses.replace(peer, under=(str(self.slow_storage),), environment=peer.environment | slow)
+                for peer in found]
 
     def delegated(self, *hints: str) -> Peer:
         """Return this library with delegates, and with more hints."""
         words = [f"mpiox_delegates={self.delegates}", *([self.hints] if self.hints else []), *hints]
-        peer = next(peer for peer in peers_of(self.installation, self.ranks) if peer.ours)
+        peer = next(peer for peer in self.peers() if peer.ours)
         return dataclasses.replace(peer, name="delegates", title="mpiio_ext with delegates",
                                    environment=peer.environment | {"MPIOX_HINTS": "*:" + ":".join(words)})
 
@@ -119,7 +133,7 @@ class Setup:
 def ways_of(setup: Setup, calls: str) -> list[Way]:
     """Return what takes turns. Nothing collective has a call for every piece, and nothing is tuned for it."""
     found = []
-    for peer in peers_of(setup.installation, setup.ranks):
+    for peer in setup.peers():
         if peer.ours:
             found.append(Way(group="ours_independent", peer=peer, access="independent"))
             found += [Way(group="ours_collective", peer=peer, access="collective")]
@@ -597,6 +611,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repeats", type=int, default=3, help="repetitions inside a launch")
     parser.add_argument("--limit", type=float, default=10.0, help="seconds that a native launch may take")
+    parser.add_argument("--latency-us", type=int, default=0,
+                        help="each request to the file system takes so much longer (benchmarks/slow_storage.c)")
     parser.add_argument("--calls", default="whole,small", help="whole: a call a rank; small: a call a piece")
     parser.add_argument("--pattern", action="append", choices=list(PATTERNS), help="only these; repeatable")
     parser.add_argument("--groups", default=",".join(GROUPS), help=f"ways to run, of {', '.join(GROUPS)}")
@@ -613,13 +629,15 @@ def measure_all(setup: Setup, options: argparse.Namespace) -> dict[str, Any]:
     def say(text: str) -> None:
         if sys.stderr.isatty():
             print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+        elif text:
+            print(text, file=sys.stderr, flush=True)
 
     parts, patterns = options.only.split(","), options.pattern or list(PATTERNS)
     document: dict[str, Any] = {
         "environment": describe_environment(
             [setup.installation], setup.file.parent, "delegates", ranks=setup.ranks, delegates=setup.delegates,
             file_bytes=setup.file_bytes, rounds=setup.rounds, repeats_per_round=setup.repeats, hints=setup.hints,
-            load_average=os.getloadavg(),
+            load_average=os.getloadavg(), latency_us=setup.latency_us,
         ) | {"command_line": " ".join(["python", *sys.argv])},
         "units": UNITS, "groups": GROUPS, "bandwidth": [], "requests": [], "close": [], "memory": [], "latency": [],
     }
@@ -644,17 +662,29 @@ def measure_all(setup: Setup, options: argparse.Namespace) -> dict[str, Any]:
     return document
 
 
+def compile_slow_storage(folder: Path) -> Path:
+    """Return the library that delays requests."""
+    library = folder / "slow_storage.so"
+    source = Path(__file__).with_name("slow_storage.c")
+    command = ["cc", "-O2", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"]
+    subprocess.run(command, check=True)
+    return library
+
+
 def main() -> None:
     """Measure, print, and write the files."""
     options = parse()
     installations = find_installations()
     if not installations:
         sys.exit("no MPI installation with this library was found: run `make build` first")
-    with scratch_file(options.path, "delegates") as file:
-        setup = Setup(installation=installations[0], ranks=options.ranks, delegates=options.delegates, file=file,
+    with scratch_file(options.path, "delegates") as file, tempfile.TemporaryDirectory() as folder:
+        slow_storage = compile_slow_storage(Path(folder)) if options.latency_us else None
+        setup = Setup(slow_storage=slow_storage, latency_us=options.latency_us,
+                      installation=installations[0], ranks=options.ranks, delegates=options.delegates, file=file,
                       file_bytes=options.bytes, rounds=options.rounds, repeats=options.repeats, limit_s=options.limit,
                       hints=options.hints, groups=tuple(options.groups.split(",")))
-        print(f"{setup.installation.version}, {setup.ranks} ranks, {setup.delegates} delegates, {options.path}, "
+        storage = f"{options.path} + {options.latency_us} µs a request" if options.latency_us else options.path
+        print(f"{setup.installation.version}, {setup.ranks} ranks, {setup.delegates} delegates, {storage}, "
               f"{setup.file_bytes / 1e6:.0f} MB, {setup.rounds} rounds of {setup.repeats}")
         document = measure_all(setup, options)
     print("\ntargets")

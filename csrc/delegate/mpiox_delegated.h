@@ -48,6 +48,9 @@ int mpiox_delegated_cut(mpiox_delegated *delegated, int64_t bytes);
 /* One past the last byte, those included that are still cached. Local, blocking. 0 or MPIOX_E_IO. */
 int mpiox_delegated_size(mpiox_delegated *delegated, int64_t *bytes, mpiox_error *error);
 int mpiox_delegated_count(const mpiox_delegated *delegated); /* of delegates that own pages of the file; local */
+/* This rank writes, or has written, to the file by other means: what delegates hold of it may be old from now on (they
+ * hold pages for other openings, too). The rank's next access through them drops it first. Local. */
+void mpiox_delegated_pass_by(mpiox_delegated *delegated);
 /* Has this rank accessed the file through the delegates since the last fence? Local. */
 bool mpiox_delegated_is_used(const mpiox_delegated *delegated);
 

@@ -473,7 +473,8 @@ static int access_tile(mpiox_delegated *delegated, const mpiox_request *request,
     *moved = done - request->position;
     if (code == MPIOX_OK && request->write && is_stable_level(delegated))
         code = make_stable(&a);
-    if (code == MPIOX_OK && !request->write)
+    /* Large reads go past the cache, for which pages would come in vain: the file system reads ahead for them. */
+    if (code == MPIOX_OK && !request->write && !has_long_runs(&a, delegated->file->hints.delegate_bypass))
         mpiox_delegated_read_ahead(delegated, origin, request->position, request->length);
     return code;
 }
@@ -532,6 +533,8 @@ int mpiox_delegated_access(mpiox_delegated *delegated, const mpiox_request *requ
         return mpiox_file_access(file, request, outcome);
     if (!mpiox_delegated_is_used(delegated))
         atomic_store(&delegated->used, true);
+    if (atomic_load(&delegated->passed_by) && mpiox_delegated_refresh(delegated, &outcome->error) != MPIOX_OK)
+        return outcome->error.code;
     if (file->tile_extent)
         code = access_tiles(delegated, request, &outcome->bytes, &outcome->error);
     else

@@ -107,6 +107,7 @@ void mpiox_delegated_free(mpiox_delegated *delegated)
         return;
     mpiox_delegated_free(delegated->replica);
     pthread_mutex_destroy(&delegated->reader.lock);
+    pthread_mutex_destroy(&delegated->refreshing);
     free(delegated->traces);
     free(delegated->lost);
     free(delegated->index);
@@ -126,6 +127,7 @@ static mpiox_delegated *allocate(mpiox_file *file, mpiox_group *group)
     delegated->lost = calloc((size_t)group->count, sizeof *delegated->lost);
     delegated->traces = calloc((size_t)group->count, sizeof *delegated->traces);
     pthread_mutex_init(&delegated->reader.lock, NULL);
+    pthread_mutex_init(&delegated->refreshing, NULL);
     if (delegated->index && delegated->lost && delegated->traces)
         return delegated;
     mpiox_delegated_free(delegated);
@@ -283,6 +285,8 @@ static int fence(mpiox_delegated *delegated, bool stable, bool drop, bool last, 
     *error = (mpiox_error){.code = MPIOX_OK};
     drain(delegated, error);
     mpiox_topology_agree_error(topology, error); /* every rank's bytes are with the delegates */
+    if (last)
+        drop = !mpiox_topology_all(topology, !atomic_load(&delegated->passed_by));
     for (int32_t i = topology->rank; i < delegated->owners; i += topology->size) {
         fence_one(delegated, i, stable, drop, &late);
         if (last)
@@ -300,6 +304,8 @@ static int fence(mpiox_delegated *delegated, bool stable, bool drop, bool last, 
     if (error->code == MPIOX_OK)
         *error = late;
     atomic_store(&delegated->used, false);
+    if (drop)
+        atomic_store(&delegated->passed_by, false);
     mpiox_delegated_count_up(&delegated->stats.delegated_fences, 1);
     mpiox_delegated_count_up(&delegated->stats.fence_nanoseconds, (int64_t)(1e9 * (mpiox_now() - begun)));
     return error->code;
@@ -312,12 +318,37 @@ int mpiox_delegated_fence(mpiox_delegated *delegated, bool stable, bool drop, mp
 
 int mpiox_delegated_fence_alone(mpiox_delegated *delegated, mpiox_error *error)
 {
+    mpiox_error late = {.code = MPIOX_OK};
+
     *error = (mpiox_error){.code = MPIOX_OK};
     drain(delegated, error);
     for (int32_t i = 0; i < delegated->owners; i++)
         fence_one(delegated, i, false, true, error);
+    for (int32_t i = 0; delegated->replica && i < delegated->owners; i++) { /* else they could come back */
+        if (mpiox_replica_trim(delegated, i, &late) != MPIOX_OK && error->code == MPIOX_OK)
+            *error = late;
+    }
     error->rank = delegated->file->topology->rank;
     return error->code;
+}
+
+void mpiox_delegated_pass_by(mpiox_delegated *delegated)
+{
+    atomic_store(&delegated->passed_by, true);
+}
+
+int mpiox_delegated_refresh(mpiox_delegated *delegated, mpiox_error *error)
+{
+    int code = MPIOX_OK;
+
+    *error = (mpiox_error){.code = MPIOX_OK};
+    pthread_mutex_lock(&delegated->refreshing); /* no thread goes on before it is done */
+    if (atomic_load(&delegated->passed_by)) {
+        code = mpiox_delegated_fence_alone(delegated, error);
+        atomic_store(&delegated->passed_by, code != MPIOX_OK);
+    }
+    pthread_mutex_unlock(&delegated->refreshing);
+    return code;
 }
 
 int mpiox_delegated_close(mpiox_delegated *delegated, mpiox_error *error)

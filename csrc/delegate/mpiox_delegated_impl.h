@@ -39,6 +39,8 @@ struct mpiox_delegated {
     mpiox_stats_delegated stats;
     mpiox_independent_counters direct; /* of what went straight to the file; not added to the file's own */
     atomic_bool used;                  /* accessed through the delegates since the last fence */
+    atomic_bool passed_by;             /* this rank has written by other means; what is cached may be old */
+    pthread_mutex_t refreshing;        /* held while a thread of this rank drops that */
     mpiox_delegated_reader reader;
 };
 
@@ -65,6 +67,9 @@ int mpiox_delegated_request(const mpiox_delegated *delegated, int32_t owner, mpi
 
 /* ---- mpiox_delegated_file.c -------------------------------------------------------------------------------------- */
 
+/* Drop what may be old (mpiox_delegated_pass_by()). Local, blocking, any thread. A deferred error that is found is
+ * the result. */
+int mpiox_delegated_refresh(mpiox_delegated *delegated, mpiox_error *error);
 /* This rank has found the delegate dead: when this returns, what it and its buddy held is in the file. */
 void mpiox_delegated_lose(mpiox_delegated *delegated, int32_t owner);
 

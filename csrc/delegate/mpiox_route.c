@@ -10,11 +10,20 @@ static bool through_delegates(const mpiox_route *route)
     return route->delegated && !route->file->atomic;
 }
 
+/* After a write that has not gone through the delegates. */
+static void pass_by(const mpiox_route *route, const mpiox_request *request)
+{
+    if (route->delegated && request->write)
+        mpiox_delegated_pass_by(route->delegated);
+}
+
 int mpiox_route_access(const mpiox_route *route, const mpiox_request *request, mpiox_outcome *outcome)
 {
     if (through_delegates(route))
         return mpiox_delegated_access(route->delegated, request, outcome);
-    return mpiox_file_access(route->file, request, outcome);
+    const int code = mpiox_file_access(route->file, request, outcome);
+    pass_by(route, request);
+    return code;
 }
 
 /* Every rank accesses its own part through the delegates; the error is agreed. */
@@ -55,7 +64,9 @@ static int choose(const mpiox_route *route, const mpiox_request *request, mpiox_
         outcome->error = error;
         return error.code;
     }
-    return mpiox_collective_access(route->collective, request, outcome);
+    const int code = mpiox_collective_access(route->collective, request, outcome);
+    pass_by(route, request);
+    return code;
 }
 
 int mpiox_route_collective(const mpiox_route *route, const mpiox_request *request, bool background,
@@ -63,9 +74,12 @@ int mpiox_route_collective(const mpiox_route *route, const mpiox_request *reques
 {
     const mpiox_topology *topology = route->file->topology;
 
-    if (!through_delegates(route))
-        return background ? mpiox_collective_access_background(route->collective, request, outcome)
-                          : mpiox_collective_access(route->collective, request, outcome);
+    if (!through_delegates(route)) {
+        const int code = background ? mpiox_collective_access_background(route->collective, request, outcome)
+                                    : mpiox_collective_access(route->collective, request, outcome);
+        pass_by(route, request);
+        return code;
+    }
     if (!background)
         return choose(route, request, outcome);
     mpiox_topology_forbid_mpi(!topology->threads); /* the program's threads make MPI progress */

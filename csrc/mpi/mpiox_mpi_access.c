@@ -54,6 +54,8 @@ static void hand_over(mpiox_handle *handle, const mpiox_mpi_call *call, bool blo
         return;
     if (handle->delegated && mpiox_delegated_fence_alone(handle->delegated, &deferred) != MPIOX_OK)
         mpiox_mpi_raise(handle, &deferred);
+    if (handle->delegated)
+        mpiox_delegated_pass_by(handle->delegated);
     if (call->positioning != MPIOX_SHARED_POINTER) { /* else the MPI library already has the pointer and the view */
         if (call->collective && blocking) {
             mpiox_nonblocking_drain(handle);

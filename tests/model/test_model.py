@@ -19,7 +19,7 @@ from model.history import Bytes, History, initial
 from model.imitation import MISTAKES, Imitation
 from model.oracle import Oracle, judge
 from model.pool import Pool
-from model.settings import MORE, SETTINGS, Setting, random_setting
+from model.settings import MORE, SETTINGS, SMALL, Setting, delegated, random_setting
 from model.strategy import DRAWN, KINDS, Raw, legal, raws
 
 QUICK, LONG = 150, 5000
@@ -105,6 +105,27 @@ def test_a_wrong_library_is_found(extension: str, tmp_path: pathlib.Path) -> Non
     wrong = {**history, "files": [101]}
     problems = judge(wrong, results, [initial(0, 100).tobytes()])
     assert {problem.split(":")[0] for problem in problems} == {"read", "size", "file"}
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("comm", ["world", "self"])
+def test_own_collective_write_over_pages_of_another_opening(extension: str, comm: str) -> None:
+    """A page is cached for one opening; a collective write through a second one goes straight to the file."""
+    opened = {"op": "open", "file": 0, "mode": ["rdwr", "create"], "hints": {}}
+    history: History = {
+        "ranks": 1,
+        "files": [-1],
+        "ops": [
+            {**opened, "h": 0, "comm": "world"},
+            {"op": "write", "h": 0, "how": "burst", "at": 0, "block": 1, "count": 1},
+            {"op": "read", "h": 0, "how": "burst", "at": 0, "block": 40, "count": 19},
+            {**opened, "h": 1, "comm": comm},
+            {"op": "write", "h": 1, "how": "all", "n": [8192], "mem": [0, 0]},
+            {"op": "read", "h": 1, "how": "burst", "at": 0, "block": 200, "count": 1},
+        ],
+    }
+    with Pool(delegated(SMALL), ranks=1) as pool:
+        assert [pool.run(history) for _ in range(5)] == [[]] * 5
 
 
 @pytest.mark.mpi

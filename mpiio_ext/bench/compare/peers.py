@@ -71,6 +71,7 @@ class Peer:
     title : for people
     ours : this library is under the program
     raw : the program runs without MPI-IO, as the limit
+    under : more shared libraries below the program and its launcher
     until_close : its times count closing the file: with delegates that is when the last of the data reaches it
     """
 
@@ -82,6 +83,7 @@ class Peer:
     until_close: bool = False
     hints: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
+    under: tuple[str, ...] = ()
 
     @property
     def native(self) -> bool:
@@ -90,7 +92,8 @@ class Peer:
 
     def command(self, ranks: int, arguments: Iterable[str]) -> list[str]:
         """Return the command line of one launch."""
-        there = [f"LD_PRELOAD={self.installation.library}"] if self.ours else []
+        libraries = [*([str(self.installation.library)] if self.ours else []), *self.under]
+        there = [f"LD_PRELOAD={':'.join(libraries)}"] if libraries else []
         hints = [text for name, value in self.hints.items() for text in ("--hint", f"{name}={value}")]
         raw = ["--raw"] if self.raw else []
         program = [str(self.installation.program), *arguments, *hints, *raw]
@@ -100,6 +103,8 @@ class Peer:
         """Return the environment of one launch; hints of the caller's environment do not reach it."""
         own = {name: value for name, value in os.environ.items() if not name.startswith("MPIOX_")}
         own.pop("LD_PRELOAD", None)
+        if self.under:
+            own["LD_PRELOAD"] = ":".join(self.under)
         return own | _ENVIRONMENT | self.environment
 
 
