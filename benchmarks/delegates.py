@@ -550,8 +550,8 @@ def latency_verdicts(rows: Sequence[dict[str, Any]]) -> list[tuple[str, bool, st
     return found
 
 
-def plot(rows: Sequence[dict[str, Any]], ranks: int, path: Path) -> None:
-    """Draw the bandwidths into `path` (.svg or .png)."""
+def plot(rows: Sequence[dict[str, Any]], title: str, path: Path) -> None:
+    """Draw the bandwidths into `path` (.svg or .png): a group of bars for each pattern and way of calling."""
     import textwrap
 
     import matplotlib as mpl
@@ -560,24 +560,25 @@ def plot(rows: Sequence[dict[str, Any]], ranks: int, path: Path) -> None:
     from matplotlib import pyplot as plt
 
     colours = ("#999999", "#E69F00", "#56B4E9", "#009E73", "#D55E00")
-    whole = [row for row in rows if row["calls"] == "whole"]
+    how = {"whole": "one call", "small": "a call a piece"}
     with mpl.rc_context({"svg.hashsalt": "mpiio_ext"}):
         figure, all_axes = plt.subplots(2, 1, figsize=(10, 7.5), sharex=True)
         for axes, operation in zip(all_axes, ("write", "read"), strict=True):
-            chosen = [row for row in whole if row["op"] == operation]
+            chosen = [row for row in rows if row["op"] == operation]
             width = 0.85 / len(GROUPS)
-            for k, (group, title) in enumerate(GROUPS.items()):
+            for k, (group, label) in enumerate(GROUPS.items()):
                 there = [(x, row["mbytes_per_s"][group]) for x, row in enumerate(chosen)
                          if group in row["mbytes_per_s"]]
                 axes.bar([x - 0.42 + (k + 0.5) * width for x, _ in there], [height for _, height in there], width,
-                         label=title, color=colours[k], edgecolor="black", linewidth=0.3,
+                         label=label, color=colours[k], edgecolor="black", linewidth=0.3,
                          hatch="" if group.startswith("native") else "//")
             axes.set_yscale("log")
             axes.set_ylabel(f"{operation}, MB/s" + (" (with close)" if operation == "write" else ""))
             axes.grid(axis="y", linewidth=0.4, alpha=0.6)
             axes.set_axisbelow(True)
-            axes.set_xticks(range(len(chosen)), [textwrap.fill(PATTERNS[row["pattern"]][0], 12) for row in chosen])
-        all_axes[0].set_title(f"{ranks} ranks", fontsize=9, loc="left")
+            axes.set_xticks(range(len(chosen)), [
+                textwrap.fill(PATTERNS[row["pattern"]][0], 12) + f"\n({how[row['calls']]})" for row in chosen])
+        all_axes[0].set_title(title, fontsize=9, loc="left")
         all_axes[0].legend(ncols=3, fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.28))
         figure.tight_layout()
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
@@ -684,8 +685,9 @@ def main() -> None:
                       file_bytes=options.bytes, rounds=options.rounds, repeats=options.repeats, limit_s=options.limit,
                       hints=options.hints, groups=tuple(options.groups.split(",")))
         storage = f"{options.path} + {options.latency_us} µs a request" if options.latency_us else options.path
-        print(f"{setup.installation.version}, {setup.ranks} ranks, {setup.delegates} delegates, {storage}, "
-              f"{setup.file_bytes / 1e6:.0f} MB, {setup.rounds} rounds of {setup.repeats}")
+        title = (f"{setup.installation.version}, {setup.ranks} ranks, {setup.delegates} delegates, {storage}, "
+                 f"{setup.file_bytes / 1e6:.0f} MB, {setup.rounds} rounds of {setup.repeats}")
+        print(title)
         document = measure_all(setup, options)
     print("\ntargets")
     for target, met, text in verdicts(document):
@@ -693,7 +695,7 @@ def main() -> None:
     if options.json is not None:
         options.json.write_text(json.dumps(document, indent=1), encoding="utf-8")
     if options.plot is not None:
-        plot(document["bandwidth"], setup.ranks, options.plot)
+        plot(document["bandwidth"], title, options.plot)
 
 
 if __name__ == "__main__":

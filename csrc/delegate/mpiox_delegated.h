@@ -3,6 +3,7 @@
  *
  *   mpiox_delegated_file.c   opening, closing, fences, size, errors
  *   mpiox_delegated_access.c one rank's access: owners, pages, large accesses that go straight to the file
+ *   mpiox_delegated_behind.c collected writes that a delegate elsewhere did not take
  *   mpiox_delegated_trace.c  what is lost with a host that vanishes
  *   mpiox_delegated_ahead.c  which pages this rank will read next
  *

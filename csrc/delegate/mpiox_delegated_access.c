@@ -8,6 +8,8 @@
  *            came into the cache meanwhile gets the bytes as well); or everything else, which goes through the
  *            delegates: one message for each delegate elsewhere, page by page for those whose memory this process maps.
  *            Pages of a delegate that no longer serves are accessed in the file, after they have been rescued.
+ *            Whose page is whose is looked up once for both, the messages and the pages: when a range turns out to have
+ *            changed hands the step is done again with the new owners, lest the range be left out by both.
  * Sizes.     A read asks for the file's size only when a page is not known to reach far enough.
  * Guarantee. As mpiox_file_access(): bytes are reported in stream order.
  */
@@ -25,6 +27,9 @@ typedef struct access { /* one access under way */
     const mpiox_delegated *original; /* not NULL: to the buddies. `delegated` is its replica; what has no buddy or no
                                         original any more is left out */
     bool direct;                     /* some bytes went straight to the file */
+    const int16_t *owners;           /* with delegates elsewhere: owner by range, for this step. NULL: as of now */
+    bool at_once;                    /* it must not be collected */
+    bool moved;                      /* a range of this step has an owner elsewhere by now */
     mpiox_error *error;
 } access_t;
 
@@ -165,17 +170,25 @@ static int access_page(access_t *a, int64_t page, int64_t from, int64_t to)
     mpiox_delegated *delegated = a->delegated;
     const int32_t range = mpiox_delegated_range_of(delegated, page * delegated->page_bytes);
 
+    int32_t owner = a->owners ? a->owners[range]
+                              : atomic_load_explicit(&delegated->owner_of[range], memory_order_relaxed);
+
     mpiox_delegated_count_up(&delegated->accesses[range], 1);
+    if (!mpiox_delegated_owner(delegated, owner)->local)
+        return MPIOX_OK; /* access_remote() has done it */
     for (;;) {
-        const int32_t owner = atomic_load_explicit(&delegated->owner_of[range], memory_order_relaxed);
         int code = MPIOX_OK;
 
-        if (!mpiox_delegated_owner(delegated, owner)->local || is_left_out(a, owner))
-            return MPIOX_OK; /* access_remote() has moved it, or nobody shall */
+        if (is_left_out(a, owner))
+            return MPIOX_OK;
         code = access_local(a, owner, page, from, to);
         if (code == MPIOX_PAGE_MOVED) {
             learn_owners(delegated, owner);
             mpiox_delegated_count_up(&delegated->stats.redirected_pages, 1);
+            owner = atomic_load(&delegated->owner_of[range]);
+            a->moved |= !mpiox_delegated_owner(delegated, owner)->local;
+            if (a->moved)
+                return MPIOX_OK; /* the step is done again */
             continue;
         }
         if (code != MPIOX_PAGE_SHORT)
@@ -210,7 +223,7 @@ static int transfer_pages(access_t *a, int32_t owner, int64_t from, int64_t to)
         const int64_t page = offset_of(a, at) / delegated->page_bytes,
                       next = position_at(a, (page + 1) * delegated->page_bytes, to);
 
-        if (delegated->owner_of[mpiox_delegated_range_of(delegated, page * delegated->page_bytes)] == owner)
+        if (a->owners[mpiox_delegated_range_of(delegated, page * delegated->page_bytes)] == owner)
             code = transfer(a, at, next);
         at = next;
     }
@@ -222,14 +235,13 @@ static int access_remote(access_t *a, int32_t owner, int64_t from, int64_t to)
 {
     mpiox_delegated *delegated = a->delegated;
     mpiox_delegate *delegate = mpiox_delegated_owner(delegated, owner);
-    int16_t owners[MPIOX_FILE_RANGES];
+    bool found;
 
     for (;;) {
-        for (int32_t r = 0; r < delegated->ranges; r++)
-            owners[r] = atomic_load_explicit(&delegated->owner_of[r], memory_order_relaxed);
         const mpiox_link_access access = {.file = delegated->index[owner],
                                           .write = a->request->write,
                                           .beyond = a->beyond,
+                                          .at_once = a->at_once || !delegated->collects,
                                           .view = a->view,
                                           .origin = a->origin,
                                           .position = from,
@@ -237,12 +249,19 @@ static int access_remote(access_t *a, int32_t owner, int64_t from, int64_t to)
                                           .memory = memory_at(a, from),
                                           .unit_bytes = delegated->unit_bytes,
                                           .ranges = delegated->ranges,
-                                          .owner = owners,
+                                          .owner = a->owners,
                                           .delegate = owner};
         int code = mpiox_link_access_pages(delegate->link, &access, a->error);
 
         mpiox_delegated_count_up(&delegated->stats.delegated_messages, 1);
+        if (code != MPIOX_OK && code != MPIOX_PAGE_SHORT) { /* perhaps for a write that was collected before */
+            const int again = mpiox_delegated_settle(delegated, owner, &found, a->error);
 
+            if (again != MPIOX_OK)
+                return again;
+            if (found)
+                continue;
+        }
         if (code == MPIOX_E_UNSUPPORTED) {
             if (a->original)
                 return MPIOX_OK;
@@ -250,10 +269,9 @@ static int access_remote(access_t *a, int32_t owner, int64_t from, int64_t to)
             return transfer_pages(a, owner, from, to);
         }
         if (code == MPIOX_PAGE_MOVED) {
-            if ((code = learn_remote_owners(delegated, owner)) != MPIOX_OK)
-                return code;
             mpiox_delegated_count_up(&delegated->stats.redirected_pages, 1);
-            continue;
+            a->moved = true;
+            return learn_remote_owners(delegated, owner);
         }
         if (code == MPIOX_OK && a->request->write && !a->original)
             mpiox_delegated_trace_add(delegated, owner, offset_of(a, from), offset_of(a, to - 1) + 1);
@@ -272,16 +290,23 @@ static int make_stable(access_t *a);
 
 enum { MOST_TRIMS = 2 };
 
-/* Stream bytes [from, to) through the delegates. Where there are delegates elsewhere their parts go first, since their
- * answers may tell that the file ends early. */
-static int through(access_t *a, int64_t from, int64_t to, int64_t *done)
+/* Stream bytes [from, to) at the delegates elsewhere. */
+static int access_elsewhere(access_t *a, int64_t from, int64_t to)
+{
+    int code = MPIOX_OK;
+
+    for (int32_t i = 0; i < a->delegated->owners && code == MPIOX_OK && !a->moved; i++)
+        if (!mpiox_delegated_owner(a->delegated, i)->local && !is_left_out(a, i))
+            code = access_remote(a, i, from, to < a->end ? to : a->end);
+    return code;
+}
+
+/* Stream bytes [from, to) at the delegates whose memory is mapped here. */
+static int access_here(access_t *a, int64_t from, int64_t to, int64_t *done)
 {
     const mpiox_delegated *delegated = a->delegated;
     int code = MPIOX_OK;
 
-    for (int32_t i = 0; delegated->any_remote && i < delegated->owners && code == MPIOX_OK; i++)
-        if (!mpiox_delegated_owner(delegated, i)->local && !is_left_out(a, i))
-            code = access_remote(a, i, from, to < a->end ? to : a->end);
     *done = from;
     while (code == MPIOX_OK && *done < to && *done < a->end) {
         const int64_t limit = to < a->end ? to : a->end, page = offset_of(a, *done) / delegated->page_bytes,
@@ -291,7 +316,60 @@ static int through(access_t *a, int64_t from, int64_t to, int64_t *done)
         if (code == MPIOX_OK)
             *done = next < a->end ? next : a->end;
     }
-    return code == MPIOX_OK && a->request->write && delegated->replica ? replicate(a, from, to) : code;
+    return code;
+}
+
+/* Both. Delegates elsewhere come first, since their answers may tell that the file ends early. */
+static int access_everywhere(access_t *a, int64_t from, int64_t to, int64_t *done)
+{
+    const mpiox_delegated *delegated = a->delegated;
+    int16_t owners[MPIOX_FILE_RANGES];
+    int code;
+
+    a->owners = owners;
+    do {
+        a->moved = false;
+        for (int32_t r = 0; r < delegated->ranges; r++)
+            owners[r] = atomic_load_explicit(&delegated->owner_of[r], memory_order_relaxed);
+        if ((code = access_elsewhere(a, from, to)) == MPIOX_OK && !a->moved)
+            code = access_here(a, from, to, done);
+    } while (code == MPIOX_OK && a->moved);
+    a->owners = NULL;
+    return code;
+}
+
+/* Stream bytes [from, to) through the delegates. */
+static int through(access_t *a, int64_t from, int64_t to, int64_t *done)
+{
+    int code;
+
+    *done = from;
+    code = a->delegated->any_remote ? access_everywhere(a, from, to, done) : access_here(a, from, to, done);
+    return code == MPIOX_OK && a->request->write && a->delegated->replica ? replicate(a, from, to) : code;
+}
+
+int mpiox_delegated_write_again(mpiox_delegated *delegated, const mpiox_link_access *lost, mpiox_error *error)
+{
+    const mpiox_request request = {
+        .write = true, .position = lost->position, .length = lost->length, .buffer = lost->memory.base};
+    mpiox_typemap *bytes = NULL;
+    access_t a = {.delegated = delegated,
+                  .request = &request,
+                  .view = lost->view,
+                  .origin = lost->origin,
+                  .end = lost->position + lost->length,
+                  .at_once = true,
+                  .error = error};
+    int64_t done;
+    int code = lost->view ? MPIOX_OK : mpiox_typemap_block(1, &bytes);
+
+    if (code != MPIOX_OK)
+        return mpiox_error_set(error, code, 0, -1, -1, "no memory for writing again what a delegate did not take");
+    if (!lost->view)
+        a.view = bytes;
+    code = through(&a, request.position, a.end, &done);
+    mpiox_typemap_free(bytes);
+    return code;
 }
 
 /* The same bytes to the buddies. */

@@ -96,7 +96,7 @@ void mpiox_delegated_balance(mpiox_delegated *delegated)
     int64_t mine[MPIOX_FILE_RANGES];
     loads now;
 
-    if (delegated->owners < 2)
+    if (delegated->owners < 2 || delegated->replica) /* buddies keep copies by the owners of the beginning */
         return;
     for (int32_t r = 0; r < delegated->ranges; r++)
         mine[r] = atomic_exchange_explicit(&delegated->accesses[r], 0, memory_order_relaxed);

@@ -106,6 +106,7 @@ void mpiox_delegated_free(mpiox_delegated *delegated)
     if (!delegated)
         return;
     mpiox_delegated_free(delegated->replica);
+    mpiox_delegated_delist(delegated); /* when it was not closed */
     pthread_mutex_destroy(&delegated->reader.lock);
     pthread_mutex_destroy(&delegated->refreshing);
     free(delegated->traces);
@@ -140,18 +141,18 @@ static void follow(mpiox_delegated *delegated, const opening *o)
     delegated->shift = o->shift;
     delegated->unit_bytes = o->unit_pages * delegated->page_bytes;
     delegated->ranges = mpiox_file_ranges(o->owners);
+    delegated->collects = delegated->file->amode & MPI_MODE_WRONLY &&
+                          delegated->file->hints.delegate_ack == MPIOX_ACK_MEMORY &&
+                          delegated->file->hints.delegate_write_behind > 0;
     mpiox_delegated_trace_clear(delegated);
     for (int32_t r = 0; r < delegated->ranges; r++)
         atomic_init(&delegated->owner_of[r], (int16_t)((r + o->shift) % o->owners));
     for (int32_t i = 0; i < o->owners; i++) {
         delegated->index[i] = o->index[i];
         delegated->any_remote |= !mpiox_delegated_owner(delegated, i)->local;
-        if (mpiox_delegated_owner(delegated, i)->link)
+        if (delegated->collects && mpiox_delegated_owner(delegated, i)->link) /* for all files, who may opt out */
             mpiox_link_set_write_behind(mpiox_delegated_owner(delegated, i)->link,
-                                        delegated->file->amode & MPI_MODE_WRONLY &&
-                                                delegated->file->hints.delegate_ack == MPIOX_ACK_MEMORY
-                                            ? delegated->file->hints.delegate_write_behind
-                                            : 0);
+                                        delegated->file->hints.delegate_write_behind);
     }
 }
 
@@ -203,6 +204,7 @@ int mpiox_delegated_open(mpiox_file *file, mpiox_group *group, mpiox_delegated *
     }
     if (file->hints.delegate_ack == MPIOX_ACK_BUDDY)
         open_replica(delegated, &o);
+    mpiox_delegated_enlist(delegated);
     *out = delegated;
     *reason = NULL;
     return MPIOX_OK;
@@ -252,18 +254,6 @@ static void fence_one(mpiox_delegated *delegated, int32_t owner, bool stable, bo
     take_errors(delegated, owner, error);
 }
 
-/* What this rank still holds for delegates of other nodes. */
-static void drain(const mpiox_delegated *delegated, mpiox_error *error)
-{
-    for (int32_t i = 0; i < delegated->owners; i++) {
-        mpiox_delegate *delegate = mpiox_delegated_owner(delegated, i);
-        mpiox_error one = {.code = MPIOX_OK};
-
-        if (delegate->link && mpiox_link_drain(delegate->link, &one) != MPIOX_OK && error->code == MPIOX_OK)
-            *error = one;
-    }
-}
-
 /* Each rank has flushed its share of the delegates. The first error; what is lost is one, if there is no other. */
 static void agree_on_losses(mpiox_delegated *delegated, mpiox_error *error)
 {
@@ -283,7 +273,7 @@ static int fence(mpiox_delegated *delegated, bool stable, bool drop, bool last, 
     const double begun = mpiox_now();
 
     *error = (mpiox_error){.code = MPIOX_OK};
-    drain(delegated, error);
+    mpiox_delegated_drain(delegated, error);
     mpiox_topology_agree_error(topology, error); /* every rank's bytes are with the delegates */
     if (last)
         drop = !mpiox_topology_all(topology, !atomic_load(&delegated->passed_by));
@@ -321,7 +311,7 @@ int mpiox_delegated_fence_alone(mpiox_delegated *delegated, mpiox_error *error)
     mpiox_error late = {.code = MPIOX_OK};
 
     *error = (mpiox_error){.code = MPIOX_OK};
-    drain(delegated, error);
+    mpiox_delegated_drain(delegated, error);
     for (int32_t i = 0; i < delegated->owners; i++)
         fence_one(delegated, i, false, true, error);
     for (int32_t i = 0; delegated->replica && i < delegated->owners; i++) { /* else they could come back */
@@ -356,7 +346,9 @@ int mpiox_delegated_close(mpiox_delegated *delegated, mpiox_error *error)
     *error = (mpiox_error){.code = MPIOX_OK};
     if (!delegated)
         return MPIOX_OK;
-    return fence(delegated, false, false, true, error);
+    fence(delegated, false, false, true, error);
+    mpiox_delegated_delist(delegated);
+    return error->code;
 }
 
 int mpiox_delegated_cut(mpiox_delegated *delegated, int64_t bytes)
@@ -407,7 +399,7 @@ int mpiox_delegated_size(mpiox_delegated *delegated, int64_t *bytes, mpiox_error
 
     *error = (mpiox_error){.code = MPIOX_OK};
     if (delegated->any_remote) /* this rank's own writes count */
-        drain(delegated, error);
+        mpiox_delegated_drain(delegated, error);
     *bytes = 0;
     for (int32_t i = 0; i < delegated->owners; i++) {
         const int64_t end = end_at(delegated, i);

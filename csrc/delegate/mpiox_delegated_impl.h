@@ -32,6 +32,8 @@ struct mpiox_delegated {
     _Atomic int16_t owner_of[MPIOX_FILE_RANGES];      /* as far as this rank knows */
     atomic_int_least64_t accesses[MPIOX_FILE_RANGES]; /* of pages, by this rank, since the last balance */
     bool any_remote;
+    bool collects;                     /* small writes to delegates elsewhere may be collected */
+    struct mpiox_delegated *next_open; /* of this process; mpiox_delegated_behind.c */
     struct mpiox_delegated *replica; /* acknowledgement level buddy: the second copy of dirty pages; else NULL */
     int32_t shift;                   /* of a replica: pages of owner i are copied to delegate (i + shift) mod owners */
     atomic_bool *lost;               /* [owners] this rank has found the delegate dead and acted on it */
@@ -72,6 +74,23 @@ int mpiox_delegated_request(const mpiox_delegated *delegated, int32_t owner, mpi
 int mpiox_delegated_refresh(mpiox_delegated *delegated, mpiox_error *error);
 /* This rank has found the delegate dead: when this returns, what it and its buddy held is in the file. */
 void mpiox_delegated_lose(mpiox_delegated *delegated, int32_t owner);
+
+/* ---- mpiox_delegated_access.c ------------------------------------------------------------------------------------ */
+
+/* Make a write again that a link has given back; to the owners of now. Local, blocking. 0, or a code with *error. */
+int mpiox_delegated_write_again(mpiox_delegated *delegated, const mpiox_link_access *lost, mpiox_error *error);
+
+/* ---- mpiox_delegated_behind.c ------------------------------------------------------------------------------------ */
+
+/* The file takes part in what follows from now on, or no longer. Local, any thread. */
+void mpiox_delegated_enlist(mpiox_delegated *delegated);
+void mpiox_delegated_delist(mpiox_delegated *delegated);
+/* Writes, of any file, that the link to this delegate has collected and not delivered are made again. *found: there
+ * were some. 0, or the first failure's code with *error. Local, blocking, any thread. */
+int mpiox_delegated_settle(mpiox_delegated *delegated, int32_t owner, bool *found, mpiox_error *error);
+/* Everything that this rank has collected is with delegates or in the file. *error: the first failure, if it has none
+ * yet. Local, blocking. */
+void mpiox_delegated_drain(mpiox_delegated *delegated, mpiox_error *error);
 
 /* ---- mpiox_delegated_replica.c ----------------------------------------------------------------------------------- */
 

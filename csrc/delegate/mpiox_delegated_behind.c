@@ -1,0 +1,97 @@
+/*
+ * mpiox_delegated_behind.c - collected writes that a delegate elsewhere did not take.
+ *
+ * Problem.   Small writes to a delegate of another node are collected and sent later (write-behind). By then it may have
+ *            given their pages away, or be dead, and the calls that made them have returned.
+ * Algorithm. The link keeps what was not deposited, in order, and carries out nothing more until it is taken out. Who
+ *            meets it in this state takes it out and makes the writes again: to the owners of now, or to the file. A
+ *            link serves all files of the job, so the file of each write is looked up among the open ones.
+ * Guarantee. What was acknowledged at level "memory" is not lost while its rank lives.
+ */
+#include <stddef.h>
+
+#include "mpiox_delegated_impl.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static mpiox_delegated *first_open; /* of this process */
+
+void mpiox_delegated_enlist(mpiox_delegated *delegated)
+{
+    pthread_mutex_lock(&lock);
+    delegated->next_open = first_open;
+    first_open = delegated;
+    pthread_mutex_unlock(&lock);
+}
+
+void mpiox_delegated_delist(mpiox_delegated *delegated)
+{
+    pthread_mutex_lock(&lock);
+    for (mpiox_delegated **at = &first_open; *at != NULL; at = &(*at)->next_open) {
+        if (*at == delegated) {
+            *at = delegated->next_open;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* The file that the delegate knows by this index. It stays open: its close settles the link first. */
+static mpiox_delegated *find(const mpiox_group *group, int32_t owner, int32_t index)
+{
+    mpiox_delegated *found;
+
+    pthread_mutex_lock(&lock);
+    for (found = first_open; found != NULL; found = found->next_open) {
+        if (found->group == group && owner < found->owners && found->index[owner] == index)
+            break;
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+typedef struct undelivered {
+    const mpiox_group *group;
+    int32_t owner;
+    mpiox_error *error;
+    bool found;
+} undelivered;
+
+static int write_again(void *context, const mpiox_link_access *access)
+{
+    undelivered *u = context;
+    mpiox_delegated *delegated = find(u->group, u->owner, access->file);
+
+    u->found = true;
+    if (delegated == NULL)
+        return mpiox_error_set(u->error, MPIOX_E_IO, 0, -1, -1, "writing what a delegate did not take");
+    return mpiox_delegated_write_again(delegated, access, u->error);
+}
+
+int mpiox_delegated_settle(mpiox_delegated *delegated, int32_t owner, bool *found, mpiox_error *error)
+{
+    undelivered u = {.group = delegated->group, .owner = owner, .error = error};
+    const int code =
+        mpiox_link_take_undelivered(mpiox_delegated_owner(delegated, owner)->link, write_again, &u);
+
+    *found = u.found;
+    return code;
+}
+
+void mpiox_delegated_drain(mpiox_delegated *delegated, mpiox_error *error)
+{
+    for (int32_t i = 0; i < delegated->owners; i++) {
+        mpiox_link *link = mpiox_delegated_owner(delegated, i)->link;
+        mpiox_error one = {.code = MPIOX_OK};
+        bool found = true;
+        int code = MPIOX_OK;
+
+        while (link != NULL && found && mpiox_link_drain(link, &one) != MPIOX_OK && code == MPIOX_OK) {
+            one = (mpiox_error){.code = MPIOX_OK};
+            code = mpiox_delegated_settle(delegated, i, &found, &one);
+        }
+        if (code != MPIOX_OK && error->code == MPIOX_OK) {
+            *error = one;
+            error->code = code;
+        }
+    }
+}

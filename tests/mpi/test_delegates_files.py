@@ -1,0 +1,129 @@
+"""Files of delegates: who owns which pages, ranges that change hands, errors of the file system that come later."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from support.cbuild import mpi_program
+from support.launch import PROGRAMS, Launch, python_run
+
+pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
+MODES = ("spawn", "thread")
+SMALL = "mpiox_delegate_page=4k:mpiox_delegate_cache=400k"
+
+
+def run(case: str, path: pathlib.Path, ranks: int, hints: str, **environment: str) -> tuple[list[Any], Launch]:
+    """Run one case of the program; what each rank saw."""
+    env = {"MPIOX_HINTS": f"*:{hints}", **environment}
+    launch = python_run([PROGRAMS / "delegates_files.py", case, path], ranks, env=env, timeout_s=120)
+    line = next(line for line in launch.stdout.splitlines() if line.startswith("SEEN "))
+    return json.loads(line[5:]), launch
+
+
+# ---- owners ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("delegates", "servers", "owners"),
+    [(3, 4, 2), (4, 4, 4), (5, 2, 4), (2, 7, 1), (3, 6, 3), (5, 1, 5)],
+)
+def test_owners_suit_the_servers(
+    extension: str, tmp_path: pathlib.Path, delegates: int, servers: int, owners: int
+) -> None:
+    """Their number divides that of the I/O servers, or is a multiple of it: one-to-many, one-to-one, many-to-one."""
+    hints = f"mpiox_delegates={delegates}:mpiox_delegate_mode=thread:striping_factor={servers}:striping_unit=64k"
+    preload = f"{mpi_program('inject', '-shared', '-fPIC')}:{extension}"
+    seen, launch = run("owners", tmp_path / "file", 2, hints, LD_PRELOAD=preload, PRETEND_FS="0BD00BD0")  # Lustre
+    assert seen == [list(range(owners))] * 2, launch.describe()
+
+
+def test_every_delegate_owns_pages_of_a_local_file(tmp_path: pathlib.Path) -> None:
+    """One kernel serves it: there is nothing to suit."""
+    seen, launch = run("owners", tmp_path / "file", 3, "mpiox_delegates=3:mpiox_delegate_mode=thread:striping_factor=2")
+    assert seen == [[0, 1, 2]] * 3, launch.describe()
+
+
+# ---- balance ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("ranks", "per_node"), [(1, 0), (3, 0), (4, 2)])
+def test_a_busy_delegate_gives_ranges_away(tmp_path: pathlib.Path, ranks: int, per_node: int, mode: str) -> None:
+    """All accesses meet pages of delegate 0: after a sync delegate 1 has a part of them, and no byte is wrong."""
+    hints = f"mpiox_delegates=2:mpiox_delegate_mode={mode}:mpiox_delegate_page=4k:striping_unit=4k"
+    seen, launch = run("balance", tmp_path / "file", ranks, hints, MPIOX_RANKS_PER_NODE=str(per_node))
+    assert [rank["wrong"] for rank in seen] == [0] * ranks, launch.describe()
+    assert sum(rank["moved"] for rank in seen) > 0, seen
+    assert not any(rank["holes"] for rank in seen), seen
+    if not per_node:  # else a rank sees the delegates of its own node only
+        assert all(written > 0 for written in seen[0]["written"]), seen
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("ranks", "per_node"), [(4, 2), (5, 1)])
+def test_collected_writes_follow_their_pages(tmp_path: pathlib.Path, ranks: int, per_node: int, mode: str) -> None:
+    """What was collected for a delegate of another node is not lost when it has given the pages away."""
+    hints = f"mpiox_delegates=2:mpiox_delegate_mode={mode}:mpiox_delegate_page=4k:striping_unit=4k"
+    seen, launch = run("behind", tmp_path / "file", ranks, hints, MPIOX_RANKS_PER_NODE=str(per_node))
+    assert [rank["wrong"] for rank in seen] == [0] * ranks, launch.describe()
+    assert sum(rank["moved"] for rank in seen) > 0, seen
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+
+
+def check_refused(seen: list[Any], launch: Launch, words: tuple[str, ...]) -> None:
+    """Every rank is told by the sync, in the same words, where the bytes are that did not arrive."""
+    assert len({rank["Sync"] for rank in seen}) == 1, launch.describe()
+    for word in words:
+        assert word in seen[0]["Sync"] + launch.stderr, launch.describe()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("error", "name"), [("ENOSPC", "NO_SPACE"), ("EIO", "IO")])
+@pytest.mark.parametrize("ranks", [1, 3, 5])
+def test_errors_while_flushing(tmp_path: pathlib.Path, ranks: int, error: str, name: str, mode: str) -> None:
+    """The bytes are lost, and every rank is told."""
+    hints = f"mpiox_delegates=2:mpiox_delegate_mode={mode}:{SMALL}"
+    fault = f"op=write,path=*/file,errno={error}"
+    seen, launch = run("failing", tmp_path / "file", ranks, hints, MPIOX_FAULT=fault)
+    check_refused(seen, launch, (f"MPI_ERR_{name}", "offset", "length"))
+    assert all(rank["Close"] != "fine" for rank in seen), launch.describe()  # what was written after the sync
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_passing_error_is_told_once(tmp_path: pathlib.Path, mode: str) -> None:
+    """It is not reported again by the close, and what is written after it arrives."""
+    hints = f"mpiox_delegates=1:mpiox_delegate_mode={mode}:{SMALL}"
+    fault = "op=write,path=*/file,errno=EIO,times=1"
+    seen, launch = run("failing", tmp_path / "file", 3, hints, MPIOX_FAULT=fault)
+    check_refused(seen, launch, ("MPI_ERR_IO",))
+    assert [rank["Close"] for rank in seen] == ["fine"] * 3, launch.describe()
+
+
+@pytest.fixture()
+def small_disk(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Return a folder of 128 KiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False, timeout=20).returncode != 0:
+        pytest.skip("a small tmpfs can only be mounted by root (injected ENOSPC covers the same path)")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=False, timeout=20)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_full_disk(small_disk: pathlib.Path, mode: str) -> None:
+    """A real one."""
+    seen, launch = run("failing", small_disk / "file", 3, f"mpiox_delegates=2:mpiox_delegate_mode={mode}:{SMALL}")
+    check_refused(seen, launch, ("MPI_ERR_NO_SPACE",))

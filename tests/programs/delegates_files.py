@@ -1,0 +1,116 @@
+"""What delegates do with a file: ``delegates_files.py CASE FILE``. Rank 0 prints what was seen as JSON."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+from typing import Any
+
+import mpiio_ext.delegates
+import mpiio_ext.stats  # before mpi4py.MPI
+
+# isort: split
+import numpy as np
+from mpi4py import MPI
+
+COMM = MPI.COMM_WORLD
+PAGE, RECORD = 4096, 64
+MODE = MPI.MODE_CREATE | MPI.MODE_RDWR
+
+
+def record(at: int) -> np.ndarray:
+    """Return the bytes of a record."""
+    return ((np.arange(at, at + RECORD) * 7 + (at >> 12)) % 251 + 1).astype(np.uint8)
+
+
+def balance(path: str) -> Any:
+    """All accesses meet the pages of one delegate; after a sync its ranges are shared with the others."""
+    file = MPI.File.Open(COMM, path, MODE)
+    pages = list(range(0, 256, 2))  # of two delegates the first has the even ones
+    for _ in range(2):
+        for page in pages:
+            for i in range(COMM.rank, PAGE // RECORD, COMM.size):
+                file.Write_at(page * PAGE + i * RECORD, record(page * PAGE + i * RECORD))
+        file.Sync()
+        COMM.Barrier()
+    wrong = 0
+    for page in pages[COMM.rank :: COMM.size]:
+        for i in range(PAGE // RECORD):
+            data = np.empty(RECORD, np.uint8)
+            file.Read_at(page * PAGE + i * RECORD, data)
+            wrong += int((data != record(page * PAGE + i * RECORD)).sum())
+    moved = mpiio_ext.stats.of(file).moved_ranges
+    written = [item.counters["bytes_written"] for item in mpiio_ext.delegates.own()]
+    file.Close()
+    stored = np.fromfile(path, np.uint8)
+    for page in pages:
+        expected = np.concatenate([record(page * PAGE + i * RECORD) for i in range(PAGE // RECORD)])
+        wrong += int((stored[page * PAGE : (page + 1) * PAGE] != expected).sum())
+    return {"wrong": wrong, "moved": moved, "written": written, "holes": int(stored[PAGE : 2 * PAGE].any())}
+
+
+def behind(path: str) -> Any:
+    """Writes that wait to be sent to another node when their pages change hands, by a sync of another opening."""
+    file = MPI.File.Open(COMM, path, MODE)
+    later = MPI.File.Open(COMM, path, MPI.MODE_WRONLY)
+    pages = list(range(0, 256, 2))
+    for page in pages:
+        for i in range(COMM.rank, PAGE // RECORD, COMM.size):
+            file.Write_at(page * PAGE + i * RECORD, np.full(RECORD, 255, np.uint8))
+    file.Sync()  # nothing has moved yet: the loads are known now
+    COMM.Barrier()
+    for page in pages:
+        for i in range(COMM.rank, PAGE // RECORD, COMM.size):
+            file.Write_at(page * PAGE + i * RECORD, np.full(RECORD, 255, np.uint8))
+            if i < COMM.size:
+                later.Write_at((page + 256) * PAGE + i * RECORD, record((page + 256) * PAGE + i * RECORD))
+    file.Sync()
+    later.Write_at(1024 * PAGE + COMM.rank * RECORD, record(1024 * PAGE + COMM.rank * RECORD))
+    moved = mpiio_ext.stats.of(file).moved_ranges
+    later.Close()
+    file.Close()
+    stored = np.fromfile(path, np.uint8)
+    places = [(page + 256) * PAGE + i * RECORD for page in pages for i in range(COMM.size)]
+    places += [1024 * PAGE + rank * RECORD for rank in range(COMM.size)]
+    return {"wrong": sum(int((stored[at : at + RECORD] != record(at)).sum()) for at in places), "moved": moved}
+
+
+def owners(path: str) -> Any:
+    """Which delegates own pages of the file."""
+    file = MPI.File.Open(COMM, path, MODE)
+    file.Write_at(COMM.rank * RECORD, record(COMM.rank * RECORD))
+    COMM.Barrier()
+    found = [item.delegate for item in mpiio_ext.delegates.own() if path in {open_.path for open_ in item.files}]
+    COMM.Barrier()
+    file.Close()
+    return found
+
+
+def failing(path: str) -> Any:
+    """Accesses are taken, and the file system refuses their bytes later: at sync, and at close."""
+    seen: dict[str, Any] = {}
+    file = MPI.File.Open(COMM, path, MODE)
+    for i in range(COMM.rank, 64 * PAGE // RECORD, COMM.size):
+        file.Write_at(i * RECORD, record(i * RECORD))
+    for call in (file.Sync, file.Close):
+        try:
+            call()
+            seen[call.__name__] = "fine"
+        except MPI.Exception as error:
+            seen[call.__name__] = f"{MPI.Get_error_string(error.Get_error_class())} | {error}"
+        if call.__name__ == "Sync":
+            file.Write_at(COMM.rank * RECORD, record(COMM.rank * RECORD))
+    return seen
+
+
+def main() -> None:
+    """Run one case."""
+    case = {"balance": balance, "behind": behind, "owners": owners, "failing": failing}[sys.argv[1]]
+    seen = COMM.gather(case(str(pathlib.Path(sys.argv[2]).resolve())))
+    if COMM.rank == 0:
+        print("SEEN " + json.dumps(seen), flush=True)
+
+
+if __name__ == "__main__":
+    main()
