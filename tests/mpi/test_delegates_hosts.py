@@ -130,6 +130,9 @@ def test_named_hosts(cluster: hosts.Cluster) -> None:
     assert delegates_at == {0: "node4", 1: "node2"}
 
 
+WAITING = 2  # phase of delegates_crash.c
+
+
 # ---- death -----------------------------------------------------------------------------------------------------------
 
 
@@ -154,6 +157,15 @@ class Run:
         return f"*:mpiox_delegates=2:mpiox_delegate_hosts={where}:mpiox_delegate_ack={self.level}:{SMALL}"
 
 
+def let_go(running: Job, held: mmap.mmap) -> None:
+    """The first file is open: all delegates are there, and the ranks wait for a word."""
+    deadline_s = time.monotonic() + LIMIT_S
+    while struct.unpack("5I", held[:20])[4] < WAITING and time.monotonic() < deadline_s:
+        assert running.process.poll() is None, running.text()
+        time.sleep(0.01)
+    held[20] = 1
+
+
 def await_records(running: Job, held: mmap.mmap, count: int) -> None:
     """Return when the four ranks have written so many, or have ended."""
     deadline_s = time.monotonic() + LIMIT_S
@@ -176,13 +188,15 @@ def crash(cluster: hosts.Cluster, run: Run, at: float, *, host: bool, options: S
     """Run it, and after a part of the first file's records kill delegate 0 or its host; what was printed."""
     counters = cluster.folder / "progress"
     counters.write_bytes(bytes(4096))
-    (cluster.folder / "file").unlink(missing_ok=True)
+    for name in ("file", "file.2"):  # another test's may be longer
+        (cluster.folder / name).unlink(missing_ok=True)
     log = cluster.private / "job.log"
     with (
         counters.open("r+b") as file,
         mmap.mmap(file.fileno(), 4096) as held,
         job(run.command(cluster, options), log, {"MPIOX_HINTS": run.hints()}) as running,
     ):
+        let_go(running, held)
         await_records(running, held, int(at * run.records))
         assert len(running.delegates()) == 2, running.text()
         if host:
@@ -207,7 +221,7 @@ def test_killed_delegate(cluster: hosts.Cluster, level: str) -> None:
         assert not failed_checks(text, CRASH_CHECKS), text
 
 
-#: What keeps the launcher from ending the job; see docs/delegates-hosts.md.
+#: What keeps the launcher from ending the job; see docs/delegates-modes.md.
 TOLERANT = {"openmpi": ("--enable-recovery",), "mpich": ("-disable-auto-cleanup",)}
 
 

@@ -49,6 +49,7 @@ static long long *offsets_of_records(void)
 
 static void enter(enum phase phase)
 {
+    complaints = 0;
     if (rank == 0)
         progress[ranks] = phase;
 }
