@@ -290,14 +290,31 @@ static int make_stable(access_t *a);
 
 enum { MOST_TRIMS = 2 };
 
+/* Can pages of the delegate be among these stream bytes? */
+static bool may_own(const access_t *a, int32_t owner, int64_t from, int64_t to)
+{
+    const mpiox_delegated *delegated = a->delegated;
+    const int64_t first = offset_of(a, from) / delegated->unit_bytes,
+                  last = offset_of(a, to - 1) / delegated->unit_bytes;
+    bool found = last - first >= delegated->ranges;
+
+    for (int64_t unit = first; unit <= last && !found; unit++)
+        found = a->owners[unit % delegated->ranges] == owner;
+    return found;
+}
+
 /* Stream bytes [from, to) at the delegates elsewhere. */
 static int access_elsewhere(access_t *a, int64_t from, int64_t to)
 {
     int code = MPIOX_OK;
 
-    for (int32_t i = 0; i < a->delegated->owners && code == MPIOX_OK && !a->moved; i++)
-        if (!mpiox_delegated_owner(a->delegated, i)->local && !is_left_out(a, i))
-            code = access_remote(a, i, from, to < a->end ? to : a->end);
+    for (int32_t i = 0; i < a->delegated->owners && code == MPIOX_OK && !a->moved; i++) {
+        const int64_t limit = to < a->end ? to : a->end;
+
+        if (from < limit && !mpiox_delegated_owner(a->delegated, i)->local && !is_left_out(a, i) &&
+            may_own(a, i, from, limit))
+            code = access_remote(a, i, from, limit);
+    }
     return code;
 }
 
