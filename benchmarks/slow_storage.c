@@ -4,7 +4,7 @@
  * Problem.   On a file system in memory a request costs a microsecond; on a parallel file system it is a message to a
  *            server and back. What is gained by fewer, larger requests shows only there.
  * Algorithm. Preloaded, every read and write of a file below SLOW_STORAGE_PATH first sleeps SLOW_STORAGE_US
- *            microseconds; requests of several processes and threads wait side by side, the processor is free meanwhile.
+ *            microseconds; requests of several processes and threads wait side by side; the processor is free.
  * Guarantee. It is a model of latency, and of nothing else: no bandwidth, no locks, no queues. All programs that are
  *            compared get the same. What does not go through these functions (io_uring, mmap) is not delayed.
  *

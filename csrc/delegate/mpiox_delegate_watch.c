@@ -15,7 +15,7 @@
 
 enum { PEERS = 1 << 16, SECRET_BYTES = 16 };
 
-static const double try_s = 5;      /* for an answer, where machines are busy */
+static const double try_s = 5;     /* for an answer, where machines are busy */
 static const double unheard_s = 5; /* a host that acknowledges nothing for so long is gone */
 static const char hello = 'H', question = 'Q', answer = 'A';
 

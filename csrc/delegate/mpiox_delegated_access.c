@@ -230,6 +230,8 @@ static int transfer_pages(access_t *a, int32_t owner, int64_t from, int64_t to)
     return code;
 }
 
+static int write_again(mpiox_delegated *delegated, const mpiox_link_access *lost, mpiox_error *error);
+
 /* What belongs to one delegate elsewhere. */
 static int access_remote(access_t *a, int32_t owner, int64_t from, int64_t to)
 {
@@ -237,6 +239,8 @@ static int access_remote(access_t *a, int32_t owner, int64_t from, int64_t to)
     mpiox_delegate *delegate = mpiox_delegated_owner(delegated, owner);
     bool found;
 
+    if (delegated->collects && a->request->write)
+        mpiox_delegated_enlist(delegated, write_again);
     for (;;) {
         const mpiox_link_access access = {.file = delegated->index[owner],
                                           .write = a->request->write,
@@ -365,7 +369,8 @@ static int through(access_t *a, int64_t from, int64_t to, int64_t *done)
     return code == MPIOX_OK && a->request->write && a->delegated->replica ? replicate(a, from, to) : code;
 }
 
-int mpiox_delegated_write_again(mpiox_delegated *delegated, const mpiox_link_access *lost, mpiox_error *error)
+/* A write that was collected and not taken: mpiox_delegated_rewrite. */
+static int write_again(mpiox_delegated *delegated, const mpiox_link_access *lost, mpiox_error *error)
 {
     const mpiox_request request = {
         .write = true, .position = lost->position, .length = lost->length, .buffer = lost->memory.base};

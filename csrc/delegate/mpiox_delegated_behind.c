@@ -1,8 +1,8 @@
 /*
  * mpiox_delegated_behind.c - collected writes that a delegate elsewhere did not take.
  *
- * Problem.   Small writes to a delegate of another node are collected and sent later (write-behind). By then it may have
- *            given their pages away, or be dead, and the calls that made them have returned.
+ * Problem.   Small writes to a delegate of another node are collected and sent later (write-behind). By then it may
+ *            have given their pages away, or be dead, and the calls that made them have returned.
  * Algorithm. The link keeps what was not deposited, in order, and carries out nothing more until it is taken out. Who
  *            meets it in this state takes it out and makes the writes again: to the owners of now, or to the file. A
  *            link serves all files of the job, so the file of each write is looked up among the open ones.
@@ -13,25 +13,32 @@
 #include "mpiox_delegated_impl.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static mpiox_delegated *first_open; /* of this process */
+static mpiox_delegated *first; /* of this process */
 
-void mpiox_delegated_enlist(mpiox_delegated *delegated)
+void mpiox_delegated_enlist(mpiox_delegated *delegated, mpiox_delegated_rewrite *rewrite)
 {
+    if (atomic_load(&delegated->behind.listed))
+        return;
     pthread_mutex_lock(&lock);
-    delegated->next_open = first_open;
-    first_open = delegated;
+    if (!atomic_load(&delegated->behind.listed)) {
+        delegated->behind.rewrite = rewrite;
+        delegated->behind.next = first;
+        first = delegated;
+        atomic_store(&delegated->behind.listed, true);
+    }
     pthread_mutex_unlock(&lock);
 }
 
 void mpiox_delegated_delist(mpiox_delegated *delegated)
 {
     pthread_mutex_lock(&lock);
-    for (mpiox_delegated **at = &first_open; *at != NULL; at = &(*at)->next_open) {
+    for (mpiox_delegated **at = &first; *at != NULL; at = &(*at)->behind.next) {
         if (*at == delegated) {
-            *at = delegated->next_open;
+            *at = delegated->behind.next;
             break;
         }
     }
+    atomic_store(&delegated->behind.listed, false);
     pthread_mutex_unlock(&lock);
 }
 
@@ -41,7 +48,7 @@ static mpiox_delegated *find(const mpiox_group *group, int32_t owner, int32_t in
     mpiox_delegated *found;
 
     pthread_mutex_lock(&lock);
-    for (found = first_open; found != NULL; found = found->next_open) {
+    for (found = first; found != NULL; found = found->behind.next) {
         if (found->group == group && owner < found->owners && found->index[owner] == index)
             break;
     }
@@ -64,14 +71,13 @@ static int write_again(void *context, const mpiox_link_access *access)
     u->found = true;
     if (delegated == NULL)
         return mpiox_error_set(u->error, MPIOX_E_IO, 0, -1, -1, "writing what a delegate did not take");
-    return mpiox_delegated_write_again(delegated, access, u->error);
+    return delegated->behind.rewrite(delegated, access, u->error);
 }
 
 int mpiox_delegated_settle(mpiox_delegated *delegated, int32_t owner, bool *found, mpiox_error *error)
 {
     undelivered u = {.group = delegated->group, .owner = owner, .error = error};
-    const int code =
-        mpiox_link_take_undelivered(mpiox_delegated_owner(delegated, owner)->link, write_again, &u);
+    const int code = mpiox_link_take_undelivered(mpiox_delegated_owner(delegated, owner)->link, write_again, &u);
 
     *found = u.found;
     return code;

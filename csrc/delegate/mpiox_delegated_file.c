@@ -204,7 +204,6 @@ int mpiox_delegated_open(mpiox_file *file, mpiox_group *group, mpiox_delegated *
     }
     if (file->hints.delegate_ack == MPIOX_ACK_BUDDY)
         open_replica(delegated, &o);
-    mpiox_delegated_enlist(delegated);
     *out = delegated;
     *reason = NULL;
     return MPIOX_OK;

@@ -32,8 +32,12 @@ struct mpiox_delegated {
     _Atomic int16_t owner_of[MPIOX_FILE_RANGES];      /* as far as this rank knows */
     atomic_int_least64_t accesses[MPIOX_FILE_RANGES]; /* of pages, by this rank, since the last balance */
     bool any_remote;
-    bool collects;                     /* small writes to delegates elsewhere may be collected */
-    struct mpiox_delegated *next_open; /* of this process; mpiox_delegated_behind.c */
+    bool collects; /* small writes to delegates elsewhere may be collected */
+    struct {       /* mpiox_delegated_behind.c */
+        atomic_bool listed;
+        struct mpiox_delegated *next;
+        int (*rewrite)(struct mpiox_delegated *, const mpiox_link_access *, mpiox_error *);
+    } behind;
     struct mpiox_delegated *replica; /* acknowledgement level buddy: the second copy of dirty pages; else NULL */
     int32_t shift;                   /* of a replica: pages of owner i are copied to delegate (i + shift) mod owners */
     atomic_bool *lost;               /* [owners] this rank has found the delegate dead and acted on it */
@@ -75,15 +79,14 @@ int mpiox_delegated_refresh(mpiox_delegated *delegated, mpiox_error *error);
 /* This rank has found the delegate dead: when this returns, what it and its buddy held is in the file. */
 void mpiox_delegated_lose(mpiox_delegated *delegated, int32_t owner);
 
-/* ---- mpiox_delegated_access.c ------------------------------------------------------------------------------------ */
-
-/* Make a write again that a link has given back; to the owners of now. Local, blocking. 0, or a code with *error. */
-int mpiox_delegated_write_again(mpiox_delegated *delegated, const mpiox_link_access *lost, mpiox_error *error);
-
 /* ---- mpiox_delegated_behind.c ------------------------------------------------------------------------------------ */
 
-/* The file takes part in what follows from now on, or no longer. Local, any thread. */
-void mpiox_delegated_enlist(mpiox_delegated *delegated);
+/* Makes a write again that a link has given back, to the owners of now. Local, blocking. 0, or a code with *error. */
+typedef int mpiox_delegated_rewrite(mpiox_delegated *delegated, const mpiox_link_access *lost, mpiox_error *error);
+
+/* Before the first write of the file that may be collected; more than once does no harm. Local, any thread. */
+void mpiox_delegated_enlist(mpiox_delegated *delegated, mpiox_delegated_rewrite *rewrite);
+/* Nothing of the file is collected any more. Local, any thread. */
 void mpiox_delegated_delist(mpiox_delegated *delegated);
 /* Writes, of any file, that the link to this delegate has collected and not delivered are made again. *found: there
  * were some. 0, or the first failure's code with *error. Local, blocking, any thread. */

@@ -3,9 +3,9 @@
  *
  * Problem.   Messages between a program and what it spawned are MPI's weakest part: with Open MPI 4.1 on a busy machine
  *            one in five handovers to three processes did not arrive (btl tcp), for which there is no time limit.
- * Algorithm. The spawned processes call rank 0 by TCP instead. Where they find it, and the secret that admits them, goes
- *            with the spawn: Open MPI puts it into their environment; where MPICH's Hydra offers nothing that others
- *            could not read, MPI sends it.
+ * Algorithm. The spawned processes call rank 0 by TCP instead. Where they find it, and the secret that admits them,
+ *            goes with the spawn: Open MPI puts it into their environment; where MPICH's Hydra offers nothing that
+ *            others could not read, MPI sends it.
  * Guarantee. Every wait has a deadline, on both sides; whatever happens each side then comes to MPI_Comm_disconnect.
  */
 #ifndef MPIOX_GROUP_CALL_H
