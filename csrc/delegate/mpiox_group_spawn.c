@@ -127,6 +127,14 @@ typedef struct target {    /* where a delegate is wanted */
     int32_t rank;          /* a rank there, or -1 */
 } target;
 
+static int not_found(const char *host, mpiox_error *error)
+{
+    char what[48];
+
+    snprintf(what, sizeof what, "finding the host \"%.16s\" in the job", host);
+    return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, 0, -1, -1, what);
+}
+
 /* A host that the launcher does not know would end the job. Rank 0. */
 static int find_target(const mpiox_group_plan *plan, const host_table *table, const char *wanted, int32_t delegate,
                        target *out, mpiox_error *error)
@@ -150,7 +158,7 @@ static int find_target(const mpiox_group_plan *plan, const host_table *table, co
         return MPIOX_OK;
     }
     if (by_place || getaddrinfo(out->host, NULL, NULL, &found) != 0)
-        return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, 0, -1, -1, "finding a host of mpiox_delegate_hosts");
+        return not_found(out->host, error);
     freeaddrinfo(found);
     return MPIOX_OK;
 }

@@ -312,7 +312,7 @@ static const mpiox_hint_spec specs[] = {
      parse_striping_unit, format_striping_unit},
     {"striping_factor", "integer", COUNT_VALUES, "0", "I/O servers the file is striped over; 0 asks the file system",
      parse_striping_factor, format_striping_factor},
-    {"mpiox_delegates", "text", "n | n% (of the ranks) | per_node=n", "0",
+    {"mpiox_delegates", "text", "n | n% (of the ranks) | per_node=n; n up to 240", "0",
      "number of I/O delegates: processes that cache and aggregate the accesses of the ranks; 0: none", parse_delegates,
      format_delegates},
     {"mpiox_delegate_mode", "choice", "spawn | split | thread | auto", "spawn",

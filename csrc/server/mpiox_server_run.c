@@ -70,7 +70,7 @@ static int create_segment(mpiox_server *server, mpiox_error *error)
     mpiox_cache_geometry *geometry = &server->options.geometry;
     int code = mpiox_cache_plan(geometry);
     if (code != MPIOX_OK)
-        return mpiox_error_set(error, code, 0, -1, geometry->cap_bytes, "planning a cache");
+        return mpiox_error_set(error, code, 0, -1, geometry->cap_bytes, "holding a page in mpiox_delegate_cache");
     code = mpiox_segment_create(MPIOX_SEGMENT_MEMFD, geometry->cap_bytes, &server->address, &server->segment, error);
     if (code == MPIOX_E_NOMEM)
         code = mpiox_segment_create(MPIOX_SEGMENT_FILE, geometry->cap_bytes, &server->address, &server->segment, error);
