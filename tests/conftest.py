@@ -31,6 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "xdist_group(name): run by one worker of pytest-xdist")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip what is slow unless it was asked for. With several workers, one makes all launches.
 
