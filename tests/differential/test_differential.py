@@ -59,6 +59,21 @@ def test_beside_native(extension: str) -> None:
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("mode", "cases"),
+    [("thread", 120), pytest.param("spawn", 1_000, marks=pytest.mark.slow)],
+)
+def test_delegates(extension: str, mode: str, cases: int) -> None:
+    """Through delegates, of which some cases turn out to have none: other communicators, atomic mode, own hints."""
+    hints = run.delegate_hints(2, f"{run.DELEGATE_HINTS}:mpiox_delegate_mode={mode}")
+    setting = Setting(arms=("ours",), limit_s=LIMIT_S, env=(("MPIOX_HINTS", hints),))
+    report = run.run(list(range(20_001, 20_001 + cases)), setting, shuffle=True)
+    check(report, cases)
+    assert report.stats["delegated_writes"] > 0
+    assert report.stats["delegated_reads"] > 0
+
+
+@pytest.mark.mpi
 @pytest.mark.slow
 @pytest.mark.parametrize("cases", [2_000, 20_000])
 def test_long(extension: str, cases: int) -> None:

@@ -113,3 +113,25 @@ def test_each_method_at_other_sizes(
         "striping_unit=64"
     )
     check(program, ranks, memory_folder, hints)
+
+
+@pytest.mark.parametrize(
+    ("mode", "ranks", "per_node"),
+    [
+        ("spawn", 2, 0),
+        ("thread", 4, 2),
+        pytest.param("thread", 1, 0, marks=pytest.mark.slow),
+        pytest.param("spawn", 4, 0, marks=pytest.mark.slow),
+        pytest.param("spawn", 4, 2, marks=pytest.mark.slow),
+    ],
+)
+def test_delegates(
+    program: pathlib.Path, extension: str, memory_folder: pathlib.Path, mode: str, ranks: int, per_node: int
+) -> None:
+    """Independent accesses through delegates with little memory, also of another (pretended) node."""
+    hints = (
+        f"*:mpiox_delegates=2:mpiox_delegate_mode={mode}:mpiox_delegate_page=4k:mpiox_delegate_cache=400k:"
+        f"mpiox_ranks_per_node={per_node}"
+    )
+    results = check(program, ranks, memory_folder, hints)
+    assert all(result["stats"]["delegated_writes"] > 0 for result in results), results[0]["stats"]

@@ -56,7 +56,7 @@ def main() -> None:
         total = mpiio_ext.stats.total()
         result["stats"] = {
             name: getattr(total, name)
-            for name in ("collective_writes", "collective_reads", "direct_calls", "native_calls")
+            for name in ("collective_writes", "collective_reads", "direct_calls", "native_calls", "delegated_writes")
         }
         result["interposed"] = mpiio_ext.interposed()
         result["partition"] = total.partition
