@@ -36,7 +36,8 @@ def main() -> int:
     data = text.encode()
     held = array.array("i", [0, 1, 2])
     sent = connection.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, held)])
-    connection.sendall(data[sent:])
+    if sent < len(data):  # else the command may have ended already
+        connection.sendall(data[sent:])
     answer = b""
     while not answer.endswith(b"\n"):
         part = connection.recv(64)
