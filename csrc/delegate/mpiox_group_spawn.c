@@ -131,7 +131,7 @@ static int not_found(const char *host, mpiox_error *error)
 {
     char what[48];
 
-    snprintf(what, sizeof what, "finding the host \"%.16s\" in the job", host);
+    snprintf(what, sizeof what, "host %.17s of mpiox_delegate_hosts", host);
     return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, 0, -1, -1, what);
 }
 
