@@ -320,7 +320,7 @@ int mpiox_mpi_sync(MPI_File fh)
     if (mpiox_handle_is_managed(handle) && mpiox_file_sync(handle->file, failed ? &late : &error) != MPIOX_OK)
         failed = true;
     result = PMPI_File_sync(fh);
-    return failed && result == MPI_SUCCESS ? mpiox_mpi_raise(handle, &error) : result;
+    return failed ? mpiox_mpi_raise(handle, &error) : result; /* ours names the bytes, and is told only once */
 }
 
 int mpiox_mpi_close(MPI_File *fh)
