@@ -267,7 +267,7 @@ static void write_parts(transfer *t)
         if (sent - answered == UNDER_WAY)
             (void)await_part(t, &parts[answered++ % UNDER_WAY]);
     }
-    while (answered < sent && atomic_load(&t->link->alive))
+    while (answered < sent) /* also when the link is dead by now: what has no answer has not arrived */
         (void)await_part(t, &parts[answered++ % UNDER_WAY]);
     if (t->result != MPIOX_OK)
         t->link->epoch++; /* the delegate refuses what was under way behind a failure, but not what comes now */
@@ -377,7 +377,7 @@ static void read_parts(transfer *t)
         if (sent - answered == UNDER_WAY)
             (void)receive_part(t, &parts[answered++ % UNDER_WAY]);
     }
-    while (answered < sent && atomic_load(&t->link->alive))
+    while (answered < sent)
         (void)receive_part(t, &parts[answered++ % UNDER_WAY]);
 }
 

@@ -6,10 +6,13 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "links.h"
+#include "mpiox_link_core.h"
 
 enum { PAGE = 4096 };
 
@@ -164,6 +167,49 @@ static void check_killed_at_work(void)
         await_death(link);
         mpiox_link_close(link);
     }
+}
+
+/* A peer that takes what is sent and answers nothing. The link is found dead (by its heartbeat) meanwhile. */
+typedef struct mute {
+    mpiox_link *link;
+    int fd;
+} mute;
+
+static void *listen_only(void *context)
+{
+    const mute *m = context;
+    static char received[1 << 16];
+    int waiting = 0;
+    while (waiting < 4096 && ioctl(m->fd, FIONREAD, &waiting) == 0)
+        mock_sleep(1);
+    mock_sleep(20); /* the client fills the buffers, and waits */
+    atomic_store(&m->link->alive, false);
+    while (read(m->fd, received, sizeof received) > 0)
+        continue;
+    return NULL;
+}
+
+/* A write that was sent and has no answer has not been done, also when the death was noticed in between. */
+static void check_dead_before_the_answer(void)
+{
+    static char data[4 << 20];
+    const int16_t owner[] = {0};
+    mute m = {.link = mpiox_link_new()};
+    const mpiox_link_access access = {
+        .write = true, .length = sizeof data, .memory.base = data, .unit_bytes = PAGE, .ranges = 1, .owner = owner};
+    pthread_t thread;
+    int ends[2];
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    mpiox_link_fault fault;
+    mpiox_link_fault_none(&fault);
+    mpiox_link_stream_init(&m.link->stream, ends[0], &fault);
+    atomic_store(&m.link->alive, true);
+    m.fd = ends[1];
+    CHECK_EQUAL(pthread_create(&thread, NULL, listen_only, &m), 0);
+    CHECK_EQUAL(mpiox_link_access_pages(m.link, &access, NULL), MPIOX_E_UNSUPPORTED);
+    mpiox_link_close(m.link); /* and its end of the connection */
+    pthread_join(thread, NULL);
+    close(ends[1]);
 }
 
 /* A process that does not run is not dead. */
@@ -330,6 +376,7 @@ int main(void)
     check_client_stopped();
     check_killed();
     check_killed_at_work();
+    check_dead_before_the_answer();
     check_stopped();
     check_ended();
     check_listener_stopped();
