@@ -10,12 +10,15 @@ MPI_COMM_WORLD nor ``from mpi4py.MPI import COMM_WORLD`` in modules that were im
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import os
 import runpy
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import mpiio_ext  # noqa: F401  # before mpi4py
+from mpiio_ext.errors import MpiioExtError  # mpiio_ext before mpi4py
+from mpiio_ext.launchers import let_rank_0_speak
 
 
 def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
@@ -30,14 +33,38 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
+def _missing(options: argparse.Namespace) -> str | None:
+    """Return what is missing to run the script, None when nothing is."""
+    if options.module:
+        try:
+            found = importlib.util.find_spec(options.script) is not None
+        except ModuleNotFoundError:  # of the package that it would be in
+            found = False
+        return None if found else f"there is no module {options.script!r}"
+    return None if Path(options.script).is_file() else f"there is no script {options.script!r}"
+
+
+def _refuse(why: str) -> int:
+    """Say it once for all ranks, which come here together."""
+    if let_rank_0_speak(os.environ):
+        print(f"python -m mpiio_ext.delegates: {why}", file=sys.stderr)
+    return 2
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Split MPI_COMM_WORLD and run the script on the ranks that are no delegates."""
     options = _arguments(words)
+    missing = _missing(options)
+    if missing is not None:
+        return _refuse(missing)
     from mpi4py import MPI
 
     from mpiio_ext.delegates import split
 
-    comm = split(MPI.COMM_WORLD, options.split)
+    try:
+        comm = split(MPI.COMM_WORLD, options.split)
+    except MpiioExtError as error:
+        return _refuse(str(error))
     if comm is None:
         return 0
     setattr(MPI, "COMM_WORLD", comm)  # noqa: B010  (final to type checkers)

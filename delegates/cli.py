@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import json
 import time
 from collections.abc import Sequence
@@ -214,28 +215,33 @@ def _screen(rows: Sequence[Observation], width: int) -> RenderableType:
     return Group(*parts)
 
 
-def _live(console: Console, watch: Watch, interval_s: float) -> None:
+def _look(watch: Watch, group: str | None) -> tuple[Observation, ...]:
+    """Return what is seen now, of one group or of all."""
+    return tuple(row for row in watch.look() if group is None or fnmatch.fnmatchcase(row.status.group, group))
+
+
+def _live(console: Console, watch: Watch, group: str | None, interval_s: float) -> None:
     """Show the screen anew until the user interrupts."""
     from rich.live import Live
 
     with contextlib.suppress(KeyboardInterrupt), Live(
-        _screen(watch.look(), console.width), console=console, auto_refresh=False, screen=False
+        _screen(_look(watch, group), console.width), console=console, auto_refresh=False, screen=False
     ) as live:
         while True:
             time.sleep(interval_s)
-            live.update(_screen(watch.look(), console.width), refresh=True)
+            live.update(_screen(_look(watch, group), console.width), refresh=True)
 
 
-def _two_looks(interval_s: float) -> tuple[Observation, ...]:
+def _two_looks(group: str | None, interval_s: float) -> tuple[Observation, ...]:
     """Return what is seen after an interval, so that the rates are those of now; at once where there is nothing."""
     from mpiio_ext.delegates._status import Watch
 
     watch = Watch()
-    rows = watch.look()
+    rows = _look(watch, group)
     if not rows or interval_s <= 0:
         return rows
     time.sleep(interval_s)
-    return watch.look()
+    return _look(watch, group)
 
 
 # ---- the commands ----------------------------------------------------------------------------------------------------
@@ -250,9 +256,10 @@ def delegates() -> None:
 @click.option("--interval", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="SECONDS",
               help="Seconds between two looks; rates are those of the last interval. 0: one look, rates since the "
                    "start.")
+@click.option("--group", metavar="GLOB", help="Only the jobs whose group has such a name; it is in the heading.")
 @click.option("--once", is_flag=True, help="Print once and end, as where the output is no terminal.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and end.")
-def status(interval: float, once: bool, as_json: bool) -> None:
+def status(interval: float, group: str | None, once: bool, as_json: bool) -> None:
     """Show what the I/O delegates of your running programs on this host do.
 
     Press Ctrl-C to end. The programs are neither asked nor slowed down: their delegates' memory is looked at.
@@ -263,11 +270,11 @@ def status(interval: float, once: bool, as_json: bool) -> None:
     from mpiio_ext.delegates import _status
 
     if as_json:
-        click.echo(json.dumps(_status.as_json(_two_looks(interval)), indent=1))
+        click.echo(json.dumps(_status.as_json(_two_looks(group, interval)), indent=1))
         return
     console = Console()
     if once or interval <= 0 or not console.is_terminal:
         plain = console if console.is_terminal else Console(width=_PLAIN_COLUMNS)
-        plain.print(_screen(_two_looks(interval), plain.width))
+        plain.print(_screen(_two_looks(group, interval), plain.width))
         return
-    _live(console, _status.Watch(), interval)
+    _live(console, _status.Watch(), group, interval)

@@ -19,16 +19,20 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Launch", "plan", "starter_family"]
+__all__ = ["Launch", "launched_rank", "let_rank_0_speak", "plan", "starter_family"]
 
 _OPENMPI = frozenset({"orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi"})
 _HYDRA = frozenset({"mpiexec.hydra", "mpirun.mpich", "mpiexec.mpich"})
 _EITHER = frozenset({"mpirun", "mpiexec"})
 _ENV_LIST = "OMPI_MCA_mca_base_env_list"
+_SPEAKING_S = 1.0
+#: In which starters tell a process its rank.
+_RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +47,20 @@ class Launch:
 
     arguments: tuple[str, ...]
     environment: dict[str, str]
+
+
+def launched_rank(environment: Mapping[str, str]) -> int:
+    """Return the rank that a starter has given this process; 0 where none has."""
+    values = (environment[name] for name in _RANK_VARIABLES if environment.get(name, "").isdecimal())
+    return int(next(values, "0"))
+
+
+def let_rank_0_speak(environment: Mapping[str, str]) -> bool:
+    """Return whether this process is to say what all ranks have found; the others wait, lest a starter end it first."""
+    if launched_rank(environment) == 0:
+        return True
+    time.sleep(_SPEAKING_S)
+    return False
 
 
 def starter_family(program: str, default: str) -> str | None:

@@ -68,8 +68,8 @@ class _Stats:
     delegated_fences : times that all written bytes were brought to the file.
     moved_ranges : page ranges given to another delegate to even the load out.
     redirected_pages : page accesses repeated because the page had moved to another delegate.
-    abandoned_pages : page accesses made without a delegate that had ended or died.
-    rescued_bytes : bytes of dead delegates that this library brought to the file.
+    deferred_errors : ranges of bytes that delegates had taken and could not write.
+    dead_delegate_accesses : page accesses made in the file, since the delegate of the page was gone.
     plan_s, exchange_s, io_s, wait_s, total_s : seconds of planning, of copying and messages, of file-system requests,
         of waiting for other ranks, and inside collectives altogether.
     independent_s : seconds inside accesses of one rank alone.
@@ -122,8 +122,8 @@ class _Stats:
     delegated_fences: int
     moved_ranges: int
     redirected_pages: int
-    abandoned_pages: int
-    rescued_bytes: int
+    deferred_errors: int
+    dead_delegate_accesses: int
     plan_s: float
     exchange_s: float
     io_s: float

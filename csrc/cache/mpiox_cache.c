@@ -149,6 +149,14 @@ int mpiox_cache_take_errors(const mpiox_cache *cache, int32_t file, mpiox_error 
     return taken;
 }
 
+bool mpiox_cache_has_errors(const mpiox_cache *cache)
+{
+    bool found = false;
+    for (int i = 0; i < MPIOX_CACHE_MAX_FILES && !found; i++)
+        found = atomic_load(&cache->header->files[i].error_count) > 0;
+    return found;
+}
+
 void mpiox_cache_sum(const mpiox_cache *cache, mpiox_cache_counters *out)
 {
     mpiox_cache_counters *from = &cache->header->counters;

@@ -146,7 +146,8 @@ static inline int32_t mpiox_file_ranges(int32_t owners)
     X(fences, "requests", "flushes that a sync, close or change of size asked for")                                    \
     X(errors, "errors", "file-system errors")                                                                          \
     X(moved_in, "pages", "page ranges taken over from another delegate")                                               \
-    X(moved_out, "pages", "page ranges given to another delegate")
+    X(moved_out, "pages", "page ranges given to another delegate")                                                     \
+    X(rescued_bytes, "bytes", "bytes of the delegate that others brought to the file when it had died")
 
 typedef struct mpiox_cache_counters {
 #define X(name, unit, meaning) atomic_int_least64_t name;
@@ -210,6 +211,8 @@ typedef struct mpiox_cache { /* plain pointers into the mapping; copy freely */
 /* Set geometry->frames, and page_bytes to less when not even one page fits (down to 4096). MPIOX_E_ARG: the cap holds
  * no page of 4096 bytes (about 300 KiB with 16 slots). */
 int mpiox_cache_plan(mpiox_cache_geometry *geometry);
+/* The smallest cap with which that works, for this page size and number of slots. */
+int64_t mpiox_cache_least_bytes(const mpiox_cache_geometry *geometry);
 /* Creator, in zero-filled memory of geometry->cap_bytes bytes: lay the segment out. State STARTING. 0, MPIOX_E_ARG
  * (not a planned geometry) or MPIOX_E_UNSUPPORTED (no robust mutexes). */
 int mpiox_cache_format(void *base, const mpiox_cache_geometry *geometry, int delegate, int delegates, mpiox_cache *out);
@@ -243,7 +246,8 @@ bool mpiox_cache_watch(void *cache);
 /* A survivor's work: called when the state is DEAD. Wait until every thread of the dead delegate is gone, then bring
  * the dirty bytes of every frame to their files (opened by path; device and inode are checked), in file order; what
  * cannot be written is added to the file's errors. Then the state is RESCUED. One process does it, the others wait
- * until it is done; if that one dies, the next takes over. Blocking. Returns bytes rescued (0 when another did it). */
+ * until it is done; if that one dies, the next takes over. Blocking. Returns bytes rescued, which are counted; -1 when
+ * another did it. */
 int64_t mpiox_cache_rescue(const mpiox_cache *cache);
 
 /* ---- files and counters (mpiox_cache.c) -------------------------------------------------------------------------- */
@@ -253,6 +257,8 @@ void mpiox_cache_add_error(const mpiox_cache *cache, int32_t file, const mpiox_e
 /* Take the errors out: up to max of them; *more = how many were only counted since the last call. Returns their number;
  * those beyond max stay. */
 int mpiox_cache_take_errors(const mpiox_cache *cache, int32_t file, mpiox_error *out, int max, int *more);
+/* Are there any, of any file? */
+bool mpiox_cache_has_errors(const mpiox_cache *cache);
 /* All counters of the delegate, now. */
 void mpiox_cache_sum(const mpiox_cache *cache, mpiox_cache_counters *out);
 /* Raise record->end to at least `end`. */

@@ -81,6 +81,13 @@ int mpiox_cache_plan(mpiox_cache_geometry *geometry)
     return MPIOX_E_ARG;
 }
 
+int64_t mpiox_cache_least_bytes(const mpiox_cache_geometry *geometry)
+{
+    const mpiox_cache_geometry smallest = {.page_bytes = SMALLEST_PAGE, .slots = geometry->slots};
+    const int64_t tables = lay_out(&smallest, 1).total_bytes, eighth = (geometry->page_bytes + 7) / 8;
+    return tables > eighth ? tables : eighth;
+}
+
 static void point(void *base, mpiox_cache *out)
 {
     mpiox_cache_header *header = base;

@@ -168,12 +168,13 @@ static int64_t rescue_all(const mpiox_cache *cache)
 int64_t mpiox_cache_rescue(const mpiox_cache *cache)
 {
     mpiox_cache_header *header = cache->header;
-    int64_t rescued = 0;
+    int64_t rescued = -1;
     if (pthread_mutex_lock(&header->rescue_lock) == EOWNERDEAD)
         pthread_mutex_consistent(&header->rescue_lock);
     if (mpiox_word_get(&header->state) == MPIOX_CACHE_DEAD) {
         await_threads(cache);
         rescued = rescue_all(cache);
+        atomic_fetch_add_explicit(&header->counters.rescued_bytes, rescued, memory_order_relaxed);
         mpiox_word_set(&header->state, MPIOX_CACHE_RESCUED);
     }
     pthread_mutex_unlock(&header->rescue_lock);

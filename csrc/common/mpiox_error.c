@@ -101,7 +101,9 @@ char *mpiox_error_text(const mpiox_error *error, const char *path, char *text, i
         append(text, text_bytes, "%s", mpiox_error_name(MPIOX_OK));
         return text;
     }
-    if (error->rank >= 0)
+    if (error->delegate > 0)
+        append(text, text_bytes, "I/O delegate %" PRId32 ": ", error->delegate - 1);
+    else if (error->rank >= 0)
         append(text, text_bytes, "rank %" PRId32 ": ", error->rank);
     append(text, text_bytes, "%s", error->what[0] != '\0' ? error->what : mpiox_error_name(error->code));
     if (path != NULL && path[0] != '\0')
@@ -111,6 +113,8 @@ char *mpiox_error_text(const mpiox_error *error, const char *path, char *text, i
         append(text, text_bytes, " at offset %" PRId64, error->offset);
     if (error->length >= 0)
         append(text, text_bytes, "%s length %" PRId64, error->offset >= 0 ? "," : " with", error->length);
+    if (error->others > 0)
+        append(text, text_bytes, ", and %" PRId32 " more up to byte %" PRId64, error->others, error->past_last);
     if (error->sys_errno != 0)
         append(text, text_bytes, ": %s (errno %" PRId32 ")", strerror(error->sys_errno), error->sys_errno);
     else if (error->mpi_code != 0)

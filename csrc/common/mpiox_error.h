@@ -28,6 +28,9 @@ typedef struct mpiox_error {
     int32_t rank;      /* rank in the file's communicator that saw it, or -1 */
     int64_t offset;    /* file offset in bytes of the failed request, or -1 */
     int64_t length;    /* length in bytes of the failed request, or -1 */
+    int64_t past_last; /* others > 0: one past the last byte of all of them, in the file */
+    int32_t others;    /* further requests that failed: this is the one at the lowest offset */
+    int32_t delegate;  /* index + 1 of the I/O delegate that saw it, or 0 */
     char what[48];     /* the operation, e.g. "pwrite" */
 } mpiox_error;
 
@@ -37,7 +40,8 @@ const char *mpiox_error_name(int code);
 /* Fill *error (may be NULL) and return `code`, so that callers can write `return mpiox_error_set(...)`. */
 int mpiox_error_set(mpiox_error *error, int code, int sys_errno, int64_t offset, int64_t length, const char *what);
 
-/* Write one line "rank R: WHAT failed at offset O, length L: strerror (errno N); ADVICE" into text; returns text. */
+/* Write one line "rank R: WHAT failed at offset O, length L: strerror (errno N); ADVICE" into text; returns text. It
+ * begins with "I/O delegate D" where one has seen it, and tells the number of others and how far they go. */
 char *mpiox_error_text(const mpiox_error *error, const char *path, char *text, int64_t text_bytes);
 
 #endif

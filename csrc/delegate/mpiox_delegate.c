@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mpiox_delegate_tell.h"
 #include "mpiox_delegate_watch.h"
 
 static int attach_memory(mpiox_delegate *delegate, const mpiox_announcement *said, mpiox_error *error)
@@ -72,8 +73,15 @@ static bool local_is_serving(mpiox_delegate *delegate)
 {
     if (mpiox_cache_is_serving(&delegate->cache, true))
         return true;
-    if (mpiox_word_get(&delegate->cache.header->state) == MPIOX_CACHE_DEAD)
-        mpiox_cache_rescue(&delegate->cache);
+    if (mpiox_word_get(&delegate->cache.header->state) == MPIOX_CACHE_DEAD) {
+        const int64_t bytes = mpiox_cache_rescue(&delegate->cache);
+
+        if (bytes >= 0)
+            mpiox_delegate_tell(
+                "I/O delegate %d (process %lld on %s) has died; %lld bytes that it had not written have "
+                "been written by process %ld",
+                (int)delegate->index, (long long)delegate->pid, delegate->host, (long long)bytes, (long)getpid());
+    }
     return false;
 }
 
@@ -96,4 +104,13 @@ static bool remote_is_serving(mpiox_delegate *delegate)
 bool mpiox_delegate_is_serving(mpiox_delegate *delegate)
 {
     return delegate->local ? local_is_serving(delegate) : remote_is_serving(delegate);
+}
+
+bool mpiox_delegate_has_died(const mpiox_delegate *delegate)
+{
+    if (!delegate->local)
+        return delegate->settled;
+    const uint32_t state = mpiox_word_get(&delegate->cache.header->state);
+
+    return state == MPIOX_CACHE_DEAD || state == MPIOX_CACHE_RESCUED;
 }

@@ -48,5 +48,7 @@ void mpiox_delegate_detach(mpiox_delegate *delegate);
 /* Is that delegate serving? If it has died, rescue its pages first (local) or wait until that is done (not local; then
  * delegate->lost may be set). Local; may block while pages are being rescued. */
 bool mpiox_delegate_is_serving(mpiox_delegate *delegate);
+/* Has this process found out that it died? Local, cheap. */
+bool mpiox_delegate_has_died(const mpiox_delegate *delegate);
 
 #endif

@@ -17,6 +17,7 @@
 #include "mpiox_delegate_process.h"
 #include "mpiox_delegate_serve.h"
 #include "mpiox_delegate_socket.h"
+#include "mpiox_delegate_tell.h"
 #include "mpiox_delegate_watch.h"
 
 enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_LOST = 3, STEP_MS = 100 };
@@ -154,23 +155,26 @@ static void map_memory(keeper *k)
         mpiox_segment_free(&k->segment);
 }
 
-static void rescue(keeper *k, int status)
+/* False: what it held is not all in the files. */
+static bool rescue(keeper *k, int status)
 {
-    int64_t bytes = 0;
+    bool whole = false;
 
-    if (k->segment.base != NULL && !mpiox_cache_is_serving(&k->cache, true))
-        bytes = mpiox_cache_rescue(&k->cache);
-    fprintf(stderr,
-            "mpiio_ext: I/O delegate %d (process %ld on %s) was ended by signal %d; %lld bytes that it had not written "
-            "have been written by its keeper, others by its clients\n",
-            (int)k->said.index, (long)k->pid, k->said.host, WIFSIGNALED(status) ? WTERMSIG(status) : 0,
-            (long long)bytes);
+    if (k->segment.base != NULL && !mpiox_cache_is_serving(&k->cache, true)) {
+        (void)mpiox_cache_rescue(&k->cache); /* or wait until a client has done it */
+        whole = !mpiox_cache_has_errors(&k->cache);
+    }
+    mpiox_delegate_tell("I/O delegate %d (process %ld on %s) was ended by signal %d; %s", (int)k->said.index,
+                        (long)k->pid, k->said.host, WIFSIGNALED(status) ? WTERMSIG(status) : 0,
+                        whole ? "what it had not written has been written for it"
+                              : "not all that it had not written could be written for it");
+    return whole;
 }
 
 /* Clients on other nodes that have lost the delegate, or will find out, go to the file now. */
-static void tell_others(keeper *k)
+static void tell_others(keeper *k, bool whole)
 {
-    mpiox_watch_answer(&k->watch);
+    mpiox_watch_answer(&k->watch, whole);
     while (k->watch.count > 0)
         mpiox_watch_step(&k->watch, -1, STEP_MS);
 }
@@ -210,6 +214,7 @@ static bool await_verdict(keeper *k)
 
 static int keep(keeper *k, const mpiox_delegate_orders *orders)
 {
+    bool whole;
     int status;
 
     announce(k, orders);
@@ -220,10 +225,12 @@ static int keep(keeper *k, const mpiox_delegate_orders *orders)
     close(MPIOX_DELEGATE_SOCKET);
     mpiox_delegate_send(k->socket, "G", 1);
     status = await_end(k, true);
-    if (!WIFEXITED(status))
-        rescue(k, status);
+    if (WIFEXITED(status))
+        whole = WEXITSTATUS(status) == EXIT_FINE && (k->segment.base == NULL || !mpiox_cache_has_errors(&k->cache));
+    else
+        whole = rescue(k, status);
     if (!WIFEXITED(status) || k->watch.asked)
-        tell_others(k);
+        tell_others(k, whole);
     mpiox_watch_close(&k->watch);
     return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FINE;
 }
@@ -248,6 +255,7 @@ int mpiox_delegate_keep(void)
     close_others();
     ignore_warnings();
     allow_connections();
+    mpiox_delegate_tell_begin();
     if (chdir("/") != 0 || !mpiox_delegate_receive(MPIOX_DELEGATE_SOCKET, &orders, sizeof orders, orders_s) ||
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         return EXIT_FAILED;

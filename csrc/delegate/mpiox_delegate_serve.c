@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mpiox_delegate_tell.h"
+
 enum { LOST_SHOWN = 8, TEXT_BYTES = 512 };
 
 /* The kernel takes away the cores that the process must not use. */
@@ -53,16 +55,16 @@ int mpiox_delegate_begin(const mpiox_delegate_orders *orders, mpiox_delegate_ser
 
 int mpiox_delegate_serve(mpiox_delegate_service *service)
 {
-    mpiox_error lost[LOST_SHOWN];
+    mpiox_server_lost lost[LOST_SHOWN];
     char text[TEXT_BYTES];
     int count = 0;
     const int code = mpiox_server_run(service->server, lost, LOST_SHOWN, &count);
 
     for (int i = 0; i < count && i < LOST_SHOWN; i++)
-        fprintf(stderr, "mpiio_ext: an I/O delegate could not write what a program had left with it: %s\n",
-                mpiox_error_text(&lost[i], NULL, text, (int64_t)sizeof text));
+        mpiox_delegate_tell("an I/O delegate could not write what a program had left with it: %s",
+                            mpiox_error_text(&lost[i].error, lost[i].path, text, (int64_t)sizeof text));
     if (count > LOST_SHOWN)
-        fprintf(stderr, "mpiio_ext: and %d more\n", count - LOST_SHOWN);
+        mpiox_delegate_tell("an I/O delegate could not write %d more ranges of bytes", count - LOST_SHOWN);
     return code;
 }
 

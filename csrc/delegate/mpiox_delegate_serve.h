@@ -18,7 +18,7 @@ typedef struct mpiox_delegate_service { /* start from {0} */
  * should serve. Local. Returns out->code. */
 int mpiox_delegate_begin(const mpiox_delegate_orders *orders, mpiox_delegate_service *service, mpiox_announcement *out);
 /* Serve until all clients have left or mpiox_delegate_stop(). Bytes that could not be brought to their file when no
- * client was left to be told are reported on stderr. Blocking. 0 or MPIOX_E_IO. */
+ * client was left to be told are reported (mpiox_delegate_tell). Blocking. 0 or MPIOX_E_IO. */
 int mpiox_delegate_serve(mpiox_delegate_service *service);
 /* Everybody has attached: what has a name in a file system loses it. What has none keeps its descriptor, by which the
  * status finds it. */

@@ -17,7 +17,7 @@ enum { PEERS = 1 << 16, SECRET_BYTES = 16 };
 
 static const double try_s = 5;     /* for an answer, where machines are busy */
 static const double unheard_s = 5; /* a host that acknowledges nothing for so long is gone */
-static const char hello = 'H', question = 'Q', answer = 'A';
+static const char hello = 'H', question = 'Q', all_there = 'A', not_all = 'N';
 
 struct mpiox_watch_peer {
     int fd, got; /* bytes of the secret that have come */
@@ -80,7 +80,7 @@ static bool hear(mpiox_watch *watch, mpiox_watch_peer *peer)
         peer->asks |= got == 1 && word == question;
         watch->asked |= peer->asks;
         if (peer->asks && watch->answered)
-            say(peer, answer);
+            say(peer, watch->whole ? all_there : not_all);
     }
     return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
 }
@@ -119,14 +119,15 @@ void mpiox_watch_step(mpiox_watch *watch, int also, int milliseconds)
     free(polls);
 }
 
-void mpiox_watch_answer(mpiox_watch *watch)
+void mpiox_watch_answer(mpiox_watch *watch, bool whole)
 {
     if (watch->answered)
         return;
     watch->answered = true;
+    watch->whole = whole;
     for (int32_t i = 0; i < watch->count; i++) {
         if (watch->peers[i].asks)
-            say(&watch->peers[i], answer);
+            say(&watch->peers[i], whole ? all_there : not_all);
     }
 }
 
@@ -178,8 +179,8 @@ bool mpiox_watch_ask(int fd)
         if (!mpiox_delegate_await(fd, 1))
             continue;
         got = read(fd, &word, 1);
-        if (got == 1 && word == answer)
-            return true;
+        if (got == 1 && (word == all_there || word == not_all))
+            return word == all_there;
         if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
             return false;
     }

@@ -6,9 +6,10 @@
  *            And a delegate that is still there must not go on to cache for others what this client changes.
  * Algorithm. Beside the delegate somebody keeps watch: its keeper, or in thread mode a thread of the hosting rank. Each
  *            client on another node holds a connection to the watch. When it loses the delegate it asks; then the watch
- *            has the delegate end, if it is still there, and answers when its pages are in the file.
- * Guarantee. An answer means that. No answer, when the watch is gone as well (the host has vanished), means that what
- *            the delegate held may be lost.
+ *            has the delegate end, if it is still there, and answers when its pages are in the file, or when it knows
+ *            that some of them cannot be written.
+ * Guarantee. The first answer means that. The second, and none, when the watch is gone as well (the host has vanished),
+ *            mean that what the delegate held may be lost.
  */
 #ifndef MPIOX_DELEGATE_WATCH_H
 #define MPIOX_DELEGATE_WATCH_H
@@ -28,7 +29,7 @@ typedef struct mpiox_watch { /* start from {.listener = -1} */
     uint64_t secret[2];
     int32_t count, room;
     mpiox_watch_peer *peers; /* [count] */
-    bool asked, answered;
+    bool asked, answered, whole;
 } mpiox_watch;
 
 /* *address: where, and `secret`, which admits. 0 or MPIOX_E_IO. */
@@ -37,15 +38,15 @@ int mpiox_watch_open(bool loopback, const uint64_t *secret, mpiox_watch *watch, 
 /* Wait for peers and what they say, for so long at most, or until `also` (-1: none) can be read. watch->asked: one of
  * them does not reach the delegate. */
 void mpiox_watch_step(mpiox_watch *watch, int also, int milliseconds);
-/* The pages are in the file: tell those who have asked, and who will ask. */
-void mpiox_watch_answer(mpiox_watch *watch);
+/* The pages are in the file (whole), or some cannot be written: tell those who have asked, and who will ask. */
+void mpiox_watch_answer(mpiox_watch *watch, bool whole);
 void mpiox_watch_close(mpiox_watch *watch);
 
 /* ---- clients on other nodes -------------------------------------------------------------------------------------- */
 
 /* A descriptor in *fd. Blocking, `seconds` at most. 0 or MPIOX_E_IO. */
 int mpiox_watch_connect(const mpiox_link_address *address, double seconds, int *fd, mpiox_error *error);
-/* Ask, and wait for the answer. False: the watch is gone. Blocking. */
+/* Ask, and wait for the answer. False: pages could not be written, or the watch is gone. Blocking. */
 bool mpiox_watch_ask(int fd);
 
 #endif

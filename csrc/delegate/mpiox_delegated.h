@@ -1,7 +1,9 @@
 /*
  * mpiox_delegated.h - a file whose accesses go through the delegates.
  *
- *   mpiox_delegated_file.c   opening, closing, fences, size, errors
+ *   mpiox_delegated_file.c   opening, size, what is told of the delegates
+ *   mpiox_delegated_fence.c  sync, close: everything in the file
+ *   mpiox_delegated_errors.c bytes that delegates had taken and could not write
  *   mpiox_delegated_access.c one rank's access: owners, pages, large accesses that go straight to the file
  *   mpiox_delegated_behind.c collected writes that a delegate elsewhere did not take
  *   mpiox_delegated_trace.c  what is lost with a host that vanishes
@@ -25,7 +27,8 @@ typedef struct mpiox_delegated mpiox_delegated;
  * does and *reason says why not. */
 int mpiox_delegated_open(mpiox_file *file, mpiox_group *group, mpiox_delegated **out, const char **reason);
 /* Bring everything to the file and let go of the delegates. Collective, blocking; the same *error on all ranks: the
- * first deferred error, with its byte range. NULL-safe. Afterwards only mpiox_delegated_stats() and _free(). */
+ * deferred error at the lowest offset, with the number of the others and where they end. NULL-safe. Afterwards only
+ * mpiox_delegated_stats() and _free(). */
 int mpiox_delegated_close(mpiox_delegated *delegated, mpiox_error *error);
 void mpiox_delegated_free(mpiox_delegated *delegated); /* local; NULL-safe */
 /* Put this rank's counters into the file's. Local; NULL-safe. */
@@ -49,6 +52,12 @@ int mpiox_delegated_cut(mpiox_delegated *delegated, int64_t bytes);
 /* One past the last byte, those included that are still cached. Local, blocking. 0 or MPIOX_E_IO. */
 int mpiox_delegated_size(mpiox_delegated *delegated, int64_t *bytes, mpiox_error *error);
 int mpiox_delegated_count(const mpiox_delegated *delegated); /* of delegates that own pages of the file; local */
+/* The level of acknowledgement in force: disk where buddy was asked for and cannot be had. Local. */
+mpiox_delegate_level mpiox_delegated_level(const mpiox_delegated *delegated);
+/* One line for statistics: how many, how they were started, which of them died, which hints are not in force. Local. */
+void mpiox_delegated_describe(const mpiox_delegated *delegated, char *text, size_t bytes);
+/* The values in force of the delegates' hints that the job shares, and the level. Local. */
+void mpiox_delegated_to_info(const mpiox_delegated *delegated, MPI_Info info);
 /* This rank writes, or has written, to the file by other means: what delegates hold of it may be old from now on (they
  * hold pages for other openings, too). The rank's next access through them drops it first. Local. */
 void mpiox_delegated_pass_by(mpiox_delegated *delegated);

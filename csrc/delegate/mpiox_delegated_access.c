@@ -153,7 +153,7 @@ static int access_local(access_t *a, int32_t owner, int64_t page, int64_t from, 
     if (a->original)
         return MPIOX_OK;
     mpiox_delegated_lose(delegated, owner);
-    mpiox_delegated_count_up(&delegated->stats.abandoned_pages, 1);
+    mpiox_delegated_count_up(&delegated->stats.dead_delegate_accesses, 1);
     return transfer(a, from, to);
 }
 
@@ -216,15 +216,17 @@ static int learn_remote_owners(mpiox_delegated *delegated, int32_t owner)
 /* The pages of a delegate that is gone, in the file. */
 static int transfer_pages(access_t *a, int32_t owner, int64_t from, int64_t to)
 {
-    const mpiox_delegated *delegated = a->delegated;
+    mpiox_delegated *delegated = a->delegated;
     int code = MPIOX_OK;
 
     for (int64_t at = from; code == MPIOX_OK && at < to && at < a->end;) {
         const int64_t page = offset_of(a, at) / delegated->page_bytes,
                       next = position_at(a, (page + 1) * delegated->page_bytes, to);
 
-        if (a->owners[mpiox_delegated_range_of(delegated, page * delegated->page_bytes)] == owner)
+        if (a->owners[mpiox_delegated_range_of(delegated, page * delegated->page_bytes)] == owner) {
+            mpiox_delegated_count_up(&delegated->stats.dead_delegate_accesses, 1);
             code = transfer(a, at, next);
+        }
         at = next;
     }
     return code;
@@ -518,11 +520,13 @@ static int access_all(access_t *a, int64_t *done)
     return code;
 }
 
-/* Every byte that was written is on stable storage. */
+/* Every byte that was written is on stable storage. When a delegate is gone, what this access wrote is written again,
+ * to the file: its pages may have been rescued into the page cache of another node, or not at all. */
 static int make_stable(access_t *a)
 {
     mpiox_delegated *delegated = a->delegated;
     const mpiox_request *r = a->request;
+    bool again = false;
     int code = MPIOX_OK;
 
     for (int32_t i = 0; i < delegated->owners && code == MPIOX_OK; i++) {
@@ -532,25 +536,19 @@ static int make_stable(access_t *a)
         slot.arg[1] = offset_of(a, r->position + r->length - 1) / delegated->page_bytes + 1;
         slot.arg[2] = 1;
         code = mpiox_delegated_request(delegated, i, &slot);
-        if (code == MPIOX_E_UNSUPPORTED) { /* rescued into the page cache of this node, or lost with its node */
+        if (code == MPIOX_E_UNSUPPORTED) {
             mpiox_delegated_lose(delegated, i);
-            a->direct = true;
+            again = true;
             code = MPIOX_OK;
         } else if (code != MPIOX_OK) {
             *a->error = slot.error;
         }
     }
+    if (code == MPIOX_OK && again)
+        code = transfer(a, r->position, a->end);
     if (code == MPIOX_OK && a->direct)
         code = mpiox_storage_sync(delegated->file->storage, a->error);
     return code;
-}
-
-/* A file without buddies at level buddy is as safe as can be had. */
-static bool is_stable_level(const mpiox_delegated *delegated)
-{
-    const mpiox_delegate_level level = delegated->file->hints.delegate_ack;
-
-    return level == MPIOX_ACK_DISK || (level == MPIOX_ACK_BUDDY && !delegated->replica);
 }
 
 /* Through a view whose tiles lie apart. */
@@ -571,7 +569,7 @@ static int access_tile(mpiox_delegated *delegated, const mpiox_request *request,
                                "access outside of bytes 0 to 2^62");
     int code = access_all(&a, &done);
     *moved = done - request->position;
-    if (code == MPIOX_OK && request->write && is_stable_level(delegated))
+    if (code == MPIOX_OK && request->write && mpiox_delegated_level(delegated) == MPIOX_ACK_DISK)
         code = make_stable(&a);
     /* Large reads go past the cache, for which pages would come in vain: the file system reads ahead for them. */
     if (code == MPIOX_OK && !request->write && !has_long_runs(&a, delegated->file->hints.delegate_bypass))

@@ -1,13 +1,8 @@
 /*
- * mpiox_delegated_file.c - a file and its delegates: opening, closing, fences, size.
+ * mpiox_delegated_file.c - a file and its delegates: opening, size, what is told of them.
  *
- * Problem.   What is collective here must end in the same way on every rank, though any delegate may die meanwhile, and
- *            must not cost a rank that has many delegates to talk to more than the others.
- * Algorithm. Opening: rank 0 asks every delegate for a record of the file and tells the others. Fences: all ranks send
- *            what they still hold, meet, and then each talks to its share of the delegates (delegate d to rank d mod
- *            ranks); they agree on the outcome.
- * Guarantee. After a fence everything that any rank wrote before it is in the file. A delegate that is dead by then has
- *            been rescued first; what could not be rescued is an error of the fence.
+ * Problem.   What is collective here must end in the same way on every rank, though any delegate may die meanwhile.
+ * Algorithm. Rank 0 asks every delegate for a record of the file and tells the others.
  */
 #include "mpiox_delegated.h"
 
@@ -18,7 +13,12 @@
 #include <sys/stat.h>
 
 #include "mpiox_delegated_impl.h"
+#include "mpiox_group_settings.h"
 #include "mpiox_partition.h"
+
+enum { TEXT_BYTES = 512 };
+
+static const char no_buddy[] = "level disk, since level buddy takes two delegates with room for another file";
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
@@ -72,7 +72,7 @@ static void close_at(mpiox_delegated *delegated, int32_t owner, int32_t index)
     mpiox_slot slot = {.op = MPIOX_OP_CLOSE};
 
     delegated->index[owner] = index;
-    mpiox_delegated_request(delegated, owner, &slot);
+    mpiox_delegated_request(delegated, owner, &slot); /* nothing was written */
 }
 
 static void choose_owners(const mpiox_delegated *delegated, opening *o)
@@ -185,25 +185,51 @@ static void open_replica(mpiox_delegated *delegated, const opening *main)
     delegated->replica = replica;
 }
 
+/* Deaths that this rank knows of. */
+static int32_t count_dead(const mpiox_group *group)
+{
+    int32_t dead = 0;
+
+    for (int32_t i = 0; i < group->count; i++)
+        dead += mpiox_delegate_has_died(&group->delegates[i]);
+    return dead;
+}
+
+/* What is not as the file's hints say. Once for a process, by rank 0. */
+static void tell_differences(const mpiox_delegated *delegated)
+{
+    static atomic_bool told_settings, told_level;
+    char text[TEXT_BYTES];
+
+    if (delegated->file->topology->rank != 0)
+        return;
+    if (mpiox_group_settings_ignored(delegated->group, &delegated->file->hints, text, sizeof text) &&
+        !atomic_exchange(&told_settings, true))
+        fprintf(stderr, "mpiio_ext: %s: %s\n", delegated->file->path, text);
+    if (mpiox_delegated_level(delegated) != delegated->file->hints.delegate_ack && !atomic_exchange(&told_level, true))
+        fprintf(stderr, "mpiio_ext: %s: mpiox_delegate_ack=buddy: %s\n", delegated->file->path, no_buddy);
+}
+
 int mpiox_delegated_open(mpiox_file *file, mpiox_group *group, mpiox_delegated **out, const char **reason)
 {
     mpiox_delegated *delegated = allocate(file, group);
     opening o = {.ok = 0};
 
     *out = NULL;
-    *reason = "delegates: no memory";
+    *reason = "no memory";
     if (!mpiox_topology_all(file->topology, delegated != NULL)) {
         mpiox_delegated_free(delegated);
         return MPIOX_E_UNSUPPORTED;
     }
     choose_owners(delegated, &o);
     if (open_records(delegated, &o) != MPIOX_OK) {
-        *reason = "delegates: they cannot open the file";
+        *reason = count_dead(group) > 0 ? "a delegate of the job has died" : "the delegates cannot open the file";
         mpiox_delegated_free(delegated);
         return MPIOX_E_UNSUPPORTED;
     }
     if (file->hints.delegate_ack == MPIOX_ACK_BUDDY)
         open_replica(delegated, &o);
+    tell_differences(delegated);
     *out = delegated;
     *reason = NULL;
     return MPIOX_OK;
@@ -212,9 +238,11 @@ int mpiox_delegated_open(mpiox_file *file, mpiox_group *group, mpiox_delegated *
 void mpiox_delegated_lose(mpiox_delegated *delegated, int32_t owner)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* whoever comes second waits for the copies, too */
-    const mpiox_delegate *delegate = mpiox_delegated_owner(delegated, owner);
+    mpiox_delegate *delegate = mpiox_delegated_owner(delegated, owner);
 
-    mpiox_delegate_is_serving(mpiox_delegated_owner(delegated, owner));
+    if (!delegate->local && delegate->link) /* it said so itself, perhaps, while it was dying: its pages may change */
+        mpiox_link_give_up(delegate->link);
+    mpiox_delegate_is_serving(delegate);
     pthread_mutex_lock(&lock);
     if (!atomic_exchange(&delegated->lost[owner], true) && !mpiox_replica_restore(delegated, owner) && delegate->lost &&
         delegated->file->hints.delegate_ack != MPIOX_ACK_DISK)
@@ -222,133 +250,7 @@ void mpiox_delegated_lose(mpiox_delegated *delegated, int32_t owner)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- fences ------------------------------------------------------------------------------------------------------ */
-
-/* The oldest deferred error, if *error has none yet. */
-static void take_errors(const mpiox_delegated *delegated, int32_t owner, mpiox_error *error)
-{
-    mpiox_delegate *delegate = mpiox_delegated_owner(delegated, owner);
-    mpiox_error deferred[MPIOX_CACHE_ERRORS];
-    int more = 0, count;
-
-    if (delegate->local)
-        count = mpiox_cache_take_errors(&delegate->cache, delegated->index[owner], deferred, MPIOX_CACHE_ERRORS, &more);
-    else
-        count = mpiox_link_take_errors(delegate->link, delegated->index[owner], deferred, MPIOX_CACHE_ERRORS, &more);
-    if (count > 0 && error->code == MPIOX_OK)
-        *error = deferred[0];
-}
-
-static void fence_one(mpiox_delegated *delegated, int32_t owner, bool stable, bool drop, mpiox_error *error)
-{
-    mpiox_slot slot = {.op = MPIOX_OP_FLUSH};
-
-    slot.arg[1] = INT64_MAX;
-    slot.arg[2] = stable;
-    slot.arg[3] = drop;
-    if (mpiox_delegated_request(delegated, owner, &slot) == MPIOX_E_UNSUPPORTED)
-        mpiox_delegated_lose(delegated, owner); /* its pages reach the file by rescue */
-    else if (slot.result != MPIOX_OK && error->code == MPIOX_OK)
-        *error = slot.error;
-    take_errors(delegated, owner, error);
-}
-
-/* Each rank has flushed its share of the delegates. The first error; what is lost is one, if there is no other. */
-static void agree_on_losses(mpiox_delegated *delegated, mpiox_error *error)
-{
-    if (error->code == MPIOX_OK && mpiox_delegated_trace_is_lost(delegated))
-        error->code = MPIOX_E_UNSUPPORTED;
-    mpiox_topology_agree_error(delegated->file->topology, error);
-    if (error->code == MPIOX_E_UNSUPPORTED)
-        mpiox_delegated_trace_report(delegated, error);
-    mpiox_delegated_trace_clear(delegated);
-}
-
-/* Each rank talks to its share of the delegates. */
-static int fence(mpiox_delegated *delegated, bool stable, bool drop, bool last, mpiox_error *error)
-{
-    mpiox_topology *topology = delegated->file->topology;
-    mpiox_error late = {.code = MPIOX_OK};
-    const double begun = mpiox_now();
-
-    *error = (mpiox_error){.code = MPIOX_OK};
-    mpiox_delegated_drain(delegated, error);
-    mpiox_topology_agree_error(topology, error); /* every rank's bytes are with the delegates */
-    if (last)
-        drop = !mpiox_topology_all(topology, !atomic_load(&delegated->passed_by));
-    for (int32_t i = topology->rank; i < delegated->owners; i += topology->size) {
-        fence_one(delegated, i, stable, drop, &late);
-        if (last)
-            close_at(delegated, i, delegated->index[i]);
-    }
-    agree_on_losses(delegated, &late);
-    mpiox_replica_discard(delegated);
-    if (last && delegated->replica) {
-        mpiox_topology_all(topology, true); /* nobody discards any more what is closed now */
-        for (int32_t i = topology->rank; i < delegated->owners; i += topology->size)
-            close_at(delegated->replica, i, delegated->replica->index[i]);
-    } else if (delegated->replica) {
-        mpiox_topology_all(topology, true); /* nobody writes before the old copies are gone */
-    }
-    if (error->code == MPIOX_OK)
-        *error = late;
-    atomic_store(&delegated->used, false);
-    if (drop)
-        atomic_store(&delegated->passed_by, false);
-    mpiox_delegated_count_up(&delegated->stats.delegated_fences, 1);
-    mpiox_delegated_count_up(&delegated->stats.fence_nanoseconds, (int64_t)(1e9 * (mpiox_now() - begun)));
-    return error->code;
-}
-
-int mpiox_delegated_fence(mpiox_delegated *delegated, bool stable, bool drop, mpiox_error *error)
-{
-    return fence(delegated, stable, drop, false, error);
-}
-
-int mpiox_delegated_fence_alone(mpiox_delegated *delegated, mpiox_error *error)
-{
-    mpiox_error late = {.code = MPIOX_OK};
-
-    *error = (mpiox_error){.code = MPIOX_OK};
-    mpiox_delegated_drain(delegated, error);
-    for (int32_t i = 0; i < delegated->owners; i++)
-        fence_one(delegated, i, false, true, error);
-    for (int32_t i = 0; delegated->replica && i < delegated->owners; i++) { /* else they could come back */
-        if (mpiox_replica_trim(delegated, i, &late) != MPIOX_OK && error->code == MPIOX_OK)
-            *error = late;
-    }
-    error->rank = delegated->file->topology->rank;
-    return error->code;
-}
-
-void mpiox_delegated_pass_by(mpiox_delegated *delegated)
-{
-    atomic_store(&delegated->passed_by, true);
-}
-
-int mpiox_delegated_refresh(mpiox_delegated *delegated, mpiox_error *error)
-{
-    int code = MPIOX_OK;
-
-    *error = (mpiox_error){.code = MPIOX_OK};
-    pthread_mutex_lock(&delegated->refreshing); /* no thread goes on before it is done */
-    if (atomic_load(&delegated->passed_by)) {
-        code = mpiox_delegated_fence_alone(delegated, error);
-        atomic_store(&delegated->passed_by, code != MPIOX_OK);
-    }
-    pthread_mutex_unlock(&delegated->refreshing);
-    return code;
-}
-
-int mpiox_delegated_close(mpiox_delegated *delegated, mpiox_error *error)
-{
-    *error = (mpiox_error){.code = MPIOX_OK};
-    if (!delegated)
-        return MPIOX_OK;
-    fence(delegated, false, false, true, error);
-    mpiox_delegated_delist(delegated);
-    return error->code;
-}
+/* ---- while it is open ------------------------------------------------------------------------------------------ */
 
 int mpiox_delegated_cut(mpiox_delegated *delegated, int64_t bytes)
 {
@@ -372,6 +274,34 @@ void mpiox_delegated_stats(const mpiox_delegated *delegated, mpiox_stats *out)
 int mpiox_delegated_count(const mpiox_delegated *delegated)
 {
     return delegated->owners;
+}
+
+mpiox_delegate_level mpiox_delegated_level(const mpiox_delegated *delegated)
+{
+    const mpiox_delegate_level level = delegated->file->hints.delegate_ack;
+
+    return level == MPIOX_ACK_BUDDY && !delegated->replica ? MPIOX_ACK_DISK : level;
+}
+
+void mpiox_delegated_to_info(const mpiox_delegated *delegated, MPI_Info info)
+{
+    mpiox_group_settings_to_info(delegated->group, info);
+    if (mpiox_delegated_level(delegated) == MPIOX_ACK_DISK)
+        PMPI_Info_set(info, "mpiox_delegate_ack", "disk");
+}
+
+void mpiox_delegated_describe(const mpiox_delegated *delegated, char *text, size_t bytes)
+{
+    const mpiox_group *group = delegated->group;
+    const int32_t dead = count_dead(group);
+    const bool lower = mpiox_delegated_level(delegated) != delegated->file->hints.delegate_ack;
+    char died[64] = "", ignored[128] = "";
+
+    if (dead > 0)
+        snprintf(died, sizeof died, "; %d of them died", (int)dead);
+    const bool other = mpiox_group_settings_ignored(group, &delegated->file->hints, ignored, sizeof ignored);
+    snprintf(text, bytes, "%d delegate%s, %s%s%s%s%s%s", (int)group->count, group->count == 1 ? "" : "s", group->reason,
+             died, lower ? "; " : "", lower ? no_buddy : "", other ? "; " : "", ignored);
 }
 
 bool mpiox_delegated_is_used(const mpiox_delegated *delegated)

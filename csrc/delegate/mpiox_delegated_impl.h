@@ -73,11 +73,35 @@ int mpiox_delegated_request(const mpiox_delegated *delegated, int32_t owner, mpi
 
 /* ---- mpiox_delegated_file.c -------------------------------------------------------------------------------------- */
 
+/* This rank has found the delegate dead: when this returns, what it and its buddy held is in the file. */
+void mpiox_delegated_lose(mpiox_delegated *delegated, int32_t owner);
+
+/* ---- mpiox_delegated_fence.c ------------------------------------------------------------------------------------- */
+
 /* Drop what may be old (mpiox_delegated_pass_by()). Local, blocking, any thread. A deferred error that is found is
  * the result. */
 int mpiox_delegated_refresh(mpiox_delegated *delegated, mpiox_error *error);
-/* This rank has found the delegate dead: when this returns, what it and its buddy held is in the file. */
-void mpiox_delegated_lose(mpiox_delegated *delegated, int32_t owner);
+
+/* ---- mpiox_delegated_errors.c ------------------------------------------------------------------------------------ */
+
+/* What went wrong at this rank's share of the delegates in one fence; start from {.path = of the file}. */
+typedef struct mpiox_delegated_late {
+    const char *path;
+    int64_t count;       /* ranges that could not be written */
+    mpiox_error lowest;  /* count > 0: that at the lowest offset */
+    int64_t past;        /* one past the last byte of all of them */
+    mpiox_error request; /* a flush, an fsync or a close that failed as a whole */
+} mpiox_delegated_late;
+
+void mpiox_delegated_late_add(mpiox_delegated_late *late, const mpiox_error *error);
+/* Take the errors of the file from one delegate; the first ones are said on standard error. Local, blocking. */
+void mpiox_delegated_late_take(const mpiox_delegated *delegated, int32_t owner, mpiox_delegated_late *late);
+/* All have been taken: say how many more there were. */
+void mpiox_delegated_late_end(const mpiox_delegated_late *late);
+/* Those of all ranks as one error; MPIOX_OK: there are none. Collective; the same on all ranks. */
+void mpiox_delegated_late_agree(mpiox_delegated *delegated, const mpiox_delegated_late *late, mpiox_error *error);
+/* Those of this rank alone. Local. */
+mpiox_error mpiox_delegated_late_alone(mpiox_delegated *delegated, const mpiox_delegated_late *late);
 
 /* ---- mpiox_delegated_behind.c ------------------------------------------------------------------------------------ */
 

@@ -203,13 +203,28 @@ static void choose_modes(mpiox_delegate_start wanted, mode_list *list)
         warn(0, list->reason, MPIOX_GROUP_THREAD);
 }
 
+/* False: nothing can be started with these settings. The same on all ranks. */
+static bool make_plan(mpiox_topology *topology, const mpiox_hints *hints, mpiox_group_plan *plan)
+{
+    const char *reason = "";
+
+    own.hints = *hints;
+    mpiox_group_plan_make(hints, topology, own.id, plan);
+    if (mpiox_group_plan_check(plan, hints, topology->rank == 0, &reason))
+        return true;
+    snprintf(own.reason, sizeof own.reason, "%s", reason);
+    warn(topology->rank, own.reason, MPIOX_GROUP_NONE);
+    return false;
+}
+
 static bool start_on(mpiox_topology *topology, const mpiox_hints *hints)
 {
     mpiox_group_plan plan;
     mode_list list;
 
     memset(&list, 0, sizeof list);
-    mpiox_group_plan_make(hints, topology, own.id, &plan);
+    if (!make_plan(topology, hints, &plan))
+        return false;
     if (topology->rank == 0)
         choose_modes(hints->delegate_mode, &list);
     if (PMPI_Bcast(&list, sizeof list, MPI_BYTE, 0, topology->comm) != MPI_SUCCESS)
@@ -316,10 +331,10 @@ static const char *why_impossible(void)
     PMPI_Initialized(&begun);
     PMPI_Finalized(&ended);
     if (!begun || ended)
-        return "delegates: MPI runs by a session alone, without MPI_Init";
+        return "MPI runs by a session alone, without MPI_Init";
     PMPI_Comm_get_parent(&parent);
     if (parent != MPI_COMM_NULL)
-        return "delegates: processes that a program has spawned start none";
+        return "processes that a program has spawned start none";
     return NULL;
 }
 
@@ -345,9 +360,9 @@ mpiox_group *mpiox_group_get(MPI_Comm comm, const mpiox_hints *hints, const char
     if (impossible != NULL)
         *reason = impossible;
     else if (!known || lowest != highest)
-        *reason = "delegates: they are being started for another file";
+        *reason = "they are being started for another file";
     else if (!world && lowest == UNTRIED)
-        *reason = "delegates: they start when a file is opened by all ranks of MPI_COMM_WORLD";
+        *reason = "they start when a file is opened by all ranks of MPI_COMM_WORLD";
     return NULL;
 }
 
@@ -417,7 +432,8 @@ static bool split_on(mpiox_topology *topology, const mpiox_hints *hints)
     mpiox_error error;
     int32_t index = -1;
 
-    mpiox_group_plan_make(hints, topology, own.id, &plan);
+    if (!make_plan(topology, hints, &plan))
+        return false;
     mpiox_announcement *said = allocate(&plan, &error);
     int32_t *ranks = calloc((size_t)plan.count, sizeof *ranks);
 

@@ -36,6 +36,7 @@ typedef struct mpiox_group {
     int64_t page_bytes, cap_bytes; /* of each delegate */
     char id[64];                   /* names the group for `mpiio-ext delegates status` */
     char reason[160];              /* why this mode, or why there is no group */
+    mpiox_hints hints;             /* those it was started with */
 } mpiox_group;
 
 /* Delegates are asked for: by the hint, or where nothing sets it by the program, which has made its ranks delegates.

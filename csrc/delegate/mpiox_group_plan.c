@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 enum {
     PAGE_LEAST = 64 << 10,
@@ -13,7 +14,8 @@ enum {
     PAGES_WANTED = 16, /* of a cache: fewer, larger ones would wait for each other */
     SLOTS_LEAST = 16,
     SLOTS_MOST = 256,
-    SPARE_S = 30 /* that a delegate waits for its first client beyond the deadlines of the steps */
+    MANY_PER_CORE = 8, /* delegates */
+    SPARE_S = 30       /* that a delegate waits for its first client beyond the deadlines of the steps */
 };
 
 int32_t mpiox_group_count(const char *text, int32_t ranks, int32_t nodes)
@@ -79,6 +81,26 @@ void mpiox_group_plan_make(const mpiox_hints *hints, mpiox_topology *topology, c
     server->prefetch_pages = hints->delegate_prefetch;
     server->storage = (int32_t)hints->storage;
     server->patience_s = 2 * out->seconds + SPARE_S;
+}
+
+bool mpiox_group_plan_check(const mpiox_group_plan *plan, const mpiox_hints *hints, bool tell, const char **reason)
+{
+    static char text[160];
+    const mpiox_cache_geometry *geometry = &plan->orders.server.geometry;
+    const int64_t least = mpiox_cache_least_bytes(geometry);
+    const int64_t cores = (int64_t)sysconf(_SC_NPROCESSORS_ONLN) * plan->topology->n_nodes;
+
+    if (hints->delegate_cache < least) {
+        snprintf(text, sizeof text, "mpiox_delegate_cache=%lld is too small: with pages of %lld bytes it takes %lld",
+                 (long long)hints->delegate_cache, (long long)geometry->page_bytes, (long long)least);
+        *reason = text;
+        return false;
+    }
+    if (tell && plan->count > plan->topology->size && plan->count > MANY_PER_CORE * cores)
+        fprintf(stderr,
+                "mpiio_ext: mpiox_delegates=%s: %d delegates for %d ranks on %lld cores; starting them may take long\n",
+                hints->delegates, (int)plan->count, (int)plan->topology->size, (long long)cores);
+    return true;
 }
 
 int32_t mpiox_group_plan_node(const mpiox_group_plan *plan, int32_t delegate)

@@ -36,6 +36,9 @@ typedef struct mpiox_group_plan {
 int32_t mpiox_group_count(const char *text, int32_t ranks, int32_t nodes);
 /* On every rank alike, by rank 0's hints; id: of the group, by rank 0. */
 void mpiox_group_plan_make(const mpiox_hints *hints, mpiox_topology *topology, const char *id, mpiox_group_plan *out);
+/* Can it be started? A word of warning on standard error, if `tell`, where it is strange. False: it cannot, and *reason
+ * (static) says why. Local; the same on all ranks. */
+bool mpiox_group_plan_check(const mpiox_group_plan *plan, const mpiox_hints *hints, bool tell, const char **reason);
 int32_t mpiox_group_plan_node(const mpiox_group_plan *plan, int32_t delegate);
 /* The rank that hosts a delegate: of its node's ranks the lowest, or with `last` the highest; the next ones host more.
  * */

@@ -19,6 +19,7 @@ typedef struct hosted { /* a delegate that lives in this process */
     mpiox_word stage;
     pthread_t watcher; /* if said.listens */
     mpiox_watch watch;
+    bool whole;       /* all that it held is in the files; valid when it has ENDED */
     atomic_bool over; /* the watch, too */
 } hosted;
 
@@ -39,7 +40,7 @@ static void *watch(void *context)
             mpiox_delegate_stop(&h->service);
         told = true;
         if (mpiox_word_get(&h->stage) == ENDED)
-            mpiox_watch_answer(&h->watch);
+            mpiox_watch_answer(&h->watch, h->whole);
     }
     mpiox_watch_close(&h->watch);
     return NULL;
@@ -70,7 +71,9 @@ static void *live(void *context)
         h->said.listens = start_watch(h);
     mpiox_word_set(&h->stage, STARTED);
     if (h->said.code == MPIOX_OK)
-        mpiox_delegate_serve(&h->service); /* freed by collect(): until then it may be told to stop */
+        h->whole = mpiox_delegate_serve(&h->service) == MPIOX_OK &&
+                   !mpiox_cache_has_errors(mpiox_server_cache(
+                       h->service.server)); /* freed by collect(): until then it may be told to stop */
     mpiox_word_set(&h->stage, ENDED);
     return NULL;
 }

@@ -9,10 +9,11 @@ static const mpiox_stats_number names[] = {
 #undef X
 };
 
-/* A row: 1 when the delegate's memory was seen, the counters, the requests by size. */
+/* A row: 1 when the delegate's memory was seen, 1 when its death was, the counters, the requests by size. */
 enum {
     COUNTERS = (int)(sizeof names / sizeof names[0]),
-    SIZES_AT = 1 + COUNTERS,
+    COUNTERS_AT = 2,
+    SIZES_AT = COUNTERS_AT + COUNTERS,
     WIDTH = SIZES_AT + MPIOX_STATS_SIZE_BUCKETS
 };
 
@@ -38,7 +39,7 @@ static void see(const mpiox_cache *cache, int64_t *row)
     };
 
     row[0] = 1;
-    memcpy(row + 1, values, sizeof values);
+    memcpy(row + COUNTERS_AT, values, sizeof values);
     for (int i = 0; i < MPIOX_STATS_SIZE_BUCKETS; i++)
         row[SIZES_AT + i] = atomic_load_explicit(&counters->flush_size_log2[i], memory_order_relaxed);
 }
@@ -47,6 +48,7 @@ void mpiox_group_totals_see(const mpiox_group *group, int64_t *rows)
 {
     memset(rows, 0, (size_t)group->count * WIDTH * sizeof *rows);
     for (int i = 0; i < group->count; i++) {
+        rows[(int64_t)i * WIDTH + 1] = mpiox_delegate_has_died(&group->delegates[i]);
         if (group->delegates[i].local && group->delegates[i].cache.header != NULL)
             see(&group->delegates[i].cache, rows + (int64_t)i * WIDTH);
     }
@@ -58,8 +60,9 @@ void mpiox_group_totals_sum(const int64_t *rows, int delegates, mpiox_stats_dele
     memcpy(out->numbers, names, sizeof names);
     for (int i = 0; i < delegates; i++, rows += WIDTH) {
         out->known += rows[0] != 0;
+        out->died += rows[1] != 0;
         for (int k = 0; k < COUNTERS; k++)
-            out->numbers[k].value += rows[1 + k];
+            out->numbers[k].value += rows[COUNTERS_AT + k];
         for (int k = 0; k < MPIOX_STATS_SIZE_BUCKETS; k++)
             out->flush_size_log2[k] += rows[SIZES_AT + k];
     }

@@ -312,7 +312,7 @@ static const mpiox_hint_spec specs[] = {
      parse_striping_unit, format_striping_unit},
     {"striping_factor", "integer", COUNT_VALUES, "0", "I/O servers the file is striped over; 0 asks the file system",
      parse_striping_factor, format_striping_factor},
-    {"mpiox_delegates", "text", "n | n% (of the ranks) | per_node=n; n up to 240", "0",
+    {"mpiox_delegates", "text", "n | n% of the ranks, up to 100% | per_node=n; n up to 240", "0",
      "number of I/O delegates: processes that cache and aggregate the accesses of the ranks; 0: none", parse_delegates,
      format_delegates},
     {"mpiox_delegate_mode", "choice", "spawn | split | thread | auto", "spawn",
@@ -324,8 +324,8 @@ static const mpiox_hint_spec specs[] = {
     {"mpiox_delegate_cache", "bytes", BYTES_VALUES, "67108864", "memory of one delegate, data in flight included",
      parse_delegate_cache, format_delegate_cache},
     {"mpiox_delegate_page", "bytes", BYTES_VALUES, "0",
-     "page of a delegate's cache; 0: the stripe size, between 64 KiB and 4 MiB", parse_delegate_page,
-     format_delegate_page},
+     "page of a delegate's cache, rounded up to a multiple of 4096; 0: the stripe size, between 64 KiB and 4 MiB",
+     parse_delegate_page, format_delegate_page},
     {"mpiox_delegate_threads", "integer", "1 .. 15", "1", "I/O threads of a delegate: they write and read pages",
      parse_delegate_threads, format_delegate_threads},
     {"mpiox_delegate_prefetch", "integer", "0 .. 8", "4", "pages that a delegate reads ahead of a reader at most",
@@ -338,8 +338,8 @@ static const mpiox_hint_spec specs[] = {
      parse_delegate_write_behind, format_delegate_write_behind},
     {"mpiox_delegate_timeout", "integer", "1 .. 3600", "30", "seconds that a step of starting delegates may take",
      parse_delegate_timeout, format_delegate_timeout},
-    {"mpiox_delegate_hosts", "text", "host;host;...", "", "hosts for spawned delegates; empty: spread over the job's",
-     parse_delegate_hosts, format_delegate_hosts},
+    {"mpiox_delegate_hosts", "text", "host;host;... or host,host,...", "",
+     "hosts for spawned delegates; empty: spread over the job's", parse_delegate_hosts, format_delegate_hosts},
 };
 
 enum { SPECS = (int)(sizeof specs / sizeof specs[0]) };

@@ -352,7 +352,7 @@ int mpiox_mpi_close(MPI_File *fh)
     }
     result = PMPI_File_close(fh);
     mpiox_topology_release(topology); /* not before all ranks have come here: another thread may take it at once */
-    return result != MPI_SUCCESS ? result : deferred;
+    return deferred != MPI_SUCCESS ? deferred : result; /* ours names the bytes, and is told only once */
 }
 
 static void set_number(MPI_Info info, const char *name, int64_t value)
@@ -374,6 +374,8 @@ int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used)
     if (mpiox_group_wanted(&handle->hints))
         set_number(*info_used, "mpiox_delegates",
                    handle->delegated != NULL ? mpiox_delegated_count(handle->delegated) : 0);
+    if (handle->delegated != NULL)
+        mpiox_delegated_to_info(handle->delegated, *info_used);
     if (handle->file != NULL) { /* what the library's own choices came to */
         set_number(*info_used, "cb_nodes", mpiox_collective_aggregators(handle->collective));
         set_number(*info_used, "cb_buffer_size", mpiox_collective_buffer_bytes(handle->collective));

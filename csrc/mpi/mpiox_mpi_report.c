@@ -37,11 +37,8 @@ static bool any_closed; /* files, by this process */
 
 static void say_delegation(const mpiox_handle *handle, mpiox_stats *out)
 {
-    const mpiox_group *group = handle->delegated != NULL ? mpiox_group_current() : NULL;
-
-    if (group != NULL)
-        snprintf(out->delegation, sizeof out->delegation, "%d delegate%s, %s", group->count,
-                 group->count == 1 ? "" : "s", group->reason);
+    if (handle->delegated != NULL)
+        mpiox_delegated_describe(handle->delegated, out->delegation, sizeof out->delegation);
     else if (handle->why_no_delegates != NULL)
         snprintf(out->delegation, sizeof out->delegation, "none: %s", handle->why_no_delegates);
 }

@@ -143,6 +143,11 @@ bool mpiox_link_is_alive(const mpiox_link *link)
     return atomic_load_explicit(&link->alive, memory_order_acquire);
 }
 
+void mpiox_link_give_up(mpiox_link *link)
+{
+    (void)mpiox_link_fail(link);
+}
+
 int64_t mpiox_link_page_bytes(const mpiox_link *link)
 {
     return link->page_bytes;

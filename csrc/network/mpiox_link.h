@@ -42,6 +42,8 @@ void mpiox_link_close(mpiox_link *link);
  * delegate ends, or when its host has acknowledged nothing for 2 s. A thread of the link sends a heartbeat every 0.3 s,
  * on a connection of its own: neither a long request nor a busy or stopped process is taken for a dead one. Cheap. */
 bool mpiox_link_is_alive(const mpiox_link *link);
+/* From now on it is not alive, whatever the delegate does. Any thread. */
+void mpiox_link_give_up(mpiox_link *link);
 int64_t mpiox_link_page_bytes(const mpiox_link *link); /* of the delegate */
 
 /* A control request: op, file, page, arg, ahead, text of *slot as for mpiox_ring_call(); the answer is written into it.

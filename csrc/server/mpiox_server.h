@@ -33,6 +33,12 @@ typedef struct mpiox_server_options {
     double patience_s;      /* with no client ever having joined for so long, the delegate ends; 0: 60 */
 } mpiox_server_options;
 
+/* Bytes of a file that could not be written, of which nobody was told. */
+typedef struct mpiox_server_lost {
+    mpiox_error error;
+    char path[MPIOX_CACHE_PATH_BYTES];
+} mpiox_server_lost;
+
 /* Make the segment and format it; state STARTING. *address is what clients of this node attach by. 0, MPIOX_E_ARG,
  * MPIOX_E_FULL, MPIOX_E_NOMEM. */
 int mpiox_server_create(const mpiox_server_options *options, mpiox_server **out, mpiox_segment_address *address,
@@ -42,8 +48,8 @@ const mpiox_cache *mpiox_server_cache(const mpiox_server *server);
 void mpiox_server_seal(mpiox_server *server);
 /* Serve until every client that joined has left or died (DETACH, or its life mutex), or mpiox_server_stop(). Then flush
  * everything, state ENDED. Blocking. Returns MPIOX_OK, or MPIOX_E_IO when bytes could not be written at the end and no
- * client was left to be told (each is then in *lost, up to max; the caller prints them). */
-int mpiox_server_run(mpiox_server *server, mpiox_error *lost, int max, int *lost_count);
+ * client was left to be told: *lost_count times, of which up to max are in *lost; the caller prints them. */
+int mpiox_server_run(mpiox_server *server, mpiox_server_lost *lost, int max, int *lost_count);
 void mpiox_server_stop(mpiox_server *server); /* any thread */
 void mpiox_server_free(mpiox_server *server); /* NULL-safe; not while it runs */
 

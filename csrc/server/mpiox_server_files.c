@@ -107,8 +107,11 @@ static void lose_errors(mpiox_server *server, int32_t file)
     int more = 0;
     const int count = mpiox_cache_take_errors(&server->cache, file, errors, MPIOX_CACHE_ERRORS, &more);
     for (int i = 0; i < count; i++) {
-        if (server->lost_count < MPIOX_LOST)
-            server->lost[server->lost_count] = errors[i];
+        if (server->lost_count < MPIOX_LOST) {
+            mpiox_server_lost *lost = &server->lost[server->lost_count];
+            lost->error = errors[i];
+            memcpy(lost->path, record_of(server, file)->path, sizeof lost->path);
+        }
         server->lost_count++;
     }
     server->lost_count += more;
@@ -307,11 +310,12 @@ static void advance_and_next(mpiox_server *server, mpiox_fence *fence)
         mpiox_server_ask_fence(server, slot);
 }
 
-void mpiox_server_pass_fences(mpiox_server *server, uint32_t frame)
+void mpiox_server_pass_fences(mpiox_server *server, uint32_t frame, uint64_t fences)
 {
-    uint64_t fences = server->info[frame].fences;
-    server->info[frame].fences = 0;
-    atomic_fetch_and(&server->cache.frames[frame].flags, ~(uint32_t)MPIOX_FRAME_URGENT);
+    fences &= server->info[frame].fences;
+    server->info[frame].fences &= ~fences;
+    if (server->info[frame].fences == 0)
+        atomic_fetch_and(&server->cache.frames[frame].flags, ~(uint32_t)MPIOX_FRAME_URGENT);
     while (fences != 0) {
         mpiox_fence *fence = &server->fences[__builtin_ctzll(fences)];
         fences &= fences - 1;

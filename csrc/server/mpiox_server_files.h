@@ -15,8 +15,8 @@ void mpiox_server_adopt(mpiox_server *server, mpiox_slot *slot);
 bool mpiox_server_empty(mpiox_server *server, mpiox_word *done);
 /* Clients have died: write everything that is dirty, without waiting for it, and find out which frames they held. */
 void mpiox_server_flush_after_death(mpiox_server *server);
-/* What these fences wanted of a frame is done. */
-void mpiox_server_pass_fences(mpiox_server *server, uint32_t frame);
+/* What those of these fences that wait for the frame wanted of it is done. */
+void mpiox_server_pass_fences(mpiox_server *server, uint32_t frame, uint64_t fences);
 /* The lowest byte from which on a fence that waits for this frame discards. */
 int64_t mpiox_server_cut_of(const mpiox_server *server, uint32_t frame);
 /* Carry out an operation of server->operations that is the first; the lock is given back meanwhile. */

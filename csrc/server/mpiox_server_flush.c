@@ -21,6 +21,7 @@
 #include "mpiox_server_pages.h"
 
 static const int64_t most_bytes = INT64_C(16) << 20;
+static const uint64_t all_fences = ~UINT64_C(0);
 
 enum { CLEARED, CHANGED, HELD }; /* outcome of a frame; but for HELD it is in exclusive use */
 
@@ -194,9 +195,12 @@ static void finish(mpiox_server *server, mpiox_io *io, int i)
         if (cleared)
             mpiox_server_offer(server, frame);
     }
-    /* What was deposited before the fence was written even if a client holds the frame for ever. Dropping must wait. */
-    if (cleared || (io->outcome[i] == HELD && !(info->wants & (MPIOX_WANT_DROP | MPIOX_WANT_CUT))))
-        mpiox_server_pass_fences(server, frame);
+    /* What was deposited before a fence that began before the writing was written even if a client holds the frame for
+     * ever. Later fences, and dropping, must wait. */
+    if (cleared)
+        mpiox_server_pass_fences(server, frame, all_fences);
+    else if (io->outcome[i] == HELD && !(info->wants & (MPIOX_WANT_DROP | MPIOX_WANT_CUT)))
+        mpiox_server_pass_fences(server, frame, io->fences[i]);
     mpiox_server_put_down(server, frame);
     mpiox_server_serve_waiting(server, frame);
 }
@@ -230,7 +234,7 @@ static void cut(mpiox_server *server, mpiox_io *io)
         mpiox_frame_end_exclusive(&server->cache, frame);
     if (dropped || (alone && mpiox_server_cut_of(server, frame) == cut_at)) { /* else another fence cuts more */
         mpiox_server_satisfy(server, frame, MPIOX_WANT_CUT | MPIOX_WANT_FLUSH);
-        mpiox_server_pass_fences(server, frame);
+        mpiox_server_pass_fences(server, frame, all_fences);
         if (!dropped)
             mpiox_server_offer(server, frame);
     }
@@ -282,8 +286,10 @@ static void flush(mpiox_server *server, mpiox_io *io)
     mpiox_storage *storage = server->files[io->file].storage;
     bool needed[MPIOX_RUN_FRAMES];
     int64_t pieces = 0;
-    for (int i = 0; i < io->count; i++)
+    for (int i = 0; i < io->count; i++) {
         needed[i] = is_needed(server, io->frames[i]);
+        io->fences[i] = server->info[io->frames[i]].fences;
+    }
     pthread_mutex_unlock(&server->lock);
     for (int i = 0; i < io->count; i++) {
         io->writes[i] = atomic_load(&server->cache.frames[io->frames[i]].writes);

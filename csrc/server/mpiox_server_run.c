@@ -379,7 +379,7 @@ static void flush_at_end(service *self)
     pthread_mutex_unlock(&server->lock);
 }
 
-int mpiox_server_run(mpiox_server *server, mpiox_error *lost, int max, int *lost_count)
+int mpiox_server_run(mpiox_server *server, mpiox_server_lost *lost, int max, int *lost_count)
 {
     service self = {.server = server, .began = mpiox_now()};
     mpiox_io *threads;
@@ -401,7 +401,8 @@ int mpiox_server_run(mpiox_server *server, mpiox_error *lost, int max, int *lost
     mpiox_server_close_files(server, atomic_load(&server->clients) == 0);
     mpiox_cache_end_life(&server->cache, life);
     for (int i = 0; i < server->lost_count && i < MPIOX_LOST && i < max; i++)
-        lost[(*lost_count)++] = server->lost[i];
+        lost[i] = server->lost[i];
+    *lost_count = server->lost_count;
     return server->lost_count > 0 ? MPIOX_E_IO : MPIOX_OK;
 }
 

@@ -162,7 +162,7 @@ struct mpiox_server {
     _Atomic bool joined;     /* a client was seen */
     _Atomic int32_t dead;    /* clients that died, whose holds may be left */
     int32_t suspects;        /* frames */
-    mpiox_error lost[MPIOX_LOST];
+    mpiox_server_lost lost[MPIOX_LOST];
     int32_t lost_count; /* may be larger than MPIOX_LOST */
 };
 
@@ -174,6 +174,7 @@ typedef struct mpiox_io {
     int32_t count;
     uint32_t frames[MPIOX_RUN_FRAMES];
     uint32_t writes[MPIOX_RUN_FRAMES]; /* of each frame, before its dirty bytes were looked at */
+    uint64_t fences[MPIOX_RUN_FRAMES]; /* the same: that waited for it */
     uint8_t outcome[MPIOX_RUN_FRAMES];
     mpiox_storage_piece pieces[MPIOX_RUN_FRAMES];
     mpiox_error error; /* of neighbouring failed pieces, not added to the file yet */

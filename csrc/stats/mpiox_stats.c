@@ -68,7 +68,8 @@ static void put_json_sizes(mpiox_text *out, const char *name, const int64_t *siz
 
 static void put_json_delegates(mpiox_text *out, const mpiox_stats_delegates *delegates)
 {
-    mpiox_text_put(out, ", \"delegates\": {\"delegates\": %d, \"known\": %d", delegates->delegates, delegates->known);
+    mpiox_text_put(out, ", \"delegates\": {\"delegates\": %d, \"known\": %d, \"died\": %d", delegates->delegates,
+                   delegates->known, delegates->died);
     for (int i = 0; i < delegates->count; i++)
         mpiox_text_put(out, ", \"%s\": %" PRId64, delegates->numbers[i].name, delegates->numbers[i].value);
     put_json_sizes(out, "flush_size_log2", delegates->flush_size_log2);
@@ -158,8 +159,11 @@ static void put_sizes(mpiox_text *out, const char *title, const int64_t *sizes)
 
 static void put_delegates(mpiox_text *out, const mpiox_stats_delegates *delegates)
 {
-    mpiox_text_put(out, "mpiio_ext: what the delegates counted, summed over %d of %d\n", delegates->known,
+    mpiox_text_put(out, "mpiio_ext: what the delegates counted, summed over %d of %d", delegates->known,
                    delegates->delegates);
+    if (delegates->died > 0)
+        mpiox_text_put(out, "; %d died", delegates->died);
+    mpiox_text_put(out, "\n");
     for (int i = 0; i < delegates->count; i++)
         put_counter(out, delegates->numbers[i].name, delegates->numbers[i].value, delegates->numbers[i].unit,
                     delegates->numbers[i].meaning);

@@ -60,8 +60,8 @@
     X(delegated_fences, "calls", MAX, "times that all written bytes were brought to the file")                         \
     X(moved_ranges, "ranges", SUM, "page ranges given to another delegate to even the load out")                       \
     X(redirected_pages, "pages", SUM, "page accesses repeated because the page had moved to another delegate")         \
-    X(abandoned_pages, "pages", SUM, "page accesses made without a delegate that had ended or died")                   \
-    X(rescued_bytes, "bytes", SUM, "bytes of dead delegates that this library brought to the file")
+    X(deferred_errors, "ranges", MAX, "ranges of bytes that delegates had taken and could not write")                  \
+    X(dead_delegate_accesses, "pages", SUM, "page accesses made in the file, since the delegate of the page was gone")
 
 /* X(name, meaning), seconds */
 #define MPIOX_STATS_TIMES(X)                                                                                           \
@@ -86,7 +86,7 @@ typedef struct mpiox_stats {
     int64_t request_size_log2[MPIOX_STATS_SIZE_BUCKETS]; /* requests of [2^k, 2^(k+1)) bytes */
     char partition[24];                                  /* method of the last collective */
     char reason[128];                                    /* why that method and that path */
-    char delegation[192];                                /* which delegates, or why none; empty: none were asked for */
+    char delegation[448];                                /* which delegates, or why none; empty: none were asked for */
 } mpiox_stats;
 
 typedef struct mpiox_stats_delegated { /* the same of one file, raised by any thread of the rank */
@@ -116,6 +116,7 @@ enum { MPIOX_STATS_DELEGATE_NUMBERS = 48 };
 
 typedef struct mpiox_stats_delegates { /* what the delegates of a run counted themselves, summed over them */
     int delegates, known;              /* all of them; those whose numbers are in the sums */
+    int died;                          /* those of which some rank has found that */
     int count;                         /* numbers in use */
     mpiox_stats_number numbers[MPIOX_STATS_DELEGATE_NUMBERS];
     int64_t flush_size_log2[MPIOX_STATS_SIZE_BUCKETS]; /* their write requests by size */

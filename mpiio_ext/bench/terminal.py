@@ -9,19 +9,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from mpiio_ext.launchers import launched_rank
+
 __all__ = ["launch_rank", "terminal_width"]
 
 _LAUNCHERS = {"mpirun", "mpiexec", "orterun", "prterun", "mpiexec.hydra"}
-_RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
 
 
 def launch_rank() -> int:
     """Return the rank that the launcher gave this process, without MPI; 0 when there is no launcher."""
-    for name in _RANK_VARIABLES:
-        value = os.environ.get(name, "")
-        if value.isdigit():
-            return int(value)
-    return 0
+    return launched_rank(os.environ)
 
 
 def _launcher() -> int | None:

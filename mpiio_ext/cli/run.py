@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from mpiio_ext.launchers import Launch, execute, plan, starter_family
+from mpiio_ext.launchers import Launch, execute, let_rank_0_speak, plan, starter_family
 
 __all__ = ["run"]
 
@@ -115,7 +115,12 @@ def run(
       mpirun -n 4 mpiio-ext run -H mpiox_partition=group_cyclic -- ./app
       mpiio-ext run -H '*.h5:cb_nodes=8' --stats -- mpirun -n 4 ./app
     """  # noqa: D301  (click wants the backspace character itself)
-    launch = _launch(command, _settings(hint, hints_file, stats))
+    try:
+        launch = _launch(command, _settings(hint, hints_file, stats))
+    except click.UsageError as error:
+        if let_rank_0_speak(os.environ):  # every rank has the same command line
+            raise
+        raise SystemExit(error.exit_code) from error
     if dry_run:
         _show(launch)
         return

@@ -160,7 +160,7 @@ def check(folder: pathlib.Path, death: Death) -> tuple[bool, bool]:
     assert not failed_checks(text, CHECKS), text
     assert text.rstrip().splitlines().count("end") == 1, text
     assert not shared_memory() - before
-    return bool(killed), "abandoned_pages" in text
+    return bool(killed), "dead_delegate_accesses" in text
 
 
 def check_all(folder: pathlib.Path, several: list[Death]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import subprocess
 from collections.abc import Iterator
 from typing import Any
@@ -106,6 +107,60 @@ def test_a_passing_error_is_told_once(tmp_path: pathlib.Path, mode: str) -> None
     seen, launch = run("failing", tmp_path / "file", 3, hints, MPIOX_FAULT=fault)
     check_refused(seen, launch, ("MPI_ERR_IO",))
     assert [rank["Close"] for rank in seen] == ["fine"] * 3, launch.describe()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("ranks", "delegates"), [(1, 2), (3, 2), (2, 3)])
+def test_every_refused_range_is_told(tmp_path: pathlib.Path, ranks: int, delegates: int, mode: str) -> None:
+    """The error has the lowest range, the number of the others and where they end; each is a line on standard error."""
+    hints = f"mpiox_delegates={delegates}:mpiox_delegate_mode={mode}:striping_unit=4k:{SMALL}"
+    seen, launch = run("scattered", tmp_path / "file", ranks, hints, MPIOX_FAULT="op=write,path=*/file,errno=EIO")
+    assert len({rank["text"] for rank in seen}) == 1, launch.describe()
+    expected = f"failed at offset 0, length 64, and 11 more up to byte {22 * 4096 + 64}"
+    assert expected in seen[0]["text"], launch.describe()
+    assert re.search(r"I/O delegate \d: write of ", seen[0]["text"]), launch.describe()
+    assert [rank["ranges"] for rank in seen] == [12] * ranks, launch.describe()
+    said = re.findall(r"lost bytes: I/O delegate \d: \w+ of \S+ failed at offset (\d+), length 64: ", launch.stderr)
+    left = re.findall(r"lost bytes: (\d+) more ranges of ", launch.stderr)
+    assert len(said) + sum(map(int, left)) == 12, launch.describe()
+    assert set(map(int, said)) <= {page * 4096 for page in range(0, 24, 2)}, launch.describe()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_errors_of_closing_are_told(tmp_path: pathlib.Path, ranks: int, mode: str) -> None:
+    """A file system may say only when the delegate closes the file that it could not keep the bytes."""
+    hints = f"mpiox_delegates=2:mpiox_delegate_mode={mode}:striping_unit=4k:{SMALL}"
+    seen, launch = run("closing", tmp_path / "file", ranks, hints, MPIOX_FAULT="op=close,path=*/file,errno=ENOSPC")
+    assert len(set(seen)) == 1, launch.describe()
+    assert re.search(r"I/O delegate \d: close of \S+ failed.*errno 28", seen[0]), launch.describe()
+
+
+# ---- settings --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_settings_that_come_too_late(tmp_path: pathlib.Path, mode: str) -> None:
+    """A job has one group of delegates: another file's wishes are said to be ignored, and info has what is in force."""
+    environment = {"MPIOX_SITE_FILE": str(tmp_path / "site")}
+    wishes = ("mpiox_delegates = 2", f"mpiox_delegate_mode = {mode}", "mpiox_delegate_page = 8k",
+              "mpiox_delegate_cache = 4m")  # fmt: skip
+    (tmp_path / "site").write_text("\n".join(["[*]", *wishes, ""]), encoding="utf-8")
+    launch = python_run([PROGRAMS / "delegates_files.py", "settings", tmp_path / "file"], 3, env=environment,
+                        timeout_s=120)  # fmt: skip
+    seen = json.loads(next(line for line in launch.stdout.splitlines() if line.startswith("SEEN "))[5:])
+    late = "not in force, since the delegates had been started: "
+    for rank in seen:
+        assert late not in rank["delegation"][0], launch.describe()
+        for text in (late, "mpiox_delegates=1", "mpiox_delegate_cache=1048576", "mpiox_delegate_page=4096"):
+            assert text in rank["delegation"][1], launch.describe()
+        assert rank["info"] == {"mpiox_delegates": "2", "mpiox_delegate_cache": str(4 << 20),
+                                "mpiox_delegate_page": "8192", "mpiox_delegate_mode": mode,
+                                "mpiox_delegate_ack": "memory"}  # fmt: skip
+    assert launch.stderr.count(late) == 1, launch.describe()
+
+
+# ---- a real disk -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture()

@@ -159,6 +159,22 @@ def test_split(extension: str, tmp_path: pathlib.Path, ranks: int, delegates: in
     assert re.search(rf"delegated_writes +{200 * (ranks - delegates)} ", launch.stderr), launch.describe()
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--split", "3", str(PROGRAMS / "delegates_split.py"), "file"), "3 of 3 ranks cannot become delegates"),
+        (("--split", "1", "no-such.py"), "there is no script 'no-such.py'"),
+        (("--split", "1", "-m", "no.such.module"), "there is no module 'no.such.module'"),
+    ],
+)
+def test_split_that_cannot_be(tmp_path: pathlib.Path, words: tuple[str, ...], said: str) -> None:
+    """One line for all ranks, and an exit status."""
+    launch = python_run(["-m", "mpiio_ext.delegates", *words], 3, timeout_s=60, cwd=tmp_path, check=False)
+    assert launch.returncode != 0
+    assert launch.stderr.count(said) == 1, launch.describe()
+    assert "Traceback" not in launch.stderr, launch.describe()
+
+
 def test_split_refused(extension: str, tmp_path: pathlib.Path) -> None:
     """A rank must be left; what is refused is said, on every rank, and nobody waits."""
     script = [PROGRAMS / "delegates_split.py", tmp_path / "file"]
@@ -202,11 +218,25 @@ def test_without_a_launcher(extension: str, tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("mode", ["spawn", "thread"])
 def test_impossible_settings(extension: str, tmp_path: pathlib.Path, mode: str) -> None:
-    """A cache that holds no page: no mode can do that; files are accessed without delegates."""
+    """A cache that holds no page: no mode can do that; files are accessed without delegates. What it takes is said."""
     launch = life(tmp_path, 3, hints(mode, more=":mpiox_delegate_cache=20k"), "end")
     assert "delegates 0 mode none" in launch.stdout, launch.describe()
     assert launch.stderr.count("files are accessed without them") == 1, launch.describe()
-    assert launch.stderr.count("mode thread takes its place") == (mode == "spawn"), launch.describe()
+    found = re.search(r"mpiox_delegate_cache=20480 is too small: with pages of \d+ bytes it takes (\d+)", launch.stderr)
+    assert found is not None, launch.describe()
+    for cache, expected in ((int(found[1]) - 1, "none"), (int(found[1]), mode)):
+        again = life(tmp_path, 3, hints(mode, more=f":mpiox_delegate_cache={cache}"), "end")
+        assert f"mode {expected}\n" in again.stdout, again.describe()
+
+
+def test_strange_settings(extension: str, tmp_path: pathlib.Path) -> None:
+    """Far more delegates than cores are started, with a warning; a buddy of one alone is the disk."""
+    many = 8 * (os.cpu_count() or 1) + 1
+    if many <= 40:
+        launch = life(tmp_path, 2, hints("thread", str(many)), "end")
+        assert launch.stderr.count(f"{many} delegates for 2 ranks on ") == 1, launch.describe()
+    launch = life(tmp_path, 2, hints("thread", "1", more=":mpiox_delegate_ack=buddy"), "end")
+    assert launch.stderr.count("mpiox_delegate_ack=buddy: level disk, since") == 1, launch.describe()
 
 
 def test_hosts_that_are_none(extension: str, tmp_path: pathlib.Path) -> None:
@@ -378,7 +408,7 @@ def test_killed_keeper(extension: str, tmp_path: pathlib.Path, who: str) -> None
     """Without its keeper a delegate goes on; without both, and without any, the ranks do."""
     before = shared_memory()
     program = [str(mpi_program("delegates_life")), str(tmp_path / "file"), "sleep", "3"]
-    with job(tmp_path, 3, hints("spawn"), program) as running:
+    with job(tmp_path, 3, hints("spawn") | {"MPIOX_STATS": "1"}, program) as running:
         running.wait_for("delegate 1 pid")
         delegates = [int(pid) for _, pid, _, _ in DELEGATE.findall(running.text())]
         for pid in delegates if who == "all" else delegates[:1]:
@@ -389,6 +419,10 @@ def test_killed_keeper(extension: str, tmp_path: pathlib.Path, who: str) -> None
         assert running.end() == 0, running.text()
         assert failed_checks(running.text(), 5) == set(), running.text()
         assert not running.left(), running.text()
+        dead = {"keeper": 0, "both": 1, "all": 2}[who]
+        assert running.text().count("has died; ") == dead, running.text()  # said by the rank that has found it
+        assert (f"summed over 2 of 2; {dead} died\n" in running.text()) == (dead > 0), running.text()
+        assert ("none: a delegate of the job has died\n" in running.text()) == (dead > 0), running.text()
     assert not shared_memory() - before
 
 

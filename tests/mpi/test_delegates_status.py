@@ -72,8 +72,8 @@ def test_the_run_says_what_its_delegates_have_counted(
     file, run = lines["file"], lines["run"]
     totals = run["delegates"]
     names = [counter.name for counter in delegates.counters()]
-    assert [name for name in totals if name not in ("delegates", "known", "flush_size_log2")] == names
-    assert (totals["delegates"], totals["known"]) == (2, 2)
+    assert [name for name in totals if name not in ("delegates", "known", "died", "flush_size_log2")] == names
+    assert (totals["delegates"], totals["known"], totals["died"]) == (2, 2, 0)
     assert totals["bytes_written"] == BYTES * ranks
     assert totals["flush_bytes"] >= BYTES * ranks
     assert sum(totals["flush_size_log2"]) == totals["flush_requests"] > 0
@@ -81,7 +81,7 @@ def test_the_run_says_what_its_delegates_have_counted(
     assert file["delegated_writes"] == 3 * ranks == file["independent_writes"]
     assert file["delegated_bytes_written"] == BYTES * ranks
     assert file["delegated_fences"] >= 1
-    assert (file["abandoned_pages"], file["rescued_bytes"], file["fence_s"] > 0) == (0, 0, True)
+    assert (file["dead_delegate_accesses"], file["deferred_errors"], file["fence_s"] > 0) == (0, 0, True)
 
 
 def test_a_run_without_delegates_says_nothing_of_them(tmp_path: pathlib.Path) -> None:

@@ -105,9 +105,51 @@ def failing(path: str) -> Any:
     return seen
 
 
+def scattered(path: str) -> Any:
+    """Twelve pages that do not touch each other are refused, at several delegates."""
+    file = MPI.File.Open(COMM, path, MODE)
+    for page in range(0, 24, 2):
+        if page // 2 % COMM.size == COMM.rank:
+            file.Write_at(page * PAGE, record(page * PAGE))
+    try:
+        file.Sync()
+        text = "fine"
+    except MPI.Exception as error:
+        text = str(error)
+    ranges = mpiio_ext.stats.of(file).deferred_errors
+    file.Close()
+    return {"text": text, "ranges": ranges}
+
+
+def closing(path: str) -> Any:
+    """The delegates cannot close the file: some file systems say there what they could not keep."""
+    file = MPI.File.Open(COMM, path, MODE)
+    file.Write_at(COMM.rank * RECORD, record(COMM.rank * RECORD))
+    file.Sync()
+    try:
+        file.Close()
+    except MPI.Exception as error:
+        return str(error)
+    return "fine"
+
+
+def settings(path: str) -> Any:
+    """The second file asks for other delegates than the first one has had started."""
+    file = MPI.File.Open(COMM, path, MODE)
+    other = {"mpiox_delegate_cache": "1m", "mpiox_delegate_page": "4096", "mpiox_delegates": "1"}
+    second = MPI.File.Open(COMM, path + ".2", MODE, MPI.Info.Create(other))
+    found = [mpiio_ext.stats.of(item).delegation for item in (file, second)]
+    info = second.Get_info()
+    values = {name: info.Get(name) for name in (*other, "mpiox_delegate_mode", "mpiox_delegate_ack")}
+    second.Close()
+    file.Close()
+    return {"delegation": found, "info": values}
+
+
 def main() -> None:
     """Run one case."""
-    case = {"balance": balance, "behind": behind, "owners": owners, "failing": failing}[sys.argv[1]]
+    cases = (balance, behind, owners, failing, scattered, closing, settings)
+    case = {case.__name__: case for case in cases}[sys.argv[1]]
     seen = COMM.gather(case(str(pathlib.Path(sys.argv[2]).resolve())))
     if COMM.rank == 0:
         print("SEEN " + json.dumps(seen), flush=True)

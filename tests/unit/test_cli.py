@@ -10,6 +10,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+from mpiio_ext import launchers
 from mpiio_ext.cli import main
 from mpiio_ext.launchers import plan, starter_family
 
@@ -18,7 +19,8 @@ LIBRARY = "/lib/libmpiio_ext.so"
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-    for name in ("MPIOX_HINTS", "MPIOX_HINTS_FILE", "MPIOX_STATS", "MPIOX_STATS_FILE", "LD_PRELOAD"):
+    for name in ("MPIOX_HINTS", "MPIOX_HINTS_FILE", "MPIOX_STATS", "MPIOX_STATS_FILE", "LD_PRELOAD",
+                 "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MPIOX_SITE_FILE", str(tmp_path / "site"))
     (tmp_path / "site").write_text("", encoding="utf-8")
@@ -147,6 +149,16 @@ def test_refuses_what_does_not_exist(tmp_path: pathlib.Path) -> None:
     assert "hints:1: hint cb_nods does not exist" in refused("--hints-file", str(file), "./app").replace("\n", "")
     assert "cannot be read" in refused("--hints-file", str(tmp_path / "none"), "./app")
     assert "Missing argument" in refused("-H", "cb_nodes=4")
+
+
+def test_one_rank_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under a starter every rank runs the command; it is not said once for each."""
+    monkeypatch.setattr(launchers, "_SPEAKING_S", 0.0)
+    for rank, said in ((0, True), (2, False)):
+        monkeypatch.setenv("PMI_RANK", str(rank))
+        result = CliRunner().invoke(main, ["run", "-H", "cb_nods=4", "--", "./app"])
+        assert result.exit_code == 2
+        assert ("did you mean cb_nodes?" in result.output) == said
 
 
 def test_program_that_does_not_exist() -> None:

@@ -281,6 +281,15 @@ def test_once_prints_a_table(group: str) -> None:
     assert "/data/[bold]x.dat" in files
 
 
+def test_one_group(group: str) -> None:
+    """Of several jobs on a host one is shown, by the name of its group or a part of it."""
+    with pretending(group, 1), pretending(f"{group}.other", 1):
+        for name in (group, f"{group}.o*"):
+            document = json.loads(run("--json", "--interval", "0", "--group", name))
+            assert len(document["delegates"]) == 1
+        assert run("--group", "no such job") == "no I/O delegates of this user on this host\n"
+
+
 def test_no_delegates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_status, "_segments", dict)
     assert run() == "no I/O delegates of this user on this host\n"
@@ -307,7 +316,7 @@ def test_live_until_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(cli.time, "sleep", sleep)
     out = io.StringIO()
-    cli._live(Console(file=out, force_terminal=True, width=150), Fixed(), 0.5)
+    cli._live(Console(file=out, force_terminal=True, width=150), Fixed(), None, 0.5)
     assert looks == 3
     assert "silent" in out.getvalue()
 

@@ -221,7 +221,7 @@ static void accesses(void)
     pthread_join(server, NULL);
     CHECK_EQUAL(access_bytes(true, 0, 10, false, bytes), MPIOX_PAGE_GONE);
     CHECK_EQUAL(mpiox_cache_has_page(&the.cache, 0, 0), MPIOX_FRAME_GONE);
-    CHECK_EQUAL(mpiox_cache_rescue(&the.cache), 0); /* it has not died */
+    CHECK_EQUAL(mpiox_cache_rescue(&the.cache), -1); /* it has not died */
     CHECK_EQUAL(mpiox_word_get(&the.cache.header->state), MPIOX_CACHE_ENDED);
     mock_free(&the);
     fclose(file);

@@ -34,7 +34,7 @@ typedef struct running {
     mpiox_segment_address address;
     pthread_t thread;
     int result, lost_count;
-    mpiox_error lost[HARNESS_LOST];
+    mpiox_server_lost lost[HARNESS_LOST];
 } running;
 
 __attribute__((unused)) static void *run_server(void *context)

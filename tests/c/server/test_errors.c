@@ -111,9 +111,9 @@ static void nobody_left(void)
     leave(cache, id);
     CHECK_EQUAL(end_server(&delegate), MPIOX_E_IO);
     CHECK_EQUAL(delegate.lost_count, 1);
-    CHECK_EQUAL(delegate.lost[0].sys_errno, EDQUOT);
-    CHECK_EQUAL(delegate.lost[0].offset, PAGE + 10);
-    CHECK_EQUAL(delegate.lost[0].length, 20);
+    CHECK_EQUAL(delegate.lost[0].error.sys_errno, EDQUOT);
+    CHECK_EQUAL(delegate.lost[0].error.offset, PAGE + 10);
+    CHECK_EQUAL(delegate.lost[0].error.length, 20);
 }
 
 /* A page that cannot be read is an error for those who ask for it, each time; the next try may succeed; pages that were

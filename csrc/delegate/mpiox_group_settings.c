@@ -1,0 +1,62 @@
+/* mpiox_group_settings.c - see mpiox_group_settings.h. */
+#include "mpiox_group_settings.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { VALUE_BYTES = 512 };
+
+/* What is settled when the group starts. The level, the bypass and write-behind are each file's own. */
+static const char *const settled[] = {"mpiox_delegates",     "mpiox_delegate_mode",    "mpiox_delegate_cache",
+                                      "mpiox_delegate_page", "mpiox_delegate_threads", "mpiox_delegate_prefetch",
+                                      "mpiox_delegate_hosts"};
+
+enum { SETTLED = (int)(sizeof settled / sizeof settled[0]) };
+
+static bool differs(const mpiox_group *group, const mpiox_hints *hints, const char *name, char *value)
+{
+    const int index = mpiox_hints_find(name);
+    const mpiox_hint_spec *spec = mpiox_hints_spec(index);
+    char asked[VALUE_BYTES];
+
+    if (spec == NULL || hints->source[index] == MPIOX_HINT_DEFAULT)
+        return false;
+    spec->format(hints, value, VALUE_BYTES);
+    spec->format(&group->hints, asked, VALUE_BYTES);
+    return strcmp(value, asked) != 0;
+}
+
+bool mpiox_group_settings_ignored(const mpiox_group *group, const mpiox_hints *hints, char *text, size_t bytes)
+{
+    char value[VALUE_BYTES];
+    size_t used = 0;
+
+    for (int i = 0; i < SETTLED; i++) {
+        if (!differs(group, hints, settled[i], value))
+            continue;
+        if (used < bytes)
+            used += (size_t)snprintf(text + used, bytes - used, "%s%s=%s",
+                                     used == 0 ? "not in force, since the delegates had been started: " : ", ",
+                                     settled[i], value);
+    }
+    return used > 0;
+}
+
+static void put(MPI_Info info, const char *name, int64_t value)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    PMPI_Info_set(info, name, text);
+}
+
+void mpiox_group_settings_to_info(const mpiox_group *group, MPI_Info info)
+{
+    PMPI_Info_set(info, "mpiox_delegate_mode", mpiox_group_mode_name(group->mode));
+    put(info, "mpiox_delegate_cache", group->cap_bytes);
+    put(info, "mpiox_delegate_page", group->page_bytes);
+    put(info, "mpiox_delegate_threads", group->hints.delegate_threads);
+    put(info, "mpiox_delegate_prefetch", group->hints.delegate_prefetch);
+    if (group->hints.delegate_hosts[0] != '\0')
+        PMPI_Info_set(info, "mpiox_delegate_hosts", group->hints.delegate_hosts);
+}
