@@ -1,0 +1,181 @@
+"""The unified trace table: every reader produces it, every later phase starts from it.
+
+Problem.   Tracers differ in what they record and how. The phases after them must not know.
+Content.   One row for each call, in the order in which it was made by its rank. The seven dimensions of the paper come
+           first (He, Du, Narasimhamurthy, "PIONEER", section V-A: timestamp, operation type, file name, offset, request
+           size, execution time, extra), then what the sanitization needs. What a trace does not tell is null, never 0.
+Storage.   Arrow in memory, Parquet in files. The schema's metadata (key ``pioneer``, JSON) has the version, the format
+           that was read, what its clock counts from, and what was lost.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+__all__ = ["CLOCKS", "LAYERS", "SCHEMA", "VERSION", "Loss", "Problem", "Source", "TraceInfo", "info_of", "with_info"]
+
+#: Raised whenever the meaning of a column changes.
+VERSION = 1
+
+#: What `timestamp` counts from: the Unix epoch, midnight of the first day (traces without dates), or any moment.
+CLOCKS = ("unix", "midnight", "arbitrary")
+
+#: Who offers the call. "extension": rounds, delegates and other doings of mpiio_ext itself.
+LAYERS = ("mpiio", "mpi", "stdio", "posix", "extension")
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+
+SCHEMA = pa.schema(
+    [
+        # start of the call, ns
+        pa.field("timestamp", pa.int64(), nullable=False),
+        # name of the function: "open", "MPI_File_write_at_all"; without prefixes of tracers, and without "64"
+        pa.field("operation", _TEXT, nullable=False),
+        # name of the file as the program gave it, made absolute where the trace allows
+        pa.field("file", _TEXT),
+        # bytes from the start of the file; of MPI-IO: etypes of the view, as in the call
+        pa.field("offset", pa.int64()),
+        # bytes that were asked for; of MPI-IO where the datatype's size is known
+        pa.field("size", pa.int64()),
+        # ns
+        pa.field("duration", pa.int64()),
+        # JSON object: flags, mode, whence, count, datatype, communicator, second name...
+        pa.field("extra", pa.string()),
+        # in MPI_COMM_WORLD
+        pa.field("rank", pa.int32(), nullable=False),
+        # of the process, 0 is the first that shows in its trace
+        pa.field("thread", pa.int32(), nullable=False),
+        # one of LAYERS
+        pa.field("layer", _TEXT, nullable=False),
+        # MPI-IO calls that this one was made inside of; 0: made by the application; null: the trace does not tell
+        pa.field("depth", pa.int16()),
+        # what it returned
+        pa.field("result", pa.int64()),
+        # file descriptor, FILE * or MPI_File of the call; of an open the new one
+        pa.field("handle", pa.int64()),
+        # line or record of the raw trace, from 1
+        pa.field("line", pa.int64(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something in a raw trace that is no record.
+
+    Attributes
+    ----------
+    line : line or record in the source, from 1.
+    why : "truncated", "cannot be parsed: ...", ...
+    text : the beginning of what stands there.
+    """
+
+    line: int
+    why: str
+    text: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Loss:
+    """What was not understood of one source: nothing is dropped without being counted here.
+
+    Attributes
+    ----------
+    skipped : lines or records that are in no row and should be.
+    truncated : the source ends in the middle of a record, or lacks its end.
+    problems : the first `MOST` of them.
+    """
+
+    MOST = 20
+
+    skipped: int = 0
+    truncated: bool = False
+    problems: list[Problem] = field(default_factory=list)
+
+    def add(self, line: int, why: str, text: str = "", *, count: int = 1) -> None:
+        """Count `count` lines from `line` on; remember the first ones."""
+        self.skipped += count
+        if len(self.problems) < self.MOST:
+            self.problems.append(Problem(line=line, why=why, text=text[:200]))
+
+
+@dataclass(slots=True, kw_only=True)
+class Source:
+    """One file of a raw trace.
+
+    Attributes
+    ----------
+    path : its name.
+    rank, host : of the process it is about; rank -1: of several.
+    lines : lines or records that were read.
+    rows : that became rows.
+    loss : what did not.
+    """
+
+    path: str
+    rank: int = -1
+    host: str = ""
+    lines: int = 0
+    rows: int = 0
+    loss: Loss = field(default_factory=Loss)
+
+
+@dataclass(slots=True, kw_only=True)
+class TraceInfo:
+    """What is known of a trace as a whole: the metadata of its table.
+
+    Attributes
+    ----------
+    format : name of the reader.
+    clock : one of CLOCKS.
+    ranks : number of ranks of the program, as far as the trace tells; 0: it does not.
+    sources : files that were read.
+    """
+
+    format: str
+    clock: str = "unix"
+    ranks: int = 0
+    sources: list[Source] = field(default_factory=list)
+    version: int = VERSION
+
+    @property
+    def skipped(self) -> int:
+        """Lines of all sources that are in no row and should be."""
+        return sum(source.loss.skipped for source in self.sources)
+
+    def to_json(self) -> str:
+        """Return it as one JSON object."""
+        return json.dumps(asdict(self))
+
+
+def with_info(schema: pa.Schema, info: TraceInfo) -> pa.Schema:
+    """Return the schema with the metadata."""
+    return schema.with_metadata({**(schema.metadata or {}), b"pioneer": info.to_json().encode()})
+
+
+def _source_of(values: dict[str, Any]) -> Source:
+    loss = values.pop("loss")
+    problems = [Problem(**item) for item in loss.pop("problems")]
+    return Source(**values, loss=Loss(**loss, problems=problems))
+
+
+def info_of(schema: pa.Schema) -> TraceInfo:
+    """Return the metadata of a table that a reader has made.
+
+    Raises
+    ------
+    ValueError
+        It has none, or that of another version.
+    """
+    text = (schema.metadata or {}).get(b"pioneer")
+    if text is None:
+        raise ValueError("no trace table: the metadata 'pioneer' is missing")
+    values = json.loads(text)
+    if values.get("version") != VERSION:
+        raise ValueError(f"a trace table of version {values.get('version')}; this release reads version {VERSION}")
+    sources = [_source_of(item) for item in values.pop("sources")]
+    return TraceInfo(**values, sources=sources)
