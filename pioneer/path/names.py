@@ -1,0 +1,185 @@
+"""Rank fields in file names: which digits of a private file's name are the rank of the process that uses it.
+
+Problem.   The private files of two ranks are the same file of the workload path; only a number in their names differs
+           (He, Du, Narasimhamurthy, "PIONEER", section V-B, removes a suffix). Programs put the rank anywhere in the
+           name (``cm1out_000030_000001_s.dat``), several times (``/out/3/part.3``), counted from 0 or from 1; other
+           numbers in the name, time steps for one, may be equal to the rank by chance.
+Algorithm. Only a name that one rank alone has used can have a rank field. Each of its numbers that equals the rank, or
+           each that equals the rank plus 1, may be one. Every choice of such numbers gives a template, which counts if
+           two ranks have come to it. Among those the choice wins that is possible for most names which differ in their
+           numbers only: a time step is equal to the rank now and then, a rank field always is. Then that with most
+           fields.
+Guarantee. Applying a template to the rank gives the name back, digit by digit.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+__all__ = ["Template", "find_templates"]
+
+_NUMBER = re.compile(r"\d+")
+_FIELD = re.compile(r"\{\{|\}\}|\{rank(?:\+(?P<plus>\d+))?(?::0(?P<width>\d+))?\}")
+_WIDTH = re.compile(r":0\d+\}")
+_BASES = (0, 1)
+#: Numbers of a name that are looked at for rank fields at most; the last ones, which are the likeliest.
+_MOST_FIELDS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A file name with rank fields: ``out_{rank:06}.dat``, ``part.{rank+1}``; braces of the name are doubled.
+
+    A name without rank fields is a template, too, which gives the same name for every rank.
+    """
+
+    text: str
+
+    @property
+    def has_rank(self) -> bool:
+        """Whether different ranks have different names."""
+        return any(match[0] not in ("{{", "}}") for match in _FIELD.finditer(self.text))
+
+    def name(self, rank: int) -> str:
+        """Return the name that a rank uses.
+
+        Raises
+        ------
+        ValueError
+            The text is no template: a brace that is neither doubled nor part of a field.
+        """
+
+        def value(match: re.Match[str]) -> str:
+            if match[0] in ("{{", "}}"):
+                return match[0][0]
+            return str(rank + int(match["plus"] or 0)).zfill(int(match["width"] or 0))
+
+        rest = _FIELD.sub("", self.text)
+        if "{" in rest or "}" in rest:
+            raise ValueError(f"{self.text!r} is no file name with rank fields: braces of the name itself are doubled")
+        return _FIELD.sub(value, self.text)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _field(digits: str, base: int) -> str:
+    width = f":0{len(digits)}" if len(digits) > 1 and digits[0] == "0" else ""
+    return f"{{rank{f'+{base}' if base else ''}{width}}}"
+
+
+def _template(name: str, numbers: Iterable[re.Match[str]], base: int) -> str:
+    parts, end = [], 0
+    for number in numbers:
+        parts += [_escaped(name[end : number.start()]), _field(number[0], base)]
+        end = number.end()
+    return "".join([*parts, _escaped(name[end:])])
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Numbers of a private name that may be its rank.
+
+    Attributes
+    ----------
+    skeleton : the name without its numbers.
+    places : which of its numbers.
+    base : what is added to the rank.
+    template : the name with fields in place of these numbers, as far as this name shows their widths.
+    plain : the same without widths, which long numbers do not show: 7 of 007 and 1234 are fields alike.
+    """
+
+    skeleton: str
+    places: tuple[int, ...]
+    base: int
+    template: str
+    plain: str
+
+    @property
+    def family(self) -> tuple[str, tuple[int, ...], int]:
+        """Names of one family differ in other numbers only: time steps for one."""
+        return self.skeleton, self.places, self.base
+
+
+def _choices(name: str, rank: int) -> Iterator[_Choice]:
+    numbers = list(_NUMBER.finditer(name))
+    skeleton = _NUMBER.sub("#", name)
+    for base in _BASES:
+        equal = [place for place, number in enumerate(numbers) if int(number[0]) == rank + base][-_MOST_FIELDS:]
+        for count in range(1, len(equal) + 1):
+            for places in itertools.combinations(equal, count):
+                text = _template(name, [numbers[place] for place in places], base)
+                yield _Choice(skeleton, places, base, text, _WIDTH.sub("}", text))
+
+
+def _users(names: Mapping[int, Iterable[str]]) -> dict[str, set[int]]:
+    users: dict[str, set[int]] = defaultdict(set)
+    for rank, used in names.items():
+        for name in used:
+            users[name].add(rank)
+    return users
+
+
+def _chosen(private: Mapping[str, int]) -> dict[str, _Choice]:
+    """Return the likeliest choice for each private name that has one."""
+    members: Counter[tuple[str, tuple[int, ...], int]] = Counter()
+    ranks: dict[str, set[int]] = defaultdict(set)
+    choices = {name: list(_choices(name, rank)) for name, rank in private.items()}
+    for name, several in choices.items():
+        for choice in several:
+            members[choice.family] += 1
+            ranks[choice.plain].add(private[name])
+    found = {}
+    for name, several in choices.items():
+        shared = [choice for choice in several if len(ranks[choice.plain]) > 1]
+        if shared:
+            found[name] = max(shared, key=lambda choice: (members[choice.family], len(choice.places), -choice.base))
+    return found
+
+
+def _agreed(counted: str, texts: set[str]) -> str | None:
+    """Return one template that gives all names back which these do: short numbers show the width, long ones do not."""
+    widths = [[match["width"] for match in _FIELD.finditer(text) if match[0] not in ("{{", "}}")] for text in texts]
+    merged = []
+    for column in zip(*widths, strict=True):
+        shown = {width for width in column if width is not None}
+        if len(shown) > 1:
+            return None
+        merged.append(next(iter(shown), None))
+    fields = iter(merged)
+
+    def put(match: re.Match[str]) -> str:
+        if match[0] in ("{{", "}}"):
+            return match[0]
+        width = next(fields)
+        return match[0] if width is None else f"{match[0][:-1]}:0{width}}}"
+
+    return _FIELD.sub(put, counted)
+
+
+def find_templates(names: Mapping[int, Iterable[str]]) -> dict[str, Template]:
+    """Return the template of every file name.
+
+    Parameters
+    ----------
+    names : the names that each rank has used; a rank that is missing has not been traced. Two ranks are enough.
+    """
+    users = _users(names)
+    private = {name: next(iter(ranks)) for name, ranks in users.items() if len(ranks) == 1}
+    templates: dict[str, dict[str, str]] = defaultdict(dict)
+    for name, choice in _chosen(private).items():
+        templates[choice.plain][name] = choice.template
+    found = {name: Template(_escaped(name)) for name in users}
+    for plain, members in templates.items():
+        agreed = _agreed(plain, set(members.values()))
+        if agreed is None:
+            continue
+        template = Template(agreed)
+        if len(members) > 1 and all(template.name(private[name]) == name for name in members):
+            found.update(dict.fromkeys(members, template))
+    return found

@@ -1,0 +1,126 @@
+"""The generic workload path as a table, in memory and in files.
+
+Content.   One row for each operation, in order; its number is the global sequence ID. `groups` tells who makes it: bit
+           0 is the root process, bit g the children of subgroup g. What differs between them stands once for each
+           group, as the group's representative has done it: `offset_0`, `offset_1`, ...
+Names.     Files are templates (`names.Template`), so that every rank can tell its own.
+Files.     Parquet, with what is common to all rows in the metadata (key ``pioneer-path``, JSON).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+__all__ = ["COMMON", "OWNERS", "PER_GROUP", "VERSION", "PathInfo", "WorkloadPath"]
+
+VERSION = 1
+
+#: File classes of the paper: used by the root process alone, by several processes, by each process its own; and by
+#: children alone.
+OWNERS = ("root", "shared", "private", "child")
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+
+COMMON = (
+    pa.field("id", pa.int64(), nullable=False),
+    pa.field("operation", _TEXT, nullable=False),
+    pa.field("file", _TEXT),
+    pa.field("owner", _TEXT),
+    pa.field("groups", pa.int64(), nullable=False),
+    pa.field("layer", _TEXT, nullable=False),
+    pa.field("extra", pa.string()),
+)
+#: Columns that exist for each group, null where it takes no part: bytes, bytes, ns, and ns from the end of the group's
+#: operation before to the start of this one.
+PER_GROUP = ("offset", "size", "duration", "slack")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathInfo:
+    """What is common to all rows.
+
+    Attributes
+    ----------
+    representatives : ranks whose traces the path was made of; the root first, then one of each subgroup.
+    members : ranks of each subgroup, as far as they are known; [0] is the root's.
+    ranks : of the program that was traced; 0: not known.
+    minimal : the differences between the representatives are the fewest that exist.
+    """
+
+    representatives: tuple[int, ...]
+    members: tuple[tuple[int, ...], ...]
+    ranks: int = 0
+    minimal: bool = True
+    version: int = VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadPath:
+    """A generic workload path.
+
+    Attributes
+    ----------
+    table : rows of `schema()`.
+    info : what is common to them.
+    """
+
+    table: pa.Table
+    info: PathInfo
+
+    @staticmethod
+    def schema(groups: int) -> pa.Schema:
+        """Return the columns of a path of so many groups, the root's included."""
+        values = [pa.field(f"{name}_{group}", pa.int64()) for group in range(groups) for name in PER_GROUP]
+        return pa.schema([*COMMON, *values])
+
+    @property
+    def group_count(self) -> int:
+        """Groups, the root's included."""
+        return len(self.info.representatives)
+
+    def made_by(self, groups: Sequence[int]) -> pa.Table:
+        """Return the rows of operations that exactly these groups make."""
+        bits = sum(1 << group for group in groups)
+        return self.table.filter(pc.equal(self.table["groups"], bits))
+
+    def save(self, path: Path) -> None:
+        """Write it to a file; it replaces one that is there when it is complete.
+
+        Raises
+        ------
+        OSError
+            The file cannot be written.
+        """
+        about = {b"pioneer-path": json.dumps(asdict(self.info)).encode()}
+        partial = path.with_name(path.name + ".partial")
+        pq.write_table(self.table.replace_schema_metadata(about), partial, compression="zstd")
+        partial.replace(path)
+
+    @classmethod
+    def load(cls, path: Path) -> WorkloadPath:
+        """Read one.
+
+        Raises
+        ------
+        OSError, ValueError
+            It cannot be read, or is none of this version.
+        """
+        table = pq.read_table(path)
+        text = (table.schema.metadata or {}).get(b"pioneer-path")
+        if text is None:
+            raise ValueError(f"{path} is no workload path: the metadata 'pioneer-path' is missing")
+        values = json.loads(text)
+        if values.get("version") != VERSION:
+            raise ValueError(f"{path}: a path of version {values.get('version')}; this release reads {VERSION}")
+        values["representatives"] = tuple(values["representatives"])
+        values["members"] = tuple(tuple(ranks) for ranks in values["members"])
+        info = PathInfo(**values)
+        found = table.cast(cls.schema(len(info.representatives)))
+        return cls(found, info)

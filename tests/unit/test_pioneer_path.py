@@ -1,0 +1,258 @@
+"""Phase B of PIONEER: rank fields, differences, subgroups, the generic workload path."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpiio_ext.errors import ArgumentError
+from mpiio_ext.pioneer.path import Template, WorkloadPath, compare, extract, find_groups, find_templates
+from mpiio_ext.pioneer.path.extract import slack_of
+from mpiio_ext.pioneer.table import SCHEMA
+
+Call = tuple[str, str | None] | tuple[str, str | None, int]
+
+
+def trace(rank: int, calls: Sequence[Call], *, every_ns: int = 100, takes_ns: int = 30) -> pa.Table:
+    """Return the trace table of one rank."""
+    count = len(calls)
+    values = {
+        "timestamp": [1000 + every_ns * i for i in range(count)],
+        "operation": [call[0] for call in calls],
+        "file": [call[1] for call in calls],
+        "offset": [call[2] if len(call) > 2 else None for call in calls],
+        "duration": [takes_ns] * count,
+        "rank": [rank] * count,
+        "thread": [0] * count,
+        "layer": ["posix"] * count,
+        "line": list(range(1, count + 1)),
+    }
+    columns = {}
+    for field in SCHEMA:
+        kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
+        columns[field.name] = pa.array(values.get(field.name, [None] * count), kind)
+    return pa.table(columns).cast(SCHEMA)
+
+
+# ---- rank fields -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("template", "rank", "name"),
+    [
+        ("out.{rank}", 7, "out.7"),
+        ("out_{rank:06}_0003.dat", 30, "out_000030_0003.dat"),
+        ("/p/{rank}/part.{rank+1:03}", 9, "/p/9/part.010"),
+        ("{{x}}{rank}", 3, "{x}3"),
+        ("plain", 12, "plain"),
+        ("n{rank:02}", 123, "n123"),
+    ],
+)
+def test_templates(template: str, rank: int, name: str) -> None:
+    assert Template(template).name(rank) == name
+    assert Template(template).has_rank == ("{rank" in template)
+
+
+@pytest.mark.parametrize("text", ["{", "a}b", "{rank", "{Rank}", "{rank-1}"])
+def test_what_is_no_template(text: str) -> None:
+    with pytest.raises(ValueError, match="no file name with rank fields"):
+        Template(text).name(1)
+
+
+def test_rank_anywhere_in_the_name() -> None:
+    """In the middle, several times, from 1 on; a time step that equals the rank by chance is none."""
+    names = {
+        rank: {f"cm1out_{rank:06}_{step:06}_s.dat" for step in range(5)}
+        | {f"/out/{rank}/part.{rank}", f"log.{rank + 1}", "shared.nc", f"step_{rank}_of_all"}
+        | {f"step_{other}_of_all" for other in range(4)}
+        for rank in range(4)
+    }
+    names[0].add("root_only_0.cfg")
+    found = {name: template.text for name, template in find_templates(names).items()}
+    for rank in range(4):
+        assert found[f"cm1out_{rank:06}_000002_s.dat"] == "cm1out_{rank:06}_000002_s.dat"
+        assert found[f"/out/{rank}/part.{rank}"] == "/out/{rank}/part.{rank}"
+        assert found[f"log.{rank + 1}"] == "log.{rank+1}"
+        assert found[f"step_{rank}_of_all"] == f"step_{rank}_of_all"
+    assert found["shared.nc"] == "shared.nc"
+    assert found["root_only_0.cfg"] == "root_only_0.cfg"
+
+
+def test_two_ranks_are_enough_and_long_numbers_show_no_width() -> None:
+    found = find_templates({0: {"a_000.x", "only_0"}, 1234: {"a_1234.x"}})
+    assert found["a_000.x"].text == found["a_1234.x"].text == "a_{rank:03}.x"
+    assert found["only_0"].text == "only_0"
+
+
+def test_numbers_of_different_widths_are_no_template() -> None:
+    found = find_templates({1: {"a_001"}, 2: {"a_02"}})
+    assert {name: template.text for name, template in found.items()} == {"a_001": "a_001", "a_02": "a_02"}
+
+
+@given(
+    st.lists(st.integers(0, 99999), min_size=2, max_size=5, unique=True),
+    st.lists(st.tuples(st.text("ab{}/._-", max_size=4), st.integers(0, 12)), max_size=3),
+    st.sampled_from(["{rank}", "{rank+1}", "{rank:06}", "{rank+1:03}"]),
+)
+def test_templates_give_the_names_back(ranks: list[int], parts: list[tuple[str, int]], field: str) -> None:
+    """Whatever else stands in the name."""
+    fixed = "".join(f"{text}{number}x" for text, number in parts).replace("{", "{{").replace("}", "}}")
+    template = Template(f"{fixed}-{field}.dat")
+    names = {rank: {template.name(rank)} for rank in ranks}
+    found = find_templates(names)
+    for rank, (name,) in names.items():
+        assert found[name].name(rank) == name
+    if len({found[name].text for (name,) in names.values()}) == 1:
+        assert next(iter(found.values())).has_rank
+
+
+# ---- differences -----------------------------------------------------------------------------------------------------
+
+
+def longest_common(first: Sequence[int], second: Sequence[int]) -> int:
+    lengths = [[0] * (len(second) + 1) for _ in range(len(first) + 1)]
+    for i, one in enumerate(first):
+        for j, other in enumerate(second):
+            lengths[i + 1][j + 1] = lengths[i][j] + 1 if one == other else max(lengths[i][j + 1], lengths[i + 1][j])
+    return lengths[-1][-1]
+
+
+sequences = st.lists(st.integers(0, 4), max_size=40)
+
+
+@given(sequences, sequences, st.sampled_from([0, 1, 2, 2048]))
+def test_differences_are_the_fewest(first: list[int], second: list[int], effort: int) -> None:
+    a, b = np.array(first, np.int32), np.array(second, np.int32)
+    found = compare(a, b, effort=effort)
+    assert (a[found.common_first] == b[found.common_second]).all()
+    least = len(first) + len(second) - 2 * longest_common(first, second)
+    assert found.distance == least if found.minimal else found.distance >= least
+    assert found.minimal or effort != 0
+    again = compare(a, b, effort=effort)
+    assert (again.common_first == found.common_first).all()
+    assert (again.common_second == found.common_second).all()
+
+
+def test_large_sequences() -> None:
+    """A million operations, one in eleven of the root alone, and a few changes."""
+    random = np.random.default_rng(3)
+    child = random.integers(0, 200, 1_000_000).astype(np.int32)
+    root = np.insert(child, np.arange(0, child.size, 10), random.integers(200, 300, 100_000))
+    found = compare(root.astype(np.int32), child)
+    assert (found.distance, found.minimal) == (100_000, True)
+    changed = np.delete(child, np.arange(0, child.size, 1000))
+    found = compare(root.astype(np.int32), changed)
+    assert (found.distance, found.minimal) == (101_000, True)
+
+
+def test_negative_numbers_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="numbers from 0 on"):
+        compare(np.array([-1], np.int32), np.array([1], np.int32))
+
+
+# ---- subgroups -------------------------------------------------------------------------------------------------------
+
+
+def test_subgroups() -> None:
+    """By what they do and by the distances at which they repeat it; a slip of a few operations makes no group."""
+    random = np.random.default_rng(5)
+    writers = np.tile(np.array([0, 1, 1, 1, 1, 2], np.int32), 700)
+    readers = np.tile(np.array([0, 3, 3, 3, 3, 2], np.int32), 700)
+    bursts = np.repeat(np.array([0, 1, 2], np.int32), [700, 2800, 700])
+    operations = {0: np.concatenate([writers, readers])}
+    operations |= {rank: writers[: 4000 + rank] for rank in (1, 3, 5)}
+    operations |= dict.fromkeys((2, 6), readers)
+    operations |= {4: bursts[random.permutation(bursts.size)]}
+    assert find_groups(operations) == ((0,), (1, 3, 5), (2, 6), (4,))
+    assert find_groups({0: writers}) == ((0,),)
+    assert find_groups({}) == ((0,),)
+
+
+# ---- the path --------------------------------------------------------------------------------------------------------
+
+
+def paths_of(path: WorkloadPath) -> list[tuple[str, str | None, int]]:
+    rows = path.table.to_pylist()
+    assert [row["id"] for row in rows] == list(range(len(rows)))
+    return [(row["operation"], row["file"], row["groups"]) for row in rows]
+
+
+def test_path_of_root_and_child() -> None:
+    """What the root does alone stays in its place, what the child does alone comes behind what precedes it."""
+    root = trace(0, [("open", "cfg"), ("read", "cfg"), ("close", "cfg"), ("open", "d.0"), ("write", "d.0", 0),
+                     ("stat", "all"), ("close", "d.0"), ("unlink", "cfg")])  # fmt: skip
+    child = trace(3, [("open", "d.3"), ("write", "d.3", 4096), ("access", "mine"), ("stat", "all"), ("close", "d.3")])
+    path = extract({0: root, 3: child}, ((0,), (3,)), ranks=4)
+    assert paths_of(path) == [
+        ("open", "cfg", 1), ("read", "cfg", 1), ("close", "cfg", 1), ("open", "d.{rank}", 3), ("write", "d.{rank}", 3),
+        ("access", "mine", 2), ("stat", "all", 3), ("close", "d.{rank}", 3), ("unlink", "cfg", 1),
+    ]  # fmt: skip
+    rows = path.table.to_pylist()
+    assert [row["owner"] for row in rows] == ["root"] * 3 + ["private"] * 2 + ["child", "shared", "private", "root"]
+    assert (rows[4]["offset_0"], rows[4]["offset_1"]) == (0, 4096)
+    assert (rows[5]["slack_0"], rows[5]["slack_1"]) == (None, 70)
+    assert (rows[3]["slack_0"], rows[3]["slack_1"]) == (70, 0)
+    assert path.info.representatives == (0, 3)
+    assert path.made_by([0]).num_rows == 4
+
+
+def test_path_of_several_subgroups() -> None:
+    root = trace(0, [("open", "a"), ("write", "a"), ("close", "a")])
+    readers = trace(1, [("open", "a"), ("read", "a"), ("close", "a")])
+    writers = trace(2, [("open", "a"), ("write", "a"), ("fsync", "a"), ("close", "a")])
+    path = extract({0: root, 1: readers, 2: writers}, ((0,), (1,), (2,)))
+    open_, write, read, fsync, close = (("open", "a", 7), ("write", "a", 5), ("read", "a", 2), ("fsync", "a", 4),
+                                        ("close", "a", 7))  # fmt: skip
+    assert paths_of(path) in ([open_, write, read, fsync, close], [open_, read, write, fsync, close])
+
+
+def test_slack_is_what_lies_between() -> None:
+    table = trace(0, [("a", None), ("b", None), ("c", None)], every_ns=100, takes_ns=150)
+    assert slack_of(table).tolist() == [0, 0, 0]
+    assert slack_of(trace(0, [("a", None), ("b", None)], every_ns=100, takes_ns=40)).tolist() == [0, 60]
+
+
+def test_a_group_without_a_trace() -> None:
+    with pytest.raises(ValueError, match="not each has a rank that was traced"):
+        extract({0: trace(0, [("open", "a")])}, ((0,), (1, 2)))
+
+
+operations = st.sampled_from(["open", "read", "write", "close"])
+calls = st.lists(st.tuples(operations, st.sampled_from(["a", "p.{}", None])), max_size=30)
+
+
+@given(calls, calls, calls)
+def test_leaving_out_gives_each_trace_back(root: list[Call], one: list[Call], two: list[Call]) -> None:
+    """Of every group, in order, with its own numbers."""
+
+    def filled(rank: int, several: list[Call]) -> list[Call]:
+        return [(operation, None if file is None else str(file).format(rank), i)
+                for i, (operation, file, *_) in enumerate(several)]  # fmt: skip
+
+    given_calls = {0: filled(0, root), 1: filled(1, one), 2: filled(2, two)}
+    path = extract({rank: trace(rank, list(several)) for rank, several in given_calls.items()}, ((0,), (1,), (2,)))
+    rows = path.table.to_pylist()
+    for group, several in given_calls.items():
+        own = [row for row in rows if row["groups"] >> group & 1]
+        names = [None if row["file"] is None else Template(row["file"]).name(group) for row in own]
+        seen = [(row["operation"], name, row[f"offset_{group}"]) for row, name in zip(own, names, strict=True)]
+        assert seen == several
+        assert all(row[f"offset_{group}"] is None for row in rows if not row["groups"] >> group & 1)
+
+
+def test_files(tmp_path: pathlib.Path) -> None:
+    path = extract({0: trace(0, [("open", "a.0")]), 1: trace(1, [("open", "a.1")])}, ((0,), (1,)), ranks=2)
+    path.save(tmp_path / "path.parquet")
+    again = WorkloadPath.load(tmp_path / "path.parquet")
+    assert again.info == path.info
+    assert again.table.equals(path.table)
+    assert [item.name for item in tmp_path.iterdir()] == ["path.parquet"]
+    pa.parquet.write_table(pa.table({"id": [1]}), tmp_path / "other.parquet")
+    with pytest.raises(ValueError, match="no workload path"):
+        WorkloadPath.load(tmp_path / "other.parquet")
