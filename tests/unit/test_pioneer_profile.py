@@ -1,0 +1,250 @@
+"""Phase C of PIONEER: operations, open sessions, distributions, characteristics, the profile as a document."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpiio_ext.pioneer.operations import CATALOG, Role, normal_name, operation_of
+from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
+from mpiio_ext.pioneer.profile import Distribution, Profile, characterize, find_sessions
+from mpiio_ext.pioneer.profile.document import ProfileError, load, parse, save, to_json
+
+Row = dict[str, Any]
+
+
+def path_of(rows: list[Row]) -> WorkloadPath:
+    """Return a path of one group; what a row does not say is null, the layer is posix."""
+    schema = WorkloadPath.schema(1)
+    filled = [{"layer": "posix", "groups": 1, "id": number, **row} for number, row in enumerate(rows)]
+    columns = {}
+    for field in schema:
+        kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
+        columns[field.name] = pa.array([row.get(field.name) for row in filled], kind)
+    return WorkloadPath(pa.table(columns).cast(schema), PathInfo(representatives=(0,), members=((0,),)))
+
+
+def op(operation: str, file: str | None = None, owner: str | None = "shared", **values: Any) -> Row:
+    """Return a row; offset, size and slack are the root's."""
+    numbers = {f"{name}_0": value for name, value in values.items() if name in ("offset", "size", "slack")}
+    rest = {name: value for name, value in values.items() if name == "layer"}
+    return {"operation": operation, "file": file, "owner": owner if file else None, **numbers, **rest}
+
+
+# ---- operations ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [("SYS_open", "open"), ("fopen64", "fopen"), ("pwrite64", "pwrite"), ("__fxstat64", "fstat"), ("__xstat", "stat"),
+     ("PMPI_File_open", "MPI_File_open"), ("MPI_File_write_at_c", "MPI_File_write_at"), ("__open64_2", "open"),
+     ("__read_chk", "read"), ("MPIO_Wait", "MPI_Wait"), ("newfstatat", "fstatat"), ("dup2", "dup2")],
+)  # fmt: skip
+def test_names_of_operations(raw: str, name: str) -> None:
+    assert normal_name(raw) == name
+
+
+def test_catalogue() -> None:
+    assert len({(item.layer, item.name) for item in CATALOG.values()}) == len(CATALOG) > 150
+    assert all(normal_name(item.name) == item.name for item in CATALOG.values())
+    iread = operation_of("mpiio", "MPI_File_iread_at_all")
+    assert (iread.role, iread.nonblocking, iread.collective, iread.explicit_offset) == (Role.READ, True, True, True)
+    assert not operation_of("posix", "stat").in_session
+    assert operation_of("posix", "something new").role is Role.META
+    assert operation_of("mpiio", "MPI_File_write_ordered_begin").role is Role.BEGIN
+
+
+# ---- sessions --------------------------------------------------------------------------------------------------------
+
+
+def test_sessions_and_gaps() -> None:
+    """Two files, as in the paper's Figure 2: what is done to the other one shows in the gaps."""
+    path = path_of([
+        op("stat", "A"),                                        # 0, outside
+        op("open", "A"), op("open", "B"), op("write", "A"),     # 1 2 3
+        op("read", "B"), op("close", "A"), op("read", "B"),     # 4 5 6
+        op("close", "B"), op("unlink", "A"), op("open", "A"),   # 7 8 9
+        op("write", "A"), op("close", "A"),                     # 10 11
+    ])  # fmt: skip
+    found = find_sessions(path)
+    assert [(item.file, item.members) for item in found.sessions] == [
+        ("A", [1, 3, 5]), ("B", [2, 4, 6, 7]), ("A", [9, 10, 11]),
+    ]  # fmt: skip
+    assert found.of.tolist() == [-1, 0, 1, 0, 1, 0, 1, 1, -1, 2, 2, 2]
+    shared = characterize(path).classes["shared"]
+    assert shared.files == 2
+    assert shared.duration.multiset().tolist() == [3, 3, 4]
+    assert shared.opened.multiset().tolist() == [1, 2]
+    assert shared.session_gap.multiset().tolist() == [4]
+    assert shared.first.multiset().tolist() == [1, 2]
+    assert shared.request_gap.multiset().tolist() == [1, 1, 1, 2, 2, 2, 2]
+    assert shared.inside == {"read0": 2, "write0": 2}
+    assert shared.outside == {"stat": 1, "unlink": 1}
+    assert shared.access_mode == {"read": 1, "write": 2}
+
+
+def test_sessions_without_opens_and_several_at_once() -> None:
+    path = path_of([op("pwrite", "X"), op("open", "X"), op("open", "X"), op("read", "X"), op("close", "X"),
+                    op("read", "X"), op("close", "X"), op("fread", "X", layer="stdio"), op("read", None)])  # fmt: skip
+    found = find_sessions(path)
+    assert [(item.layer, item.members, item.has_open, item.has_close) for item in found.sessions] == [
+        ("posix", [0], False, False), ("posix", [1, 5, 6], True, True), ("posix", [2, 3, 4], True, True),
+        ("stdio", [7], False, False),
+    ]  # fmt: skip
+    assert found.of[8] == -1
+
+
+def test_soft_dependencies() -> None:
+    """A seek makes read1 of a read, a wait MPI_File_iread01; a seek that nothing follows stays."""
+    path = path_of([
+        op("open", "a"), op("lseek", "a"), op("read", "a"), op("read", "a"), op("pread", "a"), op("lseek", "a"),
+        op("close", "a"),
+        op("MPI_File_open", "b", layer="mpiio"), op("MPI_File_seek", "b", layer="mpiio"),
+        op("MPI_File_iread", "b", layer="mpiio"), op("MPI_File_iwrite_at", "b", layer="mpiio"),
+        op("MPI_Waitall", layer="mpi"), op("MPI_File_iread", "b", layer="mpiio"),
+        op("MPI_File_close", "b", layer="mpiio"),
+    ])  # fmt: skip
+    profile = characterize(path)
+    assert profile.classes["shared"].inside == {
+        "MPI_File_iread00": 1, "MPI_File_iread11": 1, "MPI_File_iwrite_at1": 1, "lseek": 1, "pread": 1, "read0": 1,
+        "read1": 1,
+    }  # fmt: skip
+    assert profile.classes["none"].outside == {"MPI_Waitall": 1}
+
+
+def test_sizes_offsets_and_sequentiality() -> None:
+    path = path_of([
+        op("open", "a", "private"), op("pwrite", "a", "private", offset=0, size=10, slack=5),
+        op("pwrite", "a", "private", offset=10, size=10, slack=7), op("pwrite", "a", "private", offset=50, size=4),
+        op("close", "a", "private"), op("open", "c", "root"), op("close", "c", "root"),
+    ])  # fmt: skip
+    private = characterize(path).classes["private"]
+    assert private.sequentiality.multiset().tolist() == [500]
+    assert private.file_size.multiset().tolist() == [54]
+    assert private.offset.multiset().tolist() == [0, 10, 50]
+    assert private.size.multiset().tolist() == [4, 10, 10]
+    assert private.slack.multiset().tolist() == [5, 7]
+    root = characterize(path).classes["root"]
+    assert (root.access_mode, root.sequentiality.total, root.files) == ({"none": 1}, 0, 1)
+
+
+def test_empty_path() -> None:
+    profile = characterize(path_of([]))
+    assert (profile.operations, profile.span, dict(profile.classes)) == (0, 0, {})
+
+
+names = st.sampled_from(["open", "read", "pwrite", "lseek", "close", "stat"])
+
+
+@given(st.lists(st.tuples(names, st.sampled_from(["a", "b", None])), max_size=60))
+def test_every_operation_is_in_one_place(several: list[tuple[str, str | None]]) -> None:
+    """In one session, or outside; and is counted once in the profile."""
+    path = path_of([op(operation, file) for operation, file in several])
+    found = find_sessions(path)
+    members = sorted(row for session in found.sessions for row in session.members)
+    assert members == np.flatnonzero(found.of >= 0).tolist()
+    for (operation, file), session in zip(several, found.of, strict=True):
+        assert (session >= 0) == (file is not None and operation != "stat")
+    profile = characterize(path)
+    counted = sum(sum(item.inside.values()) + sum(item.outside.values()) for item in profile.classes.values())
+    opens = sum(operation in ("open", "close") and file is not None for operation, file in several)
+    hidden = counted + opens
+    assert len(several) - sum(operation == "lseek" for operation, _ in several) <= hidden <= len(several)
+    assert sum(item.duration.multiset().sum() for item in profile.classes.values()) == len(members)
+    assert to_json(parse(json.loads(json.dumps(to_json(profile))))) == to_json(profile)
+
+
+# ---- distributions ---------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(-(2**62), 2**62), max_size=200), st.integers(1, 50))
+def test_distributions_are_close(samples: list[int], most: int) -> None:
+    """Exact when there are few values; else no point of the cumulative distribution is far away."""
+    exact, reduced = Distribution.of(samples), Distribution.of(samples, most)
+    assert exact.multiset().tolist() == sorted(samples)
+    assert reduced.total == len(samples)
+    assert reduced.values.size <= most
+    assert reduced.exact == (len(set(samples)) <= most)
+    if samples:
+        heaviest = exact.counts.max() / len(samples)
+        assert reduced.distance(exact) <= 2 / most + heaviest
+        drawn = reduced.draw(100, np.random.default_rng(1))
+        assert set(drawn.tolist()) <= set(reduced.values.tolist())
+    else:
+        with pytest.raises(ValueError, match="nothing can be drawn"):
+            reduced.draw(1, np.random.default_rng(1))
+
+
+def test_distance() -> None:
+    assert Distribution.of([1, 2, 3, 4]).distance(Distribution.of([1, 2, 30, 40])) == 0.5
+    assert Distribution.of([]).distance(Distribution.of([])) == 0
+    assert Distribution.of([1]).distance(Distribution.of([])) == 1
+
+
+# ---- the document ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture()
+def profile() -> Profile:
+    return characterize(path_of([op("open", "a"), op("pwrite", "a", offset=0, size=8, slack=3), op("close", "a")]))
+
+
+def test_profile_as_a_file(profile: Profile, tmp_path: pathlib.Path) -> None:
+    save(profile, tmp_path / "profile.json")
+    assert to_json(load(tmp_path / "profile.json")) == to_json(profile)
+    assert [item.name for item in tmp_path.iterdir()] == ["profile.json"]
+    lines = (tmp_path / "profile.json").read_text(encoding="utf-8").splitlines()
+    assert '    "values": [8],' in lines
+
+
+def test_everything_that_is_wrong_is_said(profile: Profile, tmp_path: pathlib.Path) -> None:
+    document = to_json(profile)
+    shared = document["classes"]["shared"]
+    shared["size"] = {"values": [8, 8], "counts": [1, 2]}
+    shared["offset"]["counts"] = [0]
+    shared["slack"] = [1, 2]
+    shared["inside"]["pwrite"] = -1
+    shared["access_mode"]["append"] = 1
+    document["classes"]["secret"] = shared
+    document["span"] = "long"
+    (tmp_path / "profile.json").write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(ProfileError) as caught:
+        load(tmp_path / "profile.json")
+    said = [problem.removeprefix(f"{tmp_path / 'profile.json'}: ") for problem in caught.value.problems]
+    assert said == [
+        'span: "long" is no whole number of 0 or more',
+        "classes.shared.offset: a count is not greater than 0",
+        "classes.shared.size: the value 8 stands there twice",
+        'classes.shared.slack: a distribution is an object with "values" and "counts"',
+        "classes.shared.inside.pwrite: -1 is no whole number of 0 or more",
+        "classes.shared.access_mode.append: there is no such name; there are none, read, read_write, write",
+        "classes.secret: there is no such class; there are root, shared, private, child, none",
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"pioneer_profile": 2}', "\xff", "[" * 100000])
+def test_what_is_no_profile(tmp_path: pathlib.Path, text: str) -> None:
+    (tmp_path / "profile.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(ProfileError, match=r"profile\.json: "):
+        load(tmp_path / "profile.json")
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+                    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
+                        st.sampled_from(["classes", "shared", "size", "values", "counts", "span", "inside"]), inner),
+                    max_leaves=12))  # fmt: skip
+def test_any_document(document: Any) -> None:
+    """It is a profile, or it is said what is wrong."""
+    if isinstance(document, dict):
+        document["pioneer_profile"] = 1
+    try:
+        parse(document)
+    except ProfileError as error:
+        assert error.problems
