@@ -162,7 +162,8 @@ class _OfSessions:
 
     def add(self, columns: _Columns, session: Session) -> None:
         self.by_file[session.layer, session.file].append(session)
-        self.request_gaps.append(np.diff(np.asarray(session.members, np.int64)))
+        members = np.asarray(session.members, np.int64)
+        self.request_gaps.append(members[1:] - members[:-1])
         self.durations.append(len(session.members))
         share = _sequentiality(columns, session)
         if share is not None:
