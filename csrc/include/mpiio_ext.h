@@ -233,6 +233,27 @@ int mpiio_ext_typemap_disjoint(const mpiio_ext_typemap *a, int64_t origin_a, int
 int mpiio_ext_diff(const int32_t *a, int64_t n, const int32_t *b, int64_t m, int32_t symbols, int32_t effort,
                    unsigned char *common_a, unsigned char *common_b, int64_t *distance, int *minimal);
 
+/* One pass over the operations of one rank: names for handles, offsets for file pointers, marks for what MPI-IO has
+ * made itself. See csrc/pioneer/mpiox_sanitize.h, which has the meaning of every column; all have `count` elements. */
+typedef struct mpiio_ext_rows {
+    int64_t count;
+    const unsigned char *step, *layer, *whence, *flags;
+    const int16_t *depth;
+    const int32_t *file;
+    const int64_t *line, *handle, *result, *offset, *moved, *etype;
+    int32_t *named;
+    int64_t *place;
+    unsigned char *mask;
+    int64_t *parent;
+} mpiio_ext_rows;
+typedef struct mpiio_ext_sanitizer mpiio_ext_sanitizer;
+
+/* NULL: no memory. Free with mpiio_ext_sanitizer_free() (NULL-safe). */
+mpiio_ext_sanitizer *mpiio_ext_sanitizer_new(void);
+/* The rank's next rows. 0 or MPIOX_E_NOMEM (-1). */
+int mpiio_ext_sanitizer_feed(mpiio_ext_sanitizer *sanitizer, const mpiio_ext_rows *rows);
+void mpiio_ext_sanitizer_free(mpiio_ext_sanitizer *sanitizer);
+
 /* cffi: end */
 
 /* What the executable mpiio-ext-delegate does, which the library starts. Returns the exit status. */

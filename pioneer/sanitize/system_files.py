@@ -1,0 +1,25 @@
+"""Files of the system and of the MPI library: what is done to them is no I/O of the application.
+
+A launcher's session directories, shared-memory files and what libraries read at their start differ from run to run and
+from rank to rank. Operations on them are masked, not dropped; the list can be replaced.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+__all__ = ["PATTERNS", "matcher"]
+
+#: Regular expressions for the beginning of a file's name.
+PATTERNS = (
+    r"/(?:proc|sys|dev|etc|usr|lib|lib32|lib64|bin|sbin|opt|run|var)(?:/|$)",
+    r"/tmp/rocmsmi_", r".*/(?:ompi\.|openmpi-sessions|prte\.|pmix-|pmix_|vader_segment|mpich_shm|hwloc)",
+    r"/tmp/?$", r".*\.so(?:\.\d+)*$", r".*/__pycache__(?:/|$)", r".*\.py[co]?$",
+)  # fmt: skip
+
+
+def matcher(patterns: Iterable[str] = PATTERNS) -> re.Pattern[str]:
+    """Return what matches a name that begins as one of the patterns says; no pattern matches nothing."""
+    joined = "|".join(f"(?:{pattern})" for pattern in patterns)
+    return re.compile(joined or r"(?!)")

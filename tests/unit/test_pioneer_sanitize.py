@@ -1,0 +1,218 @@
+"""Phase A of PIONEER: names for handles, offsets for file pointers, masks for what MPI-IO does itself."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpiio_ext.pioneer.sanitize import application_only, sanitize
+from mpiio_ext.pioneer.sanitize.system_files import matcher
+from mpiio_ext.pioneer.table import SCHEMA
+
+Row = dict[str, Any]
+
+
+def call(operation: str, layer: str = "posix", **values: Any) -> Row:
+    """Return a row; `extra` may be an object."""
+    extra = values.pop("extra", None)
+    return {"operation": operation, "layer": layer, "depth": 0, "thread": 0, "rank": 0, **values,
+            "extra": None if extra is None else json.dumps(extra)}  # fmt: skip
+
+
+def batch_of(rows: list[Row]) -> pa.RecordBatch:
+    columns = []
+    for field in SCHEMA:
+        kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
+        defaults = {"timestamp": range(len(rows)), "line": range(1, len(rows) + 1)}
+        values = [row.get(field.name, defaults.get(field.name, [None] * len(rows))[i]) for i, row in enumerate(rows)]
+        columns.append(pa.array(values, kind).cast(field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def run(rows: list[Row], size: int = 0) -> list[Row]:
+    """Return the sanitized rows, fed in batches of a size (0: one)."""
+    whole = batch_of(rows)
+    parts = [whole.slice(at, size) for at in range(0, len(rows), size)] if size else [whole]
+    return pa.Table.from_batches(list(sanitize(parts))).to_pylist() if rows else []
+
+
+def seen(rows: list[Row], *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in names) for row in run(rows)]
+
+
+def test_table_2_of_the_paper() -> None:
+    """Before: an open of MPI-IO with four calls of POSIX inside. After: one record of the application."""
+    name = "/panfs/caddypan.lanl.gov/scratch1/nobody/tests/OUTPUT.1206553581.0"
+    rows = [
+        call("MPI_File_open", "mpiio", file=name, handle=0x8078E38, result=0, duration=11931000),
+        call("SYS_statfs64", file="/panfs", depth=1), call("SYS_umask", depth=1), call("SYS_umask", depth=1),
+        call("SYS_open", file=name, result=36, depth=1),
+    ]  # fmt: skip
+    found = run(rows)
+    assert [(row["operation"], row["mask"], row["parent"]) for row in found] == [
+        ("MPI_File_open", None, None), *[(operation, "inside MPI-IO", 1)
+                                         for operation in ("statfs", "umask", "umask", "open")],
+    ]  # fmt: skip
+    left = application_only(pa.Table.from_batches(list(sanitize([batch_of(rows)])))).to_pylist()
+    assert [(row["operation"], row["file"], row["duration"]) for row in left] == [("MPI_File_open", name, 11931000)]
+
+
+def test_writes_of_nonblocking_calls_on_other_threads() -> None:
+    """On a descriptor that MPI-IO has opened every call is MPI-IO's, whatever the depth on that thread."""
+    rows = [
+        call("MPI_File_open", "mpiio", file="/d/f", handle=900, result=0),
+        call("open", file="/d/f", result=7, depth=1),
+        call("MPI_File_iwrite", "mpiio", handle=900, size=10, result=0),
+        call("MPI_Wait", "mpi"),
+        call("pwrite", handle=7, offset=0, size=10, result=10, thread=1),
+        call("write", handle=8, size=3, result=3),
+        call("MPI_File_close", "mpiio", handle=900, result=0),
+        call("close", handle=7, depth=1, result=0),
+        call("open", file="/d/g", result=7), call("write", handle=7, size=5, result=5),
+    ]  # fmt: skip
+    assert seen(rows, "file", "mask", "parent") == [
+        ("/d/f", None, None), ("/d/f", "inside MPI-IO", 1), ("/d/f", None, None), (None, None, None),
+        ("/d/f", "descriptor of MPI-IO", 4), (None, None, None), ("/d/f", None, None), ("/d/f", "inside MPI-IO", 7),
+        ("/d/g", None, None), ("/d/g", None, None),
+    ]  # fmt: skip
+
+
+def test_offsets_are_followed() -> None:
+    """Reads and writes at the file pointer, short ones, seeks, explicit offsets, append, a failed call."""
+    rows = [
+        call("open", file="a", result=3), call("read", handle=3, size=100, result=40),
+        call("write", handle=3, size=10, result=10), call("lseek", handle=3, offset=-5, result=45),
+        call("write", handle=3, size=1, result=-1), call("pread", handle=3, offset=7, size=2, result=2),
+        call("read", handle=3, size=1, result=1), call("lseek", handle=3, offset=1, result=-1),
+        call("read", handle=3, size=1, result=1),
+        call("open", file="a", result=4, extra={"flags": "O_WRONLY|O_APPEND"}),
+        call("write", handle=4, size=2, result=2), call("write", handle=4, size=2, result=2), call("close", handle=3, result=0), call("read", handle=3, size=1),
+    ]  # fmt: skip
+    assert seen(rows, "offset") == [(value,) for value in (
+        None, 0, 40, None, 45, 7, 45, None, 46, None, 50, 52, None, None)]  # fmt: skip
+    assert [row["file"] for row in run(rows)][-2:] == ["a", None]
+
+
+def test_duplicates_share_the_file_pointer() -> None:
+    rows = [
+        call("open", file="a", result=3), call("dup", handle=3, result=9), call("write", handle=9, size=4, result=4),
+        call("close", handle=3, result=0), call("write", handle=9, size=4, result=4),
+        call("open", file="b", result=3), call("dup2", handle=3, result=9), call("write", handle=9, size=1, result=1),
+        call("dup2", handle=9, result=9), call("write", handle=3, size=1, result=1),
+        call("fdopen", "stdio", handle=3, result=5000), call("fwrite", "stdio", handle=5000, size=6, result=6),
+        call("fseek", "stdio", handle=5000, offset=-1, result=0, extra={"whence": "SEEK_CUR"}),
+        call("fread", "stdio", handle=5000, size=1, result=1),
+        call("fseek", "stdio", handle=5000, offset=3, result=0, extra={"whence": 0}),
+        call("fgetc", "stdio", handle=5000),
+    ]  # fmt: skip
+    assert [(row["file"], row["offset"]) for row in run(rows) if row["operation"] in
+            ("write", "fwrite", "fread", "fgetc")] == [
+        ("a", 0), ("a", 4), ("b", 0), ("b", 1), ("b", 2), ("b", 7), ("b", 3)]  # fmt: skip
+
+
+def test_views_and_pointers_of_mpi_io() -> None:
+    """Offsets count elementary types of the view; a view sets the pointer back; split collectives use it, too."""
+    rows = [
+        call("MPI_File_open", "mpiio", file="f", handle=1, result=0),
+        call("MPI_File_write", "mpiio", handle=1, size=16, result=0),
+        call("MPI_File_set_view", "mpiio", handle=1, result=0, extra={"etype_size": 8}),
+        call("MPI_File_write_all", "mpiio", handle=1, size=16, result=0),
+        call("MPI_File_write_at", "mpiio", handle=1, offset=5, size=8, result=0),
+        call("MPI_File_seek", "mpiio", handle=1, offset=3, result=0, extra={"whence": "MPI_SEEK_SET"}),
+        call("MPI_File_read_all_begin", "mpiio", handle=1, size=8, result=0),
+        call("MPI_File_read_all_end", "mpiio", handle=1, result=0),
+        call("MPI_File_iread", "mpiio", handle=1, size=8, result=0),
+        call("MPI_File_write_shared", "mpiio", handle=1, size=8, result=0),
+        call("MPI_File_seek", "mpiio", handle=1, offset=-1, result=0, extra={"whence": "MPI_SEEK_END"}),
+        call("MPI_File_read", "mpiio", handle=1, size=8, result=0),
+    ]  # fmt: skip
+    assert seen(rows, "offset") == [(value,) for value in (None, 0, None, 0, 40, None, 24, None, 32, None, None, 40)]
+
+
+def test_failed_opens_and_unknown_handles() -> None:
+    rows = [call("open", file="a", result=-1), call("write", handle=-1, size=1),
+            call("fopen", "stdio", file="b", handle=0),
+            call("MPI_File_open", "mpiio", file="c", handle=0, result=38),
+            call("MPI_File_read", "mpiio", handle=0, size=1), call("write", size=4), call("close", handle=12, result=-1)]  # fmt: skip
+    assert [row["file"] for row in run(rows)] == ["a", None, "b", "c", None, None, None]
+
+
+def test_ranks_have_their_own_handles() -> None:
+    rows = [call("open", file="a", result=3), call("open", file="b", result=3, rank=1),
+            call("write", handle=3, size=1, result=1), call("write", handle=3, size=2, result=2, rank=1),
+            call("write", handle=3, size=1, result=1, rank=1)]  # fmt: skip
+    assert seen(rows, "rank", "file", "offset")[2:] == [(0, "a", 0), (1, "b", 0), (1, "b", 2)]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_system"),
+    [("/proc/cpuinfo", True), ("/sys", True), ("/var/tmp/u/ompi.node.1/jf.0/1", True), ("/lib/x.so.6", True),
+     ("out/lib/data", False), ("/scratch/u/etc/a", False), ("/tmp", True), ("/tmp/mine.dat", False),
+     ("/home/u/venv/mod.cpython-311.pyc", True), ("/procurement", False)],
+)  # fmt: skip
+def test_files_of_the_system(name: str, is_system: bool) -> None:
+    assert (matcher().match(name) is not None) == is_system
+    rows = [call("open", file=name, result=3), call("read", handle=3, size=1, result=1), call("stat", file=name)]
+    assert [row["mask"] for row in run(rows)] == ["file of the system" if is_system else None] * 3
+    nothing = matcher(())
+    assert pa.Table.from_batches(list(sanitize([batch_of(rows)], system_files=nothing)))["mask"].null_count == 3
+
+
+def test_extra_that_is_no_json() -> None:
+    rows = [call("open", file="a", result=3), call("write", handle=3, size=1, result=1)]
+    for text in ("{", "[1]", '"x"', '{"whence": [1]}', '{"etype_size": -3}'):
+        assert run([rows[0] | {"extra": text}, rows[1]])[1]["offset"] == 0
+
+
+steps = st.one_of(
+    st.tuples(st.just("open"), st.integers(3, 9), st.sampled_from(["a", "b", "c"])),
+    st.tuples(st.sampled_from(["read", "write"]), st.integers(2, 10), st.integers(0, 50)),
+    st.tuples(st.just("lseek"), st.integers(2, 10), st.integers(0, 90)),
+    st.tuples(st.just("dup2"), st.integers(2, 10), st.integers(3, 9)),
+    st.tuples(st.just("close"), st.integers(2, 10), st.just(0)),
+)
+
+
+@given(st.lists(steps, max_size=120), st.integers(0, 7))
+def test_descriptors_against_a_model(several: list[tuple[str, int, Any]], size: int) -> None:
+    """Whatever is opened, duplicated and closed, in batches of any size."""
+    table: dict[int, list[Any]] = {}
+    rows, expected = [], []
+    for operation, handle, value in several:
+        if operation == "open":
+            rows.append(call("open", file=value, result=handle))
+            expected.append((value, None))
+            table[handle] = [value, 0]
+            continue
+        entry = table.get(handle)
+        expected.append((entry[0] if entry else None, entry[1] if entry and operation in ("read", "write") else None))
+        if operation in ("read", "write"):
+            rows.append(call(operation, handle=handle, size=value, result=value))
+            if entry:
+                entry[1] += value
+        elif operation == "lseek":
+            rows.append(call("lseek", handle=handle, offset=value, result=value))
+            if entry:
+                entry[1] = value
+        elif operation == "dup2":
+            rows.append(call("dup2", handle=handle, result=value))
+            if entry:
+                table[value] = entry
+        else:
+            rows.append(call("close", handle=handle, result=0))
+            table.pop(handle, None)
+    assert [(row["file"], row["offset"]) for row in run(rows, size)] == expected
+
+
+def test_many_handles() -> None:
+    """The table of handles grows, and shrinks without losing what lies behind."""
+    rows = [call("open", file=f"f{i % 50}", result=3 + i * 7) for i in range(3000)]
+    rows += [call("close", handle=3 + i * 7, result=0) for i in range(0, 3000, 2)]
+    rows += [call("write", handle=3 + i * 7, size=i, result=i) for i in range(3000)]
+    found = run(rows, 1000)[4500:]
+    assert [row["file"] for row in found] == [None if i % 2 == 0 else f"f{i % 50}" for i in range(3000)]
