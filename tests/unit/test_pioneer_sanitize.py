@@ -91,7 +91,8 @@ def test_offsets_are_followed() -> None:
         call("read", handle=3, size=1, result=1), call("lseek", handle=3, offset=1, result=-1),
         call("read", handle=3, size=1, result=1),
         call("open", file="a", result=4, extra={"flags": "O_WRONLY|O_APPEND"}),
-        call("write", handle=4, size=2, result=2), call("write", handle=4, size=2, result=2), call("close", handle=3, result=0), call("read", handle=3, size=1),
+        call("write", handle=4, size=2, result=2), call("write", handle=4, size=2, result=2),
+        call("close", handle=3, result=0), call("read", handle=3, size=1),
     ]  # fmt: skip
     assert seen(rows, "offset") == [(value,) for value in (
         None, 0, 40, None, 45, 7, 45, None, 46, None, 50, 52, None, None)]  # fmt: skip
@@ -138,7 +139,8 @@ def test_failed_opens_and_unknown_handles() -> None:
     rows = [call("open", file="a", result=-1), call("write", handle=-1, size=1),
             call("fopen", "stdio", file="b", handle=0),
             call("MPI_File_open", "mpiio", file="c", handle=0, result=38),
-            call("MPI_File_read", "mpiio", handle=0, size=1), call("write", size=4), call("close", handle=12, result=-1)]  # fmt: skip
+            call("MPI_File_read", "mpiio", handle=0, size=1), call("write", size=4),
+            call("close", handle=12, result=-1)]  # fmt: skip
     assert [row["file"] for row in run(rows)] == ["a", None, "b", "c", None, None, None]
 
 
