@@ -294,7 +294,7 @@ def test_compare_counts_closing_where_data_is_written_behind():
 
 
 @pytest.mark.parametrize("arguments, words", [
-    (["--delegates", "many"], "n | n% (of the ranks) | per_node=n"),
+    (["--delegates", "many"], "n | n% of the ranks, up to 100% | per_node=n"),
     (["--path", "/nonexistent/folder"], "No such file or directory"),
     (["--ranks", "4", "--nodes", "3", "--path", "."], "cannot be dealt evenly to 3 nodes"),
 ])
