@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["CATALOG", "Operation", "Role", "normal_name", "operation_of"]
+__all__ = ["CATALOG", "WHENCE", "Operation", "Role", "normal_name", "operation_of"]
 
 
 class Role(enum.Enum):
@@ -157,6 +157,11 @@ def _mpiio() -> Iterable[Operation]:
     waits = "MPI_Wait MPI_Waitall MPI_Waitany MPI_Waitsome MPI_Test MPI_Testall MPI_Testany MPI_Testsome"
     yield from _plain("mpi", Role.WAIT, waits)
 
+
+#: What a seek starts from, by what traces call it: 0 the beginning, 1 the file pointer, 2 the end. 600 and so on are
+#: MPI_SEEK_SET, _CUR and _END of MPICH and Open MPI.
+WHENCE = {"0": 0, "1": 1, "2": 2, "SEEK_SET": 0, "SEEK_CUR": 1, "SEEK_END": 2, "MPI_SEEK_SET": 0, "MPI_SEEK_CUR": 1,
+          "MPI_SEEK_END": 2, "600": 0, "602": 1, "604": 2}  # fmt: skip
 
 #: Operations by layer and name.
 CATALOG = {(item.layer, item.name): item for item in (*_posix(), *_stdio(), *_mpiio())}

@@ -21,7 +21,7 @@ MAX_FUNCTION_LINES = 60
 MAX_FILE_LINES = 800
 MAX_COLUMNS = 120
 #: Folders of csrc whose files define MPI_* functions.
-ENTRY_POINTS = frozenset({"generated", "interpose", "mpi"})
+ENTRY_POINTS = frozenset({"engine", "generated", "interpose", "mpi"})
 #: Whether a function that is declared in another file's header counts as well as an include. Without it a header in
 #: which several files declare their functions hides that they call each other in a circle.
 COUNT_CALLS = True

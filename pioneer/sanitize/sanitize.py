@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mpiio_ext._binding import ffi, lib
-from mpiio_ext.pioneer.operations import DATA, Operation, Role, normal_name, operation_of
+from mpiio_ext.pioneer.operations import DATA, WHENCE, Operation, Role, normal_name, operation_of
 from mpiio_ext.pioneer.sanitize.system_files import matcher
 from mpiio_ext.pioneer.table import SCHEMA
 
@@ -39,7 +39,6 @@ _UNKNOWN = -(2**63)
 _LAYERS = {"posix": 0, "stdio": 1, "mpiio": 2}
 _OTHER_LAYER = 3
 _NONE, _OPEN, _CLOSE, _MOVE, _MOVE_AT, _SEEK, _DUPLICATE, _VIEW, _USE = range(9)
-_WHENCE = {"SEEK_SET": 0, "SEEK_CUR": 1, "SEEK_END": 2, "MPI_SEEK_SET": 0, "MPI_SEEK_CUR": 1, "MPI_SEEK_END": 2}
 _ROLE_STEPS = {
     Role.OPEN: _OPEN, Role.CLOSE: _CLOSE, Role.SEEK: _SEEK, Role.DUPLICATE: _DUPLICATE, Role.META: _NONE,
     Role.WAIT: _NONE,
@@ -113,11 +112,9 @@ def _extra_of(texts: list[Any]) -> _Extra:
         except json.JSONDecodeError:
             values = {}
         values = values if isinstance(values, dict) else {}
-        whence = values.get("whence", 0)
-        whence = whence if isinstance(whence, int) else _WHENCE.get(str(whence), 0)
         flags = str(values.get("flags", values.get("mode", "")))
         etype = values.get("etype_size", values.get("etype", 1))
-        found.whence.append(whence if whence in (0, 1, 2) else 0)
+        found.whence.append(WHENCE.get(str(values.get("whence", 0)), 0))
         found.append.append(int("APPEND" in flags or flags.startswith("a")))
         found.etype.append(etype if isinstance(etype, int) and etype > 0 else 1)
     return found

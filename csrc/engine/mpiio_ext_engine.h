@@ -1,0 +1,50 @@
+/*
+ * mpiio_ext_engine.h - the generation engine: carries out the operations of one rank, with their slack times.
+ *
+ * Problem.   A workload path is to become real I/O, by any number of processes, in the order and at the pace of the
+ *            path (He, Du, Narasimhamurthy, "PIONEER", section V-E).
+ * Algorithm. Python has made a plan of the path for this rank: names, offsets and communicators are its own already.
+ *            One pass: sleep for the slack time, make the call, note when it was made, how long it took and what it
+ *            returned. The calls are the public ones (MPI_File_*, open, fopen ...), so that whatever is put under a
+ *            program is under this one as well: the extension, a tracer, Darshan.
+ * Guarantee. A rank goes through its whole plan: a call that fails is noted, and what needs its handle is left out. A
+ *            collective whose data would be too much is made without data, since the other ranks wait for it.
+ *
+ * A library of its own, libmpiio_ext_engine.so, which Python loads after the MPI library. What stands between the
+ * markers is read by cffi.
+ */
+#ifndef MPIIO_EXT_ENGINE_H
+#define MPIIO_EXT_ENGINE_H
+
+#include <stdint.h>
+
+/* engine: begin */
+
+typedef struct mpiio_ext_engine_plan {
+    int64_t count;                  /* operations of this rank */
+    const unsigned char *operation; /* mpiio_ext_engine_name() */
+    const int32_t *file;            /* of `paths`, -1: none */
+    const int32_t *slot;            /* which of its open handles, 0 .. slots - 1, -1: none */
+    const int32_t *communicator;    /* of MPI_File_open: Fortran handle */
+    const int32_t *flags;           /* of an open: its flags or mode; of a seek: 0 start, 1 current, 2 end */
+    const int64_t *offset, *size;   /* bytes; offset -1: at the file pointer */
+    const int64_t *slack;           /* ns before the call */
+    const char *const *paths;
+    int32_t files, slots;
+    double time_scale;  /* slack times are multiplied by it */
+    int64_t spin_ns;    /* that the end of a sleep is spun for; 0: cores are not free */
+    int64_t most_bytes; /* that may be written; the rest of the plan is left out */
+    int64_t *start;     /* out: ns since the engine's start */
+    int64_t *duration;  /* out: ns */
+    int64_t *result;    /* out: what the call returned; INT64_MIN: it was left out */
+    int64_t bytes_written, bytes_read, failed, left_out; /* out */
+} mpiio_ext_engine_plan;
+
+/* Operations that the engine can make: name of number `index`, NULL behind the last one. */
+const char *mpiio_ext_engine_name(int index);
+/* Carry the plan out. Blocking; collective where the plan is. 0, or -1: no memory, nothing was done. */
+int mpiio_ext_engine_run(mpiio_ext_engine_plan *plan);
+
+/* engine: end */
+
+#endif

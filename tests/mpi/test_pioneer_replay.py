@@ -1,0 +1,140 @@
+"""Phase E of PIONEER: a path is carried out by any number of ranks; files, counts and order are what it says."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
+from support.launch import PROGRAMS, Launch, python_run
+
+pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
+
+RANKS = [1, 2, 3, 4, 7]
+BLOCK = 3000
+SLACK_NS = 2_000_000
+
+
+def row(operation: str, file: str | None, owner: str | None, layer: str = "posix", **values: Any) -> dict[str, Any]:
+    """Return a row: `at` and `size` of both groups; `step` is how far the child's offset is from the root's."""
+    at, size, step = values.get("at"), values.get("size"), values.get("step", 0)
+    return {"operation": operation, "file": file, "owner": owner, "layer": layer, "groups": values.get("groups", 3),
+            "extra": json.dumps(values["extra"]) if "extra" in values else None, "size_0": size, "size_1": size,
+            "offset_0": at, "offset_1": None if at is None else at + step,
+            "slack_0": values.get("slack", 0), "slack_1": values.get("slack", 0)}  # fmt: skip
+
+
+def save(rows: list[dict[str, Any]], path: pathlib.Path) -> None:
+    schema = WorkloadPath.schema(2)
+    columns = {}
+    for field in schema:
+        kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
+        columns[field.name] = pa.array([item.get(field.name, i) for i, item in enumerate(rows)], kind) if (
+            field.name == "id") else pa.array([item.get(field.name) for item in rows], kind)  # fmt: skip
+    info = PathInfo(representatives=(0, 1), members=((0,), (1,)), ranks=2)
+    WorkloadPath(pa.table(columns).cast(schema), info).save(path)
+
+
+EVERYTHING = [
+    row("mkdir", "out", "shared"), row("stat", "nothing", "shared"),
+    row("open", "out/cfg", "root", groups=1), row("write", "out/cfg", "root", groups=1, size=100),
+    row("close", "out/cfg", "root", groups=1),
+    row("fopen", "in.txt", "shared", "stdio", extra={"mode": "r"}), row("fread", "in.txt", "shared", "stdio", size=500),
+    row("fseek", "in.txt", "shared", "stdio", at=10, extra={"whence": 0}),
+    row("fread", "in.txt", "shared", "stdio", size=20), row("fclose", "in.txt", "shared", "stdio"),
+    row("open", "out/p.{rank:04}", "private"), row("pwrite", "out/p.{rank:04}", "private", at=50, size=10),
+    row("lseek", "out/p.{rank:04}", "private", at=0, extra={"whence": "SEEK_SET"}),
+    row("write", "out/p.{rank:04}", "private", size=50), row("fstat", "out/p.{rank:04}", "private"),
+    row("ftruncate", "out/p.{rank:04}", "private", at=55), row("fsync", "out/p.{rank:04}", "private"),
+    row("MPI_File_open", "all", "shared", "mpiio", slack=SLACK_NS),
+    row("MPI_File_write_at_all", "all", "shared", "mpiio", at=0, size=BLOCK, step=BLOCK),
+    row("MPI_File_sync", "all", "shared", "mpiio"),
+    row("MPI_File_iread_at", "all", "shared", "mpiio", at=0, size=BLOCK, step=BLOCK),
+    row("MPI_Waitall", None, None, "mpi"),
+    row("MPI_File_seek", "all", "shared", "mpiio", at=0, extra={"whence": 600}),
+    row("MPI_File_read", "all", "shared", "mpiio", size=BLOCK),
+    row("close", "out/p.{rank:04}", "private", slack=SLACK_NS),
+    row("MPI_File_close", "all", "shared", "mpiio"),
+    row("MPI_File_open", "own.{rank}", "private", "mpiio"),
+    row("MPI_File_write", "own.{rank}", "private", "mpiio", size=7),
+    row("MPI_File_close", "own.{rank}", "private", "mpiio"),
+    row("no such operation", "all", "shared"),
+]  # fmt: skip
+
+
+def run(
+    folder: pathlib.Path, rows: list[dict[str, Any]], ranks: int, most: int = sys.maxsize
+) -> tuple[list[Any], Launch]:
+    """Carry a path out below a folder; what each rank saw."""
+    (folder / "below").mkdir(exist_ok=True)
+    save(rows, folder / "path.parquet")
+    words = [PROGRAMS / "pioneer_replay.py", folder / "path.parquet", folder / "below", str(most)]
+    launch = python_run(words, ranks, timeout_s=120)
+    return json.loads(next(line for line in launch.stdout.splitlines() if line.startswith("SEEN "))[5:]), launch
+
+
+def pattern(size: int) -> bytes:
+    return bytes(at % 251 + 1 for at in range(size))
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_everything_is_done(tmp_path: pathlib.Path, ranks: int) -> None:
+    """By more ranks than the path was made of, and by fewer."""
+    seen, launch = run(tmp_path, EVERYTHING, ranks)
+    below = tmp_path / "below"
+    known = [i for i, item in enumerate(EVERYTHING) if item["operation"] != "no such operation"]
+    for rank, found in enumerate(seen):
+        assert found["ids"] == [i for i in known if rank == 0 or EVERYTHING[i]["groups"] == 3], launch.describe()
+        assert (found["failed"], found["left_out"], all(found["made"])) == (0, 0, True), launch.describe()
+        assert found["written"] == (100 if rank == 0 else 0) + 60 + BLOCK + 7
+        assert found["read"] == 520 + 2 * BLOCK
+        assert found["earliest_ns"] >= 0  # nothing comes before its slack time is over
+        assert (below / f"out/p.{rank:04}").read_bytes() == (pattern(50) + pattern(10))[:55]
+        assert (below / f"own.{rank}").read_bytes() == pattern(7)
+    assert (below / "all").read_bytes() == pattern(BLOCK) * ranks
+    assert (below / "out/cfg").read_bytes() == pattern(100)
+    assert (below / "in.txt").stat().st_size >= 500
+    assert sorted(item.name for item in below.iterdir()) == sorted(
+        ["all", "in.txt", "out", *(f"own.{rank}" for rank in range(ranks))])
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_limit_on_bytes(tmp_path: pathlib.Path, ranks: int) -> None:
+    """What would be too much is left out; in collectives without hanging."""
+    seen, launch = run(tmp_path, EVERYTHING, ranks, most=70)
+    for rank, found in enumerate(seen):
+        assert found["written"] <= 70, launch.describe()
+        assert found["left_out"] == (2 if rank == 0 else 1), launch.describe()
+    assert (tmp_path / "below" / "all").stat().st_size <= BLOCK * ranks
+
+
+def test_calls_that_fail(tmp_path: pathlib.Path) -> None:
+    """An open that cannot be made: what needs it is left out, everything else is done."""
+    rows = [row("mkdir", "d", "shared"), row("open", "d", "shared", extra={"flags": 1}),
+            row("write", "d", "shared", size=5), row("close", "d", "shared"), row("open", "e.{rank}", "private"),
+            row("write", "e.{rank}", "private", size=5), row("close", "e.{rank}", "private")]  # fmt: skip
+    seen, launch = run(tmp_path, rows, 2)
+    for rank, found in enumerate(seen):
+        assert (found["failed"], found["left_out"], found["written"]) == (1, 2, 5), launch.describe()
+        assert (tmp_path / "below" / f"e.{rank}").read_bytes() == pattern(5)
+
+
+def test_command(tmp_path: pathlib.Path) -> None:
+    """Dry run and run, by the command; a name that leads out ends it with a message."""
+    save(EVERYTHING, tmp_path / "path.parquet")
+    words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet", tmp_path / "below"]
+    launch = python_run([*words, "--dry-run"], 3, timeout_s=60)
+    assert "3 ranks would make 81 calls" in launch.stdout, launch.describe()
+    assert not (tmp_path / "below").exists()
+    launch = python_run([*words, "--time-scale", "0"], 3, timeout_s=60)
+    assert "3 ranks made 81 calls in " in launch.stdout, launch.describe()
+    assert "0 calls failed, 3 were left out" in launch.stdout, launch.describe()
+    save([row("stat", "../out", "shared")], tmp_path / "path.parquet")
+    launch = python_run(words, 2, timeout_s=60, check=False)
+    assert launch.returncode != 0
+    assert "'../out' has no place below" in launch.stderr, launch.describe()
