@@ -134,7 +134,8 @@ def _own_values(path: WorkloadPath, name: str, rank: int, group: int) -> NDArray
     shared = np.array([owner == "shared" for owner in path.table["owner"].to_pylist()], bool)
     apart = own - root
     known = shared & (own >= 0) & (root >= 0) & (apart % max(1, other) == 0)
-    return np.where(known, root + apart // max(1, other) * rank, own)
+    found: NDArray[np.int64] = np.where(known, root + apart // max(1, other) * rank, own)
+    return found
 
 
 # ---- flags -----------------------------------------------------------------------------------------------------------

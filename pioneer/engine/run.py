@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,7 +95,7 @@ def _amodes(plan: Plan) -> NDArray[np.int32]:
     """Return the flags with MPI_MODE_* of this MPI library in opens of MPI-IO."""
     from mpi4py import MPI
 
-    flags = plan.flags.copy()
+    flags: NDArray[np.int32] = plan.flags.copy()
     opens = np.flatnonzero(plan.operation == OPERATIONS.get("MPI_File_open"))
     for row in opens:
         flags[row] = sum(getattr(MPI, f"MODE_{name}") for bit, name in enumerate(_MODES) if plan.flags[row] >> bit & 1)
@@ -107,7 +107,7 @@ def _run(plan: Plan, comm: MPI.Intracomm, time_scale: float, spin_ns: int, most_
 
     ffi, lib = engine()
     count = plan.ids.size
-    arrays = {
+    arrays: dict[str, NDArray[Any]] = {
         "operation": plan.operation, "file": plan.file, "slot": plan.slot, "flags": _amodes(plan),
         "communicator": np.where(plan.everybody, comm.py2f(), MPI.COMM_SELF.py2f()).astype(np.int32),
         "offset": plan.offset, "size": plan.size, "slack": plan.slack,
