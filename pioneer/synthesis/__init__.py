@@ -1,0 +1,11 @@
+"""Phase D: synthetic workload paths, and the rules that every path keeps.
+
+Source: He, Du, Narasimhamurthy, "PIONEER: A Solution To Parallel I/O Workload Characterization And Generation",
+sections IV-B and V-D.
+"""
+
+from __future__ import annotations
+
+from mpiio_ext.pioneer.synthesis.dependencies import Violation, find_violations
+
+__all__ = ["Violation", "find_violations"]

@@ -1,0 +1,156 @@
+"""Hard dependencies: what must hold in every workload path, made of a trace or synthesized.
+
+Rules.     He, Du, Narasimhamurthy, "PIONEER", section IV-B and Figures 1a and 1b: operations of column 2 are made
+           between the open and the close of their file; nothing is unmapped that was not mapped; the end of a split collective
+           follows its beginning, and no other split collective is begun on the handle in between; a wait follows a
+           nonblocking operation. Besides: global sequence IDs are unique and ascend; a session reads or writes only
+           what its open allows.
+Algorithm. One pass, for each group by itself, since a rank makes the operations of its group alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mpiio_ext.pioneer.operations import DATA, Operation, Role, operation_of
+from mpiio_ext.pioneer.path import WorkloadPath
+
+__all__ = ["Violation", "find_violations"]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A hard dependency that does not hold.
+
+    Attributes
+    ----------
+    id : global sequence ID of the operation.
+    group : in which it does not hold.
+    why : what is wrong.
+    """
+
+    id: int
+    group: int
+    why: str
+
+
+@dataclass(slots=True)
+class _Handle:
+    """An open handle of a file."""
+
+    reads: bool = True
+    writes: bool = True
+    mapped: int = 0
+    begun: str | None = None
+
+
+@dataclass(slots=True)
+class _State:
+    """What one group has open."""
+
+    handles: dict[tuple[str, str], list[_Handle]] = field(default_factory=dict)
+    pending: int = 0
+
+    def of(self, operation: Operation, file: str) -> list[_Handle]:
+        return self.handles.setdefault((operation.layer, file), [])
+
+
+def _allowed(extra: str | None, operation: Operation) -> _Handle:
+    """Return a handle with what the flags of its open allow; all where they are not known."""
+    try:
+        found = json.loads(extra) if extra else {}
+    except json.JSONDecodeError:
+        found = {}
+    flags = found.get("amode" if operation.layer == "mpiio" else "flags") if isinstance(found, dict) else None
+    if operation.layer == "stdio" or flags is None:
+        return _Handle()
+    if operation.layer == "mpiio":
+        words = flags if isinstance(flags, str) else ""
+        number = flags if isinstance(flags, int) else 0
+        return _Handle(reads="WRONLY" not in words and not number & 4, writes="RDONLY" not in words and not number & 2)
+    if isinstance(flags, int):
+        return _Handle(reads=flags & os.O_ACCMODE != os.O_WRONLY, writes=flags & os.O_ACCMODE != os.O_RDONLY)
+    return _Handle(reads="O_WRONLY" not in str(flags), writes="O_WRONLY" in str(flags) or "O_RDWR" in str(flags))
+
+
+def _split(handle: _Handle, operation: Operation) -> str | None:
+    if operation.role is Role.BEGIN:
+        if handle.begun is not None:
+            return f"{handle.begun} has been begun and not ended"
+        handle.begun = operation.name.removesuffix("_begin")
+    elif operation.role is Role.END:
+        if handle.begun != operation.name.removesuffix("_end"):
+            return "it was not begun"
+        handle.begun = None
+    return None
+
+
+def _mapping(handle: _Handle, operation: Operation) -> str | None:
+    if operation.role is Role.UNMAP:
+        if handle.mapped == 0:
+            return "nothing is mapped"
+        handle.mapped -= 1
+    handle.mapped += operation.role is Role.MAP
+    return None
+
+
+def _data(handle: _Handle, operation: Operation) -> str | None:
+    if operation.role in DATA or operation.role is Role.BEGIN:
+        if operation.writes and not handle.writes:
+            return "the file is open for reading only"
+        if operation.writes is False and not handle.reads:
+            return "the file is open for writing only"
+    return None
+
+
+def _take(state: _State, operation: Operation, file: str | None, extra: str | None) -> str | None:
+    """Return what is wrong with an operation, None if nothing is."""
+    if operation.role is Role.WAIT:
+        if state.pending == 0:
+            return "nothing waits to be completed"
+        state.pending = 0 if operation.name in ("MPI_Waitall", "MPI_Testall") else state.pending - 1
+        return None
+    state.pending += operation.nonblocking
+    if file is None or not operation.in_session:
+        return None
+    handles = state.of(operation, file)
+    if operation.role is Role.OPEN:
+        handles.append(_allowed(extra, operation))
+        return None
+    if not handles:
+        return "the file is not open"
+    problem = _split(handles[-1], operation) or _mapping(handles[-1], operation) or _data(handles[-1], operation)
+    if operation.role is Role.CLOSE:
+        handles.pop()
+    return problem
+
+
+def _order(ids: Sequence[int]) -> list[Violation]:
+    apart = np.diff(np.asarray(ids, np.int64))
+    return [Violation(int(ids[row + 1]), 0, "its global sequence ID is not greater than the one before")
+            for row in np.flatnonzero(apart <= 0)]  # fmt: skip
+
+
+def find_violations(path: WorkloadPath, *, most: int = 100) -> list[Violation]:
+    """Return the operations of a path whose hard dependencies do not hold, the first `most` of each kind of check.
+
+    A path that was made of a trace may have some: descriptors that were inherited, formats without opens.
+    """
+    table = path.table
+    found = _order(table["id"].to_pylist())[:most]
+    pairs = zip(table["layer"].to_pylist(), table["operation"].to_pylist(), strict=True)
+    operations = [operation_of(*pair) for pair in pairs]
+    files, extras = table["file"].to_pylist(), table["extra"].to_pylist()
+    ids, groups = table["id"].to_pylist(), table["groups"].to_numpy()
+    for group in range(path.group_count):
+        state, before = _State(), len(found)
+        for row in np.flatnonzero(groups >> group & 1):
+            problem = _take(state, operations[row], files[row], extras[row])
+            if problem is not None and len(found) - before < most:
+                found.append(Violation(ids[row], group, f"{operations[row].name}: {problem}"))
+    return found

@@ -1,0 +1,90 @@
+"""Hard dependencies of workload paths: Figures 1a and 1b of the paper."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
+from mpiio_ext.pioneer.synthesis import find_violations
+
+Row = tuple[Any, ...]
+
+
+def path_of(rows: list[Row], ids: list[int] | None = None) -> WorkloadPath:
+    """Return a path of rows (operation, file, layer, groups, extra); what is missing: posix, both groups, nothing."""
+    schema = WorkloadPath.schema(2)
+    filled = []
+    for number, row in enumerate(rows):
+        operation, file, layer, groups, extra = (*row, *(None, "posix", 3, None)[len(row) - 1 :])
+        filled.append({"id": ids[number] if ids else number, "operation": operation, "file": file, "layer": layer,
+                       "groups": groups, "extra": None if extra is None else json.dumps(extra)})  # fmt: skip
+    columns = {}
+    for field in schema:
+        kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
+        columns[field.name] = pa.array([row.get(field.name) for row in filled], kind)
+    return WorkloadPath(pa.table(columns).cast(schema), PathInfo(representatives=(0, 1), members=((0,), (1,))))
+
+
+def said(rows: list[Row]) -> list[tuple[int, int, str]]:
+    return [(item.id, item.group, item.why) for item in find_violations(path_of(rows))]
+
+
+def test_what_holds() -> None:
+    assert said([
+        ("stat", "a"), ("open", "a", "posix", 3, {"flags": os.O_RDWR}), ("read", "a"), ("write", "a"), ("mmap", "a"),
+        ("munmap", "a"), ("open", "a", "posix", 3, {"flags": "O_RDONLY"}), ("read", "a"), ("close", "a"),
+        ("write", "a"), ("close", "a"), ("unlink", "a"), ("fopen", "a", "stdio"), ("fread", "a", "stdio"),
+        ("fclose", "a", "stdio"), ("MPI_File_open", "b", "mpiio", 3, {"amode": 9}),
+        ("MPI_File_write_all_begin", "b", "mpiio"), ("MPI_File_write_all_end", "b", "mpiio"),
+        ("MPI_File_iread", "b", "mpiio"), ("MPI_File_iread", "b", "mpiio"), ("MPI_Waitall", None, "mpi"),
+        ("MPI_File_close", "b", "mpiio"), ("write", None),
+    ]) == []  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "row", "why"),
+    [
+        ([("read", "a")], 0, "read: the file is not open"),
+        ([("open", "a"), ("close", "a"), ("fstat", "a")], 2, "fstat: the file is not open"),
+        ([("open", "a"), ("fread", "a", "stdio")], 1, "fread: the file is not open"),
+        ([("open", "a"), ("munmap", "a")], 1, "munmap: nothing is mapped"),
+        ([("open", "a", "posix", 3, {"flags": os.O_RDONLY}), ("pwrite", "a")], 1,
+         "pwrite: the file is open for reading only"),
+        ([("open", "a", "posix", 3, {"flags": "O_WRONLY|O_CREAT"}), ("read", "a")], 1,
+         "read: the file is open for writing only"),
+        ([("MPI_File_open", "a", "mpiio", 3, {"amode": 2}), ("MPI_File_write_all_begin", "a", "mpiio")], 1,
+         "MPI_File_write_all_begin: the file is open for reading only"),
+        ([("MPI_File_open", "a", "mpiio", 3, {"amode": "MPI_MODE_WRONLY"}), ("MPI_File_read", "a", "mpiio")], 1,
+         "MPI_File_read: the file is open for writing only"),
+        ([("MPI_File_open", "a", "mpiio"), ("MPI_File_read_all_end", "a", "mpiio")], 1,
+         "MPI_File_read_all_end: it was not begun"),
+        ([("MPI_File_open", "a", "mpiio"), ("MPI_File_read_all_begin", "a", "mpiio"),
+          ("MPI_File_write_all_begin", "a", "mpiio")], 2,
+         "MPI_File_write_all_begin: MPI_File_read_all has been begun and not ended"),
+        ([("MPI_Wait", None, "mpi")], 0, "MPI_Wait: nothing waits to be completed"),
+    ],
+)  # fmt: skip
+def test_what_does_not_hold(rows: list[Row], row: int, why: str) -> None:
+    assert said(rows) == [(row, group, why) for group in (0, 1)]
+
+
+def test_each_group_by_itself() -> None:
+    """What the root has opened is not open for the children."""
+    assert said([("open", "a", "posix", 1), ("read", "a", "posix", 3)]) == [(1, 1, "read: the file is not open")]
+
+
+def test_ids() -> None:
+    found = find_violations(path_of([("stat", "a")] * 4, ids=[0, 2, 2, 1]))
+    assert [(item.id, item.why) for item in found] == [
+        (2, "its global sequence ID is not greater than the one before"),
+        (1, "its global sequence ID is not greater than the one before"),
+    ]
+
+
+def test_no_more_than_asked_for() -> None:
+    assert len(find_violations(path_of([("read", "a")] * 50), most=7)) == 14
