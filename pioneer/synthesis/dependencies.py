@@ -1,8 +1,8 @@
 """Hard dependencies: what must hold in every workload path, made of a trace or synthesized.
 
 Rules.     He, Du, Narasimhamurthy, "PIONEER", section IV-B and Figures 1a and 1b: operations of column 2 are made
-           between the open and the close of their file; nothing is unmapped that was not mapped; the end of a split collective
-           follows its beginning, and no other split collective is begun on the handle in between; a wait follows a
+           between the open and the close of their file; nothing is unmapped that was not mapped; the end of a split
+           collective follows its beginning, and no other one is begun on the handle in between; a wait follows a
            nonblocking operation. Besides: global sequence IDs are unique and ascend; a session reads or writes only
            what its open allows.
 Algorithm. One pass, for each group by itself, since a rank makes the operations of its group alone.
