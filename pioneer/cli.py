@@ -140,6 +140,28 @@ def check(document: str) -> None:
     click.echo(f"{document}: fine")
 
 
+@pioneer.command(context_settings=_HELP)
+@click.argument("original", type=click.Path(exists=True, dir_okay=False))
+@click.argument("synthetic", type=click.Path(exists=True, dir_okay=False))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def compare(original: str, synthetic: str, as_json: bool) -> None:
+    """Say how close the workload path SYNTHETIC comes to ORIGINAL. The status is 1 where a limit is passed."""
+    import json
+
+    from mpiio_ext.pioneer.compare import LIMITS, compare_paths
+
+    found = compare_paths(_load_path(original), _load_path(synthetic))
+    failed = found.failed
+    if as_json:
+        click.echo(json.dumps({"values": dict(found.values), "limits": dict(LIMITS), "failed": sorted(failed)}))
+    else:
+        width = max(len(name) for name in found.values)
+        for name, value in found.values.items():
+            limit = LIMITS[name.rpartition(".")[2]]
+            click.echo(f"{name:<{width}}  {value:8.4f}  limit {limit}{'  FAILED' if name in failed else ''}")
+    raise SystemExit(1 if failed else 0)
+
+
 # ---- the engine ------------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,137 @@
+"""Fidelity metrics of two workload paths.
+
+Content.   counts        largest relative difference of the number of an operation
+           characteristics   Kolmogorov-Smirnov distance of D, OT, SIZE, IRG, ISG, OFF of each class, and of all ST
+           span, holes   relative difference of the span of the IDs; difference of the share of operations that are
+                         outside of sessions
+           order         Jensen-Shannon divergence (base 2) of pairs of successive operations
+           arrival       Kolmogorov-Smirnov distance of the numbers of operations in a time unit (the paper's Figure 7);
+                         the unit is 1 / `UNITS` of the run
+Limits.    `LIMITS` has for each metric what counts as close. A metric that a shuffled order, Poisson slack times or
+           uniform offsets do not fail would be of no use; tests see that they do.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mpiio_ext.pioneer.path import WorkloadPath
+from mpiio_ext.pioneer.profile import Distribution, Profile, characterize
+
+__all__ = ["LIMITS", "UNITS", "Fidelity", "compare_paths"]
+
+UNITS = 200
+
+#: Largest value of each metric with which a sampled path counts as close; of characteristics by their names.
+LIMITS: Mapping[str, float] = {
+    "counts": 0.005, "duration": 0.02, "opened": 0.02, "size": 0.02, "request_gap": 0.02, "session_gap": 0.02,
+    "offset": 0.02, "slack": 0.02, "span": 0.01, "holes": 0.01, "order": 0.02, "arrival": 0.05,
+}  # fmt: skip
+
+_OF_CLASS = ("duration", "opened", "size", "request_gap", "session_gap", "offset")
+
+
+@dataclass(frozen=True, slots=True)
+class Fidelity:
+    """What two paths differ by.
+
+    Attributes
+    ----------
+    values : by metric; of characteristics ``CLASS.NAME``.
+    """
+
+    values: Mapping[str, float]
+
+    @property
+    def failed(self) -> dict[str, float]:
+        """Metrics beyond their limits."""
+        return {name: value for name, value in self.values.items() if value > LIMITS[name.rpartition(".")[2]]}
+
+
+def _counts(path: WorkloadPath) -> Counter[tuple[str, str]]:
+    return Counter(zip(path.table["layer"].to_pylist(), path.table["operation"].to_pylist(), strict=True))
+
+
+def _largest_difference(first: Counter[tuple[str, str]], second: Counter[tuple[str, str]]) -> float:
+    """Return the largest relative difference of a count; 1 for an operation that only one of them has."""
+    apart = [abs(first[name] - second[name]) / max(first[name], second[name]) for name in first | second]
+    return max(apart, default=0.0)
+
+
+def _pairs(path: WorkloadPath) -> Counter[tuple[str, str]]:
+    words = path.table["operation"].to_pylist()
+    return Counter(itertools.pairwise(words))
+
+
+def _entropy(shares: NDArray[np.float64]) -> float:
+    known = shares[shares > 0]
+    return float(-(known * np.log2(known)).sum())
+
+
+def _divergence(first: Counter[tuple[str, str]], second: Counter[tuple[str, str]]) -> float:
+    """Return the Jensen-Shannon divergence of two tables of counts, 0 .. 1."""
+    names = sorted(first | second)
+    if not first or not second:
+        return float(bool(first) != bool(second))
+    p = np.array([first[name] for name in names], float) / first.total()
+    q = np.array([second[name] for name in names], float) / second.total()
+    return max(0.0, _entropy((p + q) / 2) - (_entropy(p) + _entropy(q)) / 2)
+
+
+def _known(path: WorkloadPath, name: str, group: int) -> NDArray[np.int64]:
+    """Return a column of the operations that a group takes part in, 0 where it is not known."""
+    takes_part = path.table["groups"].to_numpy() >> group & 1 == 1
+    return np.asarray(pc.fill_null(path.table[f"{name}_{group}"], 0).to_numpy()[takes_part])
+
+
+def _arrivals(path: WorkloadPath) -> Distribution:
+    """Return how many operations of the root begin in each time unit, by slack and execution times."""
+    slack, duration = _known(path, "slack", 0), _known(path, "duration", 0)
+    starts = np.cumsum(slack) + np.concatenate([[0], np.cumsum(duration)[:-1]]) if slack.size else slack
+    if not starts.size:
+        return Distribution.of([])
+    unit = np.minimum(UNITS - 1, starts * UNITS // max(1, int(starts[-1]) + 1))
+    return Distribution.of(np.bincount(unit, minlength=UNITS))
+
+
+def _slack(path: WorkloadPath) -> Distribution:
+    several = [_known(path, "slack", group) for group in range(path.group_count)]
+    return Distribution.of(np.concatenate(several), most=1 << 20)
+
+
+def _hole_share(profile: Profile) -> float:
+    outside = sum(sum(item.outside.values()) for item in profile.classes.values())
+    return outside / max(1, profile.operations)
+
+
+def _of_classes(first: Profile, second: Profile) -> dict[str, float]:
+    values = {}
+    for name in sorted(set(first.classes) | set(second.classes)):
+        one, other = first.classes.get(name), second.classes.get(name)
+        for item in _OF_CLASS:
+            mine = getattr(one, item) if one is not None else Distribution.of([])
+            theirs = getattr(other, item) if other is not None else Distribution.of([])
+            values[f"{name}.{item}"] = mine.distance(theirs)
+    return values
+
+
+def compare_paths(original: WorkloadPath, synthetic: WorkloadPath) -> Fidelity:
+    """Return what a synthetic path differs by from the original."""
+    first, second = characterize(original), characterize(synthetic)
+    values = {
+        "counts": _largest_difference(_counts(original), _counts(synthetic)),
+        "span": abs(second.span - first.span) / max(1, first.span),
+        "holes": abs(_hole_share(second) - _hole_share(first)),
+        "order": _divergence(_pairs(original), _pairs(synthetic)),
+        "arrival": _arrivals(original).distance(_arrivals(synthetic)),
+        "slack": _slack(original).distance(_slack(synthetic)),
+        **_of_classes(first, second),
+    }
+    return Fidelity(values)

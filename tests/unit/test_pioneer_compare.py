@@ -1,0 +1,108 @@
+"""Fidelity metrics: what is the same is close, and what has been spoilt in one way fails in that way."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+from mpiio_ext.cli import main
+from mpiio_ext.pioneer.compare import LIMITS, compare_paths
+from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
+
+SESSIONS, WRITES = 60, 30
+
+
+def checkpoint(seed: int = 1) -> WorkloadPath:
+    """Return a path of sixty files that are written in bursts with pauses between them, and a stat before each."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for session in range(SESSIONS):
+        file = f"out.{session % 20}"
+        pause = int(1e8 * (1 + random.pareto(2.5)))
+        rows.append(("stat", None, None, pause, file))
+        rows.append(("open", None, None, 1000, file))
+        rows += [("pwrite", at * 4096, 4096 if at % 3 else 8192, int(random.integers(500, 1500)), file)
+                 for at in range(WRITES)]  # fmt: skip
+        rows.append(("close", None, None, 800, file))
+    return made(rows)
+
+
+def made(rows: list[tuple[str, int | None, int | None, int, str]]) -> WorkloadPath:
+    schema = WorkloadPath.schema(1)
+    columns = {
+        "id": list(range(len(rows))), "operation": [row[0] for row in rows], "file": [row[4] for row in rows],
+        "owner": ["shared"] * len(rows), "groups": [1] * len(rows), "layer": ["posix"] * len(rows),
+        "extra": [None] * len(rows), "offset_0": [row[1] for row in rows], "size_0": [row[2] for row in rows],
+        "duration_0": [10_000] * len(rows), "slack_0": [row[3] for row in rows],
+    }  # fmt: skip
+    kinds = {field.name: pa.string() if pa.types.is_dictionary(field.type) else field.type for field in schema}
+    arrays = {name: pa.array(columns[name], kind) for name, kind in kinds.items()}
+    return WorkloadPath(pa.table(arrays).cast(schema), PathInfo(representatives=(0,), members=((0,),)))
+
+
+def with_column(path: WorkloadPath, name: str, values: object) -> WorkloadPath:
+    place = path.table.schema.get_field_index(name)
+    field = path.table.schema.field(name)
+    return WorkloadPath(path.table.set_column(place, field, pa.array(values).cast(field.type)), path.info)
+
+
+def test_the_same_is_close() -> None:
+    found = compare_paths(checkpoint(), checkpoint())
+    assert set(found.values.values()) == {0.0}
+    assert found.failed == {}
+    assert {name.rpartition(".")[2] for name in found.values} == set(LIMITS)
+
+
+def test_another_draw_of_the_same_slack_is_close_in_all_but_time() -> None:
+    assert set(compare_paths(checkpoint(1), checkpoint(2)).failed) <= {"slack", "arrival"}
+
+
+def test_a_shuffled_order_fails() -> None:
+    path = checkpoint()
+    order = np.random.default_rng(3).permutation(path.table.num_rows)
+    shuffled = WorkloadPath(path.table.take(order), path.info)
+    shuffled = with_column(shuffled, "id", np.arange(path.table.num_rows))
+    failed = compare_paths(path, shuffled).failed
+    assert {"order", "shared.request_gap", "shared.duration"} <= set(failed)
+    assert "counts" not in failed
+    assert "shared.size" not in failed
+
+
+def test_poisson_slack_fails() -> None:
+    path = checkpoint()
+    slack = path.table["slack_0"].to_numpy()
+    drawn = np.random.default_rng(4).exponential(slack.mean(), slack.size).astype(np.int64)
+    assert set(compare_paths(path, with_column(path, "slack_0", drawn)).failed) == {"slack", "arrival"}
+
+
+def test_uniform_offsets_fail() -> None:
+    path = checkpoint()
+    offsets = path.table["offset_0"].to_pylist()
+    random = np.random.default_rng(5)
+    drawn = [None if at is None else int(random.integers(0, WRITES * 4096)) for at in offsets]
+    assert set(compare_paths(path, with_column(path, "offset_0", drawn)).failed) == {"shared.offset"}
+
+
+def test_missing_operations_fail() -> None:
+    path = checkpoint()
+    fewer = WorkloadPath(path.table.slice(0, path.table.num_rows * 9 // 10), path.info)
+    assert {"counts", "span"} <= set(compare_paths(path, fewer).failed)
+    assert "counts" in compare_paths(path, made([])).failed
+
+
+@pytest.mark.parametrize("spoilt", [False, True])
+def test_command(tmp_path: pathlib.Path, spoilt: bool) -> None:
+    path = checkpoint()
+    path.save(tmp_path / "a")
+    (with_column(path, "size_0", [1] * path.table.num_rows) if spoilt else path).save(tmp_path / "b")
+    words = ["pioneer", "compare", str(tmp_path / "a"), str(tmp_path / "b")]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == int(spoilt)
+    assert ("FAILED" in result.output) == spoilt
+    document = json.loads(CliRunner().invoke(main, [*words, "--json"]).output)
+    assert ("shared.size" in document["failed"]) == spoilt
