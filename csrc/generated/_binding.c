@@ -586,7 +586,7 @@ static void (*_cffi_call_python_org)(struct _cffi_externpy_s *, char *);
 
 static void *_cffi_types[] = {
 /*  0 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(char const *, int, int64_t, int64_t, int64_t, int32_t, int32_t, char const * *)
-/*  1 */ _CFFI_OP(_CFFI_OP_POINTER, 253), // char const *
+/*  1 */ _CFFI_OP(_CFFI_OP_POINTER, 316), // char const *
 /*  2 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7), // int
 /*  3 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23), // int64_t
 /*  4 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
@@ -599,254 +599,321 @@ static void *_cffi_types[] = {
 /* 11 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 12 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 13 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *)
-/* 14 */ _CFFI_OP(_CFFI_OP_POINTER, 256), // mpiio_ext_hints const *
+/* 14 */ _CFFI_OP(_CFFI_OP_POINTER, 320), // mpiio_ext_hints const *
 /* 15 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 16 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *, int)
 /* 17 */ _CFFI_OP(_CFFI_OP_NOOP, 14),
 /* 18 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 19 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 20 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_stats const *)
-/* 21 */ _CFFI_OP(_CFFI_OP_POINTER, 258), // mpiio_ext_stats const *
-/* 22 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 23 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(void)
-/* 24 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 25 */ _CFFI_OP(_CFFI_OP_FUNCTION, 254), // double()(mpiio_ext_stats const *, int)
-/* 26 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
-/* 27 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 28 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 29 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, char const *, char *, int64_t)
-/* 30 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 31 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 32 */ _CFFI_OP(_CFFI_OP_POINTER, 253), // char *
-/* 33 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 34 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 35 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_plan * *)
-/* 36 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 37 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 38 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 39 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 40 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 41 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 42 */ _CFFI_OP(_CFFI_OP_POINTER, 204), // mpiio_ext_plan * *
-/* 43 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 44 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_delegates * *)
-/* 45 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 46 */ _CFFI_OP(_CFFI_OP_POINTER, 198), // mpiio_ext_delegates * *
+/* 20 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_rawtrace const *, int64_t, int64_t *, char const * *, int64_t *)
+/* 21 */ _CFFI_OP(_CFFI_OP_POINTER, 322), // mpiio_ext_rawtrace const *
+/* 22 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 23 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t *
+/* 24 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 25 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
+/* 26 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 27 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_rawtrace const *, int64_t, int64_t *, int64_t *)
+/* 28 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
+/* 29 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 30 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
+/* 31 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
+/* 32 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 33 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_stats const *)
+/* 34 */ _CFFI_OP(_CFFI_OP_POINTER, 325), // mpiio_ext_stats const *
+/* 35 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 36 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(void)
+/* 37 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 38 */ _CFFI_OP(_CFFI_OP_FUNCTION, 317), // double()(mpiio_ext_stats const *, int)
+/* 39 */ _CFFI_OP(_CFFI_OP_NOOP, 34),
+/* 40 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 41 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 42 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, char const *, char *, int64_t)
+/* 43 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 44 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 45 */ _CFFI_OP(_CFFI_OP_POINTER, 316), // char *
+/* 46 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 47 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 48 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int)
-/* 49 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 50 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 51 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, int, double *)
-/* 52 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 53 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 54 */ _CFFI_OP(_CFFI_OP_POINTER, 254), // double *
-/* 55 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 56 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, mpiio_ext_delegates * *)
-/* 57 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 58 */ _CFFI_OP(_CFFI_OP_NOOP, 46),
-/* 59 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 60 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t, int64_t const *, int64_t const *, int64_t const *, int, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 61 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 62 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t const *
-/* 63 */ _CFFI_OP(_CFFI_OP_NOOP, 62),
-/* 64 */ _CFFI_OP(_CFFI_OP_NOOP, 62),
+/* 48 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_plan * *)
+/* 49 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 50 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 51 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 52 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 53 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 54 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 55 */ _CFFI_OP(_CFFI_OP_POINTER, 264), // mpiio_ext_plan * *
+/* 56 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 57 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_delegates * *)
+/* 58 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 59 */ _CFFI_OP(_CFFI_OP_POINTER, 258), // mpiio_ext_delegates * *
+/* 60 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 61 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int)
+/* 62 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 63 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 64 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, int, double *)
 /* 65 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 66 */ _CFFI_OP(_CFFI_OP_POINTER, 259), // mpiio_ext_typemap const *
-/* 67 */ _CFFI_OP(_CFFI_OP_POINTER, 216), // mpiio_ext_typemap * *
+/* 66 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 67 */ _CFFI_OP(_CFFI_OP_POINTER, 317), // double *
 /* 68 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 69 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const * const *, mpiio_ext_typemap * *)
-/* 70 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 71 */ _CFFI_OP(_CFFI_OP_NOOP, 62),
-/* 72 */ _CFFI_OP(_CFFI_OP_NOOP, 62),
-/* 73 */ _CFFI_OP(_CFFI_OP_POINTER, 66), // mpiio_ext_typemap const * const *
-/* 74 */ _CFFI_OP(_CFFI_OP_NOOP, 67),
-/* 75 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 76 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 77 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 78 */ _CFFI_OP(_CFFI_OP_NOOP, 62),
-/* 79 */ _CFFI_OP(_CFFI_OP_NOOP, 62),
-/* 80 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
-/* 81 */ _CFFI_OP(_CFFI_OP_NOOP, 67),
-/* 82 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 83 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 84 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 85 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 86 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
-/* 87 */ _CFFI_OP(_CFFI_OP_NOOP, 67),
+/* 69 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, mpiio_ext_delegates * *)
+/* 70 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 71 */ _CFFI_OP(_CFFI_OP_NOOP, 59),
+/* 72 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 73 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t, int64_t const *, int64_t const *, int64_t const *, int, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 74 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 75 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t const *
+/* 76 */ _CFFI_OP(_CFFI_OP_NOOP, 75),
+/* 77 */ _CFFI_OP(_CFFI_OP_NOOP, 75),
+/* 78 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 79 */ _CFFI_OP(_CFFI_OP_POINTER, 326), // mpiio_ext_typemap const *
+/* 80 */ _CFFI_OP(_CFFI_OP_POINTER, 279), // mpiio_ext_typemap * *
+/* 81 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 82 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const * const *, mpiio_ext_typemap * *)
+/* 83 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 84 */ _CFFI_OP(_CFFI_OP_NOOP, 75),
+/* 85 */ _CFFI_OP(_CFFI_OP_NOOP, 75),
+/* 86 */ _CFFI_OP(_CFFI_OP_POINTER, 79), // mpiio_ext_typemap const * const *
+/* 87 */ _CFFI_OP(_CFFI_OP_NOOP, 80),
 /* 88 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 89 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_typemap * *)
+/* 89 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
 /* 90 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 91 */ _CFFI_OP(_CFFI_OP_NOOP, 67),
-/* 92 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 93 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
-/* 94 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
-/* 95 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 96 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 91 */ _CFFI_OP(_CFFI_OP_NOOP, 75),
+/* 92 */ _CFFI_OP(_CFFI_OP_NOOP, 75),
+/* 93 */ _CFFI_OP(_CFFI_OP_NOOP, 79),
+/* 94 */ _CFFI_OP(_CFFI_OP_NOOP, 80),
+/* 95 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 96 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
 /* 97 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 98 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
-/* 99 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 100 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 101 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 102 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 103 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
-/* 104 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
-/* 105 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
-/* 106 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 107 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
-/* 108 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
-/* 109 */ _CFFI_OP(_CFFI_OP_POINTER, 261), // void *
-/* 110 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 111 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 112 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int, void *)
-/* 113 */ _CFFI_OP(_CFFI_OP_POINTER, 261), // void const *
-/* 114 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 115 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
-/* 116 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 117 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
-/* 118 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 119 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 120 */ _CFFI_OP(_CFFI_OP_NOOP, 67),
-/* 121 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 122 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
-/* 123 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 124 */ _CFFI_OP(_CFFI_OP_NOOP, 67),
+/* 98 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 99 */ _CFFI_OP(_CFFI_OP_NOOP, 79),
+/* 100 */ _CFFI_OP(_CFFI_OP_NOOP, 80),
+/* 101 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 102 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_typemap * *)
+/* 103 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 104 */ _CFFI_OP(_CFFI_OP_NOOP, 80),
+/* 105 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 106 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *)
+/* 107 */ _CFFI_OP(_CFFI_OP_POINTER, 322), // mpiio_ext_rawtrace *
+/* 108 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 109 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *)
+/* 110 */ _CFFI_OP(_CFFI_OP_NOOP, 107),
+/* 111 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 112 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 113 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, char const *, int, char const *)
+/* 114 */ _CFFI_OP(_CFFI_OP_NOOP, 107),
+/* 115 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 116 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 117 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 118 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 119 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 120 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, int64_t, char const *)
+/* 121 */ _CFFI_OP(_CFFI_OP_NOOP, 107),
+/* 122 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 123 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 124 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 125 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 126 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
-/* 127 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 128 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
-/* 129 */ _CFFI_OP(_CFFI_OP_POINTER, 257), // mpiio_ext_plan const *
+/* 126 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, void const *, int64_t)
+/* 127 */ _CFFI_OP(_CFFI_OP_NOOP, 107),
+/* 128 */ _CFFI_OP(_CFFI_OP_POINTER, 328), // void const *
+/* 129 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 130 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 131 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
-/* 132 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 133 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 134 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_delegates const *, char *, int64_t)
-/* 135 */ _CFFI_OP(_CFFI_OP_POINTER, 255), // mpiio_ext_delegates const *
-/* 136 */ _CFFI_OP(_CFFI_OP_NOOP, 32),
+/* 131 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
+/* 132 */ _CFFI_OP(_CFFI_OP_NOOP, 79),
+/* 133 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 134 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 135 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 136 */ _CFFI_OP(_CFFI_OP_NOOP, 79),
 /* 137 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 138 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 139 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
-/* 140 */ _CFFI_OP(_CFFI_OP_NOOP, 129),
-/* 141 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 142 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t *
-/* 143 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 138 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 139 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 140 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 141 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
+/* 142 */ _CFFI_OP(_CFFI_OP_NOOP, 79),
+/* 143 */ _CFFI_OP(_CFFI_OP_NOOP, 79),
 /* 144 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 145 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
-/* 146 */ _CFFI_OP(_CFFI_OP_NOOP, 129),
-/* 147 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 145 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
+/* 146 */ _CFFI_OP(_CFFI_OP_NOOP, 79),
+/* 147 */ _CFFI_OP(_CFFI_OP_POINTER, 328), // void *
 /* 148 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 149 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 150 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
-/* 151 */ _CFFI_OP(_CFFI_OP_NOOP, 129),
-/* 152 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 153 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 154 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 155 */ _CFFI_OP(_CFFI_OP_NOOP, 142),
-/* 156 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 157 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 158 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
-/* 159 */ _CFFI_OP(_CFFI_OP_NOOP, 129),
-/* 160 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 161 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 162 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
-/* 163 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
-/* 164 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 150 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int, void *)
+/* 151 */ _CFFI_OP(_CFFI_OP_NOOP, 128),
+/* 152 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 153 */ _CFFI_OP(_CFFI_OP_NOOP, 147),
+/* 154 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 155 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
+/* 156 */ _CFFI_OP(_CFFI_OP_NOOP, 128),
+/* 157 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 158 */ _CFFI_OP(_CFFI_OP_NOOP, 80),
+/* 159 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 160 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
+/* 161 */ _CFFI_OP(_CFFI_OP_NOOP, 128),
+/* 162 */ _CFFI_OP(_CFFI_OP_NOOP, 80),
+/* 163 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 164 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
 /* 165 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 166 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
-/* 167 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
+/* 166 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
+/* 167 */ _CFFI_OP(_CFFI_OP_POINTER, 321), // mpiio_ext_plan const *
 /* 168 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 169 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
-/* 170 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
-/* 171 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 172 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 173 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
-/* 174 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
+/* 169 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
+/* 170 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 171 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 172 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_delegates const *, char *, int64_t)
+/* 173 */ _CFFI_OP(_CFFI_OP_POINTER, 319), // mpiio_ext_delegates const *
+/* 174 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
 /* 175 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 176 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 177 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 178 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
-/* 179 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
-/* 180 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 176 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 177 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
+/* 178 */ _CFFI_OP(_CFFI_OP_NOOP, 167),
+/* 179 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 180 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
 /* 181 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 182 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 183 */ _CFFI_OP(_CFFI_OP_NOOP, 142),
-/* 184 */ _CFFI_OP(_CFFI_OP_NOOP, 142),
-/* 185 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 186 */ _CFFI_OP(_CFFI_OP_FUNCTION, 201), // mpiio_ext_hints *()(char const *)
-/* 187 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 188 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 189 */ _CFFI_OP(_CFFI_OP_FUNCTION, 201), // mpiio_ext_hints *()(void const *)
-/* 190 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 191 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 192 */ _CFFI_OP(_CFFI_OP_FUNCTION, 213), // mpiio_ext_stats *()(void const *)
-/* 193 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 194 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 195 */ _CFFI_OP(_CFFI_OP_FUNCTION, 213), // mpiio_ext_stats *()(void)
-/* 196 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 197 */ _CFFI_OP(_CFFI_OP_FUNCTION, 261), // void()(mpiio_ext_delegates *)
-/* 198 */ _CFFI_OP(_CFFI_OP_POINTER, 255), // mpiio_ext_delegates *
+/* 182 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 183 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
+/* 184 */ _CFFI_OP(_CFFI_OP_NOOP, 167),
+/* 185 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 186 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 187 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 188 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
+/* 189 */ _CFFI_OP(_CFFI_OP_NOOP, 167),
+/* 190 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 191 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 192 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 193 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
+/* 194 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 195 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 196 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
+/* 197 */ _CFFI_OP(_CFFI_OP_NOOP, 167),
+/* 198 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 199 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 200 */ _CFFI_OP(_CFFI_OP_FUNCTION, 261), // void()(mpiio_ext_hints *)
-/* 201 */ _CFFI_OP(_CFFI_OP_POINTER, 256), // mpiio_ext_hints *
-/* 202 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 203 */ _CFFI_OP(_CFFI_OP_FUNCTION, 261), // void()(mpiio_ext_plan *)
-/* 204 */ _CFFI_OP(_CFFI_OP_POINTER, 257), // mpiio_ext_plan *
+/* 200 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_row const * *, char const * *, int32_t const * *)
+/* 201 */ _CFFI_OP(_CFFI_OP_NOOP, 107),
+/* 202 */ _CFFI_OP(_CFFI_OP_POINTER, 323), // mpiio_ext_rawtrace_row const * *
+/* 203 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 204 */ _CFFI_OP(_CFFI_OP_POINTER, 318), // int32_t const * *
 /* 205 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 206 */ _CFFI_OP(_CFFI_OP_FUNCTION, 261), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
-/* 207 */ _CFFI_OP(_CFFI_OP_NOOP, 129),
-/* 208 */ _CFFI_OP(_CFFI_OP_NOOP, 62),
-/* 209 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 210 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
-/* 211 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 212 */ _CFFI_OP(_CFFI_OP_FUNCTION, 261), // void()(mpiio_ext_stats *)
-/* 213 */ _CFFI_OP(_CFFI_OP_POINTER, 258), // mpiio_ext_stats *
-/* 214 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 215 */ _CFFI_OP(_CFFI_OP_FUNCTION, 261), // void()(mpiio_ext_typemap *)
-/* 216 */ _CFFI_OP(_CFFI_OP_POINTER, 259), // mpiio_ext_typemap *
-/* 217 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 218 */ _CFFI_OP(_CFFI_OP_FUNCTION, 261), // void()(mpiio_ext_typemap const *, int64_t *)
-/* 219 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
-/* 220 */ _CFFI_OP(_CFFI_OP_NOOP, 142),
-/* 221 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 222 */ _CFFI_OP(_CFFI_OP_FUNCTION, 261), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
-/* 223 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
-/* 224 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 225 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 226 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 227 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 228 */ _CFFI_OP(_CFFI_OP_POINTER, 260), // unsigned char *
-/* 229 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 230 */ _CFFI_OP(_CFFI_OP_FUNCTION, 261), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
-/* 231 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
-/* 232 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 206 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int)
+/* 207 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
+/* 208 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 209 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 210 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int, char const * *, int64_t const * *)
+/* 211 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
+/* 212 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 213 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 214 */ _CFFI_OP(_CFFI_OP_POINTER, 75), // int64_t const * *
+/* 215 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 216 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int64_t)
+/* 217 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
+/* 218 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 219 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 220 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
+/* 221 */ _CFFI_OP(_CFFI_OP_NOOP, 34),
+/* 222 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 223 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 224 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
+/* 225 */ _CFFI_OP(_CFFI_OP_NOOP, 79),
+/* 226 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 227 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
+/* 228 */ _CFFI_OP(_CFFI_OP_NOOP, 79),
+/* 229 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 230 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 231 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
+/* 232 */ _CFFI_OP(_CFFI_OP_NOOP, 79),
 /* 233 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 234 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 235 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 236 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 237 */ _CFFI_OP(_CFFI_OP_FUNCTION, 261), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
-/* 238 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
-/* 239 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 235 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 236 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
+/* 237 */ _CFFI_OP(_CFFI_OP_NOOP, 79),
+/* 238 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 239 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 240 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 241 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
-/* 242 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 243 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 244 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 245 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 246 */ _CFFI_OP(_CFFI_OP_FUNCTION, 261), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
-/* 247 */ _CFFI_OP(_CFFI_OP_NOOP, 66),
-/* 248 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 249 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 250 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 251 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
-/* 252 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 253 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
-/* 254 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
-/* 255 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_delegates
-/* 256 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_hints
-/* 257 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_plan
-/* 258 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_stats
-/* 259 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_typemap
-/* 260 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
-/* 261 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
+/* 241 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
+/* 242 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
+/* 243 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 244 */ _CFFI_OP(_CFFI_OP_FUNCTION, 261), // mpiio_ext_hints *()(char const *)
+/* 245 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 246 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 247 */ _CFFI_OP(_CFFI_OP_FUNCTION, 261), // mpiio_ext_hints *()(void const *)
+/* 248 */ _CFFI_OP(_CFFI_OP_NOOP, 128),
+/* 249 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 250 */ _CFFI_OP(_CFFI_OP_FUNCTION, 107), // mpiio_ext_rawtrace *()(void)
+/* 251 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 252 */ _CFFI_OP(_CFFI_OP_FUNCTION, 276), // mpiio_ext_stats *()(void const *)
+/* 253 */ _CFFI_OP(_CFFI_OP_NOOP, 128),
+/* 254 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 255 */ _CFFI_OP(_CFFI_OP_FUNCTION, 276), // mpiio_ext_stats *()(void)
+/* 256 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 257 */ _CFFI_OP(_CFFI_OP_FUNCTION, 328), // void()(mpiio_ext_delegates *)
+/* 258 */ _CFFI_OP(_CFFI_OP_POINTER, 319), // mpiio_ext_delegates *
+/* 259 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 260 */ _CFFI_OP(_CFFI_OP_FUNCTION, 328), // void()(mpiio_ext_hints *)
+/* 261 */ _CFFI_OP(_CFFI_OP_POINTER, 320), // mpiio_ext_hints *
+/* 262 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 263 */ _CFFI_OP(_CFFI_OP_FUNCTION, 328), // void()(mpiio_ext_plan *)
+/* 264 */ _CFFI_OP(_CFFI_OP_POINTER, 321), // mpiio_ext_plan *
+/* 265 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 266 */ _CFFI_OP(_CFFI_OP_FUNCTION, 328), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
+/* 267 */ _CFFI_OP(_CFFI_OP_NOOP, 167),
+/* 268 */ _CFFI_OP(_CFFI_OP_NOOP, 75),
+/* 269 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 270 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
+/* 271 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 272 */ _CFFI_OP(_CFFI_OP_FUNCTION, 328), // void()(mpiio_ext_rawtrace *)
+/* 273 */ _CFFI_OP(_CFFI_OP_NOOP, 107),
+/* 274 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 275 */ _CFFI_OP(_CFFI_OP_FUNCTION, 328), // void()(mpiio_ext_stats *)
+/* 276 */ _CFFI_OP(_CFFI_OP_POINTER, 325), // mpiio_ext_stats *
+/* 277 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 278 */ _CFFI_OP(_CFFI_OP_FUNCTION, 328), // void()(mpiio_ext_typemap *)
+/* 279 */ _CFFI_OP(_CFFI_OP_POINTER, 326), // mpiio_ext_typemap *
+/* 280 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 281 */ _CFFI_OP(_CFFI_OP_FUNCTION, 328), // void()(mpiio_ext_typemap const *, int64_t *)
+/* 282 */ _CFFI_OP(_CFFI_OP_NOOP, 79),
+/* 283 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
+/* 284 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 285 */ _CFFI_OP(_CFFI_OP_FUNCTION, 328), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
+/* 286 */ _CFFI_OP(_CFFI_OP_NOOP, 79),
+/* 287 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 288 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 289 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 290 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 291 */ _CFFI_OP(_CFFI_OP_POINTER, 327), // unsigned char *
+/* 292 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 293 */ _CFFI_OP(_CFFI_OP_FUNCTION, 328), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
+/* 294 */ _CFFI_OP(_CFFI_OP_NOOP, 79),
+/* 295 */ _CFFI_OP(_CFFI_OP_NOOP, 147),
+/* 296 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 297 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 298 */ _CFFI_OP(_CFFI_OP_NOOP, 128),
+/* 299 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 300 */ _CFFI_OP(_CFFI_OP_FUNCTION, 328), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
+/* 301 */ _CFFI_OP(_CFFI_OP_NOOP, 79),
+/* 302 */ _CFFI_OP(_CFFI_OP_NOOP, 147),
+/* 303 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 304 */ _CFFI_OP(_CFFI_OP_NOOP, 79),
+/* 305 */ _CFFI_OP(_CFFI_OP_NOOP, 128),
+/* 306 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 307 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 308 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 309 */ _CFFI_OP(_CFFI_OP_FUNCTION, 328), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
+/* 310 */ _CFFI_OP(_CFFI_OP_NOOP, 79),
+/* 311 */ _CFFI_OP(_CFFI_OP_NOOP, 128),
+/* 312 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 313 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 314 */ _CFFI_OP(_CFFI_OP_NOOP, 147),
+/* 315 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 316 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
+/* 317 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
+/* 318 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t const *
+/* 319 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_delegates
+/* 320 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_hints
+/* 321 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_plan
+/* 322 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_rawtrace
+/* 323 */ _CFFI_OP(_CFFI_OP_POINTER, 324), // mpiio_ext_rawtrace_row const *
+/* 324 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_rawtrace_row
+/* 325 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_stats
+/* 326 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_typemap
+/* 327 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
+/* 328 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
 };
 
 static int _cffi_d_mpiio_ext_call_count(void)
@@ -948,10 +1015,10 @@ _cffi_f_mpiio_ext_delegates_close(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(198), arg0, (char **)&x0);
+      _cffi_type(258), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(198), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(258), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1117,10 +1184,10 @@ _cffi_f_mpiio_ext_delegates_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(46), arg1, (char **)&x1);
+      _cffi_type(59), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(46), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(59), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1165,10 +1232,10 @@ _cffi_f_mpiio_ext_delegates_own(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(46), arg1, (char **)&x1);
+      _cffi_type(59), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(46), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(59), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1219,10 +1286,10 @@ _cffi_f_mpiio_ext_delegates_ping(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(54), arg2, (char **)&x2);
+      _cffi_type(67), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(54), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(67), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1265,19 +1332,19 @@ _cffi_f_mpiio_ext_delegates_snapshot(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(135), arg0, (char **)&x0);
+      _cffi_type(173), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(135), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(173), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(32), arg1, (char **)&x1);
+      _cffi_type(45), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(32), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(45), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1608,10 +1675,10 @@ _cffi_f_mpiio_ext_group_split(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg0, (char **)&x0);
+      _cffi_type(128), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(128), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1621,10 +1688,10 @@ _cffi_f_mpiio_ext_group_split(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(109), arg2, (char **)&x2);
+      _cffi_type(147), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(109), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1687,10 +1754,10 @@ _cffi_f_mpiio_ext_hint_canonical(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(32), arg2, (char **)&x2);
+      _cffi_type(45), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(32), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(45), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1757,10 +1824,10 @@ _cffi_f_mpiio_ext_hint_check(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(32), arg2, (char **)&x2);
+      _cffi_type(45), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(32), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(45), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1973,10 +2040,10 @@ _cffi_f_mpiio_ext_hints_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(201), arg0, (char **)&x0);
+      _cffi_type(261), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_hints *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(201), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(261), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2011,10 +2078,10 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg0, (char **)&x0);
+      _cffi_type(128), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(128), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2026,7 +2093,7 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(201));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(261));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -2102,7 +2169,7 @@ _cffi_f_mpiio_ext_hints_resolve(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(201));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(261));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -2448,10 +2515,10 @@ _cffi_f_mpiio_ext_plan_aggregators_used(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(129), arg0, (char **)&x0);
+      _cffi_type(167), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(129), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(167), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2531,10 +2598,10 @@ _cffi_f_mpiio_ext_plan_create(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(42), arg6, (char **)&x6);
+      _cffi_type(55), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(42), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(55), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2579,10 +2646,10 @@ _cffi_f_mpiio_ext_plan_extents(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(129), arg0, (char **)&x0);
+      _cffi_type(167), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(129), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(167), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2592,10 +2659,10 @@ _cffi_f_mpiio_ext_plan_extents(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(142), arg2, (char **)&x2);
+      _cffi_type(23), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(142), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(23), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2632,10 +2699,10 @@ _cffi_f_mpiio_ext_plan_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(204), arg0, (char **)&x0);
+      _cffi_type(264), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(204), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(264), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2678,19 +2745,19 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(129), arg0, (char **)&x0);
+      _cffi_type(167), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(129), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(167), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(62), arg1, (char **)&x1);
+      _cffi_type(75), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(62), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(75), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2700,10 +2767,10 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(210), arg3, (char **)&x3);
+      _cffi_type(270), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(210), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(270), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2748,10 +2815,10 @@ _cffi_f_mpiio_ext_plan_sets(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(129), arg0, (char **)&x0);
+      _cffi_type(167), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(129), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(167), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2761,10 +2828,10 @@ _cffi_f_mpiio_ext_plan_sets(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(142), arg2, (char **)&x2);
+      _cffi_type(23), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(142), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(23), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2817,10 +2884,10 @@ _cffi_f_mpiio_ext_plan_window(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(129), arg0, (char **)&x0);
+      _cffi_type(167), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(129), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(167), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2838,10 +2905,10 @@ _cffi_f_mpiio_ext_plan_window(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(142), arg4, (char **)&x4);
+      _cffi_type(23), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(142), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(23), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2888,10 +2955,10 @@ _cffi_f_mpiio_ext_plan_window_count(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(129), arg0, (char **)&x0);
+      _cffi_type(167), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(129), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(167), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2940,10 +3007,10 @@ _cffi_f_mpiio_ext_plan_window_extents_max(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(129), arg0, (char **)&x0);
+      _cffi_type(167), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(129), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(167), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2967,6 +3034,761 @@ _cffi_f_mpiio_ext_plan_window_extents_max(PyObject *self, PyObject *args)
 #  define _cffi_f_mpiio_ext_plan_window_extents_max _cffi_d_mpiio_ext_plan_window_extents_max
 #endif
 
+static int _cffi_d_mpiio_ext_rawtrace_begin(mpiio_ext_rawtrace * x0, char const * x1)
+{
+  return mpiio_ext_rawtrace_begin(x0, x1);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_begin(PyObject *self, PyObject *args)
+{
+  mpiio_ext_rawtrace * x0;
+  char const * x1;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_rawtrace_begin", 2, 2, &arg0, &arg1))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(107), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(107), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(1), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(1), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_begin(x0, x1); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_begin _cffi_d_mpiio_ext_rawtrace_begin
+#endif
+
+static int64_t _cffi_d_mpiio_ext_rawtrace_category_events(mpiio_ext_rawtrace const * x0, int64_t x1)
+{
+  return mpiio_ext_rawtrace_category_events(x0, x1);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_category_events(PyObject *self, PyObject *args)
+{
+  mpiio_ext_rawtrace const * x0;
+  int64_t x1;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int64_t result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_rawtrace_category_events", 2, 2, &arg0, &arg1))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(21), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int64_t);
+  if (x1 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_category_events(x0, x1); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int64_t);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_category_events _cffi_d_mpiio_ext_rawtrace_category_events
+#endif
+
+static int _cffi_d_mpiio_ext_rawtrace_constant(mpiio_ext_rawtrace * x0, char const * x1, int64_t x2, char const * x3)
+{
+  return mpiio_ext_rawtrace_constant(x0, x1, x2, x3);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_constant(PyObject *self, PyObject *args)
+{
+  mpiio_ext_rawtrace * x0;
+  char const * x1;
+  int64_t x2;
+  char const * x3;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_rawtrace_constant", 4, 4, &arg0, &arg1, &arg2, &arg3))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(107), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(107), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(1), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(1), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x2 = _cffi_to_c_int(arg2, int64_t);
+  if (x2 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(1), arg3, (char **)&x3);
+  if (datasize != 0) {
+    x3 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(1), arg3, (char **)&x3,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_constant(x0, x1, x2, x3); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_constant _cffi_d_mpiio_ext_rawtrace_constant
+#endif
+
+static int64_t _cffi_d_mpiio_ext_rawtrace_count(mpiio_ext_rawtrace const * x0, int x1)
+{
+  return mpiio_ext_rawtrace_count(x0, x1);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_count(PyObject *self, PyObject *args)
+{
+  mpiio_ext_rawtrace const * x0;
+  int x1;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int64_t result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_rawtrace_count", 2, 2, &arg0, &arg1))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(21), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int);
+  if (x1 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_count(x0, x1); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int64_t);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_count _cffi_d_mpiio_ext_rawtrace_count
+#endif
+
+static mpiio_ext_rawtrace * _cffi_d_mpiio_ext_rawtrace_create(void)
+{
+  return mpiio_ext_rawtrace_create();
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_create(PyObject *self, PyObject *noarg)
+{
+  mpiio_ext_rawtrace * result;
+  PyObject *pyresult;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_create(); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  (void)noarg; /* unused */
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(107));
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_create _cffi_d_mpiio_ext_rawtrace_create
+#endif
+
+static int _cffi_d_mpiio_ext_rawtrace_describe(mpiio_ext_rawtrace * x0, char const * x1, char const * x2, int x3, char const * x4)
+{
+  return mpiio_ext_rawtrace_describe(x0, x1, x2, x3, x4);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_describe(PyObject *self, PyObject *args)
+{
+  mpiio_ext_rawtrace * x0;
+  char const * x1;
+  char const * x2;
+  int x3;
+  char const * x4;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+  PyObject *arg4;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_rawtrace_describe", 5, 5, &arg0, &arg1, &arg2, &arg3, &arg4))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(107), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(107), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(1), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(1), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(1), arg2, (char **)&x2);
+  if (datasize != 0) {
+    x2 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(1), arg2, (char **)&x2,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x3 = _cffi_to_c_int(arg3, int);
+  if (x3 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(1), arg4, (char **)&x4);
+  if (datasize != 0) {
+    x4 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(1), arg4, (char **)&x4,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_describe(x0, x1, x2, x3, x4); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_describe _cffi_d_mpiio_ext_rawtrace_describe
+#endif
+
+static int _cffi_d_mpiio_ext_rawtrace_end(mpiio_ext_rawtrace * x0)
+{
+  return mpiio_ext_rawtrace_end(x0);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_end(PyObject *self, PyObject *arg0)
+{
+  mpiio_ext_rawtrace * x0;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(107), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(107), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_end(x0); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_end _cffi_d_mpiio_ext_rawtrace_end
+#endif
+
+static int _cffi_d_mpiio_ext_rawtrace_feed(mpiio_ext_rawtrace * x0, void const * x1, int64_t x2)
+{
+  return mpiio_ext_rawtrace_feed(x0, x1, x2);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_feed(PyObject *self, PyObject *args)
+{
+  mpiio_ext_rawtrace * x0;
+  void const * x1;
+  int64_t x2;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_rawtrace_feed", 3, 3, &arg0, &arg1, &arg2))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(107), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(107), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(128), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(128), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x2 = _cffi_to_c_int(arg2, int64_t);
+  if (x2 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_feed(x0, x1, x2); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_feed _cffi_d_mpiio_ext_rawtrace_feed
+#endif
+
+static void _cffi_d_mpiio_ext_rawtrace_free(mpiio_ext_rawtrace * x0)
+{
+  mpiio_ext_rawtrace_free(x0);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_free(PyObject *self, PyObject *arg0)
+{
+  mpiio_ext_rawtrace * x0;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(107), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(107), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { mpiio_ext_rawtrace_free(x0); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  Py_INCREF(Py_None);
+  return Py_None;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_free _cffi_d_mpiio_ext_rawtrace_free
+#endif
+
+static int64_t _cffi_d_mpiio_ext_rawtrace_names(mpiio_ext_rawtrace const * x0, int x1, char const * * x2, int64_t const * * x3)
+{
+  return mpiio_ext_rawtrace_names(x0, x1, x2, x3);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_names(PyObject *self, PyObject *args)
+{
+  mpiio_ext_rawtrace const * x0;
+  int x1;
+  char const * * x2;
+  int64_t const * * x3;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int64_t result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_rawtrace_names", 4, 4, &arg0, &arg1, &arg2, &arg3))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(21), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int);
+  if (x1 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(8), arg2, (char **)&x2);
+  if (datasize != 0) {
+    x2 = ((size_t)datasize) <= 640 ? (char const * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(8), arg2, (char **)&x2,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(214), arg3, (char **)&x3);
+  if (datasize != 0) {
+    x3 = ((size_t)datasize) <= 640 ? (int64_t const * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(214), arg3, (char **)&x3,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_names(x0, x1, x2, x3); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int64_t);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_names _cffi_d_mpiio_ext_rawtrace_names
+#endif
+
+static char const * _cffi_d_mpiio_ext_rawtrace_note(mpiio_ext_rawtrace const * x0, int64_t x1, int64_t * x2, int64_t * x3)
+{
+  return mpiio_ext_rawtrace_note(x0, x1, x2, x3);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_note(PyObject *self, PyObject *args)
+{
+  mpiio_ext_rawtrace const * x0;
+  int64_t x1;
+  int64_t * x2;
+  int64_t * x3;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  char const * result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_rawtrace_note", 4, 4, &arg0, &arg1, &arg2, &arg3))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(21), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int64_t);
+  if (x1 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(23), arg2, (char **)&x2);
+  if (datasize != 0) {
+    x2 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(23), arg2, (char **)&x2,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(23), arg3, (char **)&x3);
+  if (datasize != 0) {
+    x3 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(23), arg3, (char **)&x3,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_note(x0, x1, x2, x3); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(1));
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_note _cffi_d_mpiio_ext_rawtrace_note
+#endif
+
+static char const * _cffi_d_mpiio_ext_rawtrace_problem(mpiio_ext_rawtrace const * x0, int64_t x1, int64_t * x2, char const * * x3, int64_t * x4)
+{
+  return mpiio_ext_rawtrace_problem(x0, x1, x2, x3, x4);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_problem(PyObject *self, PyObject *args)
+{
+  mpiio_ext_rawtrace const * x0;
+  int64_t x1;
+  int64_t * x2;
+  char const * * x3;
+  int64_t * x4;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  char const * result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+  PyObject *arg4;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_rawtrace_problem", 5, 5, &arg0, &arg1, &arg2, &arg3, &arg4))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(21), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int64_t);
+  if (x1 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(23), arg2, (char **)&x2);
+  if (datasize != 0) {
+    x2 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(23), arg2, (char **)&x2,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(8), arg3, (char **)&x3);
+  if (datasize != 0) {
+    x3 = ((size_t)datasize) <= 640 ? (char const * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(8), arg3, (char **)&x3,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(23), arg4, (char **)&x4);
+  if (datasize != 0) {
+    x4 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(23), arg4, (char **)&x4,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_problem(x0, x1, x2, x3, x4); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(1));
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_problem _cffi_d_mpiio_ext_rawtrace_problem
+#endif
+
+static int64_t _cffi_d_mpiio_ext_rawtrace_take(mpiio_ext_rawtrace * x0, mpiio_ext_rawtrace_row const * * x1, char const * * x2, int32_t const * * x3)
+{
+  return mpiio_ext_rawtrace_take(x0, x1, x2, x3);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_take(PyObject *self, PyObject *args)
+{
+  mpiio_ext_rawtrace * x0;
+  mpiio_ext_rawtrace_row const * * x1;
+  char const * * x2;
+  int32_t const * * x3;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int64_t result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_rawtrace_take", 4, 4, &arg0, &arg1, &arg2, &arg3))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(107), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(107), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(202), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace_row const * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(202), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(8), arg2, (char **)&x2);
+  if (datasize != 0) {
+    x2 = ((size_t)datasize) <= 640 ? (char const * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(8), arg2, (char **)&x2,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(204), arg3, (char **)&x3);
+  if (datasize != 0) {
+    x3 = ((size_t)datasize) <= 640 ? (int32_t const * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(204), arg3, (char **)&x3,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_take(x0, x1, x2, x3); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int64_t);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_take _cffi_d_mpiio_ext_rawtrace_take
+#endif
+
 static int64_t _cffi_d_mpiio_ext_stats_counter(mpiio_ext_stats const * x0, int x1)
 {
   return mpiio_ext_stats_counter(x0, x1);
@@ -2988,10 +3810,10 @@ _cffi_f_mpiio_ext_stats_counter(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(21), arg0, (char **)&x0);
+      _cffi_type(34), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(34), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3056,10 +3878,10 @@ _cffi_f_mpiio_ext_stats_delegation(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(21), arg0, (char **)&x0);
+      _cffi_type(34), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(34), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3092,10 +3914,10 @@ _cffi_f_mpiio_ext_stats_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(213), arg0, (char **)&x0);
+      _cffi_type(276), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(213), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(276), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3190,10 +4012,10 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg0, (char **)&x0);
+      _cffi_type(128), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(128), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3205,7 +4027,7 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(213));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(276));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -3228,10 +4050,10 @@ _cffi_f_mpiio_ext_stats_partition(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(21), arg0, (char **)&x0);
+      _cffi_type(34), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(34), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3266,10 +4088,10 @@ _cffi_f_mpiio_ext_stats_path(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(21), arg0, (char **)&x0);
+      _cffi_type(34), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(34), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3304,10 +4126,10 @@ _cffi_f_mpiio_ext_stats_reason(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(21), arg0, (char **)&x0);
+      _cffi_type(34), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(34), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3348,10 +4170,10 @@ _cffi_f_mpiio_ext_stats_requests(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(21), arg0, (char **)&x0);
+      _cffi_type(34), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(34), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3396,10 +4218,10 @@ _cffi_f_mpiio_ext_stats_time(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(21), arg0, (char **)&x0);
+      _cffi_type(34), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(34), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3468,7 +4290,7 @@ _cffi_f_mpiio_ext_stats_total(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(213));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(276));
   return pyresult;
 }
 #else
@@ -3520,10 +4342,10 @@ _cffi_f_mpiio_ext_typemap_blob_bytes(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg0, (char **)&x0);
+      _cffi_type(79), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(79), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3568,10 +4390,10 @@ _cffi_f_mpiio_ext_typemap_block(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(67), arg1, (char **)&x1);
+      _cffi_type(80), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(67), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(80), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3620,19 +4442,19 @@ _cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg0, (char **)&x0);
+      _cffi_type(79), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(79), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(109), arg1, (char **)&x1);
+      _cffi_type(147), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(109), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3642,19 +4464,19 @@ _cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg3, (char **)&x3);
+      _cffi_type(79), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(79), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg4, (char **)&x4);
+      _cffi_type(128), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(128), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3715,10 +4537,10 @@ _cffi_f_mpiio_ext_typemap_disjoint(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg0, (char **)&x0);
+      _cffi_type(79), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(79), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3736,10 +4558,10 @@ _cffi_f_mpiio_ext_typemap_disjoint(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg4, (char **)&x4);
+      _cffi_type(79), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(79), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3792,19 +4614,19 @@ _cffi_f_mpiio_ext_typemap_equal(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg0, (char **)&x0);
+      _cffi_type(79), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(79), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg1, (char **)&x1);
+      _cffi_type(79), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(79), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3837,10 +4659,10 @@ _cffi_f_mpiio_ext_typemap_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(216), arg0, (char **)&x0);
+      _cffi_type(279), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(216), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(279), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3883,10 +4705,10 @@ _cffi_f_mpiio_ext_typemap_from_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg0, (char **)&x0);
+      _cffi_type(128), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(128), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3896,10 +4718,10 @@ _cffi_f_mpiio_ext_typemap_from_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(67), arg2, (char **)&x2);
+      _cffi_type(80), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(67), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(80), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3940,19 +4762,19 @@ _cffi_f_mpiio_ext_typemap_from_datatype(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg0, (char **)&x0);
+      _cffi_type(128), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(128), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(67), arg1, (char **)&x1);
+      _cffi_type(80), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(67), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(80), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4003,37 +4825,37 @@ _cffi_f_mpiio_ext_typemap_indexed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(62), arg1, (char **)&x1);
+      _cffi_type(75), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(62), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(75), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(62), arg2, (char **)&x2);
+      _cffi_type(75), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(62), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(75), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg3, (char **)&x3);
+      _cffi_type(79), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(79), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(67), arg4, (char **)&x4);
+      _cffi_type(80), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(67), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(80), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4080,10 +4902,10 @@ _cffi_f_mpiio_ext_typemap_mark(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg0, (char **)&x0);
+      _cffi_type(79), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(79), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4105,10 +4927,10 @@ _cffi_f_mpiio_ext_typemap_mark(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(228), arg5, (char **)&x5);
+      _cffi_type(291), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(228), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(291), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4149,10 +4971,10 @@ _cffi_f_mpiio_ext_typemap_offset(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg0, (char **)&x0);
+      _cffi_type(79), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(79), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4201,19 +5023,19 @@ _cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg0, (char **)&x0);
+      _cffi_type(79), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(79), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg1, (char **)&x1);
+      _cffi_type(128), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(128), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4227,10 +5049,10 @@ _cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(109), arg4, (char **)&x4);
+      _cffi_type(147), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(109), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4279,10 +5101,10 @@ _cffi_f_mpiio_ext_typemap_pieces(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg0, (char **)&x0);
+      _cffi_type(79), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(79), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4300,19 +5122,19 @@ _cffi_f_mpiio_ext_typemap_pieces(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(142), arg4, (char **)&x4);
+      _cffi_type(23), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(142), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(23), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(142), arg5, (char **)&x5);
+      _cffi_type(23), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(142), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(23), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4353,10 +5175,10 @@ _cffi_f_mpiio_ext_typemap_position(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg0, (char **)&x0);
+      _cffi_type(79), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(79), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4413,19 +5235,19 @@ _cffi_f_mpiio_ext_typemap_resized(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg2, (char **)&x2);
+      _cffi_type(79), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(79), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(67), arg3, (char **)&x3);
+      _cffi_type(80), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(67), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(80), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4468,10 +5290,10 @@ _cffi_f_mpiio_ext_typemap_runs(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg0, (char **)&x0);
+      _cffi_type(79), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(79), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4530,37 +5352,37 @@ _cffi_f_mpiio_ext_typemap_struct(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(62), arg1, (char **)&x1);
+      _cffi_type(75), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(62), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(75), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(62), arg2, (char **)&x2);
+      _cffi_type(75), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(62), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(75), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(73), arg3, (char **)&x3);
+      _cffi_type(86), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const * const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(73), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(86), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(67), arg4, (char **)&x4);
+      _cffi_type(80), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(67), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(80), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4615,28 +5437,28 @@ _cffi_f_mpiio_ext_typemap_subarray(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(62), arg1, (char **)&x1);
+      _cffi_type(75), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(62), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(75), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(62), arg2, (char **)&x2);
+      _cffi_type(75), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(62), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(75), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(62), arg3, (char **)&x3);
+      _cffi_type(75), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(62), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(75), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4646,19 +5468,19 @@ _cffi_f_mpiio_ext_typemap_subarray(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg5, (char **)&x5);
+      _cffi_type(79), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(79), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(67), arg6, (char **)&x6);
+      _cffi_type(80), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(67), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(80), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4697,19 +5519,19 @@ _cffi_f_mpiio_ext_typemap_summary(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg0, (char **)&x0);
+      _cffi_type(79), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(79), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(142), arg1, (char **)&x1);
+      _cffi_type(23), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(142), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(23), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4752,19 +5574,19 @@ _cffi_f_mpiio_ext_typemap_to_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg0, (char **)&x0);
+      _cffi_type(79), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(79), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(109), arg1, (char **)&x1);
+      _cffi_type(147), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(109), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4813,19 +5635,19 @@ _cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg0, (char **)&x0);
+      _cffi_type(79), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(79), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(109), arg1, (char **)&x1);
+      _cffi_type(147), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(109), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4839,10 +5661,10 @@ _cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg4, (char **)&x4);
+      _cffi_type(128), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(128), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4895,19 +5717,19 @@ _cffi_f_mpiio_ext_typemap_vector(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(66), arg2, (char **)&x2);
+      _cffi_type(79), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(66), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(79), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(67), arg3, (char **)&x3);
+      _cffi_type(80), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(67), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(80), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4953,133 +5775,215 @@ _cffi_f_mpiio_ext_version(PyObject *self, PyObject *noarg)
 #  define _cffi_f_mpiio_ext_version _cffi_d_mpiio_ext_version
 #endif
 
+_CFFI_UNUSED_FN
+static void _cffi_checkfld__mpiio_ext_rawtrace_row(mpiio_ext_rawtrace_row *p)
+{
+  /* only to generate compile-time warnings or errors */
+  (void)p;
+  (void)((p->timestamp) | 0);  /* check that 'mpiio_ext_rawtrace_row.timestamp' is an integer */
+  (void)((p->offset) | 0);  /* check that 'mpiio_ext_rawtrace_row.offset' is an integer */
+  (void)((p->size) | 0);  /* check that 'mpiio_ext_rawtrace_row.size' is an integer */
+  (void)((p->duration) | 0);  /* check that 'mpiio_ext_rawtrace_row.duration' is an integer */
+  (void)((p->result) | 0);  /* check that 'mpiio_ext_rawtrace_row.result' is an integer */
+  (void)((p->handle) | 0);  /* check that 'mpiio_ext_rawtrace_row.handle' is an integer */
+  (void)((p->line) | 0);  /* check that 'mpiio_ext_rawtrace_row.line' is an integer */
+  (void)((p->process) | 0);  /* check that 'mpiio_ext_rawtrace_row.process' is an integer */
+  (void)((p->thread) | 0);  /* check that 'mpiio_ext_rawtrace_row.thread' is an integer */
+  (void)((p->operation) | 0);  /* check that 'mpiio_ext_rawtrace_row.operation' is an integer */
+  (void)((p->file) | 0);  /* check that 'mpiio_ext_rawtrace_row.file' is an integer */
+  (void)((p->depth) | 0);  /* check that 'mpiio_ext_rawtrace_row.depth' is an integer */
+  (void)((p->layer) | 0);  /* check that 'mpiio_ext_rawtrace_row.layer' is an integer */
+}
+struct _cffi_align__mpiio_ext_rawtrace_row { char x; mpiio_ext_rawtrace_row y; };
+
 static const struct _cffi_global_s _cffi_globals[] = {
-  { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 126), (void *)_cffi_d_mpiio_ext_call_count },
+  { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 164), (void *)_cffi_d_mpiio_ext_call_count },
   { "mpiio_ext_call_name", (void *)_cffi_f_mpiio_ext_call_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_call_name },
-  { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 131), (void *)_cffi_d_mpiio_ext_calls },
-  { "mpiio_ext_delegates_close", (void *)_cffi_f_mpiio_ext_delegates_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 197), (void *)_cffi_d_mpiio_ext_delegates_close },
-  { "mpiio_ext_delegates_counter_count", (void *)_cffi_f_mpiio_ext_delegates_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 126), (void *)_cffi_d_mpiio_ext_delegates_counter_count },
+  { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 169), (void *)_cffi_d_mpiio_ext_calls },
+  { "mpiio_ext_delegates_close", (void *)_cffi_f_mpiio_ext_delegates_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 257), (void *)_cffi_d_mpiio_ext_delegates_close },
+  { "mpiio_ext_delegates_counter_count", (void *)_cffi_f_mpiio_ext_delegates_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 164), (void *)_cffi_d_mpiio_ext_delegates_counter_count },
   { "mpiio_ext_delegates_counter_meaning", (void *)_cffi_f_mpiio_ext_delegates_counter_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_meaning },
   { "mpiio_ext_delegates_counter_name", (void *)_cffi_f_mpiio_ext_delegates_counter_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_name },
   { "mpiio_ext_delegates_counter_unit", (void *)_cffi_f_mpiio_ext_delegates_counter_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_unit },
-  { "mpiio_ext_delegates_open", (void *)_cffi_f_mpiio_ext_delegates_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 44), (void *)_cffi_d_mpiio_ext_delegates_open },
-  { "mpiio_ext_delegates_own", (void *)_cffi_f_mpiio_ext_delegates_own, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 56), (void *)_cffi_d_mpiio_ext_delegates_own },
-  { "mpiio_ext_delegates_ping", (void *)_cffi_f_mpiio_ext_delegates_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 51), (void *)_cffi_d_mpiio_ext_delegates_ping },
-  { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 134), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
+  { "mpiio_ext_delegates_open", (void *)_cffi_f_mpiio_ext_delegates_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 57), (void *)_cffi_d_mpiio_ext_delegates_open },
+  { "mpiio_ext_delegates_own", (void *)_cffi_f_mpiio_ext_delegates_own, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 69), (void *)_cffi_d_mpiio_ext_delegates_own },
+  { "mpiio_ext_delegates_ping", (void *)_cffi_f_mpiio_ext_delegates_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 64), (void *)_cffi_d_mpiio_ext_delegates_ping },
+  { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 172), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
   { "mpiio_ext_error_name", (void *)_cffi_f_mpiio_ext_error_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_error_name },
-  { "mpiio_ext_group_count", (void *)_cffi_f_mpiio_ext_group_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 126), (void *)_cffi_d_mpiio_ext_group_count },
+  { "mpiio_ext_group_count", (void *)_cffi_f_mpiio_ext_group_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 164), (void *)_cffi_d_mpiio_ext_group_count },
   { "mpiio_ext_group_host", (void *)_cffi_f_mpiio_ext_group_host, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_group_host },
-  { "mpiio_ext_group_id", (void *)_cffi_f_mpiio_ext_group_id, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 23), (void *)_cffi_d_mpiio_ext_group_id },
-  { "mpiio_ext_group_is_local", (void *)_cffi_f_mpiio_ext_group_is_local, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 48), (void *)_cffi_d_mpiio_ext_group_is_local },
-  { "mpiio_ext_group_is_serving", (void *)_cffi_f_mpiio_ext_group_is_serving, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 48), (void *)_cffi_d_mpiio_ext_group_is_serving },
-  { "mpiio_ext_group_mode", (void *)_cffi_f_mpiio_ext_group_mode, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 23), (void *)_cffi_d_mpiio_ext_group_mode },
-  { "mpiio_ext_group_node", (void *)_cffi_f_mpiio_ext_group_node, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 48), (void *)_cffi_d_mpiio_ext_group_node },
-  { "mpiio_ext_group_pid", (void *)_cffi_f_mpiio_ext_group_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 131), (void *)_cffi_d_mpiio_ext_group_pid },
-  { "mpiio_ext_group_reason", (void *)_cffi_f_mpiio_ext_group_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 23), (void *)_cffi_d_mpiio_ext_group_reason },
-  { "mpiio_ext_group_split", (void *)_cffi_f_mpiio_ext_group_split, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 112), (void *)_cffi_d_mpiio_ext_group_split },
-  { "mpiio_ext_hint_canonical", (void *)_cffi_f_mpiio_ext_hint_canonical, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 29), (void *)_cffi_d_mpiio_ext_hint_canonical },
-  { "mpiio_ext_hint_check", (void *)_cffi_f_mpiio_ext_hint_check, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 29), (void *)_cffi_d_mpiio_ext_hint_check },
-  { "mpiio_ext_hint_count", (void *)_cffi_f_mpiio_ext_hint_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 126), (void *)_cffi_d_mpiio_ext_hint_count },
+  { "mpiio_ext_group_id", (void *)_cffi_f_mpiio_ext_group_id, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 36), (void *)_cffi_d_mpiio_ext_group_id },
+  { "mpiio_ext_group_is_local", (void *)_cffi_f_mpiio_ext_group_is_local, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 61), (void *)_cffi_d_mpiio_ext_group_is_local },
+  { "mpiio_ext_group_is_serving", (void *)_cffi_f_mpiio_ext_group_is_serving, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 61), (void *)_cffi_d_mpiio_ext_group_is_serving },
+  { "mpiio_ext_group_mode", (void *)_cffi_f_mpiio_ext_group_mode, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 36), (void *)_cffi_d_mpiio_ext_group_mode },
+  { "mpiio_ext_group_node", (void *)_cffi_f_mpiio_ext_group_node, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 61), (void *)_cffi_d_mpiio_ext_group_node },
+  { "mpiio_ext_group_pid", (void *)_cffi_f_mpiio_ext_group_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 169), (void *)_cffi_d_mpiio_ext_group_pid },
+  { "mpiio_ext_group_reason", (void *)_cffi_f_mpiio_ext_group_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 36), (void *)_cffi_d_mpiio_ext_group_reason },
+  { "mpiio_ext_group_split", (void *)_cffi_f_mpiio_ext_group_split, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 150), (void *)_cffi_d_mpiio_ext_group_split },
+  { "mpiio_ext_hint_canonical", (void *)_cffi_f_mpiio_ext_hint_canonical, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 42), (void *)_cffi_d_mpiio_ext_hint_canonical },
+  { "mpiio_ext_hint_check", (void *)_cffi_f_mpiio_ext_hint_check, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 42), (void *)_cffi_d_mpiio_ext_hint_check },
+  { "mpiio_ext_hint_count", (void *)_cffi_f_mpiio_ext_hint_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 164), (void *)_cffi_d_mpiio_ext_hint_count },
   { "mpiio_ext_hint_default", (void *)_cffi_f_mpiio_ext_hint_default, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_default },
   { "mpiio_ext_hint_description", (void *)_cffi_f_mpiio_ext_hint_description, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_description },
   { "mpiio_ext_hint_name", (void *)_cffi_f_mpiio_ext_hint_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_name },
   { "mpiio_ext_hint_type", (void *)_cffi_f_mpiio_ext_hint_type, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_type },
   { "mpiio_ext_hint_values", (void *)_cffi_f_mpiio_ext_hint_values, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_values },
-  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 200), (void *)_cffi_d_mpiio_ext_hints_free },
-  { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 189), (void *)_cffi_d_mpiio_ext_hints_of },
+  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 260), (void *)_cffi_d_mpiio_ext_hints_free },
+  { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 247), (void *)_cffi_d_mpiio_ext_hints_of },
   { "mpiio_ext_hints_problems", (void *)_cffi_f_mpiio_ext_hints_problems, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 13), (void *)_cffi_d_mpiio_ext_hints_problems },
-  { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 186), (void *)_cffi_d_mpiio_ext_hints_resolve },
+  { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 244), (void *)_cffi_d_mpiio_ext_hints_resolve },
   { "mpiio_ext_hints_source", (void *)_cffi_f_mpiio_ext_hints_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 16), (void *)_cffi_d_mpiio_ext_hints_source },
   { "mpiio_ext_hints_value", (void *)_cffi_f_mpiio_ext_hints_value, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 16), (void *)_cffi_d_mpiio_ext_hints_value },
-  { "mpiio_ext_interposed", (void *)_cffi_f_mpiio_ext_interposed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 126), (void *)_cffi_d_mpiio_ext_interposed },
-  { "mpiio_ext_mpi_family", (void *)_cffi_f_mpiio_ext_mpi_family, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 23), (void *)_cffi_d_mpiio_ext_mpi_family },
+  { "mpiio_ext_interposed", (void *)_cffi_f_mpiio_ext_interposed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 164), (void *)_cffi_d_mpiio_ext_interposed },
+  { "mpiio_ext_mpi_family", (void *)_cffi_f_mpiio_ext_mpi_family, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 36), (void *)_cffi_d_mpiio_ext_mpi_family },
   { "mpiio_ext_partition_choose", (void *)_cffi_f_mpiio_ext_partition_choose, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 0), (void *)_cffi_d_mpiio_ext_partition_choose },
-  { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 126), (void *)_cffi_d_mpiio_ext_partition_count },
+  { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 164), (void *)_cffi_d_mpiio_ext_partition_count },
   { "mpiio_ext_partition_description", (void *)_cffi_f_mpiio_ext_partition_description, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_description },
   { "mpiio_ext_partition_name", (void *)_cffi_f_mpiio_ext_partition_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_name },
-  { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 128), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
-  { "mpiio_ext_plan_create", (void *)_cffi_f_mpiio_ext_plan_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 35), (void *)_cffi_d_mpiio_ext_plan_create },
-  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 139), (void *)_cffi_d_mpiio_ext_plan_extents },
-  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 203), (void *)_cffi_d_mpiio_ext_plan_free },
-  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 206), (void *)_cffi_d_mpiio_ext_plan_owners },
-  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 139), (void *)_cffi_d_mpiio_ext_plan_sets },
-  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 150), (void *)_cffi_d_mpiio_ext_plan_window },
-  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 145), (void *)_cffi_d_mpiio_ext_plan_window_count },
-  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 158), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
-  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 162), (void *)_cffi_d_mpiio_ext_stats_counter },
-  { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 126), (void *)_cffi_d_mpiio_ext_stats_counter_count },
-  { "mpiio_ext_stats_delegation", (void *)_cffi_f_mpiio_ext_stats_delegation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 20), (void *)_cffi_d_mpiio_ext_stats_delegation },
-  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 212), (void *)_cffi_d_mpiio_ext_stats_free },
+  { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 166), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
+  { "mpiio_ext_plan_create", (void *)_cffi_f_mpiio_ext_plan_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 48), (void *)_cffi_d_mpiio_ext_plan_create },
+  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 177), (void *)_cffi_d_mpiio_ext_plan_extents },
+  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 263), (void *)_cffi_d_mpiio_ext_plan_free },
+  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 266), (void *)_cffi_d_mpiio_ext_plan_owners },
+  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 177), (void *)_cffi_d_mpiio_ext_plan_sets },
+  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 188), (void *)_cffi_d_mpiio_ext_plan_window },
+  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 183), (void *)_cffi_d_mpiio_ext_plan_window_count },
+  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 196), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
+  { "mpiio_ext_rawtrace_begin", (void *)_cffi_f_mpiio_ext_rawtrace_begin, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 109), (void *)_cffi_d_mpiio_ext_rawtrace_begin },
+  { "mpiio_ext_rawtrace_category_events", (void *)_cffi_f_mpiio_ext_rawtrace_category_events, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 216), (void *)_cffi_d_mpiio_ext_rawtrace_category_events },
+  { "mpiio_ext_rawtrace_constant", (void *)_cffi_f_mpiio_ext_rawtrace_constant, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 120), (void *)_cffi_d_mpiio_ext_rawtrace_constant },
+  { "mpiio_ext_rawtrace_count", (void *)_cffi_f_mpiio_ext_rawtrace_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 206), (void *)_cffi_d_mpiio_ext_rawtrace_count },
+  { "mpiio_ext_rawtrace_create", (void *)_cffi_f_mpiio_ext_rawtrace_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 250), (void *)_cffi_d_mpiio_ext_rawtrace_create },
+  { "mpiio_ext_rawtrace_describe", (void *)_cffi_f_mpiio_ext_rawtrace_describe, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 113), (void *)_cffi_d_mpiio_ext_rawtrace_describe },
+  { "mpiio_ext_rawtrace_end", (void *)_cffi_f_mpiio_ext_rawtrace_end, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 106), (void *)_cffi_d_mpiio_ext_rawtrace_end },
+  { "mpiio_ext_rawtrace_feed", (void *)_cffi_f_mpiio_ext_rawtrace_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 126), (void *)_cffi_d_mpiio_ext_rawtrace_feed },
+  { "mpiio_ext_rawtrace_free", (void *)_cffi_f_mpiio_ext_rawtrace_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 272), (void *)_cffi_d_mpiio_ext_rawtrace_free },
+  { "mpiio_ext_rawtrace_names", (void *)_cffi_f_mpiio_ext_rawtrace_names, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 210), (void *)_cffi_d_mpiio_ext_rawtrace_names },
+  { "mpiio_ext_rawtrace_note", (void *)_cffi_f_mpiio_ext_rawtrace_note, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 27), (void *)_cffi_d_mpiio_ext_rawtrace_note },
+  { "mpiio_ext_rawtrace_problem", (void *)_cffi_f_mpiio_ext_rawtrace_problem, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 20), (void *)_cffi_d_mpiio_ext_rawtrace_problem },
+  { "mpiio_ext_rawtrace_take", (void *)_cffi_f_mpiio_ext_rawtrace_take, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 200), (void *)_cffi_d_mpiio_ext_rawtrace_take },
+  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 220), (void *)_cffi_d_mpiio_ext_stats_counter },
+  { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 164), (void *)_cffi_d_mpiio_ext_stats_counter_count },
+  { "mpiio_ext_stats_delegation", (void *)_cffi_f_mpiio_ext_stats_delegation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 33), (void *)_cffi_d_mpiio_ext_stats_delegation },
+  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 275), (void *)_cffi_d_mpiio_ext_stats_free },
   { "mpiio_ext_stats_meaning", (void *)_cffi_f_mpiio_ext_stats_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_meaning },
   { "mpiio_ext_stats_name", (void *)_cffi_f_mpiio_ext_stats_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_name },
-  { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 192), (void *)_cffi_d_mpiio_ext_stats_of },
-  { "mpiio_ext_stats_partition", (void *)_cffi_f_mpiio_ext_stats_partition, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 20), (void *)_cffi_d_mpiio_ext_stats_partition },
-  { "mpiio_ext_stats_path", (void *)_cffi_f_mpiio_ext_stats_path, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 20), (void *)_cffi_d_mpiio_ext_stats_path },
-  { "mpiio_ext_stats_reason", (void *)_cffi_f_mpiio_ext_stats_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 20), (void *)_cffi_d_mpiio_ext_stats_reason },
-  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 162), (void *)_cffi_d_mpiio_ext_stats_requests },
-  { "mpiio_ext_stats_time", (void *)_cffi_f_mpiio_ext_stats_time, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 25), (void *)_cffi_d_mpiio_ext_stats_time },
-  { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 126), (void *)_cffi_d_mpiio_ext_stats_time_count },
-  { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 195), (void *)_cffi_d_mpiio_ext_stats_total },
+  { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 252), (void *)_cffi_d_mpiio_ext_stats_of },
+  { "mpiio_ext_stats_partition", (void *)_cffi_f_mpiio_ext_stats_partition, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 33), (void *)_cffi_d_mpiio_ext_stats_partition },
+  { "mpiio_ext_stats_path", (void *)_cffi_f_mpiio_ext_stats_path, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 33), (void *)_cffi_d_mpiio_ext_stats_path },
+  { "mpiio_ext_stats_reason", (void *)_cffi_f_mpiio_ext_stats_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 33), (void *)_cffi_d_mpiio_ext_stats_reason },
+  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 220), (void *)_cffi_d_mpiio_ext_stats_requests },
+  { "mpiio_ext_stats_time", (void *)_cffi_f_mpiio_ext_stats_time, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 38), (void *)_cffi_d_mpiio_ext_stats_time },
+  { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 164), (void *)_cffi_d_mpiio_ext_stats_time_count },
+  { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 255), (void *)_cffi_d_mpiio_ext_stats_total },
   { "mpiio_ext_stats_unit", (void *)_cffi_f_mpiio_ext_stats_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_unit },
-  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 166), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
-  { "mpiio_ext_typemap_block", (void *)_cffi_f_mpiio_ext_typemap_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 89), (void *)_cffi_d_mpiio_ext_typemap_block },
-  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 237), (void *)_cffi_d_mpiio_ext_typemap_copy },
-  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 93), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
-  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 103), (void *)_cffi_d_mpiio_ext_typemap_equal },
-  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 215), (void *)_cffi_d_mpiio_ext_typemap_free },
-  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 117), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
-  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 122), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
-  { "mpiio_ext_typemap_indexed", (void *)_cffi_f_mpiio_ext_typemap_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 76), (void *)_cffi_d_mpiio_ext_typemap_indexed },
-  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 222), (void *)_cffi_d_mpiio_ext_typemap_mark },
-  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 169), (void *)_cffi_d_mpiio_ext_typemap_offset },
-  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 246), (void *)_cffi_d_mpiio_ext_typemap_pack },
-  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 178), (void *)_cffi_d_mpiio_ext_typemap_pieces },
-  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 169), (void *)_cffi_d_mpiio_ext_typemap_position },
-  { "mpiio_ext_typemap_resized", (void *)_cffi_f_mpiio_ext_typemap_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 83), (void *)_cffi_d_mpiio_ext_typemap_resized },
-  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 173), (void *)_cffi_d_mpiio_ext_typemap_runs },
-  { "mpiio_ext_typemap_struct", (void *)_cffi_f_mpiio_ext_typemap_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 69), (void *)_cffi_d_mpiio_ext_typemap_struct },
-  { "mpiio_ext_typemap_subarray", (void *)_cffi_f_mpiio_ext_typemap_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 60), (void *)_cffi_d_mpiio_ext_typemap_subarray },
-  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 218), (void *)_cffi_d_mpiio_ext_typemap_summary },
-  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 107), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
-  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 230), (void *)_cffi_d_mpiio_ext_typemap_unpack },
-  { "mpiio_ext_typemap_vector", (void *)_cffi_f_mpiio_ext_typemap_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 83), (void *)_cffi_d_mpiio_ext_typemap_vector },
-  { "mpiio_ext_version", (void *)_cffi_f_mpiio_ext_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 23), (void *)_cffi_d_mpiio_ext_version },
+  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 224), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
+  { "mpiio_ext_typemap_block", (void *)_cffi_f_mpiio_ext_typemap_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 102), (void *)_cffi_d_mpiio_ext_typemap_block },
+  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 300), (void *)_cffi_d_mpiio_ext_typemap_copy },
+  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 131), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
+  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 141), (void *)_cffi_d_mpiio_ext_typemap_equal },
+  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 278), (void *)_cffi_d_mpiio_ext_typemap_free },
+  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 155), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
+  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 160), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
+  { "mpiio_ext_typemap_indexed", (void *)_cffi_f_mpiio_ext_typemap_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 89), (void *)_cffi_d_mpiio_ext_typemap_indexed },
+  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 285), (void *)_cffi_d_mpiio_ext_typemap_mark },
+  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 227), (void *)_cffi_d_mpiio_ext_typemap_offset },
+  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 309), (void *)_cffi_d_mpiio_ext_typemap_pack },
+  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 236), (void *)_cffi_d_mpiio_ext_typemap_pieces },
+  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 227), (void *)_cffi_d_mpiio_ext_typemap_position },
+  { "mpiio_ext_typemap_resized", (void *)_cffi_f_mpiio_ext_typemap_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 96), (void *)_cffi_d_mpiio_ext_typemap_resized },
+  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 231), (void *)_cffi_d_mpiio_ext_typemap_runs },
+  { "mpiio_ext_typemap_struct", (void *)_cffi_f_mpiio_ext_typemap_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 82), (void *)_cffi_d_mpiio_ext_typemap_struct },
+  { "mpiio_ext_typemap_subarray", (void *)_cffi_f_mpiio_ext_typemap_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 73), (void *)_cffi_d_mpiio_ext_typemap_subarray },
+  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 281), (void *)_cffi_d_mpiio_ext_typemap_summary },
+  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 145), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
+  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 293), (void *)_cffi_d_mpiio_ext_typemap_unpack },
+  { "mpiio_ext_typemap_vector", (void *)_cffi_f_mpiio_ext_typemap_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 96), (void *)_cffi_d_mpiio_ext_typemap_vector },
+  { "mpiio_ext_version", (void *)_cffi_f_mpiio_ext_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 36), (void *)_cffi_d_mpiio_ext_version },
+};
+
+static const struct _cffi_field_s _cffi_fields[] = {
+  { "timestamp", offsetof(mpiio_ext_rawtrace_row, timestamp),
+                 sizeof(((mpiio_ext_rawtrace_row *)0)->timestamp),
+                 _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "offset", offsetof(mpiio_ext_rawtrace_row, offset),
+              sizeof(((mpiio_ext_rawtrace_row *)0)->offset),
+              _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "size", offsetof(mpiio_ext_rawtrace_row, size),
+            sizeof(((mpiio_ext_rawtrace_row *)0)->size),
+            _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "duration", offsetof(mpiio_ext_rawtrace_row, duration),
+                sizeof(((mpiio_ext_rawtrace_row *)0)->duration),
+                _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "result", offsetof(mpiio_ext_rawtrace_row, result),
+              sizeof(((mpiio_ext_rawtrace_row *)0)->result),
+              _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "handle", offsetof(mpiio_ext_rawtrace_row, handle),
+              sizeof(((mpiio_ext_rawtrace_row *)0)->handle),
+              _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "line", offsetof(mpiio_ext_rawtrace_row, line),
+            sizeof(((mpiio_ext_rawtrace_row *)0)->line),
+            _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "process", offsetof(mpiio_ext_rawtrace_row, process),
+               sizeof(((mpiio_ext_rawtrace_row *)0)->process),
+               _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "thread", offsetof(mpiio_ext_rawtrace_row, thread),
+              sizeof(((mpiio_ext_rawtrace_row *)0)->thread),
+              _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "operation", offsetof(mpiio_ext_rawtrace_row, operation),
+                 sizeof(((mpiio_ext_rawtrace_row *)0)->operation),
+                 _CFFI_OP(_CFFI_OP_NOOP, 6) },
+  { "file", offsetof(mpiio_ext_rawtrace_row, file),
+            sizeof(((mpiio_ext_rawtrace_row *)0)->file),
+            _CFFI_OP(_CFFI_OP_NOOP, 6) },
+  { "depth", offsetof(mpiio_ext_rawtrace_row, depth),
+             sizeof(((mpiio_ext_rawtrace_row *)0)->depth),
+             _CFFI_OP(_CFFI_OP_NOOP, 6) },
+  { "layer", offsetof(mpiio_ext_rawtrace_row, layer),
+             sizeof(((mpiio_ext_rawtrace_row *)0)->layer),
+             _CFFI_OP(_CFFI_OP_NOOP, 6) },
 };
 
 static const struct _cffi_struct_union_s _cffi_struct_unions[] = {
-  { "mpiio_ext_delegates", 255, _CFFI_F_OPAQUE,
+  { "mpiio_ext_delegates", 319, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_hints", 256, _CFFI_F_OPAQUE,
+  { "mpiio_ext_hints", 320, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_plan", 257, _CFFI_F_OPAQUE,
+  { "mpiio_ext_plan", 321, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_stats", 258, _CFFI_F_OPAQUE,
+  { "mpiio_ext_rawtrace", 322, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_typemap", 259, _CFFI_F_OPAQUE,
+  { "mpiio_ext_rawtrace_row", 324, _CFFI_F_CHECK_FIELDS,
+    sizeof(mpiio_ext_rawtrace_row), offsetof(struct _cffi_align__mpiio_ext_rawtrace_row, y), 0, 13 },
+  { "mpiio_ext_stats", 325, _CFFI_F_OPAQUE,
+    (size_t)-1, -1, -1, 0 /* opaque */ },
+  { "mpiio_ext_typemap", 326, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
 };
 
 static const struct _cffi_typename_s _cffi_typenames[] = {
-  { "mpiio_ext_delegates", 255 },
-  { "mpiio_ext_hints", 256 },
-  { "mpiio_ext_plan", 257 },
-  { "mpiio_ext_stats", 258 },
-  { "mpiio_ext_typemap", 259 },
+  { "mpiio_ext_delegates", 319 },
+  { "mpiio_ext_hints", 320 },
+  { "mpiio_ext_plan", 321 },
+  { "mpiio_ext_rawtrace", 322 },
+  { "mpiio_ext_rawtrace_row", 324 },
+  { "mpiio_ext_stats", 325 },
+  { "mpiio_ext_typemap", 326 },
 };
 
 static const struct _cffi_type_context_s _cffi_type_context = {
   _cffi_types,
   _cffi_globals,
-  NULL,  /* no fields */
+  _cffi_fields,
   _cffi_struct_unions,
   NULL,  /* no enums */
   _cffi_typenames,
-  90,  /* num_globals */
-  5,  /* num_struct_unions */
+  103,  /* num_globals */
+  7,  /* num_struct_unions */
   0,  /* num_enums */
-  5,  /* num_typenames */
+  7,  /* num_typenames */
   NULL,  /* no includes */
-  262,  /* num_types */
+  329,  /* num_types */
   0,  /* flags */
 };
 
