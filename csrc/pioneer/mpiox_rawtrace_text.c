@@ -264,6 +264,7 @@ typedef struct call {
     const char *name, *arguments, *arguments_end, *tail;
     int64_t name_bytes;
     bool unfinished, no_return;
+    int depth; /* brackets that are open where it is cut */
 } call;
 
 static bool has(const char *p, const char *end, const char *text)
@@ -271,11 +272,10 @@ static bool has(const char *p, const char *end, const char *text)
     return end - p >= (int64_t)strlen(text) && memcmp(p, text, strlen(text)) == 0;
 }
 
-/* Find the end of arguments that begin at p: a closing bracket or a mark. */
-static bool find_end(const char *p, const char *end, call *call)
+/* Find the end of arguments that go on at p, inside of `depth` brackets: a closing bracket or a mark. */
+static bool find_end(const char *p, const char *end, int depth, call *call)
 {
     const char *start = p;
-    int depth = 0;
 
     call->arguments = p;
     while (p != NULL && p < end) {
@@ -283,6 +283,7 @@ static bool find_end(const char *p, const char *end, call *call)
         const bool no_return = *p == '<' && (has(p, end, "<no return ...>") || has(p, end, "<detached ...>"));
         if (unfinished || no_return || (*p == ')' && depth == 0)) {
             call->unfinished = unfinished;
+            call->depth = depth;
             call->no_return = no_return;
             call->arguments_end = p;
             call->tail = unfinished || no_return ? end : p + 1;
@@ -318,7 +319,7 @@ static const char *find_name(const char *p, const char *end, call *call)
     }
     call->name = name;
     call->name_bytes = open - name;
-    return find_end(open + 1, end, call) ? NULL : "the call has no end";
+    return find_end(open + 1, end, 0, call) ? NULL : "the call has no end";
 }
 
 /* <SECONDS> at the end of a line; moves the end before it. */
@@ -367,9 +368,9 @@ static const char *parse_result(mpiox_rawtrace_calls *calls, const mpiox_rawtrac
     if (p == end || *p != '=')
         return "the call has no result";
     p = skip_blanks(p + 1, end);
-    (void)take_duration(p, &end, &row->duration);
+    const bool timed = take_duration(p, &end, &row->duration);
     if (p == end)
-        return "the call has no result";
+        return timed ? NULL : "the call has no result"; /* ltrace, of some that are restarted */
     const char *q = p;
     while (q < end && *q != ' ' && *q != '<' && *q != '\t')
         q++;
@@ -417,8 +418,7 @@ static int complete(mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows, int6
     return calls->extra.failed ? MPIOX_E_NOMEM : code;
 }
 
-static int push_pending(mpiox_rawtrace_calls *calls, mpiox_rawtrace_thread *thread, const call *call, int64_t number,
-                        bool is_mpiio)
+static int push_pending(mpiox_rawtrace_thread *thread, const call *call, int64_t number, bool is_mpiio)
 {
     if (thread->count == thread->capacity) {
         const int32_t capacity = 2 * thread->capacity + 4;
@@ -430,8 +430,9 @@ static int push_pending(mpiox_rawtrace_calls *calls, mpiox_rawtrace_thread *thre
     }
     const int64_t bytes = call->arguments_end - call->arguments;
     mpiox_rawtrace_pending *top = &thread->stack[thread->count];
-    *top = (mpiox_rawtrace_pending){.number = number, .argument_bytes = bytes, .is_mpiio = is_mpiio};
-    /* Names and arguments in one piece of memory. */
+    *top = (mpiox_rawtrace_pending){
+        .number = number, .argument_bytes = bytes, .depth = call->depth, .is_mpiio = is_mpiio};
+    /* Name and arguments in one piece of memory. */
     top->arguments = malloc((size_t)(bytes + call->name_bytes) + 1);
     if (top->arguments == NULL)
         return MPIOX_E_NOMEM;
@@ -441,7 +442,6 @@ static int push_pending(mpiox_rawtrace_calls *calls, mpiox_rawtrace_thread *thre
     top->name_bytes = call->name_bytes;
     thread->count++;
     thread->mpiio += is_mpiio;
-    (void)calls;
     return MPIOX_OK;
 }
 
@@ -467,7 +467,7 @@ static int begin_call(mpiox_rawtrace_text *text, mpiox_rawtrace_calls *calls, mp
     if (!call->unfinished || call->tail < end)
         return complete(calls, rows, number, function, arguments,
                         (mpiox_rawtrace_span){call->no_return ? NULL : call->tail, end});
-    const int code = push_pending(calls, thread, call, number, function->layer == MPIOX_LAYER_MPIIO);
+    const int code = push_pending(thread, call, number, function->layer == MPIOX_LAYER_MPIIO);
     if (code != MPIOX_OK)
         (void)mpiox_rawtrace_rows_done(rows, number, NULL);
     return code;
@@ -478,12 +478,33 @@ static bool same_name(const mpiox_rawtrace_pending *pending, const char *name, i
     return pending->name_bytes == bytes && memcmp(pending->name, name, (size_t)bytes) == 0;
 }
 
+/* Complete the topmost call of a thread by the rest of its line. */
+static int join(mpiox_rawtrace_thread *thread, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows, const call *rest,
+                const char *end)
+{
+    mpiox_rawtrace_pending *top = &thread->stack[thread->count - 1];
+    mpiox_rawtrace_buffer whole = {0};
+    const mpiox_rawtrace_function *function = mpiox_rawtrace_calls_find(calls, &rows->operations, top->name,
+                                                                        top->name_bytes);
+
+    mpiox_rawtrace_buffer_put(&whole, top->arguments, top->argument_bytes);
+    mpiox_rawtrace_buffer_put(&whole, rest->arguments, rest->arguments_end - rest->arguments);
+    int code = whole.failed ? MPIOX_E_NOMEM : MPIOX_OK;
+    if (code == MPIOX_OK)
+        code = complete(calls, rows, top->number, function,
+                        (mpiox_rawtrace_span){whole.bytes, whole.bytes + whole.used},
+                        (mpiox_rawtrace_span){rest->no_return ? NULL : rest->tail, end});
+    free(whole.bytes);
+    pop(thread);
+    return code;
+}
+
 /* <... NAME resumed> REST */
 static int end_call(mpiox_rawtrace_text *text, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows, const head *head,
                     const char *p, const char *end)
 {
     const char *name = skip_blanks(p + 4, end), *q = name;
-    struct call rest = {0};
+    call rest = {0};
     mpiox_rawtrace_thread *thread = thread_of(text, head->thread);
 
     if (thread == NULL)
@@ -491,11 +512,6 @@ static int end_call(mpiox_rawtrace_text *text, mpiox_rawtrace_calls *calls, mpio
     while (q < end && *q != ' ' && *q != '>')
         q++;
     const int64_t bytes = q - name;
-    q = skip_blanks(q, end);
-    if (!has(q, end, "resumed>") || !find_end(q + 8, end, &rest) || rest.unfinished) {
-        mpiox_rawtrace_rows_problem(rows, "cannot be parsed: the end of a call is cut", p, end - p);
-        return MPIOX_OK;
-    }
     int32_t found = thread->count - 1;
     while (found >= 0 && !same_name(&thread->stack[found], name, bytes))
         found--;
@@ -503,25 +519,17 @@ static int end_call(mpiox_rawtrace_text *text, mpiox_rawtrace_calls *calls, mpio
         mpiox_rawtrace_rows_problem(rows, "the end of a call without its beginning", p, end - p);
         return MPIOX_OK;
     }
+    q = skip_blanks(q, end);
+    if (!has(q, end, "resumed>") || !find_end(q + 8, end, thread->stack[found].depth, &rest) || rest.unfinished) {
+        mpiox_rawtrace_rows_problem(rows, "cannot be parsed: the end of a call is cut", p, end - p);
+        return MPIOX_OK;
+    }
     while (thread->count - 1 > found) {
         const int code = give_up(thread, calls, rows);
         if (code != MPIOX_OK)
             return code;
     }
-    mpiox_rawtrace_pending *top = &thread->stack[found];
-    mpiox_rawtrace_buffer whole = {0};
-    mpiox_rawtrace_buffer_put(&whole, top->arguments, top->argument_bytes);
-    mpiox_rawtrace_buffer_put(&whole, rest.arguments, rest.arguments_end - rest.arguments);
-    const int64_t number = top->number;
-    const mpiox_rawtrace_function *function = mpiox_rawtrace_calls_find(calls, &rows->operations, top->name,
-                                                                        top->name_bytes);
-    int code = whole.failed ? MPIOX_E_NOMEM : MPIOX_OK;
-    if (code == MPIOX_OK)
-        code = complete(calls, rows, number, function, (mpiox_rawtrace_span){whole.bytes, whole.bytes + whole.used},
-                        (mpiox_rawtrace_span){rest.no_return ? NULL : rest.tail, end});
-    free(whole.bytes);
-    pop(thread);
-    return code;
+    return join(thread, calls, rows, &rest, end);
 }
 
 /* Lines that are no calls; +++ ends the thread. */

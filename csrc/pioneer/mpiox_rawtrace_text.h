@@ -26,6 +26,7 @@ typedef struct mpiox_rawtrace_pending {
     const char *name;
     char *arguments; /* those that have come; owned */
     int64_t name_bytes, argument_bytes;
+    int depth; /* brackets that are open in them */
     bool is_mpiio;
 } mpiox_rawtrace_pending;
 

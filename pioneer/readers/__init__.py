@@ -23,6 +23,8 @@ GROUP = "mpiio_ext.pioneer.readers"
 #: Format -> module with the functions of a Reader.
 FORMATS = {
     "dftracer": "mpiio_ext.pioneer.readers.dftracer",
+    "ltrace": "mpiio_ext.pioneer.readers.ltrace",
+    "strace": "mpiio_ext.pioneer.readers.strace",
 }
 
 
