@@ -174,7 +174,7 @@ void mpiox_rawtrace_calls_extra(mpiox_rawtrace_calls *calls, const char *key, co
     if (plain) {
         mpiox_rawtrace_buffer_put(&calls->extra, p, end - p);
     } else if (p < end && *p == '"') {
-        const char *behind = mpiox_rawtrace_skip_string(p, end);
+        const char *behind = mpiox_rawtrace_skip_text(p, end);
         mpiox_rawtrace_decode(&calls->text, p + 1, behind != NULL ? behind - 1 : end, false);
         mpiox_rawtrace_json_string(&calls->extra, calls->text.bytes, calls->text.used);
     } else {
@@ -200,7 +200,7 @@ static const char *skip_angle(const char *p, const char *end)
 const char *mpiox_rawtrace_skip_part(const char *start, const char *p, const char *end)
 {
     if (*p == '"')
-        return mpiox_rawtrace_skip_string(p, end);
+        return mpiox_rawtrace_skip_text(p, end);
     if (*p == '\'' && end - p > 2) {
         const char *q = p + (p[1] == '\\' ? 3 : 2);
         while (q < end && q < p + 6 && *q != '\'')
@@ -278,7 +278,7 @@ typedef struct filling {
 static void set_file(filling *f, mpiox_rawtrace_span argument)
 {
     mpiox_rawtrace_calls *calls = f->calls;
-    const char *behind = *argument.start == '"' ? mpiox_rawtrace_skip_string(argument.start, argument.end) : NULL;
+    const char *behind = *argument.start == '"' ? mpiox_rawtrace_skip_text(argument.start, argument.end) : NULL;
 
     if (behind == NULL) { /* an address: ltrace without the function's prototype */
         mpiox_rawtrace_calls_extra(calls, "file", argument.start, argument.end);

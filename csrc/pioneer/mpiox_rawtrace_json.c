@@ -129,6 +129,27 @@ const char *mpiox_rawtrace_skip_string(const char *p, const char *end)
     return NULL;
 }
 
+/* Whether an argument may end before p: ltrace writes quotes inside of strings as they are. */
+static bool is_behind(const char *p, const char *end)
+{
+    if (p == end || *p == ',' || *p == ')' || *p == ']' || *p == '}' || *p == '\n')
+        return true;
+    if (*p == '.')
+        return end - p >= 3 && p[1] == '.' && p[2] == '.';
+    return *p == ' ' && (end - p == 1 || p[1] == '<' || p[1] == '=' || p[1] == '/' || p[1] == ')');
+}
+
+const char *mpiox_rawtrace_skip_text(const char *p, const char *end)
+{
+    for (p++; p < end; p++) {
+        if (*p == '\\')
+            p++;
+        else if (*p == '"' && is_behind(p + 1, end))
+            return p + 1;
+    }
+    return NULL;
+}
+
 static bool hex4(const char *p, const char *end, unsigned *code)
 {
     *code = 0;

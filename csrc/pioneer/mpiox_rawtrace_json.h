@@ -30,6 +30,9 @@ bool mpiox_rawtrace_number(const char *p, const char *end, int64_t *value);
 /* Behind the string that begins with the quote at p, or NULL when it does not end before `end`. */
 const char *mpiox_rawtrace_skip_string(const char *p, const char *end);
 
+/* The same of a string of ltrace, that may have quotes inside: it ends where an argument can end. */
+const char *mpiox_rawtrace_skip_text(const char *p, const char *end);
+
 /* Decode the inside of a string with C escapes (json: \u too) into out->bytes, which is emptied before. */
 void mpiox_rawtrace_decode(mpiox_rawtrace_buffer *out, const char *p, const char *end, bool json);
 

@@ -499,6 +499,11 @@ static int join(mpiox_rawtrace_thread *thread, mpiox_rawtrace_calls *calls, mpio
     return code;
 }
 
+static bool makes_process(const char *name, int64_t bytes)
+{
+    return memmem(name, (size_t)bytes, "fork", 4) != NULL || memmem(name, (size_t)bytes, "clone", 5) != NULL;
+}
+
 /* <... NAME resumed> REST */
 static int end_call(mpiox_rawtrace_text *text, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows, const head *head,
                     const char *p, const char *end)
@@ -515,6 +520,10 @@ static int end_call(mpiox_rawtrace_text *text, mpiox_rawtrace_calls *calls, mpio
     int32_t found = thread->count - 1;
     while (found >= 0 && !same_name(&thread->stack[found], name, bytes))
         found--;
+    if (found < 0 && makes_process(name, bytes)) { /* ltrace: it returns in the child, too */
+        rows->events++;
+        return MPIOX_OK;
+    }
     if (found < 0) {
         mpiox_rawtrace_rows_problem(rows, "the end of a call without its beginning", p, end - p);
         return MPIOX_OK;

@@ -38,7 +38,8 @@ class Family:
 
     def add(self, parent: int, child: int, is_thread: bool) -> None:
         """Take in that a thread has made another, or a process."""
-        self.process[child] = self.process.get(parent, parent) if is_thread else child
+        own = self.process.setdefault(parent, parent)
+        self.process[child] = own if is_thread else child
 
     def process_of(self, thread: int) -> int:
         """Return the process of a thread; one that nobody has made is one itself."""

@@ -28,9 +28,10 @@ from mpiio_ext.pioneer.readers._order import ordered
 from mpiio_ext.pioneer.readers._rawtrace import RawTrace, text_of
 from mpiio_ext.pioneer.table import Loss, Source, TraceInfo
 
-__all__ = ["NAME", "read", "recognizes"]
+__all__ = ["LACKS", "NAME", "read", "recognizes"]
 
 NAME = "dftracer"
+LACKS = ["depth", "handles of streams", "offsets of calls that use the position of the file"]
 _SUFFIXES = (".pfw", ".pfw.gz")
 _EVENT = re.compile(rb'^\[?\s*\{"id":[^{}]*"cat":"|^\[?\s*\{"name":[^{}]*"cat":"dftracer"')
 
@@ -134,7 +135,7 @@ def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
     files = files_of(paths, _SUFFIXES)
     parser = RawTrace()
     tables = _first_pass(parser, files)
-    info = TraceInfo(format=NAME, ranks=len(set(tables.ranks.values())))
+    info = TraceInfo(format=NAME, lacks=list(LACKS), ranks=len(set(tables.ranks.values())))
     info.sources = [Source(path=str(path), loss=Loss()) for path in files]
     placement = _Placement(tables)
 

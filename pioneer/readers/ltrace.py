@@ -31,9 +31,10 @@ from mpiio_ext.pioneer.readers._rawtrace import RawTrace, text_of
 from mpiio_ext.pioneer.readers.strace import clock_of
 from mpiio_ext.pioneer.table import SCHEMA, Source, TraceInfo
 
-__all__ = ["NAME", "Timing", "read", "recognizes"]
+__all__ = ["LACKS", "NAME", "Timing", "read", "recognizes"]
 
 NAME = "ltrace"
+LACKS = ["arguments of functions whose prototype ltrace does not know", "dates"]
 _LINE = re.compile(
     rb"^(?:\[pid\s+\d+\] |\d+ +)?(?:\d{9,}(?:\.\d+)?|\d\d:\d\d:\d\d(?:\.\d+)?|\d+\.\d+) "
     rb"(?:SYS_\w+\(|[^ \n(]*->\w+\(|\w+@SYS\(|P?MPI_\w+\()",
@@ -126,7 +127,7 @@ def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
     # Of a folder: LANL-Trace's summary of calls is no raw trace.
     files = [path for path in every if path not in barriers and (path in paths or recognizes(path))]
     pairs = sorted(zip(_ranks_of(files, timing), files, strict=True))
-    info = TraceInfo(format=NAME, clock=clock_of(pairs[0][1]) if pairs else "arbitrary")
+    info = TraceInfo(format=NAME, lacks=list(LACKS), clock=clock_of(pairs[0][1]) if pairs else "arbitrary")
     info.ranks = max(len(pairs), len(timing.hosts))
     info.sources = [Source(path=str(path), rank=rank, host=timing.hosts.get(rank, "")) for rank, path in pairs]
     for path in every:

@@ -24,9 +24,10 @@ from mpiio_ext.pioneer.readers._processes import Family, Threads, children_of, o
 from mpiio_ext.pioneer.readers._rawtrace import RawTrace
 from mpiio_ext.pioneer.table import Source, TraceInfo
 
-__all__ = ["NAME", "read", "recognizes"]
+__all__ = ["LACKS", "NAME", "read", "recognizes"]
 
 NAME = "strace"
+LACKS = ["MPI calls and depth", "without -y: the files of descriptors"]
 _LINE = re.compile(
     rb"^(?:\[pid\s+\d+\] |\d+ +)?(?:\d{9,}(?:\.\d+)?|\d\d:\d\d:\d\d(?:\.\d+)?|\d+\.\d+) "
     rb"(?:[a-z_][a-z0-9_]*\([^\n]* = (?:-?\d|\?|0x)|[a-z_][a-z0-9_]*\([^\n]*<unfinished \.\.\.>|\+\+\+ |--- )",
@@ -104,7 +105,9 @@ def _rows(
 def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
     """Return what is known of a trace, and its rows; see `Reader.read`."""
     groups, told, family = _group(files_of(paths))
-    info = TraceInfo(format=NAME, clock=clock_of(groups[0][0]) if groups and groups[0] else "arbitrary")
+    info = TraceInfo(
+        format=NAME, lacks=list(LACKS), clock=clock_of(groups[0][0]) if groups and groups[0] else "arbitrary"
+    )
     ranks = None if told else order_ranks([family.process_of(thread) for thread in family.process])
     info.ranks = len(groups) if told else 0
     info.sources = [
