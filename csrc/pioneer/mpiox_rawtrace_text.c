@@ -264,7 +264,8 @@ typedef struct call {
     const char *name, *arguments, *arguments_end, *tail;
     int64_t name_bytes;
     bool unfinished, no_return;
-    int depth; /* brackets that are open where it is cut */
+    int depth;   /* brackets that are open where it is cut */
+    bool ragged; /* where one argument ends cannot be told */
 } call;
 
 static bool has(const char *p, const char *end, const char *text)
@@ -298,6 +299,21 @@ static bool find_end(const char *p, const char *end, int depth, call *call)
     return false;
 }
 
+/* The same by the last ") =": ltrace writes quotes inside of strings as they are, so that one may seem to be open. */
+static bool find_last_end(const char *p, const char *end, call *call)
+{
+    for (const char *q = end - 1; q > p; q--) {
+        const char *behind = *q == ')' ? skip_blanks(q + 1, end) : end;
+        if (behind < end && *behind == '=') {
+            call->arguments_end = q;
+            call->tail = q + 1;
+            call->ragged = true;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* [PROG->]NAME( at p; NULL: there is no call. */
 static const char *find_name(const char *p, const char *end, call *call)
 {
@@ -319,7 +335,7 @@ static const char *find_name(const char *p, const char *end, call *call)
     }
     call->name = name;
     call->name_bytes = open - name;
-    return find_end(open + 1, end, 0, call) ? NULL : "the call has no end";
+    return find_end(open + 1, end, 0, call) || find_last_end(open + 1, end, call) ? NULL : "the call has no end";
 }
 
 /* <SECONDS> at the end of a line; moves the end before it. */
@@ -464,8 +480,10 @@ static int begin_call(mpiox_rawtrace_text *text, mpiox_rawtrace_calls *calls, mp
     row->layer = function->layer;
     row->depth = thread->mpiio;
     const mpiox_rawtrace_span arguments = {call->arguments, call->arguments_end};
+    mpiox_rawtrace_function ragged = *function;
+    ragged.words = -1; /* the arguments stay together */
     if (!call->unfinished || call->tail < end)
-        return complete(calls, rows, number, function, arguments,
+        return complete(calls, rows, number, call->ragged ? &ragged : function, arguments,
                         (mpiox_rawtrace_span){call->no_return ? NULL : call->tail, end});
     const int code = push_pending(thread, call, number, function->layer == MPIOX_LAYER_MPIIO);
     if (code != MPIOX_OK)

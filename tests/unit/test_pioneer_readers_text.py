@@ -91,6 +91,18 @@ def test_forms_of_today(tmp_path: pathlib.Path) -> None:
     assert json.loads(rows[6]["extra"])["unfinished"] is True
 
 
+def test_quotes_that_ltrace_leaves_in_strings(tmp_path: pathlib.Path) -> None:
+    path = write(
+        tmp_path,
+        "t",
+        '1 10:00:00.1 SYS_write(5, "a"b"c"..., 400) = 400 <0.1>\n1 10:00:00.2 SYS_write(5, "a",bc"..., 9) = 9 <0.1>\n',
+    )
+    rows = rows_of(ltrace, path)
+    assert (rows[0]["size"], rows[0]["result"]) == (400, 400)
+    assert rows[1]["result"] == 9  # where the arguments end is lost: none is guessed
+    assert json.loads(rows[1]["extra"])["args"].endswith(", 9")
+
+
 def test_names(tmp_path: pathlib.Path) -> None:
     path = write(
         tmp_path,
