@@ -233,6 +233,10 @@ static bool next_argument(const char **p, const char *end, mpiox_rawtrace_span *
         return false;
     const char *q = start;
     while (q < end && !(*q == ',' && depth == 0)) {
+        if (mpiox_rawtrace_is_plain(*q)) {
+            q++;
+            continue;
+        }
         depth += (*q == '(' || *q == '[' || *q == '{') - (*q == ')' || *q == ']' || *q == '}');
         q = mpiox_rawtrace_skip_part(start, q, end);
         if (q == NULL)

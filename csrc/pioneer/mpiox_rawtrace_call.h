@@ -66,6 +66,15 @@ int mpiox_rawtrace_calls_fill(mpiox_rawtrace_calls *calls, const mpiox_rawtrace_
 /* A key of `extra` with a number of the trace, by its name if it has one. */
 void mpiox_rawtrace_calls_extra(mpiox_rawtrace_calls *calls, const char *key, const char *p, const char *end);
 
+/* Whether a byte of a list of arguments begins nothing: most do, and are passed over quickly. */
+static inline bool mpiox_rawtrace_is_plain(char byte)
+{
+    static const bool special[256] = {['"'] = true, ['\''] = true, ['/'] = true, ['<'] = true,
+                                      [','] = true, ['('] = true,  [')'] = true, ['['] = true,
+                                      [']'] = true, ['{'] = true,  ['}'] = true};
+    return !special[(unsigned char)byte];
+}
+
 /* Behind the part at p of a list of arguments: a string, a comment, what stands in <> or a single byte; NULL: the line
  * ends inside. */
 const char *mpiox_rawtrace_skip_part(const char *start, const char *p, const char *end);

@@ -280,6 +280,10 @@ static bool find_end(const char *p, const char *end, int depth, call *call)
 
     call->arguments = p;
     while (p != NULL && p < end) {
+        if (mpiox_rawtrace_is_plain(*p)) {
+            p++;
+            continue;
+        }
         const bool unfinished = *p == '<' && has(p, end, "<unfinished ...>");
         const bool no_return = *p == '<' && (has(p, end, "<no return ...>") || has(p, end, "<detached ...>"));
         if (unfinished || no_return || (*p == ')' && depth == 0)) {

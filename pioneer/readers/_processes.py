@@ -18,7 +18,10 @@ import numpy as np
 from mpiio_ext.pioneer.readers._files import chunks_of
 from mpiio_ext.pioneer.table import Source
 
-__all__ = ["Family", "Threads", "children_of"]
+__all__ = ["Family", "Threads", "children_of", "order_ranks"]
+
+#: Larger than every thread.
+_LAST = np.iinfo(np.int64).max
 
 #: A line of strace or ltrace about a new process or thread: number of the thread; what is behind the name.
 _MADE = re.compile(rb"(?:\[pid\s+(\d+)\] |(\d+) +(?=[\d\[]))?[^(]*?\b(?:SYS_)?(?:clone3?|v?fork)\b(.*)")
@@ -85,7 +88,10 @@ class Threads:
 
     Parameters
     ----------
-    rank_of : process or, where a file is a rank, nothing -> rank.
+    family : which threads are of which process.
+    ranks : process -> rank; processes that are not in it follow. None: all threads are of one rank.
+    rank : that one.
+    only : the thread of lines that name none.
     """
 
     def __init__(self, family: Family, ranks: dict[int, int] | None, rank: int = 0, only: int = 0) -> None:
@@ -95,6 +101,8 @@ class Threads:
         self._only = only
         self._numbers: dict[int, tuple[int, int]] = {}
         self._count: dict[int, int] = {}
+        self._known = np.array([_LAST], np.int64)  # threads, sorted; and where each is
+        self._found = np.zeros((0, 2), np.int64)
 
     def _place(self, thread: int) -> tuple[int, int]:
         thread = thread or self._only
@@ -109,12 +117,16 @@ class Threads:
 
     def __call__(self, _: np.ndarray, threads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return ranks and threads of rows; see `_rawtrace.Placement`."""
-        every, first, inverse = np.unique(threads, return_index=True, return_inverse=True)
-        found = np.zeros((2, len(every)), np.int64)
-        for i in np.argsort(first):
-            found[:, i] = self._place(int(every[i]))
-        places = inverse.reshape(-1)
-        return found[0, places], found[1, places]
+        places = np.searchsorted(self._known, threads)
+        new = self._known[places] != threads
+        if new.any():
+            every, first = np.unique(threads[new], return_index=True)
+            for i in np.argsort(first):
+                self._place(int(every[i]))
+            self._known = np.array([*sorted({*self._known[:-1].tolist(), *every.tolist()}), _LAST], np.int64)
+            self._found = np.array([self._place(int(thread)) for thread in self._known[:-1]], np.int64)
+            places = np.searchsorted(self._known, threads)
+        return self._found[places, 0], self._found[places, 1]
 
 
 def order_ranks(processes: Sequence[int]) -> dict[int, int]:

@@ -127,7 +127,7 @@ def _row(name: str, arguments: Sequence[str], level: int | None) -> _Row:
         row["depth"] = 0 if level == 0 else None
         if level > 0:
             extra["level"] = level
-    row["extra"] = json.dumps(extra, ensure_ascii=False) if extra else None
+    row["extra"] = json.dumps(extra) if extra else None
     return row
 
 

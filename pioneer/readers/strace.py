@@ -93,7 +93,8 @@ def _rows(
             return threads(processes, numbers + own * (numbers == 0))
 
         chunks = chunks_of(path, source, chunk_bytes)
-        yield from ordered(RawTrace().batches("text", chunks, source, place), source)
+        rows = RawTrace().batches("text", chunks, source, place)
+        yield from ordered(rows, source) if len(files) > 1 else rows  # a file is in order; merging relies on it
         if source.lines == 0:
             source.loss.truncated = True
             source.loss.add(0, "empty file", count=0)

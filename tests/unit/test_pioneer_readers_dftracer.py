@@ -25,8 +25,8 @@ OLD = """[
 "flags":577,"ret":7,"fhash":33,"p_idx":-1,"mode":384}}
 {"id":8,"name":"fopen","cat":"STDIO","pid":70,"tid":71,"ts":100,"dur":9,"ph":"X","args":{"fhash":34,"mode":"r"}}
 {"id":9,"name":"FH","cat":"dftracer","pid":70,"tid":70,"ph":"M","args":{"name":"/data/b","value":34}}
-{"id":10,"name":"pwrite","cat":"POSIX","pid":70,"tid":70,"ts":110,"dur":3,"ph":"X","args":{"count":32,"ret":30,"fhash":33,\
-"fd":7,"offset":64}}
+{"id":10,"name":"pwrite","cat":"POSIX","pid":70,"tid":70,"ts":110,"dur":3,"ph":"X","args":{"count":32,\
+"ret":30,"fhash":33,"fd":7,"offset":64}}
 {"id":11,"name":"fread","cat":"STDIO","pid":70,"tid":70,"ts":111,"dur":3,"ph":"X","args":{"count":4,"size":8,"ret":4}}
 {"id":12,"name":"lseek","cat":"POSIX","pid":70,"tid":70,"ts":112,"dur":1,"ph":"X","args":{"fd":7,"whence":2,"offset":0}}
 {"id":13,"name":"PR","cat":"dftracer","pid":70,"tid":70,"ph":"M","args":{"name":"rank","value":"3"}}
@@ -39,8 +39,8 @@ OLD = """[
 NEW = """[
 {"id":1,"name":"FH","cat":"dftracer","type":1,"pid":9,"tid":9,"ph":4,"args":{"hhash":"ab","name":"/n","value":"f1"}}
 {"id":2,"name":"CM","cat":"dftracer","type":1,"pid":9,"tid":9,"ph":4,"args":{"name":"time_metric","value":"NS"}}
-{"id":3,"name":"read","cat":"POSIX","type":1,"pid":9,"tid":9,"ts":5000,"dur":70,"ph":1,"args":{"hhash":"ab","fhash":"f1",\
-"size":8,"ret":-1}}
+{"id":3,"name":"read","cat":"POSIX","type":1,"pid":9,"tid":9,"ts":5000,"dur":70,"ph":1,"args":{\
+"hhash":"ab","fhash":"f1","size":8,"ret":-1}}
 {"id":4,"name":"read","cat":"POSIX","type":1,"ts":5000,"ph":3,"pid":9,"tid":9,"args":{"hhash":"ab"}}
 {"id":5,"name":"MPI_File_open","cat":"MPI","type":1,"pid":9,"tid":9,"ts":6000,"dur":70,"ph":1,"args":{"fhash":"f2"}}
 ]"""
