@@ -134,12 +134,14 @@ class TraceInfo:
     clock : one of CLOCKS.
     ranks : number of ranks of the program, as far as the trace tells; 0: it does not.
     sources : files that were read.
+    lacks : what the format does not record, for people.
     """
 
     format: str
     clock: str = "unix"
     ranks: int = 0
     sources: list[Source] = field(default_factory=list)
+    lacks: list[str] = field(default_factory=list)
     version: int = VERSION
 
     @property

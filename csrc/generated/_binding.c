@@ -586,7 +586,7 @@ static void (*_cffi_call_python_org)(struct _cffi_externpy_s *, char *);
 
 static void *_cffi_types[] = {
 /*  0 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(char const *, int, int64_t, int64_t, int64_t, int32_t, int32_t, char const * *)
-/*  1 */ _CFFI_OP(_CFFI_OP_POINTER, 274), // char const *
+/*  1 */ _CFFI_OP(_CFFI_OP_POINTER, 337), // char const *
 /*  2 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7), // int
 /*  3 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23), // int64_t
 /*  4 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
@@ -599,280 +599,346 @@ static void *_cffi_types[] = {
 /* 11 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 12 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 13 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *)
-/* 14 */ _CFFI_OP(_CFFI_OP_POINTER, 279), // mpiio_ext_hints const *
+/* 14 */ _CFFI_OP(_CFFI_OP_POINTER, 342), // mpiio_ext_hints const *
 /* 15 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 16 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *, int)
 /* 17 */ _CFFI_OP(_CFFI_OP_NOOP, 14),
 /* 18 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 19 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 20 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_stats const *)
-/* 21 */ _CFFI_OP(_CFFI_OP_POINTER, 283), // mpiio_ext_stats const *
-/* 22 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 23 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(void)
-/* 24 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 25 */ _CFFI_OP(_CFFI_OP_FUNCTION, 275), // double()(mpiio_ext_stats const *, int)
-/* 26 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
-/* 27 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 28 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 29 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, char const *, char *, int64_t)
-/* 30 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 31 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 32 */ _CFFI_OP(_CFFI_OP_POINTER, 274), // char *
-/* 33 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 34 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 35 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_plan * *)
-/* 36 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 37 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 38 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 39 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 40 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 41 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 42 */ _CFFI_OP(_CFFI_OP_POINTER, 222), // mpiio_ext_plan * *
-/* 43 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 44 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_delegates * *)
-/* 45 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 46 */ _CFFI_OP(_CFFI_OP_POINTER, 216), // mpiio_ext_delegates * *
+/* 20 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_rawtrace const *, int64_t, int64_t *, char const * *, int64_t *)
+/* 21 */ _CFFI_OP(_CFFI_OP_POINTER, 344), // mpiio_ext_rawtrace const *
+/* 22 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 23 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t *
+/* 24 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 25 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
+/* 26 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 27 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_rawtrace const *, int64_t, int64_t *, int64_t *)
+/* 28 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
+/* 29 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 30 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
+/* 31 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
+/* 32 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 33 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_stats const *)
+/* 34 */ _CFFI_OP(_CFFI_OP_POINTER, 349), // mpiio_ext_stats const *
+/* 35 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 36 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(void)
+/* 37 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 38 */ _CFFI_OP(_CFFI_OP_FUNCTION, 338), // double()(mpiio_ext_stats const *, int)
+/* 39 */ _CFFI_OP(_CFFI_OP_NOOP, 34),
+/* 40 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 41 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 42 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, char const *, char *, int64_t)
+/* 43 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 44 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 45 */ _CFFI_OP(_CFFI_OP_POINTER, 337), // char *
+/* 46 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 47 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 48 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int)
-/* 49 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 50 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 51 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, int, double *)
-/* 52 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 53 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 54 */ _CFFI_OP(_CFFI_OP_POINTER, 275), // double *
-/* 55 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 56 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, mpiio_ext_delegates * *)
-/* 57 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 58 */ _CFFI_OP(_CFFI_OP_NOOP, 46),
-/* 59 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 60 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t const *, int64_t, int32_t const *, int64_t, int32_t, int32_t, unsigned char *, unsigned char *, int64_t *, int *)
-/* 61 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t const *
-/* 62 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 63 */ _CFFI_OP(_CFFI_OP_NOOP, 61),
-/* 64 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 65 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 66 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 67 */ _CFFI_OP(_CFFI_OP_POINTER, 286), // unsigned char *
-/* 68 */ _CFFI_OP(_CFFI_OP_NOOP, 67),
-/* 69 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t *
-/* 70 */ _CFFI_OP(_CFFI_OP_POINTER, 2), // int *
-/* 71 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 72 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t, int64_t const *, int64_t const *, int64_t const *, int, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 73 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 74 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t const *
-/* 75 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
+/* 48 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_plan * *)
+/* 49 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 50 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 51 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 52 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 53 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 54 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 55 */ _CFFI_OP(_CFFI_OP_POINTER, 282), // mpiio_ext_plan * *
+/* 56 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 57 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_delegates * *)
+/* 58 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 59 */ _CFFI_OP(_CFFI_OP_POINTER, 276), // mpiio_ext_delegates * *
+/* 60 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 61 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int)
+/* 62 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 63 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 64 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, int, double *)
+/* 65 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 66 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 67 */ _CFFI_OP(_CFFI_OP_POINTER, 338), // double *
+/* 68 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 69 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, mpiio_ext_delegates * *)
+/* 70 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 71 */ _CFFI_OP(_CFFI_OP_NOOP, 59),
+/* 72 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 73 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t const *, int64_t, int32_t const *, int64_t, int32_t, int32_t, unsigned char *, unsigned char *, int64_t *, int *)
+/* 74 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t const *
+/* 75 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 76 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 77 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 78 */ _CFFI_OP(_CFFI_OP_POINTER, 284), // mpiio_ext_typemap const *
-/* 79 */ _CFFI_OP(_CFFI_OP_POINTER, 237), // mpiio_ext_typemap * *
-/* 80 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 81 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const * const *, mpiio_ext_typemap * *)
-/* 82 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 83 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 84 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 85 */ _CFFI_OP(_CFFI_OP_POINTER, 78), // mpiio_ext_typemap const * const *
-/* 86 */ _CFFI_OP(_CFFI_OP_NOOP, 79),
-/* 87 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 88 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 89 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 90 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 91 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 92 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
-/* 93 */ _CFFI_OP(_CFFI_OP_NOOP, 79),
-/* 94 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 95 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 96 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 97 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 98 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
-/* 99 */ _CFFI_OP(_CFFI_OP_NOOP, 79),
+/* 77 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 78 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 79 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 80 */ _CFFI_OP(_CFFI_OP_POINTER, 352), // unsigned char *
+/* 81 */ _CFFI_OP(_CFFI_OP_NOOP, 80),
+/* 82 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
+/* 83 */ _CFFI_OP(_CFFI_OP_POINTER, 2), // int *
+/* 84 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 85 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t, int64_t const *, int64_t const *, int64_t const *, int, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 86 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 87 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t const *
+/* 88 */ _CFFI_OP(_CFFI_OP_NOOP, 87),
+/* 89 */ _CFFI_OP(_CFFI_OP_NOOP, 87),
+/* 90 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 91 */ _CFFI_OP(_CFFI_OP_POINTER, 350), // mpiio_ext_typemap const *
+/* 92 */ _CFFI_OP(_CFFI_OP_POINTER, 300), // mpiio_ext_typemap * *
+/* 93 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 94 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const * const *, mpiio_ext_typemap * *)
+/* 95 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 96 */ _CFFI_OP(_CFFI_OP_NOOP, 87),
+/* 97 */ _CFFI_OP(_CFFI_OP_NOOP, 87),
+/* 98 */ _CFFI_OP(_CFFI_OP_POINTER, 91), // mpiio_ext_typemap const * const *
+/* 99 */ _CFFI_OP(_CFFI_OP_NOOP, 92),
 /* 100 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 101 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_typemap * *)
+/* 101 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
 /* 102 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 103 */ _CFFI_OP(_CFFI_OP_NOOP, 79),
-/* 104 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 105 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_sanitizer *, mpiio_ext_rows const *)
-/* 106 */ _CFFI_OP(_CFFI_OP_POINTER, 282), // mpiio_ext_sanitizer *
-/* 107 */ _CFFI_OP(_CFFI_OP_POINTER, 281), // mpiio_ext_rows const *
-/* 108 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 109 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
-/* 110 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
-/* 111 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 112 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 113 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 114 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
+/* 103 */ _CFFI_OP(_CFFI_OP_NOOP, 87),
+/* 104 */ _CFFI_OP(_CFFI_OP_NOOP, 87),
+/* 105 */ _CFFI_OP(_CFFI_OP_NOOP, 91),
+/* 106 */ _CFFI_OP(_CFFI_OP_NOOP, 92),
+/* 107 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 108 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 109 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 110 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 111 */ _CFFI_OP(_CFFI_OP_NOOP, 91),
+/* 112 */ _CFFI_OP(_CFFI_OP_NOOP, 92),
+/* 113 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 114 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_typemap * *)
 /* 115 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 116 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 117 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 118 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 119 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
-/* 120 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
-/* 121 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
-/* 122 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 123 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
-/* 124 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
-/* 125 */ _CFFI_OP(_CFFI_OP_POINTER, 287), // void *
-/* 126 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 127 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 128 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int, void *)
-/* 129 */ _CFFI_OP(_CFFI_OP_POINTER, 287), // void const *
-/* 130 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 131 */ _CFFI_OP(_CFFI_OP_NOOP, 125),
-/* 132 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 133 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
-/* 134 */ _CFFI_OP(_CFFI_OP_NOOP, 129),
+/* 116 */ _CFFI_OP(_CFFI_OP_NOOP, 92),
+/* 117 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 118 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *)
+/* 119 */ _CFFI_OP(_CFFI_OP_POINTER, 344), // mpiio_ext_rawtrace *
+/* 120 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 121 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *)
+/* 122 */ _CFFI_OP(_CFFI_OP_NOOP, 119),
+/* 123 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 124 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 125 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, char const *, int, char const *)
+/* 126 */ _CFFI_OP(_CFFI_OP_NOOP, 119),
+/* 127 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 128 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 129 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 130 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 131 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 132 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, int64_t, char const *)
+/* 133 */ _CFFI_OP(_CFFI_OP_NOOP, 119),
+/* 134 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 135 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 136 */ _CFFI_OP(_CFFI_OP_NOOP, 79),
+/* 136 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 137 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 138 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
-/* 139 */ _CFFI_OP(_CFFI_OP_NOOP, 129),
-/* 140 */ _CFFI_OP(_CFFI_OP_NOOP, 79),
-/* 141 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 142 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
-/* 143 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 144 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
-/* 145 */ _CFFI_OP(_CFFI_OP_POINTER, 280), // mpiio_ext_plan const *
+/* 138 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, void const *, int64_t)
+/* 139 */ _CFFI_OP(_CFFI_OP_NOOP, 119),
+/* 140 */ _CFFI_OP(_CFFI_OP_POINTER, 353), // void const *
+/* 141 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 142 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 143 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_sanitizer *, mpiio_ext_rows const *)
+/* 144 */ _CFFI_OP(_CFFI_OP_POINTER, 348), // mpiio_ext_sanitizer *
+/* 145 */ _CFFI_OP(_CFFI_OP_POINTER, 347), // mpiio_ext_rows const *
 /* 146 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 147 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
-/* 148 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 149 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 150 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_delegates const *, char *, int64_t)
-/* 151 */ _CFFI_OP(_CFFI_OP_POINTER, 278), // mpiio_ext_delegates const *
-/* 152 */ _CFFI_OP(_CFFI_OP_NOOP, 32),
+/* 147 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
+/* 148 */ _CFFI_OP(_CFFI_OP_NOOP, 91),
+/* 149 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 150 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 151 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 152 */ _CFFI_OP(_CFFI_OP_NOOP, 91),
 /* 153 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 154 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 155 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
-/* 156 */ _CFFI_OP(_CFFI_OP_NOOP, 145),
-/* 157 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 158 */ _CFFI_OP(_CFFI_OP_NOOP, 69),
-/* 159 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 154 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 155 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 156 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 157 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
+/* 158 */ _CFFI_OP(_CFFI_OP_NOOP, 91),
+/* 159 */ _CFFI_OP(_CFFI_OP_NOOP, 91),
 /* 160 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 161 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
-/* 162 */ _CFFI_OP(_CFFI_OP_NOOP, 145),
-/* 163 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 161 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
+/* 162 */ _CFFI_OP(_CFFI_OP_NOOP, 91),
+/* 163 */ _CFFI_OP(_CFFI_OP_POINTER, 353), // void *
 /* 164 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 165 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 166 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
-/* 167 */ _CFFI_OP(_CFFI_OP_NOOP, 145),
-/* 168 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 169 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 170 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 171 */ _CFFI_OP(_CFFI_OP_NOOP, 69),
-/* 172 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 173 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 174 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
-/* 175 */ _CFFI_OP(_CFFI_OP_NOOP, 145),
-/* 176 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 177 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 178 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
-/* 179 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
-/* 180 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 166 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int, void *)
+/* 167 */ _CFFI_OP(_CFFI_OP_NOOP, 140),
+/* 168 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 169 */ _CFFI_OP(_CFFI_OP_NOOP, 163),
+/* 170 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 171 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
+/* 172 */ _CFFI_OP(_CFFI_OP_NOOP, 140),
+/* 173 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 174 */ _CFFI_OP(_CFFI_OP_NOOP, 92),
+/* 175 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 176 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
+/* 177 */ _CFFI_OP(_CFFI_OP_NOOP, 140),
+/* 178 */ _CFFI_OP(_CFFI_OP_NOOP, 92),
+/* 179 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 180 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
 /* 181 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 182 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
-/* 183 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
+/* 182 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
+/* 183 */ _CFFI_OP(_CFFI_OP_POINTER, 343), // mpiio_ext_plan const *
 /* 184 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 185 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
-/* 186 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
-/* 187 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 188 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 189 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
-/* 190 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
+/* 185 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
+/* 186 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 187 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 188 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_delegates const *, char *, int64_t)
+/* 189 */ _CFFI_OP(_CFFI_OP_POINTER, 341), // mpiio_ext_delegates const *
+/* 190 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
 /* 191 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 192 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 193 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 194 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
-/* 195 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
-/* 196 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 192 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 193 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
+/* 194 */ _CFFI_OP(_CFFI_OP_NOOP, 183),
+/* 195 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 196 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
 /* 197 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 198 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 199 */ _CFFI_OP(_CFFI_OP_NOOP, 69),
-/* 200 */ _CFFI_OP(_CFFI_OP_NOOP, 69),
-/* 201 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 202 */ _CFFI_OP(_CFFI_OP_FUNCTION, 219), // mpiio_ext_hints *()(char const *)
-/* 203 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 204 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 205 */ _CFFI_OP(_CFFI_OP_FUNCTION, 219), // mpiio_ext_hints *()(void const *)
-/* 206 */ _CFFI_OP(_CFFI_OP_NOOP, 129),
-/* 207 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 208 */ _CFFI_OP(_CFFI_OP_FUNCTION, 106), // mpiio_ext_sanitizer *()(void)
-/* 209 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 210 */ _CFFI_OP(_CFFI_OP_FUNCTION, 234), // mpiio_ext_stats *()(void const *)
-/* 211 */ _CFFI_OP(_CFFI_OP_NOOP, 129),
-/* 212 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 213 */ _CFFI_OP(_CFFI_OP_FUNCTION, 234), // mpiio_ext_stats *()(void)
-/* 214 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 215 */ _CFFI_OP(_CFFI_OP_FUNCTION, 287), // void()(mpiio_ext_delegates *)
-/* 216 */ _CFFI_OP(_CFFI_OP_POINTER, 278), // mpiio_ext_delegates *
-/* 217 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 218 */ _CFFI_OP(_CFFI_OP_FUNCTION, 287), // void()(mpiio_ext_hints *)
-/* 219 */ _CFFI_OP(_CFFI_OP_POINTER, 279), // mpiio_ext_hints *
-/* 220 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 221 */ _CFFI_OP(_CFFI_OP_FUNCTION, 287), // void()(mpiio_ext_plan *)
-/* 222 */ _CFFI_OP(_CFFI_OP_POINTER, 280), // mpiio_ext_plan *
-/* 223 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 224 */ _CFFI_OP(_CFFI_OP_FUNCTION, 287), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
-/* 225 */ _CFFI_OP(_CFFI_OP_NOOP, 145),
-/* 226 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 227 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 228 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
-/* 229 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 230 */ _CFFI_OP(_CFFI_OP_FUNCTION, 287), // void()(mpiio_ext_sanitizer *)
-/* 231 */ _CFFI_OP(_CFFI_OP_NOOP, 106),
-/* 232 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 233 */ _CFFI_OP(_CFFI_OP_FUNCTION, 287), // void()(mpiio_ext_stats *)
-/* 234 */ _CFFI_OP(_CFFI_OP_POINTER, 283), // mpiio_ext_stats *
+/* 198 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 199 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
+/* 200 */ _CFFI_OP(_CFFI_OP_NOOP, 183),
+/* 201 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 202 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 203 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 204 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
+/* 205 */ _CFFI_OP(_CFFI_OP_NOOP, 183),
+/* 206 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 207 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 208 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 209 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
+/* 210 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 211 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 212 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
+/* 213 */ _CFFI_OP(_CFFI_OP_NOOP, 183),
+/* 214 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 215 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 216 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_row const * *, char const * *, int32_t const * *)
+/* 217 */ _CFFI_OP(_CFFI_OP_NOOP, 119),
+/* 218 */ _CFFI_OP(_CFFI_OP_POINTER, 345), // mpiio_ext_rawtrace_row const * *
+/* 219 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 220 */ _CFFI_OP(_CFFI_OP_POINTER, 74), // int32_t const * *
+/* 221 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 222 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int)
+/* 223 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
+/* 224 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 225 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 226 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int, char const * *, int64_t const * *)
+/* 227 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
+/* 228 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 229 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 230 */ _CFFI_OP(_CFFI_OP_POINTER, 87), // int64_t const * *
+/* 231 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 232 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int64_t)
+/* 233 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
+/* 234 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 235 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 236 */ _CFFI_OP(_CFFI_OP_FUNCTION, 287), // void()(mpiio_ext_typemap *)
-/* 237 */ _CFFI_OP(_CFFI_OP_POINTER, 284), // mpiio_ext_typemap *
-/* 238 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 239 */ _CFFI_OP(_CFFI_OP_FUNCTION, 287), // void()(mpiio_ext_typemap const *, int64_t *)
-/* 240 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
-/* 241 */ _CFFI_OP(_CFFI_OP_NOOP, 69),
+/* 236 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
+/* 237 */ _CFFI_OP(_CFFI_OP_NOOP, 34),
+/* 238 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 239 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 240 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
+/* 241 */ _CFFI_OP(_CFFI_OP_NOOP, 91),
 /* 242 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 243 */ _CFFI_OP(_CFFI_OP_FUNCTION, 287), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
-/* 244 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
+/* 243 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
+/* 244 */ _CFFI_OP(_CFFI_OP_NOOP, 91),
 /* 245 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 246 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 247 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 248 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 249 */ _CFFI_OP(_CFFI_OP_NOOP, 67),
-/* 250 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 251 */ _CFFI_OP(_CFFI_OP_FUNCTION, 287), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
-/* 252 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
-/* 253 */ _CFFI_OP(_CFFI_OP_NOOP, 125),
+/* 246 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 247 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
+/* 248 */ _CFFI_OP(_CFFI_OP_NOOP, 91),
+/* 249 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 250 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 251 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 252 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
+/* 253 */ _CFFI_OP(_CFFI_OP_NOOP, 91),
 /* 254 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 255 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 256 */ _CFFI_OP(_CFFI_OP_NOOP, 129),
-/* 257 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 258 */ _CFFI_OP(_CFFI_OP_FUNCTION, 287), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
-/* 259 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
-/* 260 */ _CFFI_OP(_CFFI_OP_NOOP, 125),
-/* 261 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 262 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
-/* 263 */ _CFFI_OP(_CFFI_OP_NOOP, 129),
-/* 264 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 265 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 266 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 267 */ _CFFI_OP(_CFFI_OP_FUNCTION, 287), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
-/* 268 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
-/* 269 */ _CFFI_OP(_CFFI_OP_NOOP, 129),
-/* 270 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 271 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 272 */ _CFFI_OP(_CFFI_OP_NOOP, 125),
-/* 273 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 274 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
-/* 275 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
-/* 276 */ _CFFI_OP(_CFFI_OP_POINTER, 277), // int16_t const *
-/* 277 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 19), // int16_t
-/* 278 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_delegates
-/* 279 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_hints
-/* 280 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_plan
-/* 281 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_rows
-/* 282 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_sanitizer
-/* 283 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_stats
-/* 284 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_typemap
-/* 285 */ _CFFI_OP(_CFFI_OP_POINTER, 286), // unsigned char const *
-/* 286 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
-/* 287 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
+/* 256 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 257 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
+/* 258 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
+/* 259 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 260 */ _CFFI_OP(_CFFI_OP_FUNCTION, 279), // mpiio_ext_hints *()(char const *)
+/* 261 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 262 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 263 */ _CFFI_OP(_CFFI_OP_FUNCTION, 279), // mpiio_ext_hints *()(void const *)
+/* 264 */ _CFFI_OP(_CFFI_OP_NOOP, 140),
+/* 265 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 266 */ _CFFI_OP(_CFFI_OP_FUNCTION, 119), // mpiio_ext_rawtrace *()(void)
+/* 267 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 268 */ _CFFI_OP(_CFFI_OP_FUNCTION, 144), // mpiio_ext_sanitizer *()(void)
+/* 269 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 270 */ _CFFI_OP(_CFFI_OP_FUNCTION, 297), // mpiio_ext_stats *()(void const *)
+/* 271 */ _CFFI_OP(_CFFI_OP_NOOP, 140),
+/* 272 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 273 */ _CFFI_OP(_CFFI_OP_FUNCTION, 297), // mpiio_ext_stats *()(void)
+/* 274 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 275 */ _CFFI_OP(_CFFI_OP_FUNCTION, 353), // void()(mpiio_ext_delegates *)
+/* 276 */ _CFFI_OP(_CFFI_OP_POINTER, 341), // mpiio_ext_delegates *
+/* 277 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 278 */ _CFFI_OP(_CFFI_OP_FUNCTION, 353), // void()(mpiio_ext_hints *)
+/* 279 */ _CFFI_OP(_CFFI_OP_POINTER, 342), // mpiio_ext_hints *
+/* 280 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 281 */ _CFFI_OP(_CFFI_OP_FUNCTION, 353), // void()(mpiio_ext_plan *)
+/* 282 */ _CFFI_OP(_CFFI_OP_POINTER, 343), // mpiio_ext_plan *
+/* 283 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 284 */ _CFFI_OP(_CFFI_OP_FUNCTION, 353), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
+/* 285 */ _CFFI_OP(_CFFI_OP_NOOP, 183),
+/* 286 */ _CFFI_OP(_CFFI_OP_NOOP, 87),
+/* 287 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 288 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
+/* 289 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 290 */ _CFFI_OP(_CFFI_OP_FUNCTION, 353), // void()(mpiio_ext_rawtrace *)
+/* 291 */ _CFFI_OP(_CFFI_OP_NOOP, 119),
+/* 292 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 293 */ _CFFI_OP(_CFFI_OP_FUNCTION, 353), // void()(mpiio_ext_sanitizer *)
+/* 294 */ _CFFI_OP(_CFFI_OP_NOOP, 144),
+/* 295 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 296 */ _CFFI_OP(_CFFI_OP_FUNCTION, 353), // void()(mpiio_ext_stats *)
+/* 297 */ _CFFI_OP(_CFFI_OP_POINTER, 349), // mpiio_ext_stats *
+/* 298 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 299 */ _CFFI_OP(_CFFI_OP_FUNCTION, 353), // void()(mpiio_ext_typemap *)
+/* 300 */ _CFFI_OP(_CFFI_OP_POINTER, 350), // mpiio_ext_typemap *
+/* 301 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 302 */ _CFFI_OP(_CFFI_OP_FUNCTION, 353), // void()(mpiio_ext_typemap const *, int64_t *)
+/* 303 */ _CFFI_OP(_CFFI_OP_NOOP, 91),
+/* 304 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
+/* 305 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 306 */ _CFFI_OP(_CFFI_OP_FUNCTION, 353), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
+/* 307 */ _CFFI_OP(_CFFI_OP_NOOP, 91),
+/* 308 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 309 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 310 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 311 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 312 */ _CFFI_OP(_CFFI_OP_NOOP, 80),
+/* 313 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 314 */ _CFFI_OP(_CFFI_OP_FUNCTION, 353), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
+/* 315 */ _CFFI_OP(_CFFI_OP_NOOP, 91),
+/* 316 */ _CFFI_OP(_CFFI_OP_NOOP, 163),
+/* 317 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 318 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 319 */ _CFFI_OP(_CFFI_OP_NOOP, 140),
+/* 320 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 321 */ _CFFI_OP(_CFFI_OP_FUNCTION, 353), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
+/* 322 */ _CFFI_OP(_CFFI_OP_NOOP, 91),
+/* 323 */ _CFFI_OP(_CFFI_OP_NOOP, 163),
+/* 324 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 325 */ _CFFI_OP(_CFFI_OP_NOOP, 91),
+/* 326 */ _CFFI_OP(_CFFI_OP_NOOP, 140),
+/* 327 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 328 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 329 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 330 */ _CFFI_OP(_CFFI_OP_FUNCTION, 353), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
+/* 331 */ _CFFI_OP(_CFFI_OP_NOOP, 91),
+/* 332 */ _CFFI_OP(_CFFI_OP_NOOP, 140),
+/* 333 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 334 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 335 */ _CFFI_OP(_CFFI_OP_NOOP, 163),
+/* 336 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 337 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
+/* 338 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
+/* 339 */ _CFFI_OP(_CFFI_OP_POINTER, 340), // int16_t const *
+/* 340 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 19), // int16_t
+/* 341 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_delegates
+/* 342 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_hints
+/* 343 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_plan
+/* 344 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_rawtrace
+/* 345 */ _CFFI_OP(_CFFI_OP_POINTER, 346), // mpiio_ext_rawtrace_row const *
+/* 346 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_rawtrace_row
+/* 347 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_rows
+/* 348 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_sanitizer
+/* 349 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 7), // mpiio_ext_stats
+/* 350 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 8), // mpiio_ext_typemap
+/* 351 */ _CFFI_OP(_CFFI_OP_POINTER, 352), // unsigned char const *
+/* 352 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
+/* 353 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
 };
 
 static int _cffi_d_mpiio_ext_call_count(void)
@@ -974,10 +1040,10 @@ _cffi_f_mpiio_ext_delegates_close(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(216), arg0, (char **)&x0);
+      _cffi_type(276), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(216), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(276), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1143,10 +1209,10 @@ _cffi_f_mpiio_ext_delegates_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(46), arg1, (char **)&x1);
+      _cffi_type(59), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(46), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(59), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1191,10 +1257,10 @@ _cffi_f_mpiio_ext_delegates_own(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(46), arg1, (char **)&x1);
+      _cffi_type(59), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(46), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(59), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1245,10 +1311,10 @@ _cffi_f_mpiio_ext_delegates_ping(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(54), arg2, (char **)&x2);
+      _cffi_type(67), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(54), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(67), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1291,19 +1357,19 @@ _cffi_f_mpiio_ext_delegates_snapshot(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(151), arg0, (char **)&x0);
+      _cffi_type(189), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(151), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(189), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(32), arg1, (char **)&x1);
+      _cffi_type(45), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(32), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(45), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1364,10 +1430,10 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(61), arg0, (char **)&x0);
+      _cffi_type(74), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(61), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(74), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1377,10 +1443,10 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(61), arg2, (char **)&x2);
+      _cffi_type(74), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(61), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(74), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1398,37 +1464,37 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(67), arg6, (char **)&x6);
+      _cffi_type(80), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(67), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(80), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(67), arg7, (char **)&x7);
+      _cffi_type(80), arg7, (char **)&x7);
   if (datasize != 0) {
     x7 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(67), arg7, (char **)&x7,
+    if (_cffi_convert_array_argument(_cffi_type(80), arg7, (char **)&x7,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(69), arg8, (char **)&x8);
+      _cffi_type(23), arg8, (char **)&x8);
   if (datasize != 0) {
     x8 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(69), arg8, (char **)&x8,
+    if (_cffi_convert_array_argument(_cffi_type(23), arg8, (char **)&x8,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(70), arg9, (char **)&x9);
+      _cffi_type(83), arg9, (char **)&x9);
   if (datasize != 0) {
     x9 = ((size_t)datasize) <= 640 ? (int *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(70), arg9, (char **)&x9,
+    if (_cffi_convert_array_argument(_cffi_type(83), arg9, (char **)&x9,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1755,10 +1821,10 @@ _cffi_f_mpiio_ext_group_split(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(129), arg0, (char **)&x0);
+      _cffi_type(140), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(129), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(140), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1768,10 +1834,10 @@ _cffi_f_mpiio_ext_group_split(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(125), arg2, (char **)&x2);
+      _cffi_type(163), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(125), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(163), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1834,10 +1900,10 @@ _cffi_f_mpiio_ext_hint_canonical(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(32), arg2, (char **)&x2);
+      _cffi_type(45), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(32), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(45), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1904,10 +1970,10 @@ _cffi_f_mpiio_ext_hint_check(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(32), arg2, (char **)&x2);
+      _cffi_type(45), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(32), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(45), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2120,10 +2186,10 @@ _cffi_f_mpiio_ext_hints_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(219), arg0, (char **)&x0);
+      _cffi_type(279), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_hints *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(219), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(279), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2158,10 +2224,10 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(129), arg0, (char **)&x0);
+      _cffi_type(140), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(129), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(140), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2173,7 +2239,7 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(219));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(279));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -2249,7 +2315,7 @@ _cffi_f_mpiio_ext_hints_resolve(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(219));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(279));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -2595,10 +2661,10 @@ _cffi_f_mpiio_ext_plan_aggregators_used(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(145), arg0, (char **)&x0);
+      _cffi_type(183), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(145), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(183), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2678,10 +2744,10 @@ _cffi_f_mpiio_ext_plan_create(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(42), arg6, (char **)&x6);
+      _cffi_type(55), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(42), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(55), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2726,10 +2792,10 @@ _cffi_f_mpiio_ext_plan_extents(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(145), arg0, (char **)&x0);
+      _cffi_type(183), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(145), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(183), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2739,10 +2805,10 @@ _cffi_f_mpiio_ext_plan_extents(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(69), arg2, (char **)&x2);
+      _cffi_type(23), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(69), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(23), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2779,10 +2845,10 @@ _cffi_f_mpiio_ext_plan_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(222), arg0, (char **)&x0);
+      _cffi_type(282), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(222), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(282), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2825,19 +2891,19 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(145), arg0, (char **)&x0);
+      _cffi_type(183), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(145), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(183), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg1, (char **)&x1);
+      _cffi_type(87), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(87), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2847,10 +2913,10 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(228), arg3, (char **)&x3);
+      _cffi_type(288), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(228), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(288), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2895,10 +2961,10 @@ _cffi_f_mpiio_ext_plan_sets(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(145), arg0, (char **)&x0);
+      _cffi_type(183), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(145), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(183), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2908,10 +2974,10 @@ _cffi_f_mpiio_ext_plan_sets(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(69), arg2, (char **)&x2);
+      _cffi_type(23), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(69), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(23), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2964,10 +3030,10 @@ _cffi_f_mpiio_ext_plan_window(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(145), arg0, (char **)&x0);
+      _cffi_type(183), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(145), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(183), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2985,10 +3051,10 @@ _cffi_f_mpiio_ext_plan_window(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(69), arg4, (char **)&x4);
+      _cffi_type(23), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(69), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(23), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3035,10 +3101,10 @@ _cffi_f_mpiio_ext_plan_window_count(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(145), arg0, (char **)&x0);
+      _cffi_type(183), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(145), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(183), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3087,10 +3153,10 @@ _cffi_f_mpiio_ext_plan_window_extents_max(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(145), arg0, (char **)&x0);
+      _cffi_type(183), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(145), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(183), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3114,6 +3180,761 @@ _cffi_f_mpiio_ext_plan_window_extents_max(PyObject *self, PyObject *args)
 #  define _cffi_f_mpiio_ext_plan_window_extents_max _cffi_d_mpiio_ext_plan_window_extents_max
 #endif
 
+static int _cffi_d_mpiio_ext_rawtrace_begin(mpiio_ext_rawtrace * x0, char const * x1)
+{
+  return mpiio_ext_rawtrace_begin(x0, x1);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_begin(PyObject *self, PyObject *args)
+{
+  mpiio_ext_rawtrace * x0;
+  char const * x1;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_rawtrace_begin", 2, 2, &arg0, &arg1))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(119), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(119), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(1), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(1), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_begin(x0, x1); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_begin _cffi_d_mpiio_ext_rawtrace_begin
+#endif
+
+static int64_t _cffi_d_mpiio_ext_rawtrace_category_events(mpiio_ext_rawtrace const * x0, int64_t x1)
+{
+  return mpiio_ext_rawtrace_category_events(x0, x1);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_category_events(PyObject *self, PyObject *args)
+{
+  mpiio_ext_rawtrace const * x0;
+  int64_t x1;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int64_t result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_rawtrace_category_events", 2, 2, &arg0, &arg1))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(21), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int64_t);
+  if (x1 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_category_events(x0, x1); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int64_t);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_category_events _cffi_d_mpiio_ext_rawtrace_category_events
+#endif
+
+static int _cffi_d_mpiio_ext_rawtrace_constant(mpiio_ext_rawtrace * x0, char const * x1, int64_t x2, char const * x3)
+{
+  return mpiio_ext_rawtrace_constant(x0, x1, x2, x3);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_constant(PyObject *self, PyObject *args)
+{
+  mpiio_ext_rawtrace * x0;
+  char const * x1;
+  int64_t x2;
+  char const * x3;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_rawtrace_constant", 4, 4, &arg0, &arg1, &arg2, &arg3))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(119), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(119), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(1), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(1), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x2 = _cffi_to_c_int(arg2, int64_t);
+  if (x2 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(1), arg3, (char **)&x3);
+  if (datasize != 0) {
+    x3 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(1), arg3, (char **)&x3,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_constant(x0, x1, x2, x3); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_constant _cffi_d_mpiio_ext_rawtrace_constant
+#endif
+
+static int64_t _cffi_d_mpiio_ext_rawtrace_count(mpiio_ext_rawtrace const * x0, int x1)
+{
+  return mpiio_ext_rawtrace_count(x0, x1);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_count(PyObject *self, PyObject *args)
+{
+  mpiio_ext_rawtrace const * x0;
+  int x1;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int64_t result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_rawtrace_count", 2, 2, &arg0, &arg1))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(21), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int);
+  if (x1 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_count(x0, x1); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int64_t);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_count _cffi_d_mpiio_ext_rawtrace_count
+#endif
+
+static mpiio_ext_rawtrace * _cffi_d_mpiio_ext_rawtrace_create(void)
+{
+  return mpiio_ext_rawtrace_create();
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_create(PyObject *self, PyObject *noarg)
+{
+  mpiio_ext_rawtrace * result;
+  PyObject *pyresult;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_create(); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  (void)noarg; /* unused */
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(119));
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_create _cffi_d_mpiio_ext_rawtrace_create
+#endif
+
+static int _cffi_d_mpiio_ext_rawtrace_describe(mpiio_ext_rawtrace * x0, char const * x1, char const * x2, int x3, char const * x4)
+{
+  return mpiio_ext_rawtrace_describe(x0, x1, x2, x3, x4);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_describe(PyObject *self, PyObject *args)
+{
+  mpiio_ext_rawtrace * x0;
+  char const * x1;
+  char const * x2;
+  int x3;
+  char const * x4;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+  PyObject *arg4;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_rawtrace_describe", 5, 5, &arg0, &arg1, &arg2, &arg3, &arg4))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(119), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(119), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(1), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(1), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(1), arg2, (char **)&x2);
+  if (datasize != 0) {
+    x2 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(1), arg2, (char **)&x2,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x3 = _cffi_to_c_int(arg3, int);
+  if (x3 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(1), arg4, (char **)&x4);
+  if (datasize != 0) {
+    x4 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(1), arg4, (char **)&x4,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_describe(x0, x1, x2, x3, x4); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_describe _cffi_d_mpiio_ext_rawtrace_describe
+#endif
+
+static int _cffi_d_mpiio_ext_rawtrace_end(mpiio_ext_rawtrace * x0)
+{
+  return mpiio_ext_rawtrace_end(x0);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_end(PyObject *self, PyObject *arg0)
+{
+  mpiio_ext_rawtrace * x0;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(119), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(119), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_end(x0); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_end _cffi_d_mpiio_ext_rawtrace_end
+#endif
+
+static int _cffi_d_mpiio_ext_rawtrace_feed(mpiio_ext_rawtrace * x0, void const * x1, int64_t x2)
+{
+  return mpiio_ext_rawtrace_feed(x0, x1, x2);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_feed(PyObject *self, PyObject *args)
+{
+  mpiio_ext_rawtrace * x0;
+  void const * x1;
+  int64_t x2;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_rawtrace_feed", 3, 3, &arg0, &arg1, &arg2))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(119), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(119), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(140), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(140), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x2 = _cffi_to_c_int(arg2, int64_t);
+  if (x2 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_feed(x0, x1, x2); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_feed _cffi_d_mpiio_ext_rawtrace_feed
+#endif
+
+static void _cffi_d_mpiio_ext_rawtrace_free(mpiio_ext_rawtrace * x0)
+{
+  mpiio_ext_rawtrace_free(x0);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_free(PyObject *self, PyObject *arg0)
+{
+  mpiio_ext_rawtrace * x0;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(119), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(119), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { mpiio_ext_rawtrace_free(x0); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  Py_INCREF(Py_None);
+  return Py_None;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_free _cffi_d_mpiio_ext_rawtrace_free
+#endif
+
+static int64_t _cffi_d_mpiio_ext_rawtrace_names(mpiio_ext_rawtrace const * x0, int x1, char const * * x2, int64_t const * * x3)
+{
+  return mpiio_ext_rawtrace_names(x0, x1, x2, x3);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_names(PyObject *self, PyObject *args)
+{
+  mpiio_ext_rawtrace const * x0;
+  int x1;
+  char const * * x2;
+  int64_t const * * x3;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int64_t result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_rawtrace_names", 4, 4, &arg0, &arg1, &arg2, &arg3))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(21), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int);
+  if (x1 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(8), arg2, (char **)&x2);
+  if (datasize != 0) {
+    x2 = ((size_t)datasize) <= 640 ? (char const * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(8), arg2, (char **)&x2,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(230), arg3, (char **)&x3);
+  if (datasize != 0) {
+    x3 = ((size_t)datasize) <= 640 ? (int64_t const * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(230), arg3, (char **)&x3,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_names(x0, x1, x2, x3); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int64_t);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_names _cffi_d_mpiio_ext_rawtrace_names
+#endif
+
+static char const * _cffi_d_mpiio_ext_rawtrace_note(mpiio_ext_rawtrace const * x0, int64_t x1, int64_t * x2, int64_t * x3)
+{
+  return mpiio_ext_rawtrace_note(x0, x1, x2, x3);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_note(PyObject *self, PyObject *args)
+{
+  mpiio_ext_rawtrace const * x0;
+  int64_t x1;
+  int64_t * x2;
+  int64_t * x3;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  char const * result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_rawtrace_note", 4, 4, &arg0, &arg1, &arg2, &arg3))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(21), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int64_t);
+  if (x1 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(23), arg2, (char **)&x2);
+  if (datasize != 0) {
+    x2 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(23), arg2, (char **)&x2,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(23), arg3, (char **)&x3);
+  if (datasize != 0) {
+    x3 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(23), arg3, (char **)&x3,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_note(x0, x1, x2, x3); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(1));
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_note _cffi_d_mpiio_ext_rawtrace_note
+#endif
+
+static char const * _cffi_d_mpiio_ext_rawtrace_problem(mpiio_ext_rawtrace const * x0, int64_t x1, int64_t * x2, char const * * x3, int64_t * x4)
+{
+  return mpiio_ext_rawtrace_problem(x0, x1, x2, x3, x4);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_problem(PyObject *self, PyObject *args)
+{
+  mpiio_ext_rawtrace const * x0;
+  int64_t x1;
+  int64_t * x2;
+  char const * * x3;
+  int64_t * x4;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  char const * result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+  PyObject *arg4;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_rawtrace_problem", 5, 5, &arg0, &arg1, &arg2, &arg3, &arg4))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(21), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int64_t);
+  if (x1 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(23), arg2, (char **)&x2);
+  if (datasize != 0) {
+    x2 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(23), arg2, (char **)&x2,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(8), arg3, (char **)&x3);
+  if (datasize != 0) {
+    x3 = ((size_t)datasize) <= 640 ? (char const * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(8), arg3, (char **)&x3,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(23), arg4, (char **)&x4);
+  if (datasize != 0) {
+    x4 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(23), arg4, (char **)&x4,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_problem(x0, x1, x2, x3, x4); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(1));
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_problem _cffi_d_mpiio_ext_rawtrace_problem
+#endif
+
+static int64_t _cffi_d_mpiio_ext_rawtrace_take(mpiio_ext_rawtrace * x0, mpiio_ext_rawtrace_row const * * x1, char const * * x2, int32_t const * * x3)
+{
+  return mpiio_ext_rawtrace_take(x0, x1, x2, x3);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_take(PyObject *self, PyObject *args)
+{
+  mpiio_ext_rawtrace * x0;
+  mpiio_ext_rawtrace_row const * * x1;
+  char const * * x2;
+  int32_t const * * x3;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int64_t result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_rawtrace_take", 4, 4, &arg0, &arg1, &arg2, &arg3))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(119), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(119), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(218), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace_row const * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(218), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(8), arg2, (char **)&x2);
+  if (datasize != 0) {
+    x2 = ((size_t)datasize) <= 640 ? (char const * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(8), arg2, (char **)&x2,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(220), arg3, (char **)&x3);
+  if (datasize != 0) {
+    x3 = ((size_t)datasize) <= 640 ? (int32_t const * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(220), arg3, (char **)&x3,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_take(x0, x1, x2, x3); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int64_t);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_take _cffi_d_mpiio_ext_rawtrace_take
+#endif
+
 static int _cffi_d_mpiio_ext_sanitizer_feed(mpiio_ext_sanitizer * x0, mpiio_ext_rows const * x1)
 {
   return mpiio_ext_sanitizer_feed(x0, x1);
@@ -3135,19 +3956,19 @@ _cffi_f_mpiio_ext_sanitizer_feed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(106), arg0, (char **)&x0);
+      _cffi_type(144), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_sanitizer *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(106), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(144), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(107), arg1, (char **)&x1);
+      _cffi_type(145), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rows const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(107), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(145), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3180,10 +4001,10 @@ _cffi_f_mpiio_ext_sanitizer_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(106), arg0, (char **)&x0);
+      _cffi_type(144), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_sanitizer *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(106), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(144), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3222,7 +4043,7 @@ _cffi_f_mpiio_ext_sanitizer_new(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(106));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(144));
   return pyresult;
 }
 #else
@@ -3250,10 +4071,10 @@ _cffi_f_mpiio_ext_stats_counter(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(21), arg0, (char **)&x0);
+      _cffi_type(34), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(34), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3318,10 +4139,10 @@ _cffi_f_mpiio_ext_stats_delegation(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(21), arg0, (char **)&x0);
+      _cffi_type(34), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(34), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3354,10 +4175,10 @@ _cffi_f_mpiio_ext_stats_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(234), arg0, (char **)&x0);
+      _cffi_type(297), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(234), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(297), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3452,10 +4273,10 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(129), arg0, (char **)&x0);
+      _cffi_type(140), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(129), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(140), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3467,7 +4288,7 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(234));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(297));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -3490,10 +4311,10 @@ _cffi_f_mpiio_ext_stats_partition(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(21), arg0, (char **)&x0);
+      _cffi_type(34), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(34), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3528,10 +4349,10 @@ _cffi_f_mpiio_ext_stats_path(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(21), arg0, (char **)&x0);
+      _cffi_type(34), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(34), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3566,10 +4387,10 @@ _cffi_f_mpiio_ext_stats_reason(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(21), arg0, (char **)&x0);
+      _cffi_type(34), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(34), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3610,10 +4431,10 @@ _cffi_f_mpiio_ext_stats_requests(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(21), arg0, (char **)&x0);
+      _cffi_type(34), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(34), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3658,10 +4479,10 @@ _cffi_f_mpiio_ext_stats_time(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(21), arg0, (char **)&x0);
+      _cffi_type(34), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(21), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(34), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3730,7 +4551,7 @@ _cffi_f_mpiio_ext_stats_total(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(234));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(297));
   return pyresult;
 }
 #else
@@ -3782,10 +4603,10 @@ _cffi_f_mpiio_ext_typemap_blob_bytes(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg0, (char **)&x0);
+      _cffi_type(91), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(91), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3830,10 +4651,10 @@ _cffi_f_mpiio_ext_typemap_block(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(79), arg1, (char **)&x1);
+      _cffi_type(92), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(79), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(92), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3882,19 +4703,19 @@ _cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg0, (char **)&x0);
+      _cffi_type(91), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(91), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(125), arg1, (char **)&x1);
+      _cffi_type(163), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(125), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(163), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3904,19 +4725,19 @@ _cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg3, (char **)&x3);
+      _cffi_type(91), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(91), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(129), arg4, (char **)&x4);
+      _cffi_type(140), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(129), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(140), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3977,10 +4798,10 @@ _cffi_f_mpiio_ext_typemap_disjoint(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg0, (char **)&x0);
+      _cffi_type(91), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(91), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3998,10 +4819,10 @@ _cffi_f_mpiio_ext_typemap_disjoint(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg4, (char **)&x4);
+      _cffi_type(91), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(91), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4054,19 +4875,19 @@ _cffi_f_mpiio_ext_typemap_equal(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg0, (char **)&x0);
+      _cffi_type(91), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(91), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg1, (char **)&x1);
+      _cffi_type(91), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(91), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4099,10 +4920,10 @@ _cffi_f_mpiio_ext_typemap_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(237), arg0, (char **)&x0);
+      _cffi_type(300), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(237), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(300), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4145,10 +4966,10 @@ _cffi_f_mpiio_ext_typemap_from_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(129), arg0, (char **)&x0);
+      _cffi_type(140), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(129), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(140), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4158,10 +4979,10 @@ _cffi_f_mpiio_ext_typemap_from_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(79), arg2, (char **)&x2);
+      _cffi_type(92), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(79), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(92), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4202,19 +5023,19 @@ _cffi_f_mpiio_ext_typemap_from_datatype(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(129), arg0, (char **)&x0);
+      _cffi_type(140), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(129), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(140), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(79), arg1, (char **)&x1);
+      _cffi_type(92), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(79), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(92), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4265,37 +5086,37 @@ _cffi_f_mpiio_ext_typemap_indexed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg1, (char **)&x1);
+      _cffi_type(87), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(87), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg2, (char **)&x2);
+      _cffi_type(87), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(87), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg3, (char **)&x3);
+      _cffi_type(91), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(91), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(79), arg4, (char **)&x4);
+      _cffi_type(92), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(79), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(92), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4342,10 +5163,10 @@ _cffi_f_mpiio_ext_typemap_mark(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg0, (char **)&x0);
+      _cffi_type(91), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(91), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4367,10 +5188,10 @@ _cffi_f_mpiio_ext_typemap_mark(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(67), arg5, (char **)&x5);
+      _cffi_type(80), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(67), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(80), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4411,10 +5232,10 @@ _cffi_f_mpiio_ext_typemap_offset(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg0, (char **)&x0);
+      _cffi_type(91), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(91), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4463,19 +5284,19 @@ _cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg0, (char **)&x0);
+      _cffi_type(91), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(91), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(129), arg1, (char **)&x1);
+      _cffi_type(140), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(129), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(140), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4489,10 +5310,10 @@ _cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(125), arg4, (char **)&x4);
+      _cffi_type(163), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(125), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(163), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4541,10 +5362,10 @@ _cffi_f_mpiio_ext_typemap_pieces(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg0, (char **)&x0);
+      _cffi_type(91), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(91), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4562,19 +5383,19 @@ _cffi_f_mpiio_ext_typemap_pieces(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(69), arg4, (char **)&x4);
+      _cffi_type(23), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(69), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(23), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(69), arg5, (char **)&x5);
+      _cffi_type(23), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(69), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(23), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4615,10 +5436,10 @@ _cffi_f_mpiio_ext_typemap_position(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg0, (char **)&x0);
+      _cffi_type(91), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(91), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4675,19 +5496,19 @@ _cffi_f_mpiio_ext_typemap_resized(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg2, (char **)&x2);
+      _cffi_type(91), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(91), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(79), arg3, (char **)&x3);
+      _cffi_type(92), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(79), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(92), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4730,10 +5551,10 @@ _cffi_f_mpiio_ext_typemap_runs(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg0, (char **)&x0);
+      _cffi_type(91), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(91), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4792,37 +5613,37 @@ _cffi_f_mpiio_ext_typemap_struct(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg1, (char **)&x1);
+      _cffi_type(87), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(87), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg2, (char **)&x2);
+      _cffi_type(87), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(87), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(85), arg3, (char **)&x3);
+      _cffi_type(98), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const * const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(85), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(98), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(79), arg4, (char **)&x4);
+      _cffi_type(92), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(79), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(92), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4877,28 +5698,28 @@ _cffi_f_mpiio_ext_typemap_subarray(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg1, (char **)&x1);
+      _cffi_type(87), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(87), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg2, (char **)&x2);
+      _cffi_type(87), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(87), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg3, (char **)&x3);
+      _cffi_type(87), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(87), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4908,19 +5729,19 @@ _cffi_f_mpiio_ext_typemap_subarray(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg5, (char **)&x5);
+      _cffi_type(91), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(91), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(79), arg6, (char **)&x6);
+      _cffi_type(92), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(79), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(92), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4959,19 +5780,19 @@ _cffi_f_mpiio_ext_typemap_summary(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg0, (char **)&x0);
+      _cffi_type(91), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(91), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(69), arg1, (char **)&x1);
+      _cffi_type(23), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(69), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(23), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5014,19 +5835,19 @@ _cffi_f_mpiio_ext_typemap_to_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg0, (char **)&x0);
+      _cffi_type(91), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(91), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(125), arg1, (char **)&x1);
+      _cffi_type(163), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(125), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(163), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5075,19 +5896,19 @@ _cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg0, (char **)&x0);
+      _cffi_type(91), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(91), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(125), arg1, (char **)&x1);
+      _cffi_type(163), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(125), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(163), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5101,10 +5922,10 @@ _cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(129), arg4, (char **)&x4);
+      _cffi_type(140), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(129), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(140), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5157,19 +5978,19 @@ _cffi_f_mpiio_ext_typemap_vector(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg2, (char **)&x2);
+      _cffi_type(91), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(91), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(79), arg3, (char **)&x3);
+      _cffi_type(92), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(79), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(92), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5216,6 +6037,27 @@ _cffi_f_mpiio_ext_version(PyObject *self, PyObject *noarg)
 #endif
 
 _CFFI_UNUSED_FN
+static void _cffi_checkfld__mpiio_ext_rawtrace_row(mpiio_ext_rawtrace_row *p)
+{
+  /* only to generate compile-time warnings or errors */
+  (void)p;
+  (void)((p->timestamp) | 0);  /* check that 'mpiio_ext_rawtrace_row.timestamp' is an integer */
+  (void)((p->offset) | 0);  /* check that 'mpiio_ext_rawtrace_row.offset' is an integer */
+  (void)((p->size) | 0);  /* check that 'mpiio_ext_rawtrace_row.size' is an integer */
+  (void)((p->duration) | 0);  /* check that 'mpiio_ext_rawtrace_row.duration' is an integer */
+  (void)((p->result) | 0);  /* check that 'mpiio_ext_rawtrace_row.result' is an integer */
+  (void)((p->handle) | 0);  /* check that 'mpiio_ext_rawtrace_row.handle' is an integer */
+  (void)((p->line) | 0);  /* check that 'mpiio_ext_rawtrace_row.line' is an integer */
+  (void)((p->process) | 0);  /* check that 'mpiio_ext_rawtrace_row.process' is an integer */
+  (void)((p->thread) | 0);  /* check that 'mpiio_ext_rawtrace_row.thread' is an integer */
+  (void)((p->operation) | 0);  /* check that 'mpiio_ext_rawtrace_row.operation' is an integer */
+  (void)((p->file) | 0);  /* check that 'mpiio_ext_rawtrace_row.file' is an integer */
+  (void)((p->depth) | 0);  /* check that 'mpiio_ext_rawtrace_row.depth' is an integer */
+  (void)((p->layer) | 0);  /* check that 'mpiio_ext_rawtrace_row.layer' is an integer */
+}
+struct _cffi_align__mpiio_ext_rawtrace_row { char x; mpiio_ext_rawtrace_row y; };
+
+_CFFI_UNUSED_FN
 static void _cffi_checkfld__mpiio_ext_rows(mpiio_ext_rows *p)
 {
   /* only to generate compile-time warnings or errors */
@@ -5241,181 +6083,239 @@ static void _cffi_checkfld__mpiio_ext_rows(mpiio_ext_rows *p)
 struct _cffi_align__mpiio_ext_rows { char x; mpiio_ext_rows y; };
 
 static const struct _cffi_global_s _cffi_globals[] = {
-  { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 142), (void *)_cffi_d_mpiio_ext_call_count },
+  { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 180), (void *)_cffi_d_mpiio_ext_call_count },
   { "mpiio_ext_call_name", (void *)_cffi_f_mpiio_ext_call_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_call_name },
-  { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 147), (void *)_cffi_d_mpiio_ext_calls },
-  { "mpiio_ext_delegates_close", (void *)_cffi_f_mpiio_ext_delegates_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 215), (void *)_cffi_d_mpiio_ext_delegates_close },
-  { "mpiio_ext_delegates_counter_count", (void *)_cffi_f_mpiio_ext_delegates_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 142), (void *)_cffi_d_mpiio_ext_delegates_counter_count },
+  { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 185), (void *)_cffi_d_mpiio_ext_calls },
+  { "mpiio_ext_delegates_close", (void *)_cffi_f_mpiio_ext_delegates_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 275), (void *)_cffi_d_mpiio_ext_delegates_close },
+  { "mpiio_ext_delegates_counter_count", (void *)_cffi_f_mpiio_ext_delegates_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 180), (void *)_cffi_d_mpiio_ext_delegates_counter_count },
   { "mpiio_ext_delegates_counter_meaning", (void *)_cffi_f_mpiio_ext_delegates_counter_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_meaning },
   { "mpiio_ext_delegates_counter_name", (void *)_cffi_f_mpiio_ext_delegates_counter_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_name },
   { "mpiio_ext_delegates_counter_unit", (void *)_cffi_f_mpiio_ext_delegates_counter_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_unit },
-  { "mpiio_ext_delegates_open", (void *)_cffi_f_mpiio_ext_delegates_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 44), (void *)_cffi_d_mpiio_ext_delegates_open },
-  { "mpiio_ext_delegates_own", (void *)_cffi_f_mpiio_ext_delegates_own, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 56), (void *)_cffi_d_mpiio_ext_delegates_own },
-  { "mpiio_ext_delegates_ping", (void *)_cffi_f_mpiio_ext_delegates_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 51), (void *)_cffi_d_mpiio_ext_delegates_ping },
-  { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 150), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
-  { "mpiio_ext_diff", (void *)_cffi_f_mpiio_ext_diff, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 60), (void *)_cffi_d_mpiio_ext_diff },
+  { "mpiio_ext_delegates_open", (void *)_cffi_f_mpiio_ext_delegates_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 57), (void *)_cffi_d_mpiio_ext_delegates_open },
+  { "mpiio_ext_delegates_own", (void *)_cffi_f_mpiio_ext_delegates_own, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 69), (void *)_cffi_d_mpiio_ext_delegates_own },
+  { "mpiio_ext_delegates_ping", (void *)_cffi_f_mpiio_ext_delegates_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 64), (void *)_cffi_d_mpiio_ext_delegates_ping },
+  { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 188), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
+  { "mpiio_ext_diff", (void *)_cffi_f_mpiio_ext_diff, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 73), (void *)_cffi_d_mpiio_ext_diff },
   { "mpiio_ext_error_name", (void *)_cffi_f_mpiio_ext_error_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_error_name },
-  { "mpiio_ext_group_count", (void *)_cffi_f_mpiio_ext_group_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 142), (void *)_cffi_d_mpiio_ext_group_count },
+  { "mpiio_ext_group_count", (void *)_cffi_f_mpiio_ext_group_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 180), (void *)_cffi_d_mpiio_ext_group_count },
   { "mpiio_ext_group_host", (void *)_cffi_f_mpiio_ext_group_host, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_group_host },
-  { "mpiio_ext_group_id", (void *)_cffi_f_mpiio_ext_group_id, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 23), (void *)_cffi_d_mpiio_ext_group_id },
-  { "mpiio_ext_group_is_local", (void *)_cffi_f_mpiio_ext_group_is_local, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 48), (void *)_cffi_d_mpiio_ext_group_is_local },
-  { "mpiio_ext_group_is_serving", (void *)_cffi_f_mpiio_ext_group_is_serving, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 48), (void *)_cffi_d_mpiio_ext_group_is_serving },
-  { "mpiio_ext_group_mode", (void *)_cffi_f_mpiio_ext_group_mode, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 23), (void *)_cffi_d_mpiio_ext_group_mode },
-  { "mpiio_ext_group_node", (void *)_cffi_f_mpiio_ext_group_node, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 48), (void *)_cffi_d_mpiio_ext_group_node },
-  { "mpiio_ext_group_pid", (void *)_cffi_f_mpiio_ext_group_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 147), (void *)_cffi_d_mpiio_ext_group_pid },
-  { "mpiio_ext_group_reason", (void *)_cffi_f_mpiio_ext_group_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 23), (void *)_cffi_d_mpiio_ext_group_reason },
-  { "mpiio_ext_group_split", (void *)_cffi_f_mpiio_ext_group_split, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 128), (void *)_cffi_d_mpiio_ext_group_split },
-  { "mpiio_ext_hint_canonical", (void *)_cffi_f_mpiio_ext_hint_canonical, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 29), (void *)_cffi_d_mpiio_ext_hint_canonical },
-  { "mpiio_ext_hint_check", (void *)_cffi_f_mpiio_ext_hint_check, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 29), (void *)_cffi_d_mpiio_ext_hint_check },
-  { "mpiio_ext_hint_count", (void *)_cffi_f_mpiio_ext_hint_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 142), (void *)_cffi_d_mpiio_ext_hint_count },
+  { "mpiio_ext_group_id", (void *)_cffi_f_mpiio_ext_group_id, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 36), (void *)_cffi_d_mpiio_ext_group_id },
+  { "mpiio_ext_group_is_local", (void *)_cffi_f_mpiio_ext_group_is_local, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 61), (void *)_cffi_d_mpiio_ext_group_is_local },
+  { "mpiio_ext_group_is_serving", (void *)_cffi_f_mpiio_ext_group_is_serving, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 61), (void *)_cffi_d_mpiio_ext_group_is_serving },
+  { "mpiio_ext_group_mode", (void *)_cffi_f_mpiio_ext_group_mode, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 36), (void *)_cffi_d_mpiio_ext_group_mode },
+  { "mpiio_ext_group_node", (void *)_cffi_f_mpiio_ext_group_node, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 61), (void *)_cffi_d_mpiio_ext_group_node },
+  { "mpiio_ext_group_pid", (void *)_cffi_f_mpiio_ext_group_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 185), (void *)_cffi_d_mpiio_ext_group_pid },
+  { "mpiio_ext_group_reason", (void *)_cffi_f_mpiio_ext_group_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 36), (void *)_cffi_d_mpiio_ext_group_reason },
+  { "mpiio_ext_group_split", (void *)_cffi_f_mpiio_ext_group_split, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 166), (void *)_cffi_d_mpiio_ext_group_split },
+  { "mpiio_ext_hint_canonical", (void *)_cffi_f_mpiio_ext_hint_canonical, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 42), (void *)_cffi_d_mpiio_ext_hint_canonical },
+  { "mpiio_ext_hint_check", (void *)_cffi_f_mpiio_ext_hint_check, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 42), (void *)_cffi_d_mpiio_ext_hint_check },
+  { "mpiio_ext_hint_count", (void *)_cffi_f_mpiio_ext_hint_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 180), (void *)_cffi_d_mpiio_ext_hint_count },
   { "mpiio_ext_hint_default", (void *)_cffi_f_mpiio_ext_hint_default, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_default },
   { "mpiio_ext_hint_description", (void *)_cffi_f_mpiio_ext_hint_description, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_description },
   { "mpiio_ext_hint_name", (void *)_cffi_f_mpiio_ext_hint_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_name },
   { "mpiio_ext_hint_type", (void *)_cffi_f_mpiio_ext_hint_type, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_type },
   { "mpiio_ext_hint_values", (void *)_cffi_f_mpiio_ext_hint_values, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_values },
-  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 218), (void *)_cffi_d_mpiio_ext_hints_free },
-  { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 205), (void *)_cffi_d_mpiio_ext_hints_of },
+  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 278), (void *)_cffi_d_mpiio_ext_hints_free },
+  { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 263), (void *)_cffi_d_mpiio_ext_hints_of },
   { "mpiio_ext_hints_problems", (void *)_cffi_f_mpiio_ext_hints_problems, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 13), (void *)_cffi_d_mpiio_ext_hints_problems },
-  { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 202), (void *)_cffi_d_mpiio_ext_hints_resolve },
+  { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 260), (void *)_cffi_d_mpiio_ext_hints_resolve },
   { "mpiio_ext_hints_source", (void *)_cffi_f_mpiio_ext_hints_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 16), (void *)_cffi_d_mpiio_ext_hints_source },
   { "mpiio_ext_hints_value", (void *)_cffi_f_mpiio_ext_hints_value, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 16), (void *)_cffi_d_mpiio_ext_hints_value },
-  { "mpiio_ext_interposed", (void *)_cffi_f_mpiio_ext_interposed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 142), (void *)_cffi_d_mpiio_ext_interposed },
-  { "mpiio_ext_mpi_family", (void *)_cffi_f_mpiio_ext_mpi_family, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 23), (void *)_cffi_d_mpiio_ext_mpi_family },
+  { "mpiio_ext_interposed", (void *)_cffi_f_mpiio_ext_interposed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 180), (void *)_cffi_d_mpiio_ext_interposed },
+  { "mpiio_ext_mpi_family", (void *)_cffi_f_mpiio_ext_mpi_family, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 36), (void *)_cffi_d_mpiio_ext_mpi_family },
   { "mpiio_ext_partition_choose", (void *)_cffi_f_mpiio_ext_partition_choose, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 0), (void *)_cffi_d_mpiio_ext_partition_choose },
-  { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 142), (void *)_cffi_d_mpiio_ext_partition_count },
+  { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 180), (void *)_cffi_d_mpiio_ext_partition_count },
   { "mpiio_ext_partition_description", (void *)_cffi_f_mpiio_ext_partition_description, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_description },
   { "mpiio_ext_partition_name", (void *)_cffi_f_mpiio_ext_partition_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_name },
-  { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 144), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
-  { "mpiio_ext_plan_create", (void *)_cffi_f_mpiio_ext_plan_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 35), (void *)_cffi_d_mpiio_ext_plan_create },
-  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 155), (void *)_cffi_d_mpiio_ext_plan_extents },
-  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 221), (void *)_cffi_d_mpiio_ext_plan_free },
-  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 224), (void *)_cffi_d_mpiio_ext_plan_owners },
-  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 155), (void *)_cffi_d_mpiio_ext_plan_sets },
-  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 166), (void *)_cffi_d_mpiio_ext_plan_window },
-  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 161), (void *)_cffi_d_mpiio_ext_plan_window_count },
-  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 174), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
-  { "mpiio_ext_sanitizer_feed", (void *)_cffi_f_mpiio_ext_sanitizer_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 105), (void *)_cffi_d_mpiio_ext_sanitizer_feed },
-  { "mpiio_ext_sanitizer_free", (void *)_cffi_f_mpiio_ext_sanitizer_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 230), (void *)_cffi_d_mpiio_ext_sanitizer_free },
-  { "mpiio_ext_sanitizer_new", (void *)_cffi_f_mpiio_ext_sanitizer_new, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 208), (void *)_cffi_d_mpiio_ext_sanitizer_new },
-  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 178), (void *)_cffi_d_mpiio_ext_stats_counter },
-  { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 142), (void *)_cffi_d_mpiio_ext_stats_counter_count },
-  { "mpiio_ext_stats_delegation", (void *)_cffi_f_mpiio_ext_stats_delegation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 20), (void *)_cffi_d_mpiio_ext_stats_delegation },
-  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 233), (void *)_cffi_d_mpiio_ext_stats_free },
+  { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 182), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
+  { "mpiio_ext_plan_create", (void *)_cffi_f_mpiio_ext_plan_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 48), (void *)_cffi_d_mpiio_ext_plan_create },
+  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 193), (void *)_cffi_d_mpiio_ext_plan_extents },
+  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 281), (void *)_cffi_d_mpiio_ext_plan_free },
+  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 284), (void *)_cffi_d_mpiio_ext_plan_owners },
+  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 193), (void *)_cffi_d_mpiio_ext_plan_sets },
+  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 204), (void *)_cffi_d_mpiio_ext_plan_window },
+  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 199), (void *)_cffi_d_mpiio_ext_plan_window_count },
+  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 212), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
+  { "mpiio_ext_rawtrace_begin", (void *)_cffi_f_mpiio_ext_rawtrace_begin, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 121), (void *)_cffi_d_mpiio_ext_rawtrace_begin },
+  { "mpiio_ext_rawtrace_category_events", (void *)_cffi_f_mpiio_ext_rawtrace_category_events, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 232), (void *)_cffi_d_mpiio_ext_rawtrace_category_events },
+  { "mpiio_ext_rawtrace_constant", (void *)_cffi_f_mpiio_ext_rawtrace_constant, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 132), (void *)_cffi_d_mpiio_ext_rawtrace_constant },
+  { "mpiio_ext_rawtrace_count", (void *)_cffi_f_mpiio_ext_rawtrace_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 222), (void *)_cffi_d_mpiio_ext_rawtrace_count },
+  { "mpiio_ext_rawtrace_create", (void *)_cffi_f_mpiio_ext_rawtrace_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 266), (void *)_cffi_d_mpiio_ext_rawtrace_create },
+  { "mpiio_ext_rawtrace_describe", (void *)_cffi_f_mpiio_ext_rawtrace_describe, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 125), (void *)_cffi_d_mpiio_ext_rawtrace_describe },
+  { "mpiio_ext_rawtrace_end", (void *)_cffi_f_mpiio_ext_rawtrace_end, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 118), (void *)_cffi_d_mpiio_ext_rawtrace_end },
+  { "mpiio_ext_rawtrace_feed", (void *)_cffi_f_mpiio_ext_rawtrace_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 138), (void *)_cffi_d_mpiio_ext_rawtrace_feed },
+  { "mpiio_ext_rawtrace_free", (void *)_cffi_f_mpiio_ext_rawtrace_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 290), (void *)_cffi_d_mpiio_ext_rawtrace_free },
+  { "mpiio_ext_rawtrace_names", (void *)_cffi_f_mpiio_ext_rawtrace_names, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 226), (void *)_cffi_d_mpiio_ext_rawtrace_names },
+  { "mpiio_ext_rawtrace_note", (void *)_cffi_f_mpiio_ext_rawtrace_note, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 27), (void *)_cffi_d_mpiio_ext_rawtrace_note },
+  { "mpiio_ext_rawtrace_problem", (void *)_cffi_f_mpiio_ext_rawtrace_problem, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 20), (void *)_cffi_d_mpiio_ext_rawtrace_problem },
+  { "mpiio_ext_rawtrace_take", (void *)_cffi_f_mpiio_ext_rawtrace_take, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 216), (void *)_cffi_d_mpiio_ext_rawtrace_take },
+  { "mpiio_ext_sanitizer_feed", (void *)_cffi_f_mpiio_ext_sanitizer_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 143), (void *)_cffi_d_mpiio_ext_sanitizer_feed },
+  { "mpiio_ext_sanitizer_free", (void *)_cffi_f_mpiio_ext_sanitizer_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 293), (void *)_cffi_d_mpiio_ext_sanitizer_free },
+  { "mpiio_ext_sanitizer_new", (void *)_cffi_f_mpiio_ext_sanitizer_new, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 268), (void *)_cffi_d_mpiio_ext_sanitizer_new },
+  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 236), (void *)_cffi_d_mpiio_ext_stats_counter },
+  { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 180), (void *)_cffi_d_mpiio_ext_stats_counter_count },
+  { "mpiio_ext_stats_delegation", (void *)_cffi_f_mpiio_ext_stats_delegation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 33), (void *)_cffi_d_mpiio_ext_stats_delegation },
+  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 296), (void *)_cffi_d_mpiio_ext_stats_free },
   { "mpiio_ext_stats_meaning", (void *)_cffi_f_mpiio_ext_stats_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_meaning },
   { "mpiio_ext_stats_name", (void *)_cffi_f_mpiio_ext_stats_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_name },
-  { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 210), (void *)_cffi_d_mpiio_ext_stats_of },
-  { "mpiio_ext_stats_partition", (void *)_cffi_f_mpiio_ext_stats_partition, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 20), (void *)_cffi_d_mpiio_ext_stats_partition },
-  { "mpiio_ext_stats_path", (void *)_cffi_f_mpiio_ext_stats_path, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 20), (void *)_cffi_d_mpiio_ext_stats_path },
-  { "mpiio_ext_stats_reason", (void *)_cffi_f_mpiio_ext_stats_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 20), (void *)_cffi_d_mpiio_ext_stats_reason },
-  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 178), (void *)_cffi_d_mpiio_ext_stats_requests },
-  { "mpiio_ext_stats_time", (void *)_cffi_f_mpiio_ext_stats_time, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 25), (void *)_cffi_d_mpiio_ext_stats_time },
-  { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 142), (void *)_cffi_d_mpiio_ext_stats_time_count },
-  { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 213), (void *)_cffi_d_mpiio_ext_stats_total },
+  { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 270), (void *)_cffi_d_mpiio_ext_stats_of },
+  { "mpiio_ext_stats_partition", (void *)_cffi_f_mpiio_ext_stats_partition, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 33), (void *)_cffi_d_mpiio_ext_stats_partition },
+  { "mpiio_ext_stats_path", (void *)_cffi_f_mpiio_ext_stats_path, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 33), (void *)_cffi_d_mpiio_ext_stats_path },
+  { "mpiio_ext_stats_reason", (void *)_cffi_f_mpiio_ext_stats_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 33), (void *)_cffi_d_mpiio_ext_stats_reason },
+  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 236), (void *)_cffi_d_mpiio_ext_stats_requests },
+  { "mpiio_ext_stats_time", (void *)_cffi_f_mpiio_ext_stats_time, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 38), (void *)_cffi_d_mpiio_ext_stats_time },
+  { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 180), (void *)_cffi_d_mpiio_ext_stats_time_count },
+  { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 273), (void *)_cffi_d_mpiio_ext_stats_total },
   { "mpiio_ext_stats_unit", (void *)_cffi_f_mpiio_ext_stats_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_unit },
-  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 182), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
-  { "mpiio_ext_typemap_block", (void *)_cffi_f_mpiio_ext_typemap_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 101), (void *)_cffi_d_mpiio_ext_typemap_block },
-  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 258), (void *)_cffi_d_mpiio_ext_typemap_copy },
-  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 109), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
-  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 119), (void *)_cffi_d_mpiio_ext_typemap_equal },
-  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 236), (void *)_cffi_d_mpiio_ext_typemap_free },
-  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 133), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
-  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 138), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
-  { "mpiio_ext_typemap_indexed", (void *)_cffi_f_mpiio_ext_typemap_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 88), (void *)_cffi_d_mpiio_ext_typemap_indexed },
-  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 243), (void *)_cffi_d_mpiio_ext_typemap_mark },
-  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 185), (void *)_cffi_d_mpiio_ext_typemap_offset },
-  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 267), (void *)_cffi_d_mpiio_ext_typemap_pack },
-  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 194), (void *)_cffi_d_mpiio_ext_typemap_pieces },
-  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 185), (void *)_cffi_d_mpiio_ext_typemap_position },
-  { "mpiio_ext_typemap_resized", (void *)_cffi_f_mpiio_ext_typemap_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 95), (void *)_cffi_d_mpiio_ext_typemap_resized },
-  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 189), (void *)_cffi_d_mpiio_ext_typemap_runs },
-  { "mpiio_ext_typemap_struct", (void *)_cffi_f_mpiio_ext_typemap_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 81), (void *)_cffi_d_mpiio_ext_typemap_struct },
-  { "mpiio_ext_typemap_subarray", (void *)_cffi_f_mpiio_ext_typemap_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 72), (void *)_cffi_d_mpiio_ext_typemap_subarray },
-  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 239), (void *)_cffi_d_mpiio_ext_typemap_summary },
-  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 123), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
-  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 251), (void *)_cffi_d_mpiio_ext_typemap_unpack },
-  { "mpiio_ext_typemap_vector", (void *)_cffi_f_mpiio_ext_typemap_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 95), (void *)_cffi_d_mpiio_ext_typemap_vector },
-  { "mpiio_ext_version", (void *)_cffi_f_mpiio_ext_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 23), (void *)_cffi_d_mpiio_ext_version },
+  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 240), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
+  { "mpiio_ext_typemap_block", (void *)_cffi_f_mpiio_ext_typemap_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 114), (void *)_cffi_d_mpiio_ext_typemap_block },
+  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 321), (void *)_cffi_d_mpiio_ext_typemap_copy },
+  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 147), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
+  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 157), (void *)_cffi_d_mpiio_ext_typemap_equal },
+  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 299), (void *)_cffi_d_mpiio_ext_typemap_free },
+  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 171), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
+  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 176), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
+  { "mpiio_ext_typemap_indexed", (void *)_cffi_f_mpiio_ext_typemap_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 101), (void *)_cffi_d_mpiio_ext_typemap_indexed },
+  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 306), (void *)_cffi_d_mpiio_ext_typemap_mark },
+  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 243), (void *)_cffi_d_mpiio_ext_typemap_offset },
+  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 330), (void *)_cffi_d_mpiio_ext_typemap_pack },
+  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 252), (void *)_cffi_d_mpiio_ext_typemap_pieces },
+  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 243), (void *)_cffi_d_mpiio_ext_typemap_position },
+  { "mpiio_ext_typemap_resized", (void *)_cffi_f_mpiio_ext_typemap_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 108), (void *)_cffi_d_mpiio_ext_typemap_resized },
+  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 247), (void *)_cffi_d_mpiio_ext_typemap_runs },
+  { "mpiio_ext_typemap_struct", (void *)_cffi_f_mpiio_ext_typemap_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 94), (void *)_cffi_d_mpiio_ext_typemap_struct },
+  { "mpiio_ext_typemap_subarray", (void *)_cffi_f_mpiio_ext_typemap_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 85), (void *)_cffi_d_mpiio_ext_typemap_subarray },
+  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 302), (void *)_cffi_d_mpiio_ext_typemap_summary },
+  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 161), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
+  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 314), (void *)_cffi_d_mpiio_ext_typemap_unpack },
+  { "mpiio_ext_typemap_vector", (void *)_cffi_f_mpiio_ext_typemap_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 108), (void *)_cffi_d_mpiio_ext_typemap_vector },
+  { "mpiio_ext_version", (void *)_cffi_f_mpiio_ext_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 36), (void *)_cffi_d_mpiio_ext_version },
 };
 
 static const struct _cffi_field_s _cffi_fields[] = {
+  { "timestamp", offsetof(mpiio_ext_rawtrace_row, timestamp),
+                 sizeof(((mpiio_ext_rawtrace_row *)0)->timestamp),
+                 _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "offset", offsetof(mpiio_ext_rawtrace_row, offset),
+              sizeof(((mpiio_ext_rawtrace_row *)0)->offset),
+              _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "size", offsetof(mpiio_ext_rawtrace_row, size),
+            sizeof(((mpiio_ext_rawtrace_row *)0)->size),
+            _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "duration", offsetof(mpiio_ext_rawtrace_row, duration),
+                sizeof(((mpiio_ext_rawtrace_row *)0)->duration),
+                _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "result", offsetof(mpiio_ext_rawtrace_row, result),
+              sizeof(((mpiio_ext_rawtrace_row *)0)->result),
+              _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "handle", offsetof(mpiio_ext_rawtrace_row, handle),
+              sizeof(((mpiio_ext_rawtrace_row *)0)->handle),
+              _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "line", offsetof(mpiio_ext_rawtrace_row, line),
+            sizeof(((mpiio_ext_rawtrace_row *)0)->line),
+            _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "process", offsetof(mpiio_ext_rawtrace_row, process),
+               sizeof(((mpiio_ext_rawtrace_row *)0)->process),
+               _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "thread", offsetof(mpiio_ext_rawtrace_row, thread),
+              sizeof(((mpiio_ext_rawtrace_row *)0)->thread),
+              _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "operation", offsetof(mpiio_ext_rawtrace_row, operation),
+                 sizeof(((mpiio_ext_rawtrace_row *)0)->operation),
+                 _CFFI_OP(_CFFI_OP_NOOP, 6) },
+  { "file", offsetof(mpiio_ext_rawtrace_row, file),
+            sizeof(((mpiio_ext_rawtrace_row *)0)->file),
+            _CFFI_OP(_CFFI_OP_NOOP, 6) },
+  { "depth", offsetof(mpiio_ext_rawtrace_row, depth),
+             sizeof(((mpiio_ext_rawtrace_row *)0)->depth),
+             _CFFI_OP(_CFFI_OP_NOOP, 6) },
+  { "layer", offsetof(mpiio_ext_rawtrace_row, layer),
+             sizeof(((mpiio_ext_rawtrace_row *)0)->layer),
+             _CFFI_OP(_CFFI_OP_NOOP, 6) },
   { "count", offsetof(mpiio_ext_rows, count),
              sizeof(((mpiio_ext_rows *)0)->count),
              _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "step", offsetof(mpiio_ext_rows, step),
             sizeof(((mpiio_ext_rows *)0)->step),
-            _CFFI_OP(_CFFI_OP_NOOP, 285) },
+            _CFFI_OP(_CFFI_OP_NOOP, 351) },
   { "layer", offsetof(mpiio_ext_rows, layer),
              sizeof(((mpiio_ext_rows *)0)->layer),
-             _CFFI_OP(_CFFI_OP_NOOP, 285) },
+             _CFFI_OP(_CFFI_OP_NOOP, 351) },
   { "whence", offsetof(mpiio_ext_rows, whence),
               sizeof(((mpiio_ext_rows *)0)->whence),
-              _CFFI_OP(_CFFI_OP_NOOP, 285) },
+              _CFFI_OP(_CFFI_OP_NOOP, 351) },
   { "flags", offsetof(mpiio_ext_rows, flags),
              sizeof(((mpiio_ext_rows *)0)->flags),
-             _CFFI_OP(_CFFI_OP_NOOP, 285) },
+             _CFFI_OP(_CFFI_OP_NOOP, 351) },
   { "depth", offsetof(mpiio_ext_rows, depth),
              sizeof(((mpiio_ext_rows *)0)->depth),
-             _CFFI_OP(_CFFI_OP_NOOP, 276) },
+             _CFFI_OP(_CFFI_OP_NOOP, 339) },
   { "file", offsetof(mpiio_ext_rows, file),
             sizeof(((mpiio_ext_rows *)0)->file),
-            _CFFI_OP(_CFFI_OP_NOOP, 61) },
+            _CFFI_OP(_CFFI_OP_NOOP, 74) },
   { "line", offsetof(mpiio_ext_rows, line),
             sizeof(((mpiio_ext_rows *)0)->line),
-            _CFFI_OP(_CFFI_OP_NOOP, 74) },
+            _CFFI_OP(_CFFI_OP_NOOP, 87) },
   { "handle", offsetof(mpiio_ext_rows, handle),
               sizeof(((mpiio_ext_rows *)0)->handle),
-              _CFFI_OP(_CFFI_OP_NOOP, 74) },
+              _CFFI_OP(_CFFI_OP_NOOP, 87) },
   { "result", offsetof(mpiio_ext_rows, result),
               sizeof(((mpiio_ext_rows *)0)->result),
-              _CFFI_OP(_CFFI_OP_NOOP, 74) },
+              _CFFI_OP(_CFFI_OP_NOOP, 87) },
   { "offset", offsetof(mpiio_ext_rows, offset),
               sizeof(((mpiio_ext_rows *)0)->offset),
-              _CFFI_OP(_CFFI_OP_NOOP, 74) },
+              _CFFI_OP(_CFFI_OP_NOOP, 87) },
   { "moved", offsetof(mpiio_ext_rows, moved),
              sizeof(((mpiio_ext_rows *)0)->moved),
-             _CFFI_OP(_CFFI_OP_NOOP, 74) },
+             _CFFI_OP(_CFFI_OP_NOOP, 87) },
   { "etype", offsetof(mpiio_ext_rows, etype),
              sizeof(((mpiio_ext_rows *)0)->etype),
-             _CFFI_OP(_CFFI_OP_NOOP, 74) },
+             _CFFI_OP(_CFFI_OP_NOOP, 87) },
   { "named", offsetof(mpiio_ext_rows, named),
              sizeof(((mpiio_ext_rows *)0)->named),
-             _CFFI_OP(_CFFI_OP_NOOP, 228) },
+             _CFFI_OP(_CFFI_OP_NOOP, 288) },
   { "place", offsetof(mpiio_ext_rows, place),
              sizeof(((mpiio_ext_rows *)0)->place),
-             _CFFI_OP(_CFFI_OP_NOOP, 69) },
+             _CFFI_OP(_CFFI_OP_NOOP, 23) },
   { "mask", offsetof(mpiio_ext_rows, mask),
             sizeof(((mpiio_ext_rows *)0)->mask),
-            _CFFI_OP(_CFFI_OP_NOOP, 67) },
+            _CFFI_OP(_CFFI_OP_NOOP, 80) },
   { "parent", offsetof(mpiio_ext_rows, parent),
               sizeof(((mpiio_ext_rows *)0)->parent),
-              _CFFI_OP(_CFFI_OP_NOOP, 69) },
+              _CFFI_OP(_CFFI_OP_NOOP, 23) },
 };
 
 static const struct _cffi_struct_union_s _cffi_struct_unions[] = {
-  { "mpiio_ext_delegates", 278, _CFFI_F_OPAQUE,
+  { "mpiio_ext_delegates", 341, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_hints", 279, _CFFI_F_OPAQUE,
+  { "mpiio_ext_hints", 342, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_plan", 280, _CFFI_F_OPAQUE,
+  { "mpiio_ext_plan", 343, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_rows", 281, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_rows), offsetof(struct _cffi_align__mpiio_ext_rows, y), 0, 17 },
-  { "mpiio_ext_sanitizer", 282, _CFFI_F_OPAQUE,
+  { "mpiio_ext_rawtrace", 344, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_stats", 283, _CFFI_F_OPAQUE,
+  { "mpiio_ext_rawtrace_row", 346, _CFFI_F_CHECK_FIELDS,
+    sizeof(mpiio_ext_rawtrace_row), offsetof(struct _cffi_align__mpiio_ext_rawtrace_row, y), 0, 13 },
+  { "mpiio_ext_rows", 347, _CFFI_F_CHECK_FIELDS,
+    sizeof(mpiio_ext_rows), offsetof(struct _cffi_align__mpiio_ext_rows, y), 13, 17 },
+  { "mpiio_ext_sanitizer", 348, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_typemap", 284, _CFFI_F_OPAQUE,
+  { "mpiio_ext_stats", 349, _CFFI_F_OPAQUE,
+    (size_t)-1, -1, -1, 0 /* opaque */ },
+  { "mpiio_ext_typemap", 350, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
 };
 
 static const struct _cffi_typename_s _cffi_typenames[] = {
-  { "mpiio_ext_delegates", 278 },
-  { "mpiio_ext_hints", 279 },
-  { "mpiio_ext_plan", 280 },
-  { "mpiio_ext_rows", 281 },
-  { "mpiio_ext_sanitizer", 282 },
-  { "mpiio_ext_stats", 283 },
-  { "mpiio_ext_typemap", 284 },
+  { "mpiio_ext_delegates", 341 },
+  { "mpiio_ext_hints", 342 },
+  { "mpiio_ext_plan", 343 },
+  { "mpiio_ext_rawtrace", 344 },
+  { "mpiio_ext_rawtrace_row", 346 },
+  { "mpiio_ext_rows", 347 },
+  { "mpiio_ext_sanitizer", 348 },
+  { "mpiio_ext_stats", 349 },
+  { "mpiio_ext_typemap", 350 },
 };
 
 static const struct _cffi_type_context_s _cffi_type_context = {
@@ -5425,12 +6325,12 @@ static const struct _cffi_type_context_s _cffi_type_context = {
   _cffi_struct_unions,
   NULL,  /* no enums */
   _cffi_typenames,
-  94,  /* num_globals */
-  7,  /* num_struct_unions */
+  107,  /* num_globals */
+  9,  /* num_struct_unions */
   0,  /* num_enums */
-  7,  /* num_typenames */
+  9,  /* num_typenames */
   NULL,  /* no includes */
-  288,  /* num_types */
+  354,  /* num_types */
   0,  /* flags */
 };
 

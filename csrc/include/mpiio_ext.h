@@ -254,6 +254,53 @@ mpiio_ext_sanitizer *mpiio_ext_sanitizer_new(void);
 int mpiio_ext_sanitizer_feed(mpiio_ext_sanitizer *sanitizer, const mpiio_ext_rows *rows);
 void mpiio_ext_sanitizer_free(mpiio_ext_sanitizer *sanitizer);
 
+/* ---- raw traces ---- */
+
+/* A raw trace in text (strace, ltrace, LANL-Trace, DFTracer), fed piece by piece, handed out as rows; mpiio_ext.pioneer
+ * makes tables of them. Not thread-safe. Everything that is returned holds until the next call that takes the trace. */
+typedef struct mpiio_ext_rawtrace mpiio_ext_rawtrace;
+
+/* A call. Times in ns; INT64_MIN: the trace does not tell; operation, file: numbers of names, file -1: none; depth: -1
+ * or the MPI-IO calls around it on its thread; layer: 0 mpiio, 1 mpi, 2 stdio, 3 posix. */
+typedef struct mpiio_ext_rawtrace_row {
+    int64_t timestamp, offset, size, duration, result, handle;
+    int64_t line, process, thread;
+    int32_t operation, file;
+    int32_t depth, layer;
+} mpiio_ext_rawtrace_row;
+
+/* A new one, NULL when memory is exhausted; free it with mpiio_ext_rawtrace_free() (NULL-safe). */
+mpiio_ext_rawtrace *mpiio_ext_rawtrace_create(void);
+void mpiio_ext_rawtrace_free(mpiio_ext_rawtrace *trace);
+/* Describe a function: its name in rows, its layer, and its arguments (csrc/pioneer/mpiox_rawtrace_call.h). */
+int mpiio_ext_rawtrace_describe(mpiio_ext_rawtrace *trace, const char *name, const char *operation, int layer,
+                                const char *signature);
+/* The name by which extra gives a number of one key. */
+int mpiio_ext_rawtrace_constant(mpiio_ext_rawtrace *trace, const char *key, int64_t value, const char *text);
+/* Begin a file of the form "text", "dftracer" or "dftracer tables" (its hashes alone); feed its bytes; end it. 0,
+ * MPIOX_E_ARG (-2): no such form; MPIOX_E_NOMEM (-1). */
+int mpiio_ext_rawtrace_begin(mpiio_ext_rawtrace *trace, const char *form);
+int mpiio_ext_rawtrace_feed(mpiio_ext_rawtrace *trace, const void *bytes, int64_t count);
+int mpiio_ext_rawtrace_end(mpiio_ext_rawtrace *trace);
+/* Rows that are ready, in the order in which the calls began; their number, 0: none now; MPIOX_E_NOMEM (-1). The JSON
+ * of row i is extra[offsets[i] .. offsets[i + 1]), empty: none. */
+int64_t mpiio_ext_rawtrace_take(mpiio_ext_rawtrace *trace, const mpiio_ext_rawtrace_row **rows, const char **extra,
+                                const int32_t **offsets);
+/* Names of operations (0), files (1), or categories of events that are no calls (2): their number; name i is
+ * bytes[offsets[i] .. offsets[i + 1]). Numbers stay, also from file to file. */
+int64_t mpiio_ext_rawtrace_names(const mpiio_ext_rawtrace *trace, int which, const char **bytes,
+                                 const int64_t **offsets);
+/* Events of category `index`. */
+int64_t mpiio_ext_rawtrace_category_events(const mpiio_ext_rawtrace *trace, int64_t index);
+/* Of the file: lines (0), lines that are in no row and should be (1), rows (2), lines that are understood and no calls
+ * (3), whether it ends in the middle of a line (4), problems that are kept (5), notes (6). */
+int64_t mpiio_ext_rawtrace_count(const mpiio_ext_rawtrace *trace, int what);
+/* Problem `index`: what is wrong; line number and beginning of the line. NULL: there is none. */
+const char *mpiio_ext_rawtrace_problem(const mpiio_ext_rawtrace *trace, int64_t index, int64_t *line, const char **text,
+                                       int64_t *bytes);
+/* Note `index`, a line of metadata as it stands in the file. NULL: there is none. */
+const char *mpiio_ext_rawtrace_note(const mpiio_ext_rawtrace *trace, int64_t index, int64_t *line, int64_t *bytes);
+
 /* cffi: end */
 
 /* What the executable mpiio-ext-delegate does, which the library starts. Returns the exit status. */

@@ -23,6 +23,10 @@ GROUP = "mpiio_ext.pioneer.readers"
 #: Format -> module with the functions of a Reader.
 FORMATS = {
     "dftracer": "mpiio_ext.pioneer.readers.dftracer",
+    "dxt": "mpiio_ext.pioneer.readers.dxt",
+    "ltrace": "mpiio_ext.pioneer.readers.ltrace",
+    "recorder": "mpiio_ext.pioneer.readers.recorder",
+    "strace": "mpiio_ext.pioneer.readers.strace",
 }
 
 

@@ -1,0 +1,48 @@
+/*
+ * mpiox_rawtrace.h - a raw trace in text, fed piece by piece, handed out as rows.
+ *
+ * Problem.   Traces have more lines than memory has bytes, and come through decompressors.
+ * Algorithm. Bytes are cut into lines, of which the last, unfinished one waits for the next piece; the parser of the
+ *            form in force reads each. A line beyond MPIOX_RAWTRACE_MAX_LINE is counted and skipped.
+ * Guarantee. Memory does not depend on the number of lines, only on names, threads and calls that wait for their end.
+ *            Rows do not depend on how the bytes were cut into pieces.
+ */
+#ifndef MPIOX_RAWTRACE_H
+#define MPIOX_RAWTRACE_H
+
+#include "mpiox_rawtrace_dftracer.h"
+#include "mpiox_rawtrace_text.h"
+
+enum { MPIOX_RAWTRACE_MAX_LINE = 1 << 20 };
+
+typedef enum mpiox_rawtrace_form {
+    MPIOX_RAWTRACE_NONE,
+    MPIOX_RAWTRACE_TEXT,
+    MPIOX_RAWTRACE_DFTRACER,
+    MPIOX_RAWTRACE_DFTRACER_TABLES
+} mpiox_rawtrace_form;
+
+typedef struct mpiox_rawtrace {
+    mpiox_rawtrace_form form;
+    mpiox_rawtrace_calls calls;
+    mpiox_rawtrace_rows rows;
+    mpiox_rawtrace_text text;
+    mpiox_rawtrace_dftracer dftracer;
+    char *carry; /* the beginning of a line */
+    int64_t carry_bytes, carry_capacity;
+    bool too_long; /* the rest of this line is skipped */
+} mpiox_rawtrace;
+
+mpiox_rawtrace *mpiox_rawtrace_create(void);
+void mpiox_rawtrace_free(mpiox_rawtrace *trace);
+
+/* Begin a file: names, functions and tables of hashes stay, all else is as new. MPIOX_E_ARG: no such form. */
+int mpiox_rawtrace_begin(mpiox_rawtrace *trace, const char *form);
+
+/* The next bytes of the file. MPIOX_E_NOMEM. */
+int mpiox_rawtrace_feed(mpiox_rawtrace *trace, const char *bytes, int64_t count);
+
+/* The file ends. */
+int mpiox_rawtrace_end(mpiox_rawtrace *trace);
+
+#endif

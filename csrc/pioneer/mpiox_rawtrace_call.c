@@ -1,0 +1,461 @@
+/* mpiox_rawtrace_call.c - see mpiox_rawtrace_call.h. */
+#include "mpiox_rawtrace_call.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpiox_error.h"
+
+enum { AT_CWD = -100 };
+
+static void function_free(mpiox_rawtrace_function *function)
+{
+    for (int i = 0; i < function->words; i++)
+        free(function->word[i]);
+}
+
+void mpiox_rawtrace_calls_free(mpiox_rawtrace_calls *calls)
+{
+    for (int32_t i = 0; i < calls->described.count && i < calls->described_capacity; i++)
+        function_free(&calls->by_described[i]);
+    for (int64_t i = 0; i < calls->constant_count; i++) {
+        free(calls->constants[i].key);
+        free(calls->constants[i].text);
+    }
+    free(calls->by_described);
+    free(calls->by_seen);
+    free(calls->constants);
+    free(calls->extra.bytes);
+    free(calls->text.bytes);
+    free(calls->joined.bytes);
+    mpiox_rawtrace_names_free(&calls->described);
+    mpiox_rawtrace_names_free(&calls->seen);
+    memset(calls, 0, sizeof *calls);
+}
+
+/* Room for function `count - 1`; new ones are zero. */
+static int reserve(mpiox_rawtrace_function **functions, int64_t *capacity, int64_t count)
+{
+    if (count <= *capacity)
+        return MPIOX_OK;
+    const int64_t larger = 2 * count + 64;
+    mpiox_rawtrace_function *grown = realloc(*functions, (size_t)larger * sizeof *grown);
+    if (grown == NULL)
+        return MPIOX_E_NOMEM;
+    memset(grown + *capacity, 0, (size_t)(larger - *capacity) * sizeof *grown);
+    *functions = grown;
+    *capacity = larger;
+    return MPIOX_OK;
+}
+
+static int set_words(mpiox_rawtrace_function *function, const char *signature)
+{
+    const char *end = signature + strcspn(signature, "=");
+
+    function->returns_handle = strcmp(end, "=handle") == 0;
+    while (signature < end) {
+        const size_t length = strcspn(signature, ",=");
+        if (function->words == MPIOX_RAWTRACE_WORDS)
+            return MPIOX_E_ARG;
+        function->word[function->words] = strndup(signature, length);
+        if (function->word[function->words] == NULL)
+            return MPIOX_E_NOMEM;
+        function->words++;
+        signature += length + (signature[length] == ',');
+    }
+    return MPIOX_OK;
+}
+
+int mpiox_rawtrace_calls_describe(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *operations, const char *name,
+                                  const char *operation, int layer, const char *signature)
+{
+    const int32_t id = mpiox_rawtrace_names_add(&calls->described, name, (int64_t)strlen(name));
+
+    if (id < 0 || reserve(&calls->by_described, &calls->described_capacity, calls->described.count) != MPIOX_OK)
+        return MPIOX_E_NOMEM;
+    mpiox_rawtrace_function *function = &calls->by_described[id];
+    function_free(function);
+    memset(function, 0, sizeof *function);
+    function->operation = mpiox_rawtrace_names_add(operations, operation, (int64_t)strlen(operation));
+    function->layer = layer;
+    return function->operation < 0 ? MPIOX_E_NOMEM : set_words(function, signature);
+}
+
+int mpiox_rawtrace_calls_constant(mpiox_rawtrace_calls *calls, const char *key, int64_t value, const char *text)
+{
+    mpiox_rawtrace_constant *grown = realloc(calls->constants,
+                                             ((size_t)calls->constant_count + 1) * sizeof *calls->constants);
+
+    if (grown == NULL)
+        return MPIOX_E_NOMEM;
+    calls->constants = grown;
+    mpiox_rawtrace_constant *constant = &grown[calls->constant_count];
+    constant->key = strdup(key);
+    constant->text = strdup(text);
+    constant->value = value;
+    if (constant->key == NULL || constant->text == NULL) {
+        free(constant->key);
+        free(constant->text);
+        return MPIOX_E_NOMEM;
+    }
+    calls->constant_count++;
+    return MPIOX_OK;
+}
+
+static bool begins(const char *text, int64_t bytes, const char *prefix)
+{
+    return bytes >= (int64_t)strlen(prefix) && memcmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* A function that has been met for the first time. */
+static int make_seen(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *operations, const char *name, int64_t bytes,
+                     mpiox_rawtrace_function *function)
+{
+    if (begins(name, bytes, "SYS_")) {
+        name += 4;
+        bytes -= 4;
+        function->raw = true;
+    } else if (bytes > 4 && memcmp(name + bytes - 4, "@SYS", 4) == 0) {
+        bytes -= 4;
+        function->raw = true;
+    }
+    const bool raw = function->raw;
+    int32_t id = mpiox_rawtrace_names_find(&calls->described, name, bytes);
+    if (id < 0 && bytes > 2 && memcmp(name + bytes - 2, "64", 2) == 0) {
+        bytes -= 2;
+        id = mpiox_rawtrace_names_find(&calls->described, name, bytes);
+    }
+    if (id >= 0) {
+        *function = calls->by_described[id];
+    } else {
+        function->operation = mpiox_rawtrace_names_add(operations, name, bytes);
+        function->layer = begins(name, bytes, "MPI_File_") ? MPIOX_LAYER_MPIIO
+                          : begins(name, bytes, "MPI_")    ? MPIOX_LAYER_MPI
+                                                           : MPIOX_LAYER_POSIX;
+        function->words = -1;
+    }
+    function->raw = raw;
+    return function->operation < 0 ? MPIOX_E_NOMEM : MPIOX_OK;
+}
+
+const mpiox_rawtrace_function *mpiox_rawtrace_calls_find(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *operations,
+                                                         const char *name, int64_t bytes)
+{
+    int32_t id = mpiox_rawtrace_names_find(&calls->seen, name, bytes);
+
+    if (id >= 0)
+        return &calls->by_seen[id];
+    mpiox_rawtrace_function function = {0};
+    if (make_seen(calls, operations, name, bytes, &function) != MPIOX_OK ||
+        reserve(&calls->by_seen, &calls->seen_capacity, calls->seen.count + 1) != MPIOX_OK)
+        return NULL;
+    id = mpiox_rawtrace_names_add(&calls->seen, name, bytes);
+    if (id < 0)
+        return NULL;
+    calls->by_seen[id] = function; /* its words belong to by_described */
+    return &calls->by_seen[id];
+}
+
+void mpiox_rawtrace_calls_extra(mpiox_rawtrace_calls *calls, const char *key, const char *p, const char *end)
+{
+    int64_t value;
+    const bool number = mpiox_rawtrace_number(p, end, &value);
+
+    mpiox_rawtrace_json_key(&calls->extra, key, (int64_t)strlen(key));
+    for (int64_t i = 0; number && i < calls->constant_count; i++) {
+        const mpiox_rawtrace_constant *constant = &calls->constants[i];
+        if (constant->value == value && strcmp(constant->key, key) == 0) {
+            mpiox_rawtrace_json_string(&calls->extra, constant->text, (int64_t)strlen(constant->text));
+            return;
+        }
+    }
+    const bool plain = number && (p[0] != '0' || end - p == 1) && !(p[0] == '-' && p[1] == '0');
+    if (plain) {
+        mpiox_rawtrace_buffer_put(&calls->extra, p, end - p);
+    } else if (p < end && *p == '"') {
+        const char *behind = mpiox_rawtrace_skip_text(p, end);
+        mpiox_rawtrace_decode(&calls->text, p + 1, behind != NULL ? behind - 1 : end, false);
+        mpiox_rawtrace_json_string(&calls->extra, calls->text.bytes, calls->text.used);
+    } else {
+        mpiox_rawtrace_json_string(&calls->extra, p, end - p);
+    }
+}
+
+/* Behind the <...> that follows a file descriptor; sockets have -> inside of brackets. */
+static const char *skip_angle(const char *p, const char *end)
+{
+    const char *close = memchr(p, '>', (size_t)(end - p));
+    const char *bracket = close != NULL ? memchr(p, '[', (size_t)(close - p)) : NULL;
+
+    if (bracket != NULL && bracket > p && (bracket[-1] == ':' || bracket[-1] == '>')) {
+        for (const char *q = bracket; q + 1 < end; q++) {
+            if (q[0] == ']' && q[1] == '>')
+                return q + 2;
+        }
+    }
+    return close != NULL ? close + 1 : NULL;
+}
+
+const char *mpiox_rawtrace_skip_part(const char *start, const char *p, const char *end)
+{
+    if (*p == '"')
+        return mpiox_rawtrace_skip_text(p, end);
+    if (*p == '\'' && end - p > 2) {
+        const char *q = p + (p[1] == '\\' ? 3 : 2);
+        while (q < end && q < p + 6 && *q != '\'')
+            q++;
+        return q < end && *q == '\'' ? q + 1 : p + 1;
+    }
+    if (*p == '/' && end - p > 3 && p[1] == '*') {
+        for (const char *q = p + 2; q + 1 < end; q++) {
+            if (q[0] == '*' && q[1] == '/')
+                return q + 2;
+        }
+        return p + 1;
+    }
+    if (*p == '<' && end - p > 1 && p[1] == '<')
+        return p + 2;
+    if (*p == '<' && p > start && (isalnum((unsigned char)p[-1]) || p[-1] == '_'))
+        return skip_angle(p, end);
+    return p + 1;
+}
+
+/* The next argument of [*p, end), without blanks around it; false: there is none. */
+static bool next_argument(const char **p, const char *end, mpiox_rawtrace_span *argument)
+{
+    const char *start = *p;
+    int depth = 0;
+
+    while (start < end && *start == ' ')
+        start++;
+    if (start == end)
+        return false;
+    const char *q = start;
+    while (q < end && !(*q == ',' && depth == 0)) {
+        if (mpiox_rawtrace_is_plain(*q)) {
+            q++;
+            continue;
+        }
+        depth += (*q == '(' || *q == '[' || *q == '{') - (*q == ')' || *q == ']' || *q == '}');
+        q = mpiox_rawtrace_skip_part(start, q, end);
+        if (q == NULL)
+            q = end;
+    }
+    *p = q < end ? q + 1 : end;
+    while (q > start && q[-1] == ' ')
+        q--;
+    *argument = (mpiox_rawtrace_span){start, q};
+    return true;
+}
+
+/* The number before <...>, and what stands inside. */
+static bool split_handle(mpiox_rawtrace_span argument, int64_t *value, mpiox_rawtrace_span *inside)
+{
+    const char *angle = memchr(argument.start, '<', (size_t)(argument.end - argument.start));
+    const char *end = angle != NULL ? angle : argument.end;
+
+    *inside = (mpiox_rawtrace_span){NULL, NULL};
+    if (angle != NULL && argument.end > angle + 1 && argument.end[-1] == '>')
+        *inside = (mpiox_rawtrace_span){angle + 1, argument.end - 1};
+    if (end - argument.start == 8 && memcmp(argument.start, "AT_FDCWD", 8) == 0) {
+        *value = AT_CWD;
+        return true;
+    }
+    if (!mpiox_rawtrace_number(argument.start, end, value))
+        return false;
+    if (*value == (int64_t)UINT32_MAX + 1 + AT_CWD) /* ltrace knows no signed 32 bits */
+        *value = AT_CWD;
+    return true;
+}
+
+typedef struct filling {
+    mpiox_rawtrace_calls *calls;
+    mpiox_rawtrace_names *files;
+    mpiox_rawtrace_row *row;
+    mpiox_rawtrace_span directory; /* path of the directory of openat */
+    int64_t factor;
+    bool counted, typed; /* a count without its datatype is no size: ltrace prints the first arguments only */
+    bool has_factor, no_size, failed;
+} filling;
+
+static void set_file(filling *f, mpiox_rawtrace_span argument)
+{
+    mpiox_rawtrace_calls *calls = f->calls;
+    const char *behind = *argument.start == '"' ? mpiox_rawtrace_skip_text(argument.start, argument.end) : NULL;
+
+    if (behind == NULL) { /* an address: ltrace without the function's prototype */
+        mpiox_rawtrace_calls_extra(calls, "file", argument.start, argument.end);
+        return;
+    }
+    mpiox_rawtrace_decode(&calls->text, argument.start + 1, behind - 1, false);
+    calls->joined.used = 0;
+    if (f->directory.start != NULL && *f->directory.start == '/' &&
+        !(calls->text.used > 0 && calls->text.bytes[0] == '/')) {
+        mpiox_rawtrace_buffer_put(&calls->joined, f->directory.start, f->directory.end - f->directory.start);
+        if (calls->text.used > 0 && calls->joined.used > 1)
+            mpiox_rawtrace_buffer_put(&calls->joined, "/", 1);
+    }
+    mpiox_rawtrace_buffer_put(&calls->joined, calls->text.bytes, calls->text.used);
+    f->row->file = mpiox_rawtrace_names_add(f->files, calls->joined.bytes, calls->joined.used);
+    f->failed |= f->row->file < 0 || calls->joined.failed || calls->text.failed;
+    if (argument.end - behind >= 3 && memcmp(behind, "...", 3) == 0) {
+        mpiox_rawtrace_json_key(&calls->extra, "cut", 3);
+        mpiox_rawtrace_buffer_put(&calls->extra, "true", 4);
+    }
+}
+
+static void set_handle(filling *f, mpiox_rawtrace_span argument)
+{
+    mpiox_rawtrace_span inside;
+    int64_t value;
+
+    if (!split_handle(argument, &value, &inside)) {
+        mpiox_rawtrace_calls_extra(f->calls, "handle", argument.start, argument.end);
+        return;
+    }
+    f->row->handle = value;
+    if (inside.start == NULL)
+        return;
+    if (*inside.start != '/') { /* pipe:[1234], socket... */
+        mpiox_rawtrace_calls_extra(f->calls, "object", inside.start, inside.end);
+        return;
+    }
+    mpiox_rawtrace_decode(&f->calls->text, inside.start, inside.end, false);
+    f->row->file = mpiox_rawtrace_names_add(f->files, f->calls->text.bytes, f->calls->text.used);
+    f->failed |= f->row->file < 0;
+}
+
+static void set_directory(filling *f, mpiox_rawtrace_span argument)
+{
+    int64_t value;
+    const bool known = split_handle(argument, &value, &f->directory);
+
+    if (!known || (value != AT_CWD && f->directory.start == NULL))
+        mpiox_rawtrace_calls_extra(f->calls, "dir", argument.start, argument.end);
+}
+
+static void multiply(filling *f, int64_t value)
+{
+    f->has_factor = true;
+    f->no_size |= value < 0 || __builtin_mul_overflow(f->factor, value, &f->factor);
+}
+
+/* The sum of iov_len of strace's [{iov_base="..", iov_len=5}, ...]. */
+static void set_vector(filling *f, mpiox_rawtrace_span argument)
+{
+    static const char key[] = "iov_len=";
+    int64_t sum = 0, one;
+
+    for (const char *p = argument.start; p < argument.end;) {
+        if (argument.end - p > 8 && memcmp(p, key, 8) == 0) {
+            const char *digits = p + 8, *q = digits;
+            while (q < argument.end && isdigit((unsigned char)*q))
+                q++;
+            if (!mpiox_rawtrace_number(digits, q, &one) || __builtin_add_overflow(sum, one, &sum))
+                return;
+            p = q;
+            continue;
+        }
+        const char *next = mpiox_rawtrace_skip_part(argument.start, p, argument.end);
+        const bool comma = *p == ',' && argument.end - p > 4 && memcmp(p, ", ...", 5) == 0;
+        if (next == NULL || comma) /* cut: the sum is not known */
+            return;
+        p = next;
+    }
+    if (argument.end > argument.start && *argument.start == '[')
+        f->row->size = sum;
+    else
+        mpiox_rawtrace_calls_extra(f->calls, "iov", argument.start, argument.end);
+}
+
+static void set_number(filling *f, const char *word, mpiox_rawtrace_span argument, int64_t *column)
+{
+    int64_t value;
+
+    if (!mpiox_rawtrace_number(argument.start, argument.end, &value))
+        mpiox_rawtrace_calls_extra(f->calls, word, argument.start, argument.end);
+    else if (column != NULL)
+        *column = value;
+    else
+        multiply(f, value);
+}
+
+static void set_datatype(filling *f, mpiox_rawtrace_span argument)
+{
+    int64_t value;
+
+    f->typed = true;
+    mpiox_rawtrace_calls_extra(f->calls, "datatype", argument.start, argument.end);
+    if (mpiox_rawtrace_number(argument.start, argument.end, &value) && value >> 24 == 0x4c)
+        multiply(f, value >> 8 & 0xff); /* MPICH: the size of a predefined datatype stands in its handle */
+    else
+        f->no_size = true;
+}
+
+static void set_argument(filling *f, const char *word, mpiox_rawtrace_span argument)
+{
+    if (strcmp(word, "-") == 0)
+        return;
+    if (strcmp(word, "file") == 0) {
+        set_file(f, argument);
+    } else if (strcmp(word, "handle") == 0) {
+        set_handle(f, argument);
+    } else if (strcmp(word, "dir") == 0) {
+        set_directory(f, argument);
+    } else if (strcmp(word, "size") == 0) {
+        set_number(f, word, argument, &f->row->size);
+    } else if (strcmp(word, "offset") == 0) {
+        set_number(f, word, argument, &f->row->offset);
+    } else if (strcmp(word, "unit") == 0) {
+        set_number(f, word, argument, NULL);
+    } else if (strcmp(word, "iov") == 0) {
+        set_vector(f, argument);
+    } else if (strcmp(word, "datatype") == 0) {
+        set_datatype(f, argument);
+    } else {
+        mpiox_rawtrace_calls_extra(f->calls, word, argument.start, argument.end);
+        if (strcmp(word, "count") == 0) {
+            int64_t value;
+            f->counted = true;
+            if (mpiox_rawtrace_number(argument.start, argument.end, &value))
+                multiply(f, value);
+        }
+    }
+}
+
+/* The arguments as they stand there. */
+static void keep_text(mpiox_rawtrace_calls *calls, const char *p, const char *end)
+{
+    while (p < end && *p == ' ')
+        p++;
+    if (p == end)
+        return;
+    mpiox_rawtrace_json_key(&calls->extra, "args", 4);
+    mpiox_rawtrace_json_string(&calls->extra, p, end - p);
+}
+
+int mpiox_rawtrace_calls_fill(mpiox_rawtrace_calls *calls, const mpiox_rawtrace_function *function,
+                              mpiox_rawtrace_names *files, mpiox_rawtrace_row *row, const char *p, const char *end)
+{
+    filling f = {.calls = calls, .files = files, .row = row, .factor = 1};
+    mpiox_rawtrace_span argument;
+
+    while (end > p && end[-1] == ' ')
+        end--;
+    if (function->words < 0)
+        keep_text(calls, p, end);
+    for (int i = 0; i < function->words; i++) {
+        if (strcmp(function->word[i], "...") == 0) {
+            keep_text(calls, p, end);
+            break;
+        }
+        if (!next_argument(&p, end, &argument))
+            break;
+        if (argument.start < argument.end)
+            set_argument(&f, function->word[i], argument);
+    }
+    if (f.has_factor && !f.no_size && f.counted == f.typed)
+        row->size = f.factor;
+    return f.failed || calls->extra.failed ? MPIOX_E_NOMEM : MPIOX_OK;
+}

@@ -1,0 +1,82 @@
+/*
+ * mpiox_rawtrace_call.h - what the arguments of a call mean: from their text to the columns of a row.
+ *
+ * Problem.   Tracers print arguments by position or by name; which is the offset depends on the function.
+ * Algorithm. The reader describes functions by signatures, one word an argument ("handle,-,size,offset"); the words
+ *            that are columns fill them, "-" is left out, every other word is a key of the JSON object `extra`.
+ *            Functions without signature keep the text of their arguments there.
+ * Guarantee. Nothing is guessed: an argument that is no number leaves its column null and is kept in `extra`.
+ *
+ * Words: file, handle, size, offset, unit (size is a product), count (as unit, and kept), datatype (as unit where
+ * MPICH's handle tells, and kept), iov (size is the sum of iov_len), dir (of openat), "..." (all that follow).
+ * "=handle" at the end: the function returns a new handle.
+ */
+#ifndef MPIOX_RAWTRACE_CALL_H
+#define MPIOX_RAWTRACE_CALL_H
+
+#include "mpiox_rawtrace_json.h"
+#include "mpiox_rawtrace_rows.h"
+
+enum { MPIOX_RAWTRACE_WORDS = 16 };
+
+/* A function: what it is called in the table, who offers it, and its words. */
+typedef struct mpiox_rawtrace_function {
+    int32_t operation, layer;
+    int words; /* -1: no signature */
+    bool returns_handle;
+    bool raw; /* a system call as the kernel returns: -errno */
+    char *word[MPIOX_RAWTRACE_WORDS];
+} mpiox_rawtrace_function;
+
+typedef struct mpiox_rawtrace_constant {
+    char *key, *text;
+    int64_t value;
+} mpiox_rawtrace_constant;
+
+typedef struct mpiox_rawtrace_calls {
+    mpiox_rawtrace_names described, seen; /* names as described; names as they stand in the trace */
+    mpiox_rawtrace_function *by_described, *by_seen;
+    int64_t described_capacity, seen_capacity;
+    mpiox_rawtrace_constant *constants;
+    int64_t constant_count;
+    mpiox_rawtrace_buffer extra, text, joined; /* scratch */
+} mpiox_rawtrace_calls;
+
+/* An argument, or a result. */
+typedef struct mpiox_rawtrace_span {
+    const char *start, *end;
+} mpiox_rawtrace_span;
+
+void mpiox_rawtrace_calls_free(mpiox_rawtrace_calls *calls);
+
+/* Describe a function; layer: MPIOX_LAYER_*. MPIOX_E_ARG: too many words. */
+int mpiox_rawtrace_calls_describe(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *operations, const char *name,
+                                  const char *operation, int layer, const char *signature);
+/* Numbers that `extra` has by name, of one key. */
+int mpiox_rawtrace_calls_constant(mpiox_rawtrace_calls *calls, const char *key, int64_t value, const char *text);
+
+/* The function of a name as it stands in the trace, with SYS_, @SYS or 64; NULL: memory is exhausted. */
+const mpiox_rawtrace_function *mpiox_rawtrace_calls_find(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *operations,
+                                                         const char *name, int64_t bytes);
+
+/* Fill a row from the arguments [p, end) of strace or ltrace. `extra` of calls grows. MPIOX_E_NOMEM. */
+int mpiox_rawtrace_calls_fill(mpiox_rawtrace_calls *calls, const mpiox_rawtrace_function *function,
+                              mpiox_rawtrace_names *files, mpiox_rawtrace_row *row, const char *p, const char *end);
+
+/* A key of `extra` with a number of the trace, by its name if it has one. */
+void mpiox_rawtrace_calls_extra(mpiox_rawtrace_calls *calls, const char *key, const char *p, const char *end);
+
+/* Whether a byte of a list of arguments begins nothing: most do, and are passed over quickly. */
+static inline bool mpiox_rawtrace_is_plain(char byte)
+{
+    static const bool special[256] = {['"'] = true, ['\''] = true, ['/'] = true, ['<'] = true,
+                                      [','] = true, ['('] = true,  [')'] = true, ['['] = true,
+                                      [']'] = true, ['{'] = true,  ['}'] = true};
+    return !special[(unsigned char)byte];
+}
+
+/* Behind the part at p of a list of arguments: a string, a comment, what stands in <> or a single byte; NULL: the line
+ * ends inside. */
+const char *mpiox_rawtrace_skip_part(const char *start, const char *p, const char *end);
+
+#endif

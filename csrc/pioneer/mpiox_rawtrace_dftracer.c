@@ -1,0 +1,471 @@
+/* mpiox_rawtrace_dftracer.c - see mpiox_rawtrace_dftracer.h. */
+#include "mpiox_rawtrace_dftracer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpiox_error.h"
+
+/* Phases as later versions write them. */
+enum { PHASE_COMPLETE = 1, PHASE_COUNTER = 2, PHASE_AGGREGATED = 3, PHASE_METADATA = 4 };
+
+typedef mpiox_rawtrace_span span;
+
+/* The members of an event; those that are not there are empty. */
+typedef struct event {
+    span name, category, pid, tid, start, duration, phase, args;
+} event;
+
+void mpiox_rawtrace_dftracer_free(mpiox_rawtrace_dftracer *state)
+{
+    mpiox_rawtrace_names_free(&state->hashes);
+    mpiox_rawtrace_names_free(&state->categories);
+    free(state->file_of);
+    free(state->category_events);
+    memset(state, 0, sizeof *state);
+}
+
+static bool is(span text, const char *what)
+{
+    const size_t length = strlen(what);
+    return (size_t)(text.end - text.start) == length && memcmp(text.start, what, length) == 0;
+}
+
+/* Without the quotes of a string. */
+static span bare(span text)
+{
+    if (text.end - text.start >= 2 && *text.start == '"' && text.end[-1] == '"')
+        return (span){text.start + 1, text.end - 1};
+    return text;
+}
+
+static bool is_string(span text)
+{
+    return text.start < text.end && *text.start == '"';
+}
+
+static const char *blanks(const char *p, const char *end)
+{
+    while (p < end && (*p == ' ' || *p == '\t'))
+        p++;
+    return p;
+}
+
+/* Behind the JSON value at p, or NULL. */
+static const char *skip_value(const char *p, const char *end)
+{
+    int depth = 0;
+
+    do {
+        if (p == end)
+            return NULL;
+        if (*p == '"') {
+            p = mpiox_rawtrace_skip_string(p, end);
+            if (p == NULL)
+                return NULL;
+            continue;
+        }
+        if (*p == '{' || *p == '[') {
+            depth++;
+            p++;
+        } else if (*p == '}' || *p == ']') {
+            depth--;
+            p++;
+        } else if (depth > 0) {
+            p++;
+        } else {
+            const char *from = p;
+            while (p < end && *p != ',' && *p != '}' && *p != ']' && *p != ' ')
+                p++;
+            return p > from ? p : NULL;
+        }
+    } while (depth > 0);
+    return depth == 0 ? p : NULL;
+}
+
+/* The next "key": value of an object whose inside is at *p. 1: there is one; 0: it ends; -1: it is broken. */
+static int next_member(const char **p, const char *end, span *key, span *value)
+{
+    const char *q = blanks(*p, end);
+
+    if (q < end && *q == ',')
+        q = blanks(q + 1, end);
+    if (q == end)
+        return -1;
+    if (*q == '}') {
+        *p = q + 1;
+        return 0;
+    }
+    if (*q != '"')
+        return -1;
+    key->start = q + 1;
+    q = mpiox_rawtrace_skip_string(q, end);
+    if (q == NULL)
+        return -1;
+    key->end = q - 1;
+    q = blanks(q, end);
+    if (q == end || *q != ':')
+        return -1;
+    value->start = blanks(q + 1, end);
+    value->end = value->start < end ? skip_value(value->start, end) : NULL;
+    if (value->end == NULL)
+        return -1;
+    *p = value->end;
+    return 1;
+}
+
+/* Where a member of an event belongs; NULL: it is not needed. */
+static span *member_of(event *event, span key)
+{
+    switch (key.end - key.start) {
+    case 2:
+        return is(key, "ts") ? &event->start : is(key, "ph") ? &event->phase : NULL;
+    case 3:
+        return is(key, "pid")   ? &event->pid
+               : is(key, "tid") ? &event->tid
+               : is(key, "dur") ? &event->duration
+               : is(key, "cat") ? &event->category
+                                : NULL;
+    default:
+        return is(key, "name") ? &event->name : is(key, "args") ? &event->args : NULL;
+    }
+}
+
+static bool parse_event(const char *p, const char *end, event *event)
+{
+    span key, value;
+    int more;
+
+    memset(event, 0, sizeof *event);
+    for (p++; (more = next_member(&p, end, &key, &value)) == 1;) {
+        span *place = member_of(event, key);
+        if (place != NULL)
+            *place = bare(value);
+    }
+    if (more < 0)
+        return false;
+    p = blanks(p, end);
+    return p == end || (*p == ',' && p + 1 == end);
+}
+
+static bool integer(span text, int64_t *value)
+{
+    return text.start < text.end && mpiox_rawtrace_number(text.start, text.end, value);
+}
+
+/* ---- metadata -------------------------------------------------------------------------------------------------- */
+
+/* Number of a hash as it is written; its file is -1 until the table tells. */
+static int32_t hash_number(mpiox_rawtrace_dftracer *state, span hash)
+{
+    const int32_t before = state->hashes.count;
+    const int32_t number = mpiox_rawtrace_names_add(&state->hashes, hash.start, hash.end - hash.start);
+
+    if (number < 0 || state->hashes.count == before)
+        return number;
+    if (number >= state->file_capacity) {
+        const int64_t capacity = 2 * state->file_capacity + 256;
+        int32_t *grown = realloc(state->file_of, (size_t)capacity * sizeof *grown);
+        if (grown == NULL)
+            return MPIOX_E_NOMEM;
+        state->file_of = grown;
+        state->file_capacity = capacity;
+    }
+    state->file_of[number] = -1;
+    return number;
+}
+
+/* The strings "name" and "value" of the args of a table's entry. */
+static bool entry_of(span args, span *name, span *value)
+{
+    const char *p = args.start;
+    span key, member;
+    int more;
+
+    *name = *value = (span){NULL, NULL};
+    if (args.start == args.end || *args.start != '{')
+        return false;
+    for (p++; (more = next_member(&p, args.end, &key, &member)) == 1;) {
+        if (is(key, "name"))
+            *name = bare(member);
+        else if (is(key, "value"))
+            *value = bare(member);
+    }
+    return more == 0 && name->start != NULL && value->start != NULL;
+}
+
+/* `tables_only`: a first look, in which the first entry of a hash counts. */
+static int add_file(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows,
+                    const event *event, bool tables_only)
+{
+    span name, value;
+
+    if (!entry_of(event->args, &name, &value))
+        return MPIOX_E_CORRUPT;
+    const int32_t number = hash_number(state, value);
+    if (number < 0)
+        return MPIOX_E_NOMEM;
+    if (tables_only && state->file_of[number] >= 0)
+        return MPIOX_OK;
+    mpiox_rawtrace_decode(&calls->text, name.start, name.end, true);
+    const int32_t file = mpiox_rawtrace_names_add(&rows->files, calls->text.bytes, calls->text.used);
+    if (file < 0 || calls->text.failed)
+        return MPIOX_E_NOMEM;
+    state->file_of[number] = file;
+    return MPIOX_OK;
+}
+
+static int metadata(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows,
+                    const event *event, span line, bool tables_only)
+{
+    span name, value;
+
+    rows->events++;
+    if (is(event->name, "FH"))
+        return add_file(state, calls, rows, event, tables_only);
+    if (is(event->name, "SH") || is(event->name, "thread_name"))
+        return MPIOX_OK;
+    if (is(event->name, "CM") && entry_of(event->args, &name, &value) && is(name, "time_metric"))
+        state->unit_ns = is(value, "NS") ? 1 : is(value, "MS") ? 1000000 : is(value, "SEC") ? 1000000000 : 1000;
+    return mpiox_rawtrace_rows_note(rows, line.start, line.end - line.start);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------------------------- */
+
+static void set_size(mpiox_rawtrace_row *row, int64_t value)
+{
+    int64_t product;
+
+    if (row->size == MPIOX_RAWTRACE_NULL)
+        row->size = value;
+    else if (!__builtin_mul_overflow(row->size, value, &product)) /* fread: size and count */
+        row->size = product;
+}
+
+static void set_member(mpiox_rawtrace_calls *calls, const mpiox_rawtrace_function *function, mpiox_rawtrace_row *row,
+                       span key, span value)
+{
+    char name[64];
+    int64_t number;
+    const bool is_number = integer(value, &number);
+
+    if (is(key, "hhash") || is(key, "level") || is(key, "p_idx"))
+        return;
+    if (is_number && is(key, "ret")) {
+        row->result = number;
+        if (function->returns_handle && number >= 0)
+            row->handle = number;
+    } else if (is_number && is(key, "fd")) {
+        row->handle = number;
+    } else if (is_number && is(key, "offset")) {
+        row->offset = number;
+    } else if (is_number && (is(key, "size") || is(key, "count") || is(key, "length"))) {
+        set_size(row, number);
+    } else if (is_number && key.end - key.start < (int64_t)sizeof name) {
+        memcpy(name, key.start, (size_t)(key.end - key.start));
+        name[key.end - key.start] = '\0';
+        mpiox_rawtrace_calls_extra(calls, name, value.start, value.end);
+    } else {
+        mpiox_rawtrace_json_key(&calls->extra, key.start, key.end - key.start);
+        span text = bare(value);
+        mpiox_rawtrace_decode(&calls->text, text.start, text.end, is_string(value));
+        mpiox_rawtrace_json_string(&calls->extra, calls->text.bytes, calls->text.used);
+    }
+}
+
+static int set_file(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows,
+                    mpiox_rawtrace_row *row, span key, span value)
+{
+    if (is(key, "fname")) {
+        const span text = bare(value);
+        mpiox_rawtrace_decode(&calls->text, text.start, text.end, true);
+        row->file = mpiox_rawtrace_names_add(&rows->files, calls->text.bytes, calls->text.used);
+        return row->file < 0 ? MPIOX_E_NOMEM : MPIOX_OK;
+    }
+    const span hash = bare(value);
+    const int32_t number = mpiox_rawtrace_names_find(&state->hashes, hash.start, hash.end - hash.start);
+    row->file = number >= 0 ? state->file_of[number] : -1;
+    if (row->file < 0 && !is(hash, "0") && hash.end > hash.start) {
+        mpiox_rawtrace_rows_remark(rows, "a file's hash is in no table", hash.start, hash.end - hash.start);
+        mpiox_rawtrace_json_key(&calls->extra, "fhash", 5);
+        mpiox_rawtrace_json_string(&calls->extra, hash.start, hash.end - hash.start);
+    }
+    return MPIOX_OK;
+}
+
+/* Fill a row from the args; MPIOX_E_CORRUPT: they are broken. */
+static int set_args(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows,
+                    const mpiox_rawtrace_function *function, mpiox_rawtrace_row *row, span args)
+{
+    const char *p = args.start;
+    span key, value;
+    int more, code = MPIOX_OK;
+
+    if (args.start == args.end)
+        return MPIOX_OK;
+    if (*p != '{')
+        return MPIOX_E_CORRUPT;
+    for (p++; (more = next_member(&p, args.end, &key, &value)) == 1 && code == MPIOX_OK;) {
+        if (is(key, "fhash") || is(key, "fname"))
+            code = set_file(state, calls, rows, row, key, value);
+        else
+            set_member(calls, function, row, key, value);
+    }
+    return code != MPIOX_OK ? code : more == 0 ? MPIOX_OK : MPIOX_E_CORRUPT;
+}
+
+/* Count an event that is no call, by its category. */
+static int count_other(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_rows *rows, const event *event)
+{
+    const int32_t i = mpiox_rawtrace_names_add(&state->categories, event->category.start,
+                                               event->category.end - event->category.start);
+
+    if (i >= state->category_capacity) {
+        const int64_t capacity = 2 * state->category_capacity + 16;
+        int64_t *grown = realloc(state->category_events, (size_t)capacity * sizeof *grown);
+        if (grown == NULL)
+            return MPIOX_E_NOMEM;
+        memset(grown + state->category_capacity, 0, (size_t)(capacity - state->category_capacity) * sizeof *grown);
+        state->category_events = grown;
+        state->category_capacity = capacity;
+    }
+    rows->events++;
+    if (i >= 0)
+        state->category_events[i]++;
+    return i >= 0 ? MPIOX_OK : MPIOX_E_NOMEM;
+}
+
+static int layer_of(const event *event)
+{
+    const bool file = event->name.end - event->name.start > 9 && memcmp(event->name.start, "MPI_File_", 9) == 0;
+
+    return is(event->category, "POSIX")                                 ? MPIOX_LAYER_POSIX
+           : is(event->category, "STDIO")                               ? MPIOX_LAYER_STDIO
+           : file                                                       ? MPIOX_LAYER_MPIIO
+           : is(event->category, "MPI") || is(event->category, "MPIIO") ? MPIOX_LAYER_MPI
+                                                                        : -1;
+}
+
+/* Times of an event in ns; false: there are none. */
+static bool set_times(const mpiox_rawtrace_dftracer *state, const event *event, mpiox_rawtrace_row *row)
+{
+    const int64_t unit = state->unit_ns > 0 ? state->unit_ns : 1000;
+    int64_t value;
+
+    if (!integer(event->start, &value) || __builtin_mul_overflow(value, unit, &row->timestamp))
+        return false;
+    if (integer(event->duration, &value) && __builtin_mul_overflow(value, unit, &row->duration))
+        row->duration = MPIOX_RAWTRACE_NULL;
+    return true;
+}
+
+static int call_event(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows,
+                      const event *event, int layer, span line)
+{
+    mpiox_rawtrace_row filled = {.timestamp = MPIOX_RAWTRACE_NULL,
+                                 .offset = MPIOX_RAWTRACE_NULL,
+                                 .size = MPIOX_RAWTRACE_NULL,
+                                 .duration = MPIOX_RAWTRACE_NULL,
+                                 .result = MPIOX_RAWTRACE_NULL,
+                                 .handle = MPIOX_RAWTRACE_NULL,
+                                 .line = rows->lines,
+                                 .file = -1,
+                                 .depth = -1,
+                                 .layer = layer};
+    const mpiox_rawtrace_function *function = mpiox_rawtrace_calls_find(calls, &rows->operations, event->name.start,
+                                                                        event->name.end - event->name.start);
+
+    if (function == NULL)
+        return MPIOX_E_NOMEM;
+    if (event->name.start == event->name.end || !set_times(state, event, &filled)) {
+        mpiox_rawtrace_rows_problem(rows, "cannot be parsed: no name or no time", line.start, line.end - line.start);
+        return MPIOX_OK;
+    }
+    filled.operation = function->operation;
+    (void)integer(event->pid, &filled.process);
+    (void)integer(event->tid, &filled.thread);
+    calls->extra.used = 0;
+    const int code = set_args(state, calls, rows, function, &filled, event->args);
+    if (code == MPIOX_E_CORRUPT)
+        mpiox_rawtrace_rows_problem(rows, "cannot be parsed: args", line.start, line.end - line.start);
+    if (code != MPIOX_OK)
+        return code == MPIOX_E_CORRUPT ? MPIOX_OK : code;
+    const int64_t number = mpiox_rawtrace_rows_push(rows);
+    if (number < 0)
+        return MPIOX_E_NOMEM;
+    mpiox_rawtrace_rows_get(rows, number)->row = filled;
+    (void)mpiox_rawtrace_rows_done(rows, number, mpiox_rawtrace_json_end(&calls->extra));
+    return calls->extra.failed ? MPIOX_E_NOMEM : MPIOX_OK;
+}
+
+static int phase_of(span phase)
+{
+    if (is(phase, "X") || is(phase, "1"))
+        return PHASE_COMPLETE;
+    if (is(phase, "M") || is(phase, "4"))
+        return PHASE_METADATA;
+    return is(phase, "C") || is(phase, "2") ? PHASE_COUNTER : is(phase, "A") || is(phase, "3") ? PHASE_AGGREGATED : 0;
+}
+
+/* Whether a line may be metadata: all others are no matter for the first look. */
+static bool may_be_metadata(span line)
+{
+    const char *p = line.start;
+
+    while ((p = memmem(p, (size_t)(line.end - p), "\"ph\":", 5)) != NULL) {
+        p += 5;
+        if (p < line.end && *p != '"' && *p != '1')
+            return true;
+        if (line.end - p > 1 && *p == '"' && p[1] == 'M')
+            return true;
+    }
+    return false;
+}
+
+/* The brackets around all events; "][" where files have been joined; nothing at all. */
+static bool is_bracket(const char *p, const char *end)
+{
+    while (p < end && (*p == '[' || *p == ']' || *p == ' '))
+        p++;
+    return p == end;
+}
+
+int mpiox_rawtrace_dftracer_line(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows,
+                                 const char *p, const char *end, bool tables_only)
+{
+    const span line = {p, end};
+    event event;
+
+    while (end > p && (end[-1] == '\r' || end[-1] == ' '))
+        end--;
+    p = blanks(p, end);
+    if (is_bracket(p, end))
+        return MPIOX_OK;
+    if (tables_only && !may_be_metadata(line))
+        return MPIOX_OK;
+    if (*p != '{' || !parse_event(p, end, &event)) {
+        mpiox_rawtrace_rows_problem(rows, "cannot be parsed: no JSON object", line.start, line.end - line.start);
+        return MPIOX_OK;
+    }
+    const int phase = phase_of(event.phase);
+    int code = MPIOX_OK, layer;
+    if (phase == PHASE_METADATA)
+        code = metadata(state, calls, rows, &event, line, tables_only);
+    else if (tables_only)
+        return MPIOX_OK;
+    else if (phase != PHASE_COMPLETE)
+        mpiox_rawtrace_rows_problem(rows, phase == 0 ? "cannot be parsed: phase" : "counters, no single calls", p,
+                                    end - p);
+    else if (is(event.category, "dftracer")) {
+        rows->events++;
+        code = mpiox_rawtrace_rows_note(rows, line.start, line.end - line.start);
+    } else if ((layer = layer_of(&event)) >= 0)
+        code = call_event(state, calls, rows, &event, layer, line);
+    else
+        code = count_other(state, rows, &event);
+    if (code == MPIOX_E_CORRUPT) {
+        mpiox_rawtrace_rows_problem(rows, "cannot be parsed: table of hashes", line.start, line.end - line.start);
+        code = MPIOX_OK;
+    }
+    return code;
+}

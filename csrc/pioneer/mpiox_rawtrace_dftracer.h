@@ -1,0 +1,38 @@
+/*
+ * mpiox_rawtrace_dftracer.h - lines of DFTracer: JSON objects, one an event.
+ *
+ *   {"id":7,"name":"write","cat":"POSIX","pid":1,"tid":1,"ts":US,"dur":US,"ph":"X","args":{"fhash":9,"ret":32,...}}
+ *   {"id":6,"name":"FH","cat":"dftracer","pid":1,"tid":1,"ph":"M","args":{"name":"/a/file","value":9}}
+ *
+ * Problem.   File names are hashes, whose table may come after their first use; hashes are numbers (2024) or texts
+ *            (later), phases letters or numbers (later); a hash of 16 bits may stand for two names of one process.
+ * Algorithm. The reader goes through the files twice: first for the tables alone, then for the events, in which a table
+ *            entry counts from its line on. A scanner that knows this one form; values that have no column go to
+ *            `extra` as they are.
+ * Guarantee. An event of a call is a row or a problem; events of applications are counted by category; other
+ *            metadata are handed on as notes. Names that DFTracer writes unescaped are read where that is possible.
+ */
+#ifndef MPIOX_RAWTRACE_DFTRACER_H
+#define MPIOX_RAWTRACE_DFTRACER_H
+
+#include "mpiox_rawtrace_call.h"
+#include "mpiox_rawtrace_rows.h"
+
+/* Zeroed memory is the state before a trace. */
+typedef struct mpiox_rawtrace_dftracer {
+    mpiox_rawtrace_names hashes; /* as written, without quotes */
+    int32_t *file_of;            /* number of a hash -> number of a file, or -1 */
+    int64_t file_capacity;
+    int64_t unit_ns;                 /* of times; 0: microseconds */
+    mpiox_rawtrace_names categories; /* of events that are no calls */
+    int64_t *category_events;
+    int64_t category_capacity;
+} mpiox_rawtrace_dftracer;
+
+void mpiox_rawtrace_dftracer_free(mpiox_rawtrace_dftracer *state);
+
+/* One line without its end; tables_only: look at metadata alone. MPIOX_E_NOMEM. */
+int mpiox_rawtrace_dftracer_line(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows,
+                                 const char *p, const char *end, bool tables_only);
+
+#endif

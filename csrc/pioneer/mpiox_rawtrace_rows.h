@@ -1,0 +1,95 @@
+/*
+ * mpiox_rawtrace_rows.h - the rows that a parser makes, handed out in the order in which the calls began.
+ *
+ * Problem.   A call that another thread interrupts in the text, or that has calls inside, is complete only lines later;
+ *            rows are wanted by their beginning, and memory must not grow with the file.
+ * Algorithm. A ring of rows in the order of their beginnings. A row is put in when its call begins and marked when the
+ *            call is complete; rows leave at the head while that is so. When MPIOX_RAWTRACE_HELD rows wait behind an
+ *            incomplete one, it is set aside and follows when it is complete.
+ * Guarantee. Every row leaves once. A call of which no end is found leaves without duration and result.
+ */
+#ifndef MPIOX_RAWTRACE_ROWS_H
+#define MPIOX_RAWTRACE_ROWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mpiox_rawtrace_names.h"
+
+enum { MPIOX_RAWTRACE_HELD = 1 << 18, MPIOX_RAWTRACE_PROBLEMS = 20, MPIOX_RAWTRACE_QUOTE = 200 };
+enum { MPIOX_LAYER_MPIIO, MPIOX_LAYER_MPI, MPIOX_LAYER_STDIO, MPIOX_LAYER_POSIX };
+
+/* Stands for "the trace does not tell" in a column. */
+#define MPIOX_RAWTRACE_NULL INT64_MIN
+
+/* As mpiio_ext_rawtrace_row of the public header. */
+typedef struct mpiox_rawtrace_row {
+    int64_t timestamp, offset, size, duration, result, handle;
+    int64_t line, process, thread;
+    int32_t operation, file; /* numbers of names; file: -1 is null */
+    int32_t depth, layer;
+} mpiox_rawtrace_row;
+
+typedef struct mpiox_rawtrace_held {
+    mpiox_rawtrace_row row;
+    char *extra; /* JSON object, or NULL */
+    int64_t number;
+    bool done;
+} mpiox_rawtrace_held;
+
+typedef struct mpiox_rawtrace_problem {
+    int64_t line;
+    const char *why; /* static */
+    int32_t bytes;
+    char text[MPIOX_RAWTRACE_QUOTE];
+} mpiox_rawtrace_problem;
+
+/* A line that is kept as it is, for the reader above. */
+typedef struct mpiox_rawtrace_note {
+    int64_t line, bytes;
+    char *text;
+} mpiox_rawtrace_note;
+
+typedef struct mpiox_rawtrace_rows {
+    mpiox_rawtrace_names operations, files;
+    mpiox_rawtrace_held *ring, *aside; /* aside: incomplete rows that the ring no longer holds */
+    int64_t head, next, ring_capacity; /* numbers of rows; row n is at n & (ring_capacity - 1) */
+    int64_t aside_count, aside_capacity;
+    mpiox_rawtrace_row *out;
+    char *out_extra;
+    int32_t *out_offsets;
+    int64_t out_capacity, out_extra_capacity;
+    int64_t lines, skipped, made, events;
+    int truncated, problem_count;
+    mpiox_rawtrace_problem problems[MPIOX_RAWTRACE_PROBLEMS];
+    mpiox_rawtrace_note *notes;
+    int64_t note_count, note_capacity;
+} mpiox_rawtrace_rows;
+
+void mpiox_rawtrace_rows_free(mpiox_rawtrace_rows *rows);
+
+/* Forget lines, problems and counts of the source before; names stay. */
+void mpiox_rawtrace_rows_begin(mpiox_rawtrace_rows *rows);
+
+/* Put in a row whose columns are null. Its number, or MPIOX_E_NOMEM. */
+int64_t mpiox_rawtrace_rows_push(mpiox_rawtrace_rows *rows);
+
+/* The row of a number that is not done; NULL when it is not there. The pointer holds until the next push. */
+mpiox_rawtrace_held *mpiox_rawtrace_rows_get(mpiox_rawtrace_rows *rows, int64_t number);
+
+/* A row is complete; extra (may be NULL) is owned by the rows from now on. */
+int mpiox_rawtrace_rows_done(mpiox_rawtrace_rows *rows, int64_t number, char *extra);
+
+/* Hand out the rows that are ready: their number, or MPIOX_E_NOMEM. The arrays, in rows->out*, hold until the next
+ * call; extra i is out_extra[out_offsets[i] .. out_offsets[i + 1]), empty: null. */
+int64_t mpiox_rawtrace_rows_take(mpiox_rawtrace_rows *rows);
+
+/* Count a line that is in no row and should be. */
+void mpiox_rawtrace_rows_problem(mpiox_rawtrace_rows *rows, const char *why, const char *text, int64_t bytes);
+
+/* Remember a problem of a line whose row is there. */
+void mpiox_rawtrace_rows_remark(mpiox_rawtrace_rows *rows, const char *why, const char *text, int64_t bytes);
+
+int mpiox_rawtrace_rows_note(mpiox_rawtrace_rows *rows, const char *text, int64_t bytes);
+
+#endif

@@ -1,0 +1,56 @@
+/*
+ * mpiox_rawtrace_text.h - lines of strace and ltrace (and LANL-Trace, which is ltrace).
+ *
+ *   [PID] TIME [PROG->]NAME(ARGUMENTS) = RESULT [ERRNO (TEXT)] [<SECONDS>]
+ *   [PID] TIME NAME(ARGUMENTS <unfinished ...>          and, lines later, of the same thread
+ *   [PID] TIME <... NAME resumed> ARGUMENTS) = RESULT [<SECONDS>]
+ *   [PID] TIME --- SIGNAL ... ---     [PID] TIME +++ exited ... +++      strace: Process ... attached
+ *
+ * Problem.   Calls of threads are cut into two lines by others that come between, and ltrace does the same to a call
+ *            that has calls inside: the two look alike.
+ * Algorithm. Each thread has a stack of the calls that are cut; the end belongs to the topmost of that name. Depth of a
+ *            call: the MPI_File_* on the stack of its thread when it begins.
+ * Guarantee. Each line is a row, a part of one, a signal or exit, or is counted as a problem.
+ */
+#ifndef MPIOX_RAWTRACE_TEXT_H
+#define MPIOX_RAWTRACE_TEXT_H
+
+#include "mpiox_rawtrace_call.h"
+#include "mpiox_rawtrace_rows.h"
+
+enum { MPIOX_RAWTRACE_TIME_UNKNOWN, MPIOX_RAWTRACE_TIME_DAY, MPIOX_RAWTRACE_TIME_EPOCH, MPIOX_RAWTRACE_TIME_DELTA };
+
+/* A call of which the end has not come. */
+typedef struct mpiox_rawtrace_pending {
+    int64_t number; /* of its row */
+    const char *name;
+    char *arguments; /* those that have come; owned */
+    int64_t name_bytes, argument_bytes;
+    int depth; /* brackets that are open in them */
+    bool is_mpiio;
+} mpiox_rawtrace_pending;
+
+typedef struct mpiox_rawtrace_thread {
+    mpiox_rawtrace_pending *stack;
+    int64_t id;
+    int32_t count, capacity, mpiio;
+} mpiox_rawtrace_thread;
+
+/* Zeroed memory is the state before a file. */
+typedef struct mpiox_rawtrace_text {
+    mpiox_rawtrace_thread *threads;
+    int32_t *places; /* of threads, by hashed id: number + 1 */
+    int32_t thread_count, thread_capacity, place_count;
+    int time_form;
+    int64_t day_ns, last_ns; /* days that have passed; time of the line before */
+} mpiox_rawtrace_text;
+
+/* Forget everything; rows of calls without end are complete as they are. */
+int mpiox_rawtrace_text_end(mpiox_rawtrace_text *text, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows);
+void mpiox_rawtrace_text_free(mpiox_rawtrace_text *text);
+
+/* One line without its end. MPIOX_E_NOMEM. What is no line of a trace is told to the rows. */
+int mpiox_rawtrace_text_line(mpiox_rawtrace_text *text, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows,
+                             const char *p, const char *end);
+
+#endif

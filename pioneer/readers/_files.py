@@ -1,0 +1,115 @@
+"""Files of raw traces: their bytes, plain or compressed, piece by piece, and numbers in their names.
+
+Problem.    A trace ends in the middle when its program died: also a compressed one, whose last block is then missing.
+Algorithm.  Files that begin as gzip does are inflated by zlib member by member, so that everything before the damage is
+            read; the damage is told to the source's Loss.
+Guarantee.  Memory does not depend on the size of a file.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from mpiio_ext.pioneer.table import Source
+
+__all__ = ["CHUNK_BYTES", "begin_of", "chunks_of", "files_of", "number_rank", "ranks_by_name"]
+
+CHUNK_BYTES = 4 << 20
+_GZIP = b"\x1f\x8b"
+
+
+def files_of(paths: Sequence[Path], suffixes: Sequence[str] = ()) -> list[Path]:
+    """Return the files of paths, of folders those inside, by name; `suffixes`: of folders only files that end so."""
+    found: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            found.append(path)
+            continue
+        inside = sorted(item for item in path.iterdir() if item.is_file())
+        found += [item for item in inside if not suffixes or item.name.endswith(tuple(suffixes))]
+    return found
+
+
+def _inflate(pieces: Iterator[bytes], source: Source) -> Iterator[bytes]:
+    inflater = zlib.decompressobj(wbits=31)
+    begun = False
+    for read in pieces:
+        piece = read
+        while piece:
+            if inflater.eof:
+                if not piece.strip(b"\0"):  # padding
+                    break
+                inflater = zlib.decompressobj(wbits=31)
+            begun = True
+            try:
+                out = inflater.decompress(piece, CHUNK_BYTES)
+            except zlib.error as error:
+                source.loss.truncated = True
+                source.loss.add(source.lines, f"not gzip from here on: {error}", count=0)
+                return
+            if out:
+                yield out
+            piece = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
+    if begun and not inflater.eof:
+        source.loss.truncated = True
+        source.loss.add(source.lines, "truncated: the compressed file lacks its end", count=0)
+
+
+def _raw(path: Path, chunk_bytes: int) -> Iterator[bytes]:
+    with path.open("rb", buffering=0) as file:
+        while piece := file.read(chunk_bytes):
+            yield piece
+
+
+def chunks_of(path: Path, source: Source, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
+    """Yield the contents of a file, decompressed where it is gzip; damage goes to the source's Loss.
+
+    Raises
+    ------
+    OSError
+        It cannot be read.
+    """
+    with path.open("rb") as file:
+        compressed = file.read(2) == _GZIP
+    pieces = _raw(path, chunk_bytes // 4 if compressed else chunk_bytes)
+    yield from _inflate(pieces, source) if compressed else pieces
+
+
+def begin_of(path: Path, count: int = 4096) -> bytes:
+    """Return the first bytes of a file, decompressed; nothing where it cannot be read."""
+    try:
+        if not path.is_file():
+            return b""
+        for piece in chunks_of(path, Source(path=str(path)), 4 * count):
+            return piece[:count]
+    except OSError:
+        return b""
+    return b""
+
+
+def number_rank(numbers: Sequence[int]) -> list[int] | None:
+    """Return numbers as ranks when they are 0, 1, ... n - 1, each once, or from 1 on; else None."""
+    for first in (0, 1):
+        if sorted(numbers) == list(range(first, first + len(numbers))):
+            return [number - first for number in numbers]
+    return None
+
+
+def ranks_by_name(names: Sequence[str]) -> list[int] | None:
+    """Return the ranks that names of files tell: a number in the same place of all, 0 to n - 1; None: they do not."""
+    if len(names) < 2:
+        return None
+    parts = [re.split(r"(\d+)", name) for name in names]
+    if len({len(part) for part in parts}) != 1:
+        return None
+    for place in range(1, len(parts[0]), 2):
+        others = {tuple(part[:place:2]) for part in parts}
+        if len(others) != 1:
+            return None
+        ranks = number_rank([int(part[place]) for part in parts])
+        if ranks is not None:
+            return ranks
+    return None

@@ -1,0 +1,147 @@
+"""DFTracer: JSON lines, ``.pfw`` and ``.pfw.gz``, one file a process or several processes in one.
+
+Problem.    Names are hashes whose table may come after their first use; two schemas are in use (numbers and letters of
+            2024, texts and numbers later); a call is written when it is over.
+Algorithm.  Two passes: the tables, ranks and units of all files; then the events, by the scanner in C
+            (csrc/pioneer/mpiox_rawtrace_dftracer.h), sorted by their beginning.
+Ranks.      Of the record ``PR`` (``rank``) or ``process_name`` "Rank N" of a process; else the processes in the order
+            of their numbers.
+Guarantee.  Every event of POSIX, STDIO and MPI is a row or is counted in Loss. Events of applications are no calls:
+            they are named with their number, and not counted as lost.
+Missing.    ``depth``; of opens of streams their handle; ``offset`` of calls that use the file's position.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from mpiio_ext.pioneer.readers._files import begin_of, chunks_of, files_of
+from mpiio_ext.pioneer.readers._order import ordered
+from mpiio_ext.pioneer.readers._rawtrace import RawTrace, text_of
+from mpiio_ext.pioneer.table import Loss, Source, TraceInfo
+
+__all__ = ["LACKS", "NAME", "read", "recognizes"]
+
+NAME = "dftracer"
+LACKS = ["depth", "handles of streams", "offsets of calls that use the position of the file"]
+_SUFFIXES = (".pfw", ".pfw.gz")
+_EVENT = re.compile(rb'^\[?\s*\{"id":[^{}]*"cat":"|^\[?\s*\{"name":[^{}]*"cat":"dftracer"')
+
+
+def recognizes(path: Path) -> bool:
+    """Return whether a file, or a folder with at least one, begins as DFTracer's do."""
+    if path.is_dir():
+        return any(recognizes(item) for item in files_of([path], _SUFFIXES)[:1])
+    return _EVENT.match(begin_of(path)) is not None
+
+
+@dataclass
+class _Tables:
+    """What the first pass finds."""
+
+    ranks: dict[int, int] = field(default_factory=dict)
+    hosts: dict[str, str] = field(default_factory=dict)
+    host_of: dict[int, str] = field(default_factory=dict)
+    processes: dict[int, None] = field(default_factory=dict)
+
+    def add(self, note: dict[str, Any]) -> None:
+        """Take in a record of metadata."""
+        args = note.get("args")
+        if not isinstance(args, dict) or not isinstance(note.get("pid"), int):
+            return
+        pid, name, value = note["pid"], str(args.get("name", "")), str(args.get("value", ""))
+        self.processes[pid] = None
+        rank = value if name == "rank" else name.removeprefix("Rank ") if value == "process_name" else ""
+        if rank.isascii() and rank.isdigit() and len(rank) < 10:
+            self.ranks[pid] = int(rank)
+        if note.get("name") == "HH":
+            self.hosts[value] = name
+        self.host_of.setdefault(pid, str(args.get("hhash", value if note.get("name") == "HH" else "")))
+
+    def rank_of(self, pid: int) -> int:
+        """Return the rank of a process; processes that tell none follow, in the order in which they are asked for."""
+        if pid not in self.ranks:
+            self.ranks[pid] = max(self.ranks.values(), default=-1) + 1
+        return self.ranks[pid]
+
+
+@dataclass
+class _Placement:
+    tables: _Tables
+    threads: dict[tuple[int, int], int] = field(default_factory=dict)
+    count: dict[int, int] = field(default_factory=dict)
+    seen: set[int] = field(default_factory=set)
+
+    def _thread(self, pid: int, tid: int) -> int:
+        if (pid, tid) not in self.threads:
+            self.threads[pid, tid] = self.count.get(pid, 0)
+            self.count[pid] = self.threads[pid, tid] + 1
+        return self.threads[pid, tid]
+
+    def __call__(self, processes: np.ndarray, threads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return ranks and threads of rows."""
+        changes = np.flatnonzero((processes[1:] != processes[:-1]) | (threads[1:] != threads[:-1])) + 1
+        starts = np.concatenate([[0], changes])
+        lengths = np.diff(np.concatenate([starts, [len(processes)]]))
+        found = np.zeros((2, len(starts)), np.int64)
+        for i, (pid, tid) in enumerate(zip(processes[starts].tolist(), threads[starts].tolist(), strict=True)):
+            found[:, i] = self.tables.rank_of(pid), self._thread(pid, tid)
+            self.seen.add(pid)
+        return np.repeat(found[0], lengths), np.repeat(found[1], lengths)
+
+
+def _first_pass(parser: RawTrace, paths: Sequence[Path]) -> _Tables:
+    tables = _Tables()
+    for path in paths:
+        source = Source(path=str(path))  # problems are told by the second pass
+        for note in parser.notes("dftracer tables", chunks_of(path, source), source):
+            try:
+                tables.add(json.loads(text_of(note)))
+            except (ValueError, AttributeError):
+                continue
+    for pid in sorted(tables.processes):
+        tables.rank_of(pid)
+    return tables
+
+
+def _one_file(parser: RawTrace, path: Path, source: Source, placement: _Placement) -> Iterator[pa.RecordBatch]:
+    placement.seen.clear()
+    before = parser.others()
+    batches = parser.batches("dftracer", chunks_of(path, source), source, placement)
+    yield from ordered(batches, source)
+    pids = sorted(placement.seen)
+    if len(pids) == 1:
+        source.rank = placement.tables.rank_of(pids[0])
+        source.host = placement.tables.hosts.get(placement.tables.host_of.get(pids[0], ""), "")
+    if source.lines == 0:
+        source.loss.truncated = True
+        source.loss.add(0, "empty file", count=0)
+    for category, count in parser.others().items():
+        if count > before.get(category, 0):
+            more = count - before.get(category, 0)
+            source.loss.add(0, f"{more} events of the category {category!r} are no calls", count=0)
+
+
+def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
+    """Return what is known of a trace, and its rows; see `Reader.read`. A file follows the other."""
+    files = files_of(paths, _SUFFIXES)
+    parser = RawTrace()
+    tables = _first_pass(parser, files)
+    info = TraceInfo(format=NAME, lacks=list(LACKS), ranks=len(set(tables.ranks.values())))
+    info.sources = [Source(path=str(path), loss=Loss()) for path in files]
+    placement = _Placement(tables)
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for path, source in zip(files, info.sources, strict=True):
+            yield from _one_file(parser, path, source, placement)
+        info.ranks = len(set(tables.ranks.values()))
+
+    return info, rows()

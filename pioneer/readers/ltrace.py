@@ -1,0 +1,147 @@
+"""ltrace and LANL-Trace: library calls (MPI-IO) and the system calls inside of them, one file a rank.
+
+Problem.    A call with calls inside is cut into <unfinished ...> and <... resumed>, and so is any call that another
+            thread interrupts. Times have no date. Each host has its own clock.
+Algorithm.  Lines by the parser in C (csrc/pioneer/mpiox_rawtrace_text.h): a stack for each thread gives ``depth``.
+            LANL-Trace's timing file has lines "7: host (PID) Entered barrier at SECONDS", which give rank, host and,
+            by the median over barriers of the time at which a rank leaves (else enters) them, the offset of its clock
+            to that of rank 0; times are corrected by it.
+Ranks.      Of the timing file by the number of the process, in the lines or in the name of the file; else of the number
+            in the names of the files that goes from 0 to n - 1; else in the order of the names.
+Guarantee.  Every line is a row, part of one, a signal or exit, or is counted in Loss.
+Missing.    Arguments of functions whose prototype ltrace does not know: it prints the first four or five words. File
+            names are addresses then (docs/pioneer-traces.md has a configuration that helps). The pwrite of an iwrite is
+            on another thread, with depth 0.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mpiio_ext.pioneer.readers._files import begin_of, chunks_of, files_of, ranks_by_name
+from mpiio_ext.pioneer.readers._processes import Family, Threads
+from mpiio_ext.pioneer.readers._rawtrace import RawTrace, text_of
+from mpiio_ext.pioneer.readers.strace import clock_of
+from mpiio_ext.pioneer.table import SCHEMA, Source, TraceInfo
+
+__all__ = ["LACKS", "NAME", "Timing", "read", "recognizes"]
+
+NAME = "ltrace"
+LACKS = ["arguments of functions whose prototype ltrace does not know", "dates"]
+_LINE = re.compile(
+    rb"^(?:\[pid\s+\d+\] |\d+ +)?(?:\d{9,}(?:\.\d+)?|\d\d:\d\d:\d\d(?:\.\d+)?|\d+\.\d+) "
+    rb"(?:SYS_\w+\(|[^ \n(]*->\w+\(|\w+@SYS\(|P?MPI_\w+\()",
+    re.MULTILINE,
+)
+_BARRIER = re.compile(
+    rb"^\s*(\d{1,9}):\s+(\S{1,255})\s+\((\d{1,9})\)\s+(Entered|Exited|Left)\s+barrier\s+at\s+(\d{1,12}(?:\.\d+)?)",
+    re.MULTILINE,
+)
+
+
+def recognizes(path: Path) -> bool:
+    """Return whether a file, or any of the first files of a folder, has lines of ltrace with times."""
+    if path.is_dir():
+        return any(recognizes(item) for item in files_of([path])[:8])
+    begin = begin_of(path)
+    return b"\0" not in begin and _LINE.search(begin) is not None
+
+
+@dataclass
+class Timing:
+    """What the barrier lines of LANL-Trace tell of the ranks.
+
+    Attributes
+    ----------
+    ranks : process -> rank.
+    hosts : rank -> host.
+    entered, left : rank -> times of its barriers, ns since 1970.
+    """
+
+    ranks: dict[int, int] = field(default_factory=dict)
+    hosts: dict[int, str] = field(default_factory=dict)
+    entered: dict[int, list[int]] = field(default_factory=dict)
+    left: dict[int, list[int]] = field(default_factory=dict)
+
+    def add(self, text: bytes) -> None:
+        """Take in the barrier lines of a text."""
+        for rank_text, host, process, what, seconds in _BARRIER.findall(text):
+            rank = int(rank_text)
+            self.ranks[int(process)] = rank
+            self.hosts[rank] = text_of(host)
+            whole, _, fraction = seconds.partition(b".")
+            times = self.entered if what == b"Entered" else self.left
+            times.setdefault(rank, []).append(int(whole) * 10**9 + int(fraction.ljust(9, b"0")[:9] or b"0"))
+
+    def offset_ns(self, rank: int) -> int:
+        """Return how far the clock of a rank is ahead of that of rank 0; 0 where nothing tells."""
+        for times in (self.left, self.entered):
+            own, first = times.get(rank, []), times.get(0, [])
+            if own and len(own) == len(first):
+                return round(statistics.median(a - b for a, b in zip(own, first, strict=True)))
+        return 0
+
+
+def _is_timing(path: Path) -> bool:
+    return _BARRIER.search(begin_of(path)) is not None
+
+
+def _pid_of(path: Path, ranks: dict[int, int]) -> int | None:
+    """Return the process of a raw trace that the timing file knows."""
+    line = re.match(rb"(?:\[pid\s+)?(\d+)[ \]]", begin_of(path, 256))
+    found = [int(line[1])] if line else []
+    found += [int(number) for number in re.findall(r"\d+", path.name) if len(number) < 10]
+    return next((number for number in found if number in ranks), None)
+
+
+def _ranks_of(files: Sequence[Path], timing: Timing) -> list[int]:
+    processes = [_pid_of(path, timing.ranks) for path in files]
+    known = [timing.ranks[process] for process in processes if process is not None]
+    if len(known) == len(files) and len(set(known)) == len(known):
+        return known
+    by_name = ranks_by_name([path.name for path in files])
+    return by_name if by_name is not None else list(range(len(files)))
+
+
+def _moved(batch: pa.RecordBatch, offset_ns: int) -> pa.RecordBatch:
+    if offset_ns == 0:
+        return batch
+    times = pc.subtract(batch.column(0), pa.scalar(offset_ns, pa.int64()))
+    return pa.record_batch([times, *batch.columns[1:]], schema=SCHEMA)
+
+
+def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
+    """Return what is known of a trace, and its rows; see `Reader.read`. A rank follows the other."""
+    every = files_of(paths)
+    timing, files = Timing(), []
+    barriers = [path for path in every if _is_timing(path)]
+    for path in barriers:
+        timing.add(b"".join(chunks_of(path, Source(path=str(path)))))
+    # Of a folder: LANL-Trace's summary of calls is no raw trace.
+    files = [path for path in every if path not in barriers and (path in paths or recognizes(path))]
+    pairs = sorted(zip(_ranks_of(files, timing), files, strict=True))
+    info = TraceInfo(format=NAME, lacks=list(LACKS), clock=clock_of(pairs[0][1]) if pairs else "arbitrary")
+    info.ranks = max(len(pairs), len(timing.hosts))
+    info.sources = [Source(path=str(path), rank=rank, host=timing.hosts.get(rank, "")) for rank, path in pairs]
+    for path in every:
+        if path not in barriers and path not in files:
+            info.sources.append(Source(path=str(path)))
+            info.sources[-1].loss.add(0, "not read: no lines of ltrace with times", count=0)
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for (rank, path), source in zip(pairs, info.sources, strict=False):
+            threads = Threads(Family(), None, rank)
+            for batch in RawTrace(nested=True).batches("text", chunks_of(path, source), source, threads):
+                yield _moved(batch, timing.offset_ns(rank))
+            if source.lines == 0:
+                source.loss.truncated = True
+                source.loss.add(0, "empty file", count=0)
+
+    return info, rows()

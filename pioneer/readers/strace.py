@@ -1,0 +1,136 @@
+"""strace: ``strace -f -ttt -T -y -o FILE``, and with ``-ff`` a file for each thread, named FILE.THREAD.
+
+Problem.    Calls of threads are cut into two lines; with -ff the threads of a process are in several files.
+Algorithm.  Lines by the parser in C (csrc/pioneer/mpiox_rawtrace_text.h). With -ff the files of a rank are read side by
+            side and merged by time.
+Ranks.      Files RANK or RANK.THREAD behind a common name: these. Else processes, told apart by the lines of clone and
+            fork, in the order of their numbers; start strace once for each rank and put the rank into the name.
+Guarantee.  Every line is a row, part of one, a signal or exit, or is counted in Loss.
+Missing.    ``depth`` and MPI calls. Without -y the file of a call that has a descriptor; without -T durations, except
+            of calls in two lines. Strings that strace cut (-s) are marked ``cut`` in ``extra``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from mpiio_ext.pioneer.readers._files import CHUNK_BYTES, begin_of, chunks_of, files_of, ranks_by_name
+from mpiio_ext.pioneer.readers._order import merged, ordered
+from mpiio_ext.pioneer.readers._processes import Family, Threads, children_of, order_ranks
+from mpiio_ext.pioneer.readers._rawtrace import RawTrace
+from mpiio_ext.pioneer.table import Source, TraceInfo
+
+__all__ = ["LACKS", "NAME", "read", "recognizes"]
+
+NAME = "strace"
+LACKS = ["MPI calls and depth", "without -y: the files of descriptors"]
+_LINE = re.compile(
+    rb"^(?:\[pid\s+\d+\] |\d+ +)?(?:\d{9,}(?:\.\d+)?|\d\d:\d\d:\d\d(?:\.\d+)?|\d+\.\d+) "
+    rb"(?:[a-z_][a-z0-9_]*\([^\n]* = (?:-?\d|\?|0x)|[a-z_][a-z0-9_]*\([^\n]*<unfinished \.\.\.>|\+\+\+ |--- )",
+    re.MULTILINE,
+)
+_LTRACE = re.compile(rb"\bSYS_\w+\(|->\w+\(|@SYS\(")
+
+
+def recognizes(path: Path) -> bool:
+    """Return whether a file, or the first file of a folder, has lines of strace with times."""
+    if path.is_dir():
+        return any(recognizes(item) for item in files_of([path])[:1])
+    begin = begin_of(path)
+    return b"\0" not in begin and _LINE.search(begin) is not None and _LTRACE.search(begin) is None
+
+
+def _suffix(path: Path) -> int:
+    """Return the number at the end of a name, 0: there is none."""
+    match = re.search(r"\.(\d+)(?:\.gz)?$", path.name)
+    return int(match[1]) if match else 0
+
+
+def _has_numbers(path: Path) -> bool:
+    """Return whether the lines of a file begin with the number of the thread."""
+    return re.match(rb"\[pid|\d+ +[\d\[]", begin_of(path, 256)) is not None
+
+
+def _group(files: Sequence[Path]) -> tuple[list[list[Path]], bool, Family]:
+    """Return the files of each rank, whether names have told the ranks, and which threads are of which process."""
+    family = Family()
+    for path in files:
+        for made in children_of(path, _suffix(path)):
+            family.add(*made)
+    if len(files) < 2 or any(_has_numbers(path) for path in files):
+        ranks = ranks_by_name([path.name for path in files])
+        if ranks is None:
+            return [list(files)] if len(files) == 1 else [[path] for path in files], len(files) > 1, family
+        return [[path] for _, path in sorted(zip(ranks, files, strict=True))], True, family
+    stems = sorted({path.name.removesuffix(".gz").rpartition(".")[0] for path in files})
+    by_name = ranks_by_name(stems)
+    if by_name is not None:
+        groups: dict[int, list[Path]] = {rank: [] for rank in by_name}
+        for path in files:
+            groups[by_name[stems.index(path.name.removesuffix(".gz").rpartition(".")[0])]].append(path)
+        return [groups[rank] for rank in sorted(groups)], True, family
+    processes: dict[int, list[Path]] = {}
+    for path in sorted(files, key=_suffix):
+        processes.setdefault(family.process_of(_suffix(path)), []).append(path)
+    return [processes[process] for process in sorted(processes)], True, family
+
+
+def _rows(
+    files: Sequence[Path], sources: Sequence[Source], family: Family, ranks: dict[int, int] | None, rank: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of one rank (`ranks`: of one file with several)."""
+    threads = Threads(family, ranks, rank)
+    chunk_bytes = max(CHUNK_BYTES // len(files), 1 << 16)
+
+    def stream(path: Path, source: Source) -> Iterator[pa.RecordBatch]:
+        own = _suffix(path) if len(files) > 1 else 0
+
+        def place(processes: pa.Array, numbers: pa.Array) -> tuple[pa.Array, pa.Array]:
+            return threads(processes, numbers + own * (numbers == 0))
+
+        chunks = chunks_of(path, source, chunk_bytes)
+        rows = RawTrace().batches("text", chunks, source, place)
+        yield from ordered(rows, source) if len(files) > 1 else rows  # a file is in order; merging relies on it
+        if source.lines == 0:
+            source.loss.truncated = True
+            source.loss.add(0, "empty file", count=0)
+
+    streams = [stream(path, source) for path, source in zip(files, sources, strict=True)]
+    yield from streams[0] if len(streams) == 1 else merged(streams)
+
+
+def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
+    """Return what is known of a trace, and its rows; see `Reader.read`."""
+    groups, told, family = _group(files_of(paths))
+    info = TraceInfo(
+        format=NAME, lacks=list(LACKS), clock=clock_of(groups[0][0]) if groups and groups[0] else "arbitrary"
+    )
+    ranks = None if told else order_ranks([family.process_of(thread) for thread in family.process])
+    info.ranks = len(groups) if told else 0
+    info.sources = [
+        Source(path=str(path), rank=rank if told else -1) for rank, files in enumerate(groups) for path in files
+    ]
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        start = 0
+        for rank, files in enumerate(groups):
+            yield from _rows(files, info.sources[start : start + len(files)], family, ranks, rank)
+            start += len(files)
+        if ranks is not None:
+            info.ranks = max(len(ranks), 1)
+
+    return info, rows()
+
+
+def clock_of(path: Path) -> str:
+    """Return what the times of a file of strace or ltrace count from, one of `table.CLOCKS`."""
+    found = re.search(rb"^(?:\[pid\s+\d+\] +|\d{1,8} +)?(\d+[:.]?\d*)", begin_of(path), re.MULTILINE)
+    if found is None:
+        return "arbitrary"
+    if b":" in found[1]:
+        return "midnight"
+    return "unix" if float(found[1]) >= 1e8 else "arbitrary"

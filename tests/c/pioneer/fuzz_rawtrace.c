@@ -1,0 +1,201 @@
+/*
+ * fuzz_rawtrace.c - libFuzzer harness of the parsers of raw traces: no bytes make them read or write where they must
+ * not, every line is a row, part of one, known to be no call, or a problem, and rows do not depend on how the bytes
+ * were cut into pieces.
+ *
+ * Bytes are the text itself, or choose fragments of lines, which reaches deeper.
+ */
+#include "../typemap/random_trees.h"
+#include "mpiox_rawtrace.h"
+
+enum { MAX_TEXT = 60000 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+static const char *const fragments[] = {
+    "\n",
+    "\n",
+    "\n",
+    "17362 ",
+    "[pid 4] ",
+    "02:23:09.827168 ",
+    "23:59:59.9 ",
+    "00:00:00.1 ",
+    "1159808385.170918 ",
+    "0.5 ",
+    "prog->MPI_File_open(",
+    "SYS_open(",
+    "openat(AT_FDCWD</a>, ",
+    "write(3</x\\303\\251>, ",
+    "pwritev(3, [{iov_base=\"\", ",
+    "iov_len=5}, ",
+    "...], ",
+    "\"a\\n\\x41\\101\\\"b\"",
+    "...",
+    ", ",
+    "0x4c000405",
+    "64",
+    "-1",
+    "0600",
+    "99999999999999999999",
+    "O_RDWR",
+    " <unfinished ...>",
+    "<... MPI_File_open resumed>",
+    "<... SYS_open resumed> ",
+    "<... write resumed>",
+    ")",
+    " = ",
+    "-1 ENOENT (No such file)",
+    "3",
+    "-2",
+    "?",
+    " <0.000012>",
+    "+++ exited (status 0) +++",
+    "--- SIGCHLD ---",
+    "<no return ...>",
+    "MPI_File_write_at(0x1, 8, 0x2, 4, 0x4c000405, 0)",
+    "lseek(1, 2, 0)",
+    "'",
+    "(",
+    "{",
+    "[",
+    "}",
+    "/* x */",
+    "<",
+    "TCP:[1->2]>",
+    "{\"id\":1,\"name\":\"",
+    "write",
+    "\",\"cat\":\"POSIX\"",
+    ",\"pid\":1,\"tid\":2,\"ts\":5,\"dur\":6",
+    ",\"ph\":\"X\"",
+    ",\"ph\":4",
+    ",\"args\":{",
+    "\"fhash\":7",
+    "\"fhash\":\"a9\"",
+    ",\"ret\":-1",
+    ",\"size\":4",
+    ",\"mode\":\"r\\u00e9\\\"\"",
+    "}}",
+    "}",
+    "{\"name\":\"FH\",\"ph\":\"M\",\"args\":{\"name\":\"/f\",\"value\":7}}",
+    "[",
+    "]",
+    "\xff\xfe",
+    "\\",
+};
+
+typedef struct text {
+    int64_t used;
+    char bytes[MAX_TEXT];
+} text;
+
+static void append(text *out, const char *bytes, int64_t count)
+{
+    if (out->used + count > MAX_TEXT)
+        return;
+    memcpy(out->bytes + out->used, bytes, (size_t)count);
+    out->used += count;
+}
+
+static void make_text(text *out, choices *c)
+{
+    static const int count = (int)(sizeof fragments / sizeof fragments[0]);
+
+    out->used = 0;
+    if (choose(c, 0, 3) == 0) {
+        append(out, (const char *)c->data, (int64_t)c->left);
+        return;
+    }
+    while (c->left > 0) {
+        const char *fragment = fragments[choose(c, 0, count - 1)];
+        append(out, fragment, (int64_t)strlen(fragment));
+    }
+}
+
+/* All rows, extras and counts as one number. */
+static uint64_t mix(uint64_t sum, const void *bytes, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        sum = (sum ^ ((const unsigned char *)bytes)[i]) * UINT64_C(0x100000001b3);
+    return sum;
+}
+
+static uint64_t take(mpiox_rawtrace *trace, uint64_t sum, int64_t *rows)
+{
+    int64_t count;
+
+    while ((count = mpiox_rawtrace_rows_take(&trace->rows)) > 0) {
+        const mpiox_rawtrace_rows *r = &trace->rows;
+        for (int64_t i = 0; i < count; i++) {
+            REQUIRE(r->out[i].timestamp != MPIOX_RAWTRACE_NULL && r->out[i].operation < r->operations.count);
+            REQUIRE(r->out[i].file < r->files.count && r->out[i].line <= r->lines);
+            sum = mix(sum, &r->out[i], sizeof r->out[i]);
+            if (r->out_extra != NULL)
+                sum = mix(sum, r->out_extra + r->out_offsets[i], r->out_offsets[i + 1] - r->out_offsets[i]);
+        }
+        *rows += count;
+    }
+    REQUIRE(count == 0);
+    return sum;
+}
+
+static void describe(mpiox_rawtrace *trace)
+{
+    static const char *const functions[][2] = {
+        {"open", "file,flags,mode=handle"},
+        {"openat", "dir,file,flags,mode=handle"},
+        {"write", "handle,-,size"},
+        {"pwritev", "handle,iov,vectors,offset"},
+        {"lseek", "handle,offset,whence"},
+        {"MPI_File_write_at", "handle,offset,-,count,datatype,-"},
+        {"MPI_File_open", "comm,file,amode,..."},
+    };
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
+        REQUIRE(mpiox_rawtrace_calls_describe(&trace->calls, &trace->rows.operations, functions[i][0], functions[i][0],
+                                              functions[i][0][0] == 'M' ? MPIOX_LAYER_MPIIO : MPIOX_LAYER_POSIX,
+                                              functions[i][1]) == MPIOX_OK);
+    REQUIRE(mpiox_rawtrace_calls_constant(&trace->calls, "whence", 0, "SEEK_SET") == MPIOX_OK);
+}
+
+/* Feed a text in pieces of `piece` bytes, each in memory of its own. */
+static uint64_t parse(const char *form, const text *in, int64_t piece)
+{
+    mpiox_rawtrace *trace = mpiox_rawtrace_create();
+    uint64_t sum = 1;
+    int64_t rows = 0;
+
+    REQUIRE(trace != NULL);
+    describe(trace);
+    REQUIRE(mpiox_rawtrace_begin(trace, form) == MPIOX_OK);
+    for (int64_t from = 0; from < in->used; from += piece) {
+        const int64_t count = in->used - from < piece ? in->used - from : piece;
+        char *copy = malloc((size_t)count);
+        REQUIRE(copy != NULL);
+        memcpy(copy, in->bytes + from, (size_t)count);
+        REQUIRE(mpiox_rawtrace_feed(trace, copy, count) == MPIOX_OK);
+        free(copy);
+        sum = take(trace, sum, &rows);
+    }
+    REQUIRE(mpiox_rawtrace_end(trace) == MPIOX_OK);
+    sum = take(trace, sum, &rows);
+    REQUIRE(rows == trace->rows.made && trace->rows.head == trace->rows.next && trace->rows.aside_count == 0);
+    const int64_t counts[] = {trace->rows.lines, trace->rows.skipped, trace->rows.events, trace->rows.truncated};
+    sum = mix(sum, counts, sizeof counts);
+    mpiox_rawtrace_free(trace);
+    return sum;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    static const char *const forms[] = {"text", "text", "dftracer", "dftracer tables"};
+    static text in;
+    choices c = {data, bytes};
+    const char *form = forms[choose(&c, 0, 3)];
+    const int64_t piece = choose(&c, 1, 100);
+
+    make_text(&in, &c);
+    REQUIRE(parse(form, &in, MAX_TEXT) == parse(form, &in, piece));
+    return 0;
+}
+
+#include "../typemap/fuzz_main.h"

@@ -1,0 +1,55 @@
+"""Raw traces for the tests of the readers: reading one as rows, and where real ones lie."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from mpiio_ext.pioneer.readers import Reader
+from mpiio_ext.pioneer.table import SCHEMA, TraceInfo
+
+#: Real measurements beside the repository, see `shared_data`.
+DATA = pathlib.Path(
+    os.environ.get("MPIOX_TEST_DATA", pathlib.Path(__file__).resolve().parents[2] / ".." / "shared" / "data")
+)
+
+
+def shared_data(name: str) -> pathlib.Path:
+    """Return a folder of real measurements, or skip the test."""
+    path = (DATA / name).resolve()
+    if not path.exists():
+        pytest.skip(f"no {name}: real traces are not part of the repository (MPIOX_TEST_DATA names their folder)")
+    return path
+
+
+def table_of(reader: Reader, *paths: pathlib.Path) -> tuple[TraceInfo, pa.Table]:
+    """Return a trace as one table, of which every rule that holds for all readers has been checked."""
+    info, batches = reader.read(list(paths))
+    table = pa.Table.from_batches(list(batches), SCHEMA)
+    table.validate(full=True)
+    assert table.schema == SCHEMA
+    assert sum(source.rows for source in info.sources) == len(table)
+    assert all(source.lines >= 0 and source.loss.skipped >= 0 for source in info.sources)
+    again = pa.Table.from_batches(list(reader.read(list(paths))[1]), SCHEMA)
+    assert again.to_pylist() == table.to_pylist()
+    return info, table
+
+
+def rows_of(reader: Reader, *paths: pathlib.Path) -> list[dict[str, Any]]:
+    """Return the rows of a trace, without the columns that are null."""
+    _, table = table_of(reader, *paths)
+    return [{name: value for name, value in row.items() if value is not None} for row in table.to_pylist()]
+
+
+def is_sorted(table: pa.Table) -> bool:
+    """Return whether the rows of each rank come in the order in which the calls began."""
+    last: dict[int, int] = {}
+    for rank, time in zip(table["rank"].to_pylist(), table["timestamp"].to_pylist(), strict=True):
+        if time < last.get(rank, time):
+            return False
+        last[rank] = time
+    return True

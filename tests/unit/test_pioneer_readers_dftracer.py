@@ -1,0 +1,191 @@
+"""The reader of DFTracer: both schemas by hand, random events, broken files, the real trace of CM1."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pathlib
+from collections import Counter
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mpiio_ext.pioneer.readers import dftracer, find_reader
+from mpiio_ext.pioneer.table import info_of, with_info
+from support.traces import is_sorted, rows_of, shared_data, table_of
+
+#: The schema of 2024; the table's entry of the second file comes after its use, and a call stands behind one inside it.
+OLD = """[
+{"id":1,"name":"HH","cat":"dftracer","pid":70,"tid":70,"ph":"M","args":{"name":"corona173","value":5692}}
+{"id":2,"name":"thread_name","cat":"dftracer","pid":70,"tid":70,"ph":"M","args":{"name":"70","value":"thread_name"}}
+{"id":5,"name":"start","cat":"dftracer","pid":70,"tid":70,"ts":90,"dur":0,"ph":"X","args":{"hhash":5692,"level":1}}
+{"id":6,"name":"FH","cat":"dftracer","pid":70,"tid":70,"ph":"M","args":{"name":"/data/a","value":33}}
+{"id":7,"name":"open64","cat":"POSIX","pid":70,"tid":70,"ts":101,"dur":2,"ph":"X","args":{"hhash":5692,"level":2,\
+"flags":577,"ret":7,"fhash":33,"p_idx":-1,"mode":384}}
+{"id":8,"name":"fopen","cat":"STDIO","pid":70,"tid":71,"ts":100,"dur":9,"ph":"X","args":{"fhash":34,"mode":"r"}}
+{"id":9,"name":"FH","cat":"dftracer","pid":70,"tid":70,"ph":"M","args":{"name":"/data/b","value":34}}
+{"id":10,"name":"pwrite","cat":"POSIX","pid":70,"tid":70,"ts":110,"dur":3,"ph":"X","args":{"count":32,\
+"ret":30,"fhash":33,"fd":7,"offset":64}}
+{"id":11,"name":"fread","cat":"STDIO","pid":70,"tid":70,"ts":111,"dur":3,"ph":"X","args":{"count":4,"size":8,"ret":4}}
+{"id":12,"name":"lseek","cat":"POSIX","pid":70,"tid":70,"ts":112,"dur":1,"ph":"X","args":{"fd":7,"whence":2,"offset":0}}
+{"id":13,"name":"PR","cat":"dftracer","pid":70,"tid":70,"ph":"M","args":{"name":"rank","value":"3"}}
+{"id":14,"name":"compute","cat":"APP","pid":70,"tid":70,"ts":113,"dur":1,"ph":"X"}
+{"id":15,"name":"end","cat":"dftracer","pid":70,"tid":70,"ts":120,"dur":0,"ph":"X","args":{"num_events":14}}
+]
+"""
+
+#: The later one: texts as hashes, numbers as phases, nanoseconds.
+NEW = """[
+{"id":1,"name":"FH","cat":"dftracer","type":1,"pid":9,"tid":9,"ph":4,"args":{"hhash":"ab","name":"/n","value":"f1"}}
+{"id":2,"name":"CM","cat":"dftracer","type":1,"pid":9,"tid":9,"ph":4,"args":{"name":"time_metric","value":"NS"}}
+{"id":3,"name":"read","cat":"POSIX","type":1,"pid":9,"tid":9,"ts":5000,"dur":70,"ph":1,"args":{\
+"hhash":"ab","fhash":"f1","size":8,"ret":-1}}
+{"id":4,"name":"read","cat":"POSIX","type":1,"ts":5000,"ph":3,"pid":9,"tid":9,"args":{"hhash":"ab"}}
+{"id":5,"name":"MPI_File_open","cat":"MPI","type":1,"pid":9,"tid":9,"ts":6000,"dur":70,"ph":1,"args":{"fhash":"f2"}}
+]"""
+
+
+def write(folder: pathlib.Path, name: str, text: str | bytes) -> pathlib.Path:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_schema_of_2024(tmp_path: pathlib.Path) -> None:
+    path = write(tmp_path, "a.pfw", OLD)
+    assert find_reader(path).NAME == find_reader(tmp_path).NAME == "dftracer"
+    rows = rows_of(dftracer, path)
+    assert [row["operation"] for row in rows] == ["fopen", "open", "pwrite", "fread", "lseek"]
+    assert [row.get("file") for row in rows] == ["/data/b", "/data/a", "/data/a", None, None]
+    assert [row["rank"] for row in rows] == [3] * 5
+    assert [row["thread"] for row in rows] == [1, 0, 0, 0, 0]
+    assert (rows[1]["timestamp"], rows[1]["duration"], rows[1]["handle"], rows[1]["line"]) == (101_000, 2000, 7, 6)
+    assert json.loads(rows[1]["extra"]) == {"flags": 577, "mode": 384}
+    assert (rows[2]["size"], rows[2]["result"], rows[2]["offset"], rows[2]["handle"]) == (32, 30, 64, 7)
+    assert rows[3]["size"] == 32
+    assert json.loads(rows[4]["extra"]) == {"whence": "SEEK_END"}
+    info, table = table_of(dftracer, path)
+    assert (info.skipped, info.sources[0].host, info.sources[0].rank) == (0, "corona173", 3)
+    assert info.sources[0].loss.problems[0].why == "1 events of the category 'APP' are no calls"
+    assert info_of(with_info(table.schema, info)).lacks == info.lacks
+
+
+def test_later_schema(tmp_path: pathlib.Path) -> None:
+    path = write(tmp_path, "a.pfw", NEW)
+    info, table = table_of(dftracer, path)
+    rows = table.to_pylist()
+    assert [(row["timestamp"], row["duration"], row["file"], row["result"]) for row in rows] == [
+        (5000, 70, "/n", -1),
+        (6000, 70, None, None),
+    ]
+    assert rows[1]["layer"] == "mpiio"
+    assert json.loads(rows[1]["extra"]) == {"fhash": "f2"}
+    assert [problem.why for problem in info.sources[0].loss.problems] == [
+        "counters, no single calls",
+        "a file's hash is in no table",
+    ]
+    assert info.skipped == 1
+    assert not info.sources[0].loss.truncated
+
+
+def test_ranks_by_the_order_of_processes(tmp_path: pathlib.Path) -> None:
+    for pid in (30, 4, 100):
+        write(tmp_path, f"x-{pid}.pfw", OLD.replace(":70", f":{pid}").replace('"PR"', '"XX"').replace('"rank"', '"x"'))
+    _, table = table_of(dftracer, tmp_path)
+    assert sorted(Counter(table["rank"].to_pylist()).items()) == [(0, 5), (1, 5), (2, 5)]
+
+
+def test_compressed_in_several_members_and_cut(tmp_path: pathlib.Path) -> None:
+    lines = OLD.splitlines(keepends=True)
+    whole = b"".join(gzip.compress(line.encode()) for line in lines)
+    assert rows_of(dftracer, write(tmp_path, "a.pfw.gz", whole)) == rows_of(dftracer, write(tmp_path, "b.pfw", OLD))
+    for cut in (len(whole) - 3, len(whole) // 2, 30):
+        info, _ = table_of(dftracer, write(tmp_path, "c.pfw.gz", whole[:cut]))
+        assert info.sources[0].loss.truncated
+    info, _ = table_of(dftracer, write(tmp_path, "d.pfw", ""))
+    assert info.sources[0].loss.truncated
+
+
+def test_the_same_hash_of_two_files(tmp_path: pathlib.Path) -> None:
+    """16 bits: an entry counts from its line on."""
+    event = '{"id":1,"name":"read","cat":"POSIX","pid":1,"tid":1,"ts":%d,"dur":1,"ph":"X","args":{"fhash":5}}\n'
+    entry = '{"id":1,"name":"FH","cat":"dftracer","pid":1,"tid":1,"ph":"M","args":{"name":"%s","value":5}}\n'
+    text = event % 1 + entry % "/a" + event % 2 + entry % "/b" + event % 3
+    assert [row["file"] for row in rows_of(dftracer, write(tmp_path, "a.pfw", text))] == ["/a", "/a", "/b"]
+
+
+EVENT = st.fixed_dictionaries(
+    {
+        "name": st.sampled_from(["read", "write", "open", "ftruncate", "frob"]),
+        "cat": st.sampled_from(["POSIX", "STDIO"]),
+        "dur": st.integers(0, 10**9),
+        "args": st.fixed_dictionaries(
+            {"fhash": st.integers(0, 6)},
+            optional={
+                "ret": st.integers(-1, 2**40),
+                "fd": st.integers(0, 99),
+                "offset": st.integers(0, 2**50),
+                "size": st.integers(0, 2**31),
+                "mode": st.one_of(st.integers(0, 999), st.text(max_size=5)),
+            },
+        ),
+    }
+)
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(events=st.lists(EVENT, min_size=1, max_size=30), names=st.lists(st.text(max_size=9), min_size=7, max_size=7))
+def test_round_trip(tmp_path: pathlib.Path, events: list[dict[str, Any]], names: list[str]) -> None:
+    records: list[dict[str, Any]] = [
+        {"id": i, **event, "pid": 1, "tid": 1, "ts": 1000 + i, "ph": "X"} for i, event in enumerate(events)
+    ]
+    for i, name in enumerate(names[1:], 1):
+        args = {"name": name, "value": i}
+        records.append({"id": 99, "name": "FH", "cat": "dftracer", "pid": 1, "tid": 1, "ph": "M", "args": args})
+    text = "".join(json.dumps(record, separators=(",", ":"), ensure_ascii=False) + "\n" for record in records)
+    info, table = table_of(dftracer, write(tmp_path, "a.pfw", text))
+    assert info.sources[0].loss.problems == []
+    for row, event in zip(table.to_pylist(), events, strict=True):
+        args = event["args"]
+        assert row["file"] == (names[args["fhash"]] if args["fhash"] else None)
+        assert [row["result"], row["offset"], row["size"]] == [args.get(key) for key in ("ret", "offset", "size")]
+        assert json.loads(row["extra"] or "{}") == {key: args[key] for key in args if key == "mode"}
+        assert row["duration"] == event["dur"] * 1000
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_no_bytes_raise(tmp_path: pathlib.Path, data: st.DataObject) -> None:
+    text = bytearray((OLD + NEW).encode())
+    for _ in range(data.draw(st.integers(0, 6))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        text[at : at + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=9))
+    content = bytes(text[: data.draw(st.integers(0, len(text)))])
+    if data.draw(st.booleans()):
+        content = gzip.compress(content)[: data.draw(st.integers(0, len(content)))]
+    path = write(tmp_path, "a.pfw", content)
+    dftracer.recognizes(path)
+    info, table = table_of(dftracer, path)
+    assert len(table) + info.skipped <= max(info.sources[0].lines, 1)
+
+
+def test_cm1() -> None:
+    """Real: 12 ranks of CM1, the root and 11 others."""
+    folder = shared_data("cm1_dftracer")
+    assert find_reader(folder).NAME == "dftracer"
+    info, table = table_of(dftracer, folder)
+    expected: Counter[str] = Counter()
+    for path in sorted(folder.glob("*.pfw.gz")):
+        for line in gzip.decompress(path.read_bytes()).decode().splitlines():
+            event = json.loads(line) if line.startswith("{") else {}
+            if event.get("ph") == "X" and event["cat"] in ("POSIX", "STDIO"):
+                expected[event["cat"].lower()] += 1
+    assert Counter(table["layer"].to_pylist()) == expected
+    assert info.skipped == 0
+    assert info.ranks == 12
+    assert [source.rank for source in info.sources] == list(range(12))
+    assert {source.host for source in info.sources} == {"corona173"}
+    assert table["file"].null_count == 0
+    assert is_sorted(table)
+    assert len(table) == 72_760
