@@ -1,11 +1,11 @@
 /*
  * mpiox_tracefile_reader.c - see mpiox_tracefile_reader.h.
  *
- * Problem.   A record is written when its call ends, behind those of the calls made inside of it; rows come in the order
- *            of the starts.
- * Algorithm. A beginning takes a row, which the record fills later. A batch ends where no call is open, so that sorting
- *            within a batch is enough; one that grows too long is ended all the same. A block whose checksum is wrong, or
- *            that cannot be parsed, is left out; the next one says how many records there were.
+ * Problem.   A record is written when its call ends, behind those of the calls made inside of it; rows come in the
+ *            order of the starts.
+ * Algorithm. A beginning takes a row, which the record fills later. A batch ends where no call is open, so that
+ *            sorting within a batch is enough; one that grows too long is ended all the same. A block whose checksum is
+ *            wrong, or that cannot be parsed, is left out; the next one says how many records there were.
  */
 #include "mpiox_tracefile_reader.h"
 

@@ -19,8 +19,8 @@ typedef struct mpiox_tracefile_buffer {
     bool failed; /* no memory */
 } mpiox_tracefile_buffer;
 
-/* False: no memory. A number that is out of all reason is left out, as if not defined. The text becomes valid UTF-8: other
- * bytes are written as \xNN. */
+/* False: no memory. A number that is out of all reason is left out, as if not defined. The text becomes valid UTF-8:
+ * other bytes are written as \xNN. */
 bool mpiox_tracefile_texts_define(mpiox_tracefile_texts *texts, int64_t number, const uint8_t *bytes, int64_t length);
 const char *mpiox_tracefile_texts_get(const mpiox_tracefile_texts *texts, int64_t number);
 /* Index of a number's text; -1: it is not defined, or there is no memory. */

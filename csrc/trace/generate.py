@@ -4,7 +4,7 @@
 
 ``mpiox_trace_mpi_calls.c`` holds an exported ``MPI_NAME`` for every ``MPI_File_*``, ``MPI_Wait*`` and ``MPI_Test*`` of
 the table, which records the call and calls the function of that name behind the tracer.
-``mpiox_trace_mpi_operations_impl.h`` numbers them.
+``mpiox_trace_mpi_operations.h`` lists them.
 """
 
 from __future__ import annotations
@@ -54,14 +54,13 @@ def _forms(functions: list[Any]) -> list[tuple[Any, bool, int]]:
 
 
 def _wait_body(function: Any, name: str) -> list[str]:
-    types = dict(function.parameters)
-    count = next((each for each, kind in ((n, k) for k, n in function.parameters) if kind == "length"), None)
-    requests = "requests" if "requests" in types else "request"
+    types = dict(function.parameters)  # type -> name
+    requests = types.get("requests", types.get("request_ref"))
     call = f"NEXT({name})({function.arguments()})"
     return [
         "    mpiox_trace_waiting waiting;",
         "",
-        f"    if (!mpiox_trace_mpi_wait(&waiting, OP_{name}, {count or 1}, {requests_of(types, requests)}))",
+        f"    if (!mpiox_trace_mpi_wait(&waiting, OP_{name}, {types.get('length', 1)}, {requests}))",
         f"        return {call};",
         f"    const int result = {call};",
         "    mpiox_trace_mpi_waited(&waiting, result);",
@@ -69,13 +68,8 @@ def _wait_body(function: Any, name: str) -> list[str]:
     ]
 
 
-def requests_of(types: dict[str, str], name: str) -> str:
-    """Return the expression for the array of requests of a wait or test."""
-    return "requests" if "requests" in types else name
-
-
 def _begin(function: Any, name: str) -> str:
-    types = {kind: each for kind, each in function.parameters}
+    types = dict(function.parameters)
     if "string" in types and "file" not in types:
         return f"mpiox_trace_mpi_enter_name(&call, OP_{name}, {types['string']});"
     handle = f"*{types['file_ref']}" if "file_ref" in types else types.get("file")
@@ -133,19 +127,22 @@ def _entry(function: Any, *, large: bool, version: int) -> str:
 
 def calls(functions: list[Any]) -> str:
     """Text of mpiox_trace_mpi_calls.c."""
-    head = f"/*\n * {NOTE}\n *\n * The MPI entry points of the tracer: each records the call, around that of the function behind it.\n */\n"
-    includes = '#include "mpiox_trace_descriptors.h"\n#include "mpiox_trace_mpi.h"\n\n#pragma GCC diagnostic ignored "-Wdeprecated-declarations"\n'
+    what = "The MPI entry points of the tracer: each records the call, around that of the function behind it."
+    head = f"/*\n * {NOTE}\n *\n * {what}\n */\n"
+    includes = '#include "mpiox_trace_descriptors.h"\n#include "mpiox_trace_mpi.h"\n\n'
+    includes += '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"\n'
     entries = [_entry(each, large=large, version=version) for each, large, version in _forms(functions)]
     return "\n".join([head + includes, "\n\n".join(entries), ""])
 
 
 def operations(functions: list[Any]) -> str:
-    """Text of mpiox_trace_mpi_operations_impl.h."""
+    """Text of mpiox_trace_mpi_operations.h."""
     names = ["MPI_Init", "MPI_Init_thread", "MPI_Finalize"]
     names += [f"MPI_{each.name}{'_c' if large else ''}" for each, large, _ in _forms(functions)]
-    rows = " \\\n".join(f"    X({name})" for name in names)
-    guard = "MPIOX_TRACE_MPI_OPERATIONS_IMPL_H"
-    return f"/* {NOTE} */\n#ifndef {guard}\n#define {guard}\n\n#define MPIOX_TRACE_MPI(X) \\\n{rows}\n\n#endif\n"
+    rows = "\n".join(f"    X({name})".ljust(119) + "\\" for name in names[:-1]) + f"\n    X({names[-1]})"
+    guard = "MPIOX_TRACE_MPI_OPERATIONS_H"
+    first = "#define MPIOX_TRACE_MPI(X)".ljust(119) + "\\"
+    return f"/* {NOTE} */\n#ifndef {guard}\n#define {guard}\n\n{first}\n{rows}\n\n#endif\n"
 
 
 def outputs() -> dict[Path, str]:
@@ -154,5 +151,5 @@ def outputs() -> dict[Path, str]:
     functions = table.parse(table.TABLE.read_text(encoding="utf-8"))
     return {
         GENERATED / "mpiox_trace_mpi_calls.c": table.fold(calls(functions)),
-        GENERATED / "mpiox_trace_mpi_operations_impl.h": operations(functions),
+        Path("csrc/trace/mpiox_trace_mpi_operations.h"): operations(functions),
     }

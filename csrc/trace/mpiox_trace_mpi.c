@@ -2,8 +2,8 @@
  * mpiox_trace_mpi.c - see mpiox_trace_mpi.h; and MPI_Init and MPI_Finalize.
  *
  * Problem.   A nonblocking access ends in any of eight functions, which programs mostly call for messages.
- * Algorithm. What has been started is in a list. A wait or test that has one of them among its requests is a call in which
- *            accesses may be made; when it returns, every one that has changed its handle is complete.
+ * Algorithm. What has been started is in a list. A wait or test that has one of them among its requests is a call in
+ *            which accesses may be made; when it returns, every one that has changed its handle is complete.
  */
 #include "mpiox_trace_mpi.h"
 

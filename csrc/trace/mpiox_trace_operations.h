@@ -6,7 +6,7 @@
 #ifndef MPIOX_TRACE_OPERATIONS_H
 #define MPIOX_TRACE_OPERATIONS_H
 
-#include "mpiox_trace_mpi_operations_impl.h"
+#include "mpiox_trace_mpi_operations.h"
 #include "mpiox_tracefile.h"
 
 #define MPIOX_TRACE_POSIX(X)                                                                                           \

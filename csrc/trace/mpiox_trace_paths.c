@@ -179,7 +179,7 @@ WRAP(struct dirent *, readdir, (DIR * folder))
     return result;
 }
 
-MPIOX_TRACE_EXPORT struct dirent64 *readdir64(DIR *folder)
+FRONT(struct dirent64 *, readdir64, (DIR * folder))
 {
     return (struct dirent64 *)(void *)readdir(folder);
 }

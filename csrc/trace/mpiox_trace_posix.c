@@ -1,8 +1,8 @@
 /*
  * mpiox_trace_posix.c - calls on descriptors: open, close, transfers, positions.
  *
- * Only descriptors whose opening was recorded are looked at: sockets, pipes, the standard streams and the system's files
- * pass at the cost of one look-up. On 64-bit Linux the 64 variants are the same functions.
+ * Only descriptors whose opening was recorded are looked at: sockets, pipes, the standard streams and the system's
+ * files pass at the cost of one look-up. On 64-bit Linux the 64 variants are the same functions.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -118,19 +118,19 @@ OPEN(open64, 0)
 OPENAT(openat, 0)
 OPENAT(openat64, 0)
 
-MPIOX_TRACE_EXPORT int __open_2(const char *path, int flags)
+FRONT(int, __open_2, (const char *path, int flags))
 {
     return open_recorded(path, flags, 0);
 }
 ALIAS(__open64_2, __open_2);
 
-MPIOX_TRACE_EXPORT int __openat_2(int folder, const char *path, int flags)
+FRONT(int, __openat_2, (int folder, const char *path, int flags))
 {
     return openat_recorded(folder, path, flags, 0);
 }
 ALIAS(__openat64_2, __openat_2);
 
-MPIOX_TRACE_EXPORT int creat(const char *path, mode_t mode)
+FRONT(int, creat, (const char *path, mode_t mode))
 {
     const int error = errno;
     const int32_t file = mpiox_trace_enabled() ? mpiox_trace_file_number(AT_FDCWD, path) : -1;
@@ -195,7 +195,7 @@ WRAP(int, dup3, (int fd, int other, int flags))
 
 BEHIND(int, fcntl, (int, int, ...))
 
-MPIOX_TRACE_EXPORT int fcntl(int fd, int command, ...)
+FRONT(int, fcntl, (int fd, int command, ...))
 {
     const bool copies = command == F_DUPFD || command == F_DUPFD_CLOEXEC;
     mpiox_tracefile_record call;

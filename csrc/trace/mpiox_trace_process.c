@@ -2,9 +2,9 @@
  * mpiox_trace_process.c - the life of a traced process: its start, its end, and what it turns into.
  *
  * Problem.   A process ends by exit(), by _exit() or by another program in its place, and has children.
- * Algorithm. The trace file is closed where the process says that it ends. A child has a file of its own, from its first
- *            record on. vfork(), whose child works in its parent's memory, is fork() here. A thread that is created
- *            inside of an MPI-IO call works for it: its calls are as deep as their creator's.
+ * Algorithm. The trace file is closed where the process says that it ends. A child has a file of its own, from its
+ *            first record on. vfork(), whose child works in its parent's memory, is fork() here. A thread that is
+ *            created inside of an MPI-IO call works for it: its calls are as deep as their creator's.
  * Guarantee. What ends without a word (a signal, abort) leaves a trace that is whole up to its last call.
  */
 #include <pthread.h>
@@ -91,7 +91,7 @@ WRAP(int, execve, (const char *path, char *const arguments[], char *const enviro
     return result;
 }
 
-MPIOX_TRACE_EXPORT int execv(const char *path, char *const arguments[])
+FRONT(int, execv, (const char *path, char *const arguments[]))
 {
     return execve(path, arguments, environ);
 }
@@ -104,12 +104,12 @@ WRAP(int, execvpe, (const char *file, char *const arguments[], char *const envir
     return result;
 }
 
-MPIOX_TRACE_EXPORT int execvp(const char *file, char *const arguments[])
+FRONT(int, execvp, (const char *file, char *const arguments[]))
 {
     return execvpe(file, arguments, environ);
 }
 
-MPIOX_TRACE_EXPORT pid_t vfork(void)
+FRONT(pid_t, vfork, (void))
 {
     return fork();
 }

@@ -1,10 +1,10 @@
 /*
  * mpiox_trace_stdio.c - streams of the C library.
  *
- * Problem.   A stream's transfers to its file happen inside the C library, unseen; what the program asks for is seen here.
- *            Single characters and formatted input are many small functions, some of them macros.
- * Algorithm. Opening, closing, positions, blocks, lines and formatted output are recorded. Where a transfer began follows
- *            from the stream's own position behind it, so what is not recorded in between does no harm.
+ * Problem.   A stream's transfers to its file happen inside the C library, unseen; what the program asks for is seen
+ *            here. Single characters and formatted input are many small functions, some of them macros.
+ * Algorithm. Opening, closing, positions, blocks, lines and formatted output are recorded. Where a transfer began
+ *            follows from the stream's own position behind it, so what is not recorded in between does no harm.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -218,12 +218,12 @@ static int printed(int operation, FILE *stream, const char *format, va_list list
     return result;
 }
 
-MPIOX_TRACE_EXPORT int vfprintf(FILE *stream, const char *format, va_list list)
+FRONT(int, vfprintf, (FILE * stream, const char *format, va_list list))
 {
     return printed(OP_vfprintf, stream, format, list);
 }
 
-MPIOX_TRACE_EXPORT int fprintf(FILE *stream, const char *format, ...)
+FRONT(int, fprintf, (FILE * stream, const char *format, ...))
 {
     va_list list;
 
@@ -236,7 +236,7 @@ MPIOX_TRACE_EXPORT int fprintf(FILE *stream, const char *format, ...)
 /* With the checks of _FORTIFY_SOURCE: those of the C library are kept. */
 BEHIND(int, __vfprintf_chk, (FILE *, int, const char *, va_list))
 
-MPIOX_TRACE_EXPORT int __vfprintf_chk(FILE *stream, int level, const char *format, va_list list)
+FRONT(int, __vfprintf_chk, (FILE * stream, int level, const char *format, va_list list))
 {
     mpiox_tracefile_record call;
 
@@ -248,7 +248,7 @@ MPIOX_TRACE_EXPORT int __vfprintf_chk(FILE *stream, int level, const char *forma
     return result;
 }
 
-MPIOX_TRACE_EXPORT int __fprintf_chk(FILE *stream, int level, const char *format, ...)
+FRONT(int, __fprintf_chk, (FILE * stream, int level, const char *format, ...))
 {
     mpiox_tracefile_record call;
     va_list list;

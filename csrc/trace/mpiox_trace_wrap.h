@@ -3,6 +3,8 @@
  *
  *   WRAP(ssize_t, read, (int fd, void *buffer, size_t bytes)) { ... NEXT(read)(fd, buffer, bytes) ... }
  *   ALIAS(read64, read);     the same function by another name
+ *
+ * BEHIND and FRONT are its two halves.
  */
 #ifndef MPIOX_TRACE_WRAP_H
 #define MPIOX_TRACE_WRAP_H
@@ -19,6 +21,7 @@
 #define WRAP(type, name, parameters)                                                                                   \
     BEHIND(type, name, parameters)                                                                                     \
     MPIOX_TRACE_EXPORT type name parameters
+#define FRONT(type, name, parameters) MPIOX_TRACE_EXPORT type name parameters
 #define NEXT(name) next_##name()
 #define ALIAS(other, name) extern __typeof__(name) other __attribute__((alias(#name), visibility("default")))
 
