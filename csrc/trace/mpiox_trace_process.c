@@ -7,11 +7,12 @@
  *            created inside of an MPI-IO call works for it: its calls are as deep as their creator's.
  * Guarantee. What ends without a word (a signal, abort) leaves a trace that is whole up to its last call.
  */
+#include <errno.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <errno.h>
 
 #include "mpiox_trace_descriptors.h"
 #include "mpiox_trace_file.h"
@@ -108,6 +109,39 @@ FRONT(int, execvp, (const char *file, char *const arguments[]))
 {
     return execvpe(file, arguments, environ);
 }
+
+WRAP(int, fexecve, (int fd, char *const arguments[], char *const environment[]))
+{
+    mark(MPIOX_TRACEFILE_EXECUTED);
+    const int result = NEXT(fexecve)(fd, arguments, environment);
+    mark(MPIOX_TRACEFILE_RUNNING);
+    return result;
+}
+
+/* Those with a list of arguments; `then`: the same with an array. */
+#define LISTED(name, then)                                                                                             \
+    FRONT(int, name, (const char *path, const char *first, ...))                                                       \
+    {                                                                                                                  \
+        int n = 1;                                                                                                     \
+        va_list list;                                                                                                  \
+        va_start(list, first);                                                                                         \
+        while (va_arg(list, char *) != NULL)                                                                           \
+            n++;                                                                                                       \
+        va_end(list);                                                                                                  \
+        char *arguments[n + 1];                                                                                        \
+        arguments[0] = (char *)(uintptr_t)first;                                                                       \
+        va_start(list, first);                                                                                         \
+        for (int i = 1; i <= n; i++)                                                                                   \
+            arguments[i] = va_arg(list, char *);                                                                       \
+        char *const *environment = WITH_ENVIRONMENT_##name ? va_arg(list, char *const *) : environ;                    \
+        va_end(list);                                                                                                  \
+        return then(path, arguments, environment);                                                                     \
+    }
+enum { WITH_ENVIRONMENT_execl, WITH_ENVIRONMENT_execlp = 0, WITH_ENVIRONMENT_execle = 1 };
+
+LISTED(execl, execve)
+LISTED(execlp, execvpe)
+LISTED(execle, execve)
 
 FRONT(pid_t, vfork, (void))
 {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -44,12 +45,23 @@ void mpiox_trace_close(int fd)
     quiet(SYS_close, fd, 0, 0, 0, 0, 0, NULL);
 }
 
+/* Whether a file may be so long: the kernel would end the process that goes on (SIGXFSZ). */
+static bool allowed(int64_t bytes)
+{
+    struct rlimit limit;
+
+    return quiet(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit, 0, 0, NULL) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+           (uint64_t)bytes <= limit.rlim_cur;
+}
+
 /* Where the file system has no fallocate(2), zeros take the space: a store into a mapping without it would kill. */
 int mpiox_trace_allocate(int fd, int64_t start, int64_t end)
 {
     static const char zeros[ZEROS];
     int error;
 
+    if (!allowed(end))
+        return -1;
     if (quiet(SYS_fallocate, fd, 0, start, end - start, 0, 0, &error) == 0)
         return 0;
     if (error != EOPNOTSUPP && error != ENOSYS && error != EINTR)
