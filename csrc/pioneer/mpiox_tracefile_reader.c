@@ -467,7 +467,8 @@ static bool give_out(mpiox_tracefile_reader *r)
         for (int c = 0; c < MPIOX_COLUMNS; c++)
             r->columns[c * r->columns_room + i] = order[i]->value[c];
         r->offsets[i] = (int32_t)r->extras.used;
-        mpiox_tracefile_buffer_add(&r->extras, r->written.bytes + order[i]->extra, order[i]->extra_bytes);
+        if (order[i]->extra_bytes > 0)
+            mpiox_tracefile_buffer_add(&r->extras, r->written.bytes + order[i]->extra, order[i]->extra_bytes);
     }
     if (r->columns_room > 0)
         r->offsets[n] = (int32_t)r->extras.used;

@@ -122,10 +122,10 @@ WRAP(int, fexecve, (int fd, char *const arguments[], char *const environment[]))
 #define LISTED(name, then)                                                                                             \
     FRONT(int, name, (const char *path, const char *first, ...))                                                       \
     {                                                                                                                  \
-        int n = 1;                                                                                                     \
+        int n = 0;                                                                                                     \
         va_list list;                                                                                                  \
         va_start(list, first);                                                                                         \
-        while (va_arg(list, char *) != NULL)                                                                           \
+        for (const char *argument = first; argument != NULL; argument = va_arg(list, char *))                          \
             n++;                                                                                                       \
         va_end(list);                                                                                                  \
         char *arguments[n + 1];                                                                                        \

@@ -59,7 +59,7 @@ def of(rows: list[Row], path: pathlib.Path | str, rank: int = 0, depth: int | No
 
 
 def brief(row: Row) -> tuple[object, ...]:
-    return row["operation"].removeprefix("MPI_File_"), row["offset"], row["size"]
+    return row["operation"].removeprefix("MPI_File_").removesuffix("_c"), row["offset"], row["size"]
 
 
 # ---- POSIX and stdio -------------------------------------------------------------------------------------------------
