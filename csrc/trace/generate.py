@@ -4,7 +4,8 @@
 
 ``mpiox_trace_mpi_calls.c`` holds an exported ``MPI_NAME`` for every ``MPI_File_*``, ``MPI_Wait*`` and ``MPI_Test*`` of
 the table, which records the call and calls the function of that name behind the tracer.
-``mpiox_trace_mpi_operations.h`` lists them.
+``mpiox_trace_mpi_operations.h`` lists them. ``mpiox_trace_fortran.c`` has the Fortran entry points of Open MPI, which
+go past the C ones.
 """
 
 from __future__ import annotations
@@ -145,11 +146,32 @@ def operations(functions: list[Any]) -> str:
     return f"/* {NOTE} */\n#ifndef {guard}\n#define {guard}\n\n{first}\n{rows}\n\n#endif\n"
 
 
+def fortran(table: Any, functions: list[Any]) -> str:
+    """Text of mpiox_trace_fortran.c: the library's Fortran entry points, which call MPI_NAME here.
+
+    What they need of the MPI library is weak: a process without one loads the tracer, too.
+    """
+    chosen = [each for each in functions if each.name.startswith("File_") or _waits(each.name)]
+    head, _, body = table.fortran(chosen).replace("mpiox_wrap_", "MPI_").partition("#include <stdlib.h>\n")
+    body = body.replace('#include "mpiox_fortran_convert.h"\n', "")
+    convert = (HERE.parent / "mpi" / "mpiox_fortran_convert.c").read_text(encoding="utf-8")
+    names = sorted(set(re.findall(r"PMPI_\w+", body + convert)))
+    handles = ("info", "datatype", "group", "errhandler", "request", "file")
+    names += [f"ompi_mpi_{each}_null" for each in handles] + ["ompi_request_null"]
+    names += ["MPI_F_STATUS_IGNORE", "MPI_F_STATUSES_IGNORE"]
+    weak = "".join(f"#pragma weak {name}\n" for name in names)
+    what = "The Fortran entry points of Open MPI in the tracer: each calls the C one, which records the call."
+    note = f"/*\n * {NOTE}\n *\n * {what}\n */\n#include <mpi.h>\n"
+    assert "#ifdef OPEN_MPI" in head
+    return f'{note}\n#ifdef OPEN_MPI\n\n{weak}\n#include "mpiox_fortran_convert.c"\n{body}'
+
+
 def outputs() -> dict[Path, str]:
     """Repository-relative path of every generated file, with its text."""
     table = _table()
     functions = table.parse(table.TABLE.read_text(encoding="utf-8"))
     return {
         GENERATED / "mpiox_trace_mpi_calls.c": table.fold(calls(functions)),
+        GENERATED / "mpiox_trace_fortran.c": table.fold(fortran(table, functions)),
         Path("csrc/trace/mpiox_trace_mpi_operations.h"): operations(functions),
     }

