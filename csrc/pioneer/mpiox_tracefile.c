@@ -29,6 +29,7 @@ static const char *const keys[MPIOX_KEYS] = {
     [MPIOX_KEY_OFFSET2] = "offset2",
     [MPIOX_KEY_PIECES] = "pieces",
     [MPIOX_KEY_VALUE] = "value",
+    [MPIOX_KEY_COMPLETE] = "complete",
     [MPIOX_KEY_DETAILS] = "details",
 };
 

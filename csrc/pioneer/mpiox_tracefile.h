@@ -97,7 +97,8 @@ enum {
     MPIOX_KEY_OFFSET2,
     MPIOX_KEY_PIECES,
     MPIOX_KEY_VALUE,
-    MPIOX_KEY_DETAILS, /* text number; members of the JSON object as they stand */
+    MPIOX_KEY_COMPLETE, /* 1: a nonblocking access was complete at once, and no call completes it */
+    MPIOX_KEY_DETAILS,  /* text number; members of the JSON object as they stand */
     MPIOX_KEYS
 };
 

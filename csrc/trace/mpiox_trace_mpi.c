@@ -49,7 +49,19 @@ static MPI_Comm self(void)
     static _Atomic(void *) found;
     return communicator(&found, "ompi_mpi_comm_self");
 }
+static MPI_Request no_request(void)
+{
+    static _Atomic(void *) found;
+    void *object = dlsym(RTLD_DEFAULT, "ompi_request_null");
+
+    return (MPI_Request)(object != NULL ? object : mpiox_trace_next(&found, "ompi_request_null"));
+}
 #else
+static MPI_Request no_request(void)
+{
+    return MPI_REQUEST_NULL;
+}
+
 static MPI_Comm world(void)
 {
     return MPI_COMM_WORLD;
@@ -223,10 +235,13 @@ int64_t mpiox_trace_mpi_whence(int whence)
 
 void mpiox_trace_mpi_request(mpiox_tracefile_record *call, MPI_Request request, int result)
 {
-    const int64_t number = result == MPI_SUCCESS
-                               ? mpiox_trace_request_add(MPIOX_TRACE_HANDLE(request), call->handle, (int32_t)call->file)
-                               : 0;
-
+    if (result != MPI_SUCCESS)
+        return;
+    if (request == no_request()) {
+        mpiox_trace_extra(call, MPIOX_KEY_COMPLETE, 1);
+        return;
+    }
+    const int64_t number = mpiox_trace_request_add(MPIOX_TRACE_HANDLE(request), call->handle, (int32_t)call->file);
     if (number > 0)
         mpiox_trace_extra(call, MPIOX_KEY_REQUEST, number);
 }

@@ -51,7 +51,7 @@ class Reader(Protocol):
 
 def _load(name: str) -> Reader:
     if name in FORMATS:
-        found: Reader = importlib.import_module(FORMATS[name])  # type: ignore[assignment]
+        found: Reader = importlib.import_module(FORMATS[name])
         return found
     for entry in importlib.metadata.entry_points(group=GROUP, name=name):
         loaded: Reader = entry.load()
