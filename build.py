@@ -4,7 +4,7 @@
 
 - ``csrc/generated/_binding.c``, the source of the Python binding, made by cffi from the declarations between the two
   cffi markers of ``csrc/include/mpiio_ext.h``;
-- whatever ``csrc/mpi/generate.py`` yields, the MPI entry points that follow a table.
+- whatever ``csrc/mpi/generate.py`` and ``csrc/trace/generate.py`` yield, the MPI entry points that follow a table.
 
 ``python build.py --check`` writes nothing and exits with 1 and a diff when a generated file differs from what would
 be written. Generated files are committed, so that building needs neither cffi nor this script.
@@ -25,7 +25,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 HEADER = Path("csrc/include/mpiio_ext.h")
 BINDING = Path("csrc/generated/_binding.c")
-MPI_ENTRIES = Path("csrc/mpi/generate.py")
+#: Generators of MPI entry points: the library's, the tracer's.
+MPI_ENTRIES = (Path("csrc/mpi/generate.py"), Path("csrc/trace/generate.py"))
 MODULE = "mpiio_ext._binding"
 
 #: First line that belongs to us in the file that cffi writes. What comes before it is cffi's own support header, which
@@ -62,16 +63,17 @@ def binding_source() -> str:
 
 
 def mpi_sources() -> dict[Path, str]:
-    """Return what the generator of the MPI entry points yields, as {repository-relative path: text}."""
-    path = ROOT / MPI_ENTRIES
-    if not path.exists():
-        return {}
-    spec = importlib.util.spec_from_file_location("_mpiox_mpi_generate", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return {Path(name): text for name, text in module.outputs().items()}
+    """Return what the generators of MPI entry points yield, as {repository-relative path: text}."""
+    sources: dict[Path, str] = {}
+    for path in MPI_ENTRIES:
+        name = f"_mpiox_{path.parent.name}_generate"
+        spec = importlib.util.spec_from_file_location(name, ROOT / path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module  # dataclasses look their module up
+        spec.loader.exec_module(module)
+        sources |= {Path(each): text for each, text in module.outputs().items()}
+    return sources
 
 
 def outputs() -> dict[Path, str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from mpiio_ext.errors import LoadError
 
-__all__ = ["get_include", "get_library", "interposed", "load"]
+__all__ = ["get_include", "get_library", "get_tracer", "interposed", "load"]
 
 #: An MPI library of either family, by the name under which the linker knows it.
 _MPI_SONAMES = ("libmpi.so.40", "libmpi.so.12")
@@ -42,6 +42,11 @@ def _folder() -> Path:
 def get_library() -> Path:
     """Return the path of libmpiio_ext.so, for LD_PRELOAD or the link line of a program."""
     return _folder() / "lib" / "libmpiio_ext.so"
+
+
+def get_tracer() -> Path:
+    """Return the path of libmpiio_ext_trace.so, which records the calls of a program (``mpiio-ext trace``)."""
+    return _folder() / "lib" / "libmpiio_ext_trace.so"
 
 
 def get_include() -> Path:

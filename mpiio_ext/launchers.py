@@ -31,6 +31,8 @@ _HYDRA = frozenset({"mpiexec.hydra", "mpirun.mpich", "mpiexec.mpich"})
 _EITHER = frozenset({"mpirun", "mpiexec"})
 _ENV_LIST = "OMPI_MCA_mca_base_env_list"
 _SPEAKING_S = 1.0
+#: Name of the tracer's library, which goes in front of every other.
+TRACER = "libmpiio_ext_trace.so"
 #: In which starters tell a process its rank.
 _RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
 
@@ -90,9 +92,9 @@ def starter_family(program: str, default: str) -> str | None:
 
 
 def _preloaded(library: str, environment: Mapping[str, str]) -> str:
-    present = environment.get("LD_PRELOAD", "")
-    others = [word for word in present.replace(":", " ").split() if word != library]
-    return ":".join([library, *others])
+    present = environment.get("LD_PRELOAD", "").replace(":", " ").split()
+    words = list(dict.fromkeys([*library.split(":"), *present]))
+    return ":".join(sorted(words, key=lambda word: Path(word).name != TRACER))  # the tracer sees what the program calls
 
 
 def plan(
@@ -103,7 +105,7 @@ def plan(
     Parameters
     ----------
     command : program or starter, with arguments; not empty.
-    library : path of libmpiio_ext.so.
+    library : path of libmpiio_ext.so, of the tracer, or of both with ":" between them.
     settings : MPIOX_* variables to set.
     family : MPI family of the library, "openmpi" or "mpich".
     environment : the present environment.

@@ -3,7 +3,8 @@
  *
  * Whether a process is interposed is decided by the dynamic linker's search order, so it is asked rather than inferred:
  * the object that defines the MPI_File_open that a program would call now is compared with the object that holds this
- * function. That gives the right answer for LD_PRELOAD, for link order and for a global dlopen alike.
+ * function; a tracer in front of it is asked what it calls. That gives the right answer for LD_PRELOAD, for link order
+ * and for a global dlopen alike.
  */
 #include "mpiio_ext.h"
 
@@ -11,6 +12,7 @@
 #include <stddef.h>
 
 #include "mpiox_error.h"
+#include "mpiox_event.h"
 
 const char *mpiio_ext_version(void)
 {
@@ -33,6 +35,8 @@ int mpiio_ext_interposed(void)
     Dl_info ours, theirs;
     void *symbol = dlsym(RTLD_DEFAULT, "MPI_File_open");
 
+    if (symbol != NULL && mpiox_event_behind_tracer("MPI_File_open") != NULL)
+        symbol = mpiox_event_behind_tracer("MPI_File_open");
     if (symbol == NULL || dladdr(symbol, &theirs) == 0)
         return 0;
     if (dladdr((const void *)&mpiio_ext_version, &ours) == 0)

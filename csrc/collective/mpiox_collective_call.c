@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "mpiox_collective_impl.h"
+#include "mpiox_event.h"
 #include "mpiox_wait.h"
 
 enum {
@@ -170,6 +171,18 @@ static void count_call(mpiox_call *call, int64_t bytes, double begun)
     stats->total_s += mpiox_now() - begun;
 }
 
+/* The range is of all ranks, the bytes are of this one. */
+static void tell_tracer(const mpiox_call *call, bool direct, int64_t begun, const mpiox_outcome *outcome)
+{
+    const mpiox_file *file = call->b->file;
+
+    mpiox_event_end(call->write ? "collective_write" : "collective_read", file->path, call->summary.start,
+                    call->summary.end - call->summary.start, begun,
+                    "\"way\":\"%s\",\"method\":\"%s\",\"rounds\":%lld,\"bytes\":%lld,\"error\":%d",
+                    direct ? "direct" : "two_phase", direct ? "" : file->stats.partition,
+                    direct ? 0LL : (long long)call->rounds, (long long)outcome->bytes, outcome->error.code);
+}
+
 /* Everything that comes before data moves. True: go on; false: the call is over, and *code says how. */
 static bool agree_to_begin(mpiox_collective *collective, mpiox_call *call, mpiox_outcome *outcome, int *code)
 {
@@ -209,6 +222,7 @@ int mpiox_collective_access(mpiox_collective *collective, const mpiox_request *r
     const mpiox_request shifted = mpiox_file_view_shift(file, request);
     mpiox_call call = {.b = b, .request = &shifted, .write = request->write};
     const double begun = mpiox_now();
+    const int64_t event = mpiox_event_begin();
     int64_t done = -1;
     int code;
     *outcome = (mpiox_outcome){.bytes = 0, .error = {.code = MPIOX_OK}};
@@ -232,6 +246,8 @@ int mpiox_collective_access(mpiox_collective *collective, const mpiox_request *r
         collective->transport->ops->forget(collective->transport);
     }
     count_call(&call, outcome->bytes, begun);
+    if (event != 0)
+        tell_tracer(&call, done >= 0, event, outcome);
     return outcome->error.code;
 }
 

@@ -16,6 +16,7 @@
 #include <errno.h>
 
 #include "mpiox_delegated_impl.h"
+#include "mpiox_event.h"
 
 typedef struct access { /* one access under way */
     mpiox_delegated *delegated;
@@ -102,7 +103,11 @@ static int transfer(access_t *a, int64_t from, int64_t to)
     part.memory_position = a->request->memory_position + from - a->request->position;
     part.length = to - from;
     a->direct = true;
+    const int64_t event = mpiox_event_begin();
     int code = mpiox_independent_access(&through, &part, &done, a->error);
+    if (event != 0)
+        mpiox_event_end(part.write ? "direct_write" : "direct_read", a->delegated->file->path, -1, part.length, event,
+                        "\"bytes\":%lld,\"error\":%d", (long long)done, code);
     if (code != MPIOX_OK || a->request->write || done == part.length)
         return code;
     if (!a->beyond && (code = settle_size(a)) != MPIOX_OK)

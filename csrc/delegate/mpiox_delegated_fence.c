@@ -10,6 +10,8 @@
  */
 #include "mpiox_delegated_impl.h"
 
+#include "mpiox_event.h"
+
 /* A request failed: so does the fence. Nobody else is told. */
 static void note(int32_t owner, const mpiox_slot *slot, mpiox_error *error)
 {
@@ -81,6 +83,7 @@ static int fence(mpiox_delegated *delegated, bool stable, bool drop, bool last, 
     mpiox_delegated_late late = {.path = delegated->file->path};
     mpiox_error losses;
     const double begun = mpiox_now();
+    const int64_t event = mpiox_event_begin();
 
     *error = (mpiox_error){.code = MPIOX_OK};
     mpiox_delegated_drain(delegated, error);
@@ -102,6 +105,9 @@ static int fence(mpiox_delegated *delegated, bool stable, bool drop, bool last, 
         atomic_store(&delegated->passed_by, false);
     mpiox_delegated_count_up(&delegated->stats.delegated_fences, 1);
     mpiox_delegated_count_up(&delegated->stats.fence_nanoseconds, (int64_t)(1e9 * (mpiox_now() - begun)));
+    if (event != 0)
+        mpiox_event_end("fence", delegated->file->path, -1, -1, event, "\"delegates\":%d,\"stable\":%d,\"error\":%d",
+                        delegated->owners, stable, error->code);
     return error->code;
 }
 

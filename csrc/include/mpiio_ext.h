@@ -301,6 +301,38 @@ const char *mpiio_ext_rawtrace_problem(const mpiio_ext_rawtrace *trace, int64_t 
 /* Note `index`, a line of metadata as it stands in the file. NULL: there is none. */
 const char *mpiio_ext_rawtrace_note(const mpiio_ext_rawtrace *trace, int64_t index, int64_t *line, int64_t *bytes);
 
+/* ---- traces ---- */
+
+/* A trace file of `mpiio-ext trace`, read batch by batch (docs/pioneer-tracing.md). 0, or MPIOX_E_IO (-3): it cannot be
+ * read; MPIOX_E_CORRUPT (-6): it is no trace file of this version; MPIOX_E_NOMEM (-1). Close it (NULL-safe). */
+typedef struct mpiio_ext_trace mpiio_ext_trace;
+int mpiio_ext_trace_open(const char *path, mpiio_ext_trace **trace);
+void mpiio_ext_trace_close(mpiio_ext_trace *trace);
+/* Rank (-1: not known), ranks (0: not known), host, process id, command line. */
+int mpiio_ext_trace_rank(const mpiio_ext_trace *trace);
+int mpiio_ext_trace_ranks(const mpiio_ext_trace *trace);
+int64_t mpiio_ext_trace_pid(const mpiio_ext_trace *trace);
+const char *mpiio_ext_trace_host(const mpiio_ext_trace *trace);
+const char *mpiio_ext_trace_command(const mpiio_ext_trace *trace);
+/* When it was begun, ns since the Unix epoch. */
+int64_t mpiio_ext_trace_started(const mpiio_ext_trace *trace);
+/* Read the next rows, about `wanted`; their number, 0: no more; MPIOX_E_NOMEM. Columns, extras and the addresses of
+ * names hold until the next call. */
+int64_t mpiio_ext_trace_next(mpiio_ext_trace *trace, int64_t wanted);
+/* Column 0 .. 11: timestamp (Unix, ns), duration (ns), operation (index), file (index, -1: none), offset, size, handle,
+ * result, thread, depth, line, layer (0 mpiio, 1 mpi, 2 stdio, 3 posix, 4 extension). INT64_MIN: null. */
+const int64_t *mpiio_ext_trace_column(const mpiio_ext_trace *trace, int column);
+/* JSON objects, one behind the other; that of row i is [offsets[i], offsets[i+1]), empty where there is none. */
+const char *mpiio_ext_trace_extras(const mpiio_ext_trace *trace, const int32_t **offsets);
+/* Names of operations and files so far, by index; NULL: there is none. */
+const char *mpiio_ext_trace_operation(const mpiio_ext_trace *trace, int64_t index);
+const char *mpiio_ext_trace_file(const mpiio_ext_trace *trace, int64_t index);
+/* So far: records; those that are lost; whether the end is missing; problem `index`, its record in *line, or NULL. */
+int64_t mpiio_ext_trace_records(const mpiio_ext_trace *trace);
+int64_t mpiio_ext_trace_lost(const mpiio_ext_trace *trace);
+int mpiio_ext_trace_truncated(const mpiio_ext_trace *trace);
+const char *mpiio_ext_trace_problem(const mpiio_ext_trace *trace, int index, int64_t *line);
+
 /* cffi: end */
 
 /* What the executable mpiio-ext-delegate does, which the library starts. Returns the exit status. */

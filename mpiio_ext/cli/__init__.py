@@ -15,6 +15,7 @@ __all__ = ["main"]
 #: Subcommand -> (module, attribute, help line for `mpiio-ext --help`).
 _COMMANDS = {
     "run": ("mpiio_ext.cli.run", "run", "Run an unchanged MPI program with the extension under it."),
+    "trace": ("mpiio_ext.cli.trace", "trace", "Record the I/O calls of an unchanged program."),
     "hints": ("mpiio_ext.cli.hints", "hints", "List every hint, its value in force and where it came from."),
     "tune": ("mpiio_ext.cli.tune", "tune", "Find hints that make a program faster, and prove it before keeping them."),
     "delegates": ("mpiio_ext.delegates.cli", "delegates", "Watch the I/O delegates of running programs."),

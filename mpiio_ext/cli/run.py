@@ -12,7 +12,7 @@ import click
 
 from mpiio_ext.launchers import Launch, execute, let_rank_0_speak, plan, starter_family
 
-__all__ = ["run"]
+__all__ = ["plan_launch", "run", "start"]
 
 _WITH_GLOB = re.compile(r"(?P<glob>.+?):(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
 _PLAIN = re.compile(r"(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
@@ -83,8 +83,8 @@ def _settings(hint: tuple[str, ...], hints_file: str | None, stats: str | None) 
     return settings
 
 
-def _launch(command: tuple[str, ...], settings: dict[str, str]) -> Launch:
-    import mpiio_ext
+def plan_launch(command: tuple[str, ...], library: str, settings: dict[str, str]) -> Launch:
+    """Return what to execute, with the library preloaded; a starter of the other MPI family is refused."""
     from mpiio_ext._binding import ffi, lib
 
     family = ffi.string(lib.mpiio_ext_mpi_family()).decode()
@@ -95,7 +95,26 @@ def _launch(command: tuple[str, ...], settings: dict[str, str]) -> Launch:
             f"{command[0]} starts programs of {names[kind or family]}, but this mpiio_ext is for {names[family]}: "
             "use the starter of that MPI library, or the mpiio-ext of the other one"
         )
-    return plan(command, library=str(mpiio_ext.get_library()), settings=settings, family=family, environment=os.environ)
+    return plan(command, library=library, settings=settings, family=family, environment=os.environ)
+
+
+def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, dry_run: bool) -> None:
+    """Become the program, or with `dry_run` print what that would be. Does not return in the former case."""
+    try:
+        launch = plan_launch(command, library, settings)
+    except click.UsageError as error:
+        if let_rank_0_speak(os.environ):  # every rank has the same command line
+            raise
+        raise SystemExit(error.exit_code) from error
+    if dry_run:
+        _show(launch)
+        return
+    sys.stdout.flush()
+    try:
+        execute(launch)
+    except OSError as error:
+        click.echo(f"mpiio-ext: cannot execute {command[0]}: {error.strerror}", err=True)
+        raise SystemExit(127 if isinstance(error, FileNotFoundError) else 126) from error
 
 
 @click.command(cls=_Run, context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]})
@@ -115,21 +134,15 @@ def run(
       mpirun -n 4 mpiio-ext run -H mpiox_partition=group_cyclic -- ./app
       mpiio-ext run -H '*.h5:cb_nodes=8' --stats -- mpirun -n 4 ./app
     """  # noqa: D301  (click wants the backspace character itself)
+    import mpiio_ext
+
     try:
-        launch = _launch(command, _settings(hint, hints_file, stats))
+        settings = _settings(hint, hints_file, stats)
     except click.UsageError as error:
-        if let_rank_0_speak(os.environ):  # every rank has the same command line
+        if let_rank_0_speak(os.environ):
             raise
         raise SystemExit(error.exit_code) from error
-    if dry_run:
-        _show(launch)
-        return
-    sys.stdout.flush()
-    try:
-        execute(launch)
-    except OSError as error:
-        click.echo(f"mpiio-ext: cannot execute {command[0]}: {error.strerror}", err=True)
-        raise SystemExit(127 if isinstance(error, FileNotFoundError) else 126) from error
+    start(command, str(mpiio_ext.get_library()), settings, dry_run=dry_run)
 
 
 def _show(launch: Launch) -> None:

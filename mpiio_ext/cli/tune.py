@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.cli.run import _launch, _settings
+from mpiio_ext._load import get_library
+from mpiio_ext.cli.run import _settings, plan_launch
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.launchers import Launch, plan
 
@@ -327,7 +328,7 @@ def tune(
         options = Options(native=metric.times_native, striping=striping, direct_io=allow_direct)
         chosen = kind == "auto" and pattern is None
         job = _Job(command=command, glob=glob, options=options, metric=metric, choose=chosen)
-        _launch(command, {})  # refuses the starter of another MPI library
+        plan_launch(command, str(get_library()), {})  # refuses the starter of another MPI library
         _check_library()
         if dry_run:
             _dry_run(job)

@@ -22,6 +22,7 @@ GROUP = "mpiio_ext.pioneer.readers"
 
 #: Format -> module with the functions of a Reader.
 FORMATS = {
+    "mpiio_ext": "mpiio_ext.pioneer.readers.own",
     "dftracer": "mpiio_ext.pioneer.readers.dftracer",
     "dxt": "mpiio_ext.pioneer.readers.dxt",
     "ltrace": "mpiio_ext.pioneer.readers.ltrace",

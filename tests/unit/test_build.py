@@ -56,7 +56,7 @@ def test_check_reports_a_drift(
     for path, text in build.outputs().items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
-    for path in (build.HEADER, build.MPI_ENTRIES):
+    for path in (build.HEADER, *build.MPI_ENTRIES):
         if (ROOT / path).exists():
             (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copytree((ROOT / path).parent, (tmp_path / path).parent, dirs_exist_ok=True)

@@ -1,0 +1,34 @@
+/*
+ * mpiox_event.h - what the library does, told to the tracer of PIONEER where it is in the process.
+ *
+ *   const int64_t begun = mpiox_event_begin();
+ *   ...
+ *   if (begun != 0)
+ *       mpiox_event_end("two_phase", path, offset, size, begun, "\"rounds\":%d", rounds);
+ *
+ * Without libmpiio_ext_trace.so each is one test of a pointer. The tracer is looked for when the library is loaded.
+ */
+#ifndef MPIOX_EVENT_H
+#define MPIOX_EVENT_H
+
+#include <stdint.h>
+
+/* The tracer's function, and that which tells what it stands in front of; NULL where there is none. */
+typedef void mpiox_event_hook(const char *name, const char *file, int64_t offset, int64_t size, int64_t start_ns,
+                              int64_t duration_ns, const char *details);
+extern mpiox_event_hook *mpiox_event_to;
+
+/* Now, in ns of CLOCK_MONOTONIC; 0: nobody listens. */
+int64_t mpiox_event_clock(void);
+static inline int64_t mpiox_event_begin(void)
+{
+    return mpiox_event_to != 0 ? mpiox_event_clock() : 0;
+}
+
+/* Tell it; offset, size: -1 where there is none. The format makes members of a JSON object: "\"name\":%d,..." */
+void mpiox_event_end(const char *name, const char *file, int64_t offset, int64_t size, int64_t begun,
+                     const char *format, ...) __attribute__((format(printf, 6, 7)));
+/* What a tracer calls in place of the function of that name; NULL: there is no tracer, or nothing behind it. */
+void *mpiox_event_behind_tracer(const char *name);
+
+#endif

@@ -1,0 +1,240 @@
+/*
+ * mpiox_trace_core.c - see mpiox_trace_core.h.
+ *
+ * Algorithm. A record is made on the stack of the call, and written under the lock. What it names for the first time, a
+ *            file or an operation, is defined in the trace file before it.
+ */
+#include "mpiox_trace_core.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "mpiox_trace_descriptors.h"
+#include "mpiox_trace_file.h"
+#include "mpiox_trace_lock.h"
+#include "mpiox_trace_names.h"
+#include "mpiox_trace_system.h"
+
+enum { LIBRARIES = 3 };
+
+atomic_bool mpiox_trace_running;
+
+static atomic_int threads;
+static int defined[MPIOX_TRACEFILE_OPERATIONS]; /* in the trace file of that generation */
+static const char *event_names[MPIOX_TRACEFILE_OPERATIONS];
+static int n_events;
+
+static const char *const operation_names[MPIOX_TRACE_EVENTS] = {
+#define NAME_OF(name) [OP_##name] = #name,
+    MPIOX_TRACE_POSIX(NAME_OF) MPIOX_TRACE_STDIO(NAME_OF) MPIOX_TRACE_MPI(NAME_OF)};
+
+/* ---- what the tracer stands in front of -------------------------------------------------------------------------- */
+
+/* A Python program opens its MPI library for itself alone, where RTLD_NEXT does not see it. */
+static void *find_in_libraries(const char *name)
+{
+    static const char *const libraries[LIBRARIES] = {"libmpiio_ext.so", "libmpi.so.40", "libmpi.so.12"};
+
+    for (int i = 0; i < LIBRARIES; i++) {
+        void *library = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
+        void *found = library != NULL ? dlsym(library, name) : NULL;
+
+        if (library != NULL)
+            dlclose(library);
+        if (found != NULL)
+            return found;
+    }
+    return NULL;
+}
+
+void *mpiox_trace_next(_Atomic(void *) *found, const char *name)
+{
+    void *function = atomic_load_explicit(found, memory_order_acquire);
+
+    if (function != NULL)
+        return function;
+    mpiox_trace_self.inside++;
+    function = dlsym(RTLD_NEXT, name);
+    if (function == NULL && strcasestr(name, "mpi_") != NULL)
+        function = find_in_libraries(name);
+    mpiox_trace_self.inside--;
+    atomic_store_explicit(found, function, memory_order_release);
+    return function;
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+int32_t mpiox_trace_text_number(const char *text)
+{
+    mpiox_trace_lock();
+    const int32_t number = mpiox_trace_names_number(text);
+    mpiox_trace_unlock();
+    return number;
+}
+
+static int32_t folder_name(int fd, char *text, int bytes)
+{
+    char link[64];
+    const char *known = mpiox_trace_names_text(mpiox_trace_descriptor_file(fd));
+
+    if (known != NULL)
+        return snprintf(text, (size_t)bytes, "%s", known);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    return mpiox_trace_link_text(link, text, bytes);
+}
+
+int32_t mpiox_trace_file_number(int folder_fd, const char *name)
+{
+    char text[MPIOX_TRACE_NAME_BYTES], folder[MPIOX_TRACE_NAME_BYTES];
+    int32_t number = -1;
+
+    if (name == NULL)
+        return -1;
+    mpiox_trace_lock();
+    const bool below = folder_fd != AT_FDCWD && name[0] != '/' && folder_name(folder_fd, folder, sizeof folder) > 0;
+    mpiox_trace_names_absolute(name, below ? folder : NULL, text);
+    if (!mpiox_trace_names_is_system(text))
+        number = mpiox_trace_names_number(text);
+    mpiox_trace_unlock();
+    return number;
+}
+
+int mpiox_trace_event_number(const char *name)
+{
+    int number = -1;
+
+    mpiox_trace_lock();
+    for (int i = 0; i < n_events && number < 0; i++)
+        if (strcmp(event_names[i], name) == 0)
+            number = MPIOX_TRACE_EVENTS + i;
+    if (number < 0 && MPIOX_TRACE_EVENTS + n_events < MPIOX_TRACEFILE_OPERATIONS) {
+        const int32_t text = mpiox_trace_names_number(name);
+
+        if (text > 0) {
+            event_names[n_events] = mpiox_trace_names_text(text);
+            number = MPIOX_TRACE_EVENTS + n_events++;
+        }
+    }
+    mpiox_trace_unlock();
+    return number;
+}
+
+void mpiox_trace_extra_text(mpiox_tracefile_record *call, int key, const char *text)
+{
+    const int32_t number = text != NULL ? mpiox_trace_text_number(text) : 0;
+
+    if (number > 0)
+        mpiox_trace_extra(call, key, number);
+}
+
+/* ---- records ----------------------------------------------------------------------------------------------------- */
+
+static bool define_operation(int operation, int layer)
+{
+    const int generation = mpiox_trace_file_generation();
+
+    if (defined[operation] == generation)
+        return true;
+    const char *name = operation < MPIOX_TRACE_EVENTS ? operation_names[operation]
+                                                      : event_names[operation - MPIOX_TRACE_EVENTS];
+    if (!mpiox_trace_file_operation(operation, layer, name))
+        return false;
+    defined[operation] = generation;
+    return true;
+}
+
+static bool is_text(int key)
+{
+    return key == MPIOX_KEY_FILE2 || key == MPIOX_KEY_DATAREP || key == MPIOX_KEY_DETAILS;
+}
+
+static bool define(const mpiox_tracefile_record *call)
+{
+    bool done = mpiox_trace_file_ready() && define_operation(call->operation, call->layer) &&
+                mpiox_trace_names_define((int32_t)call->file);
+
+    for (int i = 0; done && i < call->extras; i++)
+        if (is_text(call->extra[i].key))
+            done = mpiox_trace_names_define((int32_t)call->extra[i].value);
+    return done;
+}
+
+static void stop_for_good(void)
+{
+    atomic_store_explicit(&mpiox_trace_running, false, memory_order_relaxed);
+}
+
+static void prepare(mpiox_tracefile_record *call, int operation, int layer, int32_t file)
+{
+    mpiox_trace_thread *self = &mpiox_trace_self;
+
+    if (self->number == 0)
+        self->number = 1 + atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed);
+    call->operation = (uint8_t)operation;
+    call->layer = (uint8_t)layer;
+    call->closes = false;
+    call->extras = 0;
+    call->thread = self->number - 1;
+    call->depth = self->depth;
+    call->handle = call->offset = call->size = call->result = MPIOX_TRACEFILE_NONE;
+    call->file = file > 0 ? file : 0;
+    call->duration = -1;
+}
+
+void mpiox_trace_start(mpiox_tracefile_record *call, int operation, int layer, int32_t file)
+{
+    prepare(call, operation, layer, file);
+    call->start = mpiox_trace_now();
+}
+
+void mpiox_trace_stop(mpiox_tracefile_record *call)
+{
+    call->duration = mpiox_trace_now() - call->start;
+}
+
+void mpiox_trace_commit(mpiox_tracefile_record *call, int64_t result)
+{
+    const int error = errno;
+
+    if (call->duration < 0)
+        mpiox_trace_stop(call);
+    call->result = result;
+    if (result < 0 && (call->layer == MPIOX_TRACEFILE_POSIX || call->layer == MPIOX_TRACEFILE_STDIO))
+        mpiox_trace_extra(call, MPIOX_KEY_ERRNO, error);
+    mpiox_trace_lock();
+    if (!define(call) || !mpiox_trace_file_record(call))
+        stop_for_good();
+    mpiox_trace_unlock();
+    errno = error;
+}
+
+void mpiox_trace_enter(mpiox_tracefile_record *call, int operation, int layer, int32_t file)
+{
+    prepare(call, operation, layer, file);
+    call->closes = true;
+    mpiox_trace_lock();
+    call->start = mpiox_trace_now();
+    if (!mpiox_trace_file_ready() || !define_operation(operation, layer) ||
+        !mpiox_trace_file_begin(operation, call->thread, call->depth, call->start))
+        stop_for_good();
+    mpiox_trace_unlock();
+    mpiox_trace_self.depth++;
+}
+
+void mpiox_trace_leave(mpiox_tracefile_record *call, int64_t result)
+{
+    mpiox_trace_self.depth = (int)call->depth;
+    mpiox_trace_commit(call, result);
+}
+
+void mpiox_trace_leave_without(mpiox_tracefile_record *call)
+{
+    mpiox_trace_self.depth = (int)call->depth;
+    mpiox_trace_lock();
+    if (!mpiox_trace_file_cancel(call->thread))
+        stop_for_good();
+    mpiox_trace_unlock();
+}

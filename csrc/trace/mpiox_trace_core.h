@@ -1,0 +1,59 @@
+/*
+ * mpiox_trace_core.h - one call of the program, from before it to its record.
+ *
+ *   mpiox_tracefile_record call;
+ *   if (!mpiox_trace_enabled())            the tracer's own calls, and those before it is ready: no record
+ *       return NEXT(...)(...);
+ *   mpiox_trace_start(&call, OP_read, MPIOX_TRACEFILE_POSIX, file);
+ *   result = NEXT(read)(...);
+ *   mpiox_trace_stop(&call);               the clock
+ *   call.offset = ...;                     what there is to say
+ *   mpiox_trace_commit(&call, result);
+ *
+ * errno is as the call has left it. A call that others may be made inside of has mpiox_trace_enter() in place of _start
+ * and mpiox_trace_leave() in place of _commit.
+ */
+#ifndef MPIOX_TRACE_CORE_H
+#define MPIOX_TRACE_CORE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mpiox_trace_lock.h"
+#include "mpiox_trace_operations.h"
+#include "mpiox_tracefile.h"
+
+#define MPIOX_TRACE_EXPORT __attribute__((visibility("default")))
+
+extern atomic_bool mpiox_trace_running;
+
+static inline bool mpiox_trace_enabled(void)
+{
+    return mpiox_trace_self.inside == 0 && atomic_load_explicit(&mpiox_trace_running, memory_order_relaxed);
+}
+
+/* The function of that name behind this library: libmpiio_ext's where it is loaded, the MPI library's, the C
+ * library's. NULL: there is none. It is looked up once, into *found. */
+void *mpiox_trace_next(_Atomic(void *) *found, const char *name);
+
+void mpiox_trace_start(mpiox_tracefile_record *call, int operation, int layer, int32_t file);
+void mpiox_trace_stop(mpiox_tracefile_record *call);
+void mpiox_trace_commit(mpiox_tracefile_record *call, int64_t result);
+void mpiox_trace_enter(mpiox_tracefile_record *call, int operation, int layer, int32_t file);
+void mpiox_trace_leave(mpiox_tracefile_record *call, int64_t result);
+void mpiox_trace_leave_without(mpiox_tracefile_record *call); /* no record */
+static inline void mpiox_trace_extra(mpiox_tracefile_record *call, int key, int64_t value)
+{
+    if (call->extras < MPIOX_TRACEFILE_EXTRAS)
+        call->extra[call->extras++] = (mpiox_tracefile_extra){.key = (uint8_t)key, .value = value};
+}
+void mpiox_trace_extra_text(mpiox_tracefile_record *call, int key, const char *text);
+
+/* Number of a file by its name, made absolute, below the folder that is open as `folder_fd`. -1: not to be recorded. */
+int32_t mpiox_trace_file_number(int folder_fd, const char *name);
+int32_t mpiox_trace_text_number(const char *text);
+/* Name of an operation that is not in the list; -1: there are too many. */
+int mpiox_trace_event_number(const char *name);
+
+#endif

@@ -1,0 +1,347 @@
+/*
+ * mpiox_trace_file.c - writing the trace file of this process.
+ *
+ * Problem.   What was recorded must be there when the process is killed, and no system call is affordable per record.
+ * Algorithm. The file grows by windows of 1 MiB, whose disk space is taken before they are mapped, so that a full disk
+ *            is an error of a system call rather than a deadly signal. Items are written into the mapping; then
+ *            `committed` of the mapped header is stored with release order. The kernel keeps mapped pages of a process
+ *            that dies. No descriptor stays open in between: programs close ones that are not their own. A block that
+ *            the next item does not fit into is finished with its checksum.
+ * Guarantee. A reader finds whole items below `committed`, at every moment. A trace that can grow no further says so
+ *            once, and stays valid.
+ */
+#include "mpiox_trace_file.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mpiox_trace_system.h"
+
+enum {
+    WINDOW_BLOCKS = 16,
+    WINDOW_BYTES = WINDOW_BLOCKS * MPIOX_TRACEFILE_BLOCK_BYTES,
+    FOLDER_MAX = 3072,
+    TRIES = 1000
+};
+
+static char folder[FOLDER_MAX], path[FOLDER_MAX + 512];
+static bool stopped; /* for good */
+static int generation;
+static int rank = -1, ranks;
+static mpiox_tracefile_header *header; /* mapped; NULL: there is no file */
+static uint8_t *window, *at, *block_end;
+static int64_t window_offset; /* in the file */
+static mpiox_tracefile_block *block;
+static mpiox_tracefile_state state;
+static uint64_t records;
+
+void mpiox_trace_file_folder(const char *name)
+{
+    stopped = name[0] != '/' || strlen(name) >= sizeof folder;
+    if (!stopped)
+        strcpy(folder, name);
+}
+
+int mpiox_trace_file_generation(void)
+{
+    return generation;
+}
+
+static void say_stopped(const char *why)
+{
+    char text[FOLDER_MAX + 600];
+
+    snprintf(text, sizeof text, "mpiio_ext trace: %s: %s; tracing of process %d ends here, the program goes on\n",
+             path[0] != '\0' ? path : folder, why, (int)getpid());
+    mpiox_trace_say(text);
+    stopped = true;
+}
+
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
+
+static void name_file(char *name, size_t bytes, const char *host, int attempt)
+{
+    char who[32] = "norank", again[16] = "";
+
+    if (rank >= 0)
+        snprintf(who, sizeof who, "rank%d", rank);
+    if (attempt > 0)
+        snprintf(again, sizeof again, ".%d", attempt);
+    snprintf(name, bytes, "%s/%s.%s.%d%s.mpioxtrace", folder, who, host, (int)getpid(), again);
+}
+
+/* A process has one file after another when it executes another program. Returns the new file, or -1. */
+static int create_file(const char *host)
+{
+    for (int attempt = 0; attempt < TRIES; attempt++) {
+        name_file(path, sizeof path, host, attempt);
+        if (access(path, F_OK) == 0)
+            continue;
+        int fd = mpiox_trace_create(path);
+        if (fd < 0 && attempt == 0) {
+            mpiox_trace_make_folder(folder);
+            fd = mpiox_trace_create(path);
+        }
+        if (fd >= 0)
+            return fd;
+    }
+    return -1;
+}
+
+static void command_line(char *text, size_t bytes)
+{
+    FILE *from = fopen("/proc/self/cmdline", "re");
+    const size_t length = from != NULL ? fread(text, 1, bytes - 1, from) : 0;
+
+    for (size_t i = 0; i + 1 < length; i++)
+        if (text[i] == '\0')
+            text[i] = ' ';
+    text[length] = '\0';
+    if (from != NULL)
+        fclose(from);
+}
+
+static bool map_header(int fd, const char *host)
+{
+    header = mpiox_trace_allocate(fd, 0, sizeof *header) == 0 && mpiox_trace_cut(fd, MPIOX_TRACEFILE_HEADER_BYTES) == 0
+                 ? mpiox_trace_map(fd, 0, sizeof *header)
+                 : NULL;
+    if (header == NULL)
+        return false;
+    header->version = MPIOX_TRACEFILE_VERSION;
+    header->header_bytes = MPIOX_TRACEFILE_HEADER_BYTES;
+    header->block_bytes = MPIOX_TRACEFILE_BLOCK_BYTES;
+    header->state = MPIOX_TRACEFILE_RUNNING;
+    header->committed = MPIOX_TRACEFILE_HEADER_BYTES;
+    header->started = mpiox_trace_now();
+    header->unix_minus_monotonic = mpiox_trace_unix() - header->started;
+    header->pid = getpid();
+    header->parent = getppid();
+    header->rank = rank;
+    header->ranks = ranks;
+    snprintf(header->host, sizeof header->host, "%s", host);
+    command_line(header->command, sizeof header->command);
+    memcpy(header->magic, MPIOX_TRACEFILE_MAGIC, sizeof header->magic);
+    return true;
+}
+
+static void drop(void)
+{
+    mpiox_trace_unmap(window, WINDOW_BYTES);
+    mpiox_trace_unmap(header, sizeof *header);
+    header = NULL;
+    window = at = block_end = NULL;
+    block = NULL;
+    records = 0;
+}
+
+bool mpiox_trace_file_ready(void)
+{
+    char host[256] = "host";
+
+    if (header != NULL || stopped)
+        return header != NULL && !stopped;
+    gethostname(host, sizeof host - 1);
+    const int fd = create_file(host);
+    if (fd < 0) {
+        path[0] = '\0';
+        say_stopped("no file can be created here, check that the folder can be written");
+        return false;
+    }
+    const bool mapped = map_header(fd, host);
+    mpiox_trace_close(fd);
+    if (!mapped) {
+        drop();
+        say_stopped("no space left, or the file cannot be mapped: free space, or name another folder");
+        return false;
+    }
+    window_offset = MPIOX_TRACEFILE_HEADER_BYTES - WINDOW_BYTES;
+    generation++;
+    return true;
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
+
+static void commit(void)
+{
+    _Atomic uint64_t *committed = (_Atomic uint64_t *)(void *)&header->committed;
+
+    atomic_store_explicit(committed, (uint64_t)(window_offset + (at - window)), memory_order_release);
+}
+
+static void finish_block(void)
+{
+    const uint32_t used = (uint32_t)(at - (uint8_t *)block);
+
+    block->checksum = mpiox_tracefile_checksum(block, used);
+    atomic_store_explicit((_Atomic uint32_t *)(void *)&block->used, used, memory_order_release);
+}
+
+static bool next_window(void)
+{
+    const int64_t offset = window_offset + WINDOW_BYTES;
+    const int fd = mpiox_trace_open(path);
+    uint8_t *mapped = fd >= 0 && mpiox_trace_allocate(fd, offset, offset + WINDOW_BYTES) == 0
+                          ? mpiox_trace_map(fd, offset, WINDOW_BYTES)
+                          : NULL;
+
+    if (fd >= 0)
+        mpiox_trace_close(fd);
+    if (mapped == NULL)
+        return false;
+    mpiox_trace_unmap(window, WINDOW_BYTES);
+    window = mapped;
+    window_offset = offset;
+    block_end = window;
+    return true;
+}
+
+/* Room for `bytes` more in the present block, else in the next one. */
+static bool room(int64_t bytes)
+{
+    if (stopped || header == NULL)
+        return false;
+    if (block != NULL && block_end - at >= bytes)
+        return true;
+    if (block != NULL)
+        finish_block();
+    if ((block == NULL || block_end == window + WINDOW_BYTES) && !next_window()) {
+        mpiox_trace_file_end(MPIOX_TRACEFILE_FULL, false);
+        say_stopped("the trace cannot grow, no space is left: free space, or name another folder");
+        return false;
+    }
+    block = (mpiox_tracefile_block *)(void *)block_end;
+    const int64_t now = mpiox_trace_now();
+    *block = (mpiox_tracefile_block){.magic = MPIOX_TRACEFILE_BLOCK_MAGIC, .first = records, .time = now};
+    mpiox_tracefile_reset(&state, now);
+    at = (uint8_t *)(block + 1);
+    block_end += MPIOX_TRACEFILE_BLOCK_BYTES;
+    commit();
+    return true;
+}
+
+bool mpiox_trace_file_record(const mpiox_tracefile_record *record)
+{
+    if (!room(MPIOX_TRACEFILE_ITEM_MAX))
+        return false;
+    at = mpiox_tracefile_encode(&state, record, at);
+    records++;
+    commit();
+    return true;
+}
+
+bool mpiox_trace_file_begin(int operation, int64_t thread, int64_t depth, int64_t start)
+{
+    if (!room(MPIOX_TRACEFILE_ITEM_MAX))
+        return false;
+    *at++ = MPIOX_TRACEFILE_BEGIN;
+    *at++ = (uint8_t)operation;
+    at = mpiox_put(at, (uint64_t)thread);
+    at = mpiox_put(at, (uint64_t)depth);
+    at = mpiox_put(at, mpiox_zigzag(start - state.time));
+    state.time = start;
+    commit();
+    return true;
+}
+
+bool mpiox_trace_file_cancel(int64_t thread)
+{
+    if (!room(MPIOX_TRACEFILE_ITEM_MAX))
+        return false;
+    *at++ = MPIOX_TRACEFILE_CANCEL;
+    at = mpiox_put(at, (uint64_t)thread);
+    commit();
+    return true;
+}
+
+static void put_text(const char *text, size_t length)
+{
+    at = mpiox_put(at, length);
+    memcpy(at, text, length);
+    at += length;
+    commit();
+}
+
+bool mpiox_trace_file_text(int64_t number, const char *text)
+{
+    const size_t length = strnlen(text, MPIOX_TRACEFILE_TEXT_MAX);
+
+    if (!room((int64_t)length + MPIOX_TRACEFILE_ITEM_MAX))
+        return false;
+    *at++ = MPIOX_TRACEFILE_TEXT;
+    at = mpiox_put(at, (uint64_t)number);
+    put_text(text, length);
+    return true;
+}
+
+bool mpiox_trace_file_operation(int operation, int layer, const char *name)
+{
+    const size_t length = strnlen(name, MPIOX_TRACEFILE_TEXT_MAX);
+
+    if (!room((int64_t)length + MPIOX_TRACEFILE_ITEM_MAX))
+        return false;
+    *at++ = MPIOX_TRACEFILE_OPERATION;
+    *at++ = (uint8_t)operation;
+    *at++ = (uint8_t)layer;
+    put_text(name, length);
+    return true;
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------------- */
+
+void mpiox_trace_file_rank(int mine, int all)
+{
+    char before[sizeof path];
+
+    rank = mine;
+    ranks = all;
+    if (header == NULL)
+        return;
+    header->rank = rank;
+    header->ranks = ranks;
+    memcpy(before, path, sizeof path);
+    for (int attempt = 0; attempt < TRIES; attempt++) {
+        name_file(path, sizeof path, header->host, attempt);
+        if (access(path, F_OK) != 0 && mpiox_trace_rename(before, path) == 0)
+            return;
+    }
+    memcpy(path, before, sizeof path);
+}
+
+void mpiox_trace_file_lose(void)
+{
+    if (header != NULL)
+        header->lost++;
+}
+
+void mpiox_trace_file_end(int how, bool again)
+{
+    if (header == NULL)
+        return;
+    if (block != NULL && block->used == 0)
+        finish_block();
+    const int64_t bytes = (int64_t)header->committed;
+    header->state = (uint32_t)how;
+    const int fd = mpiox_trace_open(path);
+    if (fd >= 0) {
+        mpiox_trace_cut(fd, bytes);
+        mpiox_trace_close(fd);
+    }
+    drop();
+    stopped = stopped || !again;
+}
+
+void mpiox_trace_file_mark(int how)
+{
+    if (header == NULL)
+        return;
+    header->state = (uint32_t)how;
+}
+
+void mpiox_trace_file_forget(void)
+{
+    drop();
+}

@@ -1,0 +1,23 @@
+/*
+ * mpiox_trace_lock.h - what a thread is doing, and the one lock of the tracer.
+ *
+ * Problem.   Threads, signal handlers and the tracer's own calls must not disturb each other, at the cost of some tens
+ *            of nanoseconds a call.
+ * Algorithm. A word in memory: whoever finds it taken yields. A thread notes that it is inside the tracer before it
+ *            takes the lock; calls it makes then, or a signal handler in it, are not recorded.
+ */
+#ifndef MPIOX_TRACE_LOCK_H
+#define MPIOX_TRACE_LOCK_H
+
+typedef struct mpiox_trace_thread {
+    int inside; /* of the tracer itself */
+    int depth;  /* MPI-IO calls that are being made */
+    int number; /* from 1 on; 0: none yet */
+} mpiox_trace_thread;
+
+extern _Thread_local mpiox_trace_thread mpiox_trace_self __attribute__((tls_model("initial-exec")));
+
+void mpiox_trace_lock(void);
+void mpiox_trace_unlock(void);
+
+#endif

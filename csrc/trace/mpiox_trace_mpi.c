@@ -1,0 +1,290 @@
+/*
+ * mpiox_trace_mpi.c - see mpiox_trace_mpi.h; and MPI_Init and MPI_Finalize.
+ *
+ * Problem.   A nonblocking access ends in any of eight functions, which programs mostly call for messages.
+ * Algorithm. What has been started is in a list. A wait or test that has one of them among its requests is a call in
+ *            which accesses may be made; when it returns, every one that has changed its handle is complete.
+ */
+#include "mpiox_trace_mpi.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "mpiox_trace_descriptors.h"
+#include "mpiox_trace_file.h"
+#include "mpiox_trace_requests.h"
+
+#ifndef MPI_VERSION
+#error "mpi.h of an MPI library is needed"
+#endif
+
+BEHIND(int, PMPI_Initialized, (int *))
+BEHIND(int, PMPI_Comm_rank, (MPI_Comm, int *))
+BEHIND(int, PMPI_Comm_size, (MPI_Comm, int *))
+BEHIND(int, PMPI_Comm_compare, (MPI_Comm, MPI_Comm, int *))
+BEHIND(int, PMPI_Type_size_x, (MPI_Datatype, MPI_Count *))
+BEHIND(int, PMPI_Type_get_extent_x, (MPI_Datatype, MPI_Count *, MPI_Count *))
+
+/* ---- who we are -------------------------------------------------------------------------------------------------- */
+
+#ifdef OPEN_MPI
+/* A program may hold a copy of the object, which then is the communicator: so the global scope comes first. */
+static MPI_Comm communicator(_Atomic(void *) *found, const char *name)
+{
+    void *object = dlsym(RTLD_DEFAULT, name);
+
+    return (MPI_Comm)(object != NULL ? object : mpiox_trace_next(found, name));
+}
+
+static MPI_Comm world(void)
+{
+    static _Atomic(void *) found;
+    return communicator(&found, "ompi_mpi_comm_world");
+}
+
+static MPI_Comm self(void)
+{
+    static _Atomic(void *) found;
+    return communicator(&found, "ompi_mpi_comm_self");
+}
+static MPI_Request no_request(void)
+{
+    static _Atomic(void *) found;
+    void *object = dlsym(RTLD_DEFAULT, "ompi_request_null");
+
+    return (MPI_Request)(object != NULL ? object : mpiox_trace_next(&found, "ompi_request_null"));
+}
+#else
+static MPI_Request no_request(void)
+{
+    return MPI_REQUEST_NULL;
+}
+
+static MPI_Comm world(void)
+{
+    return MPI_COMM_WORLD;
+}
+
+static MPI_Comm self(void)
+{
+    return MPI_COMM_SELF;
+}
+#endif
+
+/* The ranks of MPI_COMM_WORLD, when there are any: a program may use sessions alone. */
+static void learn_rank(void)
+{
+    static atomic_bool known;
+    int up = 0, rank = -1, ranks = 0;
+
+    if (atomic_load_explicit(&known, memory_order_relaxed))
+        return;
+    mpiox_trace_self.inside++;
+    const bool answered = NEXT(PMPI_Initialized) != NULL && NEXT(PMPI_Initialized)(&up) == MPI_SUCCESS && up &&
+                          NEXT(PMPI_Comm_rank)(world(), &rank) == MPI_SUCCESS &&
+                          NEXT(PMPI_Comm_size)(world(), &ranks) == MPI_SUCCESS;
+    mpiox_trace_self.inside--;
+    if (!answered)
+        return;
+    mpiox_trace_lock();
+    if (!atomic_exchange(&known, true))
+        mpiox_trace_file_rank(rank, ranks);
+    mpiox_trace_unlock();
+}
+
+WRAP(int, MPI_Init, (int *argc, char ***argv))
+{
+    mpiox_tracefile_record call;
+
+    if (!mpiox_trace_enabled())
+        return NEXT(MPI_Init)(argc, argv);
+    mpiox_trace_enter(&call, OP_MPI_Init, MPIOX_TRACEFILE_MPI, 0);
+    const int result = NEXT(MPI_Init)(argc, argv);
+    mpiox_trace_stop(&call);
+    learn_rank();
+    mpiox_trace_leave(&call, result);
+    return result;
+}
+
+WRAP(int, MPI_Init_thread, (int *argc, char ***argv, int required, int *provided))
+{
+    mpiox_tracefile_record call;
+
+    if (!mpiox_trace_enabled())
+        return NEXT(MPI_Init_thread)(argc, argv, required, provided);
+    mpiox_trace_enter(&call, OP_MPI_Init_thread, MPIOX_TRACEFILE_MPI, 0);
+    const int result = NEXT(MPI_Init_thread)(argc, argv, required, provided);
+    mpiox_trace_stop(&call);
+    learn_rank();
+    mpiox_trace_extra(&call, MPIOX_KEY_REQUIRED, required);
+    mpiox_trace_extra(&call, MPIOX_KEY_PROVIDED, *provided);
+    mpiox_trace_leave(&call, result);
+    return result;
+}
+
+WRAP(int, MPI_Finalize, (void))
+{
+    mpiox_tracefile_record call;
+
+    if (!mpiox_trace_enabled())
+        return NEXT(MPI_Finalize)();
+    mpiox_trace_enter(&call, OP_MPI_Finalize, MPIOX_TRACEFILE_MPI, 0);
+    const int result = NEXT(MPI_Finalize)();
+    mpiox_trace_leave(&call, result);
+    return result;
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+void mpiox_trace_mpi_enter(mpiox_tracefile_record *call, int operation, int64_t handle)
+{
+    mpiox_trace_enter(call, operation, MPIOX_TRACEFILE_MPIIO, mpiox_trace_handle_file(handle));
+    call->handle = handle;
+}
+
+void mpiox_trace_mpi_enter_name(mpiox_tracefile_record *call, int operation, const char *name)
+{
+    int32_t file = mpiox_trace_file_number(AT_FDCWD, name);
+
+    learn_rank();
+    if (file < 0 && name != NULL) /* the system's, and yet a file of the program */
+        file = mpiox_trace_text_number(name);
+    mpiox_trace_enter(call, operation, MPIOX_TRACEFILE_MPIIO, file);
+}
+
+void mpiox_trace_mpi_opened(mpiox_tracefile_record *call, MPI_Comm comm, MPI_File file, int result)
+{
+    int size = 0, which = MPI_UNEQUAL;
+
+    if (result != MPI_SUCCESS)
+        return;
+    call->handle = MPIOX_TRACE_HANDLE(file);
+    mpiox_trace_handle_open(call->handle, (int32_t)call->file);
+    mpiox_trace_self.inside++;
+    NEXT(PMPI_Comm_size)(comm, &size);
+    if (comm != world() && comm != self())
+        NEXT(PMPI_Comm_compare)(comm, world(), &which);
+    mpiox_trace_self.inside--;
+    const bool all = comm == world() || which == MPI_CONGRUENT || which == MPI_IDENT;
+    mpiox_trace_extra(call, MPIOX_KEY_COMM, comm == self() ? 2 : all ? 1 : 0);
+    mpiox_trace_extra(call, MPIOX_KEY_COMM_SIZE, size);
+}
+
+static int64_t type_size(MPI_Datatype datatype)
+{
+    MPI_Count size = 0;
+
+    mpiox_trace_self.inside++;
+    const bool known = NEXT(PMPI_Type_size_x)(datatype, &size) == MPI_SUCCESS && size >= 0;
+    mpiox_trace_self.inside--;
+    return known ? (int64_t)size : MPIOX_TRACEFILE_NONE;
+}
+
+void mpiox_trace_mpi_data(mpiox_tracefile_record *call, int64_t count, MPI_Datatype datatype)
+{
+    const int64_t bytes = call->result == 0 ? type_size(datatype) : MPIOX_TRACEFILE_NONE;
+
+    mpiox_trace_extra(call, MPIOX_KEY_COUNT, count);
+    if (bytes != MPIOX_TRACEFILE_NONE) {
+        mpiox_trace_extra(call, MPIOX_KEY_TYPE_SIZE, bytes);
+        call->size = count * bytes;
+    }
+}
+
+void mpiox_trace_mpi_view(mpiox_tracefile_record *call, int64_t displacement, MPI_Datatype etype, MPI_Datatype filetype,
+                          const char *datarep)
+{
+    MPI_Count lower = 0, extent = 0;
+
+    mpiox_trace_extra(call, MPIOX_KEY_DISPLACEMENT, displacement);
+    mpiox_trace_extra_text(call, MPIOX_KEY_DATAREP, datarep);
+    if (call->result != 0) /* the types may be wrong: MPI would call an error handler */
+        return;
+    mpiox_trace_extra(call, MPIOX_KEY_ETYPE_SIZE, type_size(etype));
+    mpiox_trace_extra(call, MPIOX_KEY_FILETYPE_SIZE, type_size(filetype));
+    mpiox_trace_self.inside++;
+    NEXT(PMPI_Type_get_extent_x)(filetype, &lower, &extent);
+    mpiox_trace_self.inside--;
+    mpiox_trace_extra(call, MPIOX_KEY_FILETYPE_EXTENT, (int64_t)extent);
+}
+
+int64_t mpiox_trace_mpi_amode(int amode)
+{
+    static const int modes[] = {MPI_MODE_CREATE, MPI_MODE_RDONLY,          MPI_MODE_WRONLY,
+                                MPI_MODE_RDWR,   MPI_MODE_DELETE_ON_CLOSE, MPI_MODE_UNIQUE_OPEN,
+                                MPI_MODE_EXCL,   MPI_MODE_APPEND,          MPI_MODE_SEQUENTIAL};
+    int64_t value = 0;
+
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (amode & modes[i])
+            value |= INT64_C(1) << i;
+    return value;
+}
+
+int64_t mpiox_trace_mpi_whence(int whence)
+{
+    return whence == MPI_SEEK_SET   ? SEEK_SET
+           : whence == MPI_SEEK_CUR ? SEEK_CUR
+           : whence == MPI_SEEK_END ? SEEK_END
+                                    : -1;
+}
+
+/* ---- requests ---------------------------------------------------------------------------------------------------- */
+
+void mpiox_trace_mpi_request(mpiox_tracefile_record *call, MPI_Request request, int result)
+{
+    if (result != MPI_SUCCESS)
+        return;
+    if (request == no_request()) {
+        mpiox_trace_extra(call, MPIOX_KEY_COMPLETE, 1);
+        return;
+    }
+    const int64_t number = mpiox_trace_request_add(MPIOX_TRACE_HANDLE(request), call->handle, (int32_t)call->file);
+    if (number > 0)
+        mpiox_trace_extra(call, MPIOX_KEY_REQUEST, number);
+}
+
+bool mpiox_trace_mpi_wait(mpiox_trace_waiting *waiting, int operation, int count, const MPI_Request *requests)
+{
+    if (!mpiox_trace_enabled() || !mpiox_trace_requests_any())
+        return false;
+    waiting->requests = requests;
+    waiting->n = 0;
+    for (int i = 0; i < count && waiting->n < MPIOX_TRACE_REQUESTS; i++) {
+        const int64_t request = MPIOX_TRACE_HANDLE(requests[i]);
+
+        if (mpiox_trace_request_is(request)) {
+            waiting->index[waiting->n] = i;
+            waiting->request[waiting->n++] = request;
+        }
+    }
+    if (waiting->n > 0)
+        mpiox_trace_enter(&waiting->call, operation, MPIOX_TRACEFILE_MPI, 0);
+    return waiting->n > 0;
+}
+
+void mpiox_trace_mpi_waited(mpiox_trace_waiting *waiting, int result)
+{
+    mpiox_tracefile_record *call = &waiting->call;
+    bool first = true;
+
+    mpiox_trace_stop(call);
+    for (int i = 0; i < waiting->n; i++) {
+        mpiox_trace_request found;
+
+        if (MPIOX_TRACE_HANDLE(waiting->requests[waiting->index[i]]) == waiting->request[i] ||
+            !mpiox_trace_request_take(waiting->request[i], &found))
+            continue;
+        call->handle = found.handle;
+        call->file = found.file;
+        call->closes = first;
+        call->extras = 0;
+        mpiox_trace_extra(call, MPIOX_KEY_REQUEST, found.number);
+        mpiox_trace_leave(call, result);
+        first = false;
+    }
+    if (first)
+        mpiox_trace_leave_without(call);
+}

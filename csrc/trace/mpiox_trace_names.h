@@ -1,0 +1,23 @@
+/*
+ * mpiox_trace_names.h - names of files as numbers, and which are not recorded. Under mpiox_trace_lock().
+ */
+#ifndef MPIOX_TRACE_NAMES_H
+#define MPIOX_TRACE_NAMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { MPIOX_TRACE_NAME_BYTES = 4352 };
+
+void mpiox_trace_names_keep_system(bool keep); /* record files of the system, too */
+/* Number of a text, from 1 on. 0: no memory. */
+int32_t mpiox_trace_names_number(const char *text);
+const char *mpiox_trace_names_text(int32_t number); /* NULL: there is none */
+/* Define it in the trace file, unless that has been done. False: the trace is full. */
+bool mpiox_trace_names_define(int32_t number);
+/* Make the name absolute: under `folder` (NULL: the working folder) when it is not. */
+void mpiox_trace_names_absolute(const char *name, const char *folder, char *text);
+/* Whether a file is the system's or a part of a program: libraries, Python modules, /proc, devices. */
+bool mpiox_trace_names_is_system(const char *path);
+
+#endif

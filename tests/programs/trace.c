@@ -1,0 +1,191 @@
+/*
+ * trace.c - what test_trace.py traces: PROGRAM MODE FOLDER [NUMBER]. Each mode is a fixed sequence of calls.
+ */
+#include <fcntl.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { THREADS = 4 };
+
+static char path[4096], other[4096];
+static int number;
+
+static void need(int fine, const char *what)
+{
+    if (!fine) {
+        perror(what);
+        exit(3);
+    }
+}
+
+/* ---- MPI --------------------------------------------------------------------------------------------------------- */
+
+static void nonblocking(MPI_File file, int rank)
+{
+    int data[8] = {rank}, back[8], flag = 0;
+    MPI_Request requests[2];
+
+    MPI_File_iwrite_at(file, 100 + rank * 8, data, 8, MPI_INT, &requests[0]);
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+    MPI_File_iread_at(file, 100 + rank * 8, back, 4, MPI_INT, &requests[0]);
+    MPI_File_iread_at(file, 104 + rank * 8, back + 4, 2, MPI_INT, &requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    MPI_File_iread_at(file, 100 + rank * 8, back, 1, MPI_INT, &requests[0]);
+    while (!flag)
+        MPI_Test(&requests[0], &flag, MPI_STATUS_IGNORE);
+    need(data[0] == back[0], "nonblocking");
+}
+
+static void mpi(void)
+{
+    int rank, ranks, data[8] = {0}, back[8];
+    MPI_Datatype type;
+    MPI_Offset size;
+    MPI_File file;
+
+    MPI_Init(NULL, NULL);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    MPI_File_write_at_all(file, rank * 32, data, 8, MPI_INT, MPI_STATUS_IGNORE);
+    MPI_Type_vector(4, 2, 2 * ranks, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    MPI_File_set_view(file, 8, MPI_INT, type, "native", MPI_INFO_NULL);
+    MPI_File_seek(file, 2, MPI_SEEK_SET);
+    MPI_File_write_all(file, data, 4, MPI_INT, MPI_STATUS_IGNORE);
+    MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL);
+    MPI_File_sync(file);
+    MPI_File_read_at(file, 1, back, 2, MPI_INT, MPI_STATUS_IGNORE);
+    nonblocking(file, rank);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_File_get_size(file, &size);
+    MPI_File_close(&file);
+    MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
+    MPI_File_close(&file);
+    MPI_Type_free(&type);
+    MPI_Finalize();
+}
+
+/* ---- POSIX and stdio --------------------------------------------------------------------------------------------- */
+
+static void posix(void)
+{
+    struct iovec pieces[2] = {{"abc", 3}, {"de", 2}};
+    struct stat status;
+    char bytes[64];
+
+    need(open(other, O_RDONLY) < 0, "open what is not there");
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0640);
+    need(write(fd, "0123456789", 10) == 10, "write");
+    need(writev(fd, pieces, 2) == 5, "writev");
+    need(lseek(fd, 2, SEEK_SET) == 2, "lseek");
+    need(read(fd, bytes, 4) == 4, "read");
+    int copy = dup(fd);
+    need(read(copy, bytes, 60) == 9, "read from the copy");
+    need(pread(fd, bytes, 8, 3) == 8, "pread");
+    need(pwrite(fd, "x", 1, 100) == 1, "pwrite");
+    need(close(copy) == 0 && fstat(fd, &status) == 0, "fstat");
+    void *mapped = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+    need(munmap(mapped, 4096) == 0 && ftruncate(fd, 50) == 0 && fsync(fd) == 0 && close(fd) == 0, "end");
+    fd = open(path, O_WRONLY | O_APPEND);
+    need(write(fd, "end", 3) == 3 && close(fd) == 0, "append");
+    need(rename(path, other) == 0 && stat(other, &status) == 0 && unlink(other) == 0, "names");
+}
+
+static void standard(void)
+{
+    char text[64];
+    FILE *file = fopen(path, "w+");
+
+    need(file != NULL && fwrite("0123456789", 2, 5, file) == 5, "fwrite");
+    need(fputs("line\n", file) >= 0 && fprintf(file, "%d\n", 1234) == 5, "text");
+    need(fseek(file, 10, SEEK_SET) == 0 && fgets(text, sizeof text, file) != NULL, "fgets");
+    need(fread(text, 1, 3, file) == 3 && fflush(file) == 0 && fclose(file) == 0, "end");
+}
+
+/* ---- processes and threads --------------------------------------------------------------------------------------- */
+
+static void write_bytes(int fd, int count)
+{
+    for (int i = 0; i < count; i++)
+        need(pwrite(fd, "x", 1, i) == 1, "pwrite");
+}
+
+static void *in_thread(void *context)
+{
+    char name[4200];
+
+    snprintf(name, sizeof name, "%s.%d", path, (int)(intptr_t)context);
+    const int fd = open(name, O_RDWR | O_CREAT, 0600);
+    write_bytes(fd, number);
+    close(fd);
+    return NULL;
+}
+
+static void threads(void)
+{
+    pthread_t thread[THREADS];
+
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&thread[i], NULL, in_thread, (void *)(intptr_t)i);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(thread[i], NULL);
+}
+
+static void bytes(int how)
+{
+    const int fd = open(path, O_RDWR | O_CREAT, 0600);
+
+    write_bytes(fd, number);
+    if (how != 0)
+        kill(getpid(), how);
+    close(fd);
+    puts("done");
+}
+
+static void forking(void)
+{
+    const int fd = open(path, O_RDWR | O_CREAT, 0600);
+
+    need(write(fd, "ab", 2) == 2, "write");
+    const pid_t child = fork();
+    if (child == 0) {
+        need(write(fd, "cde", 3) == 3, "write of the child");
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+    need(write(fd, "f", 1) == 1 && close(fd) == 0, "write of the parent");
+    execl("/bin/true", "true", (char *)NULL);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3)
+        return 2;
+    const char *mode = argv[1];
+    number = argc > 3 ? atoi(argv[3]) : 1000;
+    snprintf(path, sizeof path, "%s/data", argv[2]);
+    snprintf(other, sizeof other, "%s/other", argv[2]);
+    if (strcmp(mode, "mpi") == 0)
+        mpi();
+    else if (strcmp(mode, "posix") == 0)
+        posix();
+    else if (strcmp(mode, "stdio") == 0)
+        standard();
+    else if (strcmp(mode, "threads") == 0)
+        threads();
+    else if (strcmp(mode, "fork") == 0)
+        forking();
+    else
+        bytes(strcmp(mode, "kill") == 0 ? SIGKILL : 0);
+    return 0;
+}

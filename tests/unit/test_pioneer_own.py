@@ -1,0 +1,144 @@
+"""The reader of the tracer's files: drawn records come back as they were, damage is told, nothing crashes it."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+
+import pyarrow as pa
+import pytest
+
+from mpiio_ext.pioneer.readers import find_reader, own, reader_of
+from mpiio_ext.pioneer.table import SCHEMA, TraceInfo
+from support import cbuild
+
+SEED = os.environ.get("MPIOX_TEST_SEED", "1")
+HEADER = BLOCK = 65536
+SOURCES = [str(cbuild.CSRC / "pioneer" / name) for name in ("mpiox_tracefile.c",)]
+READER = [*SOURCES, *(str(cbuild.CSRC / "pioneer" / f"mpiox_tracefile_{part}.c") for part in ("reader", "texts"))]
+INCLUDES = [f"-I{cbuild.CSRC / 'pioneer'}", f"-I{cbuild.CSRC / 'common'}"]
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> tuple[pathlib.Path, list[list[int | None]]]:
+    """Return a file of drawn records and its records."""
+    folder = tmp_path_factory.mktemp("drawn")
+    source = str(cbuild.ROOT / "tests" / "c" / "pioneer" / "write_tracefile.c")
+    command = [cbuild.compiler(), *cbuild.FLAGS, *cbuild.SANITIZE, *INCLUDES, source, *SOURCES]
+    program = cbuild.compile_c(command, "write_tracefile")
+    path = folder / f"rank0{own.SUFFIX}"
+    lines = cbuild.check(program, str(path), "30000", SEED).splitlines()
+    return path, [[None if word == "null" else int(word) for word in line.split()] for line in lines]
+
+
+def table_of(*paths: pathlib.Path) -> tuple[TraceInfo, pa.Table]:
+    info, batches = own.read(paths)
+    return info, pa.Table.from_batches(list(batches), SCHEMA)
+
+
+def rows_of(table: pa.Table) -> list[list[int | None]]:
+    names = ("timestamp", "duration", "operation", "file", "offset", "size", "handle", "result", "thread", "depth")
+    columns = [table.column(name).to_pylist() for name in names]
+    columns[2] = [int(name.removeprefix("op")) for name in columns[2]]
+    columns[3] = [-1 if name is None else int(name.removeprefix("/f")) for name in columns[3]]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def damaged(path: pathlib.Path, folder: pathlib.Path, at: int, content: bytes) -> pathlib.Path:
+    copy = folder / f"copy{own.SUFFIX}"
+    data = bytearray(path.read_bytes())
+    data[at : at + len(content)] = content
+    copy.write_bytes(data)
+    return copy
+
+
+def test_drawn_records(drawn: tuple[pathlib.Path, list[list[int | None]]]) -> None:
+    path, records = drawn
+    info, table = table_of(path)
+    assert rows_of(table) == records, f"seed {SEED}"
+    assert table.column("line").to_pylist() == list(range(1, len(records) + 1))
+    assert set(table.column("layer").to_pylist()) == {"mpiio", "mpi", "stdio"}
+    (source,) = info.sources
+    assert (source.rank, source.host, source.rows, source.loss.skipped) == (0, "drawn", len(records), 0)
+    assert not source.loss.truncated
+    assert not source.loss.problems
+    assert find_reader(path) is reader_of("mpiio_ext")
+    assert own.recognizes(path.parent)
+    assert not own.recognizes(pathlib.Path(__file__))
+
+
+def first_of(path: pathlib.Path, block: int) -> int:
+    """Return how many records there are before a block."""
+    return int(struct.unpack_from("<Q", path.read_bytes(), HEADER + block * BLOCK + 16)[0])
+
+
+def test_a_damaged_block_is_left_out_and_counted(
+    drawn: tuple[pathlib.Path, list[list[int | None]]], tmp_path: pathlib.Path
+) -> None:
+    path, records = drawn
+    info, table = table_of(damaged(path, tmp_path, HEADER + BLOCK + 5000, b"damaged"))
+    lost = first_of(path, 2) - first_of(path, 1)
+    assert info.skipped == lost
+    assert rows_of(table) == records[: first_of(path, 1)] + records[first_of(path, 2) :]
+    (problem,) = info.sources[0].loss.problems
+    assert (problem.line, problem.why) == (first_of(path, 1) + 1, "damaged: the checksum of the block")
+
+
+@pytest.mark.parametrize("cut", [3, BLOCK // 2, BLOCK + 17])
+def test_a_file_that_was_cut(
+    drawn: tuple[pathlib.Path, list[list[int | None]]], tmp_path: pathlib.Path, cut: int
+) -> None:
+    path, records = drawn
+    copy = tmp_path / f"copy{own.SUFFIX}"
+    copy.write_bytes(path.read_bytes()[:-cut])
+    info, table = table_of(copy)
+    found = rows_of(table)
+    assert found == records[: len(found)]
+    assert len(found) >= first_of(path, 1)
+    assert info.sources[0].loss.problems[0].why == "the file is shorter than its header says"
+    assert info.skipped > 0
+
+
+@pytest.mark.parametrize("content", [b"", b"MPIOXTRC", b"MPIOXTRC\2\0\0\0" + bytes(5000)])
+def test_what_is_no_trace(tmp_path: pathlib.Path, content: bytes) -> None:
+    path = tmp_path / f"x{own.SUFFIX}"
+    path.write_bytes(content)
+    info, table = table_of(path)
+    assert table.num_rows == 0
+    assert info.sources[0].loss.problems[0].why.startswith("no trace file")
+
+
+def test_a_file_that_is_not_there(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        own.read([tmp_path / "nothing.mpioxtrace"])
+
+
+def test_fuzzed(drawn: tuple[pathlib.Path, list[list[int | None]]], tmp_path: pathlib.Path) -> None:
+    """libFuzzer with address and undefined-behaviour sanitizers, from blocks of real records, some seconds."""
+    if shutil.which("clang") is None:
+        pytest.skip("no clang: libFuzzer is not available")
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    data = drawn[0].read_bytes()
+    for number, (start, length) in enumerate([(HEADER + 32, 300), (HEADER + 32, 3000), (HEADER + 32, 30)]):
+        for kind in (b"\0\0", b"\2\0", b"\2\1"):
+            (corpus / f"{number}{kind.hex()}").write_bytes(kind + data[start : start + length])
+    (corpus / "raw").write_bytes(b"\1\0" + data[HEADER : HEADER + BLOCK + 2000])
+    binary = tmp_path / "fuzz"
+    harness = str(cbuild.ROOT / "tests" / "c" / "pioneer" / "fuzz_tracefile.c")
+    command = ["clang", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
+    command.append("-D_GNU_SOURCE")
+    built = subprocess.run(
+        [*command, *INCLUDES, harness, *READER, "-o", str(binary)], capture_output=True, text=True, timeout=240
+    )
+    if built.returncode != 0 and "libclang_rt.fuzzer" in built.stderr:
+        pytest.skip("clang without libFuzzer")
+    assert built.returncode == 0, built.stderr
+    done = subprocess.run(
+        [str(binary), "-max_total_time=10", "-seed=1", "-max_len=80000", f"-artifact_prefix={tmp_path}/", str(corpus)],
+        capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
