@@ -6,6 +6,7 @@ A path has the names of the program that was traced. ``/scratch/u/out.nc`` becom
 
 from __future__ import annotations
 
+import posixpath
 from pathlib import Path, PurePosixPath
 
 __all__ = ["PlaceError", "Places"]
@@ -34,7 +35,7 @@ class Places:
         PlaceError
             The name leads out of the folder, by ``..`` or by a symbolic link that is there, or is empty.
         """
-        parts = [part for part in PurePosixPath(name).parts if part != "/"]
+        parts = [part for part in PurePosixPath(posixpath.normpath(name)).parts if not part.startswith("/")]
         if not parts or ".." in parts or "\0" in name:
             raise PlaceError(f"{name!r} has no place below {self.folder}")
         place = self.folder.joinpath(*parts)

@@ -43,6 +43,8 @@ def test_places_are_below_the_folder(tmp_path: pathlib.Path) -> None:
     places = Places(tmp_path)
     assert places.of("/scratch/u/out.nc") == tmp_path / "scratch/u/out.nc"
     assert places.of("run/./out.nc") == tmp_path / "run/out.nc"
+    assert places.of("/opt/lib/../etc/x.conf") == tmp_path / "opt/etc/x.conf"
+    assert places.of("//x") == tmp_path / "x"
 
 
 @pytest.mark.parametrize("name", ["", "/", "../x", "a/../../x", "a/..", "x\0y", "out/file", "link"])

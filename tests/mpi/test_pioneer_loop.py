@@ -1,0 +1,85 @@
+"""PIONEER's loop: a program is traced, its path carried out by fewer, as many and more ranks, and that traced again."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+from typing import Any
+
+import pytest
+
+from mpiio_ext.pioneer.path import WorkloadPath
+from mpiio_ext.pioneer.synthesis import find_violations
+from support.launch import PROGRAMS, base_environment, python_run, run_bounded
+
+pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
+
+STEPS, BLOCK, LINES = 12, 1000, 10
+#: What Python does besides to a file that it opens, and what it does to find a place for one.
+BESIDE = ("stat", "lstat", "fstat", "statx", "fcntl", "ioctl", "lseek", "mkdir", "readlink", "opendir", "closedir",
+          "MPI_File_set_errhandler")  # fmt: skip
+COLUMNS = ("layer", "operation", "file", "owner", "groups", "offset_0", "offset_1", "size_0", "size_1")
+
+
+def traced_path(folder: pathlib.Path, words: list[Any], ranks: int) -> WorkloadPath:
+    """Trace a Python program on so many ranks; its workload path."""
+    trace = folder / "trace"
+    python_run(["-m", "mpiio_ext", "trace", "-o", trace, "--", sys.executable, *words], ranks, timeout_s=120)
+    assert len(list(trace.iterdir())) == ranks
+    command = [sys.executable, "-m", "mpiio_ext", "pioneer", "path", str(trace), "-o", str(folder / "path.parquet")]
+    launch = run_bounded(command, env=base_environment(), timeout_s=120)
+    assert launch.returncode == 0, launch.describe()
+    return WorkloadPath.load(folder / "path.parquet")
+
+
+def data_operations(path: WorkloadPath, folder: pathlib.Path) -> list[tuple[Any, ...]]:
+    """Return what is done to files of a folder, without what only looks at them; names without what is before it."""
+    place = str(folder)
+    rows = [row for row in path.table.to_pylist() if row["file"] is not None and f"{place}/" in row["file"]]
+    assert rows, path.table.to_pylist()[:5]
+    return [tuple(row[name] if name != "file" else row[name].rpartition(f"{place}/")[2] for name in COLUMNS)
+            for row in rows if row["operation"] not in BESIDE]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def original(extension: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[pathlib.Path, WorkloadPath]:
+    """Return the folder of a program's files and its path, traced on four ranks."""
+    folder = tmp_path_factory.mktemp("original")
+    (folder / "data").mkdir()
+    return folder, traced_path(folder, [PROGRAMS / "pioneer_checkpoint.py", folder / "data"], 4)
+
+
+def test_the_path_of_a_program(original: tuple[pathlib.Path, WorkloadPath]) -> None:
+    """Each operation of the application, and none that MPI-IO makes for it."""
+    folder, path = original
+    assert path.info.ranks == 4
+    assert [len(group) for group in path.info.members] == [1, 3]
+    found = data_operations(path, folder / "data")
+    shared = [("mpiio", f"MPI_File_{name}", "all.dat", "shared", 3) for name in
+              ("open", *["write_at_all"] * STEPS, "sync", "read_at", "close")]  # fmt: skip
+    private = [("posix", name, "own_{rank:03}.txt", "private", 3) for name in ("open", *["write"] * LINES, "close")]
+    root = [("posix", name, "log.txt", "root", 1) for name in ("open", "write", "close")]
+    assert [row[:5] for row in found] == [*shared, *private, *root]
+    writes = [row[5:] for row in found if row[1] == "MPI_File_write_at_all"]
+    assert writes == [(4 * step * BLOCK, (4 * step + 1) * BLOCK, BLOCK, BLOCK) for step in range(STEPS)]
+    sizes = [100 + line for line in range(LINES)]
+    places = [sum(sizes[:line]) for line in range(LINES)]
+    assert [row[5:] for row in found if row[2] == "own_{rank:03}.txt" and row[1] == "write"] == [
+        (place, place, size, size) for place, size in zip(places, sizes, strict=True)]
+    assert not [item for item in find_violations(path) if "MPI_File" in item.why or "write" in item.why]
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 7])
+def test_carried_out_and_traced_again(
+    original: tuple[pathlib.Path, WorkloadPath], tmp_path: pathlib.Path, ranks: int
+) -> None:
+    """The same operations on the same files at the same offsets, by any number of ranks."""
+    folder, path = original
+    below = tmp_path / "below"
+    words = ["-m", "mpiio_ext", "pioneer", "replay", folder / "path.parquet", below, "--time-scale", "0"]
+    again = traced_path(tmp_path, words, ranks)
+    assert data_operations(again, folder / "data") == data_operations(path, folder / "data")
+    data = below.joinpath(*folder.parts[1:], "data")
+    own = {f"own_{rank:03}.txt" for rank in range(ranks)}
+    assert {item.name for item in data.iterdir()} == {"all.dat", "log.txt", *own}
+    assert (data / f"own_{ranks - 1:03}.txt").stat().st_size == sum(100 + line for line in range(LINES))
