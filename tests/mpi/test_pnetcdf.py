@@ -128,6 +128,14 @@ GEOMETRY = (
 )
 
 
+def without_padding(path: pathlib.Path, offsets: dict[str, int]) -> bytes:
+    """Return the file's bytes, zeros where no rank wrote: native data sieving may leave old memory there."""
+    content = bytearray(path.read_bytes())
+    padding = slice(offsets["letters"] + 10, offsets["records"])
+    content[padding] = bytes(len(content[padding]))
+    return bytes(content)
+
+
 @pytest.mark.parametrize(("mode", "method"), METHODS)
 def test_methods_leave_the_native_bytes(pnetcdf: None, cases: Cases, mode: str, method: str) -> None:
     """The MPI library alone and every method: the same file, small stripes, two pretended nodes."""
@@ -136,7 +144,7 @@ def test_methods_leave_the_native_bytes(pnetcdf: None, cases: Cases, mode: str, 
     check_bytes(native, seen[0]["offsets"], "cdf5")
     path, seen = outcome(cases, f"{mode} {method}")
     assert all(result["equal"] and result["collective_writes"] >= 1 for result in seen)
-    assert path.read_bytes() == native.read_bytes()
+    assert path.read_bytes() == without_padding(native, seen[0]["offsets"])
 
 
 ERRORS = """
