@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mpiio_ext.pioneer.operations import Operation, Role, operation_of
 from mpiio_ext.pioneer.path import WorkloadPath
 
-__all__ = ["OUTSIDE", "Session", "Sessions", "find_sessions"]
+__all__ = ["OUTSIDE", "Session", "Sessions", "find_sessions", "operations_of"]
 
 #: In place of the number of a session.
 OUTSIDE = -1
@@ -78,6 +78,15 @@ def _words(path: WorkloadPath, name: str) -> tuple[NDArray[np.int64], list[str]]
         column = column.chunk(0) if column.num_chunks else pa.array([], pa.string()).dictionary_encode()
     numbers = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return numbers.astype(np.int64), column.dictionary.to_pylist()
+
+
+def operations_of(path: WorkloadPath) -> list[Operation]:
+    """Return what each operation of a path is."""
+    numbers, names = _words(path, "operation")
+    layers, layer_names = _words(path, "layer")
+    pairs, inverse = np.unique(layers * (len(names) + 1) + numbers, return_inverse=True)
+    kinds = [operation_of(layer_names[pair // (len(names) + 1)], names[pair % (len(names) + 1)]) for pair in pairs]
+    return [kinds[number] for number in inverse.reshape(-1).tolist()]
 
 
 class _Framework:

@@ -1,0 +1,315 @@
+"""Allocating global sequence IDs: which burst stands where in a synthetic path.
+
+Problem.   Distances (ISG, IRG) that are drawn for each file by itself put several operations at one ID and leave other
+           IDs empty. Moving them then spoils the distances, the span, and the order in which files take turns.
+Algorithm. The IDs are filled in order, a burst at a time. Bursts of sessions under way are due where their shapes say.
+           Any other ID goes to a unit whose distance from the unit before it on its lane is then one of those that are
+           still to be used (each distance is used as often as it was drawn); of several the one with the longest
+           distance, since a long one is met by chance most rarely. Where there is none, the unit that is due next, or
+           overdue, is put there, and the nearest distance counts as used.
+Guarantee. Each ID is given once, there is no hole: the span is the number of operations. Units of a lane follow each
+           other, bursts of a unit too. Every choice among equals is drawn.
+
+Source: He, Du, Narasimhamurthy, "PIONEER", section V-D, Algorithm 1, Figure 4.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpiio_ext.pioneer.synthesis.model import Lane, Shape
+
+__all__ = ["Placed", "Work", "allocate"]
+
+#: Distances of a lane that are looked for at a time.
+_MOST_DISTANCES = 48
+#: Works that are late among which one is drawn.
+_MOST_LATE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One lane of one file, to be placed.
+
+    Attributes
+    ----------
+    file : number of the file.
+    lane : what it does; its distances are shared with those of all works that have the same lane.
+    """
+
+    file: int
+    lane: Lane
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Bursts in the order of their IDs.
+
+    Attributes
+    ----------
+    work : index of the work of each burst.
+    unit : which unit of its lane.
+    burst : which burst of its unit.
+    """
+
+    work: NDArray[np.int64]
+    unit: NDArray[np.int64]
+    burst: NDArray[np.int64]
+
+
+class _Distances:
+    """Distances that are still to be used, for works with the same lane."""
+
+    def __init__(self, counted: Counter[int]) -> None:
+        self._left = +counted
+        self._order = sorted(self._left)
+
+    def has(self, distance: int) -> bool:
+        return distance in self._left
+
+    def some(self, random: np.random.Generator) -> list[int]:
+        """Return the different distances, or as many of them as are looked for at a time."""
+        count = len(self._order)
+        if count <= _MOST_DISTANCES:
+            return self._order
+        return [self._order[at] for at in set(random.integers(0, count, _MOST_DISTANCES).tolist())]
+
+    def use(self, distance: int) -> None:
+        """Count a distance as used, or that nearest to it."""
+        if not self._order:
+            return
+        at = bisect.bisect_left(self._order, distance)
+        if at == len(self._order) or (at and distance - self._order[at - 1] < self._order[at] - distance):
+            at -= 1
+        nearest = self._order[at]
+        self._left[nearest] -= 1
+        if not self._left[nearest]:
+            del self._left[nearest], self._order[at]
+
+
+@dataclass(slots=True)
+class _State:
+    """A lane while IDs are given.
+
+    Attributes
+    ----------
+    next : number of the unit that comes next, or is under way.
+    end : ID of the last operation of the session before; 0 before the first.
+    waiting : it has another unit, and is not in one.
+    pending : IDs at which that may begin, and which have not been looked at.
+    """
+
+    next: int = 0
+    end: int = 0
+    waiting: bool = True
+    pending: int = 0
+
+
+@dataclass(slots=True)
+class _Cut:
+    """A shape as far as the allocation needs it: for each burst its place and length."""
+
+    places: list[int]
+    lengths: list[int]
+    first: int
+    last_place: int
+
+    @classmethod
+    def of(cls, shape: Shape) -> _Cut:
+        starts = shape.bursts
+        lengths = np.diff(np.append(starts, shape.kinds.size))
+        return cls(shape.places[starts].tolist(), lengths.tolist(), int(shape.places[shape.first]),
+                   int(shape.places[shape.last]))  # fmt: skip
+
+
+class _Allocation:
+    """IDs under way."""
+
+    def __init__(self, works: Sequence[Work], shapes: Sequence[Shape], random: np.random.Generator) -> None:
+        self._works, self._random = works, random
+        self._cuts = [_Cut.of(shape) for shape in shapes]
+        self._states = [_State() for _ in works]
+        self._distances: dict[tuple[int, tuple[int, int] | None], _Distances] = {}
+        self._due: list[tuple[int, int, int, int]] = []  # bursts of units under way: ID, work, burst, start of unit
+        self._possible: dict[int, list[tuple[int, int, int]]] = defaultdict(list)  # by ID: work, unit, distance
+        self._possible_ids: list[int] = []
+        self._late: list[int] = []
+        self._now = 0
+        self.placed: list[tuple[int, int, int]] = []
+
+    # ---- units that wait ----
+
+    def _distances_of(self, work: int) -> _Distances:
+        lane, unit = self._works[work].lane, self._states[work].next
+        pair = (lane.shapes[unit - 1], lane.shapes[unit]) if unit else None
+        found = self._distances.get((id(lane), pair))
+        if found is None:
+            counted = lane.first if pair is None else lane.gaps[pair]
+            found = self._distances.setdefault((id(lane), pair), _Distances(counted))
+        return found
+
+    def wait(self, work: int) -> None:
+        """Note at which IDs the next unit of a lane may begin."""
+        state, lane = self._states[work], self._works[work].lane
+        if state.next == len(lane.shapes):
+            return
+        state.waiting, state.pending = True, 0
+        before = self._cuts[lane.shapes[state.next]].first
+        for distance in self._distances_of(work).some(self._random):
+            at = state.end + distance - before
+            if at >= self._now:
+                if at not in self._possible:
+                    heapq.heappush(self._possible_ids, at)
+                self._possible[at].append((work, state.next, distance))
+                state.pending += 1
+        if not state.pending:
+            self._late.append(work)
+
+    def _candidates(self, at: int) -> list[tuple[int, int]]:
+        """Return the works that may begin at an ID, with their distances; it is not asked again."""
+        found = []
+        for work, unit, distance in self._possible.pop(at, ()):
+            state = self._states[work]
+            if state.waiting and state.next == unit:
+                state.pending -= 1
+                if self._distances_of(work).has(distance):
+                    found.append((work, distance))
+                elif not state.pending:
+                    self._late.append(work)
+        return found
+
+    def _fitting(self, works: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Return those whose first burst ends before another one is due; all where none does."""
+        if not self._due:
+            return list(works)
+        room = self._due[0][0] - self._now
+        fit = [item for item in works if self._length(item[0]) <= room]
+        return fit or list(works)
+
+    def _length(self, work: int) -> int:
+        return self._cuts[self._works[work].lane.shapes[self._states[work].next]].lengths[0]
+
+    def _exact(self) -> int | None:
+        """Return a work that may begin now, None if there is none."""
+        found = self._candidates(self._now)
+        if not found:
+            return None
+        fitting = self._fitting(found)
+        longest = max(distance for _, distance in fitting)
+        best = [work for work, distance in fitting if distance == longest]
+        chosen = best[0] if len(best) == 1 else best[int(self._random.integers(len(best)))]
+        for work, _ in found:
+            if work != chosen and not self._states[work].pending:
+                self._late.append(work)
+        return chosen
+
+    def _next_late(self) -> int | None:
+        """Return a work all of whose IDs have passed, if its first burst fits in."""
+        if not self._late:
+            return None
+        self._late = [work for work in self._late if self._states[work].waiting and not self._states[work].pending]
+        late = [(work, 0) for work in self._late[:_MOST_LATE]]
+        if not late or (self._due and min(self._length(work) for work, _ in late) > self._due[0][0] - self._now):
+            return None
+        fitting = self._fitting(late)
+        return fitting[int(self._random.integers(len(fitting)))][0]
+
+    def _nearest(self) -> int | None:
+        """Return the work that is due next, unless a unit under way is due before."""
+        while self._possible_ids:
+            at = self._possible_ids[0]
+            if self._due and self._due[0][0] <= at:
+                return None
+            heapq.heappop(self._possible_ids)
+            if at >= self._now and (found := self._candidates(at)):
+                chosen = found[int(self._random.integers(len(found)))][0]
+                for work, _ in found:
+                    if work != chosen and not self._states[work].pending:
+                        self._late.append(work)
+                return chosen
+            if at < self._now:
+                self._candidates_passed(at)
+        return None
+
+    def _candidates_passed(self, at: int) -> None:
+        for work, _ in self._candidates(at):
+            if not self._states[work].pending:
+                self._late.append(work)
+
+    # ---- placing ----
+
+    def _put(self, work: int, burst: int, start: int) -> None:
+        """Give the next IDs to a burst of the unit under way of a work, whose first operation has the ID `start`."""
+        state = self._states[work]
+        cut = self._cuts[self._works[work].lane.shapes[state.next]]
+        at = self._now
+        self.placed.append((work, state.next, burst))
+        place, length = cut.places[burst], cut.lengths[burst]
+        if place <= cut.last_place < place + length:
+            state.end = at + cut.last_place - place
+        self._now = at + length
+        if burst + 1 < len(cut.places):
+            # Distances inside a unit count from the burst before, where that has come late or early.
+            begin = at - place
+            heapq.heappush(self._due, (begin + cut.places[burst + 1], work, burst + 1, begin))
+        else:
+            state.next += 1
+            self.wait(work)
+
+    def _begin(self, work: int) -> None:
+        state, lane = self._states[work], self._works[work].lane
+        before = self._cuts[lane.shapes[state.next]].first
+        self._distances_of(work).use(self._now + before - state.end)
+        state.waiting = False
+        self._put(work, 0, self._now)
+
+    def run(self) -> None:
+        """Give all IDs."""
+        for work in range(len(self._works)):
+            self.wait(work)
+        while True:
+            if self._due and self._due[0][0] <= self._now:
+                _, work, burst, start = heapq.heappop(self._due)
+                self._put(work, burst, start)
+                continue
+            chosen = self._exact()
+            if chosen is None:
+                chosen = self._next_late()
+            if chosen is None:
+                chosen = self._nearest()
+            if chosen is not None:
+                self._begin(chosen)
+            elif self._due:
+                _, work, burst, start = heapq.heappop(self._due)
+                self._put(work, burst, start)
+            else:
+                chosen = self._any_late()
+                if chosen is None:
+                    return
+                self._begin(chosen)
+
+    def _any_late(self) -> int | None:
+        self._late = [work for work in self._late if self._states[work].waiting]
+        return self._late.pop() if self._late else None
+
+
+def allocate(works: Sequence[Work], shapes: Sequence[Shape], random: np.random.Generator) -> Placed:
+    """Return all bursts of all works, in the order of their global sequence IDs 0, 1, 2, ...
+
+    Parameters
+    ----------
+    works : lanes of files; those that are the same object share their distances.
+    shapes : that the lanes refer to.
+    random : for choices among equals.
+    """
+    allocation = _Allocation(works, shapes, random)
+    allocation.run()
+    table = np.array(allocation.placed, np.int64).reshape(-1, 3)
+    return Placed(table[:, 0], table[:, 1], table[:, 2])

@@ -1,0 +1,208 @@
+"""Filling in a synthetic path: names, kinds, offsets, sizes and times of the operations in their places.
+
+Problem.   What is drawn for each operation by itself must have the frequencies it was counted with, in small paths too.
+Algorithm. Draws are stratified: of n values as many are drawn as are needed, at equal steps of their cumulative count
+           from a random beginning, and then shuffled. As many draws as there were samples give every sample once.
+           Offsets and sizes are drawn for a unit as a whole, times for an operation by the kind before it.
+
+Source: He, Du, Narasimhamurthy, "PIONEER", section V-D.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
+from mpiio_ext.pioneer.profile.characterize import NO_FILE
+from mpiio_ext.pioneer.synthesis.allocate import Placed, Work
+from mpiio_ext.pioneer.synthesis.model import UNKNOWN, Model, Times, contexts, role_of
+
+__all__ = ["File", "fill", "stratified"]
+
+
+def stratified(counts: NDArray[np.int64], number: int, random: np.random.Generator) -> NDArray[np.int64]:
+    """Return so many indices into `counts`, each about as often as it counts, in random order.
+
+    Each index comes at least floor(number * share) times and at most once more; int64.
+    """
+    ends = np.cumsum(counts)
+    steps = (np.arange(number) + random.random()) * (ends[-1] / max(1, number))
+    found = np.minimum(np.searchsorted(ends, steps, side="right"), counts.size - 1)
+    return random.permutation(found)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of a synthetic path.
+
+    Attributes
+    ----------
+    name : template; None: no file.
+    owner : class.
+    archetype : number of its archetype.
+    """
+
+    name: str | None
+    owner: str
+    archetype: int
+
+
+# ---- units -----------------------------------------------------------------------------------------------------------
+
+
+def _units_of(works: Sequence[Work]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the shape of each unit of all works, and the index of each work's first unit."""
+    counts = np.array([len(work.lane.shapes) for work in works], np.int64)
+    shapes = np.array([shape for work in works for shape in work.lane.shapes], np.int64)
+    return shapes, np.cumsum(counts) - counts
+
+
+def _accesses_of(shapes: NDArray[np.int64], model: Model, random: np.random.Generator) -> NDArray[np.int64]:
+    """Return for each unit which of the accesses of its shape it has."""
+    chosen = np.zeros(shapes.size, np.int64)
+    order = np.argsort(shapes, kind="stable")
+    for units in np.split(order, np.flatnonzero(np.diff(shapes[order])) + 1) if order.size else []:
+        chosen[units] = stratified(model.shapes[shapes[units[0]]].counts, units.size, random)
+    return chosen
+
+
+def _ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return start, start + 1, ... of each range, joined."""
+    total = int(lengths.sum())
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(starts - before, lengths) + np.arange(total)
+
+
+def _beginnings(lengths: Sequence[int]) -> NDArray[np.int64]:
+    found = np.zeros(len(lengths), np.int64)
+    np.cumsum(lengths[:-1], out=found[1:])
+    return found
+
+
+class _Source:
+    """Kinds and accesses of all shapes, joined, so that bursts are ranges of them."""
+
+    def __init__(self, model: Model) -> None:
+        shapes = model.shapes
+        self.kinds = np.concatenate([shape.kinds for shape in shapes])
+        self.kinds_at = _beginnings([shape.kinds.size for shape in shapes])
+        self.accesses = np.concatenate([access for shape in shapes for access in shape.accesses], axis=1)
+        self.accesses_at = _beginnings([shape.kinds.size for shape in shapes for _ in shape.accesses])
+        self.first_access = _beginnings([len(shape.accesses) for shape in shapes])
+        bursts = [shape.bursts for shape in shapes]
+        self.bursts_at = _beginnings([len(item) for item in bursts])
+        self.bursts = np.concatenate(bursts)
+        self.lengths = np.concatenate(
+            [np.diff(np.append(item, shape.kinds.size)) for item, shape in zip(bursts, shapes, strict=True)]
+        )
+
+
+# ---- times -----------------------------------------------------------------------------------------------------------
+
+
+def _by_kind(times: Times) -> dict[int, NDArray[np.int64]]:
+    joined: dict[int, list[NDArray[np.int64]]] = defaultdict(list)
+    for (_, kind, _, _), samples in times.samples.items():
+        joined[kind].append(samples)
+    return {kind: np.concatenate(several, axis=1) for kind, several in joined.items()}
+
+
+def _drawn(samples: NDArray[np.int64], count: int, random: np.random.Generator, *, joint: bool) -> NDArray[np.int64]:
+    """Return `count` columns of samples; not joint: each row by itself."""
+    if joint:
+        return samples[:, stratified(np.ones(samples.shape[1], np.int64), count, random)]
+    ordered = np.sort(samples, axis=1)
+    ones = np.ones(samples.shape[1], np.int64)
+    return np.stack([row[stratified(ones, count, random)] for row in ordered])
+
+
+def _times(
+    roles: NDArray[np.int64], kinds: NDArray[np.int64], model: Model, random: np.random.Generator, *, joint: bool
+) -> NDArray[np.int64]:
+    """Return slack and execution times of operations, int64 of shape (2 * groups, operations)."""
+    found = np.full((2 * model.groups, kinds.size), UNKNOWN, np.int64)
+    by_kind = _by_kind(model.times)
+    for key, rows in contexts(roles, kinds):
+        samples = model.times.samples.get(key, by_kind.get(key[1]))
+        if samples is not None:
+            found[:, rows] = _drawn(samples, rows.size, random, joint=joint)
+    return found
+
+
+# ---- the table -------------------------------------------------------------------------------------------------------
+
+
+def _words(values: Sequence[str | None], at: NDArray[np.int64]) -> pa.Array:
+    """Return text by index, as a dictionary; an index of -1 is null."""
+    column = pa.array(values, pa.string()).dictionary_encode()
+    indices = pa.array(at, pa.int32(), mask=at < 0)
+    if column.null_count or len(column.dictionary) != len(values):
+        return column.cast(pa.string()).take(indices).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(indices, column.dictionary)
+
+
+def _table(
+    model: Model, kinds: NDArray[np.int64], files: Sequence[File], file: NDArray[np.int64],
+    access: NDArray[np.int64], times: NDArray[np.int64],
+) -> pa.Table:  # fmt: skip
+    named = np.array([kind.named for kind in model.kinds], bool)[kinds]
+    file = np.where(named, file, -1)
+    owners = [None if item.owner == NO_FILE else item.owner for item in files]
+    columns: dict[str, pa.Array] = {
+        "id": pa.array(np.arange(kinds.size, dtype=np.int64)),
+        "operation": _words([kind.operation for kind in model.kinds], kinds),
+        "file": _words([item.name for item in files], file),
+        "owner": _words(owners, file),
+        "groups": pa.array(np.array([kind.groups for kind in model.kinds], np.int64)[kinds]),
+        "layer": _words([kind.layer for kind in model.kinds], kinds),
+        "extra": _words([kind.extra for kind in model.kinds], kinds).cast(pa.string()),
+    }
+    groups = model.groups
+    for group in range(groups):
+        for number, (name, numbers) in enumerate(
+            (("offset", access), ("size", access), ("slack", times), ("duration", times))
+        ):
+            row = numbers[(number % 2) * groups + group]
+            columns[f"{name}_{group}"] = pa.array(row, mask=row == UNKNOWN)
+    schema = WorkloadPath.schema(groups)
+    return pa.table({name: columns[name] for name in schema.names}).cast(schema)
+
+
+def fill(
+    model: Model, files: Sequence[File], works: Sequence[Work], placed: Placed, random: np.random.Generator,
+    *, joint: bool, info: PathInfo,
+) -> WorkloadPath:  # fmt: skip
+    """Return the path of bursts that have their places.
+
+    Parameters
+    ----------
+    model : what is drawn from.
+    files : by number.
+    works, placed : what was placed, and where.
+    random : for the draws.
+    joint : slack and execution times of all groups are drawn as one, else each by itself.
+    info : of the new path.
+    """
+    if not placed.work.size:
+        return WorkloadPath(WorkloadPath.schema(model.groups).empty_table(), info)
+    source = _Source(model)
+    shapes, units_at = _units_of(works)
+    accesses = _accesses_of(shapes, model, random)
+    unit = units_at[placed.work] + placed.unit
+    shape = shapes[unit]
+    burst = source.bursts_at[shape] + placed.burst
+    lengths, inside = source.lengths[burst], source.bursts[burst]
+    kinds = source.kinds[_ranges(source.kinds_at[shape] + inside, lengths)]
+    from_access = source.accesses_at[source.first_access[shape] + accesses[unit]]
+    access = source.accesses[:, _ranges(from_access + inside, lengths)]
+    file = np.repeat(np.array([work.file for work in works], np.int64)[placed.work], lengths)
+    archetypes = np.array([files[work.file].archetype for work in works], np.int64)
+    roles = np.repeat(role_of(archetypes[placed.work], shape), lengths)
+    times = _times(roles, kinds, model, random, joint=joint)
+    return WorkloadPath(_table(model, kinds, files, file, access, times), info)

@@ -1,0 +1,322 @@
+"""The joint structure of a workload: what Algorithm 1 draws, with what hangs together drawn together.
+
+Problem.   Drawn independently, the characteristics of Table III give the right frequencies in the wrong places: no two
+           programs open ten files in turn for the same reason. Where one characteristic decides another, they must be
+           drawn as one.
+Content.   kinds       an operation with its layer, its groups and its arguments
+           shapes      the kinds of a unit in order, and the distances of its bursts: D, IRG, RT1, AM of a session
+           accesses    offsets and sizes of a unit, for each shape: OFF, SIZE, SEQ
+           archetypes  files that are used alike: OS; the shapes of their units in order: OT; the distances of their
+                       units: ISG
+           times       slack and execution times of an operation by its kind, the archetype and shape it belongs to, and
+                       those of the operation before it: ST
+Guarantee. Drawn as often as they were counted, all characteristics are what they were.
+
+Source: He, Du, Narasimhamurthy, "PIONEER", sections V-C and V-D, Table III, Algorithm 1.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mpiio_ext.pioneer.path.workload_path import PER_GROUP, PathInfo, WorkloadPath
+from mpiio_ext.pioneer.synthesis.units import Unit, find_units
+
+__all__ = ["Archetype", "Kind", "Lane", "Model", "Shape", "Times", "contexts", "model_of", "role_of"]
+
+#: In place of an offset, a size or a time that is not known.
+UNKNOWN = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """An operation without what is drawn.
+
+    Attributes
+    ----------
+    operation, layer, groups, extra : as in the path.
+    named : it names a file.
+    """
+
+    operation: str
+    layer: str
+    groups: int
+    extra: str | None
+    named: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Units that are alike but for offsets, sizes and times.
+
+    Attributes
+    ----------
+    session : it is an open session.
+    kinds : index of the kind of each operation.
+    places : global sequence ID of each operation, from that of the first: 0, 1, 2, 5, ...
+    first, last : indices of the first and last operation of the session.
+    accesses : each int64 of shape (2 * groups, operations): offsets of all groups, then sizes; `UNKNOWN` where null.
+    counts : how many units have each of the accesses.
+    """
+
+    session: bool
+    kinds: NDArray[np.int64]
+    places: NDArray[np.int64]
+    first: int
+    last: int
+    accesses: Sequence[NDArray[np.int64]]
+    counts: NDArray[np.int64]
+
+    @property
+    def bursts(self) -> NDArray[np.int64]:
+        """Index of the first operation of each burst."""
+        return np.flatnonzero(np.diff(self.places, prepend=-2) != 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Units of a file that follow each other.
+
+    Attributes
+    ----------
+    shapes : of its units in order.
+    first : how often the first unit's session begins at each global sequence ID.
+    gaps : by the shapes of two successive units, how often each distance of the second's session from the first's.
+    """
+
+    shapes: tuple[int, ...]
+    first: Counter[int]
+    gaps: Mapping[tuple[int, int], Counter[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Archetype:
+    """Files that are used alike.
+
+    Attributes
+    ----------
+    owner : class of the files.
+    names : templates; (None,) of operations that name no file.
+    lanes : of each of them.
+    """
+
+    owner: str
+    names: tuple[str | None, ...]
+    lanes: tuple[Lane, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Slack and execution times of operations by what they are and what is before them.
+
+    Attributes
+    ----------
+    samples : by (role, kind, role before, kind before): int64 of shape (2 * groups, samples), ns; slack times of all
+        groups, then execution times; `UNKNOWN` where null. A role is an archetype and a shape, as `role_of` numbers
+        them; -1 before the first operation.
+    """
+
+    samples: Mapping[tuple[int, int, int, int], NDArray[np.int64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The structure of a workload path.
+
+    Attributes
+    ----------
+    kinds, shapes, archetypes, times : see the file's head.
+    info : of the path.
+    operations : of the path.
+    """
+
+    kinds: tuple[Kind, ...]
+    shapes: tuple[Shape, ...]
+    archetypes: tuple[Archetype, ...]
+    times: Times
+    info: PathInfo
+    operations: int
+
+    @property
+    def groups(self) -> int:
+        """Groups of the path, the root's included."""
+        return len(self.info.representatives)
+
+
+# ---- columns ---------------------------------------------------------------------------------------------------------
+
+
+def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[str | None]]:
+    """Return a column as numbers, and what they mean."""
+    plain = column.cast(pa.string()).combine_chunks()
+    encoded = (plain.chunk(0) if isinstance(plain, pa.ChunkedArray) else plain).dictionary_encode("encode")
+    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
+
+
+def _kinds_of(path: WorkloadPath) -> tuple[NDArray[np.int64], tuple[Kind, ...]]:
+    """Return the number of the kind of each row, and the kinds."""
+    if path.table.num_rows == 0:
+        return np.zeros(0, np.int64), ()
+    operation, operations = _codes(path.table["operation"])
+    layer, layers = _codes(path.table["layer"])
+    extra, extras = _codes(path.table["extra"])
+    groups = path.table["groups"].to_numpy()
+    named = pc.is_valid(path.table["file"]).to_numpy()
+    stacked = np.stack([operation, layer, groups, extra, named], axis=1)
+    unique, inverse = np.unique(stacked, axis=0, return_inverse=True)
+    kinds = tuple(Kind(str(operations[row[0]]), str(layers[row[1]]), int(row[2]), extras[row[3]], bool(row[4]))
+                  for row in unique)  # fmt: skip
+    return inverse.reshape(-1).astype(np.int64), kinds
+
+
+def _numbers(path: WorkloadPath, names: Sequence[str]) -> NDArray[np.int64]:
+    """Return columns of all groups as rows of one array, `UNKNOWN` for null."""
+    columns = [pc.fill_null(path.table[f"{name}_{group}"], UNKNOWN).to_numpy()
+               for name in names for group in range(path.group_count)]  # fmt: skip
+    return np.stack(columns).astype(np.int64)
+
+
+def role_of(archetype: int | NDArray[np.int64], shape: int | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return one number for an archetype and a shape."""
+    return np.asarray(archetype, np.int64) << 32 | np.asarray(shape, np.int64)
+
+
+def contexts(
+    roles: NDArray[np.int64], kinds: NDArray[np.int64]
+) -> list[tuple[tuple[int, int, int, int], NDArray[np.int64]]]:
+    """Return the operations by their own role and kind, and those of the operation before, in order.
+
+    Returns
+    -------
+    For each (role, kind, role before, kind before) that there is, the indices of its operations, ascending.
+    """
+    if not kinds.size:
+        return []
+    pair = np.unique(np.stack([roles, kinds], axis=1), axis=0, return_inverse=True)
+    number = pair[1].reshape(-1).astype(np.int64)
+    keys = number * (len(pair[0]) + 1) + np.concatenate([[0], number[:-1] + 1])
+    order = np.argsort(keys, kind="stable")
+    nothing = np.array([[-1, -1]], np.int64)
+    known = np.concatenate([nothing, pair[0]]).tolist()
+    return [
+        ((*known[number[rows[0]] + 1], *known[number[rows[0] - 1] + 1 if rows[0] else 0]), rows)
+        for rows in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1)
+    ]
+
+
+def _times_of(path: WorkloadPath, kinds: NDArray[np.int64], roles: NDArray[np.int64]) -> Times:
+    numbers = _numbers(path, PER_GROUP[:1:-1])
+    return Times({key: numbers[:, rows] for key, rows in contexts(roles, kinds)})
+
+
+# ---- shapes ----------------------------------------------------------------------------------------------------------
+
+
+class _Shapes:
+    """Shapes under construction."""
+
+    def __init__(self, kinds: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
+        self._kinds, self._numbers = kinds, numbers
+        self._known: dict[tuple[object, ...], int] = {}
+        self._accesses: list[dict[bytes, list[int]]] = []
+        self._units: list[Unit] = []
+
+    def of(self, unit: Unit) -> int:
+        """Return the number of the shape of a unit; count its access."""
+        places = unit.rows - unit.rows[0]
+        kinds = self._kinds[unit.rows]
+        key = (unit.session, unit.first, unit.last, unit.owner, kinds.tobytes(), places.tobytes())
+        number = self._known.setdefault(key, len(self._known))
+        if number == len(self._units):
+            self._units.append(unit)
+            self._accesses.append({})
+        content = np.ascontiguousarray(self._numbers[:, unit.rows]).tobytes()
+        counted = self._accesses[number].setdefault(content, [0])
+        counted[0] += 1
+        return number
+
+    def all(self) -> tuple[Shape, ...]:
+        """Return the shapes in the order of their numbers."""
+        found = []
+        for unit, accesses in zip(self._units, self._accesses, strict=True):
+            arrays = [np.frombuffer(content, np.int64).reshape(self._numbers.shape[0], -1) for content in accesses]
+            counts = np.array([counted[0] for counted in accesses.values()], np.int64)
+            found.append(Shape(unit.session, self._kinds[unit.rows], unit.rows - unit.rows[0], unit.first, unit.last,
+                               arrays, counts))  # fmt: skip
+        return tuple(found)
+
+
+# ---- archetypes ------------------------------------------------------------------------------------------------------
+
+
+def _lanes_of(units: Sequence[Unit]) -> list[list[Unit]]:
+    """Return the units of one file in lanes: in each, one begins behind the end of the one before."""
+    lanes: list[list[Unit]] = []
+    for unit in units:
+        for lane in lanes:
+            before = lane[-1]
+            if before.rows[-1] < unit.rows[0] and (before.layer, before.session) == (unit.layer, unit.session):
+                lane.append(unit)
+                break
+        else:
+            lanes.append([unit])
+    return lanes
+
+
+@dataclass(slots=True)
+class _Gaps:
+    """Distances of one lane of an archetype."""
+
+    first: Counter[int]
+    gaps: dict[tuple[int, int], Counter[int]]
+
+    def add(self, units: Sequence[Unit], shapes: Sequence[int]) -> None:
+        self.first[units[0].begin] += 1
+        for at in range(1, len(units)):
+            self.gaps[shapes[at - 1], shapes[at]][units[at].begin - units[at - 1].end] += 1
+
+
+def _archetypes_of(
+    units: Sequence[Unit], shapes: _Shapes, roles: NDArray[np.int64]
+) -> tuple[Archetype, ...]:
+    """Return the archetypes; note the role of each operation."""
+    by_file: dict[tuple[str | None, str], list[Unit]] = defaultdict(list)
+    for unit in units:
+        by_file[unit.file, unit.owner].append(unit)
+    names: dict[tuple[object, ...], list[str | None]] = defaultdict(list)
+    gaps: dict[tuple[object, ...], list[_Gaps]] = {}
+    numbered: dict[tuple[object, ...], int] = {}
+    for (file, owner), several in by_file.items():
+        lanes = _lanes_of(several)
+        numbers = [tuple(shapes.of(unit) for unit in lane) for lane in lanes]
+        key = (owner, *numbers)
+        names[key].append(file)
+        counted = gaps.setdefault(key, [_Gaps(Counter(), defaultdict(Counter)) for _ in lanes])
+        archetype = numbered.setdefault(key, len(numbered))
+        for lane, lane_shapes, item in zip(lanes, numbers, counted, strict=True):
+            item.add(lane, lane_shapes)
+            for unit, shape in zip(lane, lane_shapes, strict=True):
+                roles[unit.rows] = role_of(archetype, shape)
+    return tuple(
+        Archetype(str(key[0]), tuple(names[key]),
+                  tuple(Lane(lane_shapes, item.first, dict(item.gaps))  # type: ignore[arg-type]
+                        for lane_shapes, item in zip(key[1:], counted, strict=True)))
+        for key, counted in gaps.items()
+    )  # fmt: skip
+
+
+def model_of(path: WorkloadPath) -> Model:
+    """Return the structure of a workload path."""
+    kinds, known = _kinds_of(path)
+    shapes = _Shapes(kinds, _numbers(path, PER_GROUP[:2]))
+    roles = np.zeros(kinds.size, np.int64)
+    archetypes = _archetypes_of(find_units(path).units, shapes, roles)
+    times = _times_of(path, kinds, roles)
+    return Model(known, shapes.all(), archetypes, times, path.info, path.table.num_rows)

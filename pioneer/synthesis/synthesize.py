@@ -1,0 +1,156 @@
+"""Synthesizing workload paths, in the modes that are offered.
+
+Modes.     faithful   the path itself: every operation in its place
+           quota      the structure of the path; what can stand in another's place is shuffled: files that are used alike,
+                      offsets and sizes of sessions of one shape, times of operations of one kind. All multisets of the
+                      characteristics are those of the path.
+           sampled    drawn by Algorithm 1 from what was counted, the distances allocated so that nothing collides
+           tuned      the same with numbers of files and openings, sizes and times multiplied; or from a profile alone,
+                      which may be written by hand
+Guarantee. Hard dependencies that hold in what a path is made of hold in the path (`find_violations`). The same seed
+           gives the same path.
+
+Source: He, Du, Narasimhamurthy, "PIONEER", section V-D.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mpiio_ext.pioneer.path import WorkloadPath
+from mpiio_ext.pioneer.synthesis.allocate import Work, allocate
+from mpiio_ext.pioneer.synthesis.fill import File, fill, stratified
+from mpiio_ext.pioneer.synthesis.model import Archetype, Lane, Model
+
+__all__ = ["MODES", "Scale", "from_model"]
+
+MODES = ("faithful", "quota", "sampled", "tuned")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """What is multiplied; 1 leaves it as it is.
+
+    Attributes
+    ----------
+    files : OS, number of files of each class that is not shared by name with another.
+    opens : OT, open sessions of each file.
+    sizes : SIZE, OFF and with them FS.
+    slack : ST.
+    """
+
+    files: float = 1.0
+    opens: float = 1.0
+    sizes: float = 1.0
+    slack: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("files", "opens", "sizes", "slack"):
+            value = getattr(self, name)
+            if not 0 <= value < 1e6 or (name in ("files", "opens") and value == 0):
+                raise ValueError(f"scale of {name}: {value:g} is not between 0 and 1,000,000"
+                                 f"{'' if name in ('sizes', 'slack') else ', 0 excluded'}")  # fmt: skip
+
+
+# ---- files and openings ----------------------------------------------------------------------------------------------
+
+
+def _names(archetype: Archetype, count: int, random: np.random.Generator) -> list[str | None]:
+    """Return so many names: those of the archetype in random order, then others made of them."""
+    known = [archetype.names[at] for at in random.permutation(len(archetype.names))]
+    if known[0] is None:
+        return [None]
+    copies = range(1 + (count - 1) // len(known))
+    return [f"{name}.{copy}" if copy else name for copy in copies for name in known][:count]
+
+
+def _more_often(lane: Lane, factor: float) -> Lane:
+    """Return a lane with so many times as many units: the first one, then the others again and again."""
+    count = max(1, round(len(lane.shapes) * factor))
+    if factor == 1 or not lane.shapes:
+        return lane
+    again = lane.shapes[1:] or lane.shapes
+    shapes = (lane.shapes[0], *(again[at % len(again)] for at in range(count - 1)))
+    gaps = {pair: Counter({gap: max(1, round(number * factor)) for gap, number in counted.items()})
+            for pair, counted in lane.gaps.items()}  # fmt: skip
+    for pair in zip(shapes, shapes[1:], strict=False):
+        if pair not in gaps:  # where the sequence begins again
+            pooled: Counter[int] = sum(lane.gaps.values(), Counter())
+            gaps[pair] = pooled or Counter({1: 1})
+    return Lane(shapes, lane.first, gaps)
+
+
+def _stretched(lane: Lane, count: int, factor: float, random: np.random.Generator) -> Lane:
+    """Return a lane whose first units begin at places of a path that is `factor` times as long, for `count` files."""
+    begins = np.array(sorted(lane.first), np.int64)
+    drawn = begins[stratified(np.array([lane.first[int(at)] for at in begins]), count, random)]
+    if factor != 1:
+        drawn = np.rint(drawn * factor).astype(np.int64)
+    share = count / max(1, sum(lane.first.values()))
+    gaps = {pair: Counter({gap: max(1, round(number * share)) for gap, number in counted.items()})
+            for pair, counted in lane.gaps.items()} if share != 1 else lane.gaps  # fmt: skip
+    return Lane(lane.shapes, Counter(drawn.tolist()), gaps)
+
+
+def _operations(model: Model, lane: Lane) -> int:
+    return sum(model.shapes[shape].kinds.size for shape in lane.shapes)
+
+
+def _works(model: Model, scale: Scale, random: np.random.Generator) -> tuple[list[File], list[Work]]:
+    """Return the files of a path, and the lanes that are to be placed."""
+    counts = [len(item.names) if item.names[0] is None else max(1, round(len(item.names) * scale.files))
+              for item in model.archetypes]  # fmt: skip
+    lanes = [[_more_often(lane, scale.opens) for lane in item.lanes] for item in model.archetypes]
+    total = sum(count * sum(_operations(model, lane) for lane in several)
+                for count, several in zip(counts, lanes, strict=True))  # fmt: skip
+    factor = 1.0 if scale.files == scale.opens == 1 else total / max(1, model.operations)
+    files: list[File] = []
+    works: list[Work] = []
+    for number, (archetype, count, several) in enumerate(zip(model.archetypes, counts, lanes, strict=True)):
+        stretched = [_stretched(lane, count, factor, random) for lane in several]
+        for name in _names(archetype, count, random):
+            works += [Work(len(files), lane) for lane in stretched]
+            files.append(File(name, archetype.owner, number))
+    return files, works
+
+
+# ---- sizes and times -------------------------------------------------------------------------------------------------
+
+
+def _scaled(model: Model, scale: Scale) -> Model:
+    """Return a model with other sizes, offsets and slack times."""
+    shapes = model.shapes
+    if scale.sizes != 1:
+        shapes = tuple(
+            replace(shape, accesses=[np.where(access > 0, np.rint(access * scale.sizes).astype(np.int64), access)
+                                     for access in shape.accesses])
+            for shape in shapes
+        )  # fmt: skip
+    times = model.times
+    if scale.slack != 1:
+        factors = np.repeat([scale.slack, 1.0], model.groups)[:, None]
+        times = replace(times, samples={
+            key: np.where(found > 0, np.rint(found * factors).astype(np.int64), found)
+            for key, found in times.samples.items()
+        })  # fmt: skip
+    return replace(model, shapes=shapes, times=times)
+
+
+def from_model(model: Model, *, seed: int, joint: bool, scale: Scale = Scale()) -> WorkloadPath:  # noqa: B008
+    """Return a path with the structure of a model.
+
+    Parameters
+    ----------
+    model : what is drawn from.
+    seed : the same gives the same path.
+    joint : the times of all groups are drawn as one (mode "quota").
+    scale : what is multiplied.
+    """
+    random = np.random.default_rng(seed)
+    scaled = _scaled(model, scale)
+    files, works = _works(scaled, scale, random)
+    placed = allocate(works, scaled.shapes, random)
+    return fill(scaled, files, works, placed, random, joint=joint, info=scaled.info)
