@@ -17,6 +17,7 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -85,12 +86,14 @@ class Profile:
     span : one more than the highest global sequence ID.
     ranks : of the program that was traced; 0: not known.
     classes : by file class, and `NO_FILE`.
+    shapes : what the characteristics have in common, as JSON (`synthesis.document`); None: they are independent.
     """
 
     operations: int
     span: int
     ranks: int
     classes: Mapping[str, ClassProfile]
+    shapes: Mapping[str, Any] | None = None
 
 
 # ---- columns ---------------------------------------------------------------------------------------------------------

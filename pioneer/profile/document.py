@@ -64,7 +64,8 @@ def _class_to_json(found: ClassProfile) -> dict[str, Any]:
 def to_json(profile: Profile) -> dict[str, Any]:
     """Return a profile as a JSON object."""
     head = {"pioneer_profile": VERSION, "units": UNITS, **{name: getattr(profile, name) for name in _HEAD}}
-    return head | {"classes": {name: _class_to_json(found) for name, found in profile.classes.items()}}
+    head |= {"classes": {name: _class_to_json(found) for name, found in profile.classes.items()}}
+    return head if profile.shapes is None else head | {"shapes": profile.shapes}
 
 
 def _lines(document: Any, depth: int = 0) -> str:
@@ -180,9 +181,12 @@ def parse(document: Any) -> Profile:
     check = _Check()
     numbers = {name: check.number(name, document.get(name)) for name in _HEAD}
     classes = check.classes(document.get("classes"))
+    shapes = document.get("shapes")
+    if shapes is not None and not isinstance(shapes, dict):
+        check.say("shapes", "not an object")
     if check.problems:
         raise ProfileError(check.problems)
-    return Profile(operations=numbers["operations"], span=numbers["span"], ranks=numbers["ranks"], classes=classes)
+    return Profile(**numbers, classes=classes, shapes=shapes)
 
 
 def load(path: Path) -> Profile:

@@ -11,7 +11,7 @@ Algorithm. An operation that uses the file pointer gets a digit: 1 after a seek 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mpiio_ext.pioneer.operations import DATA, Operation, Role
 from mpiio_ext.pioneer.profile.sessions import Sessions
 
-__all__ = ["extended_names"]
+__all__ = ["extended_names", "parse_extended"]
 
 _ALL = ("MPI_Waitall", "MPI_Testall")
 
@@ -67,3 +67,23 @@ def extended_names(operations: Sequence[Operation], sessions: Sessions) -> list[
                 names[row] = operation.name + digits
             before = row
     return names
+
+
+def parse_extended(layer_names: Mapping[str, Operation], name: str) -> tuple[Operation | None, bool, bool]:
+    """Return what an extended name stands for: the operation, whether a seek precedes it, whether a wait ends it.
+
+    Parameters
+    ----------
+    layer_names : operations by their plain names.
+    name : extended name; None is returned for the operation where no plain name fits.
+    """
+    if name in layer_names and not (layer_names[name].nonblocking or _is_counted(layer_names[name])):
+        return layer_names[name], False, False
+    for digits in (2, 1):
+        operation, flags = layer_names.get(name[:-digits]), name[-digits:]
+        if operation is None or not set(flags) <= {"0", "1"}:
+            continue
+        counted = _is_counted(operation)
+        if digits == counted + operation.nonblocking:
+            return operation, counted and flags[0] == "1", operation.nonblocking and flags[-1] == "1"
+    return layer_names.get(name), False, False

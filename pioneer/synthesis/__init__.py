@@ -7,5 +7,7 @@ sections IV-B and V-D.
 from __future__ import annotations
 
 from mpiio_ext.pioneer.synthesis.dependencies import Violation, find_violations
+from mpiio_ext.pioneer.synthesis.scale import Scale
+from mpiio_ext.pioneer.synthesis.synthesize import MODES, synthesize, with_shapes
 
-__all__ = ["Violation", "find_violations"]
+__all__ = ["MODES", "Scale", "Violation", "find_violations", "synthesize", "with_shapes"]

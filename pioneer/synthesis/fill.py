@@ -1,9 +1,8 @@
 """Filling in a synthetic path: names, kinds, offsets, sizes and times of the operations in their places.
 
 Problem.   What is drawn for each operation by itself must have the frequencies it was counted with, in small paths too.
-Algorithm. Draws are stratified: of n values as many are drawn as are needed, at equal steps of their cumulative count
-           from a random beginning, and then shuffled. As many draws as there were samples give every sample once.
-           Offsets and sizes are drawn for a unit as a whole, times for an operation by the kind before it.
+Algorithm. Draws are stratified. Offsets and sizes are drawn for a unit as a whole, times for an operation by what is
+           before it.
 
 Source: He, Du, Narasimhamurthy, "PIONEER", section V-D.
 """
@@ -22,19 +21,9 @@ from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
 from mpiio_ext.pioneer.profile.characterize import NO_FILE
 from mpiio_ext.pioneer.synthesis.allocate import Placed, Work
 from mpiio_ext.pioneer.synthesis.model import UNKNOWN, Model, Times, contexts, role_of
+from mpiio_ext.pioneer.synthesis.stratified import stratified
 
-__all__ = ["File", "fill", "stratified"]
-
-
-def stratified(counts: NDArray[np.int64], number: int, random: np.random.Generator) -> NDArray[np.int64]:
-    """Return so many indices into `counts`, each about as often as it counts, in random order.
-
-    Each index comes at least floor(number * share) times and at most once more; int64.
-    """
-    ends = np.cumsum(counts)
-    steps = (np.arange(number) + random.random()) * (ends[-1] / max(1, number))
-    found = np.minimum(np.searchsorted(ends, steps, side="right"), counts.size - 1)
-    return random.permutation(found)
+__all__ = ["File", "fill"]
 
 
 @dataclass(frozen=True, slots=True)

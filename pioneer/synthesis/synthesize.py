@@ -16,43 +16,23 @@ Source: He, Du, Narasimhamurthy, "PIONEER", section V-D.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from mpiio_ext.pioneer.path import WorkloadPath
+from mpiio_ext.pioneer.profile import Profile
+from mpiio_ext.pioneer.synthesis.algorithm1 import from_profile
 from mpiio_ext.pioneer.synthesis.allocate import Work, allocate
-from mpiio_ext.pioneer.synthesis.fill import File, fill, stratified
-from mpiio_ext.pioneer.synthesis.model import Archetype, Lane, Model
+from mpiio_ext.pioneer.synthesis.document import digest_of, fits, model_from_json, model_to_json
+from mpiio_ext.pioneer.synthesis.fill import File, fill
+from mpiio_ext.pioneer.synthesis.model import Archetype, Lane, Model, model_of
+from mpiio_ext.pioneer.synthesis.scale import Scale
+from mpiio_ext.pioneer.synthesis.stratified import stratified
 
-__all__ = ["MODES", "Scale", "from_model"]
+__all__ = ["MODES", "from_model", "synthesize", "with_shapes"]
 
 MODES = ("faithful", "quota", "sampled", "tuned")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
-    """What is multiplied; 1 leaves it as it is.
-
-    Attributes
-    ----------
-    files : OS, number of files of each class that is not shared by name with another.
-    opens : OT, open sessions of each file.
-    sizes : SIZE, OFF and with them FS.
-    slack : ST.
-    """
-
-    files: float = 1.0
-    opens: float = 1.0
-    sizes: float = 1.0
-    slack: float = 1.0
-
-    def __post_init__(self) -> None:
-        for name in ("files", "opens", "sizes", "slack"):
-            value = getattr(self, name)
-            if not 0 <= value < 1e6 or (name in ("files", "opens") and value == 0):
-                raise ValueError(f"scale of {name}: {value:g} is not between 0 and 1,000,000"
-                                 f"{'' if name in ('sizes', 'slack') else ', 0 excluded'}")  # fmt: skip
 
 
 # ---- files and openings ----------------------------------------------------------------------------------------------
@@ -139,7 +119,7 @@ def _scaled(model: Model, scale: Scale) -> Model:
     return replace(model, shapes=shapes, times=times)
 
 
-def from_model(model: Model, *, seed: int, joint: bool, scale: Scale = Scale()) -> WorkloadPath:  # noqa: B008
+def from_model(model: Model, *, seed: int, joint: bool, scale: Scale | None = None) -> WorkloadPath:
     """Return a path with the structure of a model.
 
     Parameters
@@ -149,8 +129,57 @@ def from_model(model: Model, *, seed: int, joint: bool, scale: Scale = Scale()) 
     joint : the times of all groups are drawn as one (mode "quota").
     scale : what is multiplied.
     """
+    scale = scale or Scale()
     random = np.random.default_rng(seed)
     scaled = _scaled(model, scale)
     files, works = _works(scaled, scale, random)
     placed = allocate(works, scaled.shapes, random)
     return fill(scaled, files, works, placed, random, joint=joint, info=scaled.info)
+
+
+# ---- modes -----------------------------------------------------------------------------------------------------------
+
+
+def with_shapes(profile: Profile, path: WorkloadPath) -> Profile:
+    """Return a profile with the structure of the path that it is of, so that it can be sampled without the path."""
+    return replace(profile, shapes=model_to_json(model_of(path), digest_of(profile)))
+
+
+def _of_path(path: WorkloadPath, mode: str, seed: int, scale: Scale) -> WorkloadPath:
+    if mode == "faithful":
+        return path
+    return from_model(model_of(path), seed=seed, joint=mode == "quota", scale=scale)
+
+
+def synthesize(
+    source: WorkloadPath | Profile, *, mode: str = "sampled", seed: int = 0, scale: Scale | None = None
+) -> WorkloadPath:
+    """Return a synthetic generic workload path.
+
+    Parameters
+    ----------
+    source : a path; or a profile, for the modes "sampled" and "tuned". A profile that has shapes, and whose
+        characteristics have not been edited since (`document.fits`), gives what its path would give, but for times that
+        are reduced to few values. Of any other all characteristics are drawn independently (`algorithm1`).
+    mode : one of `MODES`.
+    seed : the same gives the same path.
+    scale : what is multiplied, in mode "tuned".
+
+    Raises
+    ------
+    ValueError
+        There is no such mode; the mode needs a path; a scale is given for another mode than "tuned".
+    ProfileError
+        The shapes of the profile are none.
+    """
+    if mode not in MODES:
+        raise ValueError(f"mode {mode!r}: there are {', '.join(MODES)}")
+    if scale not in (None, Scale()) and mode != "tuned":
+        raise ValueError(f"mode {mode} multiplies nothing; mode tuned does")
+    if isinstance(source, WorkloadPath):
+        return _of_path(source, mode, seed, scale or Scale())
+    if mode in ("faithful", "quota"):
+        raise ValueError(f"mode {mode} needs the workload path; a profile has no order of its own")
+    if source.shapes is not None and fits(source):
+        return from_model(model_from_json(source.shapes), seed=seed, joint=False, scale=scale or Scale())
+    return from_profile(source, seed=seed, scale=scale)

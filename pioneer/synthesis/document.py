@@ -1,0 +1,272 @@
+"""The structure of a workload as the part ``shapes`` of a profile: written, read and checked.
+
+Content.   ``{"of": DIGEST, "representatives": [...], "members": [...], "ranks": ..., "operations": ..., "kinds": [...],
+           "shapes": [...], "archetypes": [...], "times": [...]}``. Lists of numbers are runs [first, step, count];
+           times are reduced to `MOST_TIMES` values each (`Distribution`).
+Digest.    SHA-256 of the part ``classes`` of the profile: who edits that part means the characteristics, and the shapes
+           that they were counted with do not hold any more (`fits`).
+Reading.   What comes from a file is checked before anything is made of it: `ProfileError` names the place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpiio_ext.pioneer.path import OWNERS
+from mpiio_ext.pioneer.path.workload_path import PathInfo
+from mpiio_ext.pioneer.profile import Distribution, Profile
+from mpiio_ext.pioneer.profile.characterize import NO_FILE
+from mpiio_ext.pioneer.profile.document import ProfileError, to_json
+from mpiio_ext.pioneer.synthesis.model import Archetype, Kind, Lane, Model, Shape, Times
+
+__all__ = ["MOST_TIMES", "digest_of", "fits", "model_from_json", "model_to_json"]
+
+MOST_TIMES = 256
+#: Operations that a file may ask for: what is read must not fill the memory.
+_MOST = 1 << 28
+
+
+# ---- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def _runs(values: NDArray[np.int64]) -> list[list[int]]:
+    """Return numbers as runs [first, step, count]."""
+    if not values.size:
+        return []
+    steps = np.diff(values)
+    found, at = [], 0
+    # Where the step changes a run ends; the value there begins the next one.
+    changes = np.append(np.flatnonzero(np.diff(steps)) + 1, values.size - 1)
+    for change in changes.tolist():
+        if change < at:
+            continue
+        count = change - at + 1
+        found.append([int(values[at]), int(steps[at]) if count > 1 else 0, count])
+        at = change + 1
+    if at < values.size:
+        found.append([int(values[at]), 0, 1])
+    return found
+
+
+class _Reader:
+    """Takes values out of a document; the first one that is wrong ends it."""
+
+    def fail(self, place: str, what: str) -> ProfileError:
+        return ProfileError([f"{place}: {what}"])
+
+    def get(self, place: str, found: Any, name: str) -> Any:
+        if not isinstance(found, dict) or name not in found:
+            raise self.fail(f"{place}.{name}", "missing")
+        return found[name]
+
+    def items(self, place: str, found: Any, name: str) -> list[tuple[str, Any]]:
+        several = self.get(place, found, name)
+        if not isinstance(several, list):
+            raise self.fail(f"{place}.{name}", "not a list")
+        return [(f"{place}.{name}[{at}]", item) for at, item in enumerate(several)]
+
+    def number(self, place: str, found: Any, *, least: int = 0, below: int = 1 << 62) -> int:
+        if not isinstance(found, int) or isinstance(found, bool) or not least <= found < below:
+            raise self.fail(place, f"not a whole number from {least} to {below - 1}")
+        return found
+
+    def array(self, place: str, found: Any, *, count: int | None = None, below: int = 1 << 62) -> NDArray[np.int64]:
+        """Return the numbers of runs: each from -1 to `below` - 1, `count` of them."""
+        if not isinstance(found, list):
+            raise self.fail(place, "not a list of runs [first, step, count]")
+        total, parts = 0, []
+        for at, run in enumerate(found):
+            if not isinstance(run, list) or len(run) != 3:
+                raise self.fail(f"{place}[{at}]", "not a run [first, step, count]")
+            first = self.number(f"{place}[{at}][0]", run[0], least=-1, below=below)
+            step = self.number(f"{place}[{at}][1]", run[1], least=-(1 << 62))
+            length = self.number(f"{place}[{at}][2]", run[2], least=1, below=_MOST)
+            total += length
+            if total > _MOST or not -1 <= first + step * (length - 1) < below:
+                raise self.fail(f"{place}[{at}]", "too long, or it leaves the numbers that are allowed")
+            parts.append(first + step * np.arange(length, dtype=np.int64))
+        if count is not None and total != count:
+            raise self.fail(place, f"{total} numbers, not {count}")
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+    def distribution(self, place: str, found: Any) -> Distribution:
+        try:
+            return Distribution.from_json(found)
+        except ValueError as error:
+            raise self.fail(place, str(error)) from error
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+
+def _counted(found: Mapping[int, int]) -> dict[str, Any]:
+    values = np.array(sorted(found), np.int64)
+    return {"values": values.tolist(), "counts": [found[int(value)] for value in values]}
+
+
+def _shape_to_json(shape: Shape) -> dict[str, Any]:
+    return {
+        "session": [shape.first, shape.last] if shape.session else None,
+        "kinds": _runs(shape.kinds), "places": _runs(shape.places),
+        "accesses": [{"count": int(count), "columns": [_runs(row) for row in access]}
+                     for access, count in zip(shape.accesses, shape.counts, strict=True)],
+    }  # fmt: skip
+
+
+def _lane_to_json(lane: Lane) -> dict[str, Any]:
+    gaps = [{"shapes": list(pair), **_counted(found)} for pair, found in sorted(lane.gaps.items())]
+    return {"shapes": _runs(np.array(lane.shapes, np.int64)), "first": _counted(lane.first), "gaps": gaps}
+
+
+def _times_to_json(times: Times) -> list[dict[str, Any]]:
+    return [{"key": list(key), "rows": [Distribution.of(row, MOST_TIMES).to_json() for row in samples]}
+            for key, samples in times.samples.items()]  # fmt: skip
+
+
+def digest_of(profile: Profile) -> str:
+    """Return the digest of the characteristics of a profile."""
+    return hashlib.sha256(json.dumps(to_json(profile)["classes"], sort_keys=True).encode()).hexdigest()
+
+
+def fits(profile: Profile) -> bool:
+    """Return whether a profile has shapes, and they were counted with its characteristics."""
+    return profile.shapes is not None and profile.shapes.get("of") == digest_of(profile)
+
+
+def model_to_json(model: Model, digest: str) -> dict[str, Any]:
+    """Return a structure as JSON, for a profile whose characteristics have this digest."""
+    return {
+        "of": digest, "representatives": list(model.info.representatives),
+        "members": [list(group) for group in model.info.members], "ranks": model.info.ranks,
+        "operations": model.operations,
+        "kinds": [[kind.operation, kind.layer, kind.groups, kind.extra, kind.named] for kind in model.kinds],
+        "shapes": [_shape_to_json(shape) for shape in model.shapes],
+        "archetypes": [{"owner": item.owner, "names": list(item.names), "lanes": [_lane_to_json(lane)
+                        for lane in item.lanes]} for item in model.archetypes],
+        "times": _times_to_json(model.times),
+    }  # fmt: skip
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+
+def _kind(reader: _Reader, place: str, found: Any, groups: int) -> Kind:
+    fitting = isinstance(found, list) and len(found) == 5 and isinstance(found[0], str) and isinstance(found[1], str)
+    if not fitting or not (found[3] is None or isinstance(found[3], str)) or not isinstance(found[4], bool):
+        raise reader.fail(place, "not [operation, layer, groups, extra or null, whether it names a file]")
+    return Kind(found[0], found[1], reader.number(f"{place}[2]", found[2], least=1, below=1 << groups), found[3],
+                found[4])  # fmt: skip
+
+
+def _shape(reader: _Reader, place: str, found: Any, kinds: int, groups: int) -> Shape:
+    numbers = reader.array(f"{place}.kinds", reader.get(place, found, "kinds"), below=kinds)
+    places = reader.array(f"{place}.places", reader.get(place, found, "places"), count=numbers.size)
+    if not numbers.size or numbers.min() < 0 or places[0] != 0 or (np.diff(places) < 1).any():
+        raise reader.fail(place, "kinds and places: none, or places do not ascend from 0")
+    session = reader.get(place, found, "session")
+    if session is not None and not (isinstance(session, list) and len(session) == 2):
+        raise reader.fail(f"{place}.session", "not [first, last] or null")
+    first, last = (0, numbers.size - 1) if session is None else (
+        reader.number(f"{place}.session[{at}]", session[at], below=numbers.size) for at in (0, 1))  # fmt: skip
+    accesses, counts = [], []
+    for where, item in reader.items(place, found, "accesses"):
+        columns = reader.items(where, item, "columns")
+        if len(columns) != 2 * groups:
+            raise reader.fail(f"{where}.columns", f"{len(columns)} columns, not {2 * groups}")
+        accesses.append(np.stack([reader.array(at, column, count=numbers.size) for at, column in columns]))
+        counts.append(reader.number(f"{where}.count", reader.get(where, item, "count"), least=1))
+    if not accesses:
+        raise reader.fail(f"{place}.accesses", "there is none")
+    return Shape(session is not None, numbers, places, first, last, accesses, np.array(counts, np.int64))
+
+
+def _counter(reader: _Reader, place: str, found: Any) -> Counter[int]:
+    if isinstance(found, dict):
+        found = {name: found[name] for name in ("values", "counts") if name in found}
+    read = reader.distribution(place, found)
+    return Counter(dict(zip(read.values.tolist(), read.counts.tolist(), strict=True)))
+
+
+def _lane(reader: _Reader, place: str, found: Any, shapes: int) -> Lane:
+    numbers = tuple(reader.array(f"{place}.shapes", reader.get(place, found, "shapes"), below=shapes).tolist())
+    if not numbers or min(numbers) < 0:
+        raise reader.fail(f"{place}.shapes", "there is none, or a number is negative")
+    gaps = {}
+    for where, item in reader.items(place, found, "gaps"):
+        pair = reader.items(where, item, "shapes")
+        if len(pair) != 2:
+            raise reader.fail(f"{where}.shapes", "not two shapes")
+        before, after = (reader.number(at, number, below=shapes) for at, number in pair)
+        gaps[before, after] = _counter(reader, where, item)
+    for pair_of in pairwise(numbers):
+        if not gaps.get(pair_of):
+            raise reader.fail(f"{place}.gaps", f"there is none for the shapes {list(pair_of)}")
+    first = _counter(reader, f"{place}.first", reader.get(place, found, "first"))
+    if not first or min(first) < 0:
+        raise reader.fail(f"{place}.first", "there is no value, or one is negative")
+    return Lane(numbers, first, gaps)
+
+
+def _archetype(reader: _Reader, place: str, found: Any, shapes: int) -> Archetype:
+    owner = reader.get(place, found, "owner")
+    if owner not in (*OWNERS, NO_FILE):
+        raise reader.fail(f"{place}.owner", f"not one of {', '.join((*OWNERS, NO_FILE))}")
+    names = [name for _, name in reader.items(place, found, "names")]
+    if not names or not all(isinstance(name, str) for name in names) and names != [None]:
+        raise reader.fail(f"{place}.names", "not a list of names, or [null]")
+    lanes = tuple(_lane(reader, where, item, shapes) for where, item in reader.items(place, found, "lanes"))
+    return Archetype(owner, tuple(names), lanes)
+
+
+def _times(reader: _Reader, found: Any, groups: int) -> Times:
+    samples = {}
+    for where, item in reader.items("shapes", found, "times"):
+        key = [reader.number(at, number, least=-1) for at, number in reader.items(where, item, "key")]
+        rows = [reader.distribution(at, row) for at, row in reader.items(where, item, "rows")]
+        if len(key) != 4 or len(rows) != 2 * groups or len({row.total for row in rows}) != 1 or not rows[0].total:
+            raise reader.fail(where, f"not a key of 4 numbers with {2 * groups} distributions of as many values each")
+        if rows[0].total > _MOST:
+            raise reader.fail(where, "too many values")
+        samples[key[0], key[1], key[2], key[3]] = np.stack([row.multiset() for row in rows])
+    return Times(samples)
+
+
+def _info(reader: _Reader, found: Any) -> PathInfo:
+    ranks = [reader.number(at, rank) for at, rank in reader.items("shapes", found, "representatives")]
+    members = []
+    for where, group in reader.items("shapes", found, "members"):
+        members.append(tuple(reader.number(at, rank) for at, rank in reader.items(where, {"": group}, "")))
+    if not 1 <= len(ranks) <= 62 or len(members) != len(ranks):
+        raise reader.fail("shapes.members", "not one group for each representative")
+    count = reader.number("shapes.ranks", reader.get("shapes", found, "ranks"))
+    return PathInfo(representatives=tuple(ranks), members=tuple(members), ranks=count)
+
+
+def _several(reader: _Reader, found: Any, name: str, make: Any, *about: int) -> Sequence[Any]:
+    return tuple(make(reader, where, item, *about) for where, item in reader.items("shapes", found, name))
+
+
+def model_from_json(found: Mapping[str, Any]) -> Model:
+    """Return the structure that the part ``shapes`` of a profile is.
+
+    Raises
+    ------
+    ProfileError
+        It is none; the error names the place.
+    """
+    reader = _Reader()
+    info = _info(reader, found)
+    groups = len(info.representatives)
+    kinds = _several(reader, found, "kinds", _kind, groups)
+    shapes = _several(reader, found, "shapes", _shape, len(kinds), groups)
+    archetypes = _several(reader, found, "archetypes", _archetype, len(shapes))
+    operations = reader.number("shapes.operations", reader.get("shapes", found, "operations"), below=_MOST)
+    return Model(tuple(kinds), tuple(shapes), tuple(archetypes), _times(reader, found, groups), info, operations)
