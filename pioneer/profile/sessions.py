@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mpiio_ext.pioneer.operations import Operation, Role, operation_of
 from mpiio_ext.pioneer.path import WorkloadPath
 
-__all__ = ["OUTSIDE", "Session", "Sessions", "find_sessions", "operations_of"]
+__all__ = ["OUTSIDE", "Session", "Sessions", "find_sessions", "flags_of"]
 
 #: In place of the number of a session.
 OUTSIDE = -1
@@ -80,56 +80,97 @@ def _words(path: WorkloadPath, name: str) -> tuple[NDArray[np.int64], list[str]]
     return numbers.astype(np.int64), column.dictionary.to_pylist()
 
 
-def operations_of(path: WorkloadPath) -> list[Operation]:
-    """Return what each operation of a path is."""
+def _nested(group: NDArray[np.int64], opens: NDArray[np.bool_], closes: NDArray[np.bool_]) -> list[int]:
+    """Return the sessions' numbers of successive operations on one file, as they are counted from 0.
+
+    The file is opened again before it is closed: an operation belongs to the session that was begun last.
+    """
+    numbers, under_way, count = [], [], 0
+    for at in range(group.size):
+        if opens[at] or not under_way:
+            under_way.append(count)
+            count += 1
+        numbers.append(under_way[-1])
+        if closes[at]:
+            under_way.pop()
+    return numbers
+
+
+@dataclass(slots=True)
+class _Members:
+    """Operations of column 2, sorted by layer and file, and by their order in each.
+
+    Attributes
+    ----------
+    rows : where they are in the path.
+    fresh : the layer or the file is another one than before.
+    opens, closes : they begin or end a session.
+    """
+
+    rows: NDArray[np.int64]
+    fresh: NDArray[np.bool_]
+    opens: NDArray[np.bool_]
+    closes: NDArray[np.bool_]
+
+    def numbers(self) -> NDArray[np.int64]:
+        """Return the number of the session of each operation, counted in this order."""
+        ended = np.concatenate([[False], self.closes[:-1]])
+        begins = self.fresh | self.opens | ended
+        found = np.cumsum(begins) - 1
+        nested = self.opens & ~self.fresh & ~ended
+        if nested.any():
+            starts = np.append(np.flatnonzero(self.fresh), self.rows.size)
+            groups = np.unique(np.searchsorted(starts, np.flatnonzero(nested), side="right") - 1)
+            for group in groups.tolist():
+                part = slice(int(starts[group]), int(starts[group + 1]))
+                # All numbers of a group lie between those of its neighbours, since it has as many beginnings at most.
+                inner = np.array(_nested(self.rows[part], self.opens[part], self.closes[part]), np.int64)
+                found[part] = found[part.start] + inner
+        return found
+
+
+def flags_of(path: WorkloadPath, *roles: Role) -> NDArray[np.bool_]:
+    """Return for each operation of a path whether it has one of the roles; of column 2, where none are given."""
     numbers, names = _words(path, "operation")
     layers, layer_names = _words(path, "layer")
-    pairs, inverse = np.unique(layers * (len(names) + 1) + numbers, return_inverse=True)
+    code = layers * (len(names) + 1) + numbers
+    pairs, inverse = np.unique(code, return_inverse=True)
     kinds = [operation_of(layer_names[pair // (len(names) + 1)], names[pair % (len(names) + 1)]) for pair in pairs]
-    return [kinds[number] for number in inverse.reshape(-1).tolist()]
+    chosen = np.array([kind.role in roles if roles else kind.in_session for kind in kinds], bool)
+    return chosen[inverse.reshape(-1)] if kinds else np.zeros(0, bool)
 
 
-class _Framework:
-    """The sessions that are open while the path is gone along."""
-
-    def __init__(self) -> None:
-        self.sessions: list[Session] = []
-        self._open: dict[tuple[str, str], list[int]] = {}
-
-    def _begin(self, file: str, layer: str, owner: str, *, has_open: bool) -> int:
-        self.sessions.append(Session(file, layer, owner, [], has_open))
-        number = len(self.sessions) - 1
-        self._open.setdefault((layer, file), []).append(number)
-        return number
-
-    def take(self, number: int, operation: Operation, file: str, owner: str) -> int:
-        """Return the session of an operation of column 2."""
-        layer = operation.layer
-        if operation.role is Role.OPEN:
-            found = self._begin(file, layer, owner, has_open=True)
-        else:
-            under_way = self._open.get((layer, file))
-            found = under_way[-1] if under_way else self._begin(file, layer, owner, has_open=False)
-        self.sessions[found].members.append(number)
-        if operation.role is Role.CLOSE:
-            self.sessions[found].has_close = True
-            self._open[layer, file].remove(found)
-        return found
+def _members_of(path: WorkloadPath, files: NDArray[np.int64], layers: NDArray[np.int64]) -> _Members:
+    rows = np.flatnonzero(flags_of(path) & (files >= 0))
+    key = layers[rows] * (int(files.max(initial=0)) + 1) + files[rows]
+    order = np.argsort(key, kind="stable")
+    rows, key = rows[order], key[order]
+    fresh = np.concatenate([[True], key[1:] != key[:-1]]) if rows.size else np.zeros(0, bool)
+    return _Members(rows, fresh, flags_of(path, Role.OPEN)[rows], flags_of(path, Role.CLOSE)[rows])
 
 
 def find_sessions(path: WorkloadPath) -> Sessions:
     """Return the open sessions of a workload path."""
-    numbers, names = _words(path, "operation")
     layers, layer_names = _words(path, "layer")
     files, file_names = _words(path, "file")
     owners, owner_names = _words(path, "owner")
-    kinds: dict[tuple[int, int], Operation] = {}
-    framework = _Framework()
-    of = np.full(numbers.size, OUTSIDE, np.int64)
-    for row, (name, layer, file, owner) in enumerate(zip(numbers, layers, files, owners, strict=True)):
-        kind = kinds.get((layer, name))
-        if kind is None:
-            kind = kinds.setdefault((layer, name), operation_of(layer_names[layer], names[name]))
-        if file >= 0 and kind.in_session:
-            of[row] = framework.take(row, kind, file_names[file], owner_names[owner] if owner >= 0 else "shared")
-    return Sessions(tuple(framework.sessions), of)
+    members = _members_of(path, files, layers)
+    of = np.full(files.size, OUTSIDE, np.int64)
+    if not members.rows.size:
+        return Sessions((), of)
+    numbers = members.numbers()
+    order = np.argsort(numbers, kind="stable")
+    starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
+    rows, opens, closes = members.rows[order], members.opens[order], members.closes[order]
+    ends = np.append(starts[1:], rows.size)
+    by_first = np.argsort(rows[starts], kind="stable")
+    found = []
+    for start, end in zip(starts[by_first].tolist(), ends[by_first].tolist(), strict=True):
+        row = int(rows[start])
+        owner = owner_names[owners[row]] if owners[row] >= 0 else "shared"
+        found.append(Session(file_names[files[row]], layer_names[layers[row]], owner, rows[start:end].tolist(),
+                             bool(opens[start]), bool(closes[end - 1])))  # fmt: skip
+    ranked = np.empty(by_first.size, np.int64)
+    ranked[by_first] = np.arange(by_first.size)
+    of[rows] = np.repeat(ranked, ends - starts)
+    return Sessions(tuple(found), of)

@@ -160,6 +160,16 @@ def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[str | None]
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
 
 
+def _joined(columns: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return one number for the values of several columns, from 0, and the first row that has each number."""
+    found = np.zeros(columns[0].size, np.int64)
+    firsts = np.zeros(1, np.int64)
+    for column in columns:
+        values, codes = np.unique(column, return_inverse=True)
+        _, firsts, found = np.unique(found * values.size + codes, return_index=True, return_inverse=True)
+    return found.astype(np.int64), firsts
+
+
 def _kinds_of(path: WorkloadPath) -> tuple[NDArray[np.int64], tuple[Kind, ...]]:
     """Return the number of the kind of each row, and the kinds."""
     if path.table.num_rows == 0:
@@ -169,11 +179,10 @@ def _kinds_of(path: WorkloadPath) -> tuple[NDArray[np.int64], tuple[Kind, ...]]:
     extra, extras = _codes(path.table["extra"])
     groups = path.table["groups"].to_numpy()
     named = pc.is_valid(path.table["file"]).to_numpy()
-    stacked = np.stack([operation, layer, groups, extra, named], axis=1)
-    unique, inverse = np.unique(stacked, axis=0, return_inverse=True)
-    kinds = tuple(Kind(str(operations[row[0]]), str(layers[row[1]]), int(row[2]), extras[row[3]], bool(row[4]))
-                  for row in unique)  # fmt: skip
-    return inverse.reshape(-1).astype(np.int64), kinds
+    inverse, firsts = _joined([operation, layer, groups, extra, named.astype(np.int64)])
+    kinds = tuple(Kind(str(operations[operation[row]]), str(layers[layer[row]]), int(groups[row]), extras[extra[row]],
+                       bool(named[row])) for row in firsts)  # fmt: skip
+    return inverse, kinds
 
 
 def _numbers(path: WorkloadPath, names: Sequence[str]) -> NDArray[np.int64]:
@@ -199,12 +208,10 @@ def contexts(
     """
     if not kinds.size:
         return []
-    pair = np.unique(np.stack([roles, kinds], axis=1), axis=0, return_inverse=True)
-    number = pair[1].reshape(-1).astype(np.int64)
-    keys = number * (len(pair[0]) + 1) + np.concatenate([[0], number[:-1] + 1])
+    number, firsts = _joined([roles, kinds])
+    keys = number * (firsts.size + 1) + np.concatenate([[0], number[:-1] + 1])
     order = np.argsort(keys, kind="stable")
-    nothing = np.array([[-1, -1]], np.int64)
-    known = np.concatenate([nothing, pair[0]]).tolist()
+    known = [(-1, -1), *zip(roles[firsts].tolist(), kinds[firsts].tolist(), strict=True)]
     return [
         ((*known[number[rows[0]] + 1], *known[number[rows[0] - 1] + 1 if rows[0] else 0]), rows)
         for rows in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1)
@@ -317,6 +324,6 @@ def model_of(path: WorkloadPath) -> Model:
     kinds, known = _kinds_of(path)
     shapes = _Shapes(kinds, _numbers(path, PER_GROUP[:2]))
     roles = np.zeros(kinds.size, np.int64)
-    archetypes = _archetypes_of(find_units(path).units, shapes, roles)
+    archetypes = _archetypes_of(find_units(path), shapes, roles)
     times = _times_of(path, kinds, roles)
     return Model(known, shapes.all(), archetypes, times, path.info, path.table.num_rows)

@@ -13,17 +13,18 @@ Source: He, Du, Narasimhamurthy, "PIONEER", sections IV-B (dependencies), V-C (s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpiio_ext.pioneer.operations import Operation, Role
+from mpiio_ext.pioneer.operations import Role
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.profile.characterize import NO_FILE
-from mpiio_ext.pioneer.profile.sessions import OUTSIDE, Sessions, find_sessions, operations_of
+from mpiio_ext.pioneer.profile.sessions import OUTSIDE, Session, find_sessions, flags_of
 
-__all__ = ["Unit", "Units", "find_units"]
+__all__ = ["Unit", "find_units"]
 
 
 @dataclass(slots=True)
@@ -57,70 +58,58 @@ class Unit:
         return int(self.rows[self.last])
 
 
-@dataclass(frozen=True, slots=True)
-class Units:
-    """A path in units.
-
-    Attributes
-    ----------
-    units : in the order of their first operations.
-    sessions : that they were made of.
-    operations : of each row.
-    """
-
-    units: tuple[Unit, ...]
-    sessions: Sessions
-    operations: list[Operation]
-
-
-def _take_prologues(unit: NDArray[np.int64], sessions: Sessions, files: list[str | None], roles: list[Role]) -> None:
+def _take_prologues(unit: NDArray[np.int64], sessions: Sequence[Session], files: Sequence[str | None],
+                    outside: NDArray[np.int64], waits: NDArray[np.bool_]) -> None:  # fmt: skip
     """Give operations on a file right before the first operation of its session to that session."""
-    for row in np.flatnonzero(unit == OUTSIDE)[::-1]:
-        if roles[row] is Role.WAIT or row + 1 >= unit.size or unit[row + 1] == OUTSIDE:
+    for at in range(outside.size - 1, -1, -1):
+        row = int(outside[at])
+        if waits[row] or row + 1 >= unit.size or unit[row + 1] == OUTSIDE:
             continue
-        session = sessions.sessions[unit[row + 1]]
-        if files[row] is not None and session.file == files[row] and session.first > row:
+        session = sessions[unit[row + 1]]
+        if files[at] is not None and session.file == files[at] and session.first > row:
             unit[row] = unit[row + 1]
 
 
-def _take_others(unit: NDArray[np.int64], sessions: Sessions, files: list[str | None], roles: list[Role]) -> None:
+def _take_others(unit: NDArray[np.int64], sessions: Sequence[Session], files: Sequence[str | None],
+                 outside: NDArray[np.int64], waits: NDArray[np.bool_]) -> None:  # fmt: skip
     """Give waits, and operations on the file of the operation before, to the session of the operation before."""
-    count = len(sessions.sessions)
-    following = count
-    for row in np.flatnonzero(unit == OUTSIDE):
-        before = unit[row - 1] if row else OUTSIDE
-        in_session = OUTSIDE < before < count
-        if in_session and (roles[row] is Role.WAIT or files[row] == sessions.sessions[before].file):
+    count = following = len(sessions)
+    last: str | None = None
+    for at, row in enumerate(outside.tolist()):
+        if unit[row] != OUTSIDE:
+            continue
+        before = int(unit[row - 1]) if row else OUTSIDE
+        if OUTSIDE < before < count and (waits[row] or files[at] == sessions[before].file):
             unit[row] = before
-        elif row and before >= count and files[row] == files[row - 1]:
+        elif before >= count and files[at] == last:
             unit[row] = before
         else:
             unit[row], following = following, following + 1
+        last = files[at]
 
 
-def _of_session(rows: NDArray[np.int64], sessions: Sessions, number: int) -> Unit:
-    session = sessions.sessions[number]
+def _of_session(rows: NDArray[np.int64], session: Session) -> Unit:
     first, last = np.searchsorted(rows, [session.first, session.last])
     return Unit(session.file, session.owner, session.layer, True, rows, int(first), int(last))
 
 
-def find_units(path: WorkloadPath) -> Units:
-    """Return the units of a workload path."""
-    sessions = find_sessions(path)
-    operations = operations_of(path)
-    roles = [operation.role for operation in operations]
-    files, owners = path.table["file"].to_pylist(), path.table["owner"].to_pylist()
-    unit = sessions.of.copy()
-    _take_prologues(unit, sessions, files, roles)
-    _take_others(unit, sessions, files, roles)
+def find_units(path: WorkloadPath) -> list[Unit]:
+    """Return the units of a workload path, in the order of their first operations."""
+    found = find_sessions(path)
+    sessions, unit = found.sessions, found.of.copy()
+    outside = np.flatnonzero(unit == OUTSIDE)
+    files, owners, layers = (path.table[name].take(outside).to_pylist() for name in ("file", "owner", "layer"))
+    waits = flags_of(path, Role.WAIT)
+    _take_prologues(unit, sessions, files, outside, waits)
+    _take_others(unit, sessions, files, outside, waits)
     order = np.argsort(unit, kind="stable")
-    cuts = np.flatnonzero(np.diff(unit[order])) + 1
-    found = []
-    for rows in np.split(order, cuts) if order.size else []:
-        number, row = int(unit[rows[0]]), int(rows[0])
-        if number < len(sessions.sessions):
-            found.append(_of_session(rows, sessions, number))
+    units = []
+    for rows in np.split(order, np.flatnonzero(np.diff(unit[order])) + 1) if order.size else []:
+        number = int(unit[rows[0]])
+        if number < len(sessions):
+            units.append(_of_session(rows, sessions[number]))
         else:
-            found.append(Unit(files[row], owners[row] or NO_FILE, operations[row].layer, False, rows, 0, rows.size - 1))
-    found.sort(key=lambda item: int(item.rows[0]))
-    return Units(tuple(found), sessions, operations)
+            at = int(np.searchsorted(outside, rows[0]))
+            units.append(Unit(files[at], owners[at] or NO_FILE, layers[at], False, rows, 0, rows.size - 1))
+    units.sort(key=lambda item: int(item.rows[0]))
+    return units
