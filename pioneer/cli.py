@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from mpiio_ext.pioneer.path import WorkloadPath
+    from mpiio_ext.pioneer.profile import Profile
     from mpiio_ext.pioneer.table import TraceInfo
 
 __all__ = ["pioneer"]
@@ -111,12 +112,15 @@ def path(trace: tuple[str, ...], output: str, name: str | None) -> None:
 @pioneer.command(context_settings=_HELP)
 @click.argument("workload_path", metavar="PATH", type=click.Path(exists=True, dir_okay=False))
 @click.option("-o", "--output", required=True, metavar="FILE", help="Where the profile is put (JSON).")
-def profile(workload_path: str, output: str) -> None:
+@click.option("--plain", is_flag=True, help="Without the shapes of the path: to be edited by hand.")
+def profile(workload_path: str, output: str, plain: bool) -> None:
     """Characterize a workload PATH: open sessions, gaps, sizes, offsets, slack times by file class."""
     from mpiio_ext.pioneer.profile import characterize
     from mpiio_ext.pioneer.profile.document import save
+    from mpiio_ext.pioneer.synthesis import with_shapes
 
-    found = characterize(_load_path(workload_path))
+    known = _load_path(workload_path)
+    found = characterize(known) if plain else with_shapes(characterize(known), known)
     try:
         save(found, Path(output))
     except OSError as error:
@@ -127,14 +131,90 @@ def profile(workload_path: str, output: str) -> None:
                    f"{sum(item.inside.values()) + sum(item.outside.values()):,} operations")  # fmt: skip
 
 
+def _load_source(name: str) -> WorkloadPath | Profile:
+    """Return a workload path or a profile, whichever it is."""
+    from mpiio_ext.pioneer.profile.document import ProfileError, load
+
+    with Path(name).open("rb") as file:
+        parquet = file.read(4) == b"PAR1"
+    try:
+        return _load_path(name) if parquet else load(Path(name))
+    except (OSError, ProfileError) as error:
+        raise _fail(error) from error
+
+
+@pioneer.command(context_settings=_HELP)
+@click.argument("source", metavar="PATH|PROFILE", type=click.Path(exists=True, dir_okay=False))
+@click.option("-o", "--output", required=True, metavar="FILE", help="Where the synthetic workload path is put (Parquet).")
+@click.option("--mode", type=click.Choice(["faithful", "quota", "sampled", "tuned"]), default="sampled",
+              show_default=True, help="faithful: the path itself; quota: what can change places is shuffled; sampled: "
+              "drawn by Algorithm 1; tuned: the same, multiplied.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The same gives the same path.")
+@click.option("--files", type=float, default=1.0, metavar="X", help="tuned: X times as many files.")
+@click.option("--opens", type=float, default=1.0, metavar="X", help="tuned: each is opened X times as often.")
+@click.option("--sizes", type=float, default=1.0, metavar="X", help="tuned: sizes and offsets X times as large.")
+@click.option("--slack", type=float, default=1.0, metavar="X", help="tuned: slack times X times as long.")
+def synthesize(source: str, output: str, mode: str, seed: int, files: float, opens: float, sizes: float,
+               slack: float) -> None:  # fmt: skip
+    """Make a synthetic workload path of a PATH or a PROFILE.
+
+    A profile gives what its path would give as long as its classes are as they were counted. Once they are edited, or
+    the part "shapes" is not there, all characteristics are drawn independently.
+    """
+    from mpiio_ext.pioneer.path import WorkloadPath
+    from mpiio_ext.pioneer.synthesis import Scale, find_violations
+    from mpiio_ext.pioneer.synthesis import synthesize as make
+    from mpiio_ext.pioneer.synthesis.document import fits
+
+    known = _load_source(source)
+    try:
+        found = make(known, mode=mode, seed=seed, scale=Scale(files=files, opens=opens, sizes=sizes, slack=slack))
+        found.save(Path(output))
+    except (OSError, ValueError) as error:
+        raise _fail(error) from error
+    if not isinstance(known, WorkloadPath) and not fits(known):
+        click.echo(f"mpiio-ext: {source}: {'it has no shapes' if known.shapes is None else 'its classes were edited'}: "
+                   "all characteristics are drawn independently", err=True)  # fmt: skip
+    violations = find_violations(found)
+    click.echo(f"{output}: {found.table.num_rows:,} operations; hard dependencies that do not hold: {len(violations)}")
+    for item in violations[:3]:
+        click.echo(f"  operation {item.id}, group {item.group}: {item.why}", err=True)
+
+
+@pioneer.command(context_settings=_HELP)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@click.option("--seeds", type=click.IntRange(min=1), default=20, show_default=True, help="Paths in each mode.")
+@click.option("--json", "json_file", metavar="FILE", help="Where the table is put as JSON as well.")
+def fidelity(paths: tuple[str, ...], seeds: int, json_file: str | None) -> None:
+    """Say how close synthetic paths come to each workload PATH: all modes, the worst of many seeds, and controls.
+
+    The status is 1 where a mode passes a limit, or a control passes none.
+    """
+    from mpiio_ext.pioneer.fidelity import fidelity as measure
+    from mpiio_ext.pioneer.fidelity import to_json, to_markdown
+
+    rows = measure({Path(name).stem: _load_path(name) for name in paths}, seeds,
+                   lambda what: click.echo(what, err=True))  # fmt: skip
+    click.echo(to_markdown(rows), nl=False)
+    if json_file is not None:
+        try:
+            Path(json_file).write_text(to_json(rows) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise _fail(error) from error
+    raise SystemExit(1 if any(bool(row.failed) == row.is_control for row in rows) else 0)
+
+
 @pioneer.command(context_settings=_HELP)
 @click.argument("document", metavar="PROFILE", type=click.Path(exists=True, dir_okay=False))
 def check(document: str) -> None:
     """Say what is wrong with a PROFILE, and where."""
     from mpiio_ext.pioneer.profile.document import ProfileError, load
+    from mpiio_ext.pioneer.synthesis.document import model_from_json
 
     try:
-        load(Path(document))
+        found = load(Path(document))
+        if found.shapes is not None:
+            model_from_json(found.shapes)
     except (OSError, ProfileError) as error:
         raise _fail(error) from error
     click.echo(f"{document}: fine")

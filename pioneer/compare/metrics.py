@@ -56,7 +56,7 @@ class Fidelity:
 
 
 def _counts(path: WorkloadPath) -> Counter[tuple[str, str]]:
-    return Counter(zip(path.table["layer"].to_pylist(), path.table["operation"].to_pylist(), strict=True))
+    return Counter(zip(path.words("layer"), path.words("operation"), strict=True))
 
 
 def _largest_difference(first: Counter[tuple[str, str]], second: Counter[tuple[str, str]]) -> float:
@@ -66,7 +66,7 @@ def _largest_difference(first: Counter[tuple[str, str]], second: Counter[tuple[s
 
 
 def _pairs(path: WorkloadPath) -> Counter[tuple[str, str]]:
-    words = path.table["operation"].to_pylist()
+    words = path.words("operation").tolist()
     return Counter(itertools.pairwise(words))
 
 

@@ -14,9 +14,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 __all__ = ["COMMON", "OWNERS", "PER_GROUP", "VERSION", "PathInfo", "WorkloadPath"]
 
@@ -84,6 +86,16 @@ class WorkloadPath:
     def group_count(self) -> int:
         """Groups, the root's included."""
         return len(self.info.representatives)
+
+    def words(self, name: str) -> NDArray[np.object_]:
+        """Return a column of text, None where it is null; much faster than a list of all."""
+        column = self.table[name].combine_chunks()
+        if isinstance(column, pa.ChunkedArray):
+            column = column.chunk(0) if column.num_chunks else pa.array([], self.table.schema.field(name).type)
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        known = np.array([*column.dictionary.to_pylist(), None], object)
+        return known[np.asarray(column.indices.fill_null(len(known) - 1))]
 
     def made_by(self, groups: Sequence[int]) -> pa.Table:
         """Return the rows of operations that exactly these groups make."""

@@ -122,12 +122,11 @@ def _of_lowest_group(path: WorkloadPath, name: str) -> NDArray[np.int64]:
 def _columns_of(path: WorkloadPath) -> _Columns:
     sessions = find_sessions(path)
     kinds: dict[tuple[str, str], Operation] = {}
-    pairs = zip(path.table["layer"].to_pylist(), path.table["operation"].to_pylist(), strict=True)
+    pairs = zip(path.words("layer"), path.words("operation"), strict=True)
     operations = [kinds.get(pair) or kinds.setdefault(pair, operation_of(*pair)) for pair in pairs]
-    files = path.table["file"].to_pylist()
-    owners = [NO_FILE if owner is None else owner for owner in path.table["owner"].to_pylist()]
-    return _Columns(operations, extended_names(operations, sessions), np.array(owners, object),
-                    np.array(files, object), _of_lowest_group(path, "offset"), _of_lowest_group(path, "size"),
+    owners = path.words("owner")
+    owners[np.equal(owners, None)] = NO_FILE
+    return _Columns(operations, extended_names(operations, sessions), owners, path.words("file"), _of_lowest_group(path, "offset"), _of_lowest_group(path, "size"),
                     _of_lowest_group(path, "slack"), sessions)  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import bisect
 import heapq
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ from mpiio_ext.pioneer.synthesis.model import Lane, Shape
 __all__ = ["Placed", "Work", "allocate"]
 
 #: Distances of a lane that are looked for at a time.
-_MOST_DISTANCES = 48
+_MOST_DISTANCES = 24
 #: Works that are late among which one is drawn.
 _MOST_LATE = 32
 
@@ -138,7 +138,7 @@ class _Allocation:
         self._states = [_State() for _ in works]
         self._distances: dict[tuple[int, tuple[int, int] | None], _Distances] = {}
         self._due: list[tuple[int, int, int, int]] = []  # bursts of units under way: ID, work, burst, start of unit
-        self._possible: dict[int, list[tuple[int, int, int]]] = defaultdict(list)  # by ID: work, unit, distance
+        self._possible: dict[int, list[tuple[int, int, int]]] = {}  # by ID: work, unit, distance
         self._possible_ids: list[int] = []
         self._late: list[int] = []
         self._now = 0
@@ -160,16 +160,20 @@ class _Allocation:
         state, lane = self._states[work], self._works[work].lane
         if state.next == len(lane.shapes):
             return
-        state.waiting, state.pending = True, 0
-        before = self._cuts[lane.shapes[state.next]].first
+        earliest = self._now
+        begin = state.end - self._cuts[lane.shapes[state.next]].first
+        possible, ids, following, pending = self._possible, self._possible_ids, state.next, 0
         for distance in self._distances_of(work).some(self._random):
-            at = state.end + distance - before
-            if at >= self._now:
-                if at not in self._possible:
-                    heapq.heappush(self._possible_ids, at)
-                self._possible[at].append((work, state.next, distance))
-                state.pending += 1
-        if not state.pending:
+            at = begin + distance
+            if at >= earliest:
+                there = possible.get(at)
+                if there is None:
+                    there = possible[at] = []
+                    heapq.heappush(ids, at)
+                there.append((work, following, distance))
+                pending += 1
+        state.waiting, state.pending = True, pending
+        if not pending:
             self._late.append(work)
 
     def _candidates(self, at: int) -> list[tuple[int, int]]:

@@ -142,11 +142,11 @@ def find_violations(path: WorkloadPath, *, most: int = 100) -> list[Violation]:
     A path that was made of a trace may have some: descriptors that were inherited, formats without opens.
     """
     table = path.table
-    found = _order(table["id"].to_pylist())[:most]
-    pairs = zip(table["layer"].to_pylist(), table["operation"].to_pylist(), strict=True)
+    found = _order(table["id"].to_numpy())[:most]
+    pairs = zip(path.words("layer"), path.words("operation"), strict=True)
     operations = [operation_of(*pair) for pair in pairs]
-    files, extras = table["file"].to_pylist(), table["extra"].to_pylist()
-    ids, groups = table["id"].to_pylist(), table["groups"].to_numpy()
+    files, extras = path.words("file"), path.words("extra")
+    ids, groups = table["id"].to_numpy().tolist(), table["groups"].to_numpy()
     for group in range(path.group_count):
         state, before = _State(), len(found)
         for row in np.flatnonzero(groups >> group & 1):

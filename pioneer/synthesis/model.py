@@ -155,8 +155,11 @@ class Model:
 
 def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[str | None]]:
     """Return a column as numbers, and what they mean."""
-    plain = column.cast(pa.string()).combine_chunks()
-    encoded = (plain.chunk(0) if isinstance(plain, pa.ChunkedArray) else plain).dictionary_encode("encode")
+    column = column.combine_chunks()
+    plain = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+    if pa.types.is_dictionary(plain.type) and plain.null_count == 0:
+        return plain.indices.to_numpy().astype(np.int64), plain.dictionary.to_pylist()
+    encoded = plain.cast(pa.string()).dictionary_encode("encode")
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
 
 

@@ -98,7 +98,7 @@ def find_units(path: WorkloadPath) -> list[Unit]:
     found = find_sessions(path)
     sessions, unit = found.sessions, found.of.copy()
     outside = np.flatnonzero(unit == OUTSIDE)
-    files, owners, layers = (path.table[name].take(outside).to_pylist() for name in ("file", "owner", "layer"))
+    files, owners, layers = (path.words(name)[outside].tolist() for name in ("file", "owner", "layer"))
     waits = flags_of(path, Role.WAIT)
     _take_prologues(unit, sessions, files, outside, waits)
     _take_others(unit, sessions, files, outside, waits)
