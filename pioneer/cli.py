@@ -201,7 +201,7 @@ def fidelity(paths: tuple[str, ...], seeds: int, json_file: str | None) -> None:
             Path(json_file).write_text(to_json(rows) + "\n", encoding="utf-8")
         except OSError as error:
             raise _fail(error) from error
-    raise SystemExit(1 if any(bool(row.failed) == row.is_control for row in rows) else 0)
+    raise SystemExit(1 if any(bool(row.failed) != row.is_control for row in rows) else 0)
 
 
 @pioneer.command(context_settings=_HELP)

@@ -136,10 +136,10 @@ def _paths(path: WorkloadPath, profile: Profile, mode: str, seeds: int) -> Itera
             yield synthesize(path, mode=mode, seed=seed)
 
 
-def _modes(path: WorkloadPath) -> list[str]:
-    """Return what is compared; a path without offsets, or without slack times, has none to be spoilt."""
-    offsets = any((pc.max(path.table[f"offset_{group}"]).as_py() or 0) > 0 for group in range(path.group_count))
-    slack = any((pc.max(path.table[f"slack_{group}"]).as_py() or 0) > 0 for group in range(path.group_count))
+def _modes(profile: Profile) -> list[str]:
+    """Return what is compared; where no offsets, or no slack times, are known there are none to be spoilt."""
+    offsets = any(item.offset.values.size and item.offset.values[-1] > 0 for item in profile.classes.values())
+    slack = any(item.slack.values.size and item.slack.values[-1] > 0 for item in profile.classes.values())
     left_out = {"uniform offsets": not offsets, "Poisson slack": not slack}
     return [name for name in ("faithful", "quota", "sampled", "profile", *CONTROLS) if not left_out.get(name)]
 
@@ -158,7 +158,7 @@ def fidelity(
     rows = []
     for name, path in paths.items():
         profile = with_shapes(characterize(path), path)
-        for mode in _modes(path):
+        for mode in _modes(profile):
             progress(f"{name}: {mode}")
             worst, violations = _worst(path, _paths(path, profile, mode, seeds))
             limits = QUOTA_LIMITS if mode in ("faithful", "quota") else LIMITS

@@ -95,32 +95,75 @@ class _Source:
 # ---- times -----------------------------------------------------------------------------------------------------------
 
 
-def _by_kind(times: Times) -> dict[int, NDArray[np.int64]]:
-    joined: dict[int, list[NDArray[np.int64]]] = defaultdict(list)
-    for (_, kind, _, _), samples in times.samples.items():
-        joined[kind].append(samples)
-    return {kind: np.concatenate(several, axis=1) for kind, several in joined.items()}
+_Samples = dict[tuple[int, int], NDArray[np.int64]]
+
+
+def _grouped(times: Times) -> dict[tuple[int, int], _Samples]:
+    """Return the samples of each (role, kind), by the role and the kind before."""
+    found: dict[tuple[int, int], _Samples] = defaultdict(dict)
+    for (role, kind, role_before, kind_before), samples in times.samples.items():
+        found[role, kind][role_before, kind_before] = samples
+    return found
+
+
+def _mixed(samples: NDArray[np.int64], random: np.random.Generator, *, joint: bool) -> NDArray[np.int64]:
+    """Return samples in random order; not joint: each row in an order of its own."""
+    if joint:
+        return samples[:, random.permutation(samples.shape[1])]
+    return random.permuted(samples, axis=1)
 
 
 def _drawn(samples: NDArray[np.int64], count: int, random: np.random.Generator, *, joint: bool) -> NDArray[np.int64]:
-    """Return `count` columns of samples; not joint: each row by itself."""
-    if joint:
-        return samples[:, stratified(np.ones(samples.shape[1], np.int64), count, random)]
-    ordered = np.sort(samples, axis=1)
+    """Return `count` columns of samples, stratified."""
     ones = np.ones(samples.shape[1], np.int64)
-    return np.stack([row[stratified(ones, count, random)] for row in ordered])
+    if joint:
+        return samples[:, stratified(ones, count, random)]
+    return np.stack([row[stratified(ones, count, random)] for row in np.sort(samples, axis=1)])
+
+
+def _all_once(
+    found: NDArray[np.int64], rows: Sequence[tuple[tuple[int, int], NDArray[np.int64]]], samples: _Samples,
+    random: np.random.Generator, *, joint: bool,
+) -> None:  # fmt: skip
+    """Give each sample to one operation: where it was counted, as far as there is such a place, else to any other."""
+    left, empty = [], []
+    for before, where in rows:
+        own = _mixed(samples[before], random, joint=joint) if before in samples else None
+        count = 0 if own is None else min(where.size, own.shape[1])
+        chosen = random.permutation(where) if count < where.size else where
+        if own is not None:
+            found[:, chosen[:count]] = own[:, :count]
+            left.append(own[:, count:])
+        empty.append(chosen[count:])
+    known = {before for before, _ in rows}
+    left += [item for before, item in samples.items() if before not in known]
+    rest = np.concatenate(empty)
+    if rest.size:
+        found[:, rest] = _mixed(np.concatenate(left, axis=1), random, joint=joint)
 
 
 def _times(
     roles: NDArray[np.int64], kinds: NDArray[np.int64], model: Model, random: np.random.Generator, *, joint: bool
 ) -> NDArray[np.int64]:
-    """Return slack and execution times of operations, int64 of shape (2 * groups, operations)."""
+    """Return slack and execution times of operations, int64 of shape (2 * groups, operations).
+
+    Where there are as many operations of a role and a kind as there were, every sample is used once.
+    """
     found = np.full((2 * model.groups, kinds.size), UNKNOWN, np.int64)
-    by_kind = _by_kind(model.times)
-    for key, rows in contexts(roles, kinds):
-        samples = model.times.samples.get(key, by_kind.get(key[1]))
-        if samples is not None:
-            found[:, rows] = _drawn(samples, rows.size, random, joint=joint)
+    samples = _grouped(model.times)
+    wanted: dict[tuple[int, int], list[tuple[tuple[int, int], NDArray[np.int64]]]] = defaultdict(list)
+    for (role, kind, role_before, kind_before), rows in contexts(roles, kinds):
+        wanted[role, kind].append(((role_before, kind_before), rows))
+    for key, several in wanted.items():
+        known = samples.get(key)
+        if known is None:
+            continue
+        if sum(item.shape[1] for item in known.values()) == sum(rows.size for _, rows in several):
+            _all_once(found, several, known, random, joint=joint)
+            continue
+        pooled = np.concatenate(list(known.values()), axis=1)
+        for before, rows in several:
+            found[:, rows] = _drawn(known.get(before, pooled), rows.size, random, joint=joint)
     return found
 
 
