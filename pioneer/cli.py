@@ -145,7 +145,7 @@ def _load_source(name: str) -> WorkloadPath | Profile:
 
 @pioneer.command(context_settings=_HELP)
 @click.argument("source", metavar="PATH|PROFILE", type=click.Path(exists=True, dir_okay=False))
-@click.option("-o", "--output", required=True, metavar="FILE", help="Where the synthetic workload path is put (Parquet).")
+@click.option("-o", "--output", required=True, metavar="FILE", help="Where the synthetic path is put (Parquet).")
 @click.option("--mode", type=click.Choice(["faithful", "quota", "sampled", "tuned"]), default="sampled",
               show_default=True, help="faithful: the path itself; quota: what can change places is shuffled; sampled: "
               "drawn by Algorithm 1; tuned: the same, multiplied.")

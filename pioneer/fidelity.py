@@ -4,8 +4,8 @@ Method.    For each path and mode as many paths are synthesized as there are see
            each metric the worst value counts. A metric that a spoilt path passes as well says nothing, so three are
            compared besides: the operations in random order, slack times of a Poisson process with the same mean,
            and offsets spread uniformly over the file.
-Limits.    Those of `compare.metrics.LIMITS` for the modes that draw; `QUOTA_LIMITS` for the modes "faithful" and "quota",
-           whose multisets are those of the path.
+Limits.    Those of `compare.metrics.LIMITS` for the modes that draw; `QUOTA_LIMITS` for the modes "faithful" and
+           "quota", whose multisets are those of the path.
 """
 
 from __future__ import annotations

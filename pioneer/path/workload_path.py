@@ -95,7 +95,8 @@ class WorkloadPath:
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
         known = np.array([*column.dictionary.to_pylist(), None], object)
-        return known[np.asarray(column.indices.fill_null(len(known) - 1))]
+        found: NDArray[np.object_] = known[np.asarray(column.indices.fill_null(len(known) - 1))]
+        return found
 
     def made_by(self, groups: Sequence[int]) -> pa.Table:
         """Return the rows of operations that exactly these groups make."""

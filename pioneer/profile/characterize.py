@@ -125,8 +125,9 @@ def _columns_of(path: WorkloadPath) -> _Columns:
     pairs = zip(path.words("layer"), path.words("operation"), strict=True)
     operations = [kinds.get(pair) or kinds.setdefault(pair, operation_of(*pair)) for pair in pairs]
     owners = path.words("owner")
-    owners[np.equal(owners, None)] = NO_FILE
-    return _Columns(operations, extended_names(operations, sessions), owners, path.words("file"), _of_lowest_group(path, "offset"), _of_lowest_group(path, "size"),
+    owners[pc.is_null(path.table["owner"]).to_numpy()] = NO_FILE
+    names, files = extended_names(operations, sessions), path.words("file")
+    return _Columns(operations, names, owners, files, _of_lowest_group(path, "offset"), _of_lowest_group(path, "size"),
                     _of_lowest_group(path, "slack"), sessions)  # fmt: skip
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mpiio_ext.pioneer.operations import Operation, Role, operation_of
+from mpiio_ext.pioneer.operations import Role, operation_of
 from mpiio_ext.pioneer.path import WorkloadPath
 
 __all__ = ["OUTSIDE", "Session", "Sessions", "find_sessions", "flags_of"]
@@ -85,7 +85,9 @@ def _nested(group: NDArray[np.int64], opens: NDArray[np.bool_], closes: NDArray[
 
     The file is opened again before it is closed: an operation belongs to the session that was begun last.
     """
-    numbers, under_way, count = [], [], 0
+    numbers: list[int] = []
+    under_way: list[int] = []
+    count = 0
     for at in range(group.size):
         if opens[at] or not under_way:
             under_way.append(count)

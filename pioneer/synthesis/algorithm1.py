@@ -35,7 +35,8 @@ from mpiio_ext.pioneer.synthesis.stratified import stratified
 __all__ = ["from_profile"]
 
 _BY_NAME = {operation.name: operation for operation in CATALOG.values()}
-_OPENS = {"posix": ("open", "close"), "directory": ("opendir", "closedir"), "stdio": ("fopen", "fclose"), "mpiio": ("MPI_File_open", "MPI_File_close")}
+_OPENS = {"posix": ("open", "close"), "directory": ("opendir", "closedir"),
+          "stdio": ("fopen", "fclose"), "mpiio": ("MPI_File_open", "MPI_File_close")}
 _SEEKS = {"posix": "lseek", "stdio": "fseek", "mpiio": "MPI_File_seek"}
 _NAMES = {"root": "root.{}", "shared": "shared.{}", "private": "private.{{rank}}.{}", "child": "child.{}"}
 _OF_DIRECTORIES = frozenset({"readdir", "getdents"})
@@ -132,7 +133,7 @@ class _Bag:
 
     def number(self, otherwise: int = 0) -> int:
         """Return a whole number; `otherwise` where there is nothing to draw from."""
-        return int(self.take()) if self else otherwise  # type: ignore[call-overload, no-any-return]
+        return int(self.take()) if self else otherwise  # type: ignore[call-overload]
 
 
 def _session_count(found: ClassProfile) -> int:
@@ -359,8 +360,8 @@ def _path_of(rows: Sequence[_Row], slack: NDArray[np.int64], ranks: int) -> Work
     for group in range(groups):
         absent = bits >> group & 1 == 0
         for name, column in (("offset", offsets), ("size", sizes), ("slack", pa.array(slack))):
-            values = column.to_numpy(zero_copy_only=False) if column.null_count == 0 else column.fill_null(-1).to_numpy()
-            columns[f"{name}_{group}"] = pa.array(values.astype(np.int64), mask=absent | (values < 0))
+            values = np.asarray(column.fill_null(-1))
+            columns[f"{name}_{group}"] = pa.array(values, mask=absent | (values < 0))
         columns[f"duration_{group}"] = pa.nulls(len(rows), pa.int64())
     schema = WorkloadPath.schema(groups)
     info = PathInfo(representatives=(0, 1)[:groups], members=members, ranks=ranks)

@@ -137,7 +137,7 @@ class _Allocation:
         self._cuts = [_Cut.of(shape) for shape in shapes]
         self._states = [_State() for _ in works]
         self._distances: dict[tuple[int, tuple[int, int] | None], _Distances] = {}
-        self._due: list[tuple[int, int, int, int]] = []  # bursts of units under way: ID, work, burst, start of unit
+        self._due: list[tuple[int, int, int]] = []  # bursts of units under way: ID, work, burst
         self._possible: dict[int, list[tuple[int, int, int]]] = {}  # by ID: work, unit, distance
         self._possible_ids: list[int] = []
         self._late: list[int] = []
@@ -249,8 +249,8 @@ class _Allocation:
 
     # ---- placing ----
 
-    def _put(self, work: int, burst: int, start: int) -> None:
-        """Give the next IDs to a burst of the unit under way of a work, whose first operation has the ID `start`."""
+    def _put(self, work: int, burst: int) -> None:
+        """Give the next IDs to a burst of the unit under way of a work."""
         state = self._states[work]
         cut = self._cuts[self._works[work].lane.shapes[state.next]]
         at = self._now
@@ -260,9 +260,8 @@ class _Allocation:
             state.end = at + cut.last_place - place
         self._now = at + length
         if burst + 1 < len(cut.places):
-            # Distances inside a unit count from the burst before, where that has come late or early.
-            begin = at - place
-            heapq.heappush(self._due, (begin + cut.places[burst + 1], work, burst + 1, begin))
+            # Counted from this burst, which may have come late or early itself.
+            heapq.heappush(self._due, (at - place + cut.places[burst + 1], work, burst + 1))
         else:
             state.next += 1
             self.wait(work)
@@ -272,7 +271,7 @@ class _Allocation:
         before = self._cuts[lane.shapes[state.next]].first
         self._distances_of(work).use(self._now + before - state.end)
         state.waiting = False
-        self._put(work, 0, self._now)
+        self._put(work, 0)
 
     def run(self) -> None:
         """Give all IDs."""
@@ -280,8 +279,8 @@ class _Allocation:
             self.wait(work)
         while True:
             if self._due and self._due[0][0] <= self._now:
-                _, work, burst, start = heapq.heappop(self._due)
-                self._put(work, burst, start)
+                _, work, burst = heapq.heappop(self._due)
+                self._put(work, burst)
                 continue
             chosen = self._exact()
             if chosen is None:
@@ -291,8 +290,8 @@ class _Allocation:
             if chosen is not None:
                 self._begin(chosen)
             elif self._due:
-                _, work, burst, start = heapq.heappop(self._due)
-                self._put(work, burst, start)
+                _, work, burst = heapq.heappop(self._due)
+                self._put(work, burst)
             else:
                 chosen = self._any_late()
                 if chosen is None:

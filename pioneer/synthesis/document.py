@@ -220,7 +220,7 @@ def _archetype(reader: _Reader, place: str, found: Any, shapes: int) -> Archetyp
     if owner not in (*OWNERS, NO_FILE):
         raise reader.fail(f"{place}.owner", f"not one of {', '.join((*OWNERS, NO_FILE))}")
     names = [name for _, name in reader.items(place, found, "names")]
-    if not names or not all(isinstance(name, str) for name in names) and names != [None]:
+    if not names or (names != [None] and not all(isinstance(name, str) for name in names)):
         raise reader.fail(f"{place}.names", "not a list of names, or [null]")
     lanes = tuple(_lane(reader, where, item, shapes) for where, item in reader.items(place, found, "lanes"))
     return Archetype(owner, tuple(names), lanes)

@@ -1,9 +1,9 @@
 """Synthesizing workload paths, in the modes that are offered.
 
 Modes.     faithful   the path itself: every operation in its place
-           quota      the structure of the path; what can stand in another's place is shuffled: files that are used alike,
-                      offsets and sizes of sessions of one shape, times of operations of one kind. All multisets of the
-                      characteristics are those of the path.
+           quota      the structure of the path; what can stand in another's place is shuffled: files that are used
+                      alike, offsets and sizes of sessions of one shape, times of operations of one kind. All multisets
+                      of the characteristics are those of the path.
            sampled    drawn by Algorithm 1 from what was counted, the distances allocated so that nothing collides
            tuned      the same with numbers of files and openings, sizes and times multiplied; or from a profile alone,
                       which may be written by hand
@@ -15,6 +15,7 @@ Source: He, Du, Narasimhamurthy, "PIONEER", section V-D.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import replace
 
@@ -56,7 +57,7 @@ def _more_often(lane: Lane, factor: float) -> Lane:
     shapes = (lane.shapes[0], *(again[at % len(again)] for at in range(count - 1)))
     gaps = {pair: Counter({gap: max(1, round(number * factor)) for gap, number in counted.items()})
             for pair, counted in lane.gaps.items()}  # fmt: skip
-    for pair in zip(shapes, shapes[1:], strict=False):
+    for pair in itertools.pairwise(shapes):
         if pair not in gaps:  # where the sequence begins again
             pooled: Counter[int] = sum(lane.gaps.values(), Counter())
             gaps[pair] = pooled or Counter({1: 1})

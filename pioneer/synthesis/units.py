@@ -79,9 +79,8 @@ def _take_others(unit: NDArray[np.int64], sessions: Sequence[Session], files: Se
         if unit[row] != OUTSIDE:
             continue
         before = int(unit[row - 1]) if row else OUTSIDE
-        if OUTSIDE < before < count and (waits[row] or files[at] == sessions[before].file):
-            unit[row] = before
-        elif before >= count and files[at] == last:
+        same = waits[row] or files[at] == sessions[before].file if OUTSIDE < before < count else files[at] == last
+        if before != OUTSIDE and same:
             unit[row] = before
         else:
             unit[row], following = following, following + 1
