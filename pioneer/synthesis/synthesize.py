@@ -126,7 +126,7 @@ def _follows(model: Model) -> dict[tuple[int, ...], int]:
         archetype, shape = divmod(role, 1 << 32)
         before = divmod(role_before, 1 << 32) if role_before >= 0 else (-1, -1)
         if kind == model.shapes[shape].kinds[0]:
-            found[*before, kind_before, archetype, shape, kind] = samples.shape[1]
+            found[(*before, kind_before, archetype, shape, kind)] = samples.shape[1]
     return found
 
 
