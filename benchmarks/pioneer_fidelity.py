@@ -1,7 +1,7 @@
 """How close PIONEER's synthetic workloads come to programs: synthesized, carried out, and traced again.
 
-Kernels of the bench are traced on 4 ranks by the tracer of this project and by ltrace (where it is installed), CM1 comes
-from a DFTracer trace (where it is). Three tables, as Markdown and in OUTPUT/fidelity.json:
+Kernels of the bench are traced on 4 ranks by the tracer of this project and by ltrace (where it is installed), CM1
+comes from a DFTracer trace (where it is). Three tables, as Markdown and in OUTPUT/fidelity.json:
 
 1. every mode of the synthesis against each path: the worst of 20 seeds, and controls that must fail;
 2. the closed loop: a sampled path carried out by 1, 4 and 16 ranks under the tracer, the path of that trace against it;
@@ -90,7 +90,8 @@ def path_of(tables: Mapping[int, pa.Table]) -> WorkloadPath:
 def kernel(name: str, interface: str, files: Path) -> list[Any]:
     """Return the command that runs a kernel once, without the MPI starter."""
     return [sys.executable, "-m", "mpiio_ext.bench", "-k", name, "--preset", "quick", "-m", "native", "-i", interface,
-            "--repetitions", "1", "--no-plot", "--no-report", "--path", files, "--output", f"{files}-results"]  # fmt: skip
+            "--repetitions", "1", "--no-plot", "--no-report", "--path", files,
+            "--output", f"{files}-results"]  # fmt: skip
 
 
 def traced(words: Sequence[Any], trace: Path, ranks: int = RANKS) -> None:

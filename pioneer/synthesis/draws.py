@@ -2,8 +2,8 @@
 
 Content.   `Bag` gives the values of one distribution, stratified, as many at a time as are expected to be needed.
            `Step` is an entry of RT1 with what hangs on it: the seek before it and the wait behind it, the second half
-           of a split collective, the munmap of an mmap. `ClassDraws` has a bag for each characteristic, and the steps that
-           each access mode allows.
+           of a split collective, the munmap of an mmap. `ClassDraws` has a bag for each characteristic, and the steps
+           that each access mode allows.
 
 Source: He, Du, Narasimhamurthy, "PIONEER", section IV-B (dependencies) and Table III.
 """
