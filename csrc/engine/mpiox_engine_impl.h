@@ -73,7 +73,23 @@ static inline char *mpiox_engine_data_of(const mpiox_engine *engine, int64_t i)
     return engine->data + (place > 0 ? place % MPIOX_ENGINE_PATTERN : 0);
 }
 
-/* Wait for the nonblocking calls of a handle; -1: of all. Returns what MPI_Wait returned last. */
-int mpiox_engine_wait_for_slot(mpiox_engine *engine, int32_t slot);
+/* Wait for a nonblocking call, if one is under way there. Returns what MPI_Wait has returned. */
+static inline int mpiox_engine_wait(mpiox_engine_request *at)
+{
+    at->slot = -1;
+    return at->request != MPI_REQUEST_NULL ? MPI_Wait(&at->request, MPI_STATUS_IGNORE) : MPI_SUCCESS;
+}
+
+/* The same for all of a handle; -1: for all that there are. Returns the last error. */
+static inline int mpiox_engine_wait_for_slot(const mpiox_engine *engine, int32_t slot)
+{
+    int result = MPI_SUCCESS;
+    for (int32_t k = 0; k < engine->plan->requests; k++) {
+        mpiox_engine_request *at = &engine->requests[k];
+        const int one = slot < 0 || at->slot == slot ? mpiox_engine_wait(at) : MPI_SUCCESS;
+        result = one != MPI_SUCCESS ? one : result;
+    }
+    return result;
+}
 
 #endif

@@ -58,30 +58,11 @@ static int64_t done(int result, message moved, bool *failed)
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */
 
-static int wait_for(mpiox_engine_request *at)
-{
-    at->slot = -1;
-    return at->request != MPI_REQUEST_NULL ? MPI_Wait(&at->request, MPI_STATUS_IGNORE) : MPI_SUCCESS;
-}
-
-int mpiox_engine_wait_for_slot(mpiox_engine *e, int32_t slot)
-{
-    int result = MPI_SUCCESS;
-    for (int32_t k = 0; k < e->plan->requests; k++) {
-        mpiox_engine_request *at = &e->requests[k];
-        if (at->request == MPI_REQUEST_NULL || (slot >= 0 && at->slot != slot))
-            continue;
-        const int one = wait_for(at);
-        result = one != MPI_SUCCESS ? one : result;
-    }
-    return result;
-}
-
 /* The place of a request for row i; a call that nobody has waited for gives its place up. */
 static mpiox_engine_request *start_of(mpiox_engine *e, int64_t i)
 {
     mpiox_engine_request *at = &e->requests[e->plan->request[i]];
-    (void)wait_for(at);
+    (void)mpiox_engine_wait(at);
     at->slot = e->plan->slot[i];
     return at;
 }
@@ -90,7 +71,7 @@ CALL(wait)
 {
     const int32_t request = e->plan->request[i];
     if (request >= 0)
-        return checked(wait_for(&e->requests[request]), failed);
+        return checked(mpiox_engine_wait(&e->requests[request]), failed);
     return checked(mpiox_engine_wait_for_slot(e, e->plan->slot[i]), failed);
 }
 

@@ -12,10 +12,12 @@ enum { DEEPEST = 16 };
 
 #if MPI_VERSION >= 4
 BEHIND(int, PMPI_Type_get_envelope_c, (MPI_Datatype, MPI_Count *, MPI_Count *, MPI_Count *, MPI_Count *, int *))
+BEHIND(int, PMPI_Type_get_contents_c,
+       (MPI_Datatype, MPI_Count, MPI_Count, MPI_Count, MPI_Count, int[], MPI_Aint[], MPI_Count[], MPI_Datatype[]))
 #else
 BEHIND(int, PMPI_Type_get_envelope, (MPI_Datatype, int *, int *, int *, int *))
-#endif
 BEHIND(int, PMPI_Type_get_contents, (MPI_Datatype, int, int, int, int[], MPI_Aint[], MPI_Datatype[]))
+#endif
 BEHIND(int, PMPI_Type_get_extent_x, (MPI_Datatype, MPI_Count *, MPI_Count *))
 BEHIND(int, PMPI_Type_size_x, (MPI_Datatype, MPI_Count *))
 BEHIND(int, PMPI_Type_free, (MPI_Datatype *))
@@ -25,32 +27,120 @@ typedef struct text {
     bool whole;
 } text;
 
+/* What made a type. `numbers` and `places` are what MPI returns as integers and as addresses of a type that was made
+ * without large counts; where it was made with them, the same numbers are put into the same order. */
 typedef struct contents {
-    int combiner, n_integers, n_addresses, n_types;
-    int *integers;
-    MPI_Aint *addresses;
+    int combiner;
+    int64_t n_integers, n_addresses, n_counts, n_types;
+    int64_t *numbers, *places;
     MPI_Datatype *types;
 } contents;
 
-/* The old form ends the job where a type was made with large counts; those are left out. */
 static bool envelope(MPI_Datatype type, contents *c)
 {
 #if MPI_VERSION >= 4
     MPI_Count integers, addresses, counts, types;
 
     if (NEXT(PMPI_Type_get_envelope_c) == NULL ||
-        NEXT(PMPI_Type_get_envelope_c)(type, &integers, &addresses, &counts, &types, &c->combiner) != MPI_SUCCESS ||
-        counts > 0)
+        NEXT(PMPI_Type_get_envelope_c)(type, &integers, &addresses, &counts, &types, &c->combiner) != MPI_SUCCESS)
         return false;
-    c->n_integers = (int)integers;
-    c->n_addresses = (int)addresses;
-    c->n_types = (int)types;
-    return true;
+    c->n_counts = counts;
 #else
-    return NEXT(PMPI_Type_get_envelope) != NULL &&
-           NEXT(PMPI_Type_get_envelope)(type, &c->n_integers, &c->n_addresses, &c->n_types, &c->combiner) ==
-               MPI_SUCCESS;
+    int integers, addresses, types;
+
+    if (NEXT(PMPI_Type_get_envelope) == NULL ||
+        NEXT(PMPI_Type_get_envelope)(type, &integers, &addresses, &types, &c->combiner) != MPI_SUCCESS)
+        return false;
+    c->n_counts = 0;
 #endif
+    c->n_integers = integers;
+    c->n_addresses = addresses;
+    c->n_types = types;
+    return true;
+}
+
+static int64_t *take(int64_t *to, const MPI_Count *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        *to++ = (int64_t)from[i];
+    return to;
+}
+
+static int64_t *take_integers(int64_t *to, const int *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        *to++ = from[i];
+    return to;
+}
+
+/* Large counts hold what are integers and addresses elsewhere. */
+static void put_in_order(contents *c, const int *integers, const MPI_Count *counts)
+{
+    int64_t *to = c->numbers, head = c->n_counts;
+
+    switch (c->combiner) {
+    case MPI_COMBINER_SUBARRAY: /* dimensions and order are integers, the sizes between them are not */
+        take_integers(take(take_integers(to, integers, 1), counts, c->n_counts), integers + 1, c->n_integers - 1);
+        return;
+    case MPI_COMBINER_DARRAY:
+        take_integers(take(take_integers(to, integers, 3), counts, c->n_counts), integers + 3, c->n_integers - 3);
+        return;
+    case MPI_COMBINER_HVECTOR:
+    case MPI_COMBINER_HINDEXED_BLOCK:
+        head = 2;
+        break;
+    case MPI_COMBINER_HINDEXED:
+    case MPI_COMBINER_STRUCT:
+        head = 1 + (int64_t)counts[0];
+        break;
+    case MPI_COMBINER_RESIZED:
+        head = 0;
+        break;
+    default:
+        break;
+    }
+    take(to, counts, head);
+    take(c->places, counts + head, c->n_counts - head);
+}
+
+static bool get_contents(MPI_Datatype type, contents *c, int *integers, MPI_Aint *addresses, MPI_Count *counts)
+{
+#if MPI_VERSION >= 4
+    return NEXT(PMPI_Type_get_contents_c) != NULL &&
+           NEXT(PMPI_Type_get_contents_c)(type, c->n_integers, c->n_addresses, c->n_counts, c->n_types, integers,
+                                          addresses, counts, c->types) == MPI_SUCCESS;
+#else
+    (void)counts;
+    return NEXT(PMPI_Type_get_contents) != NULL &&
+           NEXT(PMPI_Type_get_contents)(type, (int)c->n_integers, (int)c->n_addresses, (int)c->n_types, integers,
+                                        addresses, c->types) == MPI_SUCCESS;
+#endif
+}
+
+/* Take a derived type apart; what is allocated is for the caller to free. */
+static bool open_type(MPI_Datatype type, contents *c)
+{
+    int *integers = calloc((size_t)c->n_integers + 1, sizeof *integers);
+    MPI_Aint *addresses = calloc((size_t)c->n_addresses + 1, sizeof *addresses);
+    MPI_Count *counts = calloc((size_t)c->n_counts + 1, sizeof *counts);
+
+    c->numbers = calloc((size_t)(c->n_integers + c->n_counts) + 1, sizeof *c->numbers);
+    c->places = calloc((size_t)(c->n_addresses + c->n_counts) + 1, sizeof *c->places);
+    c->types = calloc((size_t)c->n_types + 1, sizeof *c->types);
+    const bool known = integers != NULL && addresses != NULL && counts != NULL && c->numbers != NULL &&
+                       c->places != NULL && c->types != NULL && c->n_types > 0 &&
+                       get_contents(type, c, integers, addresses, counts);
+    if (known && c->n_counts > 0) {
+        put_in_order(c, integers, counts);
+    } else if (known) {
+        take_integers(c->numbers, integers, c->n_integers);
+        for (int64_t i = 0; i < c->n_addresses; i++)
+            c->places[i] = (int64_t)addresses[i];
+    }
+    free(integers);
+    free(addresses);
+    free(counts);
+    return known;
 }
 
 __attribute__((format(printf, 2, 3))) static void put(text *t, const char *format, ...)
@@ -80,25 +170,11 @@ static int64_t extent_of(MPI_Datatype type)
     return (int64_t)extent;
 }
 
-static void put_integers(text *t, const int *numbers, int n)
+/* `unit`: bytes of what displacements count. */
+static void put_numbers(text *t, const int64_t *numbers, int64_t n, int64_t unit)
 {
-    for (int i = 0; i < n; i++)
-        put(t, i > 0 ? ",%d" : "%d", numbers[i]);
-    put(t, ";");
-}
-
-static void put_addresses(text *t, const MPI_Aint *numbers, int n)
-{
-    for (int i = 0; i < n; i++)
-        put(t, i > 0 ? ",%" PRId64 : "%" PRId64, (int64_t)numbers[i]);
-    put(t, ";");
-}
-
-/* Displacements that count elements. */
-static void put_places(text *t, const int *numbers, int n, int64_t extent)
-{
-    for (int i = 0; i < n; i++)
-        put(t, i > 0 ? ",%" PRId64 : "%" PRId64, numbers[i] * extent);
+    for (int64_t i = 0; i < n; i++)
+        put(t, i > 0 ? ",%" PRId64 : "%" PRId64, numbers[i] * unit);
     put(t, ";");
 }
 
@@ -107,36 +183,35 @@ static void put_type(text *t, MPI_Datatype type, int depth);
 /* The combiners with one type inside, up to that type. */
 static void put_simple(text *t, const contents *c)
 {
-    const int *k = c->integers, n = k[0];
-    const int64_t extent = extent_of(c->types[0]);
+    const int64_t *k = c->numbers, n = k[0], extent = extent_of(c->types[0]);
 
     switch (c->combiner) {
     case MPI_COMBINER_CONTIGUOUS:
-        put(t, "C(%d;", n);
+        put(t, "C(%" PRId64 ";", n);
         break;
     case MPI_COMBINER_VECTOR:
-        put(t, "V(%d;%d;%" PRId64 ";", n, k[1], k[2] * extent);
+        put(t, "V(%" PRId64 ";%" PRId64 ";%" PRId64 ";", n, k[1], k[2] * extent);
         break;
     case MPI_COMBINER_HVECTOR:
-        put(t, "V(%d;%d;%" PRId64 ";", n, k[1], (int64_t)c->addresses[0]);
+        put(t, "V(%" PRId64 ";%" PRId64 ";%" PRId64 ";", n, k[1], c->places[0]);
         break;
     case MPI_COMBINER_INDEXED:
         put(t, "I(");
-        put_integers(t, k + 1, n);
-        put_places(t, k + 1 + n, n, extent);
+        put_numbers(t, k + 1, n, 1);
+        put_numbers(t, k + 1 + n, n, extent);
         break;
     case MPI_COMBINER_HINDEXED:
         put(t, "I(");
-        put_integers(t, k + 1, n);
-        put_addresses(t, c->addresses, n);
+        put_numbers(t, k + 1, n, 1);
+        put_numbers(t, c->places, n, 1);
         break;
     case MPI_COMBINER_INDEXED_BLOCK:
-        put(t, "B(%d;", k[1]);
-        put_places(t, k + 2, n, extent);
+        put(t, "B(%" PRId64 ";", k[1]);
+        put_numbers(t, k + 2, n, extent);
         break;
     case MPI_COMBINER_HINDEXED_BLOCK:
-        put(t, "B(%d;", k[1]);
-        put_addresses(t, c->addresses, n);
+        put(t, "B(%" PRId64 ";", k[1]);
+        put_numbers(t, c->places, n, 1);
         break;
     default:
         t->whole = false;
@@ -145,27 +220,26 @@ static void put_simple(text *t, const contents *c)
 
 static void put_subarray(text *t, const contents *c)
 {
-    const int *k = c->integers, n = k[0];
+    const int64_t *k = c->numbers, n = k[0];
 
     put(t, "A(");
     for (int part = 0; part < 3; part++)
-        put_integers(t, k + 1 + part * n, n);
+        put_numbers(t, k + 1 + part * n, n, 1);
     put(t, "%d;", k[1 + 3 * n] == MPI_ORDER_FORTRAN);
 }
 
 static void put_darray(text *t, const contents *c)
 {
-    const int *k = c->integers, n = k[2], *kinds = k + 3 + n, *arguments = kinds + n;
+    const int64_t *k = c->numbers, n = k[2];
+    int64_t *kinds = c->numbers + 3 + n, *arguments = kinds + n;
 
-    put(t, "D(%d;%d;", k[0], k[1]);
-    put_integers(t, k + 3, n);
-    for (int i = 0; i < n; i++)
-        put(t, i > 0 ? ",%d" : "%d", kinds[i] == MPI_DISTRIBUTE_BLOCK ? 1 : kinds[i] == MPI_DISTRIBUTE_CYCLIC ? 2 : 0);
-    put(t, ";");
-    for (int i = 0; i < n; i++)
-        put(t, i > 0 ? ",%d" : "%d", arguments[i] == MPI_DISTRIBUTE_DFLT_DARG ? -1 : arguments[i]);
-    put(t, ";");
-    put_integers(t, arguments + n, n);
+    for (int64_t i = 0; i < n; i++) {
+        kinds[i] = kinds[i] == MPI_DISTRIBUTE_BLOCK ? 1 : kinds[i] == MPI_DISTRIBUTE_CYCLIC ? 2 : 0;
+        arguments[i] = arguments[i] == MPI_DISTRIBUTE_DFLT_DARG ? -1 : arguments[i];
+    }
+    put(t, "D(%" PRId64 ";%" PRId64 ";", k[0], k[1]);
+    for (int part = 0; part < 4; part++)
+        put_numbers(t, k + 3 + part * n, n, 1);
     put(t, "%d;", k[3 + 4 * n] == MPI_ORDER_FORTRAN);
 }
 
@@ -177,14 +251,14 @@ static void put_derived(text *t, const contents *c, int depth)
     }
     if (c->combiner == MPI_COMBINER_STRUCT) {
         put(t, "S(");
-        put_integers(t, c->integers + 1, c->integers[0]);
-        put_addresses(t, c->addresses, c->integers[0]);
+        put_numbers(t, c->numbers + 1, c->numbers[0], 1);
+        put_numbers(t, c->places, c->numbers[0], 1);
     } else if (c->combiner == MPI_COMBINER_SUBARRAY) {
         put_subarray(t, c);
     } else if (c->combiner == MPI_COMBINER_DARRAY) {
         put_darray(t, c);
     } else if (c->combiner == MPI_COMBINER_RESIZED) {
-        put(t, "R(%" PRId64 ";%" PRId64 ";", (int64_t)c->addresses[0], (int64_t)c->addresses[1]);
+        put(t, "R(%" PRId64 ";%" PRId64 ";", c->places[0], c->places[1]);
     } else {
         put_simple(t, c);
     }
@@ -230,20 +304,14 @@ static void put_type(text *t, MPI_Datatype type, int depth)
         put_predefined(t, type);
         return;
     }
-    c.integers = calloc((size_t)c.n_integers + 1, sizeof *c.integers);
-    c.addresses = calloc((size_t)c.n_addresses + 1, sizeof *c.addresses);
-    c.types = calloc((size_t)c.n_types + 1, sizeof *c.types);
-    const bool known = c.integers != NULL && c.addresses != NULL && c.types != NULL && c.n_types > 0 &&
-                       NEXT(PMPI_Type_get_contents) != NULL &&
-                       NEXT(PMPI_Type_get_contents)(type, c.n_integers, c.n_addresses, c.n_types, c.integers,
-                                                    c.addresses, c.types) == MPI_SUCCESS;
+    const bool known = open_type(type, &c);
     if (known) {
         put_derived(t, &c, depth + 1);
         free_types(&c);
     }
     t->whole = t->whole && known;
-    free(c.integers);
-    free(c.addresses);
+    free(c.numbers);
+    free(c.places);
     free(c.types);
 }
 
