@@ -79,10 +79,10 @@ def spread(comm: MPI.Intracomm, folder: Path) -> None:
     file.Set_view(0, MPI.INT16_T, kind)
     file.Write_all(stream(comm.rank * 4, 0, 64).view(np.int16))
     behind = 16 * comm.size * 4
-    parts = MPI.Datatype.Create_struct([2, 1], [comm.rank * 20, comm.rank * 20 + 10], [MPI.INT32_T, MPI.INT64_T])
+    parts = MPI.Datatype.Create_struct([2, 1], [comm.rank * 16, comm.rank * 16 + 8], [MPI.INT32_T, MPI.INT64_T])
     parts = parts.Commit()
     file.Set_view(behind, MPI.BYTE, parts)
-    file.Write_all(stream(behind + comm.rank * 20, 0, 16))
+    file.Write_all(stream(behind + comm.rank * 16, 0, 16))
     file.Close()
     kind.Free()
     parts.Free()
