@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["LEFT_OUT", "OPERATIONS", "STAND_INS", "reason_of"]
+__all__ = ["LEFT_OUT", "OPERATIONS", "STAND_INS", "engine_name", "reason_of"]
 
 #: What the engine makes of an operation, where that is not the operation itself.
 STAND_INS = {
@@ -77,3 +77,11 @@ class _Operations:
 
 
 OPERATIONS = _Operations()
+
+
+def engine_name(number: int) -> str:
+    """Return the name of one of the engine's operations."""
+    from mpiio_ext.pioneer.engine.library import engine
+
+    ffi, lib = engine()
+    return str(ffi.string(lib.mpiio_ext_engine_name(number)).decode())
