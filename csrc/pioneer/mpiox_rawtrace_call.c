@@ -2,6 +2,8 @@
 #include "mpiox_rawtrace_call.h"
 
 #include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,7 +84,8 @@ int mpiox_rawtrace_calls_describe(mpiox_rawtrace_calls *calls, mpiox_rawtrace_na
     return function->operation < 0 ? MPIOX_E_NOMEM : set_words(function, signature);
 }
 
-int mpiox_rawtrace_calls_constant(mpiox_rawtrace_calls *calls, const char *key, int64_t value, const char *text)
+int mpiox_rawtrace_calls_constant(mpiox_rawtrace_calls *calls, const char *key, int64_t value, const char *text,
+                                  int64_t element_bytes)
 {
     mpiox_rawtrace_constant *grown = realloc(calls->constants,
                                              ((size_t)calls->constant_count + 1) * sizeof *calls->constants);
@@ -94,6 +97,7 @@ int mpiox_rawtrace_calls_constant(mpiox_rawtrace_calls *calls, const char *key, 
     constant->key = strdup(key);
     constant->text = strdup(text);
     constant->value = value;
+    constant->bytes = element_bytes;
     if (constant->key == NULL || constant->text == NULL) {
         free(constant->key);
         free(constant->text);
@@ -264,8 +268,8 @@ static bool split_handle(mpiox_rawtrace_span argument, int64_t *value, mpiox_raw
     }
     if (!mpiox_rawtrace_number(argument.start, end, value))
         return false;
-    if (*value == (int64_t)UINT32_MAX + 1 + AT_CWD) /* ltrace knows no signed 32 bits */
-        *value = AT_CWD;
+    if (*value > INT32_MAX && *value <= UINT32_MAX) /* ltrace knows no signed 32 bits */
+        *value -= (int64_t)UINT32_MAX + 1;
     return true;
 }
 
@@ -275,6 +279,7 @@ typedef struct filling {
     mpiox_rawtrace_row *row;
     mpiox_rawtrace_span directory; /* path of the directory of openat */
     int64_t factor;
+    int64_t folder;      /* its descriptor, MPIOX_RAWTRACE_NULL */
     bool counted, typed; /* a count without its datatype is no size: ltrace prints the first arguments only */
     bool has_factor, no_size, failed;
 } filling;
@@ -289,6 +294,11 @@ static void set_file(filling *f, mpiox_rawtrace_span argument)
         return;
     }
     mpiox_rawtrace_decode(&calls->text, argument.start + 1, behind - 1, false);
+    if (calls->text.used == 0 && f->folder != MPIOX_RAWTRACE_NULL) {
+        f->row->handle = f->folder; /* AT_EMPTY_PATH: the descriptor itself */
+        if (f->directory.start == NULL)
+            return;
+    }
     calls->joined.used = 0;
     if (f->directory.start != NULL && *f->directory.start == '/' &&
         !(calls->text.used > 0 && calls->text.bytes[0] == '/')) {
@@ -326,11 +336,29 @@ static void set_handle(filling *f, mpiox_rawtrace_span argument)
     f->failed |= f->row->file < 0;
 }
 
+/* The variable that a handle is in: its address, or [ HANDLE ] where the tracer has looked. */
+static void set_variable(filling *f, mpiox_rawtrace_span argument)
+{
+    const char *p = argument.start, *end = argument.end;
+
+    if (*p == '[' && end[-1] == ']') {
+        for (p++; p < end && *p == ' ';)
+            p++;
+        for (end--; end > p && end[-1] == ' ';)
+            end--;
+        if (mpiox_rawtrace_number(p, end, &f->row->handle))
+            return;
+    }
+    mpiox_rawtrace_calls_extra(f->calls, "handle_address", argument.start, argument.end);
+}
+
 static void set_directory(filling *f, mpiox_rawtrace_span argument)
 {
     int64_t value;
     const bool known = split_handle(argument, &value, &f->directory);
 
+    if (known && value >= 0)
+        f->folder = value;
     if (!known || (value != AT_CWD && f->directory.start == NULL))
         mpiox_rawtrace_calls_extra(f->calls, "dir", argument.start, argument.end);
 }
@@ -381,16 +409,47 @@ static void set_number(filling *f, const char *word, mpiox_rawtrace_span argumen
         multiply(f, value);
 }
 
-static void set_datatype(filling *f, mpiox_rawtrace_span argument)
+/* Bytes of an element of a datatype by its handle; 0: not known. */
+static int64_t element_bytes(const mpiox_rawtrace_calls *calls, mpiox_rawtrace_span argument)
 {
     int64_t value;
 
+    if (!mpiox_rawtrace_number(argument.start, argument.end, &value))
+        return 0;
+    if (value >> 24 == 0x4c)
+        return value >> 8 & 0xff; /* MPICH: it stands in the handle of a predefined datatype */
+    for (int64_t i = 0; i < calls->constant_count; i++) {
+        const mpiox_rawtrace_constant *constant = &calls->constants[i];
+        if (constant->bytes > 0 && constant->value == value)
+            return constant->bytes;
+    }
+    return 0;
+}
+
+static void set_datatype(filling *f, mpiox_rawtrace_span argument)
+{
+    const int64_t bytes = element_bytes(f->calls, argument);
+
     f->typed = true;
     mpiox_rawtrace_calls_extra(f->calls, "datatype", argument.start, argument.end);
-    if (mpiox_rawtrace_number(argument.start, argument.end, &value) && value >> 24 == 0x4c)
-        multiply(f, value >> 8 & 0xff); /* MPICH: the size of a predefined datatype stands in its handle */
+    if (bytes > 0)
+        multiply(f, bytes);
     else
         f->no_size = true;
+}
+
+/* Of a view: offsets count its elements. */
+static void set_etype(filling *f, mpiox_rawtrace_span argument)
+{
+    const int64_t bytes = element_bytes(f->calls, argument);
+    char digits[24];
+
+    mpiox_rawtrace_calls_extra(f->calls, "etype", argument.start, argument.end);
+    if (bytes > 0) {
+        const int count = snprintf(digits, sizeof digits, "%" PRId64, bytes);
+        mpiox_rawtrace_json_key(&f->calls->extra, "etype_size", 10);
+        mpiox_rawtrace_buffer_put(&f->calls->extra, digits, count);
+    }
 }
 
 static void set_argument(filling *f, const char *word, mpiox_rawtrace_span argument)
@@ -401,6 +460,8 @@ static void set_argument(filling *f, const char *word, mpiox_rawtrace_span argum
         set_file(f, argument);
     } else if (strcmp(word, "handle") == 0) {
         set_handle(f, argument);
+    } else if (strcmp(word, "handle_address") == 0) {
+        set_variable(f, argument);
     } else if (strcmp(word, "dir") == 0) {
         set_directory(f, argument);
     } else if (strcmp(word, "size") == 0) {
@@ -413,6 +474,8 @@ static void set_argument(filling *f, const char *word, mpiox_rawtrace_span argum
         set_vector(f, argument);
     } else if (strcmp(word, "datatype") == 0) {
         set_datatype(f, argument);
+    } else if (strcmp(word, "etype") == 0) {
+        set_etype(f, argument);
     } else {
         mpiox_rawtrace_calls_extra(f->calls, word, argument.start, argument.end);
         if (strcmp(word, "count") == 0) {
@@ -438,7 +501,7 @@ static void keep_text(mpiox_rawtrace_calls *calls, const char *p, const char *en
 int mpiox_rawtrace_calls_fill(mpiox_rawtrace_calls *calls, const mpiox_rawtrace_function *function,
                               mpiox_rawtrace_names *files, mpiox_rawtrace_row *row, const char *p, const char *end)
 {
-    filling f = {.calls = calls, .files = files, .row = row, .factor = 1};
+    filling f = {.calls = calls, .files = files, .row = row, .factor = 1, .folder = MPIOX_RAWTRACE_NULL};
     mpiox_rawtrace_span argument;
 
     while (end > p && end[-1] == ' ')

@@ -31,6 +31,7 @@ typedef struct mpiox_rawtrace_function {
 typedef struct mpiox_rawtrace_constant {
     char *key, *text;
     int64_t value;
+    int64_t bytes; /* of an element of a datatype; 0: not known */
 } mpiox_rawtrace_constant;
 
 typedef struct mpiox_rawtrace_calls {
@@ -52,8 +53,9 @@ void mpiox_rawtrace_calls_free(mpiox_rawtrace_calls *calls);
 /* Describe a function; layer: MPIOX_LAYER_*. MPIOX_E_ARG: too many words. */
 int mpiox_rawtrace_calls_describe(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *operations, const char *name,
                                   const char *operation, int layer, const char *signature);
-/* Numbers that `extra` has by name, of one key. */
-int mpiox_rawtrace_calls_constant(mpiox_rawtrace_calls *calls, const char *key, int64_t value, const char *text);
+/* A number that `extra` has by name, of one key; of a datatype with the bytes of an element, 0: not known. */
+int mpiox_rawtrace_calls_constant(mpiox_rawtrace_calls *calls, const char *key, int64_t value, const char *text,
+                                  int64_t element_bytes);
 
 /* The function of a name as it stands in the trace, with SYS_, @SYS or 64; NULL: memory is exhausted. */
 const mpiox_rawtrace_function *mpiox_rawtrace_calls_find(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *operations,

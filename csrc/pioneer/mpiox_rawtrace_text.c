@@ -34,6 +34,17 @@ static int32_t first_place(const mpiox_rawtrace_text *text, int64_t id)
     return (int32_t)((uint64_t)id * UINT64_C(0x9e3779b97f4a7c15) >> 40) & (text->place_count - 1);
 }
 
+/* Depth of a thread that shows for the first time: that of the call which makes one now; 0: none does. */
+static int32_t maker_depth(const mpiox_rawtrace_text *text)
+{
+    for (int32_t i = 0; i < text->thread_count; i++) {
+        const mpiox_rawtrace_thread *thread = &text->threads[i];
+        if (thread->count > 0 && thread->stack[thread->count - 1].makes)
+            return thread->mpi;
+    }
+    return 0;
+}
+
 static int grow_places(mpiox_rawtrace_text *text)
 {
     const int32_t count = text->place_count > 0 ? 2 * text->place_count : 16;
@@ -65,16 +76,22 @@ static mpiox_rawtrace_thread *thread_of(mpiox_rawtrace_text *text, int64_t id)
     }
     if (text->thread_count == text->thread_capacity && grow_threads(text) != MPIOX_OK)
         return NULL;
-    text->threads[text->thread_count] = (mpiox_rawtrace_thread){.id = id};
+    text->threads[text->thread_count] = (mpiox_rawtrace_thread){.id = id, .mpi = maker_depth(text)};
     text->places[place] = ++text->thread_count;
     return &text->threads[text->thread_count - 1];
+}
+
+static bool makes_process(const char *name, int64_t bytes)
+{
+    return memmem(name, (size_t)bytes, "fork", 4) != NULL || memmem(name, (size_t)bytes, "clone", 5) != NULL ||
+           (bytes == 7 && memcmp(name, "SYS_435", 7) == 0); /* clone3, where ltrace does not know it */
 }
 
 static void pop(mpiox_rawtrace_thread *thread)
 {
     mpiox_rawtrace_pending *top = &thread->stack[--thread->count];
 
-    thread->mpiio -= top->is_mpiio;
+    thread->mpi -= top->is_mpi;
     free(top->arguments);
 }
 
@@ -417,9 +434,10 @@ static const char *parse_result(mpiox_rawtrace_calls *calls, const mpiox_rawtrac
     return NULL;
 }
 
-/* Complete row `number` of a call whose arguments are [p, end) and whose result is at `tail`. */
+/* Complete row `number` of a call whose arguments are [p, end) and whose result, which goes to *result, is at `tail`. */
 static int complete(mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows, int64_t number,
-                    const mpiox_rawtrace_function *function, mpiox_rawtrace_span arguments, mpiox_rawtrace_span tail)
+                    const mpiox_rawtrace_function *function, mpiox_rawtrace_span arguments, mpiox_rawtrace_span tail,
+                    int64_t *result)
 {
     mpiox_rawtrace_held *held = mpiox_rawtrace_rows_get(rows, number);
 
@@ -433,12 +451,26 @@ static int complete(mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows, int6
         if (why != NULL)
             mpiox_rawtrace_rows_remark(rows, why, tail.start, tail.end - tail.start);
     }
+    *result = held->row.result;
     char *extra = mpiox_rawtrace_json_end(&calls->extra);
     (void)mpiox_rawtrace_rows_done(rows, number, extra);
     return calls->extra.failed ? MPIOX_E_NOMEM : code;
 }
 
-static int push_pending(mpiox_rawtrace_thread *thread, const call *call, int64_t number, bool is_mpiio)
+/* What a thread has made, a thread or a process, works for the MPI call that its maker is in. */
+static int inherit(mpiox_rawtrace_text *text, int32_t depth, int64_t child)
+{
+    if (depth <= 0 || child <= 0)
+        return MPIOX_OK;
+    mpiox_rawtrace_thread *thread = thread_of(text, child);
+    if (thread == NULL)
+        return MPIOX_E_NOMEM;
+    if (thread->mpi == 0 && thread->count == 0)
+        thread->mpi = depth;
+    return MPIOX_OK;
+}
+
+static int push_pending(mpiox_rawtrace_thread *thread, const call *call, int64_t number, bool is_mpi)
 {
     if (thread->count == thread->capacity) {
         const int32_t capacity = 2 * thread->capacity + 4;
@@ -450,8 +482,8 @@ static int push_pending(mpiox_rawtrace_thread *thread, const call *call, int64_t
     }
     const int64_t bytes = call->arguments_end - call->arguments;
     mpiox_rawtrace_pending *top = &thread->stack[thread->count];
-    *top = (mpiox_rawtrace_pending){
-        .number = number, .argument_bytes = bytes, .depth = call->depth, .is_mpiio = is_mpiio};
+    *top = (mpiox_rawtrace_pending){.number = number, .argument_bytes = bytes, .depth = call->depth, .is_mpi = is_mpi};
+    top->makes = makes_process(call->name, call->name_bytes);
     /* Name and arguments in one piece of memory. */
     top->arguments = malloc((size_t)(bytes + call->name_bytes) + 1);
     if (top->arguments == NULL)
@@ -461,7 +493,7 @@ static int push_pending(mpiox_rawtrace_thread *thread, const call *call, int64_t
     top->name = top->arguments + bytes;
     top->name_bytes = call->name_bytes;
     thread->count++;
-    thread->mpiio += is_mpiio;
+    thread->mpi += is_mpi;
     return MPIOX_OK;
 }
 
@@ -482,14 +514,19 @@ static int begin_call(mpiox_rawtrace_text *text, mpiox_rawtrace_calls *calls, mp
     row->process = 0;
     row->operation = function->operation;
     row->layer = function->layer;
-    row->depth = thread->mpiio;
+    row->depth = thread->mpi;
     const mpiox_rawtrace_span arguments = {call->arguments, call->arguments_end};
     mpiox_rawtrace_function ragged = *function;
     ragged.words = -1; /* the arguments stay together */
-    if (!call->unfinished || call->tail < end)
-        return complete(calls, rows, number, call->ragged ? &ragged : function, arguments,
-                        (mpiox_rawtrace_span){call->no_return ? NULL : call->tail, end});
-    const int code = push_pending(thread, call, number, function->layer == MPIOX_LAYER_MPIIO);
+    if (!call->unfinished || call->tail < end) {
+        const int32_t depth = thread->mpi;
+        int64_t result = MPIOX_RAWTRACE_NULL;
+        const int done = complete(calls, rows, number, call->ragged ? &ragged : function, arguments,
+                                  (mpiox_rawtrace_span){call->no_return ? NULL : call->tail, end}, &result);
+        return done == MPIOX_OK && makes_process(call->name, call->name_bytes) ? inherit(text, depth, result) : done;
+    }
+    const bool is_mpi = function->layer == MPIOX_LAYER_MPIIO || function->layer == MPIOX_LAYER_MPI;
+    const int code = push_pending(thread, call, number, is_mpi);
     if (code != MPIOX_OK)
         (void)mpiox_rawtrace_rows_done(rows, number, NULL);
     return code;
@@ -501,11 +538,12 @@ static bool same_name(const mpiox_rawtrace_pending *pending, const char *name, i
 }
 
 /* Complete the topmost call of a thread by the rest of its line. */
-static int join(mpiox_rawtrace_thread *thread, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows, const call *rest,
-                const char *end)
+static int join(mpiox_rawtrace_text *text, mpiox_rawtrace_thread *thread, mpiox_rawtrace_calls *calls,
+                mpiox_rawtrace_rows *rows, const call *rest, const char *end)
 {
     mpiox_rawtrace_pending *top = &thread->stack[thread->count - 1];
     mpiox_rawtrace_buffer whole = {0};
+    int64_t result = MPIOX_RAWTRACE_NULL;
     const mpiox_rawtrace_function *function = mpiox_rawtrace_calls_find(calls, &rows->operations, top->name,
                                                                         top->name_bytes);
 
@@ -515,15 +553,11 @@ static int join(mpiox_rawtrace_thread *thread, mpiox_rawtrace_calls *calls, mpio
     if (code == MPIOX_OK)
         code = complete(calls, rows, top->number, function,
                         (mpiox_rawtrace_span){whole.bytes, whole.bytes + whole.used},
-                        (mpiox_rawtrace_span){rest->no_return ? NULL : rest->tail, end});
+                        (mpiox_rawtrace_span){rest->no_return ? NULL : rest->tail, end}, &result);
     free(whole.bytes);
+    const bool makes = top->makes;
     pop(thread);
-    return code;
-}
-
-static bool makes_process(const char *name, int64_t bytes)
-{
-    return memmem(name, (size_t)bytes, "fork", 4) != NULL || memmem(name, (size_t)bytes, "clone", 5) != NULL;
+    return code == MPIOX_OK && makes ? inherit(text, thread->mpi, result) : code;
 }
 
 /* <... NAME resumed> REST */
@@ -560,7 +594,7 @@ static int end_call(mpiox_rawtrace_text *text, mpiox_rawtrace_calls *calls, mpio
         if (code != MPIOX_OK)
             return code;
     }
-    return join(thread, calls, rows, &rest, end);
+    return join(text, thread, calls, rows, &rest, end);
 }
 
 /* Lines that are no calls; +++ ends the thread. */

@@ -6,12 +6,14 @@ Algorithm.  Lines by the parser in C (csrc/pioneer/mpiox_rawtrace_text.h): a sta
             LANL-Trace's timing file has lines "7: host (PID) Entered barrier at SECONDS", which give rank, host and,
             by the median over barriers of the time at which a rank leaves (else enters) them, the offset of its clock
             to that of rank 0; times are corrected by it.
+            Open MPI's handles of predefined objects are addresses. The symbols of the program, `nm PROGRAM` in a file
+            beside the traces, tell which they are, and so the sizes of datatypes.
 Ranks.      Of the timing file by the number of the process, in the lines or in the name of the file; else of the number
             in the names of the files that goes from 0 to n - 1; else in the order of the names.
 Guarantee.  Every line is a row, part of one, a signal or exit, or is counted in Loss.
 Missing.    Arguments of functions whose prototype ltrace does not know: it prints the first four or five words. File
-            names are addresses then (docs/pioneer-traces.md has a configuration that helps). The pwrite of an iwrite is
-            on another thread, with depth 0.
+            names are addresses then, which the sanitization resolves where it can; ``ltrace.conf`` beside this module
+            has the prototypes (docs/pioneer-traces.md).
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mpiio_ext.pioneer.readers._files import begin_of, chunks_of, files_of, ranks_by_name
+from mpiio_ext.pioneer.readers._functions import DATATYPES
 from mpiio_ext.pioneer.readers._processes import Family, Threads
 from mpiio_ext.pioneer.readers._rawtrace import RawTrace, text_of
 from mpiio_ext.pioneer.readers.strace import clock_of
@@ -40,6 +43,11 @@ _LINE = re.compile(
     rb"(?:SYS_\w+\(|[^ \n(]*->\w+\(|\w+@SYS\(|P?MPI_\w+\()",
     re.MULTILINE,
 )
+_SYMBOL = re.compile(rb"^([0-9a-f]{8,16}) [A-Za-z] (ompi_mpi_\w+)\r?$", re.MULTILINE)
+_COMMUNICATORS = {"comm_world": "MPI_COMM_WORLD", "comm_self": "MPI_COMM_SELF"}
+#: Names of Open MPI's objects that differ from those of the datatypes.
+_OBJECTS = {"unsigned": "MPI_UNSIGNED", "long_long_int": "MPI_LONG_LONG_INT", "dblprec": "MPI_DOUBLE_PRECISION",
+            "cplex": "MPI_COMPLEX", "dblcplex": "MPI_DOUBLE_COMPLEX"}  # fmt: skip
 _BARRIER = re.compile(
     rb"^\s*(\d{1,9}):\s+(\S{1,255})\s+\((\d{1,9})\)\s+(Entered|Exited|Left)\s+barrier\s+at\s+(\d{1,12}(?:\.\d+)?)",
     re.MULTILINE,
@@ -93,6 +101,24 @@ def _is_timing(path: Path) -> bool:
     return _BARRIER.search(begin_of(path)) is not None
 
 
+def _is_symbols(path: Path) -> bool:
+    """Return whether a file begins as the output of `nm`."""
+    return re.match(rb"(?:[0-9a-f]{8,16}| {8,16}) [A-Za-z] \S", begin_of(path, 256)) is not None
+
+
+def _name_objects(trace: RawTrace, symbols: bytes) -> None:
+    """Tell a parser the communicators and datatypes of Open MPI by their addresses."""
+    for address, symbol in _SYMBOL.findall(symbols):
+        name = symbol.decode().removeprefix("ompi_mpi_")
+        value = int(address, 16)
+        if name in _COMMUNICATORS:
+            trace.name_constant("comm", value, _COMMUNICATORS[name])
+        else:
+            datatype = _OBJECTS.get(name, f"MPI_{name.upper()}")
+            if datatype in DATATYPES:
+                trace.name_datatype(value, datatype, DATATYPES[datatype])
+
+
 def _pid_of(path: Path, ranks: dict[int, int]) -> int | None:
     """Return the process of a raw trace that the timing file knows."""
     line = re.match(rb"(?:\[pid\s+)?(\d+)[ \]]", begin_of(path, 256))
@@ -124,21 +150,26 @@ def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
     barriers = [path for path in every if _is_timing(path)]
     for path in barriers:
         timing.add(b"".join(chunks_of(path, Source(path=str(path)))))
+    symbols = [path for path in every if path not in barriers and _is_symbols(path)]
+    objects = b"\n".join(b"".join(chunks_of(path, Source(path=str(path)))) for path in symbols)
+    others = {*barriers, *symbols}
     # Of a folder: LANL-Trace's summary of calls is no raw trace.
-    files = [path for path in every if path not in barriers and (path in paths or recognizes(path))]
+    files = [path for path in every if path not in others and (path in paths or recognizes(path))]
     pairs = sorted(zip(_ranks_of(files, timing), files, strict=True))
     info = TraceInfo(format=NAME, lacks=list(LACKS), clock=clock_of(pairs[0][1]) if pairs else "arbitrary")
     info.ranks = max(len(pairs), len(timing.hosts))
     info.sources = [Source(path=str(path), rank=rank, host=timing.hosts.get(rank, "")) for rank, path in pairs]
     for path in every:
-        if path not in barriers and path not in files:
+        if path not in others and path not in files:
             info.sources.append(Source(path=str(path)))
             info.sources[-1].loss.add(0, "not read: no lines of ltrace with times", count=0)
 
     def rows() -> Iterator[pa.RecordBatch]:
         for (rank, path), source in zip(pairs, info.sources, strict=False):
             threads = Threads(Family(), None, rank)
-            for batch in RawTrace(nested=True).batches("text", chunks_of(path, source), source, threads):
+            trace = RawTrace(nested=True)
+            _name_objects(trace, objects)
+            for batch in trace.batches("text", chunks_of(path, source), source, threads):
                 yield _moved(batch, timing.offset_ns(rank))
             if source.lines == 0:
                 source.loss.truncated = True
