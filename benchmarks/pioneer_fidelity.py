@@ -39,12 +39,13 @@ from mpiio_ext.pioneer.sanitize import SANITIZED, application_only, sanitize
 from mpiio_ext.pioneer.synthesis import synthesize
 
 RANKS = 4
+#: Interface and parameters of each kernel.
 KERNELS = {
-    "mpi_io_test_strided": "mpiio", "coll_perf": "mpiio", "nas_btio": "mpiio", "madbench": "posix", "flash": "hdf5",
-    "s3d": "pnetcdf",
+    "mpi_io_test_strided": ("mpiio", ("size=4096", "nobj=1000")), "ior_random": ("posix", ()),
+    "s3asim": ("mpiio", ()), "nas_btio": ("mpiio", ()), "flash": ("hdf5", ()), "s3d": ("pnetcdf", ()),
 }  # fmt: skip
 #: What ltrace can follow: calls of mpi4py's module.
-UNDER_LTRACE = ("mpi_io_test_strided", "coll_perf", "nas_btio", "mpi_io_test_segmented")
+UNDER_LTRACE = ("mpi_io_test_strided", "s3asim", "nas_btio", "coll_perf")
 CM1 = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "cm1_dftracer"
 BIN = Path(sys.prefix) / "bin"
 #: Time is the machine's, not the path's, when ranks outnumber processors.
@@ -87,9 +88,13 @@ def path_of(tables: Mapping[int, pa.Table]) -> WorkloadPath:
     return extract(tables, find_groups(operations, root=min(tables)), ranks=len(tables))
 
 
-def kernel(name: str, interface: str, files: Path) -> list[Any]:
-    """Return the command that runs a kernel once, without the MPI starter."""
+def kernel(name: str, files: Path, *, slow: bool = False) -> list[Any]:
+    """Return the command that runs a kernel once, without the MPI starter; slow: what traces it slows it down."""
+    interface, given = KERNELS.get(name, ("mpiio", ()))
+    given = tuple(item.replace("nobj=1000", "nobj=100") for item in given) if slow else given
+    parameters = [word for item in given for word in ("-P", item)]
     return [sys.executable, "-m", "mpiio_ext.bench", "-k", name, "--preset", "quick", "-m", "native", "-i", interface,
+            *parameters,
             "--repetitions", "1", "--no-plot", "--no-report", "--path", files,
             "--output", f"{files}-results"]  # fmt: skip
 
@@ -112,16 +117,16 @@ def under_ltrace(words: Sequence[Any], trace: Path) -> None:
 
 def paths_of_programs(output: Path) -> Iterator[tuple[str, WorkloadPath]]:
     """Trace all kernels, and read CM1's trace; yield each path with its name."""
-    for name, interface in KERNELS.items():
+    for name in KERNELS:
         files = output / f"{name}-files"
         files.mkdir(exist_ok=True)
-        traced(kernel(name, interface, files), output / f"{name}-trace")
+        traced(kernel(name, files), output / f"{name}-trace")
         yield name, path_of(application(output / f"{name}-trace", files.name))
     for name in UNDER_LTRACE if shutil.which("ltrace") else ():
         files, trace = output / f"{name}-ltrace-files", output / f"{name}-ltrace"
         files.mkdir(exist_ok=True)
         shutil.rmtree(trace, ignore_errors=True)
-        under_ltrace(kernel(name, "mpiio", files), trace)
+        under_ltrace(kernel(name, files, slow=True), trace)
         yield f"{name} (ltrace)", path_of(application(trace, files.name))
     if CM1.is_dir():
         _, batches = find_reader(CM1).read([CM1])
@@ -170,7 +175,7 @@ def closed_loop(paths: Mapping[str, WorkloadPath], output: Path) -> list[Loop]:
     rows = []
     for name, path in paths.items():
         synthetic = synthesize(path, mode="sampled", seed=1)
-        for ranks in (max(2, RANKS // 4), RANKS, 4 * RANKS):
+        for ranks in (RANKS // 4, RANKS, 4 * RANKS):
             print(f"closed loop: {name} on {ranks} ranks", file=sys.stderr)
             found = compare_paths(synthetic, path_of(replayed(synthetic, output, ranks)))
             values = {metric: value for metric, value in found.values.items() if metric not in OF_TIME}
@@ -200,7 +205,7 @@ def makespans(names: Sequence[str], output: Path, pairs: int) -> dict[str, tuple
     found: dict[str, tuple[list[float], list[float]]] = {}
     for name in names:
         files = output / f"{name}-files"
-        words = kernel(name, KERNELS[name], files)
+        words = kernel(name, files)
         traced(words, output / "pair")
         path = path_of(application(output / "pair", files.name))
         own: list[float] = []
