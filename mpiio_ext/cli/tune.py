@@ -256,7 +256,7 @@ def _write_hints(result: Result, job: _Job, subject: Subject, output: Path) -> N
     text = hintsfile.text_of(job.own, job.glob, result.candidate, head, reasons)
     hintsfile.write(output, text)
     click.echo(f"written: {output}; use it with: mpiio-ext run --hints-file {output} -- ...")
-    if os.environ.get("MPIOX_HINTS"):
+    if os.environ.get("MPIOX_HINTS") and not job.about:  # of the user: mpiio-ext advise sets them itself
         click.echo("  it includes the hints of MPIOX_HINTS and -H, which are stronger than a file: leave them away")
 
 
