@@ -157,7 +157,9 @@ def test_ranks_have_their_own_handles() -> None:
     ("name", "is_system"),
     [("/proc/cpuinfo", True), ("/sys", True), ("/var/tmp/u/ompi.node.1/jf.0/1", True), ("/lib/x.so.6", True),
      ("out/lib/data", False), ("/scratch/u/etc/a", False), ("/tmp", True), ("/tmp/mine.dat", False),
-     ("/home/u/venv/mod.cpython-311.pyc", True), ("/procurement", False)],
+     ("/home/u/venv/mod.cpython-311.pyc", True), ("/procurement", False),
+     ("/dev", True), ("/dev/null", True), ("/dev/shm/me/f.nc", False), ("/dev/shm/mpich_shar_tmpx", True),
+     ("/dev/shm/vader_segment.node.1", True)],
 )  # fmt: skip
 def test_files_of_the_system(name: str, is_system: bool) -> None:
     assert (matcher().match(name) is not None) == is_system

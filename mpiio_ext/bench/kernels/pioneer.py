@@ -41,12 +41,6 @@ _ARRAY = "data"
 _LONGEST_NAME = 100
 #: What the engine writes repeats itself after so many bytes.
 PATTERN = 251
-#: Operations on names that are carried out: those on regular files.
-_KEPT_META = frozenset({"stat", "lstat", "fstatat", "statx", "access", "faccessat", "truncate", "unlink", "unlinkat",
-                        "MPI_File_delete"})  # fmt: skip
-_FOLDERS = frozenset({"opendir", "readdir", "closedir", "getdents"})
-_ENDING = frozenset({"unlink", "unlinkat", "remove", "MPI_File_delete"})
-
 
 def file_name(name: str) -> str:
     """Return the name that a file of a path has in the bench's folder, where all files lie side by side."""
@@ -64,26 +58,13 @@ class _Flat:
         return self._folder / (file_name(name) + self._ending)
 
 
-def _kept(path: WorkloadPath) -> WorkloadPath:
-    """Return the path without what is done to folders and to names, but for looking at files and deleting them."""
-    import pyarrow as pa
-
-    from mpiio_ext.pioneer.operations import Role, operation_of
-    from mpiio_ext.pioneer.path import WorkloadPath
-
-    table = path.table
-    pairs = zip(table["layer"].to_pylist(), table["operation"].to_pylist(), strict=True)
-    keep = [name not in _FOLDERS and (operation_of(layer, name).role is not Role.META or name in _KEPT_META)
-            for layer, name in pairs]  # fmt: skip
-    return WorkloadPath(table.filter(pa.array(keep)), path.info)
-
-
 @functools.lru_cache(maxsize=8)
 def _path_of(name: str) -> WorkloadPath:
-    from mpiio_ext.pioneer.path import WorkloadPath
-
     try:
-        return _kept(WorkloadPath.load(Path(name)))
+        from mpiio_ext.pioneer.engine import without_names
+        from mpiio_ext.pioneer.path import WorkloadPath
+
+        return without_names(WorkloadPath.load(Path(name)))
     except (OSError, ValueError, ImportError) as error:
         raise ArgumentError(f"pioneer: {error}") from error
 
