@@ -397,9 +397,28 @@ static void set_errno(mpiox_rawtrace_calls *calls, const char *p, const char *en
     mpiox_rawtrace_json_string(&calls->extra, p, q - p);
 }
 
+/* strace -y: the new descriptor is followed by <NAME>, which is whole where the argument's text was cut. */
+static void name_whole(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *files, mpiox_rawtrace_row *row, const char *p,
+                       const char *end)
+{
+    static const char cut[] = "\"cut\":true";
+    const char *close = memchr(p, '>', (size_t)(end - p));
+    char *mark = calls->extra.used > 0 ? memmem(calls->extra.bytes, (size_t)calls->extra.used, cut, sizeof cut - 1) : NULL;
+
+    if (close == NULL || mark == NULL)
+        return;
+    mpiox_rawtrace_decode(&calls->text, p, close, false);
+    const int32_t whole = mpiox_rawtrace_names_add(files, calls->text.bytes, calls->text.used);
+    if (whole < 0)
+        return;
+    row->file = whole;
+    memcpy(mark, "\"cut\":null", sizeof cut - 1);
+}
+
 /* = RESULT ... <SECONDS>. Returns what is wrong with it, or NULL. */
-static const char *parse_result(mpiox_rawtrace_calls *calls, const mpiox_rawtrace_function *function,
-                                mpiox_rawtrace_row *row, const char *p, const char *end)
+static const char *parse_result(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *files,
+                                const mpiox_rawtrace_function *function, mpiox_rawtrace_row *row, const char *p,
+                                const char *end)
 {
     p = skip_blanks(p, end);
     if (p == end || *p != '=')
@@ -412,6 +431,8 @@ static const char *parse_result(mpiox_rawtrace_calls *calls, const mpiox_rawtrac
     while (q < end && *q != ' ' && *q != '<' && *q != '\t')
         q++;
     int64_t value;
+    if (function->returns_handle && row->file >= 0 && q < end && *q == '<' && q + 1 < end && q[1] == '/')
+        name_whole(calls, files, row, q + 1, end);
     if (mpiox_rawtrace_number(p, q, &value)) {
         row->result = value;
     } else if (*p == '"' || (*p != '?' && *p != '<')) { /* a text, an address by name, "nil" */
@@ -447,7 +468,7 @@ static int complete(mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows, int6
     const int code = mpiox_rawtrace_calls_fill(calls, function, &rows->files, &held->row, arguments.start,
                                                arguments.end);
     if (tail.start != NULL) {
-        const char *why = parse_result(calls, function, &held->row, tail.start, tail.end);
+        const char *why = parse_result(calls, &rows->files, function, &held->row, tail.start, tail.end);
         if (why != NULL)
             mpiox_rawtrace_rows_remark(rows, why, tail.start, tail.end - tail.start);
     }
