@@ -112,7 +112,7 @@ def _say_loss(info: TraceInfo) -> None:
 @click.option("-o", "--output", required=True, metavar="FILE", help="Where the workload path is put (Parquet).")
 @click.option("--format", "name", metavar="NAME", help="Format of the trace; else it is found out.")
 @click.option("--only", multiple=True, metavar="GLOB", help="Take operations on files that match; may be repeated.")
-@click.option("--skip", multiple=True, metavar="GLOB", help="Leave operations on files out that match; may be repeated.")
+@click.option("--skip", multiple=True, metavar="GLOB", help="Leave out those on files that match; may be repeated.")
 def path(trace: tuple[str, ...], output: str, name: str | None, only: tuple[str, ...], skip: tuple[str, ...]) -> None:
     """Make the generic workload path of a TRACE: files or folders, one or several."""
     import numpy as np

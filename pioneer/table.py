@@ -16,7 +16,9 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["CLOCKS", "LAYERS", "SCHEMA", "VERSION", "Clock", "Loss", "Problem", "Source", "TraceInfo", "info_of", "with_info"]
+__all__ = [
+    "CLOCKS", "LAYERS", "SCHEMA", "VERSION", "Clock", "Loss", "Problem", "Source", "TraceInfo", "info_of", "with_info",
+]  # fmt: skip
 
 #: Raised whenever the meaning of a column changes.
 VERSION = 1

@@ -28,7 +28,7 @@ typedef struct mpiox_rawtrace_pending {
     const char *name;
     char *arguments; /* those that have come; owned */
     int64_t name_bytes, argument_bytes;
-    int depth; /* brackets that are open in them */
+    int depth;          /* brackets that are open in them */
     bool is_mpi, makes; /* makes: a thread or a process */
 } mpiox_rawtrace_pending;
 
@@ -45,6 +45,7 @@ typedef struct mpiox_rawtrace_text {
     int32_t *places; /* of threads, by hashed id: number + 1 */
     int32_t thread_count, thread_capacity, place_count;
     int time_form;
+    bool has_zeros;          /* a piece that was fed has zero bytes: lines have to be looked at */
     int64_t day_ns, last_ns; /* days that have passed; time of the line before */
 } mpiox_rawtrace_text;
 

@@ -9,9 +9,9 @@
  *            pointer is, which view it has. An operation is MPI-IO's own when it was made inside of an MPI call; so is
  *            every operation, on whatever thread, on a descriptor that was opened inside of one, which is how the
  *            writes of nonblocking calls on other threads are found; a descriptor that nobody has opened and that was
- *            used inside of one comes from the MPI library's starter. Its parent is the call that its thread is in; else,
- *            on a thread of the MPI library, the call of any thread that was going on then (the latest of several);
- *            else the last access to that file; else the last call.
+ *            used inside of one comes from the MPI library's starter. Its parent is the call that its thread is in;
+ *            else, on a thread of the MPI library, the call of any thread that was going on then (the latest one); else
+ *            the last access to that file; else the last call.
  *            An MPI_File_open without a name gets that of the last file which was opened inside of it and is open when
  *            it returns. A handle that nobody has opened belongs to the open whose handle was not told, if there is
  *            one only; a close by the address of the variable belongs to the open with that address.
@@ -22,6 +22,8 @@
 #define MPIOX_SANITIZE_H
 
 #include <stdint.h>
+
+#include "mpiox_sanitize_extra.h"
 
 enum mpiox_step { /* what a row does to handles */
                   MPIOX_STEP_NONE = 0,
@@ -42,25 +44,21 @@ enum mpiox_trace_layer { MPIOX_TRACE_POSIX = 0, MPIOX_TRACE_STDIO, MPIOX_TRACE_M
 
 enum mpiox_mask { MPIOX_MASK_NONE = 0, MPIOX_MASK_INSIDE, MPIOX_MASK_OWNED, MPIOX_MASK_SYSTEM, MPIOX_MASK_NO_IO };
 
-enum { MPIOX_WHENCE_SET = 0, MPIOX_WHENCE_CUR, MPIOX_WHENCE_END };
-
-#define MPIOX_UNKNOWN INT64_MIN
-
 /* Columns of `count` rows, the caller's. MPIOX_UNKNOWN: not known; of `file` and `depth` -1. */
 typedef struct mpiox_rows {
     int64_t count;
     const uint8_t *step, *layer;
-    const int16_t *depth;   /* MPI calls around it */
-    const int32_t *file;    /* as the row itself names it: numbers from 0 on */
-    const int32_t *thread;  /* from 0 on */
-    const int64_t *line;    /* names the row as the parent of others */
+    const int16_t *depth;            /* MPI calls around it */
+    const int32_t *file;             /* as the row itself names it: numbers from 0 on */
+    const int32_t *thread;           /* from 0 on */
+    const int64_t *line;             /* names the row as the parent of others */
     const int64_t *start, *duration; /* ns */
     const int64_t *handle, *result, *offset;
-    const int64_t *moved;      /* bytes that were read or written */
-    const char *extra;         /* JSON of row i: [extra_at[i], extra_at[i + 1]) */
-    const int32_t *extra_at;   /* count + 1 */
-    const uint8_t *is_system;  /* of each file: it is the system's */
-    int final;                 /* no more rows: do not wait for any */
+    const int64_t *moved;     /* bytes that were read or written */
+    const char *extra;        /* JSON of row i: [extra_at[i], extra_at[i + 1]) */
+    const int32_t *extra_at;  /* count + 1 */
+    const uint8_t *is_system; /* of each file: it is the system's */
+    int final;                /* no more rows: do not wait for any */
     /* out */
     int32_t *named;  /* the file, -1 */
     int64_t *place;  /* offset in bytes: of the file, of MPI-IO of the view's data stream */

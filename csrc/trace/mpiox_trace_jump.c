@@ -1,12 +1,12 @@
 /*
  * mpiox_trace_jump.c - calls that do not return, because the program jumps out of them.
  *
- * Problem.   An error handler of MPI, or a handler of signals, may leave an MPI call by longjmp(). What the program calls
- *            then is not inside of it any more.
+ * Problem.   An error handler of MPI, or a handler of signals, may leave an MPI call by longjmp(). What the program
+ *            calls then is not inside of it any more.
  * Algorithm. The jump's buffer has the stack pointer that the program goes back to; calls whose frames are below it are
  *            over. The C library keeps it mangled: turned by 17 bits and combined with a number of the process.
- * Guarantee. On x86-64 with the GNU C library exact. Elsewhere jumps are not looked at: calls behind one may be recorded
- *            as deeper than they are.
+ * Guarantee. On x86-64 with the GNU C library exact. Elsewhere jumps are not looked at: calls behind one may be
+ *            recorded as deeper than they are.
  */
 #include <setjmp.h>
 #include <string.h>

@@ -25,7 +25,7 @@ typedef struct mpiox_trace_waiting {
     mpiox_tracefile_record call;
     const MPI_Request *requests;
     int n, capacity;
-    mpiox_trace_noted *noted;                     /* `few`, or memory of the kernel */
+    mpiox_trace_noted *noted; /* `few`, or memory of the kernel */
     mpiox_trace_noted few[MPIOX_TRACE_REQUESTS];
 } mpiox_trace_waiting;
 

@@ -22,7 +22,7 @@ typedef struct name {
 
 static bool keep_system;
 static const char *only_these, *skip_these; /* patterns, one a line */
-static name **names; /* by number */
+static name **names;                        /* by number */
 static int32_t *slots, n_slots, n_names;
 static char *chunk, *chunk_end;
 

@@ -10,7 +10,7 @@
 enum { MPIOX_TRACE_NAME_BYTES = 4352 };
 
 void mpiox_trace_names_keep_system(bool keep); /* record files of the system, too */
-/* Patterns of fnmatch(), one a line; NULL: none. `only`: these files and no others, the system's too where they match. */
+/* Patterns of fnmatch(), one a line; NULL: none. `only`: these files and no others, also the system's. */
 void mpiox_trace_names_select(const char *only, const char *skip);
 /* Number of a text, from 1 on. 0: no memory. */
 int32_t mpiox_trace_names_number(const char *text);

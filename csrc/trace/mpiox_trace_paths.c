@@ -2,8 +2,8 @@
  * mpiox_trace_paths.c - calls on names: stat, access, unlink, rename, folders.
  *
  * Problem.   Python looks for its modules in the folders of its path, thousands of times.
- * Algorithm. In a process that has Python a stat that finds a folder, and reading a folder, is not recorded unless that is
- *            asked for. What is done to files, and folders that are made, renamed, removed, always is.
+ * Algorithm. In a process that has Python a stat that finds a folder, and reading a folder, is not recorded unless that
+ *            is asked for. What is done to files, and folders that are made, renamed, removed, always is.
  *
  * C libraries before 2.33 offer stat and its kin as __xstat; both are here.
  */
@@ -81,7 +81,7 @@ static bool started_handle(mpiox_tracefile_record *call, int operation, int64_t 
         return result;                                                                                                 \
     }
 /* A call that tells a file's size. */
-#define STATUS(name, operation, parameters, arguments, starts, mode_of, size_of)                                                \
+#define STATUS(name, operation, parameters, arguments, starts, mode_of, size_of)                                       \
     WRAP(int, name, parameters)                                                                                        \
     {                                                                                                                  \
         mpiox_tracefile_record call;                                                                                   \
@@ -99,8 +99,10 @@ static bool started_handle(mpiox_tracefile_record *call, int operation, int64_t 
 #define BY_NAME(operation, folder) started(&call, OP_##operation, folder, path)
 #define BY_DESCRIPTOR started_handle(&call, OP_fstat, fd, mpiox_trace_descriptor_file(fd))
 
-STATUS(stat, stat, (const char *path, struct stat *status), (path, status), BY_NAME(stat, AT_FDCWD), status->st_mode, status->st_size)
-STATUS(lstat, lstat, (const char *path, struct stat *status), (path, status), BY_NAME(lstat, AT_FDCWD), status->st_mode, status->st_size)
+STATUS(stat, stat, (const char *path, struct stat *status), (path, status), BY_NAME(stat, AT_FDCWD), status->st_mode,
+       status->st_size)
+STATUS(lstat, lstat, (const char *path, struct stat *status), (path, status), BY_NAME(lstat, AT_FDCWD), status->st_mode,
+       status->st_size)
 STATUS(fstat, fstat, (int fd, struct stat *status), (fd, status), BY_DESCRIPTOR, status->st_mode, status->st_size)
 STATUS(fstatat, fstatat, (int folder, const char *path, struct stat *status, int flags), (folder, path, status, flags),
        BY_NAME(fstatat, folder), status->st_mode, status->st_size)

@@ -34,7 +34,8 @@ def _pattern(glob: str) -> str:
     """Return a pattern for absolute names; one without folder is for files in any of them."""
     if not glob or "\n" in glob or len(glob.encode()) >= _MOST_PATTERN_BYTES:
         raise click.BadParameter(
-            f"{glob[:80]!r} is no pattern: give 1 to {_MOST_PATTERN_BYTES - 1} bytes on one line", param_hint="--only/--skip"
+            f"{glob[:80]!r} is no pattern: give 1 to {_MOST_PATTERN_BYTES - 1} bytes on one line",
+            param_hint="--only/--skip",
         )
     return glob if glob[0] in "/*" else f"*/{glob}"
 
@@ -45,7 +46,7 @@ def _pattern(glob: str) -> str:
 @click.option("--system-files", is_flag=True, help="Record files of the system as well: /proc, libraries, modules.")
 @click.option("--only", multiple=True, metavar="GLOB", help="Record files that match, and no others; may be repeated.")
 @click.option("--skip", multiple=True, metavar="GLOB", help="Leave files out that match; may be repeated.")
-@click.option("--folders", is_flag=True, help="Record that a Python program looks at folders, as its search for modules does.")
+@click.option("--folders", is_flag=True, help="Record that a Python program looks at folders, too.")
 @click.option("--dry-run", is_flag=True, help="Print what would be executed and exit.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...")
 def trace(

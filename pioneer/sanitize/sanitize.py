@@ -10,7 +10,6 @@ Result.    The same rows, with `file` and `offset` filled in and two columns mor
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -23,8 +22,8 @@ from numpy.typing import NDArray
 
 from mpiio_ext._binding import ffi, lib
 from mpiio_ext.pioneer.operations import CATALOG, DATA, Operation, Role, normal_name, operation_of
-from mpiio_ext.pioneer.sanitize.system_files import matcher
 from mpiio_ext.pioneer.readers._order import whole
+from mpiio_ext.pioneer.sanitize.system_files import matcher
 from mpiio_ext.pioneer.table import SCHEMA
 
 __all__ = ["MASKS", "SANITIZED", "application_only", "sanitize"]

@@ -1,10 +1,10 @@
 """A first pass over a trace: what the sanitization has to know before its first row.
 
 Problem.   How far the clocks of the ranks are apart, and which longer name a cut one stands for, is known at the end.
-Algorithm. Moments that all ranks have in common are the ends of barriers on all processes; where there are fewer than two,
-           those of MPI_File_open on all processes. The k-th of a rank belongs to the k-th of every other, if all have
-           equally many. Ranks of one host have one clock. A name that the tracer has cut stands for the only longer
-           name of the same rank that begins with it, if there is one only; a private file of another rank does not count.
+Algorithm. Moments that all ranks have in common are the ends of barriers on all processes; where there are fewer than
+           two, those of MPI_File_open on all processes. The k-th of a rank belongs to the k-th of every other, if all
+           have equally many. Ranks of one host have one clock. A name that was cut stands for the longer name of the
+           same rank that begins with it, if there is one only: another rank's private file does not count.
 Guarantee. Memory grows with the number of names and of ranks: of the moments of a rank at most `MOST_POINTS` are kept,
            every one, every second, every fourth... of them.
 """
@@ -71,18 +71,19 @@ class Survey:
         """Yield what people have to know, a line each."""
         for rank, clock in sorted(self.clocks.items()):
             if clock.offset_ns or clock.drift:
-                yield (f"rank {rank}: its clock is {clock.offset_ns / 1e6:.3f} ms ahead and gains {clock.drift * 1e6:.2f} "
-                       f"us a second, from {clock.points} moments, give or take {clock.spread_ns / 1e3:.1f} us: "
+                yield (f"rank {rank}: its clock is {clock.offset_ns / 1e6:.3f} ms ahead and gains "
+                       f"{clock.drift * 1e6:.2f} us a second, from {clock.points} moments, "
+                       f"give or take {clock.spread_ns / 1e3:.1f} us: "
                        "times are corrected")  # fmt: skip
         if self.whole:
             yield f"{len(self.whole)} names that the tracer had cut were found whole"
         if self.cut:
             rank, name = self.cut[0]
-            yield (f"{len(self.cut)} names are cut, and nothing tells how they go on: files that begin alike are one, as "
-                   f"{name!r} of rank {rank}; trace again with longer texts (-s 4096)")  # fmt: skip
+            yield (f"{len(self.cut)} names are cut, and nothing tells how they go on: files that begin alike are one, "
+                   f"as {name!r} of rank {rank}; trace again with longer texts (-s 4096)")  # fmt: skip
         if self.suspects:
-            yield (f"{len(self.suspects)} names have exactly {SUSPECT_BYTES} bytes, none is longer: the tracer may have cut "
-                   f"them, as {self.suspects[0]!r}; private files then look shared")  # fmt: skip
+            yield (f"{len(self.suspects)} names have exactly {SUSPECT_BYTES} bytes, none is longer: the tracer may "
+                   f"have cut them, as {self.suspects[0]!r}; private files then look shared")  # fmt: skip
 
     def apply(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows with corrected times and whole names."""

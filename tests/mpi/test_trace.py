@@ -215,7 +215,8 @@ def test_selection_of_files(program: pathlib.Path, tmp_path: pathlib.Path, insid
             ".write('x')\nos.stat(sys.argv[1])\nos.listdir(sys.argv[1])\n")  # fmt: skip
     trace = [sys.executable, "-m", "mpiio_ext", "trace"]
     names = {}
-    for case, words in {"only": ["--only", "*.dat", "--only", "*/c.log"], "skip": ["--skip", "a.dat", "--skip", "*.tmp"],
+    for case, words in {"only": ["--only", "*.dat", "--only", "*/c.log"],
+                        "skip": ["--skip", "a.dat", "--skip", "*.tmp"],
                         "both": ["--only", "*.dat", "--skip", "b.dat"],
                         "folders": ["--folders"], "plain": []}.items():  # fmt: skip
         run = [sys.executable, "-c", code, str(tmp_path)]
