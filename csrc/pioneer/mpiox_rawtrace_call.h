@@ -7,9 +7,9 @@
  *            Functions without signature keep the text of their arguments there.
  * Guarantee. Nothing is guessed: an argument that is no number leaves its column null and is kept in `extra`.
  *
- * Words: file, handle, handle_address (the variable of a handle), size, offset, unit (size is a product), count (as unit,
- * and kept), datatype (as unit where the handle tells, and kept), etype (kept, with its size), iov (size is the sum of
- * iov_len), dir (of openat), "..." (all that follow).
+ * Words: file, handle, handle_address (the variable of a handle), size, offset, unit (size is a product), count (as
+ * unit, and kept), datatype (as unit where the handle tells, and kept), etype (kept, with its size), iov (size is the
+ * sum of iov_len), dir (of openat), "..." (all that follow).
  * "=handle" at the end: the function returns a new handle.
  */
 #ifndef MPIOX_RAWTRACE_CALL_H
