@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,6 +50,38 @@ def _read(sources: Sequence[str], name: str | None) -> tuple[TraceInfo, Iterable
     paths = [Path(source) for source in sources]
     reader = find_reader(paths[0]) if name is None else reader_of(name)
     return reader.read(paths)
+
+
+def _surveyed(
+    sources: Sequence[str], name: str | None, info: TraceInfo, batches: Iterable[pa.RecordBatch]
+) -> Iterable[pa.RecordBatch]:
+    """Return the rows with corrected times and whole names; what people have to know of that is said."""
+    from mpiio_ext.pioneer.sanitize.survey import take_survey
+
+    survey = take_survey(info, batches)
+    for line in survey.report():
+        click.echo(f"mpiio-ext: {line}", err=True)
+    return survey.apply(_read(sources, name)[1])
+
+
+def _selected(only: Sequence[str], skip: Sequence[str], table: pa.Table) -> pa.Table:
+    """Return the rows whose files are selected by patterns; those that name no file stay."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    names = pc.unique(table["file"].cast(pa.string())).to_pylist()
+
+    def wanted(name: str | None) -> bool:
+        if name is None:
+            return True
+        return (not only or any(fnmatch.fnmatchcase(name, each) for each in only)) and not any(
+            fnmatch.fnmatchcase(name, each) for each in skip
+        )
+
+    if not only and not skip:
+        return table
+    kept = pa.array([name for name in names if wanted(name)], pa.string())
+    return table.filter(pc.is_in(table["file"].cast(pa.string()), kept))
 
 
 def _tables(batches: Iterable[pa.RecordBatch]) -> dict[int, pa.Table]:
@@ -100,13 +133,18 @@ def _groups(tables: dict[int, pa.Table], *, each_rank: bool) -> list[tuple[int, 
 @click.option("--format", "name", metavar="NAME", help="Format of the trace; else it is found out.")
 @click.option("--each-rank", is_flag=True, help="Keep what each rank has done, in place of what each subgroup does: "
               "carried out by as many ranks, every rank makes its own accesses. At most 63 ranks.")
-def path(trace: tuple[str, ...], output: str, name: str | None, each_rank: bool) -> None:
+@click.option("--only", multiple=True, metavar="GLOB", help="Take operations on files that match; may be repeated.")
+@click.option("--skip", multiple=True, metavar="GLOB", help="Leave out those on files that match; may be repeated.")
+def path(
+    trace: tuple[str, ...], output: str, name: str | None, each_rank: bool, only: tuple[str, ...], skip: tuple[str, ...]
+) -> None:
     """Make the generic workload path of a TRACE: files or folders, one or several."""
     from mpiio_ext.pioneer.path import extract
 
     try:
         info, batches = _read(trace, name)
-        tables = _tables(batches)
+        tables = _tables(_surveyed(trace, name, info, batches))
+        tables = {rank: _selected(only, skip, table) for rank, table in tables.items()}
         _say_loss(info)
         if not tables:
             raise ValueError("the trace has no operations of the application")

@@ -14,7 +14,7 @@ enum { AT_CWD = -100 };
 static void function_free(mpiox_rawtrace_function *function)
 {
     for (int i = 0; i < function->words; i++)
-        free(function->word[i]);
+        free(function->word[i].text);
 }
 
 void mpiox_rawtrace_calls_free(mpiox_rawtrace_calls *calls)
@@ -51,6 +51,28 @@ static int reserve(mpiox_rawtrace_function **functions, int64_t *capacity, int64
     return MPIOX_OK;
 }
 
+static int kind_of(const char *word)
+{
+    static const struct {
+        const char *word;
+        int kind;
+    } kinds[] = {
+        {"-", MPIOX_RAWTRACE_LEFT_OUT},    {"file", MPIOX_RAWTRACE_FILE},
+        {"handle", MPIOX_RAWTRACE_HANDLE}, {"handle_address", MPIOX_RAWTRACE_VARIABLE},
+        {"dir", MPIOX_RAWTRACE_DIRECTORY}, {"size", MPIOX_RAWTRACE_SIZE},
+        {"offset", MPIOX_RAWTRACE_OFFSET}, {"unit", MPIOX_RAWTRACE_UNIT},
+        {"iov", MPIOX_RAWTRACE_IOV},       {"datatype", MPIOX_RAWTRACE_DATATYPE},
+        {"etype", MPIOX_RAWTRACE_ETYPE},   {"count", MPIOX_RAWTRACE_COUNT},
+        {"...", MPIOX_RAWTRACE_REST},
+    };
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strcmp(kinds[i].word, word) == 0)
+            return kinds[i].kind;
+    }
+    return MPIOX_RAWTRACE_KEY;
+}
+
 static int set_words(mpiox_rawtrace_function *function, const char *signature)
 {
     const char *end = signature + strcspn(signature, "=");
@@ -60,9 +82,11 @@ static int set_words(mpiox_rawtrace_function *function, const char *signature)
         const size_t length = strcspn(signature, ",=");
         if (function->words == MPIOX_RAWTRACE_WORDS)
             return MPIOX_E_ARG;
-        function->word[function->words] = strndup(signature, length);
-        if (function->word[function->words] == NULL)
+        mpiox_rawtrace_word *word = &function->word[function->words];
+        word->text = strndup(signature, length);
+        if (word->text == NULL)
             return MPIOX_E_NOMEM;
+        word->kind = kind_of(word->text);
         function->words++;
         signature += length + (signature[length] == ',');
     }
@@ -140,6 +164,9 @@ static int make_seen(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *operatio
         function->words = -1;
     }
     function->raw = raw;
+    function->makes = memmem(name, (size_t)bytes, "fork", 4) != NULL ||
+                      memmem(name, (size_t)bytes, "clone", 5) != NULL ||
+                      (bytes == 3 && memcmp(name, "435", 3) == 0); /* clone3, where ltrace does not know it */
     return function->operation < 0 ? MPIOX_E_NOMEM : MPIOX_OK;
 }
 
@@ -452,38 +479,56 @@ static void set_etype(filling *f, mpiox_rawtrace_span argument)
     }
 }
 
-static void set_argument(filling *f, const char *word, mpiox_rawtrace_span argument)
+static void set_count(filling *f, const char *word, mpiox_rawtrace_span argument)
 {
-    if (strcmp(word, "-") == 0)
+    int64_t value;
+
+    mpiox_rawtrace_calls_extra(f->calls, word, argument.start, argument.end);
+    f->counted = true;
+    if (mpiox_rawtrace_number(argument.start, argument.end, &value))
+        multiply(f, value);
+}
+
+static void set_argument(filling *f, const mpiox_rawtrace_word *word, mpiox_rawtrace_span argument)
+{
+    switch (word->kind) {
+    case MPIOX_RAWTRACE_LEFT_OUT:
         return;
-    if (strcmp(word, "file") == 0) {
+    case MPIOX_RAWTRACE_FILE:
         set_file(f, argument);
-    } else if (strcmp(word, "handle") == 0) {
+        return;
+    case MPIOX_RAWTRACE_HANDLE:
         set_handle(f, argument);
-    } else if (strcmp(word, "handle_address") == 0) {
+        return;
+    case MPIOX_RAWTRACE_VARIABLE:
         set_variable(f, argument);
-    } else if (strcmp(word, "dir") == 0) {
+        return;
+    case MPIOX_RAWTRACE_DIRECTORY:
         set_directory(f, argument);
-    } else if (strcmp(word, "size") == 0) {
-        set_number(f, word, argument, &f->row->size);
-    } else if (strcmp(word, "offset") == 0) {
-        set_number(f, word, argument, &f->row->offset);
-    } else if (strcmp(word, "unit") == 0) {
-        set_number(f, word, argument, NULL);
-    } else if (strcmp(word, "iov") == 0) {
+        return;
+    case MPIOX_RAWTRACE_SIZE:
+        set_number(f, word->text, argument, &f->row->size);
+        return;
+    case MPIOX_RAWTRACE_OFFSET:
+        set_number(f, word->text, argument, &f->row->offset);
+        return;
+    case MPIOX_RAWTRACE_UNIT:
+        set_number(f, word->text, argument, NULL);
+        return;
+    case MPIOX_RAWTRACE_IOV:
         set_vector(f, argument);
-    } else if (strcmp(word, "datatype") == 0) {
+        return;
+    case MPIOX_RAWTRACE_DATATYPE:
         set_datatype(f, argument);
-    } else if (strcmp(word, "etype") == 0) {
+        return;
+    case MPIOX_RAWTRACE_ETYPE:
         set_etype(f, argument);
-    } else {
-        mpiox_rawtrace_calls_extra(f->calls, word, argument.start, argument.end);
-        if (strcmp(word, "count") == 0) {
-            int64_t value;
-            f->counted = true;
-            if (mpiox_rawtrace_number(argument.start, argument.end, &value))
-                multiply(f, value);
-        }
+        return;
+    case MPIOX_RAWTRACE_COUNT:
+        set_count(f, word->text, argument);
+        return;
+    default:
+        mpiox_rawtrace_calls_extra(f->calls, word->text, argument.start, argument.end);
     }
 }
 
@@ -509,14 +554,14 @@ int mpiox_rawtrace_calls_fill(mpiox_rawtrace_calls *calls, const mpiox_rawtrace_
     if (function->words < 0)
         keep_text(calls, p, end);
     for (int i = 0; i < function->words; i++) {
-        if (strcmp(function->word[i], "...") == 0) {
+        if (function->word[i].kind == MPIOX_RAWTRACE_REST) {
             keep_text(calls, p, end);
             break;
         }
         if (!next_argument(&p, end, &argument))
             break;
         if (argument.start < argument.end)
-            set_argument(&f, function->word[i], argument);
+            set_argument(&f, &function->word[i], argument);
     }
     if (f.has_factor && !f.no_size && f.counted == f.typed)
         row->size = f.factor;

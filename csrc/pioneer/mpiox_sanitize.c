@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "mpiox_error.h"
-#include "mpiox_sanitize_extra.h"
 #include "mpiox_sanitize_handles.h"
 
 enum { STANDARD_STREAMS = 3, MOST_THREADS = 1 << 16 };
@@ -189,7 +188,7 @@ static bool has_end(const mpiox_rows *rows, int64_t open, int64_t i)
     return rows->thread[i] == rows->thread[open] && rows->depth[i] <= rows->depth[open];
 }
 
-/* The file that was opened inside of a nameless MPI_File_open and stays open: -1: none. *end: the first row behind it, or
+/* The file that was opened inside of a nameless MPI_File_open and stays open, -1: none. *end: the first row behind it,
  * the number of rows where that is not among them. */
 static int32_t opened_inside(const mpiox_rows *rows, int64_t open, int64_t *end)
 {

@@ -9,9 +9,9 @@
  *            pointer is, which view it has. An operation is MPI-IO's own when it was made inside of an MPI call; so is
  *            every operation, on whatever thread, on a descriptor that was opened inside of one, which is how the
  *            writes of nonblocking calls on other threads are found; a descriptor that nobody has opened and that was
- *            used inside of one comes from the MPI library's starter. Its parent is the call that its thread is in; else,
- *            on a thread of the MPI library, the call of any thread that was going on then (the latest of several);
- *            else the last access to that file; else the last call.
+ *            used inside of one comes from the MPI library's starter. Its parent is the call that its thread is in;
+ *            else, on a thread of the MPI library, the call of any thread that was going on then (the latest one); else
+ *            the last access to that file; else the last call.
  *            An MPI_File_open without a name gets that of the last file which was opened inside of it and is open when
  *            it returns. A handle that nobody has opened belongs to the open whose handle was not told, if there is
  *            one only; a close by the address of the variable belongs to the open with that address.
@@ -22,6 +22,8 @@
 #define MPIOX_SANITIZE_H
 
 #include <stdint.h>
+
+#include "mpiox_sanitize_extra.h"
 
 enum mpiox_step { /* what a row does to handles */
                   MPIOX_STEP_NONE = 0,
@@ -41,10 +43,6 @@ enum mpiox_step { /* what a row does to handles */
 enum mpiox_trace_layer { MPIOX_TRACE_POSIX = 0, MPIOX_TRACE_STDIO, MPIOX_TRACE_MPIIO, MPIOX_TRACE_OTHER };
 
 enum mpiox_mask { MPIOX_MASK_NONE = 0, MPIOX_MASK_INSIDE, MPIOX_MASK_OWNED, MPIOX_MASK_SYSTEM, MPIOX_MASK_NO_IO };
-
-enum { MPIOX_WHENCE_SET = 0, MPIOX_WHENCE_CUR, MPIOX_WHENCE_END };
-
-#define MPIOX_UNKNOWN INT64_MIN
 
 /* Columns of `count` rows, the caller's. MPIOX_UNKNOWN: not known; of `file` and `depth` -1. */
 typedef struct mpiox_rows {

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "mpiox_rawtrace_json.h"
-#include "mpiox_sanitize.h"
 
 enum { APPEND = 02000 }; /* O_APPEND of Linux */
 

@@ -1,7 +1,7 @@
 /*
  * mpiox_sanitize_extra.h - what the column `extra` of a row tells the sanitization.
  *
- * Problem.   The column is a JSON object whose texts differ from row to row: an interpreter needs a microsecond for each.
+ * Problem.   The column is a JSON object whose texts differ from row to row; an interpreter takes long.
  * Algorithm. One pass over the object's own keys; values of other keys are skipped. What is no object, and what stands
  *            behind the first mistake in one, tells nothing.
  */
@@ -10,6 +10,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#define MPIOX_UNKNOWN INT64_MIN
+
+enum { MPIOX_WHENCE_SET = 0, MPIOX_WHENCE_CUR, MPIOX_WHENCE_END };
 
 typedef struct mpiox_extra {
     int whence;                          /* MPIOX_WHENCE_* */
