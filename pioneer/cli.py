@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from mpiio_ext.pioneer.cli_replay import replay
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,15 +76,33 @@ def _say_loss(info: TraceInfo) -> None:
                 click.echo(f"  line {problem.line}: {problem.why}: {problem.text[:80]}", err=True)
 
 
+def _groups(tables: dict[int, pa.Table], *, each_rank: bool) -> list[tuple[int, ...]]:
+    """Return the subgroups of the ranks, the root's first."""
+    import numpy as np
+
+    from mpiio_ext.pioneer.path import MOST_GROUPS, find_groups
+
+    if each_rank:
+        if len(tables) > MOST_GROUPS:
+            raise ValueError(f"--each-rank: the trace has {len(tables)} ranks; a path tells {MOST_GROUPS} apart")
+        return [(rank,) for rank in sorted(tables)]
+    words: dict[str, int] = {}
+    operations = {
+        rank: np.array([words.setdefault(word, len(words)) for word in table["operation"].to_pylist()], np.int32)
+        for rank, table in tables.items()
+    }
+    return [tuple(group) for group in find_groups(operations, root=min(tables))]
+
+
 @pioneer.command(context_settings=_HELP)
 @click.argument("trace", nargs=-1, required=True, type=click.Path(exists=True))
 @click.option("-o", "--output", required=True, metavar="FILE", help="Where the workload path is put (Parquet).")
 @click.option("--format", "name", metavar="NAME", help="Format of the trace; else it is found out.")
-def path(trace: tuple[str, ...], output: str, name: str | None) -> None:
+@click.option("--each-rank", is_flag=True, help="Keep what each rank has done, in place of what each subgroup does: "
+              "carried out by as many ranks, every rank makes its own accesses. At most 63 ranks.")
+def path(trace: tuple[str, ...], output: str, name: str | None, each_rank: bool) -> None:
     """Make the generic workload path of a TRACE: files or folders, one or several."""
-    import numpy as np
-
-    from mpiio_ext.pioneer.path import extract, find_groups
+    from mpiio_ext.pioneer.path import extract
 
     try:
         info, batches = _read(trace, name)
@@ -91,12 +110,7 @@ def path(trace: tuple[str, ...], output: str, name: str | None) -> None:
         _say_loss(info)
         if not tables:
             raise ValueError("the trace has no operations of the application")
-        words: dict[str, int] = {}
-        operations = {
-            rank: np.array([words.setdefault(word, len(words)) for word in table["operation"].to_pylist()], np.int32)
-            for rank, table in tables.items()
-        }
-        groups = find_groups(operations, root=min(tables))
+        groups = _groups(tables, each_rank=each_rank)
         found = extract(tables, groups, ranks=info.ranks or len(tables))
         found.save(Path(output))
     except (OSError, ValueError) as error:
@@ -244,54 +258,4 @@ def compare(original: str, synthetic: str, as_json: bool) -> None:
 
 # ---- the engine ------------------------------------------------------------------------------------------------------
 
-
-@pioneer.command(context_settings=_HELP)
-@click.argument("workload_path", metavar="PATH", type=click.Path(exists=True, dir_okay=False))
-@click.argument("folder", metavar="FOLDER", type=click.Path(file_okay=False))
-@click.option("--time-scale", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="X",
-              help="Slack times are multiplied by it; 0: as fast as can be.")
-@click.option("--spin-us", type=click.IntRange(min=0), default=0, show_default=True, metavar="US",
-              help="End of each slack time that is spun for: more exact, where each rank has a core.")
-@click.option("--most-bytes", type=click.IntRange(min=0), default=None, metavar="N", help="That a rank may write.")
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and end.")
-def replay(
-    workload_path: str, folder: str, time_scale: float, spin_us: int, most_bytes: int | None, dry_run: bool
-) -> None:
-    """Carry out a workload PATH below FOLDER, by as many ranks as there are.
-
-    \b
-      mpirun -n 8 mpiio-ext pioneer replay path.parquet /scratch/me/replay
-    """  # noqa: D301  (click wants the backspace character itself)
-    found = _load_path(workload_path)
-    from mpi4py import MPI
-
-    from mpiio_ext.pioneer.engine import PlaceError, Places, make_plan
-    from mpiio_ext.pioneer.engine import replay as carry_out
-
-    comm = MPI.COMM_WORLD
-    place = Path(folder)
-    try:
-        if dry_run:
-            plan = make_plan(found, comm.rank, comm.size, Places(place))
-            numbers = comm.gather((plan.ids.size, plan.bytes_written, len(plan.paths), sum(plan.unknown.values())))
-            if numbers is not None:
-                counts = [sum(column) for column in zip(*numbers, strict=True)]
-                click.echo(f"{comm.size} ranks would make {counts[0]:,} calls on {counts[2]:,} files below {place} "
-                           f"and write {counts[1]:,} bytes; the engine lacks {counts[3]:,} operations")  # fmt: skip
-            return
-        place.mkdir(parents=True, exist_ok=True)
-        begun = MPI.Wtime()
-        plan, outcome = carry_out(found, place, comm, time_scale=time_scale, spin_ns=1000 * spin_us,
-                                  most_bytes=2**63 - 1 if most_bytes is None else most_bytes)  # fmt: skip
-    except (OSError, PlaceError) as error:
-        print(f"mpiio-ext: rank {comm.rank}: {error}", file=sys.stderr, flush=True)
-        comm.Abort(1)
-        raise
-    seconds = comm.reduce(MPI.Wtime() - begun, MPI.MAX)
-    mine = (plan.ids.size, outcome.bytes_written, outcome.bytes_read, outcome.failed, outcome.left_out,
-            sum(plan.unknown.values()))  # fmt: skip
-    numbers = comm.gather(mine)
-    if numbers is not None:
-        total = [sum(column) for column in zip(*numbers, strict=True)]
-        click.echo(f"{comm.size} ranks made {total[0] - total[4]:,} calls in {seconds:.3f} s, wrote {total[1]:,} "
-                   f"and read {total[2]:,} bytes; {total[3]:,} calls failed, {total[4] + total[5]:,} were left out")
+pioneer.add_command(replay)

@@ -7,8 +7,12 @@
  *            One pass: sleep for the slack time, make the call, note when it was made, how long it took and what it
  *            returned. The calls are the public ones (MPI_File_*, open, fopen ...), so that whatever is put under a
  *            program is under this one as well: the extension, a tracer, Darshan.
+ * Data.      Byte k of what is written is (place + k) modulo 251 plus 1: a file tells whether its bytes are where they
+ *            belong, and two ranks that write the same place through plain views write the same.
  * Guarantee. A rank goes through its whole plan: a call that fails is noted, and what needs its handle is left out. A
- *            collective whose data would be too much is made without data, since the other ranks wait for it.
+ *            collective whose data would be too much is made without data, since the other ranks wait for it. As many
+ *            nonblocking calls are under way as the plan says, each read with memory of its own. What is still open at
+ *            the end and belongs to this rank alone is closed.
  *
  * A library of its own, libmpiio_ext_engine.so, which Python loads after the MPI library. What stands between the
  * markers is read by cffi.
@@ -27,10 +31,16 @@ typedef struct mpiio_ext_engine_plan {
     const int32_t *slot;            /* which of its open handles, 0 .. slots - 1, -1: none */
     const int32_t *communicator;    /* of MPI_File_open: Fortran handle */
     const int32_t *flags;           /* of an open: its flags or mode; of a seek: 0 start, 1 current, 2 end */
-    const int64_t *offset, *size;   /* bytes; offset -1: at the file pointer */
-    const int64_t *slack;           /* ns before the call */
+    const int32_t *second;          /* of `paths`: the other name of a call with two, -1: none */
+    const int32_t *request;         /* of a nonblocking call: its place among `requests`; of a wait: for which one,
+                                       -1: for all of its handle, or all that there are */
+    const int32_t *view;            /* of MPI_File_set_view: Fortran handle of the file type, whose etype is a byte */
+    const int64_t *offset, *size;   /* bytes; offset -1: at the file pointer; of a view its displacement */
+    const int64_t *place; /* of writes: what its bytes are counted from, so that they tell where they belong */
+    const int64_t *slack; /* ns before the call */
     const char *const *paths;
-    int32_t files, slots;
+    int32_t files, slots, requests;
+    int32_t info;       /* Fortran handle: hints of every MPI_File_open */
     double time_scale;  /* slack times are multiplied by it */
     int64_t spin_ns;    /* that the end of a sleep is spun for; 0: cores are not free */
     int64_t most_bytes; /* that may be written; the rest of the plan is left out */

@@ -1,11 +1,13 @@
 /* mpiox_engine.c - see mpiio_ext_engine.h: going through a plan. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "mpiox_engine_impl.h"
 
-enum { NS = 1000000000, PATTERN = 251 };
+enum { NS = 1000000000 };
 
 static int64_t now(void)
 {
@@ -46,26 +48,71 @@ static void pause_for(int64_t from, int64_t ns, int64_t spin_ns)
         continue;
 }
 
-static bool prepare(mpiox_engine *e)
+/* Memory of the nonblocking reads: each place has room for the longest call that it is used by. */
+static bool prepare_requests(mpiox_engine *e, const mpiox_engine_operation *const *operations)
+{
+    const mpiio_ext_engine_plan *plan = e->plan;
+    e->requests = calloc((size_t)plan->requests + 1, sizeof *e->requests);
+    if (e->requests == NULL)
+        return false;
+    for (int32_t k = 0; k < plan->requests; k++)
+        e->requests[k].request = MPI_REQUEST_NULL;
+    for (int64_t i = 0; i < plan->count; i++) {
+        const mpiox_engine_operation *operation = operations[plan->operation[i]];
+        mpiox_engine_request *at = plan->request[i] >= 0 ? &e->requests[plan->request[i]] : NULL;
+        if (at != NULL && operation != NULL && operation->reads && plan->size[i] >= at->bytes)
+            at->bytes = plan->size[i] + 1;
+    }
+    for (int32_t k = 0; k < plan->requests; k++) {
+        if (e->requests[k].bytes > 0 && (e->requests[k].room = malloc((size_t)e->requests[k].bytes)) == NULL)
+            return false;
+    }
+    return true;
+}
+
+static bool prepare(mpiox_engine *e, const mpiox_engine_operation *const *operations)
 {
     const mpiio_ext_engine_plan *plan = e->plan;
     e->room = 1;
     for (int64_t i = 0; i < plan->count; i++)
         e->room = plan->size[i] > e->room ? plan->size[i] : e->room;
     e->slots = calloc((size_t)plan->slots + 1, sizeof *e->slots);
-    e->data = malloc((size_t)e->room);
+    e->data = malloc((size_t)e->room + MPIOX_ENGINE_PATTERN);
     e->sink = malloc((size_t)e->room);
     if (e->slots == NULL || e->data == NULL || e->sink == NULL)
         return false;
-    for (int64_t at = 0; at < e->room; at++)
-        e->data[at] = (char)(at % PATTERN + 1);
+    for (int64_t at = 0; at < e->room + MPIOX_ENGINE_PATTERN; at++)
+        e->data[at] = (char)(at % MPIOX_ENGINE_PATTERN + 1);
+    memset(e->sink, 0, (size_t)e->room); /* so that no page of it is first touched inside of a call */
     for (int32_t s = 0; s < plan->slots; s++)
-        e->slots[s] = (mpiox_engine_slot){.fd = -1, .file = MPI_FILE_NULL, .request = MPI_REQUEST_NULL};
-    return true;
+        e->slots[s] = (mpiox_engine_slot){.fd = -1, .file = MPI_FILE_NULL};
+    return prepare_requests(e, operations);
+}
+
+/* What the plan has left open: a file of all ranks cannot be closed by one of them, and is left to MPI_Finalize. */
+static void close_all(mpiox_engine *e)
+{
+    (void)mpiox_engine_wait_for_slot(e, -1);
+    for (int32_t s = 0; s < e->plan->slots; s++) {
+        mpiox_engine_slot *slot = &e->slots[s];
+        if (slot->map != NULL)
+            munmap(slot->map, slot->map_bytes);
+        if (slot->is_open && slot->stream != NULL)
+            fclose(slot->stream);
+        else if (slot->is_open && slot->folder != NULL)
+            closedir(slot->folder);
+        else if (slot->is_open && slot->file != MPI_FILE_NULL && slot->alone)
+            MPI_File_close(&slot->file);
+        else if (slot->is_open && slot->file == MPI_FILE_NULL && slot->fd >= 0)
+            close(slot->fd);
+    }
 }
 
 static void release(mpiox_engine *e)
 {
+    for (int32_t k = 0; e->requests != NULL && k < e->plan->requests; k++)
+        free(e->requests[k].room);
+    free(e->requests);
     free(e->slots);
     free(e->data);
     free(e->sink);
@@ -77,6 +124,8 @@ static bool can_be_made(const mpiox_engine *e, const mpiox_engine_operation *ope
     if (operation == NULL || (operation->needs_handle && (plan->slot[i] < 0 || !e->slots[plan->slot[i]].is_open)))
         return false;
     if (operation->opens && (plan->slot[i] < 0 || plan->file[i] < 0))
+        return false;
+    if (operation->two_names && (plan->second[i] < 0 || plan->file[i] < 0))
         return false;
     return true;
 }
@@ -121,7 +170,7 @@ int mpiio_ext_engine_run(mpiio_ext_engine_plan *plan)
     for (int k = 0; k <= UINT8_MAX; k++)
         operations[k] = find(k);
     plan->bytes_written = plan->bytes_read = plan->failed = plan->left_out = 0;
-    if (!prepare(&e)) {
+    if (!prepare(&e, operations)) {
         release(&e);
         return -1;
     }
@@ -136,6 +185,7 @@ int mpiio_ext_engine_run(mpiio_ext_engine_plan *plan)
         last = now();
         plan->duration[i] = last - start;
     }
+    close_all(&e);
     release(&e);
     return 0;
 }

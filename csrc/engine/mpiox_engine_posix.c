@@ -1,5 +1,6 @@
 /* mpiox_engine_posix.c - POSIX calls of the engine. */
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,7 +42,7 @@ CALL(read)
 
 CALL(write)
 {
-    return checked(write(fd_of(e, i), e->data, (size_t)e->plan->size[i]), failed);
+    return checked(write(fd_of(e, i), mpiox_engine_data_of(e, i), (size_t)e->plan->size[i]), failed);
 }
 
 CALL(pread)
@@ -51,7 +52,8 @@ CALL(pread)
 
 CALL(pwrite)
 {
-    return checked(pwrite(fd_of(e, i), e->data, (size_t)e->plan->size[i], e->plan->offset[i]), failed);
+    return checked(pwrite(fd_of(e, i), mpiox_engine_data_of(e, i), (size_t)e->plan->size[i], e->plan->offset[i]),
+                   failed);
 }
 
 CALL(lseek)
@@ -72,6 +74,79 @@ CALL(fdatasync)
 CALL(ftruncate)
 {
     return checked(ftruncate(fd_of(e, i), e->plan->offset[i] >= 0 ? e->plan->offset[i] : e->plan->size[i]), failed);
+}
+
+/* Preallocation never shortens a file. */
+CALL(posix_fallocate)
+{
+    const int64_t offset = e->plan->offset[i] > 0 ? e->plan->offset[i] : 0;
+    return checked(-posix_fallocate(fd_of(e, i), offset, e->plan->size[i] > 0 ? e->plan->size[i] : 1), failed);
+}
+
+CALL(sync_file_range)
+{
+    const int64_t offset = e->plan->offset[i] > 0 ? e->plan->offset[i] : 0;
+    const unsigned all = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+    return checked(sync_file_range(fd_of(e, i), offset, e->plan->size[i], all), failed);
+}
+
+CALL(truncate)
+{
+    return checked(truncate(mpiox_engine_path_of(e, i), e->plan->size[i]), failed);
+}
+
+/* One mapping for each handle: an older one is taken back first. */
+CALL(mmap)
+{
+    mpiox_engine_slot *slot = mpiox_engine_slot_of(e, i);
+    if (slot->map != NULL)
+        munmap(slot->map, slot->map_bytes);
+    const int64_t offset = e->plan->offset[i] > 0 ? e->plan->offset[i] : 0;
+    void *map = mmap(NULL, (size_t)e->plan->size[i], e->plan->flags[i], MAP_SHARED, slot->fd, offset);
+    slot->map = map == MAP_FAILED ? NULL : map;
+    slot->map_bytes = (size_t)e->plan->size[i];
+    return checked(slot->map == NULL ? -1 : 0, failed);
+}
+
+CALL(munmap)
+{
+    mpiox_engine_slot *slot = mpiox_engine_slot_of(e, i);
+    const int64_t result = slot->map != NULL ? munmap(slot->map, slot->map_bytes) : -1;
+    slot->map = NULL;
+    return checked(result, failed);
+}
+
+CALL(msync)
+{
+    const mpiox_engine_slot *slot = mpiox_engine_slot_of(e, i);
+    return checked(slot->map != NULL ? msync(slot->map, slot->map_bytes, MS_SYNC) : -1, failed);
+}
+
+CALL(opendir)
+{
+    mpiox_engine_slot *slot = mpiox_engine_slot_of(e, i);
+    slot->folder = opendir(mpiox_engine_path_of(e, i));
+    slot->is_open = slot->folder != NULL;
+    return checked(slot->is_open ? 0 : -1, failed);
+}
+
+/* The folder may have other entries than that of the program: its end is no failure. */
+CALL(readdir)
+{
+    const mpiox_engine_slot *slot = mpiox_engine_slot_of(e, i);
+    if (slot->folder == NULL)
+        return checked(-1, failed);
+    (void)readdir(slot->folder);
+    return checked(0, failed);
+}
+
+CALL(closedir)
+{
+    mpiox_engine_slot *slot = mpiox_engine_slot_of(e, i);
+    const int result = slot->folder != NULL ? closedir(slot->folder) : -1;
+    slot->folder = NULL;
+    slot->is_open = false;
+    return checked(result, failed);
 }
 
 CALL(fstat)
@@ -111,6 +186,25 @@ CALL(rmdir)
     return checked(0, failed);
 }
 
+CALL(rename)
+{
+    return checked(rename(mpiox_engine_path_of(e, i), mpiox_engine_second_of(e, i)), failed);
+}
+
+/* A link of an earlier run may be there. */
+CALL(link)
+{
+    (void)unlink(mpiox_engine_second_of(e, i));
+    return checked(link(mpiox_engine_path_of(e, i), mpiox_engine_second_of(e, i)), failed);
+}
+
+/* The mode that the engine makes files with: what follows must be able to open them. */
+CALL(chmod)
+{
+    (void)chmod(mpiox_engine_path_of(e, i), MODE);
+    return checked(0, failed);
+}
+
 const mpiox_engine_operation mpiox_engine_posix[] = {
     {.name = "open", .call = call_open, .opens = true},
     {.name = "close", .call = call_close, .needs_handle = true},
@@ -122,6 +216,18 @@ const mpiox_engine_operation mpiox_engine_posix[] = {
     {.name = "fsync", .call = call_fsync, .needs_handle = true},
     {.name = "fdatasync", .call = call_fdatasync, .needs_handle = true},
     {.name = "ftruncate", .call = call_ftruncate, .needs_handle = true},
+    {.name = "posix_fallocate", .call = call_posix_fallocate, .needs_handle = true},
+    {.name = "sync_file_range", .call = call_sync_file_range, .needs_handle = true},
+    {.name = "truncate", .call = call_truncate},
+    {.name = "mmap", .call = call_mmap, .needs_handle = true},
+    {.name = "munmap", .call = call_munmap, .needs_handle = true},
+    {.name = "msync", .call = call_msync, .needs_handle = true},
+    {.name = "opendir", .call = call_opendir, .opens = true},
+    {.name = "readdir", .call = call_readdir, .needs_handle = true},
+    {.name = "closedir", .call = call_closedir, .needs_handle = true},
+    {.name = "rename", .call = call_rename, .two_names = true},
+    {.name = "link", .call = call_link, .two_names = true},
+    {.name = "chmod", .call = call_chmod},
     {.name = "fstat", .call = call_fstat, .needs_handle = true},
     {.name = "stat", .call = call_stat},
     {.name = "access", .call = call_access},

@@ -30,8 +30,9 @@ CALL(fopen)
 
 CALL(fclose)
 {
-    mpiox_engine_slot_of(e, i)->is_open = false;
     const int result = fclose(stream_of(e, i));
+    mpiox_engine_slot_of(e, i)->is_open = false;
+    mpiox_engine_slot_of(e, i)->stream = NULL;
     *failed = result != 0;
     return result;
 }
@@ -44,7 +45,7 @@ CALL(fread)
 
 CALL(fwrite)
 {
-    const int64_t done = (int64_t)fwrite(e->data, 1, (size_t)e->plan->size[i], stream_of(e, i));
+    const int64_t done = (int64_t)fwrite(mpiox_engine_data_of(e, i), 1, (size_t)e->plan->size[i], stream_of(e, i));
     *failed = done < e->plan->size[i];
     return done;
 }
@@ -54,6 +55,13 @@ CALL(fseek)
     const int result = fseeko(stream_of(e, i), e->plan->offset[i], e->plan->flags[i]);
     *failed = result != 0;
     return result;
+}
+
+CALL(ftell)
+{
+    const int64_t place = ftello(stream_of(e, i));
+    *failed = place < 0;
+    return place;
 }
 
 CALL(fflush)
@@ -69,6 +77,7 @@ const mpiox_engine_operation mpiox_engine_stdio[] = {
     {.name = "fread", .call = call_fread, .needs_handle = true, .reads = true},
     {.name = "fwrite", .call = call_fwrite, .needs_handle = true, .writes = true},
     {.name = "fseek", .call = call_fseek, .needs_handle = true},
+    {.name = "ftell", .call = call_ftell, .needs_handle = true},
     {.name = "fflush", .call = call_fflush, .needs_handle = true},
     {.name = NULL},
 };

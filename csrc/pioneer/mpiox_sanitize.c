@@ -240,8 +240,9 @@ static bool act(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, entry *at
     case MPIOX_STEP_MOVE:
     case MPIOX_STEP_MOVE_AT:
         return move(s, is, rows, i);
-    case MPIOX_STEP_SEEK:
+    case MPIOX_STEP_SEEK: /* where it has led to */
         seek(s, is, rows, i);
+        rows->place[i] = is->position;
         return true;
     case MPIOX_STEP_DUPLICATE:
         return duplicate(s, rows, i, is);
@@ -261,7 +262,8 @@ static bool take(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i)
                                                       : space_of(layer);
     const bool ours = layer == MPIOX_TRACE_MPIIO || layer == MPIOX_TRACE_OTHER, inside = !ours && rows->depth[i] > 0;
     rows->named[i] = rows->file[i];
-    rows->place[i] = rows->step[i] == MPIOX_STEP_MOVE_AT ? rows->offset[i] : MPIOX_UNKNOWN;
+    rows->place[i] = rows->step[i] == MPIOX_STEP_MOVE || rows->step[i] == MPIOX_STEP_SEEK ? MPIOX_UNKNOWN
+                                                                                          : rows->offset[i];
     rows->mask[i] = inside ? MPIOX_MASK_INSIDE : MPIOX_MASK_NONE;
     if (ours && rows->depth[i] <= 0)
         s->parent = rows->line[i];

@@ -38,3 +38,12 @@ MPIOX_TRACE_EXPORT void *mpiox_trace_behind(const char *name)
 
     return mpiox_trace_next(&found, name);
 }
+
+/* Do not record what this thread does from now on, or (-1) record it again; calls may be nested. A program that carries
+ * out a trace says so of its own preparations. */
+MPIOX_TRACE_EXPORT void mpiox_trace_hold(int more);
+
+MPIOX_TRACE_EXPORT void mpiox_trace_hold(int more)
+{
+    mpiox_trace_self.inside += more < 0 ? -1 : 1;
+}

@@ -11,10 +11,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "mpiox_trace_descriptors.h"
 #include "mpiox_trace_file.h"
 #include "mpiox_trace_requests.h"
+#include "mpiox_trace_view.h"
 
 #ifndef MPI_VERSION
 #error "mpi.h of an MPI library is needed"
@@ -193,6 +196,27 @@ void mpiox_trace_mpi_data(mpiox_tracefile_record *call, int64_t count, MPI_Datat
     }
 }
 
+enum { VIEW_PARTS = 5, VIEW_PART_BYTES = 8000 };
+
+/* The file type, as members "filetype", "filetype1" ... of the JSON object: a text of a trace has a largest length. */
+static void add_filetype(mpiox_tracefile_record *call, MPI_Datatype filetype)
+{
+    char *text = malloc(VIEW_PARTS * VIEW_PART_BYTES), *part = malloc(VIEW_PART_BYTES + 64);
+
+    mpiox_trace_self.inside++;
+    const bool known = text != NULL && part != NULL &&
+                       mpiox_trace_view_text(filetype, text, VIEW_PARTS * VIEW_PART_BYTES);
+    mpiox_trace_self.inside--;
+    const int length = known ? (int)strlen(text) : 0;
+    for (int number = 0, at = 0; at < length; number++, at += VIEW_PART_BYTES) {
+        snprintf(part, VIEW_PART_BYTES + 64, "\"filetype%.*d\":\"%.*s\"", number > 0, number, VIEW_PART_BYTES,
+                 text + at);
+        mpiox_trace_extra_text(call, MPIOX_KEY_DETAILS, part);
+    }
+    free(text);
+    free(part);
+}
+
 void mpiox_trace_mpi_view(mpiox_tracefile_record *call, int64_t displacement, MPI_Datatype etype, MPI_Datatype filetype,
                           const char *datarep)
 {
@@ -208,6 +232,7 @@ void mpiox_trace_mpi_view(mpiox_tracefile_record *call, int64_t displacement, MP
     NEXT(PMPI_Type_get_extent_x)(filetype, &lower, &extent);
     mpiox_trace_self.inside--;
     mpiox_trace_extra(call, MPIOX_KEY_FILETYPE_EXTENT, (int64_t)extent);
+    add_filetype(call, filetype);
 }
 
 int64_t mpiox_trace_mpi_amode(int amode)

@@ -6,8 +6,11 @@ section V-E.
 
 from __future__ import annotations
 
+from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, OPERATIONS
 from mpiio_ext.pioneer.engine.places import PlaceError, Places
-from mpiio_ext.pioneer.engine.plan import OPERATIONS, Plan, make_plan
-from mpiio_ext.pioneer.engine.run import Outcome, prepare_files, replay
+from mpiio_ext.pioneer.engine.plan import Plan, make_plan
+from mpiio_ext.pioneer.engine.run import Outcome, carry_out, prepare_files, replay
+from mpiio_ext.pioneer.engine.tracer import recorded, unrecorded
 
-__all__ = ["OPERATIONS", "Outcome", "PlaceError", "Places", "Plan", "make_plan", "prepare_files", "replay"]
+__all__ = ["LEFT_OUT", "OPERATIONS", "Outcome", "PlaceError", "Places", "Plan", "carry_out", "make_plan",
+           "prepare_files", "recorded", "replay", "unrecorded"]

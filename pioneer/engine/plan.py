@@ -5,9 +5,11 @@ Problem.   A path says what the representatives have done. Another rank has othe
 Algorithm. A rank belongs to a group: 0 to the root's; the others to their subgroups in proportion to the numbers of
            members. Its offset in a shared file is that of the root plus its rank times the distance, per rank, of the
            representative from the root; where that is no whole number, or the root takes no part, the
-           representative's own. Private files have the offsets of the representative. An operation in a session uses
-           the handle of that session.
-Guarantee. Every operation that is left out is counted: the engine does not know it, or its session has no open.
+           representative's own. The displacement of a view moves likewise, by the distance of the first bytes of the
+           two views. Private files have the offsets of the representative. An operation in a session uses the handle of
+           that session, a wait the request of the call that it ends.
+Guarantee. Every operation that is left out is counted, with its reason: the engine does not make it, its session has
+           no open, or the trace does not tell its view. What one rank leaves out of a collective all leave out.
 """
 
 from __future__ import annotations
@@ -23,52 +25,23 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mpiio_ext.pioneer.engine.coverage import OPERATIONS, reason_of
 from mpiio_ext.pioneer.engine.places import Places
 from mpiio_ext.pioneer.operations import WHENCE, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
+from mpiio_ext.pioneer.path.views import View, view_of
 from mpiio_ext.pioneer.profile import find_sessions
 
 __all__ = ["OPERATIONS", "Plan", "group_of_rank", "make_plan", "open_flags"]
 
-#: What the engine makes of an operation, where that is not the operation itself.
-_STAND_INS = {
-    "openat": "open", "creat": "open", "readv": "read", "writev": "write", "preadv": "pread", "pwritev": "pwrite",
-    "preadv2": "pread", "pwritev2": "pwrite", "fallocate": "ftruncate", "posix_fallocate": "ftruncate",
-    "lstat": "stat", "fstatat": "stat", "statx": "stat", "faccessat": "access", "unlinkat": "unlink",
-    "mkdirat": "mkdir", "fgets": "fread", "fgetc": "fread", "fputs": "fwrite", "fputc": "fwrite",
-    "fprintf": "fwrite", "fseeko": "fseek", "rewind": "fseek", "MPI_Waitall": "MPI_Wait", "MPI_Waitany": "MPI_Wait",
-    "MPI_File_preallocate": "MPI_File_set_size", "remove": "unlink",
-}  # fmt: skip
-
 _READS, _WRITES, _TRUNCATES, _APPENDS = 1, 2, 4, 8  # of fopen, as in mpiox_engine_stdio.c
 _AMODES = {"CREATE": 1, "RDONLY": 2, "WRONLY": 4, "RDWR": 8, "DELETE_ON_CLOSE": 16, "EXCL": 64, "APPEND": 128}
-
-
-def _load_operations() -> dict[str, int]:
-    from mpiio_ext.pioneer.engine.library import engine
-
-    ffi, lib = engine()
-    names: dict[str, int] = {}
-    while (name := lib.mpiio_ext_engine_name(len(names))) != ffi.NULL:
-        names[ffi.string(name).decode()] = len(names)
-    return names
-
-
-class _Operations:
-    """Numbers of the engine's operations by name; the library is loaded when the first is asked for."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] | None = None
-
-    def get(self, name: str) -> int | None:
-        """Return the number of an operation or of what stands in for it; None: the engine has neither."""
-        if self._numbers is None:
-            self._numbers = _load_operations()
-        found = self._numbers.get(name)
-        return self._numbers.get(_STAND_INS.get(name, "")) if found is None else found
-
-
-OPERATIONS = _Operations()
+#: Operations whose offset the plan keeps although they are neither accesses nor seeks.
+_AT_OFFSETS = frozenset({"sync_file_range", "MPI_File_get_byte_offset"})
+_WRITING = ("write", "pwrite", "fwrite", *(
+    f"MPI_File_{kind}write{where}" for kind in ("", "i")
+    for where in ("", "_all", "_at", "_at_all", "_shared", *(("_ordered",) if not kind else ()))),
+    *(f"MPI_File_write{where}_begin" for where in ("_all", "_at_all", "_ordered")))  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -79,36 +52,51 @@ class Plan:
     ----------
     ids : global sequence IDs.
     operation : number of the engine's operation.
-    file : index in `paths`, -1: none.
+    file, second : index in `paths`, -1: none; the other name of calls that have two.
     slot : which open handle, -1: none.
     everybody : of MPI_File_open: all ranks take part, else this one alone.
-    flags : of opens and seeks.
-    offset, size : bytes; an offset of -1 is the file pointer.
+    flags : of opens and seeks; of mmap its protection.
+    request : of nonblocking calls and of waits, -1: none, or all.
+    view : of MPI_File_set_view: index in `views`, else -1.
+    offset, size : bytes; an offset of -1 is the file pointer; of a view its displacement.
+    place : of writes what the bytes are counted from; 0 where that is not known.
+    end : of reads the byte of the file that they do not go beyond, -1: not known.
     slack : ns.
     paths : files, as they are named here.
-    slots : number of handles.
+    views : texts of file types.
+    slots, requests : numbers of handles, and of nonblocking calls that are under way at a time.
+    folders : those of `paths` that are opened as folders.
     unknown : how many operations of each name are left out.
+    reasons : why, by name.
     """
 
     ids: NDArray[np.int64]
     operation: NDArray[np.uint8]
     file: NDArray[np.int32]
+    second: NDArray[np.int32]
     slot: NDArray[np.int32]
     everybody: NDArray[np.bool_]
     flags: NDArray[np.int32]
+    request: NDArray[np.int32]
+    view: NDArray[np.int32]
     offset: NDArray[np.int64]
     size: NDArray[np.int64]
+    place: NDArray[np.int64]
+    end: NDArray[np.int64]
     slack: NDArray[np.int64]
     paths: list[str]
+    views: list[str]
     slots: int
+    requests: int
+    folders: set[str] = field(default_factory=set)
     unknown: Counter[str] = field(default_factory=Counter)
+    reasons: dict[str, str] = field(default_factory=dict)
 
     @property
     def bytes_written(self) -> int:
         """Bytes that the plan writes."""
-        writing = {OPERATIONS.get(name) for name in ("write", "pwrite", "fwrite", *(
-            f"MPI_File_{kind}write{where}" for kind in ("", "i") for where in ("", "_all", "_at", "_at_all")))}
-        return int(self.size[np.isin(self.operation, [item for item in writing if item is not None])].sum())
+        writing = [item for item in map(OPERATIONS.get, _WRITING) if item is not None]
+        return int(self.size[np.isin(self.operation, writing)].sum())
 
 
 # ---- ranks and groups ------------------------------------------------------------------------------------------------
@@ -154,8 +142,10 @@ def _posix_flags(extra: dict[str, Any], name: str, reads: bool, writes: bool) ->
     return mode | (os.O_CREAT if writes else 0)
 
 
-def _stdio_flags(extra: dict[str, Any], reads: bool, writes: bool) -> int:
+def _stdio_flags(extra: dict[str, Any], name: str, reads: bool, writes: bool) -> int:
     mode = extra.get("mode", extra.get("flags"))
+    if name == "fdopen":  # truncates nothing, and its file is there
+        return (_READS if reads else 0) | (_WRITES if writes else 0) or _READS
     if not isinstance(mode, str):
         return (_READS if reads else 0) | (_WRITES | _TRUNCATES if writes and not reads else _WRITES if writes else 0)
     plus = _READS | _WRITES if "+" in mode else 0
@@ -180,7 +170,7 @@ def open_flags(operation: Operation, extra: dict[str, Any], *, reads: bool, writ
     Exclusive creation is left out, since the file of an earlier run may be there.
     """
     if operation.layer == "stdio":
-        return _stdio_flags(extra, reads, writes)
+        return _stdio_flags(extra, operation.name, reads, writes)
     if operation.layer == "mpiio":
         return _amode(extra, reads, writes)
     return _posix_flags(extra, operation.name, reads, writes)
@@ -194,16 +184,36 @@ def _parsed(text: str | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _seek_flags(extra: dict[str, Any]) -> int:
-    return WHENCE.get(str(extra.get("whence", 0)), 0)
+# ---- views -----------------------------------------------------------------------------------------------------------
 
 
-# ---- the plan --------------------------------------------------------------------------------------------------------
+def _views_by_group(extra: dict[str, Any], groups: int) -> list[View] | None:
+    """Return the view that each group sets; None where that of one is not known."""
+    own = extra.get("groups")
+    extras = own if isinstance(own, list) and len(own) == groups else [extra] * groups
+    found = [view_of(item) if item is not None else None for item in extras]
+    known = next((view for view in found if view is not None), None)
+    if known is None or any(view is None and item is not None for view, item in zip(found, extras, strict=True)):
+        return None
+    return [known if view is None else view for view in found]
+
+
+def _view_of_rank(views: Sequence[View], group: int, rank: int, other: int) -> View:
+    """Return the view of a rank; `other` is the representative of its group."""
+    own, root = views[group], views[0]
+    apart = own.first - root.first
+    if group == 0 or rank == other or apart % max(1, other):
+        return own
+    displacement = own.displacement + apart // max(1, other) * (rank - other)
+    return View(displacement, own.text, own.type) if displacement >= 0 else own
+
+
+# ---- handles ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class _Handles:
-    """Sessions of the path, and the handle slots that they have while they are open."""
+    """Sessions of the path, and the handle slots that they have while they are open, with their views."""
 
     of: NDArray[np.int64]
     reads: list[bool]
@@ -211,6 +221,7 @@ class _Handles:
     has_open: list[bool]
     free: list[int] = field(default_factory=list)
     slot_of: dict[int, int] = field(default_factory=dict)
+    views: dict[int, View] = field(default_factory=dict)
     count: int = 0
 
     def open(self, session: int) -> int:
@@ -221,6 +232,7 @@ class _Handles:
 
     def close(self, session: int) -> int:
         slot = self.slot_of.pop(session, -1)
+        self.views.pop(session, None)
         if slot >= 0:
             self.free.append(slot)
         return slot
@@ -231,10 +243,164 @@ def _handles_of(path: WorkloadPath, operations: Sequence[Operation]) -> _Handles
     reads, writes, has_open = [], [], []
     for session in sessions.sessions:
         kinds = [operations[row] for row in session.members]
-        reads.append(any(kind.role is Role.READ or kind.writes is False for kind in kinds))
+        reads.append(any(kind.role in (Role.READ, Role.MAP) or kind.writes is False for kind in kinds))
         writes.append(any(kind.role in (Role.WRITE, Role.RESIZE) or kind.writes is True for kind in kinds))
         has_open.append(session.has_open)
     return _Handles(sessions.of, reads, writes, has_open)
+
+
+@dataclass(slots=True)
+class _Requests:
+    """Places of the nonblocking calls that are under way, by the number that the trace gives them."""
+
+    of_number: dict[Any, tuple[int, int]] = field(default_factory=dict)
+    free: list[int] = field(default_factory=list)
+    count: int = 0
+    _nameless: int = 0
+
+    def start(self, extra: dict[str, Any], slot: int) -> int:
+        """Return the place of a call; one that was complete at once gives it up for the next call to wait for."""
+        place = self.free.pop() if self.free else self.count
+        self.count = max(self.count, place + 1)
+        if extra.get("complete"):
+            self.free.append(place)
+            return place
+        self._nameless += 1
+        number = extra.get("request", ("nameless", self._nameless))
+        if number in self.of_number:  # nobody has waited for that one
+            self.free.append(self.of_number.pop(number)[0])
+        self.of_number[number] = place, slot
+        return place
+
+    def wait(self, extra: dict[str, Any]) -> int | None:
+        """Return the place of the call that a wait ends; -1: all; None: there is none."""
+        if "request" in extra:
+            found = self.of_number.pop(extra["request"], None)
+            if found is None:
+                return None
+            self.free.append(found[0])
+            return found[0]
+        self.close(None)
+        return -1
+
+    def close(self, slot: int | None) -> None:
+        """Give up the places of a handle, or all: what is under way is waited for."""
+        for number, (place, used_by) in list(self.of_number.items()):
+            if slot is None or used_by == slot:
+                del self.of_number[number]
+                self.free.append(place)
+
+
+# ---- the plan --------------------------------------------------------------------------------------------------------
+
+_COLUMNS = ("ids", "operation", "file", "second", "slot", "everybody", "flags", "request", "view", "offset", "size",
+            "place", "end", "slack")  # fmt: skip
+_KINDS = {"operation": np.uint8, "everybody": np.bool_,
+          **dict.fromkeys(("file", "second", "slot", "flags", "request", "view"), np.int32)}  # fmt: skip
+
+
+class _Planner:
+    """Goes along a path for one rank."""
+
+    def __init__(self, path: WorkloadPath, rank: int, ranks: int, places: Places) -> None:
+        table = path.table
+        self.path, self.rank, self.places = path, rank, places
+        self.group = group_of_rank(rank, ranks, path.info.members)
+        pairs = zip(table["layer"].to_pylist(), table["operation"].to_pylist(), strict=True)
+        self.kinds = [operation_of(*pair) for pair in pairs]
+        self.handles = _handles_of(path, self.kinds)
+        self.requests = _Requests()
+        self.files, self.extras = table["file"].to_pylist(), table["extra"].to_pylist()
+        self.owners, self.groups = table["owner"].to_pylist(), table["groups"].to_numpy()
+        self.offsets = _own_values(path, "offset", rank, self.group)
+        self.sizes = _own_values(path, "size", rank, self.group)
+        self.numbers: dict[str, int] = {}
+        self.view_numbers: dict[str, int] = {}
+        self.folders: set[str] = set()
+        self.unknown: Counter[str] = Counter()
+        self.reasons: dict[str, str] = {}
+
+    def number_of(self, name: str | None) -> int:
+        """Return the number of a file of the path, by its name here."""
+        if name is None:
+            return -1
+        return self.numbers.setdefault(str(self.places.of(Template(name).name(self.rank))), len(self.numbers))
+
+    def leave_out(self, kind: Operation, *, known: bool) -> None:
+        """Count an operation that is not made."""
+        self.unknown[kind.name] += 1
+        self.reasons.setdefault(kind.name, reason_of(kind.name, known=known))
+
+    def _slot(self, row: int, kind: Operation) -> int:
+        session = int(self.handles.of[row])
+        if kind.role is Role.OPEN:
+            return self.handles.open(session)
+        if kind.role is Role.CLOSE:
+            slot = self.handles.close(session)
+            self.requests.close(slot)
+            return slot
+        return self.handles.slot_of.get(session, -1) if session >= 0 else -1
+
+    def _flags(self, row: int, kind: Operation, extra: dict[str, Any]) -> int:
+        if kind.role is Role.OPEN:
+            session = int(self.handles.of[row])
+            return open_flags(kind, extra, reads=self.handles.reads[session], writes=self.handles.writes[session])
+        if kind.role is Role.SEEK and self.offsets[row] < 0:  # where it leads to is not known
+            return 0 if kind.name == "rewind" else WHENCE.get(str(extra.get("whence", 0)), 0)
+        if kind.role is Role.MAP:
+            return int(extra.get("protection", 1))
+        return int(bool(extra.get("value"))) if kind.name == "MPI_File_set_atomicity" else 0
+
+    def _where(self, row: int, kind: Operation) -> tuple[int, int, int]:
+        """Return offset, place and end of an access."""
+        offset, size = int(self.offsets[row]), max(0, int(self.sizes[row]))
+        view = self.handles.views.get(int(self.handles.of[row]))
+        explicit = kind.explicit_offset or kind.role in (Role.SEEK, Role.RESIZE, Role.MAP) or kind.name in _AT_OFFSETS
+        if kind.role is Role.SEEK:
+            explicit, offset = True, max(offset, 0)
+        place = 0 if offset < 0 else offset + (view.first if view is not None else 0)
+        end = -1 if offset < 0 else offset + size if view is None else view.end_of(offset + size)
+        return (offset if explicit else -1), place, end
+
+    def _view(self, row: int, extra: dict[str, Any]) -> View | None:
+        views = _views_by_group(extra, self.path.group_count)
+        if views is None:
+            return None
+        view = _view_of_rank(views, self.group, self.rank, self.path.info.representatives[self.group])
+        self.handles.views[int(self.handles.of[row])] = view
+        return view
+
+    def row(self, row: int) -> tuple[int, ...] | None:
+        """Return the columns of an operation, without its slack time; None: it is left out."""
+        kind, session = self.kinds[row], int(self.handles.of[row])
+        number = OPERATIONS.get(kind.name)
+        if number is None or (session >= 0 and not self.handles.has_open[session]):
+            self.leave_out(kind, known=number is not None)
+            return None
+        extra, view, request = _parsed(self.extras[row]), -1, -1
+        slot, flags = self._slot(row, kind), self._flags(row, kind, extra)
+        offset, place, end = self._where(row, kind)
+        if kind.name == "MPI_File_set_view":
+            set_to = self._view(row, extra)
+            if set_to is None:
+                self.leave_out(kind, known=True)
+                return None
+            view, offset = self.view_numbers.setdefault(set_to.text, len(self.view_numbers)), set_to.displacement
+        if kind.nonblocking:
+            request = self.requests.start(extra, slot)
+        elif kind.role is Role.WAIT:
+            found = self.requests.wait(extra)
+            if found is None:
+                self.leave_out(kind, known=True)
+                return None
+            request = found
+        file, second = self.number_of(self.files[row]), self.number_of(extra.get("file2"))
+        if kind.name == "opendir":
+            self.folders.add(next(name for name, known in self.numbers.items() if known == file))
+        alone = extra.get("comm") == "self" or self.owners[row] in ("private", "root", "child")
+        together = bool(self.groups[row] == (1 << self.path.group_count) - 1) and not alone
+        return (row, number, file, second, slot, together, flags, request, view, offset, max(0, int(self.sizes[row])),
+                place, end)  # fmt: skip
 
 
 def make_plan(path: WorkloadPath, rank: int, ranks: int, places: Places) -> Plan:
@@ -245,50 +411,20 @@ def make_plan(path: WorkloadPath, rank: int, ranks: int, places: Places) -> Plan
     PlaceError
         A name of the path leads out of the folder.
     """
-    group = group_of_rank(rank, ranks, path.info.members)
-    table = path.table
-    pairs = list(zip(table["layer"].to_pylist(), table["operation"].to_pylist(), strict=True))
-    kinds = [operation_of(*pair) for pair in pairs]
-    handles = _handles_of(path, kinds)
-    files, extras = table["file"].to_pylist(), table["extra"].to_pylist()
-    groups = table["groups"].to_numpy()
-    everybody = (1 << path.group_count) - 1
-    offsets, sizes = _own_values(path, "offset", rank, group), _own_values(path, "size", rank, group)
-    slacks = pc.fill_null(table[f"slack_{group}"], 0).to_numpy()
-    numbers: dict[str, int] = {}
-    rows: list[tuple[int, int, int, int, bool, int, int, int, int]] = []
-    unknown: Counter[str] = Counter()
+    planner = _Planner(path, rank, ranks, places)
+    slacks = pc.fill_null(path.table[f"slack_{planner.group}"], 0).to_numpy()
+    rows: list[tuple[int, ...]] = []
     lost_ns = 0  # slack of what is left out is the next operation's
-    for row in np.flatnonzero(groups >> group & 1):
-        kind, session = kinds[row], int(handles.of[row])
-        number = OPERATIONS.get(kind.name)
-        if number is None or (session >= 0 and not handles.has_open[session]):
-            unknown[kind.name] += 1
-            lost_ns += int(slacks[row])
-            continue
-        extra, flags, slot = _parsed(extras[row]), 0, -1
-        if kind.role is Role.OPEN:
-            flags = open_flags(kind, extra, reads=handles.reads[session], writes=handles.writes[session])
-            slot = handles.open(session)
-        elif kind.role is Role.CLOSE:
-            slot = handles.close(session)
-        elif session >= 0:
-            slot = handles.slot_of.get(session, -1)
-        if kind.role is Role.SEEK:
-            flags = _seek_flags(extra)
-        name = files[row]
-        file = -1 if name is None else numbers.setdefault(str(places.of(Template(name).name(rank))), len(numbers))
-        alone = extra.get("comm") == "self" or table["owner"][row].as_py() in ("private", "root", "child")
-        explicit = kind.explicit_offset or kind.role in (Role.SEEK, Role.RESIZE)
-        together = bool(groups[row] == everybody) and not alone
-        offset = int(offsets[row]) if explicit else -1
-        slack = int(slacks[row]) + lost_ns
-        rows.append((int(row), number, file, slot, together, flags, offset, max(0, int(sizes[row])), slack))
-        lost_ns = 0
-    columns = np.array(rows, np.int64).reshape(len(rows), 9)
+    for row in np.flatnonzero(planner.groups >> planner.group & 1):
+        found = planner.row(int(row))
+        lost_ns += int(slacks[row])
+        if found is not None:
+            rows.append((*found, lost_ns))
+            lost_ns = 0
+    columns = np.array(rows, np.int64).reshape(len(rows), len(_COLUMNS))
+    arrays: dict[str, Any] = {name: columns[:, number].astype(_KINDS.get(name, np.int64))
+                              for number, name in enumerate(_COLUMNS)}  # fmt: skip
     return Plan(
-        ids=columns[:, 0].copy(), operation=columns[:, 1].astype(np.uint8), file=columns[:, 2].astype(np.int32),
-        slot=columns[:, 3].astype(np.int32), everybody=columns[:, 4].astype(bool), flags=columns[:, 5].astype(np.int32),
-        offset=columns[:, 6].copy(), size=columns[:, 7].copy(), slack=columns[:, 8].copy(), paths=list(numbers),
-        slots=handles.count, unknown=unknown,
+        **arrays, paths=list(planner.numbers), views=list(planner.view_numbers), slots=planner.handles.count,
+        requests=planner.requests.count, folders=planner.folders, unknown=planner.unknown, reasons=planner.reasons,
     )  # fmt: skip

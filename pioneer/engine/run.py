@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from mpiio_ext.pioneer.engine.library import engine
 from mpiio_ext.pioneer.engine.places import Places
 from mpiio_ext.pioneer.engine.plan import OPERATIONS, Plan, make_plan
+from mpiio_ext.pioneer.engine.tracer import recorded, unrecorded
 from mpiio_ext.pioneer.path import WorkloadPath
+from mpiio_ext.pioneer.path.views import parse
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["NOT_MADE", "Outcome", "prepare_files", "replay"]
+__all__ = ["NOT_MADE", "Outcome", "carry_out", "prepare_files", "replay"]
 
 #: In place of the result of an operation that was left out.
 NOT_MADE = -(2**63)
@@ -34,6 +36,7 @@ class Outcome:
     ----------
     start, duration : ns, of each operation, from the engine's start.
     result : what each call returned, or NOT_MADE.
+    seconds : from the engine's start to its last call's end.
     bytes_written, bytes_read : of calls that succeeded.
     failed, left_out : numbers of calls.
     """
@@ -41,30 +44,45 @@ class Outcome:
     start: NDArray[np.int64]
     duration: NDArray[np.int64]
     result: NDArray[np.int64]
+    seconds: float
     bytes_written: int
     bytes_read: int
     failed: int
     left_out: int
 
 
+def _reading() -> set[int | None]:
+    names = ["read", "pread", "fread", "mmap"]
+    for kind in ("", "i"):
+        names += [f"MPI_File_{kind}read{where}" for where in ("", "_all", "_at", "_at_all", "_shared")]
+    names += ["MPI_File_read_ordered", *(f"MPI_File_read{where}_begin" for where in ("_all", "_at_all", "_ordered"))]
+    return {OPERATIONS.get(name) for name in names}
+
+
 def _needed(plan: Plan) -> dict[str, int]:
     """Return the files that the plan reads before it has written them, and how long they must be."""
-    reading = {OPERATIONS.get(name) for name in ("read", "pread", "fread", *(
-        f"MPI_File_{kind}read{where}" for kind in ("", "i") for where in ("", "_all", "_at", "_at_all")))}
+    reading = _reading()
     made: dict[str, int] = {}
     position: dict[int, int] = {}
     written: set[int] = set()
-    for operation, file, slot, offset, size in zip(
-        plan.operation.tolist(), plan.file.tolist(), plan.slot.tolist(), plan.offset.tolist(), plan.size.tolist(),
+    for operation, file, slot, size, end in zip(
+        plan.operation.tolist(), plan.file.tolist(), plan.slot.tolist(), plan.size.tolist(), plan.end.tolist(),
         strict=True,
     ):  # fmt: skip
         if operation in reading and file >= 0 and file not in written:
-            at = offset if offset >= 0 else position.get(slot, 0)
-            made[plan.paths[file]] = max(made.get(plan.paths[file], 0), at + size)
-            position[slot] = at + size
+            behind = end if end >= 0 else position.get(slot, 0) + size
+            made[plan.paths[file]] = max(made.get(plan.paths[file], 0), behind)
+            position[slot] = behind
         elif file >= 0 and size > 0:
             written.add(file)
     return made
+
+
+def _lengthen(name: str, begin: int, end: int) -> None:
+    """Write zeros from one byte to another."""
+    with Path(name).open("r+b" if Path(name).exists() else "w+b") as file:
+        for at in range(begin, end, _CHUNK):
+            os.pwrite(file.fileno(), bytes(min(_CHUNK, end - at)), at)
 
 
 def prepare_files(plan: Plan, comm: MPI.Intracomm) -> int:
@@ -76,18 +94,26 @@ def prepare_files(plan: Plan, comm: MPI.Intracomm) -> int:
     Raises
     ------
     OSError
-        One cannot be made.
+        One cannot be made; on all ranks, naming the first rank that has failed.
     """
-    for folder in {Path(name).parent for name in plan.paths}:
-        folder.mkdir(parents=True, exist_ok=True)
-    needed = _needed(plan)
-    ends = {name: Path(name).stat().st_size if Path(name).exists() else 0 for name in needed}
+    error: OSError | None = None
+    needed, ends = _needed(plan), dict[str, int]()
+    try:
+        for folder in {Path(name).parent for name in plan.paths} | {Path(name) for name in plan.folders}:
+            folder.mkdir(parents=True, exist_ok=True)
+        ends = {name: Path(name).stat().st_size if Path(name).exists() else 0 for name in needed}
+    except OSError as caught:
+        error = caught
     comm.Barrier()
-    for name, size in needed.items():
-        with Path(name).open("r+b" if Path(name).exists() else "w+b") as file:
-            for at in range(ends[name], size, _CHUNK):
-                os.pwrite(file.fileno(), bytes(min(_CHUNK, size - at)), at)
-    comm.Barrier()
+    try:
+        for name in ends:
+            _lengthen(name, ends[name], needed[name])
+    except OSError as caught:
+        error = error or caught
+    found = comm.allgather(None if error is None else str(error))
+    failed = next(((rank, text) for rank, text in enumerate(found) if text is not None), None)
+    if failed is not None:
+        raise OSError(f"rank {failed[0]}: {failed[1]}") from error
     return len(needed)
 
 
@@ -102,37 +128,68 @@ def _amodes(plan: Plan) -> NDArray[np.int32]:
     return flags
 
 
-def _run(plan: Plan, comm: MPI.Intracomm, time_scale: float, spin_ns: int, most_bytes: int) -> Outcome:
+def _arrays(plan: Plan, comm: MPI.Intracomm, views: list[Any]) -> dict[str, NDArray[Any]]:
+    """Return the columns of the engine's plan; `views` are the datatypes of the plan's."""
+    from mpi4py import MPI
+
+    handles = np.array([*(view.py2f() for view in views), MPI.BYTE.py2f()], np.int32)  # -1 is the last one
+    return {
+        "operation": plan.operation, "file": plan.file, "slot": plan.slot, "flags": _amodes(plan),
+        "communicator": np.where(plan.everybody, comm.py2f(), MPI.COMM_SELF.py2f()).astype(np.int32),
+        "second": plan.second, "request": plan.request, "view": handles[plan.view], "offset": plan.offset,
+        "size": plan.size, "place": plan.place, "slack": plan.slack,
+        **{name: np.zeros(plan.ids.size, np.int64) for name in ("start", "duration", "result")},
+    }  # fmt: skip
+
+
+def _datatypes(plan: Plan) -> list[Any]:
+    from mpi4py import MPI
+
+    return [parse(text).make(MPI).Commit() for text in plan.views]
+
+
+def carry_out(
+    plan: Plan, comm: MPI.Intracomm, *, time_scale: float = 1.0, spin_ns: int = 0, most_bytes: int = 2**63 - 1,
+    info: Any = None,
+) -> Outcome:  # fmt: skip
+    """Go through a plan whose files are there. Collective where the plan is, blocking.
+
+    Parameters
+    ----------
+    plan, comm, time_scale, spin_ns, most_bytes : as of `replay`.
+    info : MPI.Info of every MPI_File_open; None: without.
+    """
     from mpi4py import MPI
 
     ffi, lib = engine()
-    count = plan.ids.size
-    arrays: dict[str, NDArray[Any]] = {
-        "operation": plan.operation, "file": plan.file, "slot": plan.slot, "flags": _amodes(plan),
-        "communicator": np.where(plan.everybody, comm.py2f(), MPI.COMM_SELF.py2f()).astype(np.int32),
-        "offset": plan.offset, "size": plan.size, "slack": plan.slack,
-        **{name: np.zeros(count, np.int64) for name in ("start", "duration", "result")},
-    }  # fmt: skip
+    views = _datatypes(plan)
+    arrays = _arrays(plan, comm, views)
     kinds = {"uint8": "unsigned char[]", "int32": "int32_t[]", "int64": "int64_t[]"}
     keep = [ffi.new("char[]", os.fsencode(name)) for name in plan.paths]
     paths = ffi.new("const char *[]", keep or 1)
     order = ffi.new("mpiio_ext_engine_plan *", {
-        "count": count, "paths": paths, "files": len(plan.paths), "slots": plan.slots, "time_scale": time_scale,
+        "count": plan.ids.size, "paths": paths, "files": len(plan.paths), "slots": plan.slots,
+        "requests": plan.requests, "info": (MPI.INFO_NULL if info is None else info).py2f(), "time_scale": time_scale,
         "spin_ns": spin_ns, "most_bytes": most_bytes,
     })  # fmt: skip
     for name, array in arrays.items():
         setattr(order, name, ffi.from_buffer(kinds[array.dtype.name], array))
-    if lib.mpiio_ext_engine_run(order) != 0:
-        raise MemoryError("the engine has no memory for its buffer")
-    return Outcome(arrays["start"], arrays["duration"], arrays["result"], order.bytes_written, order.bytes_read,
-                   order.failed, order.left_out)  # fmt: skip
+    with recorded():
+        failed = lib.mpiio_ext_engine_run(order) != 0
+    for view in views:
+        view.Free()
+    if failed:
+        raise MemoryError("the engine has no memory for its buffers")
+    ended = arrays["start"] + arrays["duration"]
+    return Outcome(arrays["start"], arrays["duration"], arrays["result"], float(ended[-1]) / 1e9 if ended.size else 0.0,
+                   order.bytes_written, order.bytes_read, order.failed, order.left_out)  # fmt: skip
 
 
 def replay(
     path: WorkloadPath, folder: Path, comm: MPI.Intracomm, *, time_scale: float = 1.0, spin_ns: int = 0,
     most_bytes: int = 2**63 - 1,
 ) -> tuple[Plan, Outcome]:  # fmt: skip
-    """Carry a path out below a folder. Collective over `comm`, blocking.
+    """Carry a path out below a folder. Collective over `comm`, blocking. A tracer records the path's calls only.
 
     Parameters
     ----------
@@ -154,6 +211,8 @@ def replay(
     OSError
         A file that is read cannot be made.
     """
-    plan = make_plan(path, comm.rank, comm.size, Places(folder))
-    prepare_files(plan, comm)
-    return plan, _run(plan, comm, time_scale, spin_ns, most_bytes)
+    with unrecorded():
+        plan = make_plan(path, comm.rank, comm.size, Places(folder))
+        prepare_files(plan, comm)
+        outcome = carry_out(plan, comm, time_scale=time_scale, spin_ns=spin_ns, most_bytes=most_bytes)
+    return plan, outcome

@@ -12,9 +12,10 @@ from mpiio_ext.pioneer.path.diff import Difference, compare
 from mpiio_ext.pioneer.path.extract import extract
 from mpiio_ext.pioneer.path.groups import find_groups
 from mpiio_ext.pioneer.path.names import Template, find_templates
-from mpiio_ext.pioneer.path.workload_path import OWNERS, WorkloadPath
+from mpiio_ext.pioneer.path.workload_path import MOST_GROUPS, OWNERS, WorkloadPath
 
 __all__ = [
+    "MOST_GROUPS",
     "OWNERS",
     "Difference",
     "Template",

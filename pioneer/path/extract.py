@@ -11,8 +11,10 @@ Guarantee. Leaving out what a group takes no part in gives back its representati
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,9 +30,21 @@ __all__ = ["extract", "names_of", "slack_of"]
 _NO_FILE = "\0"
 
 
+def _parsed(text: str | None) -> dict[str, Any]:
+    try:
+        found = json.loads(text) if text else {}
+    except json.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def names_of(table: pa.Table) -> set[str]:
-    """Return the names of the files in a trace table."""
-    return {name for name in pc.unique(table["file"]).to_pylist() if name is not None}
+    """Return the names of the files in a trace table, also the second ones of calls that have two."""
+    names = {name for name in pc.unique(table["file"]).to_pylist() if name is not None}
+    extras = pc.unique(table["extra"])
+    twice = extras.filter(pc.fill_null(pc.match_substring(extras, '"file2"'), False)).to_pylist()
+    seconds = {_parsed(text).get("file2") for text in twice}
+    return names | {name for name in seconds if isinstance(name, str) and name}
 
 
 def slack_of(table: pa.Table) -> NDArray[np.int64]:
@@ -161,6 +175,38 @@ def _owners(
     return [None if file is None else known[file] for file in files]
 
 
+def _extra_of(texts: Sequence[str | None], templates: Mapping[str, Template]) -> str | None:
+    """Return what the column `extra` of a row is to say: `texts` are those of the groups, None where they have none.
+
+    The first group's object, with the template of a second name. A view that the groups have not in common is in the
+    list "groups", in which each has its own object.
+    """
+    first = next((text for text in texts if text is not None), None)
+    found = _parsed(first)
+    if "file2" in found and found["file2"] in templates:
+        found["file2"] = templates[found["file2"]].text
+    elif len({text for text in texts if text is not None}) > 1 and "displacement" in found:
+        found["groups"] = [None if text is None else _parsed(text) for text in texts]
+    else:
+        return first
+    return json.dumps(found, separators=(",", ":"))
+
+
+def _extras_of(
+    sequences: Sequence[_Sequence], rows: Sequence[NDArray[np.int64]], templates: Mapping[str, Template]
+) -> pa.Array:
+    columns = [_taken(_plain(sequence.table["extra"]), own) for sequence, own in zip(sequences, rows, strict=True)]
+    common = _first_known(columns)
+    special = pc.fill_null(pc.match_substring_regex(common, '"(file2|displacement)"'), False).to_numpy(
+        zero_copy_only=False)  # fmt: skip
+    if not special.any():
+        return common
+    texts = common.to_pylist()
+    for row in np.flatnonzero(special):
+        texts[row] = _extra_of([column[int(row)].as_py() for column in columns], templates)
+    return pa.array(texts, pa.string())
+
+
 def _table_of(
     merged: _Merged, sequences: Sequence[_Sequence], templates: Mapping[str, Template], users: Mapping[str, int]
 ) -> pa.Table:
@@ -170,7 +216,7 @@ def _table_of(
     taken = {
         name: _first_known([_taken(_plain(sequence.table[name]), rows)
                             for sequence, rows in zip(sequences, merged.rows, strict=True)])
-        for name in ("operation", "file", "layer", "extra")
+        for name in ("operation", "file", "layer")
     }  # fmt: skip
     files = [None if name is None else templates[name].text if name in templates else name
              for name in taken["file"].to_pylist()]  # fmt: skip
@@ -181,7 +227,7 @@ def _table_of(
         "owner": pa.array(_owners(files, groups, templates, users), pa.string()),
         "groups": pa.array(groups),
         "layer": taken["layer"],
-        "extra": taken["extra"],
+        "extra": _extras_of(sequences, merged.rows, templates),
     }
     for number, (sequence, rows) in enumerate(zip(sequences, merged.rows, strict=True)):
         values = {name: sequence.table[name] for name in PER_GROUP if name != "slack"}

@@ -4,7 +4,9 @@ Content.   One row for each operation, in order; its number is the global sequen
            0 is the root process, bit g the children of subgroup g. What differs between them stands once for each
            group, as the group's representative has done it: `offset_0`, `offset_1`, ...
 Names.     Files are templates (`names.Template`), so that every rank can tell its own.
-Files.     Parquet, with what is common to all rows in the metadata (key ``pioneer-path``, JSON).
+Files.     Parquet, with what is common to all rows in the metadata (key ``pioneer-path``, JSON). A name that ends in
+           ``.json`` is one JSON object, to be read and written by hand: "pioneer-path" is what is common, "operations"
+           the rows, without the columns that they have no value for; `id` may be left out.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +23,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-__all__ = ["COMMON", "OWNERS", "PER_GROUP", "VERSION", "PathInfo", "WorkloadPath"]
+__all__ = ["COMMON", "MOST_GROUPS", "OWNERS", "PER_GROUP", "VERSION", "PathInfo", "WorkloadPath"]
 
 VERSION = 1
+#: Bits of the column `groups`.
+MOST_GROUPS = 63
 
 #: File classes of the paper: used by the root process alone, by several processes, by each process its own; and by
 #: children alone.
@@ -111,9 +116,15 @@ class WorkloadPath:
         OSError
             The file cannot be written.
         """
-        about = {b"pioneer-path": json.dumps(asdict(self.info)).encode()}
         partial = path.with_name(path.name + ".partial")
-        pq.write_table(self.table.replace_schema_metadata(about), partial, compression="zstd")
+        if path.suffix == ".json":
+            rows = [{name: value for name, value in row.items() if value is not None} for row in self.table.to_pylist()]
+            lines = ",\n".join(json.dumps(row) for row in rows)
+            about = json.dumps(asdict(self.info))
+            partial.write_text(f'{{"pioneer-path": {about},\n"operations": [\n{lines}\n]}}\n', encoding="utf-8")
+        else:
+            metadata = {b"pioneer-path": json.dumps(asdict(self.info)).encode()}
+            pq.write_table(self.table.replace_schema_metadata(metadata), partial, compression="zstd")
         partial.replace(path)
 
     @classmethod
@@ -125,15 +136,42 @@ class WorkloadPath:
         OSError, ValueError
             It cannot be read, or is none of this version.
         """
-        table = pq.read_table(path)
-        text = (table.schema.metadata or {}).get(b"pioneer-path")
-        if text is None:
-            raise ValueError(f"{path} is no workload path: the metadata 'pioneer-path' is missing")
-        values = json.loads(text)
+        table, values = _from_json(path) if path.suffix == ".json" else _from_parquet(path)
         if values.get("version") != VERSION:
             raise ValueError(f"{path}: a path of version {values.get('version')}; this release reads {VERSION}")
-        values["representatives"] = tuple(values["representatives"])
-        values["members"] = tuple(tuple(ranks) for ranks in values["members"])
-        info = PathInfo(**values)
-        found = table.cast(cls.schema(len(info.representatives)))
-        return cls(found, info)
+        try:
+            values["representatives"] = tuple(values["representatives"])
+            values["members"] = tuple(tuple(ranks) for ranks in values["members"])
+            info = PathInfo(**values)
+            return cls(table.cast(cls.schema(len(info.representatives))), info)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{path} is no workload path: {error}") from error
+
+
+def _from_parquet(path: Path) -> tuple[pa.Table, dict[str, Any]]:
+    table = pq.read_table(path)
+    text = (table.schema.metadata or {}).get(b"pioneer-path")
+    if text is None:
+        raise ValueError(f"{path} is no workload path: the metadata 'pioneer-path' is missing")
+    return table, json.loads(text)
+
+
+def _from_json(path: Path) -> tuple[pa.Table, dict[str, Any]]:
+    found = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(found, dict) or not isinstance(found.get("pioneer-path"), dict):
+        raise ValueError(f"{path} is no workload path: it is no object with a member 'pioneer-path'")
+    info, rows = found["pioneer-path"], found.get("operations")
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError(f"{path} is no workload path: 'operations' is no list of objects")
+    schema = WorkloadPath.schema(len(info.get("representatives", ())))
+    unknown = sorted({name for row in rows for name in row} - set(schema.names))
+    if unknown:
+        raise ValueError(f"{path}: operations have no '{unknown[0]}'; they have {', '.join(schema.names)}")
+    columns = {}
+    for field in schema:
+        kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
+        values = [row.get(field.name, number if field.name == "id" else None) for number, row in enumerate(rows)]
+        if not field.nullable and None in values:
+            raise ValueError(f"{path}: operation {values.index(None)} has no '{field.name}'")
+        columns[field.name] = pa.array(values, kind)
+    return pa.table(columns), info

@@ -79,6 +79,7 @@ def run(
 
 
 def pattern(size: int) -> bytes:
+    """Return the beginning of a file in which every byte is where it belongs."""
     return bytes(at % 251 + 1 for at in range(size))
 
 
@@ -94,9 +95,9 @@ def test_everything_is_done(tmp_path: pathlib.Path, ranks: int) -> None:
         assert found["written"] == (100 if rank == 0 else 0) + 60 + BLOCK + 7
         assert found["read"] == 520 + 2 * BLOCK
         assert found["earliest_ns"] >= 0  # nothing comes before its slack time is over
-        assert (below / f"out/p.{rank:04}").read_bytes() == (pattern(50) + pattern(10))[:55]
+        assert (below / f"out/p.{rank:04}").read_bytes() == pattern(55)
         assert (below / f"own.{rank}").read_bytes() == pattern(7)
-    assert (below / "all").read_bytes() == pattern(BLOCK) * ranks
+    assert (below / "all").read_bytes() == pattern(BLOCK * ranks)
     assert (below / "out/cfg").read_bytes() == pattern(100)
     assert (below / "in.txt").stat().st_size >= 500
     assert sorted(item.name for item in below.iterdir()) == sorted(
@@ -111,6 +112,67 @@ def test_a_limit_on_bytes(tmp_path: pathlib.Path, ranks: int) -> None:
         assert found["written"] <= 70, launch.describe()
         assert found["left_out"] == (2 if rank == 0 else 1), launch.describe()
     assert (tmp_path / "below" / "all").stat().st_size <= BLOCK * ranks
+
+
+REST = [
+    row("mkdir", "d", "shared"), row("open", "d/a.{rank}", "private"), row("write", "d/a.{rank}", "private", size=300),
+    row("fallocate", "d/a.{rank}", "private", at=300, size=100), row("mmap", "d/a.{rank}", "private", at=0, size=300),
+    row("msync", "d/a.{rank}", "private"), row("munmap", "d/a.{rank}", "private"),
+    row("sync_file_range", "d/a.{rank}", "private", at=0, size=10), row("close", "d/a.{rank}", "private"),
+    row("truncate", "d/a.{rank}", "private", size=350), row("chmod", "d/a.{rank}", "private"),
+    row("link", "d/a.{rank}", "private", extra={"file2": "d/c.{rank}"}),
+    row("rename", "d/a.{rank}", "private", extra={"file2": "d/b.{rank}"}),
+    row("opendir", "in", "shared"), row("readdir", "in", "shared"), row("closedir", "in", "shared"),
+    row("open", "s.{rank}", "private", extra={"flags": 66}),
+    row("fdopen", "s.{rank}", "private", "stdio"), row("vfprintf", "s.{rank}", "private", "stdio", size=9),
+    row("ftello", "s.{rank}", "private", "stdio"), row("rewind", "s.{rank}", "private", "stdio"),
+    row("fclose", "s.{rank}", "private", "stdio"),
+    row("MPI_File_open", "all", "shared", "mpiio"), row("MPI_File_preallocate", "all", "shared", "mpiio", size=100),
+    row("MPI_File_set_view", "all", "shared", "mpiio", extra={"displacement": 0, "filetype": "8"}),
+    row("MPI_File_get_view", "all", "shared", "mpiio"), row("MPI_File_get_amode", "all", "shared", "mpiio"),
+    row("MPI_File_get_group", "all", "shared", "mpiio"), row("MPI_File_get_info", "all", "shared", "mpiio"),
+    row("MPI_File_set_info", "all", "shared", "mpiio"),
+    row("MPI_File_get_byte_offset", "all", "shared", "mpiio", at=8),
+    row("MPI_File_get_type_extent", "all", "shared", "mpiio"),
+    row("MPI_File_set_atomicity", "all", "shared", "mpiio", extra={"value": 0}),
+    row("MPI_File_get_atomicity", "all", "shared", "mpiio"), row("MPI_File_get_size", "all", "shared", "mpiio"),
+    *[row("MPI_File_iwrite_at", "all", "shared", "mpiio", at=at, size=BLOCK, step=4 * BLOCK, extra={"request": at + 1})
+      for at in range(0, 3 * BLOCK, BLOCK)],
+    row("MPI_Wait", "all", "shared", "mpi", extra={"request": BLOCK + 1}),
+    row("MPI_Test", "all", "shared", "mpi", extra={"request": 1}),
+    row("MPI_Waitany", "all", "shared", "mpi", extra={"request": 2 * BLOCK + 1}),
+    row("MPI_File_write_at_all_begin", "all", "shared", "mpiio", at=3 * BLOCK, size=BLOCK, step=4 * BLOCK),
+    row("MPI_File_write_at_all_end", "all", "shared", "mpiio"),
+    row("MPI_File_iread_at_all", "all", "shared", "mpiio", at=0, size=BLOCK, step=4 * BLOCK, extra={"request": 0}),
+    row("MPI_Wait", "all", "shared", "mpi", extra={"request": 0}),
+    row("MPI_File_get_position", "all", "shared", "mpiio"),
+    row("MPI_File_read_all_begin", "all", "shared", "mpiio", size=8),
+    row("MPI_File_read_all_end", "all", "shared", "mpiio"),
+    row("MPI_File_seek_shared", "all", "shared", "mpiio", at=0),
+    row("MPI_File_read_shared", "all", "shared", "mpiio", size=8),
+    row("MPI_File_read_ordered", "all", "shared", "mpiio", size=8),
+    row("MPI_File_get_position_shared", "all", "shared", "mpiio"), row("MPI_File_close", "all", "shared", "mpiio"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_every_other_operation(tmp_path: pathlib.Path, ranks: int) -> None:
+    """Is made, succeeds, and does what it says."""
+    seen, launch = run(tmp_path, REST, ranks)
+    below = tmp_path / "below"
+    for rank, found in enumerate(seen):
+        assert found["ids"] == list(range(len(REST))), launch.describe()
+        assert (found["failed"], found["left_out"], all(found["made"])) == (0, 0, True), launch.describe()
+        assert (found["written"], found["read"]) == (309 + 4 * BLOCK, BLOCK + 24)
+        assert (below / f"d/b.{rank}").read_bytes() == pattern(300) + bytes(50)
+        assert (below / f"d/b.{rank}").samefile(below / f"d/c.{rank}")
+        assert not (below / f"d/a.{rank}").exists()
+        assert (below / f"s.{rank}").read_bytes() == pattern(9)
+    content = (below / "all").read_bytes()
+    for rank in range(ranks):  # what a split collective writes begins with the first byte of the pattern
+        begin = 4 * BLOCK * rank
+        assert content[begin : begin + 3 * BLOCK] == pattern(begin + 3 * BLOCK)[begin:]
+        assert content[begin + 3 * BLOCK : begin + 4 * BLOCK] == pattern(BLOCK)
 
 
 def test_calls_that_fail(tmp_path: pathlib.Path) -> None:
@@ -138,3 +200,33 @@ def test_command(tmp_path: pathlib.Path) -> None:
     launch = python_run(words, 2, timeout_s=60, check=False)
     assert launch.returncode != 0
     assert "'../out' has no place below" in launch.stderr, launch.describe()
+
+
+def test_files_that_cannot_be_made(tmp_path: pathlib.Path) -> None:
+    """All ranks end with the reason of the one that has failed: here rank 1's folder is a file."""
+    (tmp_path / "below" / "sub").mkdir(parents=True)
+    (tmp_path / "below" / "sub" / "1").write_bytes(b"")
+    save([row("open", "sub/{rank}/f", "private"), row("close", "sub/{rank}/f", "private")], tmp_path / "path.parquet")
+    words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet", tmp_path / "below"]
+    launch = python_run(words, 3, timeout_s=60, check=False)
+    assert launch.returncode == 1, launch.describe()
+    assert "mpiio-ext: rank 1: " in launch.stderr, launch.describe()
+    assert "sub/1" in launch.stderr, launch.describe()
+
+
+def test_under_the_extension(tmp_path: pathlib.Path) -> None:
+    """A path in JSON, with hints: the same files, and the hints are in force; the reasons of what is left out."""
+    save(EVERYTHING, tmp_path / "path.parquet")
+    WorkloadPath.load(tmp_path / "path.parquet").save(tmp_path / "path.json")
+    again = WorkloadPath.load(tmp_path / "path.json")
+    assert again.table.equals(WorkloadPath.load(tmp_path / "path.parquet").table)
+    words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.json", tmp_path / "below", "--time-scale", "0",
+             "-H", "mpiox_partition=group_cyclic", "-H", "mpiox_exchange=two_phase"]  # fmt: skip
+    launch = python_run(words, 4, timeout_s=60, env={"MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(tmp_path / "stats")})
+    assert "0 calls failed, 4 were left out" in launch.stdout, launch.describe()
+    assert "left out: 4 x no such operation: the engine does not know it" in launch.stdout
+    assert (tmp_path / "below" / "all").read_bytes() == pattern(4 * BLOCK)
+    lines = [json.loads(line) for line in (tmp_path / "stats").read_text().splitlines()]
+    used = [line for line in lines if line["kind"] == "file" and line["path"].endswith("/all")]
+    assert [line["hints"]["mpiox_partition"]["value"] for line in used] == ["group_cyclic"], lines
+    assert used[0]["collective_writes"] > 0

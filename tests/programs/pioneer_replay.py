@@ -26,7 +26,7 @@ def main() -> None:
     seen = comm.gather({
         "ids": plan.ids.tolist(), "made": (outcome.result != NOT_MADE).tolist(), "failed": outcome.failed,
         "left_out": outcome.left_out, "written": outcome.bytes_written, "read": outcome.bytes_read,
-        "earliest_ns": min(late, default=0),
+        "earliest_ns": min(late, default=0), "results": outcome.result.tolist(),
     })  # fmt: skip
     if seen is not None:
         print("SEEN " + json.dumps(seen), flush=True)

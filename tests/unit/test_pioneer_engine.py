@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, OPERATIONS, STAND_INS
 from mpiio_ext.pioneer.engine.places import PlaceError, Places
 from mpiio_ext.pioneer.engine.plan import group_of_rank, make_plan, open_flags
 from mpiio_ext.pioneer.operations import operation_of
@@ -150,3 +152,84 @@ def test_a_path_that_leads_out(tmp_path: pathlib.Path) -> None:
     path = path_of([{"operation": "stat", "file": "../a", "owner": "shared"}])
     with pytest.raises(PlaceError, match=r"'\.\./a' has no place below"):
         make_plan(path, 0, 1, Places(tmp_path))
+
+
+# ---- coverage --------------------------------------------------------------------------------------------------------
+
+TRACER = pathlib.Path(__file__).resolve().parents[2] / "csrc" / "trace"
+
+
+def test_all_that_the_tracer_records() -> None:
+    """Is issued, or declared to be left out; nothing is both, and no stand-in is missing."""
+    names = set()
+    for header in ("mpiox_trace_operations.h", "mpiox_trace_mpi_operations.h"):
+        names |= set(re.findall(r"^ +X\((\w+)\)", (TRACER / header).read_text(), re.MULTILINE))
+    assert {"open", "fopen", "MPI_File_open", "MPI_Testsome", "readdir", "vfprintf"} <= names
+    plain = {name.removesuffix("_c") for name in names}
+    issued = {name for name in plain if OPERATIONS.get(name) is not None}
+    assert plain - issued - set(LEFT_OUT) == set()
+    assert issued & set(LEFT_OUT) == set()
+    assert [name for name in STAND_INS if OPERATIONS.get(name) is None] == []
+
+
+# ---- requests, views, second names -----------------------------------------------------------------------------------
+
+
+def mpiio(operation: str, **values: Any) -> Row:
+    return {"operation": f"MPI_File_{operation}", "file": "all", "owner": "shared", "layer": "mpiio", **values}
+
+
+def wait(**values: Any) -> Row:
+    return {"operation": "MPI_Waitall", "file": "all", "owner": "shared", "layer": "mpi", **values}
+
+
+def test_each_wait_has_its_request(tmp_path: pathlib.Path) -> None:
+    """Three at a time need three places, which later ones use again; one that is complete at once has no wait."""
+    data = {"g0": (0, 4, 0), "g1": (0, 4, 0)}
+    starts = [mpiio("iwrite_at", extra={"request": number}, **data) for number in (1, 2, 3)]
+    path = path_of([
+        mpiio("open"), *starts, wait(extra={"request": 2}), mpiio("iwrite_at", extra={"request": 4}, **data),
+        wait(extra={"request": 3}), wait(extra={"request": 1}), mpiio("iread_at", extra={"complete": 1}, **data),
+        wait(extra={"request": 9}), wait(), mpiio("close"),
+    ])  # fmt: skip
+    plan = make_plan(path, 0, 1, Places(tmp_path))
+    assert plan.request.tolist() == [-1, 0, 1, 2, 1, 1, 2, 0, 0, -1, -1]
+    assert (plan.requests, plan.unknown) == (3, {"MPI_Waitall": 1})
+
+
+def test_views_move_with_the_rank(tmp_path: pathlib.Path) -> None:
+    """By the distance of their first bytes; what is read beyond the end of a file is known through them."""
+    views = [{"displacement": 64, "filetype": "V(4;1;40;10)"}, {"displacement": 84, "filetype": "V(4;1;40;10)"}]
+    path = path_of([
+        mpiio("open"), mpiio("set_view", extra={**views[0], "groups": views}),
+        mpiio("read_at", g0=(30, 20, 0), g1=(30, 20, 0)), mpiio("write_at", g0=(0, 1, 0), g1=(0, 1, 0)),
+        mpiio("close"),
+    ], members=((0,), (2, 3)))  # fmt: skip
+    plans = [make_plan(path, rank, 4, Places(tmp_path)) for rank in (0, 2, 3)]
+    assert [plan.offset.tolist()[1] for plan in plans] == [64, 84, 94]
+    assert [plan.place.tolist()[3] for plan in plans] == [64, 84, 94]
+    assert [plan.end.tolist()[2] for plan in plans] == [64 + 260, 84 + 260, 94 + 260]
+    assert plans[0].views == ["V(4;1;40;10)"]
+
+
+def test_a_view_that_is_not_told_is_left_out_by_all(tmp_path: pathlib.Path) -> None:
+    """Also by ranks whose own view is known: the call is a collective."""
+    views = [{"displacement": 0, "filetype": "8"}, {"displacement": 8, "filetype_size": 4, "filetype_extent": 8}]
+    path = path_of([mpiio("open"), mpiio("set_view", extra={**views[0], "groups": views}), mpiio("close")])
+    for rank in (0, 1):
+        plan = make_plan(path, rank, 2, Places(tmp_path))
+        assert plan.unknown == {"MPI_File_set_view": 1}
+        assert "does not tell the file type" in plan.reasons["MPI_File_set_view"]
+
+
+def test_seeks_and_second_names(tmp_path: pathlib.Path) -> None:
+    """A seek goes where it has led to; where that is not known, as the program has said; names have their rank."""
+    end = {"extra": {"whence": "SEEK_END"}, "owner": "private", "file": "p.{rank}"}
+    path = path_of([
+        {"operation": "open", "owner": "private", "file": "p.{rank}"}, {"operation": "lseek", **end, "g0": (70, 0, 0)},
+        {"operation": "lseek", **end}, {"operation": "close", "owner": "private", "file": "p.{rank}"},
+        {"operation": "rename", "owner": "private", "file": "p.{rank}", "extra": {"file2": "q.{rank}"}},
+    ])  # fmt: skip
+    plan = make_plan(path, 0, 1, Places(tmp_path))
+    assert (plan.offset.tolist()[1:3], plan.flags.tolist()[1:3]) == ([70, 0], [0, 2])
+    assert [pathlib.Path(plan.paths[at]).name for at in plan.second if at >= 0] == ["q.0"]

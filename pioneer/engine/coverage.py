@@ -1,0 +1,79 @@
+"""Which operations the engine issues: each by its own name, by another call that does the same, or not at all.
+
+What is left out is declared here with its reason, counted in the plan, and printed by ``mpiio-ext pioneer replay``; a
+test holds this list against everything that the tracer records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = ["LEFT_OUT", "OPERATIONS", "STAND_INS", "reason_of"]
+
+#: What the engine makes of an operation, where that is not the operation itself.
+STAND_INS = {
+    "openat": "open", "creat": "open", "readv": "read", "writev": "write", "preadv": "pread", "pwritev": "pwrite",
+    "preadv2": "pread", "pwritev2": "pwrite", "fallocate": "posix_fallocate", "lstat": "stat", "fstatat": "stat",
+    "statx": "stat", "faccessat": "access", "unlinkat": "unlink", "mkdirat": "mkdir", "renameat": "rename",
+    "fgets": "fread", "fgetc": "fread", "fputs": "fwrite", "fputc": "fwrite", "fprintf": "fwrite",
+    "vfprintf": "fwrite", "fseeko": "fseek", "rewind": "fseek", "ftello": "ftell", "fdopen": "fopen",
+    "freopen": "fopen", "remove": "unlink", "getdents": "readdir",
+    **{f"MPI_{kind}{which}": "MPI_Wait" for kind in ("Wait", "Test") for which in ("all", "any", "some")},
+    "MPI_Test": "MPI_Wait",
+}  # fmt: skip
+
+_NO_IO = "it does no I/O"
+_DUPLICATE = "what goes through a duplicate goes through the descriptor itself"
+_TWO_FILES = "it moves data between two files inside of the kernel"
+
+#: Operations that are not made, and why.
+LEFT_OUT: Mapping[str, str] = {
+    "MPI_Init": "the engine is an MPI program by itself",
+    "MPI_Init_thread": "the engine is an MPI program by itself",
+    "MPI_Finalize": "the engine is an MPI program by itself",
+    **{f"MPI_File_{name}": _NO_IO
+       for name in ("create_errhandler", "get_errhandler", "c2f", "f2c", "toint", "fromint")},
+    "MPI_File_set_errhandler": "the engine has to see errors: they are returned",
+    "MPI_File_call_errhandler": "the engine has to see errors: they are returned",
+    **dict.fromkeys(("dup", "dup2", "dup3", "fcntl"), _DUPLICATE),
+    **dict.fromkeys(("sendfile", "copy_file_range"), _TWO_FILES),
+    "symlink": "a link could lead out of the folder",
+}  # fmt: skip
+
+_NO_OPEN = "its file is not opened in the path"
+_UNKNOWN = "the engine does not know it"
+_NO_VIEW = "the trace does not tell the file type: data goes to the offsets of its stream"
+
+
+def reason_of(name: str, *, known: bool) -> str:
+    """Return why an operation is left out; `known`: the engine could make it."""
+    if known:
+        return _NO_VIEW if name == "MPI_File_set_view" else _NO_OPEN
+    return LEFT_OUT.get(name, _UNKNOWN)
+
+
+def _load_operations() -> dict[str, int]:
+    from mpiio_ext.pioneer.engine.library import engine
+
+    ffi, lib = engine()
+    names: dict[str, int] = {}
+    while (name := lib.mpiio_ext_engine_name(len(names))) != ffi.NULL:
+        names[ffi.string(name).decode()] = len(names)
+    return names
+
+
+class _Operations:
+    """Numbers of the engine's operations by name; the library is loaded when the first is asked for."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] | None = None
+
+    def get(self, name: str) -> int | None:
+        """Return the number of an operation or of what stands in for it; None: the engine has neither."""
+        if self._numbers is None:
+            self._numbers = _load_operations()
+        found = self._numbers.get(name)
+        return self._numbers.get(STAND_INS.get(name, "")) if found is None else found
+
+
+OPERATIONS = _Operations()

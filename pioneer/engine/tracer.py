@@ -1,0 +1,42 @@
+"""Keeping the tracer of ``mpiio-ext trace`` from recording what a replay does for itself.
+
+Preparing the files, reading the path and loading Python modules are no I/O of the program that is carried out. Where
+the tracer is in the process, it is told so for the calling thread; elsewhere nothing happens.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["recorded", "unrecorded"]
+
+
+def _hold(more: int) -> None:
+    try:
+        function = ctypes.CDLL(None).mpiox_trace_hold
+    except AttributeError:
+        return
+    function.argtypes, function.restype = (ctypes.c_int,), None
+    function(more)
+
+
+@contextmanager
+def unrecorded() -> Iterator[None]:
+    """Do the body without a record; may be nested."""
+    _hold(1)
+    try:
+        yield
+    finally:
+        _hold(-1)
+
+
+@contextmanager
+def recorded() -> Iterator[None]:
+    """Do the body with records again, inside of one `unrecorded`."""
+    _hold(-1)
+    try:
+        yield
+    finally:
+        _hold(1)

@@ -1,0 +1,319 @@
+"""File types of views, as the tracer writes them down: what is known of one, and how it is made again.
+
+Problem.   A view says where the bytes of a data stream are. To make the accesses of a program again, by another program
+           and another MPI library, its file type has to be made again.
+Algorithm. The text (csrc/trace/mpiox_trace_view.h) names the constructors of MPI and their arguments in bytes; it is
+           parsed into a tree, of which size, extent and first byte are computed and the MPI datatype is built.
+Guarantee. What `make` returns has the bytes of the type that was traced in the same order; a text that is no type is
+           refused, and so are numbers that no MPI library takes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["FileType", "View", "ViewError", "parse", "view_of"]
+
+_NAMES = "CVBISADR"
+_ITEM = re.compile(r"[CVBISADR]\(|[;)]|-?\d+(?:,-?\d+)*|$")
+#: How many lists of numbers stand before the types inside.
+_LISTS = {"C": 1, "V": 3, "B": 2, "I": 2, "S": 2, "A": 4, "D": 7, "R": 2}
+
+
+class ViewError(ValueError):
+    """A text is no file type."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileType:
+    """A node of the tree.
+
+    Attributes
+    ----------
+    kind : letter of the constructor; "" of a predefined type.
+    numbers : lists of its arguments; of a predefined type its bytes.
+    inner : the types that it is made of.
+    """
+
+    kind: str
+    numbers: tuple[tuple[int, ...], ...]
+    inner: tuple[FileType, ...] = ()
+
+    def _blocks(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return lengths and displacements of blocks."""
+        first, second = self.numbers[:2]
+        return (first * len(second) if self.kind == "B" else first), second
+
+    @property
+    def size(self) -> int:
+        """Bytes of data."""
+        numbers, inner = self.numbers, self.inner
+        if not self.kind:
+            return numbers[0][0]
+        if self.kind == "S":
+            return sum(length * part.size for length, part in zip(numbers[0], inner, strict=True))
+        if self.kind == "D":
+            return math.prod(_darray_counts(self)) * inner[0].size
+        if self.kind == "R":
+            return inner[0].size
+        if self.kind == "C":
+            return numbers[0][0] * inner[0].size
+        if self.kind == "V":
+            return numbers[0][0] * numbers[1][0] * inner[0].size
+        return inner[0].size * (math.prod(numbers[1]) if self.kind == "A" else sum(self._blocks()[0]))
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Lower and upper bound, as MPI has them."""
+        numbers, inner = self.numbers, self.inner
+        if not self.kind:
+            return 0, numbers[0][0]
+        if self.kind == "R":
+            return numbers[0][0], numbers[0][0] + numbers[1][0]
+        if self.kind in "AD":
+            sizes = numbers[0] if self.kind == "A" else numbers[2]
+            return 0, math.prod(sizes) * inner[0].extent
+        if self.kind == "S":
+            places = [(at + part.bounds[0], at + part.bounds[0] + length * part.extent)
+                      for length, at, part in zip(*numbers[:2], inner, strict=True) if length]  # fmt: skip
+        else:
+            places = [(at + inner[0].bounds[0], at + inner[0].bounds[0] + length * inner[0].extent)
+                      for length, at in self._runs() if length]  # fmt: skip
+        return min((low for low, _ in places), default=0), max((high for _, high in places), default=0)
+
+    @property
+    def extent(self) -> int:
+        """Bytes from one to the next."""
+        low, high = self.bounds
+        return high - low
+
+    def _runs(self) -> list[tuple[int, int]]:
+        """Return (elements, displacement) of what is made of blocks of one type, ends of a vector only."""
+        numbers = self.numbers
+        if self.kind == "C":
+            return [(numbers[0][0], 0)]
+        if self.kind == "V":
+            count, length, stride = (item[0] for item in numbers[:3])
+            return [(length, 0), (length, (count - 1) * stride)] if count else []
+        return list(zip(*self._blocks(), strict=True))
+
+    @property
+    def first(self) -> int:
+        """Where its lowest byte is, counted from where the type begins; 0 where it has none."""
+        numbers, inner = self.numbers, self.inner
+        if not self.kind or self.size == 0:
+            return 0
+        if self.kind == "R":
+            return inner[0].first
+        if self.kind == "A":
+            sizes, _, starts, order = numbers
+            return _element(sizes, starts, order[0]) * inner[0].extent + inner[0].first
+        if self.kind == "D":
+            at = _element(numbers[2], _darray_starts(self), numbers[6][0])
+            return at * inner[0].extent + inner[0].first
+        if self.kind == "S":
+            lengths, places = numbers
+            return min(at + part.first for length, at, part in zip(lengths, places, inner, strict=True)
+                       if length * part.size)  # fmt: skip
+        return min(at + inner[0].first for length, at in self._runs() if length)
+
+    def make(self, mpi: Any) -> Any:
+        """Return the datatype, not committed; the caller frees it.
+
+        Parameters
+        ----------
+        mpi : the module mpi4py.MPI.
+        """
+        numbers = self.numbers
+        if not self.kind:
+            return mpi.BYTE.Create_contiguous(numbers[0][0])
+        inner = [part.make(mpi) for part in self.inner]
+        try:
+            return self._made(mpi, inner)
+        finally:
+            for part in inner:
+                part.Free()
+
+    def _made(self, mpi: Any, inner: list[Any]) -> Any:
+        numbers, first = self.numbers, inner[0]
+        if self.kind == "C":
+            return first.Create_contiguous(numbers[0][0])
+        if self.kind == "V":
+            return first.Create_hvector(numbers[0][0], numbers[1][0], numbers[2][0])
+        if self.kind == "S":
+            return mpi.Datatype.Create_struct(list(numbers[0]), list(numbers[1]), inner)
+        if self.kind == "R":
+            return first.Create_resized(numbers[0][0], numbers[1][0])
+        orders = {0: mpi.ORDER_C, 1: mpi.ORDER_FORTRAN}
+        if self.kind == "A":
+            return first.Create_subarray(*(list(item) for item in numbers[:3]), order=orders[numbers[3][0]])
+        if self.kind == "D":
+            kinds = (mpi.DISTRIBUTE_NONE, mpi.DISTRIBUTE_BLOCK, mpi.DISTRIBUTE_CYCLIC)
+            arguments = [mpi.DISTRIBUTE_DFLT_DARG if item < 0 else item for item in numbers[4]]
+            return first.Create_darray(numbers[0][0], numbers[1][0], list(numbers[2]),
+                                       [kinds[item] for item in numbers[3]], arguments, list(numbers[5]),
+                                       order=orders[numbers[6][0]])  # fmt: skip
+        lengths, places = self._blocks()
+        return first.Create_hindexed(list(lengths), list(places))
+
+
+# ---- arrays ----------------------------------------------------------------------------------------------------------
+
+
+def _element(sizes: Sequence[int], place: Sequence[int], order: int) -> int:
+    """Return the number of an element of an array; order 0 of C, 1 of Fortran."""
+    found = 0
+    for size, at in zip(sizes[::-1], place[::-1], strict=True) if order else zip(sizes, place, strict=True):
+        found = found * size + at
+    return found
+
+
+def _darray_places(kind: FileType) -> list[tuple[int, int, int, int]]:
+    """Return (size, block, processes, place) of each dimension; processes are numbered as in C."""
+    _, (rank,), sizes, kinds, arguments, processes, _ = kind.numbers
+    found, rest = [], rank
+    for d in reversed(range(len(sizes))):
+        place, rest = rest % processes[d], rest // processes[d]
+        default = -(-sizes[d] // processes[d]) if kinds[d] == 1 else 1
+        block = sizes[d] if kinds[d] == 0 else default if arguments[d] < 0 else arguments[d]
+        found.append((sizes[d], block, processes[d], place))
+    return found[::-1]
+
+
+def _darray_counts(kind: FileType) -> list[int]:
+    counts = []
+    for size, block, processes, place in _darray_places(kind):
+        starts = range(place * block, size, processes * block)
+        counts.append(sum(min(block, size - start) for start in starts))
+    return counts
+
+
+def _darray_starts(kind: FileType) -> list[int]:
+    return [place * block for _, block, _, place in _darray_places(kind)]
+
+
+# ---- texts -----------------------------------------------------------------------------------------------------------
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text, self._at = text, 0
+
+    def _take(self, wanted: str | None = None) -> str:
+        match = _ITEM.match(self._text, self._at)
+        if match is None or (wanted is not None and match[0] != wanted):
+            raise ViewError(f"no file type: {self._text[:80]!r}, at character {self._at}")
+        self._at = match.end()
+        return match[0]
+
+    def _numbers(self) -> tuple[int, ...]:
+        if self._text.startswith(";", self._at):
+            return ()
+        try:
+            return tuple(int(item) for item in self._take().split(","))
+        except ValueError as error:
+            raise ViewError(f"no file type: {self._text[:80]!r}, at character {self._at}: {error}") from error
+
+    def type(self) -> FileType:
+        """Return the type that begins here."""
+        if self._text[self._at : self._at + 1] not in set(_NAMES):
+            numbers = self._numbers()
+            if len(numbers) != 1 or numbers[0] < 0:
+                raise ViewError(f"no file type: {self._text[:80]!r}, at character {self._at}")
+            return FileType("", (numbers,))
+        kind = self._take()[:-1]
+        lists = []
+        for _ in range(_LISTS[kind]):
+            lists.append(self._numbers())
+            self._take(";")
+        inner = [self.type()]
+        while (behind := self._take()) == ";":
+            inner.append(self.type())
+        if behind != ")":
+            raise ViewError(f"no file type: {self._text[:80]!r}, at character {self._at}")
+        wanted = len(lists[0]) if kind == "S" else 1
+        if len(inner) != wanted or (kind in "SI" and len(lists[0]) != len(lists[1])):
+            raise ViewError(f"no file type: {self._text[:80]!r}: {len(inner)} types in {kind}")
+        return FileType(kind, tuple(lists), tuple(inner))
+
+    def end(self) -> None:
+        """Refuse what comes behind the type."""
+        if self._at != len(self._text):
+            raise ViewError(f"no file type: {self._text[:80]!r}, at character {self._at}")
+
+
+def parse(text: str) -> FileType:
+    """Return the tree of a text.
+
+    Raises
+    ------
+    ViewError
+        It is no file type.
+    """
+    parser = _Parser(text)
+    found = parser.type()
+    parser.end()
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view.
+
+    Attributes
+    ----------
+    displacement : bytes.
+    text : its file type.
+    type : the same, parsed.
+    """
+
+    displacement: int
+    text: str
+    type: FileType
+
+    @property
+    def first(self) -> int:
+        """Where in the file its first byte is."""
+        return self.displacement + self.type.first
+
+    def end_of(self, stream: int) -> int:
+        """Return a byte of the file that no byte of the stream before `stream` is behind."""
+        size = self.type.size
+        if stream <= 0 or size == 0:
+            return 0
+        whole, rest = divmod(stream, size)
+        if size == self.type.extent:
+            return self.first + stream
+        return self.displacement + self.type.bounds[1] + (whole - (rest == 0)) * self.type.extent
+
+
+def _text_of(extra: Mapping[str, Any]) -> str | None:
+    parts, number = [extra.get("filetype")], 1
+    while f"filetype{number}" in extra:
+        parts.append(extra[f"filetype{number}"])
+        number += 1
+    if all(isinstance(part, str) for part in parts):
+        return "".join(parts)  # type: ignore[arg-type]
+    size, extent = extra.get("filetype_size"), extra.get("filetype_extent")
+    return str(size) if isinstance(size, int) and size == extent and size > 0 else None
+
+
+def view_of(extra: Mapping[str, Any] | str | None) -> View | None:
+    """Return the view that a call of MPI_File_set_view has set, from its `extra`; None where that does not tell."""
+    if isinstance(extra, str):
+        try:
+            extra = json.loads(extra)
+        except json.JSONDecodeError:
+            return None
+    if not isinstance(extra, Mapping) or not isinstance(extra.get("displacement"), int):
+        return None
+    text = _text_of(extra)
+    try:
+        return None if text is None else View(extra["displacement"], text, parse(text))
+    except ViewError:
+        return None

@@ -1,0 +1,88 @@
+"""File types of views: what is told of one, against the places of its bytes; texts that are none."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mpiio_ext.pioneer.path.views import FileType, ViewError, parse, view_of
+
+
+def places(kind: FileType) -> list[int]:
+    """Return where the bytes of a type are, by the definition of its constructor."""
+    numbers = kind.numbers
+    if not kind.kind:
+        return list(range(numbers[0][0]))
+    if kind.kind == "S":
+        blocks = [(length, at, part) for length, at, part in zip(*numbers[:2], kind.inner, strict=True)]
+    else:
+        inner = kind.inner[0]
+        if kind.kind == "R":
+            return places(inner)
+        if kind.kind == "A":
+            sizes, counts, starts, order = numbers
+            return subarray(sizes, counts, starts, order[0], inner)
+        blocks = {
+            "C": lambda: [(numbers[0][0], 0, inner)],
+            "V": lambda: [(numbers[1][0], k * numbers[2][0], inner) for k in range(numbers[0][0])],
+            "B": lambda: [(numbers[0][0], at, inner) for at in numbers[1]],
+            "I": lambda: [(length, at, inner) for length, at in zip(*numbers[:2], strict=True)],
+        }[kind.kind]()
+    return [at + k * part.extent + byte for length, at, part in blocks for k in range(length) for byte in places(part)]
+
+
+def subarray(
+    sizes: tuple[int, ...], counts: tuple[int, ...], starts: tuple[int, ...], order: int, inner: FileType
+) -> list[int]:
+    """Return the same of a subarray of two dimensions."""
+    if order:
+        sizes, counts, starts = sizes[::-1], counts[::-1], starts[::-1]
+    elements = [row * sizes[1] + column for row in range(starts[0], starts[0] + counts[0])
+                for column in range(starts[1], starts[1] + counts[1])]  # fmt: skip
+    return [element * inner.extent + byte for element in elements for byte in places(inner)]
+
+
+@pytest.mark.parametrize(
+    ("text", "extent"),
+    [
+        ("8", 8), ("C(3;4)", 12), ("V(3;2;20;4)", 48), ("V(2;1;-8;4)", 12), ("R(0;100;V(2;1;8;4))", 100),
+        ("B(2;4,40,20;4)", 44), ("I(1,3,2;30,0,100;2)", 104), ("S(2,1;0,10;4;8)", 18),
+        ("A(4,6;2,3;1,2;0;8)", 192), ("A(4,6;2,3;1,2;1;8)", 192), ("C(2;R(0;16;A(2,2;1,2;1,0;0;2)))", 32),
+        ("S(1,1;4,64;C(2;2);V(2;1;6;2))", 68),
+    ],
+)  # fmt: skip
+def test_what_is_told_of_a_type(text: str, extent: int) -> None:
+    kind = parse(text)
+    found = places(kind)
+    assert (kind.size, kind.extent, kind.first) == (len(found), extent, min(found))
+
+
+def test_a_darray() -> None:
+    """Two dimensions, of which one is dealt in blocks of 2 to two processes, the other in halves."""
+    kind = parse("D(4;1;4,8;1,2;-1,2;2,2;0;4)")
+    columns, rows = [2, 3, 6, 7], [0, 1]
+    found = [(row * 8 + column) * 4 + byte for row in rows for column in columns for byte in range(4)]
+    assert (kind.size, kind.extent, kind.first) == (len(found), 128, min(found))
+
+
+@pytest.mark.parametrize("text", ["", "C(3;4", "C(3)", "X(1;2)", "V(1;2;4)", "S(1,2;0,8;4)", "-3", "8 8", "C(a;4)",
+                                  "I(1,2;0;4)", "C(3;4)4"])  # fmt: skip
+def test_texts_that_are_no_type(text: str) -> None:
+    with pytest.raises(ViewError, match="no file type"):
+        parse(text)
+
+
+def test_views() -> None:
+    """A long type comes in parts; a plain one needs no text; where nothing is told there is no view."""
+    view = view_of(json.dumps({"displacement": 100, "filetype": "V(3;1;1", "filetype1": "0;4)"}))
+    assert view is not None
+    assert (view.first, view.text) == (100, "V(3;1;10;4)")
+    assert [view.end_of(stream) for stream in (0, 1, 12, 13)] == [0, 124, 124, 148]
+    plain = view_of({"displacement": 7, "filetype_size": 4, "filetype_extent": 4})
+    assert plain is not None
+    assert (plain.first, plain.end_of(10)) == (7, 17)
+    assert view_of({"displacement": 7, "filetype_size": 4, "filetype_extent": 8}) is None
+    assert view_of({"filetype": "8"}) is None
+    assert view_of("{") is None
+    assert view_of({"displacement": 0, "filetype": "8("}) is None
