@@ -9,6 +9,7 @@ import click
 
 from mpiio_ext.pioneer.cli_compare import compare
 from mpiio_ext.pioneer.cli_replay import replay
+from mpiio_ext.pioneer.cli_show import show
 
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.path import WorkloadPath
@@ -192,3 +193,4 @@ def check(document: str) -> None:
 
 pioneer.add_command(compare)
 pioneer.add_command(replay)
+pioneer.add_command(show)
