@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import fnmatch
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from mpiio_ext.pioneer.cli_compare import compare
 from mpiio_ext.pioneer.cli_replay import replay
+from mpiio_ext.pioneer.cli_show import show
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from mpiio_ext.pioneer.path import WorkloadPath
     from mpiio_ext.pioneer.profile import Profile
     from mpiio_ext.pioneer.table import TraceInfo
@@ -44,59 +42,8 @@ def pioneer() -> None:
 # ---- traces ----------------------------------------------------------------------------------------------------------
 
 
-def _read(sources: Sequence[str], name: str | None) -> tuple[TraceInfo, Iterable[pa.RecordBatch]]:
-    from mpiio_ext.pioneer.readers import find_reader, reader_of
-
-    paths = [Path(source) for source in sources]
-    reader = find_reader(paths[0]) if name is None else reader_of(name)
-    return reader.read(paths)
-
-
-def _surveyed(
-    sources: Sequence[str], name: str | None, info: TraceInfo, batches: Iterable[pa.RecordBatch]
-) -> Iterable[pa.RecordBatch]:
-    """Return the rows with corrected times and whole names; what people have to know of that is said."""
-    from mpiio_ext.pioneer.sanitize.survey import take_survey
-
-    survey = take_survey(info, batches)
-    for line in survey.report():
-        click.echo(f"mpiio-ext: {line}", err=True)
-    return survey.apply(_read(sources, name)[1])
-
-
-def _selected(only: Sequence[str], skip: Sequence[str], table: pa.Table) -> pa.Table:
-    """Return the rows whose files are selected by patterns; those that name no file stay."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    names = pc.unique(table["file"].cast(pa.string())).to_pylist()
-
-    def wanted(name: str | None) -> bool:
-        if name is None:
-            return True
-        return (not only or any(fnmatch.fnmatchcase(name, each) for each in only)) and not any(
-            fnmatch.fnmatchcase(name, each) for each in skip
-        )
-
-    if not only and not skip:
-        return table
-    kept = pa.array([name for name in names if wanted(name)], pa.string())
-    return table.filter(pc.is_in(table["file"].cast(pa.string()), kept))
-
-
-def _tables(batches: Iterable[pa.RecordBatch]) -> dict[int, pa.Table]:
-    """Return the application's operations by rank."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from mpiio_ext.pioneer.sanitize import SANITIZED, application_only, sanitize
-
-    kept = [application_only(pa.Table.from_batches([batch], SANITIZED)) for batch in sanitize(batches)]
-    if not kept:
-        return {}
-    whole = pa.concat_tables(kept).unify_dictionaries()
-    ranks = pc.unique(whole["rank"]).to_pylist()
-    return {rank: whole.filter(pc.equal(whole["rank"], rank)) for rank in sorted(ranks)}
+def _say(line: str) -> None:
+    click.echo(f"mpiio-ext: {line}", err=True)
 
 
 def _say_loss(info: TraceInfo) -> None:
@@ -107,24 +54,6 @@ def _say_loss(info: TraceInfo) -> None:
                        f"{', and its end is missing' if loss.truncated else ''}", err=True)  # fmt: skip
             for problem in loss.problems[:3]:
                 click.echo(f"  line {problem.line}: {problem.why}: {problem.text[:80]}", err=True)
-
-
-def _groups(tables: dict[int, pa.Table], *, each_rank: bool) -> list[tuple[int, ...]]:
-    """Return the subgroups of the ranks, the root's first."""
-    import numpy as np
-
-    from mpiio_ext.pioneer.path import MOST_GROUPS, find_groups
-
-    if each_rank:
-        if len(tables) > MOST_GROUPS:
-            raise ValueError(f"--each-rank: the trace has {len(tables)} ranks; a path tells {MOST_GROUPS} apart")
-        return [(rank,) for rank in sorted(tables)]
-    words: dict[str, int] = {}
-    operations = {
-        rank: np.array([words.setdefault(word, len(words)) for word in table["operation"].to_pylist()], np.int32)
-        for rank, table in tables.items()
-    }
-    return [tuple(group) for group in find_groups(operations, root=min(tables))]
 
 
 @pioneer.command(context_settings=_HELP)
@@ -139,21 +68,17 @@ def path(
     trace: tuple[str, ...], output: str, name: str | None, each_rank: bool, only: tuple[str, ...], skip: tuple[str, ...]
 ) -> None:
     """Make the generic workload path of a TRACE: files or folders, one or several."""
-    from mpiio_ext.pioneer.path import extract
+    from mpiio_ext.pioneer.traces import path_of, read_sanitized, selected, tables_of
 
     try:
-        info, batches = _read(trace, name)
-        tables = _tables(_surveyed(trace, name, info, batches))
-        tables = {rank: _selected(only, skip, table) for rank, table in tables.items()}
+        info, rows = read_sanitized([Path(source) for source in trace], name, say=_say)
+        tables = {rank: selected(table, only, skip) for rank, table in tables_of(rows).items()}
         _say_loss(info)
-        if not tables:
-            raise ValueError("the trace has no operations of the application")
-        groups = _groups(tables, each_rank=each_rank)
-        found = extract(tables, groups, ranks=info.ranks or len(tables))
+        found = path_of(tables, info, each_rank=each_rank)
         found.save(Path(output))
     except (OSError, ValueError) as error:
         raise _fail(error) from error
-    sizes = ", ".join(str(len(group)) for group in groups[1:]) or "none"
+    sizes = ", ".join(str(len(group)) for group in found.info.members[1:]) or "none"
     click.echo(f"{output}: {found.table.num_rows:,} operations of {len(tables)} ranks; subgroups of children: {sizes}"
                f"{'' if found.info.minimal else '; the differences may not be the fewest'}")  # fmt: skip
 
@@ -272,28 +197,8 @@ def check(document: str) -> None:
     click.echo(f"{document}: fine")
 
 
-@pioneer.command(context_settings=_HELP)
-@click.argument("original", type=click.Path(exists=True, dir_okay=False))
-@click.argument("synthetic", type=click.Path(exists=True, dir_okay=False))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def compare(original: str, synthetic: str, as_json: bool) -> None:
-    """Say how close the workload path SYNTHETIC comes to ORIGINAL. The status is 1 where a limit is passed."""
-    import json
+# ---- commands in files of their own ----------------------------------------------------------------------------------
 
-    from mpiio_ext.pioneer.compare import LIMITS, compare_paths
-
-    found = compare_paths(_load_path(original), _load_path(synthetic))
-    failed = found.failed
-    if as_json:
-        click.echo(json.dumps({"values": dict(found.values), "limits": dict(LIMITS), "failed": sorted(failed)}))
-    else:
-        width = max(len(name) for name in found.values)
-        for name, value in found.values.items():
-            limit = LIMITS[name.rpartition(".")[2]]
-            click.echo(f"{name:<{width}}  {value:8.4f}  limit {limit}{'  FAILED' if name in failed else ''}")
-    raise SystemExit(1 if failed else 0)
-
-
-# ---- the engine ------------------------------------------------------------------------------------------------------
-
+pioneer.add_command(compare)
 pioneer.add_command(replay)
+pioneer.add_command(show)

@@ -1,21 +1,22 @@
 """Fidelity metrics of two workload paths.
 
 Content.   counts        largest relative difference of the number of an operation
+           duplicates    share of the operations of the synthetic path whose global sequence ID another one has, too
            characteristics   Kolmogorov-Smirnov distance of D, OT, SIZE, IRG, ISG, OFF of each class, and of all ST
            span, holes   relative difference of the span of the IDs; difference of the share of operations that are
                          outside of sessions
            order         Jensen-Shannon divergence (base 2) of pairs of successive operations
            arrival       Kolmogorov-Smirnov distance of the numbers of operations in a time unit (the paper's Figure 7);
                          the unit is 1 / `UNITS` of the run
+           makespan      relative difference of the root's time from its first operation's start to its last one's end
 Limits.    `LIMITS` has for each metric what counts as close. A metric that a shuffled order, Poisson slack times or
            uniform offsets do not fail would be of no use; tests see that they do.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,14 +26,18 @@ from numpy.typing import NDArray
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.profile import Distribution, Profile, characterize
 
-__all__ = ["LIMITS", "UNITS", "Fidelity", "compare_paths"]
+__all__ = ["LIMITS", "TIMED", "UNITS", "Fidelity", "compare_paths", "counts_of"]
 
 UNITS = 200
+
+#: Metrics of slack and execution times: they say nothing of a run at another pace.
+TIMED = frozenset({"slack", "arrival", "makespan"})
 
 #: Largest value of each metric with which a sampled path counts as close; of characteristics by their names.
 LIMITS: Mapping[str, float] = {
     "counts": 0.005, "duration": 0.02, "opened": 0.02, "size": 0.02, "request_gap": 0.02, "session_gap": 0.02,
-    "offset": 0.02, "slack": 0.02, "span": 0.01, "holes": 0.01, "order": 0.02, "arrival": 0.05,
+    "offset": 0.02, "slack": 0.02, "span": 0.01, "holes": 0.01, "order": 0.02, "arrival": 0.05, "duplicates": 0.0,
+    "makespan": 0.05,
 }  # fmt: skip
 
 _OF_CLASS = ("duration", "opened", "size", "request_gap", "session_gap", "offset")
@@ -55,8 +60,25 @@ class Fidelity:
         return {name: value for name, value in self.values.items() if value > LIMITS[name.rpartition(".")[2]]}
 
 
-def _counts(path: WorkloadPath) -> Counter[tuple[str, str]]:
-    return Counter(zip(path.words("layer"), path.words("operation"), strict=True))
+def _numbers(path: WorkloadPath, name: str) -> tuple[NDArray[np.int64], list[str]]:
+    """Return a column of words as numbers, and the words."""
+    words, numbers = np.unique(path.words(name).astype(str), return_inverse=True)
+    return numbers.reshape(-1).astype(np.int64), words.tolist()
+
+
+def counts_of(path: WorkloadPath) -> Counter[tuple[str, str]]:
+    """Return how often each operation, (layer, name), is in a path."""
+    (layers, layer_names), (operations, names) = _numbers(path, "layer"), _numbers(path, "operation")
+    return _counted(layers, layer_names, operations, names)
+
+
+def _counted(
+    first: NDArray[np.int64], first_words: Sequence[str], second: NDArray[np.int64], second_words: Sequence[str]
+) -> Counter[tuple[str, str]]:
+    """Return how often each pair of words occurs."""
+    codes, counts = np.unique(first * max(1, len(second_words)) + second, return_counts=True)
+    return Counter({(first_words[code // len(second_words)], second_words[code % len(second_words)]): count
+                    for code, count in zip(codes.tolist(), counts.tolist(), strict=True)})  # fmt: skip
 
 
 def _largest_difference(first: Counter[tuple[str, str]], second: Counter[tuple[str, str]]) -> float:
@@ -66,8 +88,8 @@ def _largest_difference(first: Counter[tuple[str, str]], second: Counter[tuple[s
 
 
 def _pairs(path: WorkloadPath) -> Counter[tuple[str, str]]:
-    words = path.words("operation").tolist()
-    return Counter(itertools.pairwise(words))
+    numbers, words = _numbers(path, "operation")
+    return _counted(numbers[:-1], words, numbers[1:], words)
 
 
 def _entropy(shares: NDArray[np.float64]) -> float:
@@ -101,6 +123,16 @@ def _arrivals(path: WorkloadPath) -> Distribution:
     return Distribution.of(np.bincount(unit, minlength=UNITS))
 
 
+def _makespan(path: WorkloadPath) -> int:
+    """Return the ns of slack and execution of the root."""
+    return int(_known(path, "slack", 0).sum() + _known(path, "duration", 0).sum())
+
+
+def _duplicates(path: WorkloadPath) -> float:
+    count = path.table.num_rows
+    return 1 - pc.count_distinct(path.table["id"]).as_py() / count if count else 0.0
+
+
 def _slack(path: WorkloadPath) -> Distribution:
     several = [_known(path, "slack", group) for group in range(path.group_count)]
     return Distribution.of(np.concatenate(several), most=1 << 20)
@@ -126,11 +158,13 @@ def compare_paths(original: WorkloadPath, synthetic: WorkloadPath) -> Fidelity:
     """Return what a synthetic path differs by from the original."""
     first, second = characterize(original), characterize(synthetic)
     values = {
-        "counts": _largest_difference(_counts(original), _counts(synthetic)),
+        "counts": _largest_difference(counts_of(original), counts_of(synthetic)),
         "span": abs(second.span - first.span) / max(1, first.span),
         "holes": abs(_hole_share(second) - _hole_share(first)),
+        "duplicates": _duplicates(synthetic),
         "order": _divergence(_pairs(original), _pairs(synthetic)),
         "arrival": _arrivals(original).distance(_arrivals(synthetic)),
+        "makespan": abs(_makespan(synthetic) - _makespan(original)) / max(1, _makespan(original)),
         "slack": _slack(original).distance(_slack(synthetic)),
         **_of_classes(first, second),
     }

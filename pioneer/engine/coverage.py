@@ -37,6 +37,8 @@ LEFT_OUT: Mapping[str, str] = {
     "MPI_File_call_errhandler": "the engine has to see errors: they are returned",
     **dict.fromkeys(("dup", "dup2", "dup3", "fcntl"), _DUPLICATE),
     **dict.fromkeys(("sendfile", "copy_file_range"), _TWO_FILES),
+    "MPI_Barrier": "ranks meet in the collective calls on files; their pace is in the slack times",
+    **{f"MPI_Request_get_status{kind}": "it only looks at a request" for kind in ("", "_all", "_any", "_some")},
     "symlink": "a link could lead out of the folder",
 }  # fmt: skip
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from mpiio_ext.pioneer.operations import DATA, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import OWNERS, WorkloadPath
 from mpiio_ext.pioneer.profile.distributions import Distribution
 from mpiio_ext.pioneer.profile.extended import extended_names
-from mpiio_ext.pioneer.profile.sessions import OUTSIDE, Session, Sessions, find_sessions
+from mpiio_ext.pioneer.profile.sessions import OUTSIDE, Session, Sessions, find_sessions, flags_of
 
 __all__ = ["NO_FILE", "SCALE", "ClassProfile", "Profile", "characterize"]
 
@@ -103,13 +103,16 @@ class Profile:
 class _Columns:
     """The path as numpy arrays; -1 where a number is not known."""
 
-    operations: list[Operation]
-    names: list[str | None]
+    names: NDArray[np.object_]
     owners: NDArray[np.object_]
     files: NDArray[np.object_]
     offset: NDArray[np.int64]
     size: NDArray[np.int64]
     slack: NDArray[np.int64]
+    data: NDArray[np.bool_]
+    structure: NDArray[np.bool_]
+    reads: NDArray[np.bool_]
+    writes: NDArray[np.bool_]
     sessions: Sessions
 
 
@@ -119,6 +122,14 @@ def _of_lowest_group(path: WorkloadPath, name: str) -> NDArray[np.int64]:
     return np.asarray(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found)
 
 
+def _moving(path: WorkloadPath, operations: Sequence[Operation], role: Role) -> NDArray[np.bool_]:
+    """Return which operations read, or write; the first halves of split collectives do what both halves do."""
+    found = flags_of(path, role)
+    for row in np.flatnonzero(flags_of(path, Role.BEGIN)).tolist():
+        found[row] = operations[row].writes == (role is Role.WRITE)
+    return found
+
+
 def _columns_of(path: WorkloadPath) -> _Columns:
     sessions = find_sessions(path)
     kinds: dict[tuple[str, str], Operation] = {}
@@ -126,98 +137,115 @@ def _columns_of(path: WorkloadPath) -> _Columns:
     operations = [kinds.get(pair) or kinds.setdefault(pair, operation_of(*pair)) for pair in pairs]
     owners = path.words("owner")
     owners[pc.is_null(path.table["owner"]).to_numpy()] = NO_FILE
-    names, files = extended_names(operations, sessions), path.words("file")
-    return _Columns(operations, names, owners, files, _of_lowest_group(path, "offset"), _of_lowest_group(path, "size"),
-                    _of_lowest_group(path, "slack"), sessions)  # fmt: skip
+    names = np.array(extended_names(operations, sessions), object)
+    return _Columns(
+        names=names, owners=owners, files=path.words("file"), offset=_of_lowest_group(path, "offset"),
+        size=_of_lowest_group(path, "size"), slack=_of_lowest_group(path, "slack"),
+        data=flags_of(path, *DATA), structure=flags_of(path, Role.OPEN, Role.CLOSE),
+        reads=_moving(path, operations, Role.READ), writes=_moving(path, operations, Role.WRITE), sessions=sessions,
+    )  # fmt: skip
 
 
 # ---- of sessions -----------------------------------------------------------------------------------------------------
 
 
-def _sequentiality(columns: _Columns, session: Session) -> int | None:
-    """Return the thousandths of its data operations that begin where the one before has ended."""
-    rows = [row for row in session.members if columns.operations[row].role in DATA]
-    known = [row for row in rows if columns.offset[row] >= 0 and columns.size[row] >= 0]
-    if len(known) < 2:
-        return None
-    ends = columns.offset[known[:-1]] + columns.size[known[:-1]]
-    return int(SCALE * int((columns.offset[known[1:]] == ends).sum()) // (len(known) - 1))
-
-
-def _access_mode(columns: _Columns, session: Session) -> str:
-    roles = {columns.operations[row].role for row in session.members}
-    writes = {columns.operations[row].writes for row in session.members if columns.operations[row].role is Role.BEGIN}
-    reads_some, writes_some = Role.READ in roles or False in writes, Role.WRITE in roles or True in writes
-    if reads_some and writes_some:
-        return "read_write"
-    return "read" if reads_some else "write" if writes_some else "none"
-
-
 @dataclass(slots=True)
 class _OfSessions:
-    """Samples of the sessions of one class."""
+    """What is counted of each session; arrays have an element for each, in their order.
 
-    by_file: dict[tuple[str, str], list[Session]] = field(default_factory=lambda: defaultdict(list))
-    request_gaps: list[NDArray[np.int64]] = field(default_factory=list)
-    durations: list[int] = field(default_factory=list)
-    sequentialities: list[int] = field(default_factory=list)
-    access_modes: Counter[str] = field(default_factory=Counter)
+    Attributes
+    ----------
+    owner : class of the file.
+    duration : operations.
+    sequentiality : thousandths of its data operations that begin where the one before has ended; -1: fewer than two.
+    mode : name of what its operations do.
+    gaps, gap_owner : from each operation to the next one of the same session, and the class of the file.
+    """
 
-    def add(self, columns: _Columns, session: Session) -> None:
-        self.by_file[session.layer, session.file].append(session)
-        members = np.asarray(session.members, np.int64)
-        self.request_gaps.append(members[1:] - members[:-1])
-        self.durations.append(len(session.members))
-        share = _sequentiality(columns, session)
-        if share is not None:
-            self.sequentialities.append(share)
-        self.access_modes[_access_mode(columns, session)] += 1
-
-    def firsts(self) -> list[int]:
-        return [several[0].first for several in self.by_file.values()]
-
-    def session_gaps(self) -> list[int]:
-        return [after.first - before.last for several in self.by_file.values()
-                for before, after in itertools.pairwise(several)]  # fmt: skip
+    owner: NDArray[np.object_]
+    duration: NDArray[np.int64]
+    sequentiality: NDArray[np.int64]
+    mode: NDArray[np.object_]
+    gaps: NDArray[np.int64]
+    gap_owner: NDArray[np.object_]
 
 
-def _file_sizes(columns: _Columns, rows: NDArray[np.int64]) -> list[int]:
-    largest: dict[str, int] = {}
-    ends = columns.offset[rows] + columns.size[rows]
-    for file, end in zip(columns.files[rows], ends, strict=True):
-        largest[file] = max(largest.get(file, 0), int(end))
-    return list(largest.values())
+def _sequentiality(columns: _Columns, rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Return the sequentiality of each session; `rows` are those of all sessions, session by session."""
+    known = rows[columns.data[rows] & (columns.offset[rows] >= 0) & (columns.size[rows] >= 0)]
+    session = columns.sessions.of[known]
+    same = session[1:] == session[:-1]
+    follows = columns.offset[known[1:]] == columns.offset[known[:-1]] + columns.size[known[:-1]]
+    pairs = np.bincount(session[1:][same], minlength=count)
+    following = np.bincount(session[1:][same & follows], minlength=count)
+    return np.where(pairs > 0, SCALE * following // np.maximum(pairs, 1), -1)
 
 
-def _counted(names: Iterable[str | None]) -> dict[str, int]:
-    return dict(sorted(Counter(name for name in names if name is not None).items()))
+def _samples_of(columns: _Columns) -> _OfSessions:
+    """Return what is counted of each session, in one pass over the operations of all."""
+    sessions = columns.sessions.sessions
+    count = len(sessions)
+    inside = np.flatnonzero(columns.sessions.of != OUTSIDE)
+    rows = inside[np.argsort(columns.sessions.of[inside], kind="stable")]
+    session = columns.sessions.of[rows]
+    owner = np.array([item.owner for item in sessions], object)
+    some = [np.bincount(session[flags[rows]], minlength=count) > 0 for flags in (columns.reads, columns.writes)]
+    same = session[1:] == session[:-1]
+    return _OfSessions(
+        owner=owner, duration=np.bincount(session, minlength=count), sequentiality=_sequentiality(columns, rows, count),
+        mode=np.array(["none", "read", "write", "read_write"], object)[some[0] + 2 * some[1]],
+        gaps=np.diff(rows)[same], gap_owner=owner[session[1:][same]],
+    )  # fmt: skip
 
 
-def _joined(arrays: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.concatenate(arrays) if arrays else np.zeros(0, np.int64)
+def _by_file(sessions: Sequence[Session], owner: str) -> list[list[Session]]:
+    """Return the sessions of each file of a class."""
+    found: dict[tuple[str, str], list[Session]] = defaultdict(list)
+    for session in sessions:
+        if session.owner == owner:
+            found[session.layer, session.file].append(session)
+    return list(found.values())
 
 
-def _class_profile(columns: _Columns, rows: NDArray[np.int64], samples: _OfSessions) -> ClassProfile:
+def _file_sizes(columns: _Columns, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the largest end of an operation in each file."""
+    numbers: dict[str, int] = {}
+    files = np.array([numbers.setdefault(name, len(numbers)) for name in columns.files[rows].tolist()], np.int64)
+    largest = np.zeros(len(numbers), np.int64)
+    np.maximum.at(largest, files, columns.offset[rows] + columns.size[rows])
+    return largest
+
+
+def _counted(names: NDArray[np.object_]) -> dict[str, int]:
+    found = Counter(names.tolist())
+    found.pop(None, None)
+    return dict(sorted(found.items()))
+
+
+def _class_profile(columns: _Columns, rows: NDArray[np.int64], samples: _OfSessions, owner: str) -> ClassProfile:
     inside = rows[columns.sessions.of[rows] != OUTSIDE]
     outside = rows[columns.sessions.of[rows] == OUTSIDE]
-    structure = (Role.OPEN, Role.CLOSE)
-    data = np.array([row for row in inside if columns.operations[row].role in DATA], np.int64)
+    data = inside[columns.data[inside]]
     placed = data[(columns.offset[data] >= 0) & (columns.size[data] >= 0)]
     slack = columns.slack[rows]
+    mine = samples.owner == owner
+    by_file = _by_file(columns.sessions.sessions, owner)
+    gaps = [after.first - before.last for several in by_file for before, after in itertools.pairwise(several)]
+    sequential = samples.sequentiality[mine]
     return ClassProfile(
-        files=len(samples.by_file),
-        opened=Distribution.of([len(several) for several in samples.by_file.values()]),
-        first=Distribution.of(samples.firsts()),
-        session_gap=Distribution.of(samples.session_gaps()),
-        request_gap=Distribution.of(_joined(samples.request_gaps)),
-        duration=Distribution.of(samples.durations),
+        files=len(by_file),
+        opened=Distribution.of([len(several) for several in by_file]),
+        first=Distribution.of([several[0].first for several in by_file]),
+        session_gap=Distribution.of(gaps),
+        request_gap=Distribution.of(samples.gaps[samples.gap_owner == owner]),
+        duration=Distribution.of(samples.duration[mine]),
         file_size=Distribution.of(_file_sizes(columns, placed)),
-        inside=_counted(columns.names[row] for row in inside if columns.operations[row].role not in structure),
-        outside=_counted(columns.names[row] for row in outside),
+        inside=_counted(columns.names[inside[~columns.structure[inside]]]),
+        outside=_counted(columns.names[outside]),
         offset=Distribution.of(columns.offset[data][columns.offset[data] >= 0]),
         size=Distribution.of(columns.size[data][columns.size[data] >= 0]),
-        sequentiality=Distribution.of(samples.sequentialities),
-        access_mode=dict(sorted(samples.access_modes.items())),
+        sequentiality=Distribution.of(sequential[sequential >= 0]),
+        access_mode=_counted(samples.mode[mine]),
         slack=Distribution.of(slack[slack >= 0]),
     )
 
@@ -225,14 +253,12 @@ def _class_profile(columns: _Columns, rows: NDArray[np.int64], samples: _OfSessi
 def characterize(path: WorkloadPath) -> Profile:
     """Return the characteristics of a workload path."""
     columns = _columns_of(path)
-    samples: dict[str, _OfSessions] = defaultdict(_OfSessions)
-    for session in columns.sessions.sessions:
-        samples[session.owner].add(columns, session)
+    samples = _samples_of(columns)
     classes = {}
     for owner in (*OWNERS, NO_FILE):
         rows = np.flatnonzero(columns.owners == owner)
         if rows.size:
-            classes[owner] = _class_profile(columns, rows, samples[owner])
+            classes[owner] = _class_profile(columns, rows, samples, owner)
     count = path.table.num_rows
     span = 1 + int(pc.max(path.table["id"]).as_py()) if count else 0
     return Profile(operations=count, span=span, ranks=path.info.ranks, classes=classes)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import pathlib
-
 import numpy as np
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 
-from mpiio_ext.cli import main
 from mpiio_ext.pioneer.compare import LIMITS, compare_paths
+from mpiio_ext.pioneer.compare.metrics import TIMED
 from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
 
 SESSIONS, WRITES = 60, 30
@@ -59,7 +55,7 @@ def test_the_same_is_close() -> None:
 
 
 def test_another_draw_of_the_same_slack_is_close_in_all_but_time() -> None:
-    assert set(compare_paths(checkpoint(1), checkpoint(2)).failed) <= {"slack", "arrival"}
+    assert set(compare_paths(checkpoint(1), checkpoint(2)).failed) <= TIMED
 
 
 def test_a_shuffled_order_fails() -> None:
@@ -95,14 +91,17 @@ def test_missing_operations_fail() -> None:
     assert "counts" in compare_paths(path, made([])).failed
 
 
-@pytest.mark.parametrize("spoilt", [False, True])
-def test_command(tmp_path: pathlib.Path, spoilt: bool) -> None:
+def test_operations_that_take_longer_fail_in_makespan() -> None:
     path = checkpoint()
-    path.save(tmp_path / "a")
-    (with_column(path, "size_0", [1] * path.table.num_rows) if spoilt else path).save(tmp_path / "b")
-    words = ["pioneer", "compare", str(tmp_path / "a"), str(tmp_path / "b")]
-    result = CliRunner().invoke(main, words)
-    assert result.exit_code == int(spoilt)
-    assert ("FAILED" in result.output) == spoilt
-    document = json.loads(CliRunner().invoke(main, [*words, "--json"]).output)
-    assert ("shared.size" in document["failed"]) == spoilt
+    longer = with_column(path, "duration_0", [10_000_000] * path.table.num_rows)
+    assert "makespan" in compare_paths(path, longer).failed
+    assert not {"slack", "counts", "order"} & set(compare_paths(path, longer).failed)
+
+
+def test_ids_that_are_there_twice_fail() -> None:
+    path = checkpoint()
+    ids = np.arange(path.table.num_rows)
+    ids[10:20] = 9
+    found = compare_paths(path, with_column(path, "id", ids))
+    assert found.values["duplicates"] == pytest.approx(10 / path.table.num_rows)
+    assert "duplicates" in found.failed

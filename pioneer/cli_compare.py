@@ -1,0 +1,86 @@
+"""``mpiio-ext pioneer compare``: two workloads side by side, in numbers and figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from mpiio_ext.pioneer.compare.comparison import Comparison
+
+__all__ = ["compare", "say_comparison"]
+
+_PATH = click.Path(path_type=Path)
+
+
+def say_comparison(comparison: Comparison) -> None:
+    """Print the metrics, one a line."""
+    width = max(len(metric.name) for metric in comparison.metrics)
+    for metric in comparison.metrics:
+        word = ("passed" if metric.passed else "FAILED") if metric.judged else "not judged"
+        click.echo(f"{metric.name:<{width}}  {metric.value:8.4f}  limit {metric.limit:<6g} {word}")
+    judged = sum(metric.judged for metric in comparison.metrics)
+    click.echo(f"{judged - len(comparison.failed)} of {judged} limits hold"
+               f"{f'; not judged: {comparison.note}' if comparison.note else ''}")  # fmt: skip
+
+
+def _save(comparison: Comparison, folder: Path | None, html: Path | None, document: Path | None) -> list[Path]:
+    from mpiio_ext.pioneer.compare.page import save_all, save_html, save_json
+
+    saved = [] if folder is None else save_all(comparison, folder)
+    for path, save in ((html, save_html), (document, save_json)):
+        if path is not None:
+            save(comparison, path)
+            saved.append(path)
+    return saved
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("original", type=click.Path(exists=True, path_type=Path))
+@click.argument("synthetic", type=click.Path(exists=True, path_type=Path))
+@click.option("-o", "--output", type=_PATH, metavar="DIR",
+              help="Folder for comparison.html, comparison.json and the figures as SVG.")
+@click.option("--html", type=_PATH, metavar="FILE", help="The page alone.")
+@click.option("--json", "document", metavar="FILE", help='The JSON document alone; "-": printed, no table.')
+@click.option("--bins", type=click.IntRange(1, 10_000), default=200, show_default=True, metavar="N",
+              help="Bins of the series over time.")
+@click.option("--below", metavar="FOLDER", help="Of SYNTHETIC, a trace, only operations on files below FOLDER.")
+@click.option("--time-scale", type=click.FloatRange(min=0), default=1.0, metavar="X",
+              help="Pace at which SYNTHETIC was carried out; other than 1 the metrics of time are not judged.")
+def compare(
+    original: Path, synthetic: Path, output: Path | None, html: Path | None, document: str | None, bins: int,
+    below: str | None, time_scale: float,
+) -> None:  # fmt: skip
+    """Say how close the workload SYNTHETIC comes to ORIGINAL.
+
+    Each is a workload path, a sanitized table, or a trace in any format (a file, or the folder of a run).
+
+    \b
+      mpiio-ext pioneer compare trace/ retraced/ -o comparison
+      mpiio-ext pioneer compare run.parquet synthetic.parquet --json - | jq .failed
+
+    Exit status: 0 all limits hold, 1 one is passed, 2 something cannot be read or written.
+    """  # noqa: D301  (click wants the backspace character itself)
+    import json
+
+    from mpiio_ext.errors import MpiioExtError
+    from mpiio_ext.pioneer.compare.comparison import compare_workloads, to_json
+    from mpiio_ext.pioneer.compare.workload import load_workload
+
+    note = "" if time_scale == 1 else f"slack times were multiplied by {time_scale:g}"
+    try:
+        prefix = None if below is None else f"{Path(below).absolute()}/"
+        found = compare_workloads(load_workload(original), load_workload(synthetic, below=prefix), bins=bins, note=note)
+        saved = _save(found, output, html, None if document in (None, "-") else Path(str(document)))
+    except (OSError, ValueError, MpiioExtError) as error:
+        click.echo(f"mpiio-ext: {error}", err=True)
+        raise SystemExit(2) from error
+    if document == "-":
+        click.echo(json.dumps(to_json(found), allow_nan=False))
+    else:
+        say_comparison(found)
+    for path in saved:
+        click.echo(f"{path}: {path.stat().st_size / 1e3:,.0f} kB", err=True)
+    raise SystemExit(0 if found.passed else 1)

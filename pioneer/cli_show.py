@@ -1,0 +1,80 @@
+"""``mpiio-ext pioneer show``: a workload path as text."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["show"]
+
+_LINES = 1000
+
+
+def _ids(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int | None, int | None]:  # noqa: ARG001
+    """Return the ends of a range of global sequence IDs: ``100:200``, ``:50``, ``7``; the last one is included."""
+    if value is None:
+        return None, None
+    found = re.fullmatch(r"(\d*)(:?)(\d*)", value)
+    if found is None or value in ("", ":"):
+        raise click.BadParameter(f"{value!r} is no range of global sequence IDs; 100:200, 100:, :200 and 100 are")
+    first, colon, last = found.groups()
+    if not colon:
+        return int(first), int(first)
+    if first and last and int(first) > int(last):
+        raise click.BadParameter(f"{value!r}: the first ID is greater than the last one")
+    return (int(first) if first else None), (int(last) if last else None)
+
+
+def _blocks(lines: Iterator[str]) -> Iterator[str]:
+    """Yield many lines at a time: writing them one by one takes longer than making them."""
+    while block := list(itertools.islice(lines, _LINES)):
+        yield "\n".join([*block, ""])
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("workload_path", metavar="PATH", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--operations", callback=_ids, metavar="A:B", help="Global sequence IDs from A to B.")
+@click.option("--file", "file", default="", metavar="TEXT", help="Files with TEXT in their names, or like a pattern "
+              "with * and ?.")
+@click.option("--rank", type=click.IntRange(min=0), metavar="R", help="What rank R makes, with its names of files.")
+@click.option("--fold", is_flag=True, help="Operations that differ in their offsets alone as one line.")
+@click.option("--brief", is_flag=True, help="Groups, files and sessions, without the operations.")
+@click.option("--pager/--no-pager", default=None, help="Page through it.  [default: if the output is a terminal]")
+def show(
+    workload_path: Path, operations: tuple[int | None, int | None], file: str, rank: int | None, fold: bool,
+    brief: bool, pager: bool | None,
+) -> None:  # fmt: skip
+    """Print a workload PATH as text: one line for each group, file, session and operation.
+
+    The first word of a line says what it is about: path, group, file, session, op.
+
+    \b
+      mpiio-ext pioneer show run.parquet --fold
+      mpiio-ext pioneer show run.parquet --file "*.nc" | grep root-exclusive
+      mpiio-ext pioneer show run.parquet --rank 3 --operations 100:200
+    """  # noqa: D301  (click wants the backspace character itself)
+    from mpiio_ext.pioneer.path import WorkloadPath
+    from mpiio_ext.pioneer.show import Selection
+    from mpiio_ext.pioneer.show import show as lines_of
+
+    selection = Selection(first=operations[0], last=operations[1], file=file, rank=rank)
+    try:
+        path = WorkloadPath.load(workload_path)
+        blocks = _blocks(lines_of(path, str(workload_path), selection, fold=fold, brief=brief))
+        if sys.stdout.isatty() if pager is None else pager:
+            click.echo_via_pager(blocks)
+        else:
+            for block in blocks:
+                click.echo(block, nl=False)
+    except BrokenPipeError:  # `| head` has seen enough: click ends quietly
+        raise
+    except (OSError, ValueError) as error:
+        raise click.ClickException(str(error)) from error

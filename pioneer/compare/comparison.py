@@ -1,0 +1,262 @@
+"""Two workloads compared: every metric with its limit and judgment, and the series of the paper's figures.
+
+Content.   `compare_workloads` gives a `Comparison`; `to_json` is the document of ``mpiio-ext pioneer compare``.
+Figures.   Throughput (the paper's Figure 5), file-data operations and their ratio to all operations (Figure 6), arrival
+           rates (Figure 7), of all ranks. Both workloads begin at 0.
+Choices.   Nothing is sampled: all operations count. Series have `BINS` equal bins of the longer makespan. The time unit
+           of the arrival rates is 1 / `UNITS` of the original's makespan, the same for both. Where the numbers of
+           processes differ, operations of the synthetic workload's children are weighted so that it has as many as the
+           original. The metrics are those of the workload paths (`compare.metrics`), which the weight does not touch;
+           those of time are the root's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpiio_ext.pioneer.compare.activity import Activity
+from mpiio_ext.pioneer.compare.metrics import LIMITS, TIMED, UNITS, compare_paths, counts_of
+from mpiio_ext.pioneer.compare.workload import Workload
+from mpiio_ext.pioneer.profile import Distribution
+
+__all__ = [
+    "BINS", "MEANINGS", "VERSION", "Comparison", "Figures", "Metric", "choices", "compare_workloads", "operation_rows",
+    "to_json",
+]  # fmt: skip
+
+#: Of the JSON document; raised when the meaning of a name in it changes.
+VERSION = 1
+#: Bins of a series over time.
+BINS = 200
+
+_MOST_BINS = 100_000
+_ARRIVAL_SCALE = 1000
+
+#: What the metrics are, for people; of characteristics without their classes.
+MEANINGS: Mapping[str, str] = {
+    "counts": "largest relative difference of the number of an operation",
+    "span": "relative difference of the span of the global sequence IDs",
+    "holes": "difference of the share of operations outside of open sessions",
+    "duplicates": "share of operations whose global sequence ID another one has, too",
+    "order": "Jensen-Shannon divergence of pairs of successive operations",
+    "arrival": f"KS distance of the operations of the root in each {UNITS}th of its run",
+    "makespan": "relative difference of the root's time from first start to last end",
+    "slack": "KS distance of the slack times (ST) of all groups",
+    "duration": "KS distance of the operations of an open session (D)",
+    "opened": "KS distance of the open sessions of a file (OT)",
+    "size": "KS distance of the request sizes (SIZE)",
+    "request_gap": "KS distance of the gaps between requests of a session (IRG)",
+    "session_gap": "KS distance of the gaps between sessions of a file (ISG)",
+    "offset": "KS distance of the offsets (OFF)",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One number by which two workloads are compared; 0: no difference.
+
+    Attributes
+    ----------
+    name : "counts", or CLASS.NAME of a characteristic.
+    value : of one to another, without a unit.
+    limit : largest value that counts as close.
+    judged : it takes part in the verdict; one of time does not when the pace was changed.
+    """
+
+    name: str
+    value: float
+    limit: float
+    judged: bool = True
+
+    @property
+    def passed(self) -> bool:
+        """Whether the value is within the limit."""
+        return self.value <= self.limit
+
+    @property
+    def meaning(self) -> str:
+        """What it is, in words."""
+        return MEANINGS[self.name.rpartition(".")[2]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """The series of both workloads, the original's first.
+
+    Attributes
+    ----------
+    bin_ns : width of a bin.
+    unit_ns : time unit of the arrival rates.
+    throughput : bytes per second in each bin.
+    data_operations : data operations that begin in each bin.
+    data_ratio : share of them in all operations that begin there; NaN where there are none.
+    arrivals : operations that begin in each time unit, ascending.
+    """
+
+    bin_ns: float
+    unit_ns: float
+    throughput: tuple[NDArray[np.float64], NDArray[np.float64]]
+    data_operations: tuple[NDArray[np.float64], NDArray[np.float64]]
+    data_ratio: tuple[NDArray[np.float64], NDArray[np.float64]]
+    arrivals: tuple[NDArray[np.float64], NDArray[np.float64]]
+
+    @property
+    def arrival_distance(self) -> float:
+        """Kolmogorov-Smirnov distance of the arrival rates of all ranks."""
+        scaled = [Distribution.of(np.rint(_ARRIVAL_SCALE * one).astype(np.int64), most=_MOST_BINS)
+                  for one in self.arrivals]  # fmt: skip
+        return scaled[0].distance(scaled[1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What two workloads differ by.
+
+    Attributes
+    ----------
+    original, synthetic : what was compared.
+    metrics : in a fixed order.
+    figures : series over time.
+    note : why some metrics are not judged; "": all are.
+    """
+
+    original: Workload
+    synthetic: Workload
+    metrics: tuple[Metric, ...]
+    figures: Figures
+    note: str = ""
+
+    @property
+    def failed(self) -> tuple[Metric, ...]:
+        """Metrics that are judged and beyond their limits."""
+        return tuple(metric for metric in self.metrics if metric.judged and not metric.passed)
+
+    @property
+    def passed(self) -> bool:
+        """Whether all limits hold."""
+        return not self.failed
+
+
+# ---- figures ---------------------------------------------------------------------------------------------------------
+
+
+def _ratio(data: NDArray[np.float64], every: NDArray[np.float64]) -> NDArray[np.float64]:
+    found = np.full(data.size, np.nan)
+    known = every > 0
+    found[known] = data[known] / every[known]
+    return found
+
+
+def _figures(original: Activity, synthetic: Activity, bins: int) -> Figures:
+    several = (original, synthetic.with_children(original.ranks - 1))
+    width = max(1, *(one.makespan for one in several)) / bins
+    unit = max(1, original.makespan) / UNITS
+    data = [one.begun(width, bins, data=True) for one in several]
+    every = [one.begun(width, bins) for one in several]
+    rates = [one.moved(width, bins) * 1e9 / width for one in several]
+    units = [min(_MOST_BINS, max(1, int(np.ceil(one.makespan / unit)))) for one in several]
+    arrivals = [np.sort(one.begun(unit, count)) for one, count in zip(several, units, strict=True)]
+    return Figures(
+        bin_ns=width, unit_ns=unit, throughput=(rates[0], rates[1]), data_operations=(data[0], data[1]),
+        data_ratio=(_ratio(data[0], every[0]), _ratio(data[1], every[1])), arrivals=(arrivals[0], arrivals[1]),
+    )  # fmt: skip
+
+
+def compare_workloads(original: Workload, synthetic: Workload, *, bins: int = BINS, note: str = "") -> Comparison:
+    """Return what two workloads differ by.
+
+    Parameters
+    ----------
+    original, synthetic : what is compared.
+    bins : of the series over time.
+    note : why the metrics of time are not to be judged, a changed pace for one; "": they are.
+    """
+    values = compare_paths(original.path, synthetic.path).values
+    metrics = tuple(Metric(name=name, value=value, limit=LIMITS[name.rpartition(".")[2]],
+                           judged=not note or name not in TIMED) for name, value in values.items())  # fmt: skip
+    figures = _figures(original.activity, synthetic.activity, bins)
+    return Comparison(original=original, synthetic=synthetic, metrics=metrics, figures=figures, note=note)
+
+
+# ---- the document ----------------------------------------------------------------------------------------------------
+
+
+def _side(workload: Workload) -> dict[str, Any]:
+    activity = workload.activity
+    return {
+        "name": workload.name, "kind": workload.kind, "format": workload.format or None, "ranks": activity.ranks,
+        "groups": [len(ranks) for ranks in workload.path.info.members], "skipped_lines": workload.skipped,
+        "path_operations": workload.path.table.num_rows, "operations": activity.operations,
+        "bytes_written": activity.total_bytes(writes=True), "bytes_read": activity.total_bytes(writes=False),
+        "makespan_s": activity.makespan / 1e9,
+    }  # fmt: skip
+
+
+def operation_rows(comparison: Comparison) -> list[dict[str, Any]]:
+    """Return how often each operation is in the two paths, and the relative difference."""
+    first, second = counts_of(comparison.original.path), counts_of(comparison.synthetic.path)
+    rows = []
+    for key in sorted(first | second):
+        one, other = first[key], second[key]
+        rows.append({"layer": key[0], "operation": key[1], "original": one, "synthetic": other,
+                     "difference": abs(one - other) / max(one, other)})  # fmt: skip
+    return rows
+
+
+def _numbers(values: NDArray[np.float64]) -> list[float | None]:
+    return [None if np.isnan(value) else float(f"{value:.6g}") for value in values.tolist()]
+
+
+def _pair(values: tuple[NDArray[np.float64], NDArray[np.float64]]) -> dict[str, list[float | None]]:
+    return {"original": _numbers(values[0]), "synthetic": _numbers(values[1])}
+
+
+def choices(comparison: Comparison) -> dict[str, str]:
+    """Return how the numbers were made, in words."""
+    figures = comparison.figures
+    ranks = comparison.original.activity.ranks, comparison.synthetic.activity.ranks
+    found = {
+        "sampling": "none: every operation counts",
+        "bins": f"{figures.throughput[0].size} equal bins of {figures.bin_ns / 1e9:.6g} s, from the longer makespan",
+        "time_unit": f"{figures.unit_ns / 1e9:.6g} s for the arrival rates of both: 1/{UNITS} of the original's run",
+        "throughput": "bytes of read and write operations, spread evenly over their execution times",
+        "metrics": "of the generic workload paths, each operation once; those of time are the root's",
+        "processes": "all that are in the trace; of a path each group's operations count for all of its members",
+    }
+    if ranks[0] != ranks[1]:
+        found["scaling"] = (f"figures: operations of the synthetic workload's {ranks[1] - 1} children are weighted as "
+                            f"if they were {ranks[0] - 1}, as many as the original has")  # fmt: skip
+    return found
+
+
+def to_json(comparison: Comparison) -> dict[str, Any]:
+    """Return a comparison as a JSON object; units are in its part ``units``."""
+    figures = comparison.figures
+    return {
+        "pioneer_comparison": VERSION,
+        "passed": comparison.passed,
+        "failed": [metric.name for metric in comparison.failed],
+        "note": comparison.note,
+        "units": {
+            "value": "1", "limit": "1", "difference": "1", "makespan_s": "s", "bytes_written": "bytes",
+            "bytes_read": "bytes", "bin_s": "s", "time_unit_s": "s", "throughput": "bytes/s",
+            "data_operations": "operations per bin", "data_ratio": "1", "arrivals": "operations per time unit",
+        },
+        "choices": choices(comparison),
+        "original": _side(comparison.original),
+        "synthetic": _side(comparison.synthetic),
+        "metrics": [{"name": metric.name, "value": metric.value, "limit": metric.limit, "judged": metric.judged,
+                     "passed": metric.passed, "meaning": metric.meaning} for metric in comparison.metrics],
+        "operations": operation_rows(comparison),
+        "figures": {
+            "bin_s": figures.bin_ns / 1e9, "time_unit_s": figures.unit_ns / 1e9,
+            "throughput": _pair(figures.throughput), "data_operations": _pair(figures.data_operations),
+            "data_ratio": _pair(figures.data_ratio), "arrivals": _pair(figures.arrivals),
+            "arrival_distance": figures.arrival_distance,
+        },
+    }  # fmt: skip

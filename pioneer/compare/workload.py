@@ -1,0 +1,78 @@
+"""What can be compared: raw traces, sanitized tables and workload paths, brought to one form."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpiio_ext.pioneer.compare.activity import Activity, activity_of_path, activity_of_tables
+from mpiio_ext.pioneer.path import WorkloadPath
+from mpiio_ext.pioneer.sanitize.system_files import PATTERNS
+from mpiio_ext.pioneer.traces import is_table, path_of, read_sanitized, tables_of
+
+__all__ = ["Workload", "load_workload", "not_below"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A workload that is compared.
+
+    Attributes
+    ----------
+    name : what was read.
+    kind : "path", "table" or "trace".
+    format : of a trace or table, the tracer's; "" of a path.
+    path : its generic workload path.
+    activity : its operations in time.
+    skipped : lines of the trace that are in no row and should be.
+    """
+
+    name: str
+    kind: str
+    format: str
+    path: WorkloadPath
+    activity: Activity
+    skipped: int = 0
+
+
+def not_below(folder: str) -> re.Pattern[str]:
+    """Return what matches files of the system, wherever a folder of files to be kept may be (``/var``, ``/run``)."""
+    return re.compile(rf"(?!{re.escape(folder)})(?:{'|'.join(f'(?:{pattern})' for pattern in PATTERNS)})")
+
+
+def _is_path(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        begin = file.read(64)
+    return (begin.startswith(b"PAR1") and not is_table(path)) or b'"pioneer-path"' in begin
+
+
+def load_workload(source: Path, *, below: str | None = None, reader: str | None = None) -> Workload:
+    """Return a workload from a file or folder.
+
+    Parameters
+    ----------
+    source : workload path, sanitized table, or trace in any format that is known.
+    below : of a trace or table only operations on files whose names begin so.
+    reader : format of a trace; None: it is found out.
+
+    Raises
+    ------
+    OSError, ValueError
+        It cannot be read, or is none of these; or it has no operations.
+    """
+    if _is_path(source):
+        path = WorkloadPath.load(source)
+        return Workload(name=str(source), kind="path", format="", path=path, activity=activity_of_path(path))
+    kind = "table" if is_table(source) else "trace"
+    pattern = None if below is None else not_below(below)
+    info, rows = read_sanitized([source], reader, system_files=pattern)
+    tables = tables_of(rows, below=below)
+    if not tables:
+        where = "" if below is None else f" on files below {below}"
+        raise ValueError(f"{source}: the {kind} has no operations of the application{where}; "
+                         f"{info.skipped:,} of its lines were not understood")  # fmt: skip
+    return Workload(name=str(source), kind=kind, format=info.format, path=path_of(tables, info),
+                    activity=activity_of_tables(tables), skipped=info.skipped)  # fmt: skip

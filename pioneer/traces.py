@@ -1,0 +1,236 @@
+"""Traces as a whole: raw ones and sanitized tables in files, as the operations of each rank.
+
+Problem.   Several commands begin with a trace: a raw one in any format, or the table that phase A has left. They must
+           all see the same operations.
+Content.   `open_trace` finds the reader; `read_sanitized` goes through phase A; `selected` and `tables_of` keep what is
+           wanted of what the application has made, by rank; `path_of` is phase B. `save_sanitized` leaves
+           phase A in a Parquet file (rows of `sanitize.SANITIZED`, masked ones too; key ``pioneer`` of the metadata:
+           `table.TraceInfo`), in memory that does not depend on its size; such a file can be read in place of the
+           trace.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from mpiio_ext.pioneer.path import MOST_GROUPS, WorkloadPath, extract, find_groups
+from mpiio_ext.pioneer.readers import find_reader, reader_of
+from mpiio_ext.pioneer.sanitize import SANITIZED, application_only, sanitize
+from mpiio_ext.pioneer.sanitize.survey import take_survey
+from mpiio_ext.pioneer.table import SCHEMA, TraceInfo, info_of
+
+__all__ = ["groups_of", "is_table", "open_trace", "path_of", "read_sanitized", "sanitized", "save_sanitized",
+           "selected", "tables_of"]
+
+_PARQUET = b"PAR1"
+_KEY = b"pioneer"
+
+
+def is_table(path: Path) -> bool:
+    """Return whether a file is a trace table in Parquet, sanitized or not."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        if file.read(len(_PARQUET)) != _PARQUET:
+            return False
+    try:
+        return _KEY in (pq.read_metadata(path).metadata or {})
+    except pa.ArrowInvalid:
+        return False
+
+
+def _stored(path: Path) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
+    """Return what is known of a stored table, and its rows."""
+    try:
+        file = pq.ParquetFile(path)
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"{path}: no whole Parquet file: {error}") from error
+    info = info_of(file.schema_arrow.with_metadata(file.metadata.metadata))
+    schema = SANITIZED if "mask" in file.schema_arrow.names else SCHEMA
+    missing = [name for name in schema.names if name not in file.schema_arrow.names]
+    if missing:
+        raise ValueError(f"{path}: a trace table without the columns {', '.join(missing)}")
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in file.iter_batches(columns=schema.names):
+            yield from pa.Table.from_batches([batch]).select(schema.names).cast(schema).to_batches()
+
+    return info, batches()
+
+
+def open_trace(sources: Sequence[Path], name: str | None = None) -> tuple[TraceInfo, Iterable[pa.RecordBatch]]:
+    """Return what is known of a trace, and its rows: of `table.SCHEMA`, or sanitized where they are already.
+
+    Parameters
+    ----------
+    sources : files or folders of one run; or one table in Parquet.
+    name : format; None: it is found out.
+
+    Raises
+    ------
+    OSError, ValueError
+        A file cannot be read; no reader knows it; there is no reader of that name.
+    """
+    if name is None and len(sources) == 1 and is_table(sources[0]):
+        return _stored(sources[0])
+    reader = find_reader(sources[0]) if name is None else reader_of(name)
+    return reader.read(sources)
+
+
+def sanitized(
+    batches: Iterable[pa.RecordBatch], *, system_files: re.Pattern[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield sanitized rows; those that are already so stay as they are."""
+    iterator = iter(batches)
+    first = next(iterator, None)
+    if first is None:
+        return
+
+    def whole() -> Iterator[pa.RecordBatch]:
+        yield first
+        yield from iterator
+
+    yield from whole() if "mask" in first.schema.names else sanitize(whole(), system_files=system_files)
+
+
+def _nothing(_: str) -> None:
+    pass
+
+
+def read_sanitized(
+    sources: Sequence[Path], name: str | None = None, *, system_files: re.Pattern[str] | None = None,
+    say: Callable[[str], None] = _nothing,
+) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:  # fmt: skip
+    """Return what is known of a trace, and its sanitized rows: phase A.
+
+    A raw trace is read twice: once for its clocks and its cut names (`sanitize.survey`), once for its rows.
+
+    Parameters
+    ----------
+    sources, name : as of `open_trace`.
+    system_files : names that are files of the system; None: the usual ones.
+    say : is told what people have to know of the first pass, a line each.
+
+    Raises
+    ------
+    OSError, ValueError
+        As of `open_trace`.
+    """
+    info, batches = open_trace(sources, name)
+    if name is None and len(sources) == 1 and is_table(sources[0]):
+        return info, sanitized(batches, system_files=system_files)
+    survey = take_survey(info, batches)
+    for line in survey.report():
+        say(line)
+    return info, sanitized(survey.apply(open_trace(sources, name)[1]), system_files=system_files)
+
+
+def selected(table: pa.Table, only: Sequence[str], skip: Sequence[str]) -> pa.Table:
+    """Return the rows whose files match a pattern of `only`, if there are any, and none of `skip`.
+
+    Rows that name no file stay.
+    """
+    if not only and not skip:
+        return table
+
+    def wanted(name: str) -> bool:
+        return (not only or any(fnmatch.fnmatchcase(name, each) for each in only)) and not any(
+            fnmatch.fnmatchcase(name, each) for each in skip
+        )
+
+    names = table["file"].cast(pa.string())
+    kept = [None, *(name for name in pc.unique(names).to_pylist() if name is not None and wanted(name))]
+    return table.filter(pc.is_in(names, pa.array(kept, pa.string())))
+
+
+def save_sanitized(info: TraceInfo, batches: Iterable[pa.RecordBatch], path: Path) -> int:
+    """Write sanitized rows to a Parquet file; the number of rows. The file is there when it is complete.
+
+    `info` is complete only when the last batch has been taken, so the metadata is added at the end.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    """
+    partial = path.with_name(path.name + ".partial")
+    rows = 0
+    try:
+        with pq.ParquetWriter(partial, SANITIZED, compression="zstd") as writer:
+            for batch in batches:
+                writer.write_table(pa.Table.from_batches([batch], SANITIZED))
+                rows += batch.num_rows
+            writer.add_key_value_metadata({_KEY: info.to_json().encode()})
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return rows
+
+
+def tables_of(batches: Iterable[pa.RecordBatch], *, below: str | None = None) -> dict[int, pa.Table]:
+    """Return the application's operations (`table.SCHEMA`) by rank, of sanitized rows.
+
+    Parameters
+    ----------
+    batches : sanitized rows.
+    below : only operations on files whose names begin so, and those that name no file; None: all.
+    """
+    kept = []
+    for batch in batches:
+        table = application_only(pa.Table.from_batches([batch], SANITIZED))
+        if below is not None:
+            names = table["file"].cast(pa.string())
+            table = table.filter(pc.or_(pc.is_null(names), pc.fill_null(pc.starts_with(names, below), False)))
+        kept.append(table)
+    if not kept:
+        return {}
+    whole = pa.concat_tables(kept).unify_dictionaries()
+    ranks = pc.unique(whole["rank"]).to_pylist()
+    return {rank: whole.filter(pc.equal(whole["rank"], rank)) for rank in sorted(ranks)}
+
+
+def groups_of(tables: dict[int, pa.Table], *, each_rank: bool = False) -> list[tuple[int, ...]]:
+    """Return the subgroups of the ranks, the root's first.
+
+    Parameters
+    ----------
+    tables : operations by rank.
+    each_rank : each rank is a subgroup of its own.
+
+    Raises
+    ------
+    ValueError
+        There are more ranks than a path can tell apart.
+    """
+    if each_rank:
+        if len(tables) > MOST_GROUPS:
+            raise ValueError(f"--each-rank: the trace has {len(tables)} ranks; a path tells {MOST_GROUPS} apart")
+        return [(rank,) for rank in sorted(tables)]
+    words: dict[str, int] = {}
+    operations = {}
+    for rank, table in tables.items():
+        column = table["operation"].unify_dictionaries().combine_chunks()
+        numbers = [words.setdefault(word, len(words)) for word in column.dictionary.to_pylist()]
+        operations[rank] = np.array(numbers, np.int32)[np.asarray(column.indices)]
+    return [tuple(group) for group in find_groups(operations, root=min(tables))]
+
+
+def path_of(tables: dict[int, pa.Table], info: TraceInfo, *, each_rank: bool = False) -> WorkloadPath:
+    """Return the generic workload path of the operations of all ranks: phase B.
+
+    Raises
+    ------
+    ValueError
+        There are no operations, or too many ranks for `each_rank`.
+    """
+    if not tables:
+        raise ValueError("the trace has no operations of the application")
+    return extract(tables, groups_of(tables, each_rank=each_rank), ranks=info.ranks or len(tables))

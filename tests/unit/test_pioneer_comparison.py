@@ -1,0 +1,276 @@
+"""``mpiio-ext pioneer compare``: activity in time, the figures' series, the page, the document, the exit status."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import pathlib
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpiio_ext.cli import main
+from mpiio_ext.pioneer.compare.activity import Activity, activity_of_path, activity_of_tables
+from mpiio_ext.pioneer.compare.charts import Series, chart, cumulative, standalone, steps
+from mpiio_ext.pioneer.compare.comparison import BINS, MEANINGS, compare_workloads
+from mpiio_ext.pioneer.compare.metrics import LIMITS, TIMED
+from mpiio_ext.pioneer.compare.workload import load_workload, not_below
+from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
+from mpiio_ext.pioneer.sanitize import SANITIZED
+from mpiio_ext.pioneer.table import SCHEMA, TraceInfo
+from mpiio_ext.pioneer.traces import is_table, open_trace, sanitized, save_sanitized, tables_of
+
+MS = 1_000_000
+
+
+def activity(rows: list[tuple[int, int, int]], *, ranks: int = 1, root: bool = True) -> Activity:
+    """Return the activity of writes (start, duration, size)."""
+    columns = np.array(rows, np.int64).reshape(-1, 3)
+    yes = np.ones(len(rows), bool)
+    return Activity(columns[:, 0], columns[:, 1], columns[:, 2], yes, yes, yes & root, np.ones(len(rows)), ranks)
+
+
+def trace_batches(ranks: int = 3, writes: int = 20, *, size: int = 1000, pause: int = MS) -> list[pa.RecordBatch]:
+    """Return raw rows: each rank writes its file, the root a log as well."""
+    rows: list[dict[str, Any]] = []
+    for rank in range(ranks):
+        files = ["/scratch/log", f"/scratch/own.{rank:03}"] if rank == 0 else [f"/scratch/own.{rank:03}"]
+        now = 5 * MS
+        for file in files:
+            data = [("pwrite", at * size, size) for at in range(writes)]
+            calls = [("open", None, None), *data, ("close", None, None)]
+            for line, (name, offset, amount) in enumerate(calls, 1):
+                rows.append({"timestamp": now, "operation": name, "file": file, "offset": offset, "size": amount,
+                             "duration": MS // 2, "rank": rank, "thread": 0, "layer": "posix", "depth": 0,
+                             "result": 3 if name == "open" else amount or 0, "handle": 3, "line": line})  # fmt: skip
+                now += MS // 2 + pause
+    columns = {field.name: pa.array([row.get(field.name) for row in rows],
+                                    pa.string() if pa.types.is_dictionary(field.type) else field.type)
+               for field in SCHEMA}  # fmt: skip
+    return pa.table(columns).cast(SCHEMA).to_batches()
+
+
+def saved_table(folder: pathlib.Path, name: str = "table.parquet", **values: Any) -> pathlib.Path:
+    """Write a sanitized table."""
+    save_sanitized(TraceInfo(format="test", ranks=3), sanitized(trace_batches(**values)), folder / name)
+    return folder / name
+
+
+# ---- activity --------------------------------------------------------------------------------------------------------
+
+
+def test_bytes_are_spread_over_the_time_that_they_take() -> None:
+    found = activity([(0, 100, 1000), (150, 0, 40), (90, 40, 80)]).moved(50, 4)
+    assert found.tolist() == pytest.approx([500, 500 + 20, 60, 40])
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9)), max_size=40),
+       st.integers(1, 300))  # fmt: skip
+def test_bins_add_up(rows: list[tuple[int, int, int]], bins: int) -> None:
+    one = activity(rows)
+    width = max(1, one.makespan) / bins
+    assert one.moved(width, bins).sum() == pytest.approx(one.total_bytes(writes=True))
+    assert one.begun(width, bins).sum() == len(rows)
+    assert (one.moved(width, bins) >= 0).all()
+
+
+def test_children_weigh_as_many_as_are_wanted() -> None:
+    tables = tables_of(sanitized(trace_batches(ranks=4, writes=10)))
+    found = activity_of_tables(tables)
+    assert (found.ranks, found.operations, found.total_bytes(writes=True)) == (4, 5 * 12, 50_000)
+    assert (found.total_bytes(writes=False), found.makespan) == (0, 24 * MS * 3 // 2 - MS)
+    more = found.with_children(6)
+    assert (more.ranks, more.operations) == (7, 2 * 12 + 6 * 12)
+    assert found.with_children(3) is found
+
+
+def test_a_path_stands_for_all_members(tmp_path: pathlib.Path) -> None:
+    """What the activity of a trace is, is that of its path, whose groups stand for the ranks."""
+    workload = load_workload(saved_table(tmp_path, ranks=5))
+    of_path = activity_of_path(workload.path)
+    assert (of_path.ranks, of_path.operations) == (5, workload.activity.operations)
+    assert of_path.total_bytes(writes=True) == workload.activity.total_bytes(writes=True) == 6 * 20_000
+    width = workload.activity.makespan / 10
+    assert of_path.makespan == workload.activity.makespan
+    assert of_path.begun(width, 10).tolist() == workload.activity.begun(width, 10).tolist()
+    assert of_path.moved(width, 10).tolist() == pytest.approx(workload.activity.moved(width, 10).tolist())
+
+
+def test_a_path_of_nothing() -> None:
+    empty = WorkloadPath(WorkloadPath.schema(1).empty_table(), PathInfo(representatives=(0,), members=((0,),)))
+    found = activity_of_path(empty)
+    assert (found.makespan, found.operations, found.moved(1.0, 3).tolist()) == (0, 0, [0, 0, 0])
+
+
+# ---- tables in files -------------------------------------------------------------------------------------------------
+
+
+def test_a_sanitized_table_is_read_in_place_of_the_trace(tmp_path: pathlib.Path) -> None:
+    path = saved_table(tmp_path)
+    assert is_table(path)
+    assert [item.name for item in tmp_path.iterdir()] == ["table.parquet"]
+    info, batches = open_trace([path])
+    assert (info.format, info.ranks) == ("test", 3)
+    rows = pa.Table.from_batches(list(batches), SANITIZED)
+    again = pa.Table.from_batches(list(sanitized(rows.to_batches())), SANITIZED)
+    assert again.to_pylist() == rows.to_pylist() == pa.Table.from_batches(
+        list(sanitized(trace_batches())), SANITIZED).to_pylist()  # fmt: skip
+    result = CliRunner().invoke(main, ["pioneer", "path", str(path), "-o", str(tmp_path / "path.parquet")])
+    assert "88 operations" not in result.output and "44 operations of 3 ranks" in result.output
+    assert not is_table(tmp_path / "path.parquet")
+
+
+def test_only_what_is_below_a_folder(tmp_path: pathlib.Path) -> None:
+    assert not_below("/var/x/").match("/var/x/file") is None
+    assert not_below("/var/x/").match("/var/y")
+    path = saved_table(tmp_path)
+    assert load_workload(path, below="/scratch/own").activity.operations == 3 * 22
+    with pytest.raises(ValueError, match=r"no operations of the application on files below /nowhere/"):
+        load_workload(path, below="/nowhere/")
+
+
+# ---- charts ----------------------------------------------------------------------------------------------------------
+
+
+def test_charts_are_drawings() -> None:
+    edges = np.arange(4, dtype=float)
+    lines = [steps("a<b", edges, np.array([1.0, np.nan, 3.0])), cumulative("c", np.array([1.0, 1.0, 3.0]))]
+    assert lines[0].x.tolist() == [0, 1, 1, 2, 2, 3]
+    assert (lines[1].x.tolist(), lines[1].y.tolist()) == ([1, 1, 3, 3], [0, 2 / 3, 2 / 3, 1])
+    drawing = chart(lines, x_label="s", y_label="<MB>")
+    root = ElementTree.fromstring(str(drawing))
+    paths = {item.get("class"): item.get("d") for item in root.iter("{http://www.w3.org/2000/svg}path")}
+    assert paths["a"] is not None and paths["a"].count("M") == 2  # a hole in the line
+    assert {"1", "2", "3"} <= {item.text for item in root.iter("{http://www.w3.org/2000/svg}text")}
+    alone = ElementTree.fromstring(standalone(drawing, ["a<b", "c"]))
+    assert "a<b" in {item.text for item in alone.iter("{http://www.w3.org/2000/svg}text")}
+
+
+@pytest.mark.parametrize("values", [[], [0.0], [1e-9], [1e18, 2.0], [float("nan")]])
+def test_charts_of_any_values(values: list[float]) -> None:
+    one = Series("x", np.arange(len(values), dtype=float), np.array(values, float))
+    text = str(chart([one, one], x_label="x", y_label="y"))
+    ElementTree.fromstring(text)
+    assert "nan" not in text
+
+
+# ---- the comparison --------------------------------------------------------------------------------------------------
+
+
+def test_figures_of_the_same_and_of_another_number_of_processes(tmp_path: pathlib.Path) -> None:
+    """More children of the same behaviour make the same figures."""
+    first, second = (load_workload(saved_table(tmp_path, f"{ranks}.parquet", ranks=ranks)) for ranks in (3, 6))
+    found = compare_workloads(first, second)
+    assert found.passed, found.failed
+    for pair in (found.figures.throughput, found.figures.data_operations, found.figures.arrivals):
+        assert pair[0].tolist() == pytest.approx(pair[1].tolist())
+    assert found.figures.arrival_distance == 0
+    assert found.figures.throughput[0].size == BINS
+    assert found.figures.throughput[0].sum() * found.figures.bin_ns / 1e9 == pytest.approx(first.activity.total_bytes(
+        writes=True))  # fmt: skip
+    known = found.figures.data_ratio[0][~np.isnan(found.figures.data_ratio[0])]
+    assert known.min() == 0 and known.max() == 1
+
+
+def test_another_pace_is_not_judged_where_that_is_said(tmp_path: pathlib.Path) -> None:
+    first = load_workload(saved_table(tmp_path, "a.parquet"))
+    second = load_workload(saved_table(tmp_path, "b.parquet", pause=0))
+    assert {metric.name for metric in compare_workloads(first, second).failed} == {"slack", "makespan"}
+    found = compare_workloads(first, second, note="replayed as fast as can be")
+    assert found.passed
+    assert {metric.name for metric in found.metrics if not metric.judged} == TIMED
+
+
+class _Page(html.parser.HTMLParser):
+    """Collects what a page would fetch, and whether its elements are closed."""
+
+    VOID = ("meta", "br", "path")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.fetched: list[str] = []
+        self.charts = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self.charts += values.get("class") == "chart"
+        for name in ("src", "href"):
+            if values.get(name) is not None and not str(values[name]).startswith("#"):
+                self.fetched.append(str(values[name]))
+        if tag not in self.VOID or (tag == "path" and "d" not in values):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            while self.open.pop() != tag:
+                pass
+
+
+def test_everything_is_left(tmp_path: pathlib.Path) -> None:
+    """Page, document and figures; the page fetches nothing, names are escaped, all metrics have limits and meanings."""
+    table = saved_table(tmp_path, "<original>.parquet")
+    path = tmp_path / "path.parquet"
+    load_workload(table).path.save(path)
+    words = ["pioneer", "compare", str(table), str(path), "-o", str(tmp_path / "out")]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0, result.output
+    assert {item.name for item in (tmp_path / "out").iterdir()} == {
+        "comparison.html", "comparison.json", "throughput.svg", "data-ratio.svg", "data-operations.svg",
+        "arrival-rate.svg",
+    }  # fmt: skip
+    text = (tmp_path / "out" / "comparison.html").read_text(encoding="utf-8")
+    page = _Page()
+    page.feed(text)
+    assert (page.fetched, page.charts, page.open) == ([], 4, [])
+    assert "<original>" not in text and "url(http" not in text
+    assert "All limits hold" in text
+    document = json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))
+    assert document["pioneer_comparison"] == 1
+    assert document["passed"] is True and document["failed"] == []
+    assert document["original"]["kind"] == "table" and document["synthetic"]["kind"] == "path"
+    assert document["original"]["bytes_written"] == document["synthetic"]["bytes_written"] == 4 * 20_000
+    assert {item["name"].rpartition(".")[2] for item in document["metrics"]} == set(LIMITS) == set(MEANINGS)
+    assert [item["operation"] for item in document["operations"]] == ["close", "open", "pwrite"]
+    assert len(document["figures"]["throughput"]["original"]) == BINS
+    assert set(document["units"]) >= {"throughput", "data_operations", "data_ratio", "arrivals", "bin_s"}
+    for figure in (tmp_path / "out").glob("*.svg"):
+        ElementTree.parse(figure)
+
+
+@pytest.mark.parametrize("spoilt", [False, True])
+def test_the_status_says_whether_all_limits_hold(tmp_path: pathlib.Path, spoilt: bool) -> None:
+    first = saved_table(tmp_path, "a.parquet")
+    second = saved_table(tmp_path, "b.parquet", size=1500 if spoilt else 1000)
+    words = ["pioneer", "compare", str(first), str(second)]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == int(spoilt)
+    assert ("FAILED" in result.output) == spoilt
+    result = CliRunner().invoke(main, [*words, "--json", "-", "--html", str(tmp_path / "page.html")])
+    document = json.loads(result.stdout)
+    assert ("private.size" in document["failed"]) == spoilt != document["passed"]
+    assert ("beyond their limits" in (tmp_path / "page.html").read_text(encoding="utf-8")) == spoilt
+
+
+def test_what_cannot_be_compared(tmp_path: pathlib.Path) -> None:
+    """Status 2 and one line that names the file; nothing is left."""
+    table = saved_table(tmp_path)
+    cut = tmp_path / "cut.parquet"
+    cut.write_bytes(table.read_bytes()[:-30])
+    (tmp_path / "text").write_text("no trace\n", encoding="utf-8")
+    for broken in (cut, tmp_path / "text"):
+        result = CliRunner().invoke(main, ["pioneer", "compare", str(table), str(broken), "-o", str(tmp_path / "out")])
+        assert result.exit_code == 2, result.output
+        assert broken.name in result.stderr and result.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+    result = CliRunner().invoke(main, ["pioneer", "compare", str(table), str(table), "--html", str(tmp_path)])
+    assert result.exit_code == 2 and "cannot be written" in result.stderr

@@ -1,0 +1,177 @@
+"""``mpiio-ext pioneer show``: a path as text, of which every line stands by itself."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpiio_ext.cli import main
+from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
+from mpiio_ext.pioneer.show import Selection, show
+
+
+def row(operation: str, file: str | None, owner: str | None, layer: str = "posix", **values: Any) -> dict[str, Any]:
+    """Return an operation of both groups; `step` is how far the child is from the root."""
+    at, step, groups = values.get("at"), values.get("step", 0), values.get("groups", 3)
+    found = {"operation": operation, "file": file, "owner": owner, "layer": layer, "groups": groups,
+             "extra": json.dumps(values["extra"]) if "extra" in values else None}  # fmt: skip
+    for group in range(2):
+        if groups >> group & 1:
+            found |= {f"offset_{group}": None if at is None else at + group * step, f"size_{group}": values.get("size"),
+                      f"slack_{group}": values.get("slack", 2500), f"duration_{group}": 1000}  # fmt: skip
+    return found
+
+
+def path_of(rows: list[dict[str, Any]], members: tuple[tuple[int, ...], ...] = ((0,), (1, 2, 3))) -> WorkloadPath:
+    schema = WorkloadPath.schema(len(members))
+    columns = {field.name: pa.array([item.get(field.name) for item in rows],
+                                    pa.string() if pa.types.is_dictionary(field.type) else field.type)
+               for field in schema if field.name != "id"}  # fmt: skip
+    columns["id"] = pa.array(range(len(rows)), pa.int64())
+    info = PathInfo(representatives=tuple(group[0] for group in members), members=members, ranks=4)
+    return WorkloadPath(pa.table({name: columns[name] for name in schema.names}).cast(schema), info)
+
+
+KERNEL = [
+    row("open", "/d/log", "root", groups=1, extra={"flags": 577, "mode": 438}),
+    row("write", "/d/log", "root", groups=1, at=0, size=5), row("close", "/d/log", "root", groups=1),
+    row("MPI_File_open", "/d/all.dat", "shared", "mpiio", extra={"amode": 9, "comm": "world"}),
+    *(row("MPI_File_write_at_all", "/d/all.dat", "shared", "mpiio", at=4000 * at, size=1000, step=1000)
+      for at in range(5)),
+    row("MPI_File_close", "/d/all.dat", "shared", "mpiio"),
+    row("open", "/d/own.{rank:03}", "private"), row("pwrite", "/d/own.{rank:03}", "private", at=8, size=7, step=1),
+    row("close", "/d/own.{rank:03}", "private"), row("stat", "/d/else", "child", groups=2),
+]  # fmt: skip
+
+TEXT = """\
+path      kernel: 14 operations, 14 shown; of 4 ranks; the fewest differences
+group 0   root      ranks 0  represented by rank 0  13 operations
+group 1   children  ranks 1-3  represented by rank 1  11 operations
+file f0   root          3 operations    1 sessions  /d/log
+file f1   shared        7 operations    1 sessions  /d/all.dat
+file f2   private       3 operations    1 sessions  /d/own.{rank:03}  rank 1 has /d/own.001
+file f3   child         1 operations    0 sessions  /d/else
+session s0    f0   posix  root     ids 0..2  3 operations  0 reads  1 writes
+session s1    f1   mpiio  shared   ids 3..9  7 operations  0 reads  5 writes
+session s2    f2   posix  private  ids 10..12  3 operations  0 reads  1 writes
+"""
+
+FOLDED = [
+    ("op 0", "root-exclusive", "s0", "1/3", "open", "-", "-", "2.5", "1.0", "f0:log",
+     "flags=O_WRONLY|O_CREAT|O_TRUNC", "mode=0o666"),
+    ("op 1", "root-exclusive", "s0", "2/3", "write", "0", "5", "2.5", "1.0", "f0:log"),
+    ("op 2", "root-exclusive", "s0", "3/3", "close", "-", "-", "2.5", "1.0", "f0:log"),
+    ("op 3", "mimicked", "s1", "1/7", "MPI_File_open", "-", "-", "2.5", "1.0", "f1:all.dat", "amode=CREATE|RDWR",
+     "comm=world"),
+    ("op 4..8", "mimicked", "s1", "2-6/7", "MPI_File_write_at_all", "0", "1000", "2.5", "1.0", "f1:all.dat",
+     "times=5", "step=+4000", "+1000/rank"),
+    ("op 9", "mimicked", "s1", "7/7", "MPI_File_close", "-", "-", "2.5", "1.0", "f1:all.dat"),
+    ("op 10", "mimicked", "s2", "1/3", "open", "-", "-", "2.5", "1.0", "f2:own.{rank:03}"),
+    ("op 11", "mimicked", "s2", "2/3", "pwrite", "8", "7", "2.5", "1.0", "f2:own.{rank:03}", "g1:offset=9"),
+    ("op 12", "mimicked", "s2", "3/3", "close", "-", "-", "2.5", "1.0", "f2:own.{rank:03}"),
+    ("op 13", "child-exclusive", "-", "stat", "-", "-", "2.5", "1.0", "f3:else"),
+]  # fmt: skip
+
+
+def operations(lines: list[str]) -> list[str]:
+    return [line for line in lines if line.startswith("op ")]
+
+
+def words(line: str) -> tuple[str, ...]:
+    first, number, *rest = line.split()
+    return (f"{first} {number}", *rest)
+
+
+def test_a_small_kernel() -> None:
+    lines = list(show(path_of(KERNEL), "kernel", fold=True))
+    assert "\n".join(lines[:10]) + "\n" == TEXT
+    assert lines[10].split()[:3] == ["#", "id", "who"]
+    assert [words(line) for line in lines[11:]] == FOLDED
+    assert list(show(path_of(KERNEL), "kernel", brief=True)) == lines[:10]
+    every = operations(list(show(path_of(KERNEL), "kernel")))
+    assert [line.split()[1] for line in every] == [str(number) for number in range(14)]
+    assert [line.split()[6] for line in every[4:9]] == ["0", "4000", "8000", "12000", "16000"]
+
+
+def test_columns_stand_below_their_names() -> None:
+    lines = list(show(path_of(KERNEL), "kernel"))
+    head, rows = lines[10], operations(lines)
+    for name, column in (("offset[B]", 6), ("size[B]", 7)):
+        end = head.index(name) + len(name)
+        assert {line[:end].split()[-1] for line in rows[4:9]} == {line.split()[column] for line in rows[4:9]}
+
+
+@pytest.mark.parametrize(
+    ("selection", "ids"),
+    [(Selection(first=4, last=6), [4, 5, 6]), (Selection(first=12), [12, 13]), (Selection(last=1), [0, 1]),
+     (Selection(file="own"), [10, 11, 12]), (Selection(file="*.dat"), list(range(3, 10))), (Selection(file="x"), []),
+     (Selection(rank=0), list(range(13))), (Selection(rank=2), list(range(3, 14))),
+     (Selection(rank=9, file="own"), [10, 11, 12])],
+)  # fmt: skip
+def test_selections(selection: Selection, ids: list[int]) -> None:
+    """What is left out changes no other line, and files and sessions are those of what is shown."""
+    lines = list(show(path_of(KERNEL), "kernel", selection))
+    found = operations(lines)
+    assert [int(line.split()[1]) for line in found] == ids
+    assert f", {len(ids)} shown;" in lines[0]
+    if selection.rank is None:
+        everything = set(show(path_of(KERNEL), "kernel"))
+        assert set(found) <= everything
+    named = {match[1] for line in found if (match := re.search(r"  (f\d+):", line))}
+    assert {line.split()[1] for line in lines if line.startswith("file ")} == named
+
+
+def test_a_rank_has_its_own_names_and_values() -> None:
+    lines = operations(list(show(path_of(KERNEL), "kernel", Selection(rank=3))))
+    assert "f2:own.003" in lines[7]
+    assert [line.split()[6] for line in lines[1:3]] == ["1000", "5000"]
+    assert not [line for line in lines if "rank" in line or "g1:" in line]
+
+
+def test_names_that_would_break_a_line() -> None:
+    lines = list(show(path_of([row("stat", "/d/a\nop 99\x1b[2J", "shared", extra={"x": "b\nc"})]), "kernel\n"))
+    assert all(line.isprintable() for line in lines)
+    assert len(operations(lines)) == 1
+
+
+def test_a_path_without_operations() -> None:
+    assert len(list(show(path_of([]), "nothing"))) == 3
+
+
+@given(st.lists(st.tuples(st.sampled_from(["pwrite", "read", "stat"]), st.integers(0, 3), st.booleans()), max_size=40))
+def test_folding_loses_nothing(several: list[tuple[str, int, bool]]) -> None:
+    """The offsets of folded lines are those of the operations."""
+    rows = [row(name, "a", "shared", at=at if known else None, size=1) for name, at, known in several]
+    found: list[int | None] = []
+    for line in operations(list(show(path_of(rows), "x", fold=True))):
+        parts = line.split()
+        offset = re.search(r"(?:pwrite|read|stat) +(\S+)", line)
+        times, step = re.search(r"times=(\d+)", line), re.search(r"step=(\S+)", line)
+        assert offset is not None and parts[0] == "op"
+        for at in range(int(times[1]) if times else 1):
+            found.append(None if offset[1] == "-" else int(offset[1]) + at * int(step[1] if step else 0))
+    assert found == [at if known else None for _, at, known in several]
+
+
+def test_command(tmp_path: pathlib.Path) -> None:
+    path_of(KERNEL).save(tmp_path / "kernel.parquet")
+    name = str(tmp_path / "kernel.parquet")
+    result = CliRunner().invoke(main, ["pioneer", "show", name, "--fold"])
+    assert result.exit_code == 0
+    assert result.output.splitlines() == list(show(path_of(KERNEL), name, fold=True))
+    result = CliRunner().invoke(main, ["pioneer", "show", name, "--operations", "4:6", "--file", "all", "--no-pager"])
+    assert len(operations(result.output.splitlines())) == 3
+    for text, said in (("6:4", "greater than the last"), ("a", "no range of global sequence IDs"), (":", "no range")):
+        result = CliRunner().invoke(main, ["pioneer", "show", name, "--operations", text])
+        assert result.exit_code == 2 and said in result.output
+    (tmp_path / "text").write_text("x", encoding="utf-8")
+    result = CliRunner().invoke(main, ["pioneer", "show", str(tmp_path / "text")])
+    assert result.exit_code == 1 and "text" in result.output
