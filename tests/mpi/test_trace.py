@@ -123,8 +123,10 @@ def expected(rank: int, ranks: int) -> list[tuple[object, ...]]:
     """Return what a rank of mode "mpi" does: operation, offset, size, extra."""
     mine = 100 + rank * 8
     opened = {"amode": 9, "comm": "world", "comm_size": ranks}
-    plain = {"displacement": 0, "datarep": "native", "etype_size": 4, "filetype_size": 4, "filetype_extent": 4}
-    view = plain | {"displacement": 8, "filetype_size": 32, "filetype_extent": (3 * 2 * ranks + 2) * 4}
+    plain = {"displacement": 0, "datarep": "native", "etype_size": 4, "filetype_size": 4, "filetype_extent": 4,
+             "filetype": "4"}  # fmt: skip
+    view = plain | {"displacement": 8, "filetype_size": 32, "filetype_extent": (3 * 2 * ranks + 2) * 4,
+                    "filetype": f"V(4;2;{2 * ranks * 4};4)"}  # fmt: skip
 
     def data(count: int, **more: int) -> dict[str, int]:
         return {"count": count, "type_size": 4} | more
