@@ -89,7 +89,8 @@ def profile(workload_path: str, output: str, plain: bool) -> None:
     from mpiio_ext.pioneer.synthesis import with_shapes
 
     known = _load_path(workload_path)
-    found = characterize(known) if plain else with_shapes(characterize(known), known)
+    counted = characterize(known, fits=True)
+    found = counted if plain else with_shapes(counted, known)
     try:
         save(found, Path(output))
     except OSError as error:
