@@ -18,7 +18,9 @@ __all__ = ["show"]
 _LINES = 1000
 
 
-def _ids(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int | None, int | None]:  # noqa: ARG001
+def _ids(
+    ctx: click.Context, param: click.Parameter, value: str | None  # noqa: ARG001
+) -> tuple[int | None, int | None]:  # fmt: skip
     """Return the ends of a range of global sequence IDs: ``100:200``, ``:50``, ``7``; the last one is included."""
     if value is None:
         return None, None

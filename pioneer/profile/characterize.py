@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mpiio_ext.pioneer.operations import DATA, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import OWNERS, WorkloadPath
@@ -222,7 +222,10 @@ def _counted(names: NDArray[np.object_]) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def _class_profile(columns: _Columns, rows: NDArray[np.int64], samples: _OfSessions, owner: str) -> ClassProfile:
+def _class_profile(
+    columns: _Columns, rows: NDArray[np.int64], samples: _OfSessions, owner: str,
+    of: Callable[[ArrayLike], Distribution],
+) -> ClassProfile:
     inside = rows[columns.sessions.of[rows] != OUTSIDE]
     outside = rows[columns.sessions.of[rows] == OUTSIDE]
     data = inside[columns.data[inside]]
@@ -234,31 +237,38 @@ def _class_profile(columns: _Columns, rows: NDArray[np.int64], samples: _OfSessi
     sequential = samples.sequentiality[mine]
     return ClassProfile(
         files=len(by_file),
-        opened=Distribution.of([len(several) for several in by_file]),
-        first=Distribution.of([several[0].first for several in by_file]),
-        session_gap=Distribution.of(gaps),
-        request_gap=Distribution.of(samples.gaps[samples.gap_owner == owner]),
-        duration=Distribution.of(samples.duration[mine]),
-        file_size=Distribution.of(_file_sizes(columns, placed)),
+        opened=of([len(several) for several in by_file]),
+        first=of([several[0].first for several in by_file]),
+        session_gap=of(gaps),
+        request_gap=of(samples.gaps[samples.gap_owner == owner]),
+        duration=of(samples.duration[mine]),
+        file_size=of(_file_sizes(columns, placed)),
         inside=_counted(columns.names[inside[~columns.structure[inside]]]),
         outside=_counted(columns.names[outside]),
-        offset=Distribution.of(columns.offset[data][columns.offset[data] >= 0]),
-        size=Distribution.of(columns.size[data][columns.size[data] >= 0]),
-        sequentiality=Distribution.of(sequential[sequential >= 0]),
+        offset=of(columns.offset[data][columns.offset[data] >= 0]),
+        size=of(columns.size[data][columns.size[data] >= 0]),
+        sequentiality=of(sequential[sequential >= 0]),
         access_mode=_counted(samples.mode[mine]),
-        slack=Distribution.of(slack[slack >= 0]),
+        slack=of(slack[slack >= 0]),
     )
 
 
-def characterize(path: WorkloadPath) -> Profile:
-    """Return the characteristics of a workload path."""
+def characterize(path: WorkloadPath, *, fits: bool = False) -> Profile:
+    """Return the characteristics of a workload path.
+
+    Parameters
+    ----------
+    path : what is characterized.
+    fits : also find known distributions that the samples do not contradict; some seconds at most.
+    """
+    of = Distribution.fitted if fits else Distribution.of
     columns = _columns_of(path)
     samples = _samples_of(columns)
     classes = {}
     for owner in (*OWNERS, NO_FILE):
         rows = np.flatnonzero(columns.owners == owner)
         if rows.size:
-            classes[owner] = _class_profile(columns, rows, samples, owner)
+            classes[owner] = _class_profile(columns, rows, samples, owner, of)
     count = path.table.num_rows
     span = 1 + int(pc.max(path.table["id"]).as_py()) if count else 0
     return Profile(operations=count, span=span, ranks=path.info.ranks, classes=classes)

@@ -4,17 +4,21 @@ Problem.   Some characteristics have few different values (sizes), others as man
            The profile must be small enough to be read, and exact where it matters.
 Content.   Up to `MOST_VALUES` different values are kept with their counts: the distribution is exact. Beyond that it is
            reduced to `MOST_VALUES` values at equal steps of the cumulative count, each with the number of values that
-           it stands for: between neighbours of the cumulative distribution lie at most 2 / MOST_VALUES of all.
+           it stands for: between neighbours of the cumulative distribution lie at most 2 / MOST_VALUES of all. Known
+           distributions that the samples do not contradict can be kept beside them (`fits`); values are drawn from
+           the samples all the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from mpiio_ext.pioneer.profile.fits import FAMILIES, Fit, find_fits
 
 __all__ = ["MOST_VALUES", "Distribution"]
 
@@ -30,11 +34,19 @@ class Distribution:
     values : int64, ascending, each once.
     counts : int64, > 0.
     exact : no value has been replaced by a neighbour.
+    fits : known distributions that the samples do not contradict, the closest first.
     """
 
     values: NDArray[np.int64]
     counts: NDArray[np.int64]
     exact: bool = True
+    fits: tuple[Fit, ...] = ()
+
+    @classmethod
+    def fitted(cls, samples: ArrayLike) -> Distribution:
+        """Return the distribution of samples, with fits."""
+        known = np.asarray(samples, np.int64)
+        return replace(cls.of(known), fits=find_fits(known))
 
     @classmethod
     def of(cls, samples: ArrayLike, most: int = MOST_VALUES) -> Distribution:
@@ -86,7 +98,8 @@ class Distribution:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as a JSON object."""
-        return {"values": self.values.tolist(), "counts": self.counts.tolist(), "exact": self.exact}
+        found = {"values": self.values.tolist(), "counts": self.counts.tolist(), "exact": self.exact}
+        return found | {"fits": [fit.to_json() for fit in self.fits]} if self.fits else found
 
     @classmethod
     def from_json(cls, document: Any) -> Distribution:
@@ -97,7 +110,7 @@ class Distribution:
         ValueError
             It is none; the message says what is wrong.
         """
-        if not isinstance(document, dict) or set(document) - {"exact"} != {"values", "counts"}:
+        if not isinstance(document, dict) or set(document) - {"exact", "fits"} != {"values", "counts"}:
             raise ValueError('a distribution is an object with "values" and "counts"')
         values, counts = _integers(document["values"], "values"), _integers(document["counts"], "counts")
         if len(values) != len(counts):
@@ -108,7 +121,18 @@ class Distribution:
         ordered = np.asarray(values, np.int64)[order]
         if (np.diff(ordered) == 0).any():
             raise ValueError(f"the value {int(ordered[:-1][np.diff(ordered) == 0][0])} stands there twice")
-        return cls(ordered, np.asarray(counts, np.int64)[order], bool(document.get("exact", True)))
+        fits = tuple(_fit(place, item) for place, item in enumerate(document.get("fits", [])))
+        return cls(ordered, np.asarray(counts, np.int64)[order], bool(document.get("exact", True)), fits)
+
+
+def _fit(place: int, found: Any) -> Fit:
+    """Return a fit whose members have been checked against the schema."""
+    if not isinstance(found, dict) or found.get("family") not in FAMILIES:
+        raise ValueError(f"fits/{place}: no fit of a known family; there are {', '.join(FAMILIES)}")
+    wanted = FAMILIES[found["family"]].names
+    if set(found.get("parameters", ())) != set(wanted):
+        raise ValueError(f"fits/{place}: the family {found['family']} has the parameters {' and '.join(wanted)}")
+    return Fit.from_json(found)
 
 
 def _integers(found: Any, name: str) -> Sequence[int]:

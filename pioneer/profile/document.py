@@ -2,26 +2,28 @@
 
 Problem.   People change a profile to get another workload. What they have got wrong must be said with its place, all of
            it at once, before anything is made of it.
-Content.   ``{"pioneer_profile": 1, "operations": ..., "span": ..., "ranks": ..., "classes": {"shared": {...}}}``. The
-           names are those of `ClassProfile`; units are in `UNITS`. A distribution has "values" and "counts"; a table of
-           operations has counts by name.
+Content.   ``{"pioneer_profile": 2, "operations": ..., "span": ..., "ranks": ..., "classes": {"shared": {...}}}``; its
+           form is `schema.json`, units are in `UNITS`. The names are those of `ClassProfile`. Version 1 has no fits and
+           is read as well.
+Checks.    First the form (`schema.check`), then what a schema cannot say of distributions that have it. Problems begin
+           with a JSON pointer.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from mpiio_ext.pioneer.path import OWNERS
-from mpiio_ext.pioneer.profile.characterize import NO_FILE, SCALE, ClassProfile, Profile
+from mpiio_ext.pioneer.profile.characterize import SCALE, ClassProfile, Profile
 from mpiio_ext.pioneer.profile.distributions import Distribution
+from mpiio_ext.pioneer.profile.schema import check, pointer
 
 __all__ = ["UNITS", "VERSION", "ProfileError", "load", "parse", "save", "to_json"]
 
-VERSION = 1
+#: Raised when the meaning of a name changes, or an older release could not read what is written.
+VERSION = 2
 
 #: Unit of each characteristic that has one; the others are numbers of operations, sessions or files.
 UNITS = {
@@ -32,8 +34,6 @@ UNITS = {
 
 _TABLES = ("inside", "outside", "access_mode")
 _NUMBERS = ("files",)
-_DISTRIBUTIONS = tuple(item.name for item in fields(ClassProfile) if item.name not in (*_TABLES, *_NUMBERS))
-_MODES = frozenset({"read", "write", "read_write", "none"})
 _HEAD = ("operations", "span", "ranks")
 
 
@@ -42,7 +42,7 @@ class ProfileError(ValueError):
 
     Attributes
     ----------
-    problems : one line each, beginning with the place: ``classes.shared.size: a count is not greater than 0``.
+    problems : one line each, beginning with the place: ``/classes/shared/size/counts/0: 0 is less than 1``.
     """
 
     def __init__(self, problems: list[str]) -> None:
@@ -53,18 +53,26 @@ class ProfileError(ValueError):
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 
-def _class_to_json(found: ClassProfile) -> dict[str, Any]:
+def _class_to_json(found: ClassProfile, *, fits: bool) -> dict[str, Any]:
     document: dict[str, Any] = {}
     for item in fields(ClassProfile):
         value = getattr(found, item.name)
         document[item.name] = value.to_json() if isinstance(value, Distribution) else value
+        if isinstance(value, Distribution) and not fits:
+            document[item.name].pop("fits", None)
     return document
 
 
-def to_json(profile: Profile) -> dict[str, Any]:
-    """Return a profile as a JSON object."""
+def to_json(profile: Profile, *, fits: bool = True) -> dict[str, Any]:
+    """Return a profile as a JSON object.
+
+    Parameters
+    ----------
+    profile : what is written.
+    fits : with the known distributions beside the values.
+    """
     head = {"pioneer_profile": VERSION, "units": UNITS, **{name: getattr(profile, name) for name in _HEAD}}
-    head |= {"classes": {name: _class_to_json(found) for name, found in profile.classes.items()}}
+    head |= {"classes": {name: _class_to_json(found, fits=fits) for name, found in profile.classes.items()}}
     return head if profile.shapes is None else head | {"shapes": profile.shapes}
 
 
@@ -93,79 +101,20 @@ def save(profile: Profile, path: Path) -> None:
 # ---- reading ---------------------------------------------------------------------------------------------------------
 
 
-class _Check:
-    """Collects what is wrong, with its place."""
-
-    def __init__(self) -> None:
-        self.problems: list[str] = []
-
-    def say(self, place: str, what: str) -> None:
-        self.problems.append(f"{place}: {what}")
-
-    def number(self, place: str, found: Any) -> int:
-        """Return a whole number that is not negative; 0 where it is none."""
-        if isinstance(found, int) and not isinstance(found, bool) and found >= 0:
-            return found
-        self.say(place, f"{json.dumps(found)} is no whole number of 0 or more")
-        return 0
-
-    def table(self, place: str, found: Any, allowed: frozenset[str] | None) -> dict[str, int]:
-        """Return counts by name."""
-        if not isinstance(found, dict):
-            self.say(place, "not an object of counts by name")
-            return {}
-        for name in found:
-            if allowed is not None and name not in allowed:
-                self.say(f"{place}.{name}", f"there is no such name; there are {', '.join(sorted(allowed))}")
-        return {name: self.number(f"{place}.{name}", count) for name, count in found.items()}
-
-    def distribution(self, place: str, found: Any) -> Distribution:
-        """Return a distribution; an empty one where it is none."""
+def _class_of(place: str, found: dict[str, Any], problems: list[str]) -> ClassProfile:
+    """Return the characteristics of a class whose form is right; what else is wrong is added to the problems."""
+    values: dict[str, Any] = {}
+    for item in fields(ClassProfile):
+        value = found[item.name]
+        if item.name in (*_TABLES, *_NUMBERS):
+            values[item.name] = value
+            continue
         try:
-            return Distribution.from_json(found)
+            values[item.name] = Distribution.from_json(value)
         except ValueError as error:
-            self.say(place, str(error))
-            return Distribution.of([])
-
-    def names(self, place: str, found: Mapping[str, Any], wanted: tuple[str, ...]) -> bool:
-        """Return whether an object has exactly these names."""
-        for name in wanted:
-            if name not in found:
-                self.say(place, f'"{name}" is missing')
-        for name in found:
-            if name not in wanted:
-                self.say(f"{place}.{name}", "there is no such characteristic")
-        return all(name in found for name in wanted)
-
-    def file_class(self, place: str, found: Any) -> ClassProfile | None:
-        """Return the characteristics of one class."""
-        wanted = tuple(item.name for item in fields(ClassProfile))
-        if not isinstance(found, dict):
-            self.say(place, "not an object")
-            return None
-        if not self.names(place, found, wanted):
-            return None
-        values: dict[str, Any] = {name: self.number(f"{place}.{name}", found[name]) for name in _NUMBERS}
-        values |= {name: self.distribution(f"{place}.{name}", found[name]) for name in _DISTRIBUTIONS}
-        for name in _TABLES:
-            values[name] = self.table(f"{place}.{name}", found[name], _MODES if name == "access_mode" else None)
-        return ClassProfile(**values)
-
-    def classes(self, found: Any) -> dict[str, ClassProfile]:
-        """Return all classes."""
-        if not isinstance(found, dict):
-            self.say("classes", "missing, or not an object")
-            return {}
-        known = (*OWNERS, NO_FILE)
-        checked = {}
-        for name, item in found.items():
-            if name not in known:
-                self.say(f"classes.{name}", f"there is no such class; there are {', '.join(known)}")
-                continue
-            result = self.file_class(f"classes.{name}", item)
-            if result is not None:
-                checked[name] = result
-        return checked
+            problems.append(f"{place}{pointer(item.name)}: {error}")
+            values[item.name] = Distribution.of([])
+    return ClassProfile(**values)
 
 
 def parse(document: Any) -> Profile:
@@ -176,17 +125,18 @@ def parse(document: Any) -> Profile:
     ProfileError
         It is none; the error has everything that is wrong, with its place.
     """
-    if not isinstance(document, dict) or document.get("pioneer_profile") != VERSION:
-        raise ProfileError([f'pioneer_profile: missing, or not {VERSION}: this is no profile that this release reads'])
-    check = _Check()
-    numbers = {name: check.number(name, document.get(name)) for name in _HEAD}
-    classes = check.classes(document.get("classes"))
-    shapes = document.get("shapes")
-    if shapes is not None and not isinstance(shapes, dict):
-        check.say("shapes", "not an object")
-    if check.problems:
-        raise ProfileError(check.problems)
-    return Profile(**numbers, classes=classes, shapes=shapes)
+    problems = check(document)
+    if problems:
+        raise ProfileError(problems)
+    classes = {name: _class_of(pointer("classes", name), found, problems)
+               for name, found in document["classes"].items()}  # fmt: skip
+    if problems:
+        raise ProfileError(problems)
+    return Profile(**{name: document[name] for name in _HEAD}, classes=classes, shapes=document.get("shapes"))
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def load(path: Path) -> Profile:
@@ -200,8 +150,8 @@ def load(path: Path) -> Profile:
         It is no profile.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        document = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:  # among them no UTF-8, and numbers of thousands of digits
         raise ProfileError([f"{path}: no JSON: {error}"]) from error
     try:
         return parse(document)

@@ -140,13 +140,13 @@ def _times_to_json(times: Times) -> list[dict[str, Any]]:
 
 
 def digest_of(profile: Profile) -> str:
-    """Return the digest of the characteristics of a profile."""
-    return hashlib.sha256(json.dumps(to_json(profile)["classes"], sort_keys=True).encode()).hexdigest()
+    """Return the digest of the characteristics of a profile, of which the fits are no part."""
+    return hashlib.sha256(json.dumps(to_json(profile, fits=False)["classes"], sort_keys=True).encode()).hexdigest()
 
 
 def fits(profile: Profile) -> bool:
     """Return whether a profile has shapes, and they were counted with its characteristics."""
-    return profile.shapes is not None and profile.shapes.get("of") == digest_of(profile)
+    return isinstance(profile.shapes, Mapping) and profile.shapes.get("of") == digest_of(profile)
 
 
 def model_to_json(model: Model, digest: str) -> dict[str, Any]:

@@ -219,17 +219,25 @@ def test_everything_that_is_wrong_is_said(profile: Profile, tmp_path: pathlib.Pa
         load(tmp_path / "profile.json")
     said = [problem.removeprefix(f"{tmp_path / 'profile.json'}: ") for problem in caught.value.problems]
     assert said == [
-        'span: "long" is no whole number of 0 or more',
-        "classes.shared.offset: a count is not greater than 0",
-        "classes.shared.size: the value 8 stands there twice",
-        'classes.shared.slack: a distribution is an object with "values" and "counts"',
-        "classes.shared.inside.pwrite: -1 is no whole number of 0 or more",
-        "classes.shared.access_mode.append: there is no such name; there are none, read, read_write, write",
-        "classes.secret: there is no such class; there are root, shared, private, child, none",
+        '/span: "long" is not a whole number',
+        "/classes/shared/inside/pwrite: -1 is less than 0",
+        "/classes/shared/offset/counts/0: 0 is less than 1",
+        "/classes/shared/access_mode/append: there is no such name; there are none, read, read_write, write",
+        "/classes/shared/slack: a list of 2 is not an object",
+        "/classes/secret: there is no such name; there are root, shared, private, child, none",
     ]
+    del document["classes"]["secret"]
+    document["span"], shared["inside"], shared["access_mode"] = 3, {}, {}
+    shared["offset"]["counts"], shared["slack"] = [1, 2], {"values": [1], "counts": [1]}
+    with pytest.raises(ProfileError) as caught:
+        parse(document)
+    assert caught.value.problems == (
+        "/classes/shared/offset: there are 1 values and 2 counts",
+        "/classes/shared/size: the value 8 stands there twice",
+    )
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"pioneer_profile": 2}', "\xff", "[" * 100000])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"pioneer_profile": 2}', "\xff", "[" * 100000, '{"span": NaN}'])
 def test_what_is_no_profile(tmp_path: pathlib.Path, text: str) -> None:
     (tmp_path / "profile.json").write_bytes(text.encode("latin-1"))
     with pytest.raises(ProfileError, match=r"profile\.json: "):
