@@ -43,6 +43,10 @@ def pioneer() -> None:
 # ---- traces ----------------------------------------------------------------------------------------------------------
 
 
+def _say(line: str) -> None:
+    click.echo(f"mpiio-ext: {line}", err=True)
+
+
 def _say_loss(info: TraceInfo) -> None:
     for source in info.sources:
         loss = source.loss
@@ -59,13 +63,17 @@ def _say_loss(info: TraceInfo) -> None:
 @click.option("--format", "name", metavar="NAME", help="Format of the trace; else it is found out.")
 @click.option("--each-rank", is_flag=True, help="Keep what each rank has done, in place of what each subgroup does: "
               "carried out by as many ranks, every rank makes its own accesses. At most 63 ranks.")
-def path(trace: tuple[str, ...], output: str, name: str | None, each_rank: bool) -> None:
+@click.option("--only", multiple=True, metavar="GLOB", help="Take operations on files that match; may be repeated.")
+@click.option("--skip", multiple=True, metavar="GLOB", help="Leave out those on files that match; may be repeated.")
+def path(
+    trace: tuple[str, ...], output: str, name: str | None, each_rank: bool, only: tuple[str, ...], skip: tuple[str, ...]
+) -> None:
     """Make the generic workload path of a TRACE: files or folders, one or several."""
-    from mpiio_ext.pioneer.traces import open_trace, path_of, sanitized, tables_of
+    from mpiio_ext.pioneer.traces import path_of, read_sanitized, selected, tables_of
 
     try:
-        info, batches = open_trace([Path(source) for source in trace], name)
-        tables = tables_of(sanitized(batches))
+        info, rows = read_sanitized([Path(source) for source in trace], name, say=_say)
+        tables = {rank: selected(table, only, skip) for rank, table in tables_of(rows).items()}
         _say_loss(info)
         found = path_of(tables, info, each_rank=each_rank)
         found.save(Path(output))

@@ -16,7 +16,9 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["CLOCKS", "LAYERS", "SCHEMA", "VERSION", "Loss", "Problem", "Source", "TraceInfo", "info_of", "with_info"]
+__all__ = [
+    "CLOCKS", "LAYERS", "SCHEMA", "VERSION", "Clock", "Loss", "Problem", "Source", "TraceInfo", "info_of", "with_info",
+]  # fmt: skip
 
 #: Raised whenever the meaning of a column changes.
 VERSION = 1
@@ -125,6 +127,28 @@ class Source:
 
 
 @dataclass(slots=True, kw_only=True)
+class Clock:
+    """How the clock of a rank is related to that of the first one; see `mpiio_ext.pioneer.clocks`.
+
+    Attributes
+    ----------
+    rank, host : whose clock it is.
+    points : moments that it was estimated from; 0: nothing is known, and nothing is corrected.
+    offset_ns : how far it is ahead at `origin_ns` of its own time.
+    drift : how much faster it runs: seconds a second.
+    spread_ns : robust standard deviation of the moments from the estimate.
+    """
+
+    rank: int
+    host: str = ""
+    points: int = 0
+    origin_ns: int = 0
+    offset_ns: int = 0
+    drift: float = 0.0
+    spread_ns: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
 class TraceInfo:
     """What is known of a trace as a whole: the metadata of its table.
 
@@ -135,6 +159,7 @@ class TraceInfo:
     ranks : number of ranks of the program, as far as the trace tells; 0: it does not.
     sources : files that were read.
     lacks : what the format does not record, for people.
+    clocks : estimates by which the times were corrected.
     """
 
     format: str
@@ -142,6 +167,7 @@ class TraceInfo:
     ranks: int = 0
     sources: list[Source] = field(default_factory=list)
     lacks: list[str] = field(default_factory=list)
+    clocks: list[Clock] = field(default_factory=list)
     version: int = VERSION
 
     @property
@@ -180,4 +206,5 @@ def info_of(schema: pa.Schema) -> TraceInfo:
     if values.get("version") != VERSION:
         raise ValueError(f"a trace table of version {values.get('version')}; this release reads version {VERSION}")
     sources = [_source_of(item) for item in values.pop("sources")]
-    return TraceInfo(**values, sources=sources)
+    clocks = [Clock(**item) for item in values.pop("clocks", [])]
+    return TraceInfo(**values, sources=sources, clocks=clocks)

@@ -2,16 +2,18 @@
 
 Problem.   Several commands begin with a trace: a raw one in any format, or the table that phase A has left. They must
            all see the same operations.
-Content.   `open_trace` finds the reader; `sanitized` goes through phase A; `tables_of` keeps what the application has
-           made, by rank; `path_of` is phase B. `save_sanitized` leaves phase A in a Parquet file (rows of
-           `sanitize.SANITIZED`, masked ones too; key ``pioneer`` of the metadata: `table.TraceInfo`), in memory that
-           does not depend on its size; such a file can be read in place of the trace.
+Content.   `open_trace` finds the reader; `read_sanitized` goes through phase A; `selected` and `tables_of` keep what is
+           wanted of what the application has made, by rank; `path_of` is phase B. `save_sanitized` leaves
+           phase A in a Parquet file (rows of `sanitize.SANITIZED`, masked ones too; key ``pioneer`` of the metadata:
+           `table.TraceInfo`), in memory that does not depend on its size; such a file can be read in place of the
+           trace.
 """
 
 from __future__ import annotations
 
+import fnmatch
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +24,11 @@ import pyarrow.parquet as pq
 from mpiio_ext.pioneer.path import MOST_GROUPS, WorkloadPath, extract, find_groups
 from mpiio_ext.pioneer.readers import find_reader, reader_of
 from mpiio_ext.pioneer.sanitize import SANITIZED, application_only, sanitize
+from mpiio_ext.pioneer.sanitize.survey import take_survey
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo, info_of
 
-__all__ = ["groups_of", "is_table", "open_trace", "path_of", "sanitized", "save_sanitized", "tables_of"]
+__all__ = ["groups_of", "is_table", "open_trace", "path_of", "read_sanitized", "sanitized", "save_sanitized",
+           "selected", "tables_of"]
 
 _PARQUET = b"PAR1"
 _KEY = b"pioneer"
@@ -95,6 +99,56 @@ def sanitized(
         yield from iterator
 
     yield from whole() if "mask" in first.schema.names else sanitize(whole(), system_files=system_files)
+
+
+def _nothing(_: str) -> None:
+    pass
+
+
+def read_sanitized(
+    sources: Sequence[Path], name: str | None = None, *, system_files: re.Pattern[str] | None = None,
+    say: Callable[[str], None] = _nothing,
+) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:  # fmt: skip
+    """Return what is known of a trace, and its sanitized rows: phase A.
+
+    A raw trace is read twice: once for its clocks and its cut names (`sanitize.survey`), once for its rows.
+
+    Parameters
+    ----------
+    sources, name : as of `open_trace`.
+    system_files : names that are files of the system; None: the usual ones.
+    say : is told what people have to know of the first pass, a line each.
+
+    Raises
+    ------
+    OSError, ValueError
+        As of `open_trace`.
+    """
+    info, batches = open_trace(sources, name)
+    if name is None and len(sources) == 1 and is_table(sources[0]):
+        return info, sanitized(batches, system_files=system_files)
+    survey = take_survey(info, batches)
+    for line in survey.report():
+        say(line)
+    return info, sanitized(survey.apply(open_trace(sources, name)[1]), system_files=system_files)
+
+
+def selected(table: pa.Table, only: Sequence[str], skip: Sequence[str]) -> pa.Table:
+    """Return the rows whose files match a pattern of `only`, if there are any, and none of `skip`.
+
+    Rows that name no file stay.
+    """
+    if not only and not skip:
+        return table
+
+    def wanted(name: str) -> bool:
+        return (not only or any(fnmatch.fnmatchcase(name, each) for each in only)) and not any(
+            fnmatch.fnmatchcase(name, each) for each in skip
+        )
+
+    names = table["file"].cast(pa.string())
+    kept = [None, *(name for name in pc.unique(names).to_pylist() if name is not None and wanted(name))]
+    return table.filter(pc.is_in(names, pa.array(kept, pa.string())))
 
 
 def save_sanitized(info: TraceInfo, batches: Iterable[pa.RecordBatch], path: Path) -> int:

@@ -19,21 +19,25 @@ mpiio_ext_sanitizer *mpiio_ext_sanitizer_new(void)
     return (mpiio_ext_sanitizer *)(void *)mpiox_sanitizer_new();
 }
 
-int mpiio_ext_sanitizer_feed(mpiio_ext_sanitizer *sanitizer, const mpiio_ext_rows *rows)
+int64_t mpiio_ext_sanitizer_feed(mpiio_ext_sanitizer *sanitizer, const mpiio_ext_rows *rows)
 {
     const mpiox_rows inside = {.count = rows->count,
                                .step = rows->step,
                                .layer = rows->layer,
-                               .whence = rows->whence,
-                               .flags = rows->flags,
                                .depth = rows->depth,
                                .file = rows->file,
+                               .thread = rows->thread,
                                .line = rows->line,
+                               .start = rows->start,
+                               .duration = rows->duration,
                                .handle = rows->handle,
                                .result = rows->result,
                                .offset = rows->offset,
                                .moved = rows->moved,
-                               .etype = rows->etype,
+                               .extra = rows->extra,
+                               .extra_at = rows->extra_at,
+                               .is_system = rows->is_system,
+                               .final = rows->final,
                                .named = rows->named,
                                .place = rows->place,
                                .mask = rows->mask,

@@ -43,7 +43,14 @@ int mpiio_ext_rawtrace_describe(mpiio_ext_rawtrace *trace, const char *name, con
 
 int mpiio_ext_rawtrace_constant(mpiio_ext_rawtrace *trace, const char *key, int64_t value, const char *text)
 {
-    return mpiox_rawtrace_calls_constant(&of(trace)->calls, key, value, text);
+    return mpiox_rawtrace_calls_constant(&of(trace)->calls, key, value, text, 0);
+}
+
+int mpiio_ext_rawtrace_datatype(mpiio_ext_rawtrace *trace, int64_t value, const char *name, int64_t element_bytes)
+{
+    if (element_bytes <= 0)
+        return MPIOX_E_ARG;
+    return mpiox_rawtrace_calls_constant(&of(trace)->calls, "datatype", value, name, element_bytes);
 }
 
 int mpiio_ext_rawtrace_begin(mpiio_ext_rawtrace *trace, const char *form)

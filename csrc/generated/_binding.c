@@ -586,7 +586,7 @@ static void (*_cffi_call_python_org)(struct _cffi_externpy_s *, char *);
 
 static void *_cffi_types[] = {
 /*  0 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(char const *, int, int64_t, int64_t, int64_t, int32_t, int32_t, char const * *)
-/*  1 */ _CFFI_OP(_CFFI_OP_POINTER, 374), // char const *
+/*  1 */ _CFFI_OP(_CFFI_OP_POINTER, 380), // char const *
 /*  2 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7), // int
 /*  3 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23), // int64_t
 /*  4 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
@@ -599,14 +599,14 @@ static void *_cffi_types[] = {
 /* 11 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 12 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 13 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *)
-/* 14 */ _CFFI_OP(_CFFI_OP_POINTER, 379), // mpiio_ext_hints const *
+/* 14 */ _CFFI_OP(_CFFI_OP_POINTER, 385), // mpiio_ext_hints const *
 /* 15 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 16 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *, int)
 /* 17 */ _CFFI_OP(_CFFI_OP_NOOP, 14),
 /* 18 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 19 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 20 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_rawtrace const *, int64_t, int64_t *, char const * *, int64_t *)
-/* 21 */ _CFFI_OP(_CFFI_OP_POINTER, 381), // mpiio_ext_rawtrace const *
+/* 21 */ _CFFI_OP(_CFFI_OP_POINTER, 387), // mpiio_ext_rawtrace const *
 /* 22 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 23 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t *
 /* 24 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
@@ -619,10 +619,10 @@ static void *_cffi_types[] = {
 /* 31 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
 /* 32 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 33 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_stats const *)
-/* 34 */ _CFFI_OP(_CFFI_OP_POINTER, 386), // mpiio_ext_stats const *
+/* 34 */ _CFFI_OP(_CFFI_OP_POINTER, 392), // mpiio_ext_stats const *
 /* 35 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 36 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *)
-/* 37 */ _CFFI_OP(_CFFI_OP_POINTER, 387), // mpiio_ext_trace const *
+/* 37 */ _CFFI_OP(_CFFI_OP_POINTER, 393), // mpiio_ext_trace const *
 /* 38 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 39 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int, int64_t *)
 /* 40 */ _CFFI_OP(_CFFI_OP_NOOP, 37),
@@ -639,14 +639,14 @@ static void *_cffi_types[] = {
 /* 51 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 52 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(void)
 /* 53 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 54 */ _CFFI_OP(_CFFI_OP_FUNCTION, 375), // double()(mpiio_ext_stats const *, int)
+/* 54 */ _CFFI_OP(_CFFI_OP_FUNCTION, 381), // double()(mpiio_ext_stats const *, int)
 /* 55 */ _CFFI_OP(_CFFI_OP_NOOP, 34),
 /* 56 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 57 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 58 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, char const *, char *, int64_t)
 /* 59 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 60 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 61 */ _CFFI_OP(_CFFI_OP_POINTER, 374), // char *
+/* 61 */ _CFFI_OP(_CFFI_OP_POINTER, 380), // char *
 /* 62 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 63 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 64 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_plan * *)
@@ -656,15 +656,15 @@ static void *_cffi_types[] = {
 /* 68 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 69 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
 /* 70 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 71 */ _CFFI_OP(_CFFI_OP_POINTER, 316), // mpiio_ext_plan * *
+/* 71 */ _CFFI_OP(_CFFI_OP_POINTER, 322), // mpiio_ext_plan * *
 /* 72 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 73 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_delegates * *)
 /* 74 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 75 */ _CFFI_OP(_CFFI_OP_POINTER, 310), // mpiio_ext_delegates * *
+/* 75 */ _CFFI_OP(_CFFI_OP_POINTER, 316), // mpiio_ext_delegates * *
 /* 76 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 77 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_trace * *)
 /* 78 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 79 */ _CFFI_OP(_CFFI_OP_POINTER, 268), // mpiio_ext_trace * *
+/* 79 */ _CFFI_OP(_CFFI_OP_POINTER, 274), // mpiio_ext_trace * *
 /* 80 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 81 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int)
 /* 82 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
@@ -672,7 +672,7 @@ static void *_cffi_types[] = {
 /* 84 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, int, double *)
 /* 85 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 86 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 87 */ _CFFI_OP(_CFFI_OP_POINTER, 375), // double *
+/* 87 */ _CFFI_OP(_CFFI_OP_POINTER, 381), // double *
 /* 88 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 89 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, mpiio_ext_delegates * *)
 /* 90 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
@@ -685,7 +685,7 @@ static void *_cffi_types[] = {
 /* 97 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 98 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
 /* 99 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 100 */ _CFFI_OP(_CFFI_OP_POINTER, 390), // unsigned char *
+/* 100 */ _CFFI_OP(_CFFI_OP_POINTER, 396), // unsigned char *
 /* 101 */ _CFFI_OP(_CFFI_OP_NOOP, 100),
 /* 102 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
 /* 103 */ _CFFI_OP(_CFFI_OP_POINTER, 2), // int *
@@ -696,8 +696,8 @@ static void *_cffi_types[] = {
 /* 108 */ _CFFI_OP(_CFFI_OP_NOOP, 107),
 /* 109 */ _CFFI_OP(_CFFI_OP_NOOP, 107),
 /* 110 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 111 */ _CFFI_OP(_CFFI_OP_POINTER, 388), // mpiio_ext_typemap const *
-/* 112 */ _CFFI_OP(_CFFI_OP_POINTER, 337), // mpiio_ext_typemap * *
+/* 111 */ _CFFI_OP(_CFFI_OP_POINTER, 394), // mpiio_ext_typemap const *
+/* 112 */ _CFFI_OP(_CFFI_OP_POINTER, 343), // mpiio_ext_typemap * *
 /* 113 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 114 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const * const *, mpiio_ext_typemap * *)
 /* 115 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
@@ -724,7 +724,7 @@ static void *_cffi_types[] = {
 /* 136 */ _CFFI_OP(_CFFI_OP_NOOP, 112),
 /* 137 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 138 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *)
-/* 139 */ _CFFI_OP(_CFFI_OP_POINTER, 381), // mpiio_ext_rawtrace *
+/* 139 */ _CFFI_OP(_CFFI_OP_POINTER, 387), // mpiio_ext_rawtrace *
 /* 140 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 141 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *)
 /* 142 */ _CFFI_OP(_CFFI_OP_NOOP, 139),
@@ -743,240 +743,246 @@ static void *_cffi_types[] = {
 /* 155 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 156 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 157 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 158 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, void const *, int64_t)
+/* 158 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, int64_t, char const *, int64_t)
 /* 159 */ _CFFI_OP(_CFFI_OP_NOOP, 139),
-/* 160 */ _CFFI_OP(_CFFI_OP_POINTER, 391), // void const *
-/* 161 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 162 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 163 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_sanitizer *, mpiio_ext_rows const *)
-/* 164 */ _CFFI_OP(_CFFI_OP_POINTER, 385), // mpiio_ext_sanitizer *
-/* 165 */ _CFFI_OP(_CFFI_OP_POINTER, 384), // mpiio_ext_rows const *
-/* 166 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 167 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_trace const *)
-/* 168 */ _CFFI_OP(_CFFI_OP_NOOP, 37),
-/* 169 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 170 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
-/* 171 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
-/* 172 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 173 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 160 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 161 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 162 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 163 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 164 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, void const *, int64_t)
+/* 165 */ _CFFI_OP(_CFFI_OP_NOOP, 139),
+/* 166 */ _CFFI_OP(_CFFI_OP_POINTER, 397), // void const *
+/* 167 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 168 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 169 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_trace const *)
+/* 170 */ _CFFI_OP(_CFFI_OP_NOOP, 37),
+/* 171 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 172 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
+/* 173 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
 /* 174 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 175 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
+/* 175 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 176 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 177 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 177 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
 /* 178 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 179 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 180 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
-/* 181 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
-/* 182 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
-/* 183 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 184 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
-/* 185 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
-/* 186 */ _CFFI_OP(_CFFI_OP_POINTER, 391), // void *
-/* 187 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 188 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 189 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int, void *)
-/* 190 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
-/* 191 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 192 */ _CFFI_OP(_CFFI_OP_NOOP, 186),
-/* 193 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 194 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
-/* 195 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
-/* 196 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 197 */ _CFFI_OP(_CFFI_OP_NOOP, 112),
-/* 198 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 199 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
-/* 200 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
-/* 201 */ _CFFI_OP(_CFFI_OP_NOOP, 112),
-/* 202 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 203 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
+/* 179 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 180 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 181 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 182 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
+/* 183 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
+/* 184 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
+/* 185 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 186 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
+/* 187 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
+/* 188 */ _CFFI_OP(_CFFI_OP_POINTER, 397), // void *
+/* 189 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 190 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 191 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int, void *)
+/* 192 */ _CFFI_OP(_CFFI_OP_NOOP, 166),
+/* 193 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 194 */ _CFFI_OP(_CFFI_OP_NOOP, 188),
+/* 195 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 196 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
+/* 197 */ _CFFI_OP(_CFFI_OP_NOOP, 166),
+/* 198 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 199 */ _CFFI_OP(_CFFI_OP_NOOP, 112),
+/* 200 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 201 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
+/* 202 */ _CFFI_OP(_CFFI_OP_NOOP, 166),
+/* 203 */ _CFFI_OP(_CFFI_OP_NOOP, 112),
 /* 204 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 205 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
-/* 206 */ _CFFI_OP(_CFFI_OP_POINTER, 380), // mpiio_ext_plan const *
-/* 207 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 208 */ _CFFI_OP(_CFFI_OP_FUNCTION, 107), // int64_t const *()(mpiio_ext_trace const *, int)
-/* 209 */ _CFFI_OP(_CFFI_OP_NOOP, 37),
-/* 210 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 211 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 212 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
-/* 213 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 214 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 215 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_delegates const *, char *, int64_t)
-/* 216 */ _CFFI_OP(_CFFI_OP_POINTER, 378), // mpiio_ext_delegates const *
-/* 217 */ _CFFI_OP(_CFFI_OP_NOOP, 61),
-/* 218 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 219 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 220 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
-/* 221 */ _CFFI_OP(_CFFI_OP_NOOP, 206),
-/* 222 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 223 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
-/* 224 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 225 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 226 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
-/* 227 */ _CFFI_OP(_CFFI_OP_NOOP, 206),
-/* 228 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 229 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 230 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 231 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
-/* 232 */ _CFFI_OP(_CFFI_OP_NOOP, 206),
-/* 233 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 234 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 235 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 236 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
+/* 205 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
+/* 206 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 207 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
+/* 208 */ _CFFI_OP(_CFFI_OP_POINTER, 386), // mpiio_ext_plan const *
+/* 209 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 210 */ _CFFI_OP(_CFFI_OP_FUNCTION, 107), // int64_t const *()(mpiio_ext_trace const *, int)
+/* 211 */ _CFFI_OP(_CFFI_OP_NOOP, 37),
+/* 212 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 213 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 214 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
+/* 215 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 216 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 217 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_delegates const *, char *, int64_t)
+/* 218 */ _CFFI_OP(_CFFI_OP_POINTER, 384), // mpiio_ext_delegates const *
+/* 219 */ _CFFI_OP(_CFFI_OP_NOOP, 61),
+/* 220 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 221 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 222 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
+/* 223 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
+/* 224 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 225 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
+/* 226 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 227 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 228 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
+/* 229 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
+/* 230 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 231 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 232 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 233 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
+/* 234 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
+/* 235 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 236 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 237 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 238 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 239 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
-/* 240 */ _CFFI_OP(_CFFI_OP_NOOP, 206),
-/* 241 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 242 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 243 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_row const * *, char const * *, int32_t const * *)
-/* 244 */ _CFFI_OP(_CFFI_OP_NOOP, 139),
-/* 245 */ _CFFI_OP(_CFFI_OP_POINTER, 382), // mpiio_ext_rawtrace_row const * *
-/* 246 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 247 */ _CFFI_OP(_CFFI_OP_NOOP, 46),
-/* 248 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 249 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int)
-/* 250 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
-/* 251 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 252 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 253 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int, char const * *, int64_t const * *)
-/* 254 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
-/* 255 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 256 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 257 */ _CFFI_OP(_CFFI_OP_POINTER, 107), // int64_t const * *
-/* 258 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 259 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int64_t)
-/* 260 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
-/* 261 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 262 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 263 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
-/* 264 */ _CFFI_OP(_CFFI_OP_NOOP, 34),
-/* 265 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 266 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 267 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace *, int64_t)
-/* 268 */ _CFFI_OP(_CFFI_OP_POINTER, 387), // mpiio_ext_trace *
-/* 269 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 270 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 271 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace const *)
-/* 272 */ _CFFI_OP(_CFFI_OP_NOOP, 37),
-/* 273 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 274 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
-/* 275 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
+/* 238 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
+/* 239 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 240 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 241 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
+/* 242 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
+/* 243 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 244 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 245 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_row const * *, char const * *, int32_t const * *)
+/* 246 */ _CFFI_OP(_CFFI_OP_NOOP, 139),
+/* 247 */ _CFFI_OP(_CFFI_OP_POINTER, 388), // mpiio_ext_rawtrace_row const * *
+/* 248 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 249 */ _CFFI_OP(_CFFI_OP_NOOP, 46),
+/* 250 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 251 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int)
+/* 252 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
+/* 253 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 254 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 255 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int, char const * *, int64_t const * *)
+/* 256 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
+/* 257 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 258 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 259 */ _CFFI_OP(_CFFI_OP_POINTER, 107), // int64_t const * *
+/* 260 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 261 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int64_t)
+/* 262 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
+/* 263 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 264 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 265 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_sanitizer *, mpiio_ext_rows const *)
+/* 266 */ _CFFI_OP(_CFFI_OP_POINTER, 391), // mpiio_ext_sanitizer *
+/* 267 */ _CFFI_OP(_CFFI_OP_POINTER, 390), // mpiio_ext_rows const *
+/* 268 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 269 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
+/* 270 */ _CFFI_OP(_CFFI_OP_NOOP, 34),
+/* 271 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 272 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 273 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace *, int64_t)
+/* 274 */ _CFFI_OP(_CFFI_OP_POINTER, 393), // mpiio_ext_trace *
+/* 275 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 276 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 277 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
-/* 278 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
-/* 279 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 280 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 281 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
-/* 282 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
-/* 283 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 284 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 285 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 286 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
-/* 287 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
-/* 288 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 277 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace const *)
+/* 278 */ _CFFI_OP(_CFFI_OP_NOOP, 37),
+/* 279 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 280 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
+/* 281 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
+/* 282 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 283 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
+/* 284 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
+/* 285 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 286 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 287 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
+/* 288 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
 /* 289 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 290 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 291 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
-/* 292 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
-/* 293 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 294 */ _CFFI_OP(_CFFI_OP_FUNCTION, 313), // mpiio_ext_hints *()(char const *)
-/* 295 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 296 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 297 */ _CFFI_OP(_CFFI_OP_FUNCTION, 313), // mpiio_ext_hints *()(void const *)
-/* 298 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
+/* 291 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 292 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
+/* 293 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
+/* 294 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 295 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 296 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 297 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
+/* 298 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
 /* 299 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 300 */ _CFFI_OP(_CFFI_OP_FUNCTION, 139), // mpiio_ext_rawtrace *()(void)
-/* 301 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 302 */ _CFFI_OP(_CFFI_OP_FUNCTION, 164), // mpiio_ext_sanitizer *()(void)
-/* 303 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 304 */ _CFFI_OP(_CFFI_OP_FUNCTION, 331), // mpiio_ext_stats *()(void const *)
-/* 305 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
-/* 306 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 307 */ _CFFI_OP(_CFFI_OP_FUNCTION, 331), // mpiio_ext_stats *()(void)
-/* 308 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 309 */ _CFFI_OP(_CFFI_OP_FUNCTION, 391), // void()(mpiio_ext_delegates *)
-/* 310 */ _CFFI_OP(_CFFI_OP_POINTER, 378), // mpiio_ext_delegates *
-/* 311 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 312 */ _CFFI_OP(_CFFI_OP_FUNCTION, 391), // void()(mpiio_ext_hints *)
-/* 313 */ _CFFI_OP(_CFFI_OP_POINTER, 379), // mpiio_ext_hints *
+/* 300 */ _CFFI_OP(_CFFI_OP_FUNCTION, 319), // mpiio_ext_hints *()(char const *)
+/* 301 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 302 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 303 */ _CFFI_OP(_CFFI_OP_FUNCTION, 319), // mpiio_ext_hints *()(void const *)
+/* 304 */ _CFFI_OP(_CFFI_OP_NOOP, 166),
+/* 305 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 306 */ _CFFI_OP(_CFFI_OP_FUNCTION, 139), // mpiio_ext_rawtrace *()(void)
+/* 307 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 308 */ _CFFI_OP(_CFFI_OP_FUNCTION, 266), // mpiio_ext_sanitizer *()(void)
+/* 309 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 310 */ _CFFI_OP(_CFFI_OP_FUNCTION, 337), // mpiio_ext_stats *()(void const *)
+/* 311 */ _CFFI_OP(_CFFI_OP_NOOP, 166),
+/* 312 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 313 */ _CFFI_OP(_CFFI_OP_FUNCTION, 337), // mpiio_ext_stats *()(void)
 /* 314 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 315 */ _CFFI_OP(_CFFI_OP_FUNCTION, 391), // void()(mpiio_ext_plan *)
-/* 316 */ _CFFI_OP(_CFFI_OP_POINTER, 380), // mpiio_ext_plan *
+/* 315 */ _CFFI_OP(_CFFI_OP_FUNCTION, 397), // void()(mpiio_ext_delegates *)
+/* 316 */ _CFFI_OP(_CFFI_OP_POINTER, 384), // mpiio_ext_delegates *
 /* 317 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 318 */ _CFFI_OP(_CFFI_OP_FUNCTION, 391), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
-/* 319 */ _CFFI_OP(_CFFI_OP_NOOP, 206),
-/* 320 */ _CFFI_OP(_CFFI_OP_NOOP, 107),
-/* 321 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 322 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
+/* 318 */ _CFFI_OP(_CFFI_OP_FUNCTION, 397), // void()(mpiio_ext_hints *)
+/* 319 */ _CFFI_OP(_CFFI_OP_POINTER, 385), // mpiio_ext_hints *
+/* 320 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 321 */ _CFFI_OP(_CFFI_OP_FUNCTION, 397), // void()(mpiio_ext_plan *)
+/* 322 */ _CFFI_OP(_CFFI_OP_POINTER, 386), // mpiio_ext_plan *
 /* 323 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 324 */ _CFFI_OP(_CFFI_OP_FUNCTION, 391), // void()(mpiio_ext_rawtrace *)
-/* 325 */ _CFFI_OP(_CFFI_OP_NOOP, 139),
-/* 326 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 327 */ _CFFI_OP(_CFFI_OP_FUNCTION, 391), // void()(mpiio_ext_sanitizer *)
-/* 328 */ _CFFI_OP(_CFFI_OP_NOOP, 164),
+/* 324 */ _CFFI_OP(_CFFI_OP_FUNCTION, 397), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
+/* 325 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
+/* 326 */ _CFFI_OP(_CFFI_OP_NOOP, 107),
+/* 327 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 328 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
 /* 329 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 330 */ _CFFI_OP(_CFFI_OP_FUNCTION, 391), // void()(mpiio_ext_stats *)
-/* 331 */ _CFFI_OP(_CFFI_OP_POINTER, 386), // mpiio_ext_stats *
+/* 330 */ _CFFI_OP(_CFFI_OP_FUNCTION, 397), // void()(mpiio_ext_rawtrace *)
+/* 331 */ _CFFI_OP(_CFFI_OP_NOOP, 139),
 /* 332 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 333 */ _CFFI_OP(_CFFI_OP_FUNCTION, 391), // void()(mpiio_ext_trace *)
-/* 334 */ _CFFI_OP(_CFFI_OP_NOOP, 268),
+/* 333 */ _CFFI_OP(_CFFI_OP_FUNCTION, 397), // void()(mpiio_ext_sanitizer *)
+/* 334 */ _CFFI_OP(_CFFI_OP_NOOP, 266),
 /* 335 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 336 */ _CFFI_OP(_CFFI_OP_FUNCTION, 391), // void()(mpiio_ext_typemap *)
-/* 337 */ _CFFI_OP(_CFFI_OP_POINTER, 388), // mpiio_ext_typemap *
+/* 336 */ _CFFI_OP(_CFFI_OP_FUNCTION, 397), // void()(mpiio_ext_stats *)
+/* 337 */ _CFFI_OP(_CFFI_OP_POINTER, 392), // mpiio_ext_stats *
 /* 338 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 339 */ _CFFI_OP(_CFFI_OP_FUNCTION, 391), // void()(mpiio_ext_typemap const *, int64_t *)
-/* 340 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
-/* 341 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
-/* 342 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 343 */ _CFFI_OP(_CFFI_OP_FUNCTION, 391), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
-/* 344 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
-/* 345 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 346 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 347 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 348 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 349 */ _CFFI_OP(_CFFI_OP_NOOP, 100),
-/* 350 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 351 */ _CFFI_OP(_CFFI_OP_FUNCTION, 391), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
-/* 352 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
-/* 353 */ _CFFI_OP(_CFFI_OP_NOOP, 186),
+/* 339 */ _CFFI_OP(_CFFI_OP_FUNCTION, 397), // void()(mpiio_ext_trace *)
+/* 340 */ _CFFI_OP(_CFFI_OP_NOOP, 274),
+/* 341 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 342 */ _CFFI_OP(_CFFI_OP_FUNCTION, 397), // void()(mpiio_ext_typemap *)
+/* 343 */ _CFFI_OP(_CFFI_OP_POINTER, 394), // mpiio_ext_typemap *
+/* 344 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 345 */ _CFFI_OP(_CFFI_OP_FUNCTION, 397), // void()(mpiio_ext_typemap const *, int64_t *)
+/* 346 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
+/* 347 */ _CFFI_OP(_CFFI_OP_NOOP, 23),
+/* 348 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 349 */ _CFFI_OP(_CFFI_OP_FUNCTION, 397), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
+/* 350 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
+/* 351 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 352 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 353 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 354 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 355 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 356 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
-/* 357 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 358 */ _CFFI_OP(_CFFI_OP_FUNCTION, 391), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
-/* 359 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
-/* 360 */ _CFFI_OP(_CFFI_OP_NOOP, 186),
+/* 355 */ _CFFI_OP(_CFFI_OP_NOOP, 100),
+/* 356 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 357 */ _CFFI_OP(_CFFI_OP_FUNCTION, 397), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
+/* 358 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
+/* 359 */ _CFFI_OP(_CFFI_OP_NOOP, 188),
+/* 360 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 361 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 362 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
-/* 363 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
-/* 364 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 365 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 366 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 367 */ _CFFI_OP(_CFFI_OP_FUNCTION, 391), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
+/* 362 */ _CFFI_OP(_CFFI_OP_NOOP, 166),
+/* 363 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 364 */ _CFFI_OP(_CFFI_OP_FUNCTION, 397), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
+/* 365 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
+/* 366 */ _CFFI_OP(_CFFI_OP_NOOP, 188),
+/* 367 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 368 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
-/* 369 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
+/* 369 */ _CFFI_OP(_CFFI_OP_NOOP, 166),
 /* 370 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 371 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 372 */ _CFFI_OP(_CFFI_OP_NOOP, 186),
-/* 373 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 374 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
-/* 375 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
-/* 376 */ _CFFI_OP(_CFFI_OP_POINTER, 377), // int16_t const *
-/* 377 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 19), // int16_t
-/* 378 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_delegates
-/* 379 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_hints
-/* 380 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_plan
-/* 381 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_rawtrace
-/* 382 */ _CFFI_OP(_CFFI_OP_POINTER, 383), // mpiio_ext_rawtrace_row const *
-/* 383 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_rawtrace_row
-/* 384 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_rows
-/* 385 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_sanitizer
-/* 386 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 7), // mpiio_ext_stats
-/* 387 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 8), // mpiio_ext_trace
-/* 388 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 9), // mpiio_ext_typemap
-/* 389 */ _CFFI_OP(_CFFI_OP_POINTER, 390), // unsigned char const *
-/* 390 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
-/* 391 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
+/* 372 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 373 */ _CFFI_OP(_CFFI_OP_FUNCTION, 397), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
+/* 374 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
+/* 375 */ _CFFI_OP(_CFFI_OP_NOOP, 166),
+/* 376 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 377 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 378 */ _CFFI_OP(_CFFI_OP_NOOP, 188),
+/* 379 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 380 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
+/* 381 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
+/* 382 */ _CFFI_OP(_CFFI_OP_POINTER, 383), // int16_t const *
+/* 383 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 19), // int16_t
+/* 384 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_delegates
+/* 385 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_hints
+/* 386 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_plan
+/* 387 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_rawtrace
+/* 388 */ _CFFI_OP(_CFFI_OP_POINTER, 389), // mpiio_ext_rawtrace_row const *
+/* 389 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_rawtrace_row
+/* 390 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_rows
+/* 391 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_sanitizer
+/* 392 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 7), // mpiio_ext_stats
+/* 393 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 8), // mpiio_ext_trace
+/* 394 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 9), // mpiio_ext_typemap
+/* 395 */ _CFFI_OP(_CFFI_OP_POINTER, 396), // unsigned char const *
+/* 396 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
+/* 397 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
 };
 
 static int _cffi_d_mpiio_ext_call_count(void)
@@ -1078,10 +1084,10 @@ _cffi_f_mpiio_ext_delegates_close(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(310), arg0, (char **)&x0);
+      _cffi_type(316), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(310), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(316), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1395,10 +1401,10 @@ _cffi_f_mpiio_ext_delegates_snapshot(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(216), arg0, (char **)&x0);
+      _cffi_type(218), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(216), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(218), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1859,10 +1865,10 @@ _cffi_f_mpiio_ext_group_split(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg0, (char **)&x0);
+      _cffi_type(166), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(166), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1872,10 +1878,10 @@ _cffi_f_mpiio_ext_group_split(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(186), arg2, (char **)&x2);
+      _cffi_type(188), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(186), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(188), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2224,10 +2230,10 @@ _cffi_f_mpiio_ext_hints_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(313), arg0, (char **)&x0);
+      _cffi_type(319), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_hints *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(313), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(319), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2262,10 +2268,10 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg0, (char **)&x0);
+      _cffi_type(166), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(166), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2277,7 +2283,7 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(313));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(319));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -2353,7 +2359,7 @@ _cffi_f_mpiio_ext_hints_resolve(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(313));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(319));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -2699,10 +2705,10 @@ _cffi_f_mpiio_ext_plan_aggregators_used(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(206), arg0, (char **)&x0);
+      _cffi_type(208), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(206), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2830,10 +2836,10 @@ _cffi_f_mpiio_ext_plan_extents(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(206), arg0, (char **)&x0);
+      _cffi_type(208), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(206), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2883,10 +2889,10 @@ _cffi_f_mpiio_ext_plan_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(316), arg0, (char **)&x0);
+      _cffi_type(322), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(316), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(322), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2929,10 +2935,10 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(206), arg0, (char **)&x0);
+      _cffi_type(208), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(206), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2951,10 +2957,10 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(322), arg3, (char **)&x3);
+      _cffi_type(328), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(322), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(328), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2999,10 +3005,10 @@ _cffi_f_mpiio_ext_plan_sets(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(206), arg0, (char **)&x0);
+      _cffi_type(208), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(206), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3068,10 +3074,10 @@ _cffi_f_mpiio_ext_plan_window(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(206), arg0, (char **)&x0);
+      _cffi_type(208), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(206), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3139,10 +3145,10 @@ _cffi_f_mpiio_ext_plan_window_count(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(206), arg0, (char **)&x0);
+      _cffi_type(208), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(206), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3191,10 +3197,10 @@ _cffi_f_mpiio_ext_plan_window_extents_max(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(206), arg0, (char **)&x0);
+      _cffi_type(208), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(206), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3463,6 +3469,71 @@ _cffi_f_mpiio_ext_rawtrace_create(PyObject *self, PyObject *noarg)
 #  define _cffi_f_mpiio_ext_rawtrace_create _cffi_d_mpiio_ext_rawtrace_create
 #endif
 
+static int _cffi_d_mpiio_ext_rawtrace_datatype(mpiio_ext_rawtrace * x0, int64_t x1, char const * x2, int64_t x3)
+{
+  return mpiio_ext_rawtrace_datatype(x0, x1, x2, x3);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_rawtrace_datatype(PyObject *self, PyObject *args)
+{
+  mpiio_ext_rawtrace * x0;
+  int64_t x1;
+  char const * x2;
+  int64_t x3;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_rawtrace_datatype", 4, 4, &arg0, &arg1, &arg2, &arg3))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(139), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(139), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int64_t);
+  if (x1 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(1), arg2, (char **)&x2);
+  if (datasize != 0) {
+    x2 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(1), arg2, (char **)&x2,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x3 = _cffi_to_c_int(arg3, int64_t);
+  if (x3 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_rawtrace_datatype(x0, x1, x2, x3); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_rawtrace_datatype _cffi_d_mpiio_ext_rawtrace_datatype
+#endif
+
 static int _cffi_d_mpiio_ext_rawtrace_describe(mpiio_ext_rawtrace * x0, char const * x1, char const * x2, int x3, char const * x4)
 {
   return mpiio_ext_rawtrace_describe(x0, x1, x2, x3, x4);
@@ -3614,10 +3685,10 @@ _cffi_f_mpiio_ext_rawtrace_feed(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg1, (char **)&x1);
+      _cffi_type(166), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(166), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3724,10 +3795,10 @@ _cffi_f_mpiio_ext_rawtrace_names(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(257), arg3, (char **)&x3);
+      _cffi_type(259), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int64_t const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(257), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(259), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3932,10 +4003,10 @@ _cffi_f_mpiio_ext_rawtrace_take(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(245), arg1, (char **)&x1);
+      _cffi_type(247), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace_row const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(245), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(247), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3973,7 +4044,7 @@ _cffi_f_mpiio_ext_rawtrace_take(PyObject *self, PyObject *args)
 #  define _cffi_f_mpiio_ext_rawtrace_take _cffi_d_mpiio_ext_rawtrace_take
 #endif
 
-static int _cffi_d_mpiio_ext_sanitizer_feed(mpiio_ext_sanitizer * x0, mpiio_ext_rows const * x1)
+static int64_t _cffi_d_mpiio_ext_sanitizer_feed(mpiio_ext_sanitizer * x0, mpiio_ext_rows const * x1)
 {
   return mpiio_ext_sanitizer_feed(x0, x1);
 }
@@ -3985,7 +4056,7 @@ _cffi_f_mpiio_ext_sanitizer_feed(PyObject *self, PyObject *args)
   mpiio_ext_rows const * x1;
   Py_ssize_t datasize;
   struct _cffi_freeme_s *large_args_free = NULL;
-  int result;
+  int64_t result;
   PyObject *pyresult;
   PyObject *arg0;
   PyObject *arg1;
@@ -3994,19 +4065,19 @@ _cffi_f_mpiio_ext_sanitizer_feed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(164), arg0, (char **)&x0);
+      _cffi_type(266), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_sanitizer *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(164), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(266), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(165), arg1, (char **)&x1);
+      _cffi_type(267), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rows const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(165), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(267), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4018,7 +4089,7 @@ _cffi_f_mpiio_ext_sanitizer_feed(PyObject *self, PyObject *args)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_int(result, int);
+  pyresult = _cffi_from_c_int(result, int64_t);
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -4039,10 +4110,10 @@ _cffi_f_mpiio_ext_sanitizer_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(164), arg0, (char **)&x0);
+      _cffi_type(266), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_sanitizer *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(164), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(266), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4081,7 +4152,7 @@ _cffi_f_mpiio_ext_sanitizer_new(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(164));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(266));
   return pyresult;
 }
 #else
@@ -4213,10 +4284,10 @@ _cffi_f_mpiio_ext_stats_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(331), arg0, (char **)&x0);
+      _cffi_type(337), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(331), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(337), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4311,10 +4382,10 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg0, (char **)&x0);
+      _cffi_type(166), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(166), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4326,7 +4397,7 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(331));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(337));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -4589,7 +4660,7 @@ _cffi_f_mpiio_ext_stats_total(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(331));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(337));
   return pyresult;
 }
 #else
@@ -4639,10 +4710,10 @@ _cffi_f_mpiio_ext_trace_close(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(268), arg0, (char **)&x0);
+      _cffi_type(274), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(268), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(274), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4946,10 +5017,10 @@ _cffi_f_mpiio_ext_trace_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(268), arg0, (char **)&x0);
+      _cffi_type(274), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(268), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(274), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5485,10 +5556,10 @@ _cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(186), arg1, (char **)&x1);
+      _cffi_type(188), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(186), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(188), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5507,10 +5578,10 @@ _cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg4, (char **)&x4);
+      _cffi_type(166), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(166), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5693,10 +5764,10 @@ _cffi_f_mpiio_ext_typemap_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(337), arg0, (char **)&x0);
+      _cffi_type(343), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(337), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(343), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5739,10 +5810,10 @@ _cffi_f_mpiio_ext_typemap_from_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg0, (char **)&x0);
+      _cffi_type(166), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(166), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5796,10 +5867,10 @@ _cffi_f_mpiio_ext_typemap_from_datatype(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg0, (char **)&x0);
+      _cffi_type(166), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(166), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6066,10 +6137,10 @@ _cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg1, (char **)&x1);
+      _cffi_type(166), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(166), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6083,10 +6154,10 @@ _cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(186), arg4, (char **)&x4);
+      _cffi_type(188), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(186), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(188), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6617,10 +6688,10 @@ _cffi_f_mpiio_ext_typemap_to_blob(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(186), arg1, (char **)&x1);
+      _cffi_type(188), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(186), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(188), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6678,10 +6749,10 @@ _cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(186), arg1, (char **)&x1);
+      _cffi_type(188), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(186), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(188), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6695,10 +6766,10 @@ _cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg4, (char **)&x4);
+      _cffi_type(166), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(166), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6838,16 +6909,20 @@ static void _cffi_checkfld__mpiio_ext_rows(mpiio_ext_rows *p)
   (void)((p->count) | 0);  /* check that 'mpiio_ext_rows.count' is an integer */
   { unsigned char const * *tmp = &p->step; (void)tmp; }
   { unsigned char const * *tmp = &p->layer; (void)tmp; }
-  { unsigned char const * *tmp = &p->whence; (void)tmp; }
-  { unsigned char const * *tmp = &p->flags; (void)tmp; }
   { int16_t const * *tmp = &p->depth; (void)tmp; }
   { int32_t const * *tmp = &p->file; (void)tmp; }
+  { int32_t const * *tmp = &p->thread; (void)tmp; }
   { int64_t const * *tmp = &p->line; (void)tmp; }
+  { int64_t const * *tmp = &p->start; (void)tmp; }
+  { int64_t const * *tmp = &p->duration; (void)tmp; }
   { int64_t const * *tmp = &p->handle; (void)tmp; }
   { int64_t const * *tmp = &p->result; (void)tmp; }
   { int64_t const * *tmp = &p->offset; (void)tmp; }
   { int64_t const * *tmp = &p->moved; (void)tmp; }
-  { int64_t const * *tmp = &p->etype; (void)tmp; }
+  { char const * *tmp = &p->extra; (void)tmp; }
+  { int32_t const * *tmp = &p->extra_at; (void)tmp; }
+  { unsigned char const * *tmp = &p->is_system; (void)tmp; }
+  (void)((p->final) | 0);  /* check that 'mpiio_ext_rows.final' is an integer */
   { int32_t * *tmp = &p->named; (void)tmp; }
   { int64_t * *tmp = &p->place; (void)tmp; }
   { unsigned char * *tmp = &p->mask; (void)tmp; }
@@ -6856,128 +6931,129 @@ static void _cffi_checkfld__mpiio_ext_rows(mpiio_ext_rows *p)
 struct _cffi_align__mpiio_ext_rows { char x; mpiio_ext_rows y; };
 
 static const struct _cffi_global_s _cffi_globals[] = {
-  { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 203), (void *)_cffi_d_mpiio_ext_call_count },
+  { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 205), (void *)_cffi_d_mpiio_ext_call_count },
   { "mpiio_ext_call_name", (void *)_cffi_f_mpiio_ext_call_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_call_name },
-  { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 212), (void *)_cffi_d_mpiio_ext_calls },
-  { "mpiio_ext_delegates_close", (void *)_cffi_f_mpiio_ext_delegates_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 309), (void *)_cffi_d_mpiio_ext_delegates_close },
-  { "mpiio_ext_delegates_counter_count", (void *)_cffi_f_mpiio_ext_delegates_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 203), (void *)_cffi_d_mpiio_ext_delegates_counter_count },
+  { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 214), (void *)_cffi_d_mpiio_ext_calls },
+  { "mpiio_ext_delegates_close", (void *)_cffi_f_mpiio_ext_delegates_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 315), (void *)_cffi_d_mpiio_ext_delegates_close },
+  { "mpiio_ext_delegates_counter_count", (void *)_cffi_f_mpiio_ext_delegates_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 205), (void *)_cffi_d_mpiio_ext_delegates_counter_count },
   { "mpiio_ext_delegates_counter_meaning", (void *)_cffi_f_mpiio_ext_delegates_counter_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_meaning },
   { "mpiio_ext_delegates_counter_name", (void *)_cffi_f_mpiio_ext_delegates_counter_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_name },
   { "mpiio_ext_delegates_counter_unit", (void *)_cffi_f_mpiio_ext_delegates_counter_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_unit },
   { "mpiio_ext_delegates_open", (void *)_cffi_f_mpiio_ext_delegates_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 73), (void *)_cffi_d_mpiio_ext_delegates_open },
   { "mpiio_ext_delegates_own", (void *)_cffi_f_mpiio_ext_delegates_own, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 89), (void *)_cffi_d_mpiio_ext_delegates_own },
   { "mpiio_ext_delegates_ping", (void *)_cffi_f_mpiio_ext_delegates_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 84), (void *)_cffi_d_mpiio_ext_delegates_ping },
-  { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 215), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
+  { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 217), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
   { "mpiio_ext_diff", (void *)_cffi_f_mpiio_ext_diff, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 93), (void *)_cffi_d_mpiio_ext_diff },
   { "mpiio_ext_error_name", (void *)_cffi_f_mpiio_ext_error_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_error_name },
-  { "mpiio_ext_group_count", (void *)_cffi_f_mpiio_ext_group_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 203), (void *)_cffi_d_mpiio_ext_group_count },
+  { "mpiio_ext_group_count", (void *)_cffi_f_mpiio_ext_group_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 205), (void *)_cffi_d_mpiio_ext_group_count },
   { "mpiio_ext_group_host", (void *)_cffi_f_mpiio_ext_group_host, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_group_host },
   { "mpiio_ext_group_id", (void *)_cffi_f_mpiio_ext_group_id, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 52), (void *)_cffi_d_mpiio_ext_group_id },
   { "mpiio_ext_group_is_local", (void *)_cffi_f_mpiio_ext_group_is_local, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 81), (void *)_cffi_d_mpiio_ext_group_is_local },
   { "mpiio_ext_group_is_serving", (void *)_cffi_f_mpiio_ext_group_is_serving, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 81), (void *)_cffi_d_mpiio_ext_group_is_serving },
   { "mpiio_ext_group_mode", (void *)_cffi_f_mpiio_ext_group_mode, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 52), (void *)_cffi_d_mpiio_ext_group_mode },
   { "mpiio_ext_group_node", (void *)_cffi_f_mpiio_ext_group_node, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 81), (void *)_cffi_d_mpiio_ext_group_node },
-  { "mpiio_ext_group_pid", (void *)_cffi_f_mpiio_ext_group_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 212), (void *)_cffi_d_mpiio_ext_group_pid },
+  { "mpiio_ext_group_pid", (void *)_cffi_f_mpiio_ext_group_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 214), (void *)_cffi_d_mpiio_ext_group_pid },
   { "mpiio_ext_group_reason", (void *)_cffi_f_mpiio_ext_group_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 52), (void *)_cffi_d_mpiio_ext_group_reason },
-  { "mpiio_ext_group_split", (void *)_cffi_f_mpiio_ext_group_split, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 189), (void *)_cffi_d_mpiio_ext_group_split },
+  { "mpiio_ext_group_split", (void *)_cffi_f_mpiio_ext_group_split, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 191), (void *)_cffi_d_mpiio_ext_group_split },
   { "mpiio_ext_hint_canonical", (void *)_cffi_f_mpiio_ext_hint_canonical, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 58), (void *)_cffi_d_mpiio_ext_hint_canonical },
   { "mpiio_ext_hint_check", (void *)_cffi_f_mpiio_ext_hint_check, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 58), (void *)_cffi_d_mpiio_ext_hint_check },
-  { "mpiio_ext_hint_count", (void *)_cffi_f_mpiio_ext_hint_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 203), (void *)_cffi_d_mpiio_ext_hint_count },
+  { "mpiio_ext_hint_count", (void *)_cffi_f_mpiio_ext_hint_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 205), (void *)_cffi_d_mpiio_ext_hint_count },
   { "mpiio_ext_hint_default", (void *)_cffi_f_mpiio_ext_hint_default, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_default },
   { "mpiio_ext_hint_description", (void *)_cffi_f_mpiio_ext_hint_description, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_description },
   { "mpiio_ext_hint_name", (void *)_cffi_f_mpiio_ext_hint_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_name },
   { "mpiio_ext_hint_type", (void *)_cffi_f_mpiio_ext_hint_type, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_type },
   { "mpiio_ext_hint_values", (void *)_cffi_f_mpiio_ext_hint_values, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_values },
-  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 312), (void *)_cffi_d_mpiio_ext_hints_free },
-  { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 297), (void *)_cffi_d_mpiio_ext_hints_of },
+  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 318), (void *)_cffi_d_mpiio_ext_hints_free },
+  { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 303), (void *)_cffi_d_mpiio_ext_hints_of },
   { "mpiio_ext_hints_problems", (void *)_cffi_f_mpiio_ext_hints_problems, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 13), (void *)_cffi_d_mpiio_ext_hints_problems },
-  { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 294), (void *)_cffi_d_mpiio_ext_hints_resolve },
+  { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 300), (void *)_cffi_d_mpiio_ext_hints_resolve },
   { "mpiio_ext_hints_source", (void *)_cffi_f_mpiio_ext_hints_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 16), (void *)_cffi_d_mpiio_ext_hints_source },
   { "mpiio_ext_hints_value", (void *)_cffi_f_mpiio_ext_hints_value, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 16), (void *)_cffi_d_mpiio_ext_hints_value },
-  { "mpiio_ext_interposed", (void *)_cffi_f_mpiio_ext_interposed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 203), (void *)_cffi_d_mpiio_ext_interposed },
+  { "mpiio_ext_interposed", (void *)_cffi_f_mpiio_ext_interposed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 205), (void *)_cffi_d_mpiio_ext_interposed },
   { "mpiio_ext_mpi_family", (void *)_cffi_f_mpiio_ext_mpi_family, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 52), (void *)_cffi_d_mpiio_ext_mpi_family },
   { "mpiio_ext_partition_choose", (void *)_cffi_f_mpiio_ext_partition_choose, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 0), (void *)_cffi_d_mpiio_ext_partition_choose },
-  { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 203), (void *)_cffi_d_mpiio_ext_partition_count },
+  { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 205), (void *)_cffi_d_mpiio_ext_partition_count },
   { "mpiio_ext_partition_description", (void *)_cffi_f_mpiio_ext_partition_description, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_description },
   { "mpiio_ext_partition_name", (void *)_cffi_f_mpiio_ext_partition_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_name },
-  { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 205), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
+  { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 207), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
   { "mpiio_ext_plan_create", (void *)_cffi_f_mpiio_ext_plan_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 64), (void *)_cffi_d_mpiio_ext_plan_create },
-  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 220), (void *)_cffi_d_mpiio_ext_plan_extents },
-  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 315), (void *)_cffi_d_mpiio_ext_plan_free },
-  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 318), (void *)_cffi_d_mpiio_ext_plan_owners },
-  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 220), (void *)_cffi_d_mpiio_ext_plan_sets },
-  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 231), (void *)_cffi_d_mpiio_ext_plan_window },
-  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 226), (void *)_cffi_d_mpiio_ext_plan_window_count },
-  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 239), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
+  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 222), (void *)_cffi_d_mpiio_ext_plan_extents },
+  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 321), (void *)_cffi_d_mpiio_ext_plan_free },
+  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 324), (void *)_cffi_d_mpiio_ext_plan_owners },
+  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 222), (void *)_cffi_d_mpiio_ext_plan_sets },
+  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 233), (void *)_cffi_d_mpiio_ext_plan_window },
+  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 228), (void *)_cffi_d_mpiio_ext_plan_window_count },
+  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 241), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
   { "mpiio_ext_rawtrace_begin", (void *)_cffi_f_mpiio_ext_rawtrace_begin, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 141), (void *)_cffi_d_mpiio_ext_rawtrace_begin },
-  { "mpiio_ext_rawtrace_category_events", (void *)_cffi_f_mpiio_ext_rawtrace_category_events, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 259), (void *)_cffi_d_mpiio_ext_rawtrace_category_events },
+  { "mpiio_ext_rawtrace_category_events", (void *)_cffi_f_mpiio_ext_rawtrace_category_events, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 261), (void *)_cffi_d_mpiio_ext_rawtrace_category_events },
   { "mpiio_ext_rawtrace_constant", (void *)_cffi_f_mpiio_ext_rawtrace_constant, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 152), (void *)_cffi_d_mpiio_ext_rawtrace_constant },
-  { "mpiio_ext_rawtrace_count", (void *)_cffi_f_mpiio_ext_rawtrace_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 249), (void *)_cffi_d_mpiio_ext_rawtrace_count },
-  { "mpiio_ext_rawtrace_create", (void *)_cffi_f_mpiio_ext_rawtrace_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 300), (void *)_cffi_d_mpiio_ext_rawtrace_create },
+  { "mpiio_ext_rawtrace_count", (void *)_cffi_f_mpiio_ext_rawtrace_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 251), (void *)_cffi_d_mpiio_ext_rawtrace_count },
+  { "mpiio_ext_rawtrace_create", (void *)_cffi_f_mpiio_ext_rawtrace_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 306), (void *)_cffi_d_mpiio_ext_rawtrace_create },
+  { "mpiio_ext_rawtrace_datatype", (void *)_cffi_f_mpiio_ext_rawtrace_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 158), (void *)_cffi_d_mpiio_ext_rawtrace_datatype },
   { "mpiio_ext_rawtrace_describe", (void *)_cffi_f_mpiio_ext_rawtrace_describe, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 145), (void *)_cffi_d_mpiio_ext_rawtrace_describe },
   { "mpiio_ext_rawtrace_end", (void *)_cffi_f_mpiio_ext_rawtrace_end, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 138), (void *)_cffi_d_mpiio_ext_rawtrace_end },
-  { "mpiio_ext_rawtrace_feed", (void *)_cffi_f_mpiio_ext_rawtrace_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 158), (void *)_cffi_d_mpiio_ext_rawtrace_feed },
-  { "mpiio_ext_rawtrace_free", (void *)_cffi_f_mpiio_ext_rawtrace_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 324), (void *)_cffi_d_mpiio_ext_rawtrace_free },
-  { "mpiio_ext_rawtrace_names", (void *)_cffi_f_mpiio_ext_rawtrace_names, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 253), (void *)_cffi_d_mpiio_ext_rawtrace_names },
+  { "mpiio_ext_rawtrace_feed", (void *)_cffi_f_mpiio_ext_rawtrace_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 164), (void *)_cffi_d_mpiio_ext_rawtrace_feed },
+  { "mpiio_ext_rawtrace_free", (void *)_cffi_f_mpiio_ext_rawtrace_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 330), (void *)_cffi_d_mpiio_ext_rawtrace_free },
+  { "mpiio_ext_rawtrace_names", (void *)_cffi_f_mpiio_ext_rawtrace_names, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 255), (void *)_cffi_d_mpiio_ext_rawtrace_names },
   { "mpiio_ext_rawtrace_note", (void *)_cffi_f_mpiio_ext_rawtrace_note, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 27), (void *)_cffi_d_mpiio_ext_rawtrace_note },
   { "mpiio_ext_rawtrace_problem", (void *)_cffi_f_mpiio_ext_rawtrace_problem, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 20), (void *)_cffi_d_mpiio_ext_rawtrace_problem },
-  { "mpiio_ext_rawtrace_take", (void *)_cffi_f_mpiio_ext_rawtrace_take, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 243), (void *)_cffi_d_mpiio_ext_rawtrace_take },
-  { "mpiio_ext_sanitizer_feed", (void *)_cffi_f_mpiio_ext_sanitizer_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 163), (void *)_cffi_d_mpiio_ext_sanitizer_feed },
-  { "mpiio_ext_sanitizer_free", (void *)_cffi_f_mpiio_ext_sanitizer_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 327), (void *)_cffi_d_mpiio_ext_sanitizer_free },
-  { "mpiio_ext_sanitizer_new", (void *)_cffi_f_mpiio_ext_sanitizer_new, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 302), (void *)_cffi_d_mpiio_ext_sanitizer_new },
-  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 263), (void *)_cffi_d_mpiio_ext_stats_counter },
-  { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 203), (void *)_cffi_d_mpiio_ext_stats_counter_count },
+  { "mpiio_ext_rawtrace_take", (void *)_cffi_f_mpiio_ext_rawtrace_take, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 245), (void *)_cffi_d_mpiio_ext_rawtrace_take },
+  { "mpiio_ext_sanitizer_feed", (void *)_cffi_f_mpiio_ext_sanitizer_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 265), (void *)_cffi_d_mpiio_ext_sanitizer_feed },
+  { "mpiio_ext_sanitizer_free", (void *)_cffi_f_mpiio_ext_sanitizer_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 333), (void *)_cffi_d_mpiio_ext_sanitizer_free },
+  { "mpiio_ext_sanitizer_new", (void *)_cffi_f_mpiio_ext_sanitizer_new, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 308), (void *)_cffi_d_mpiio_ext_sanitizer_new },
+  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 269), (void *)_cffi_d_mpiio_ext_stats_counter },
+  { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 205), (void *)_cffi_d_mpiio_ext_stats_counter_count },
   { "mpiio_ext_stats_delegation", (void *)_cffi_f_mpiio_ext_stats_delegation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 33), (void *)_cffi_d_mpiio_ext_stats_delegation },
-  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 330), (void *)_cffi_d_mpiio_ext_stats_free },
+  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 336), (void *)_cffi_d_mpiio_ext_stats_free },
   { "mpiio_ext_stats_meaning", (void *)_cffi_f_mpiio_ext_stats_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_meaning },
   { "mpiio_ext_stats_name", (void *)_cffi_f_mpiio_ext_stats_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_name },
-  { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 304), (void *)_cffi_d_mpiio_ext_stats_of },
+  { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 310), (void *)_cffi_d_mpiio_ext_stats_of },
   { "mpiio_ext_stats_partition", (void *)_cffi_f_mpiio_ext_stats_partition, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 33), (void *)_cffi_d_mpiio_ext_stats_partition },
   { "mpiio_ext_stats_path", (void *)_cffi_f_mpiio_ext_stats_path, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 33), (void *)_cffi_d_mpiio_ext_stats_path },
   { "mpiio_ext_stats_reason", (void *)_cffi_f_mpiio_ext_stats_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 33), (void *)_cffi_d_mpiio_ext_stats_reason },
-  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 263), (void *)_cffi_d_mpiio_ext_stats_requests },
+  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 269), (void *)_cffi_d_mpiio_ext_stats_requests },
   { "mpiio_ext_stats_time", (void *)_cffi_f_mpiio_ext_stats_time, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 54), (void *)_cffi_d_mpiio_ext_stats_time },
-  { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 203), (void *)_cffi_d_mpiio_ext_stats_time_count },
-  { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 307), (void *)_cffi_d_mpiio_ext_stats_total },
+  { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 205), (void *)_cffi_d_mpiio_ext_stats_time_count },
+  { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 313), (void *)_cffi_d_mpiio_ext_stats_total },
   { "mpiio_ext_stats_unit", (void *)_cffi_f_mpiio_ext_stats_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_unit },
-  { "mpiio_ext_trace_close", (void *)_cffi_f_mpiio_ext_trace_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 333), (void *)_cffi_d_mpiio_ext_trace_close },
-  { "mpiio_ext_trace_column", (void *)_cffi_f_mpiio_ext_trace_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 208), (void *)_cffi_d_mpiio_ext_trace_column },
+  { "mpiio_ext_trace_close", (void *)_cffi_f_mpiio_ext_trace_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 339), (void *)_cffi_d_mpiio_ext_trace_close },
+  { "mpiio_ext_trace_column", (void *)_cffi_f_mpiio_ext_trace_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 210), (void *)_cffi_d_mpiio_ext_trace_column },
   { "mpiio_ext_trace_command", (void *)_cffi_f_mpiio_ext_trace_command, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 36), (void *)_cffi_d_mpiio_ext_trace_command },
   { "mpiio_ext_trace_extras", (void *)_cffi_f_mpiio_ext_trace_extras, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 44), (void *)_cffi_d_mpiio_ext_trace_extras },
   { "mpiio_ext_trace_file", (void *)_cffi_f_mpiio_ext_trace_file, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 48), (void *)_cffi_d_mpiio_ext_trace_file },
   { "mpiio_ext_trace_host", (void *)_cffi_f_mpiio_ext_trace_host, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 36), (void *)_cffi_d_mpiio_ext_trace_host },
-  { "mpiio_ext_trace_lost", (void *)_cffi_f_mpiio_ext_trace_lost, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 271), (void *)_cffi_d_mpiio_ext_trace_lost },
-  { "mpiio_ext_trace_next", (void *)_cffi_f_mpiio_ext_trace_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 267), (void *)_cffi_d_mpiio_ext_trace_next },
+  { "mpiio_ext_trace_lost", (void *)_cffi_f_mpiio_ext_trace_lost, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 277), (void *)_cffi_d_mpiio_ext_trace_lost },
+  { "mpiio_ext_trace_next", (void *)_cffi_f_mpiio_ext_trace_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 273), (void *)_cffi_d_mpiio_ext_trace_next },
   { "mpiio_ext_trace_open", (void *)_cffi_f_mpiio_ext_trace_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 77), (void *)_cffi_d_mpiio_ext_trace_open },
   { "mpiio_ext_trace_operation", (void *)_cffi_f_mpiio_ext_trace_operation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 48), (void *)_cffi_d_mpiio_ext_trace_operation },
-  { "mpiio_ext_trace_pid", (void *)_cffi_f_mpiio_ext_trace_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 271), (void *)_cffi_d_mpiio_ext_trace_pid },
+  { "mpiio_ext_trace_pid", (void *)_cffi_f_mpiio_ext_trace_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 277), (void *)_cffi_d_mpiio_ext_trace_pid },
   { "mpiio_ext_trace_problem", (void *)_cffi_f_mpiio_ext_trace_problem, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 39), (void *)_cffi_d_mpiio_ext_trace_problem },
-  { "mpiio_ext_trace_rank", (void *)_cffi_f_mpiio_ext_trace_rank, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 167), (void *)_cffi_d_mpiio_ext_trace_rank },
-  { "mpiio_ext_trace_ranks", (void *)_cffi_f_mpiio_ext_trace_ranks, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 167), (void *)_cffi_d_mpiio_ext_trace_ranks },
-  { "mpiio_ext_trace_records", (void *)_cffi_f_mpiio_ext_trace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 271), (void *)_cffi_d_mpiio_ext_trace_records },
-  { "mpiio_ext_trace_started", (void *)_cffi_f_mpiio_ext_trace_started, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 271), (void *)_cffi_d_mpiio_ext_trace_started },
-  { "mpiio_ext_trace_truncated", (void *)_cffi_f_mpiio_ext_trace_truncated, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 167), (void *)_cffi_d_mpiio_ext_trace_truncated },
-  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 274), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
+  { "mpiio_ext_trace_rank", (void *)_cffi_f_mpiio_ext_trace_rank, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 169), (void *)_cffi_d_mpiio_ext_trace_rank },
+  { "mpiio_ext_trace_ranks", (void *)_cffi_f_mpiio_ext_trace_ranks, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 169), (void *)_cffi_d_mpiio_ext_trace_ranks },
+  { "mpiio_ext_trace_records", (void *)_cffi_f_mpiio_ext_trace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 277), (void *)_cffi_d_mpiio_ext_trace_records },
+  { "mpiio_ext_trace_started", (void *)_cffi_f_mpiio_ext_trace_started, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 277), (void *)_cffi_d_mpiio_ext_trace_started },
+  { "mpiio_ext_trace_truncated", (void *)_cffi_f_mpiio_ext_trace_truncated, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 169), (void *)_cffi_d_mpiio_ext_trace_truncated },
+  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 280), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
   { "mpiio_ext_typemap_block", (void *)_cffi_f_mpiio_ext_typemap_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 134), (void *)_cffi_d_mpiio_ext_typemap_block },
-  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 358), (void *)_cffi_d_mpiio_ext_typemap_copy },
-  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 170), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
-  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 180), (void *)_cffi_d_mpiio_ext_typemap_equal },
-  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 336), (void *)_cffi_d_mpiio_ext_typemap_free },
-  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 194), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
-  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 199), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
+  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 364), (void *)_cffi_d_mpiio_ext_typemap_copy },
+  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 172), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
+  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 182), (void *)_cffi_d_mpiio_ext_typemap_equal },
+  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 342), (void *)_cffi_d_mpiio_ext_typemap_free },
+  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 196), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
+  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 201), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
   { "mpiio_ext_typemap_indexed", (void *)_cffi_f_mpiio_ext_typemap_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 121), (void *)_cffi_d_mpiio_ext_typemap_indexed },
-  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 343), (void *)_cffi_d_mpiio_ext_typemap_mark },
-  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 277), (void *)_cffi_d_mpiio_ext_typemap_offset },
-  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 367), (void *)_cffi_d_mpiio_ext_typemap_pack },
-  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 286), (void *)_cffi_d_mpiio_ext_typemap_pieces },
-  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 277), (void *)_cffi_d_mpiio_ext_typemap_position },
+  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 349), (void *)_cffi_d_mpiio_ext_typemap_mark },
+  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 283), (void *)_cffi_d_mpiio_ext_typemap_offset },
+  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 373), (void *)_cffi_d_mpiio_ext_typemap_pack },
+  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 292), (void *)_cffi_d_mpiio_ext_typemap_pieces },
+  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 283), (void *)_cffi_d_mpiio_ext_typemap_position },
   { "mpiio_ext_typemap_resized", (void *)_cffi_f_mpiio_ext_typemap_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 128), (void *)_cffi_d_mpiio_ext_typemap_resized },
-  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 281), (void *)_cffi_d_mpiio_ext_typemap_runs },
+  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 287), (void *)_cffi_d_mpiio_ext_typemap_runs },
   { "mpiio_ext_typemap_struct", (void *)_cffi_f_mpiio_ext_typemap_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 114), (void *)_cffi_d_mpiio_ext_typemap_struct },
   { "mpiio_ext_typemap_subarray", (void *)_cffi_f_mpiio_ext_typemap_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 105), (void *)_cffi_d_mpiio_ext_typemap_subarray },
-  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 339), (void *)_cffi_d_mpiio_ext_typemap_summary },
-  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 184), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
-  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 351), (void *)_cffi_d_mpiio_ext_typemap_unpack },
+  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 345), (void *)_cffi_d_mpiio_ext_typemap_summary },
+  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 186), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
+  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 357), (void *)_cffi_d_mpiio_ext_typemap_unpack },
   { "mpiio_ext_typemap_vector", (void *)_cffi_f_mpiio_ext_typemap_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 128), (void *)_cffi_d_mpiio_ext_typemap_vector },
   { "mpiio_ext_version", (void *)_cffi_f_mpiio_ext_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 52), (void *)_cffi_d_mpiio_ext_version },
 };
@@ -7027,25 +7103,28 @@ static const struct _cffi_field_s _cffi_fields[] = {
              _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "step", offsetof(mpiio_ext_rows, step),
             sizeof(((mpiio_ext_rows *)0)->step),
-            _CFFI_OP(_CFFI_OP_NOOP, 389) },
+            _CFFI_OP(_CFFI_OP_NOOP, 395) },
   { "layer", offsetof(mpiio_ext_rows, layer),
              sizeof(((mpiio_ext_rows *)0)->layer),
-             _CFFI_OP(_CFFI_OP_NOOP, 389) },
-  { "whence", offsetof(mpiio_ext_rows, whence),
-              sizeof(((mpiio_ext_rows *)0)->whence),
-              _CFFI_OP(_CFFI_OP_NOOP, 389) },
-  { "flags", offsetof(mpiio_ext_rows, flags),
-             sizeof(((mpiio_ext_rows *)0)->flags),
-             _CFFI_OP(_CFFI_OP_NOOP, 389) },
+             _CFFI_OP(_CFFI_OP_NOOP, 395) },
   { "depth", offsetof(mpiio_ext_rows, depth),
              sizeof(((mpiio_ext_rows *)0)->depth),
-             _CFFI_OP(_CFFI_OP_NOOP, 376) },
+             _CFFI_OP(_CFFI_OP_NOOP, 382) },
   { "file", offsetof(mpiio_ext_rows, file),
             sizeof(((mpiio_ext_rows *)0)->file),
             _CFFI_OP(_CFFI_OP_NOOP, 94) },
+  { "thread", offsetof(mpiio_ext_rows, thread),
+              sizeof(((mpiio_ext_rows *)0)->thread),
+              _CFFI_OP(_CFFI_OP_NOOP, 94) },
   { "line", offsetof(mpiio_ext_rows, line),
             sizeof(((mpiio_ext_rows *)0)->line),
             _CFFI_OP(_CFFI_OP_NOOP, 107) },
+  { "start", offsetof(mpiio_ext_rows, start),
+             sizeof(((mpiio_ext_rows *)0)->start),
+             _CFFI_OP(_CFFI_OP_NOOP, 107) },
+  { "duration", offsetof(mpiio_ext_rows, duration),
+                sizeof(((mpiio_ext_rows *)0)->duration),
+                _CFFI_OP(_CFFI_OP_NOOP, 107) },
   { "handle", offsetof(mpiio_ext_rows, handle),
               sizeof(((mpiio_ext_rows *)0)->handle),
               _CFFI_OP(_CFFI_OP_NOOP, 107) },
@@ -7058,12 +7137,21 @@ static const struct _cffi_field_s _cffi_fields[] = {
   { "moved", offsetof(mpiio_ext_rows, moved),
              sizeof(((mpiio_ext_rows *)0)->moved),
              _CFFI_OP(_CFFI_OP_NOOP, 107) },
-  { "etype", offsetof(mpiio_ext_rows, etype),
-             sizeof(((mpiio_ext_rows *)0)->etype),
-             _CFFI_OP(_CFFI_OP_NOOP, 107) },
+  { "extra", offsetof(mpiio_ext_rows, extra),
+             sizeof(((mpiio_ext_rows *)0)->extra),
+             _CFFI_OP(_CFFI_OP_NOOP, 1) },
+  { "extra_at", offsetof(mpiio_ext_rows, extra_at),
+                sizeof(((mpiio_ext_rows *)0)->extra_at),
+                _CFFI_OP(_CFFI_OP_NOOP, 94) },
+  { "is_system", offsetof(mpiio_ext_rows, is_system),
+                 sizeof(((mpiio_ext_rows *)0)->is_system),
+                 _CFFI_OP(_CFFI_OP_NOOP, 395) },
+  { "final", offsetof(mpiio_ext_rows, final),
+             sizeof(((mpiio_ext_rows *)0)->final),
+             _CFFI_OP(_CFFI_OP_NOOP, 2) },
   { "named", offsetof(mpiio_ext_rows, named),
              sizeof(((mpiio_ext_rows *)0)->named),
-             _CFFI_OP(_CFFI_OP_NOOP, 322) },
+             _CFFI_OP(_CFFI_OP_NOOP, 328) },
   { "place", offsetof(mpiio_ext_rows, place),
              sizeof(((mpiio_ext_rows *)0)->place),
              _CFFI_OP(_CFFI_OP_NOOP, 23) },
@@ -7076,39 +7164,39 @@ static const struct _cffi_field_s _cffi_fields[] = {
 };
 
 static const struct _cffi_struct_union_s _cffi_struct_unions[] = {
-  { "mpiio_ext_delegates", 378, _CFFI_F_OPAQUE,
+  { "mpiio_ext_delegates", 384, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_hints", 379, _CFFI_F_OPAQUE,
+  { "mpiio_ext_hints", 385, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_plan", 380, _CFFI_F_OPAQUE,
+  { "mpiio_ext_plan", 386, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_rawtrace", 381, _CFFI_F_OPAQUE,
+  { "mpiio_ext_rawtrace", 387, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_rawtrace_row", 383, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_rawtrace_row", 389, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_rawtrace_row), offsetof(struct _cffi_align__mpiio_ext_rawtrace_row, y), 0, 13 },
-  { "mpiio_ext_rows", 384, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_rows), offsetof(struct _cffi_align__mpiio_ext_rows, y), 13, 17 },
-  { "mpiio_ext_sanitizer", 385, _CFFI_F_OPAQUE,
+  { "mpiio_ext_rows", 390, _CFFI_F_CHECK_FIELDS,
+    sizeof(mpiio_ext_rows), offsetof(struct _cffi_align__mpiio_ext_rows, y), 13, 21 },
+  { "mpiio_ext_sanitizer", 391, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_stats", 386, _CFFI_F_OPAQUE,
+  { "mpiio_ext_stats", 392, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_trace", 387, _CFFI_F_OPAQUE,
+  { "mpiio_ext_trace", 393, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_typemap", 388, _CFFI_F_OPAQUE,
+  { "mpiio_ext_typemap", 394, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
 };
 
 static const struct _cffi_typename_s _cffi_typenames[] = {
-  { "mpiio_ext_delegates", 378 },
-  { "mpiio_ext_hints", 379 },
-  { "mpiio_ext_plan", 380 },
-  { "mpiio_ext_rawtrace", 381 },
-  { "mpiio_ext_rawtrace_row", 383 },
-  { "mpiio_ext_rows", 384 },
-  { "mpiio_ext_sanitizer", 385 },
-  { "mpiio_ext_stats", 386 },
-  { "mpiio_ext_trace", 387 },
-  { "mpiio_ext_typemap", 388 },
+  { "mpiio_ext_delegates", 384 },
+  { "mpiio_ext_hints", 385 },
+  { "mpiio_ext_plan", 386 },
+  { "mpiio_ext_rawtrace", 387 },
+  { "mpiio_ext_rawtrace_row", 389 },
+  { "mpiio_ext_rows", 390 },
+  { "mpiio_ext_sanitizer", 391 },
+  { "mpiio_ext_stats", 392 },
+  { "mpiio_ext_trace", 393 },
+  { "mpiio_ext_typemap", 394 },
 };
 
 static const struct _cffi_type_context_s _cffi_type_context = {
@@ -7118,12 +7206,12 @@ static const struct _cffi_type_context_s _cffi_type_context = {
   _cffi_struct_unions,
   NULL,  /* no enums */
   _cffi_typenames,
-  124,  /* num_globals */
+  125,  /* num_globals */
   10,  /* num_struct_unions */
   0,  /* num_enums */
   10,  /* num_typenames */
   NULL,  /* no includes */
-  392,  /* num_types */
+  398,  /* num_types */
   0,  /* flags */
 };
 

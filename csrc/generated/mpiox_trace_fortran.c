@@ -1395,6 +1395,31 @@ ALIAS(MPI_Testsome_f, mpi_testsome_);
 ALIAS(MPI_Testsome_f08, mpi_testsome_);
 ALIAS(ompi_testsome_f, mpi_testsome_);
 
+int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status);
+void mpi_request_get_status_(MPI_Fint *request, MPI_Fint *flag, MPI_Fint *status, MPI_Fint *ierror);
+EXPORT void mpi_request_get_status_(MPI_Fint *request, MPI_Fint *flag, MPI_Fint *status, MPI_Fint *ierror) {
+    int result;
+    int c_flag = 0;
+    MPI_Status c_status;
+
+    if (!mpiox_fortran_status_ignored(status))
+        PMPI_Status_f2c(status, &c_status);
+
+    result = MPI_Request_get_status(PMPI_Request_f2c(*request), &c_flag,
+        mpiox_fortran_status_ignored(status) ? MPI_STATUS_IGNORE : &c_status);
+    if (result == MPI_SUCCESS)
+        *flag = c_flag != 0;
+    if (result == MPI_SUCCESS && !mpiox_fortran_status_ignored(status))
+        PMPI_Status_c2f(&c_status, status);
+    mpiox_fortran_result(ierror, result);
+}
+ALIAS(mpi_request_get_status, mpi_request_get_status_);
+ALIAS(mpi_request_get_status__, mpi_request_get_status_);
+ALIAS(MPI_REQUEST_GET_STATUS, mpi_request_get_status_);
+ALIAS(MPI_Request_get_status_f, mpi_request_get_status_);
+ALIAS(MPI_Request_get_status_f08, mpi_request_get_status_);
+ALIAS(ompi_request_get_status_f, mpi_request_get_status_);
+
 #else
 typedef int mpiox_fortran_not_needed;
 #endif

@@ -1074,6 +1074,63 @@ WRAP(int, MPI_Testsome, (int incount, MPI_Request *requests, int *outcount, int 
     return result;
 }
 
+WRAP(int, MPI_Request_get_status, (MPI_Request request, int *flag, MPI_Status *status))
+{
+    mpiox_trace_waiting waiting;
+
+    if (!mpiox_trace_mpi_wait(&waiting, OP_MPI_Request_get_status, 1, &request))
+        return NEXT(MPI_Request_get_status)(request, flag, status);
+    const int result = NEXT(MPI_Request_get_status)(request, flag, status);
+    mpiox_trace_mpi_looked(&waiting, result, *flag != 0);
+    return result;
+}
+
+#if MPI_VERSION >= 5
+extern int MPI_Request_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses);
+WRAP(int, MPI_Request_get_status_all, (int count, const MPI_Request *requests, int *flag, MPI_Status *statuses))
+{
+    mpiox_trace_waiting waiting;
+
+    if (!mpiox_trace_mpi_wait(&waiting, OP_MPI_Request_get_status_all, count, requests))
+        return NEXT(MPI_Request_get_status_all)(count, requests, flag, statuses);
+    const int result = NEXT(MPI_Request_get_status_all)(count, requests, flag, statuses);
+    mpiox_trace_mpi_looked(&waiting, result, *flag != 0);
+    return result;
+}
+#endif
+
+#if MPI_VERSION >= 5
+extern int MPI_Request_get_status_any(int count, const MPI_Request *requests, int *index, int *flag,
+    MPI_Status *status);
+WRAP(int, MPI_Request_get_status_any, (int count, const MPI_Request *requests, int *index, int *flag,
+    MPI_Status *status))
+{
+    mpiox_trace_waiting waiting;
+
+    if (!mpiox_trace_mpi_wait(&waiting, OP_MPI_Request_get_status_any, count, requests))
+        return NEXT(MPI_Request_get_status_any)(count, requests, index, flag, status);
+    const int result = NEXT(MPI_Request_get_status_any)(count, requests, index, flag, status);
+    mpiox_trace_mpi_looked(&waiting, result, *flag != 0);
+    return result;
+}
+#endif
+
+#if MPI_VERSION >= 5
+extern int MPI_Request_get_status_some(int incount, const MPI_Request *requests, int *outcount, int *indices,
+    MPI_Status *statuses);
+WRAP(int, MPI_Request_get_status_some, (int incount, const MPI_Request *requests, int *outcount, int *indices,
+    MPI_Status *statuses))
+{
+    mpiox_trace_waiting waiting;
+
+    if (!mpiox_trace_mpi_wait(&waiting, OP_MPI_Request_get_status_some, incount, requests))
+        return NEXT(MPI_Request_get_status_some)(incount, requests, outcount, indices, statuses);
+    const int result = NEXT(MPI_Request_get_status_some)(incount, requests, outcount, indices, statuses);
+    mpiox_trace_mpi_looked(&waiting, result, *outcount > 0);
+    return result;
+}
+#endif
+
 #if MPI_VERSION >= 4
 WRAP(int, MPI_File_get_type_extent_c, (MPI_File fh, MPI_Datatype datatype, MPI_Count *extent))
 {

@@ -234,13 +234,18 @@ int mpiio_ext_diff(const int32_t *a, int64_t n, const int32_t *b, int64_t m, int
                    unsigned char *common_a, unsigned char *common_b, int64_t *distance, int *minimal);
 
 /* One pass over the operations of one rank: names for handles, offsets for file pointers, marks for what MPI-IO has
- * made itself. See csrc/pioneer/mpiox_sanitize.h, which has the meaning of every column; all have `count` elements. */
+ * made itself. See csrc/pioneer/mpiox_sanitize.h, which has the meaning of every column; all have `count` elements, but
+ * extra_at one more, and is_system one for each file. */
 typedef struct mpiio_ext_rows {
     int64_t count;
-    const unsigned char *step, *layer, *whence, *flags;
+    const unsigned char *step, *layer;
     const int16_t *depth;
-    const int32_t *file;
-    const int64_t *line, *handle, *result, *offset, *moved, *etype;
+    const int32_t *file, *thread;
+    const int64_t *line, *start, *duration, *handle, *result, *offset, *moved;
+    const char *extra;
+    const int32_t *extra_at;
+    const unsigned char *is_system;
+    int final;
     int32_t *named;
     int64_t *place;
     unsigned char *mask;
@@ -250,8 +255,9 @@ typedef struct mpiio_ext_sanitizer mpiio_ext_sanitizer;
 
 /* NULL: no memory. Free with mpiio_ext_sanitizer_free() (NULL-safe). */
 mpiio_ext_sanitizer *mpiio_ext_sanitizer_new(void);
-/* The rank's next rows. 0 or MPIOX_E_NOMEM (-1). */
-int mpiio_ext_sanitizer_feed(mpiio_ext_sanitizer *sanitizer, const mpiio_ext_rows *rows);
+/* The rank's next rows. How many were taken: the others have to be given again with those that follow, never where
+ * `final` is set. MPIOX_E_NOMEM (-1). */
+int64_t mpiio_ext_sanitizer_feed(mpiio_ext_sanitizer *sanitizer, const mpiio_ext_rows *rows);
 void mpiio_ext_sanitizer_free(mpiio_ext_sanitizer *sanitizer);
 
 /* ---- raw traces ---- */
@@ -277,6 +283,8 @@ int mpiio_ext_rawtrace_describe(mpiio_ext_rawtrace *trace, const char *name, con
                                 const char *signature);
 /* The name by which extra gives a number of one key. */
 int mpiio_ext_rawtrace_constant(mpiio_ext_rawtrace *trace, const char *key, int64_t value, const char *text);
+/* The name of a datatype by its handle, and the bytes of an element (> 0). */
+int mpiio_ext_rawtrace_datatype(mpiio_ext_rawtrace *trace, int64_t value, const char *name, int64_t element_bytes);
 /* Begin a file of the form "text", "dftracer" or "dftracer tables" (its hashes alone); feed its bytes; end it. 0,
  * MPIOX_E_ARG (-2): no such form; MPIOX_E_NOMEM (-1). */
 int mpiio_ext_rawtrace_begin(mpiio_ext_rawtrace *trace, const char *form);

@@ -97,6 +97,7 @@ int mpiox_rawtrace_feed(mpiox_rawtrace *trace, const char *bytes, int64_t count)
 {
     const char *p = bytes, *end = bytes + count;
 
+    trace->text.has_zeros = trace->text.has_zeros || (count > 0 && memchr(bytes, '\0', (size_t)count) != NULL);
     while (p < end) {
         const char *newline = memchr(p, '\n', (size_t)(end - p));
         if (newline == NULL)

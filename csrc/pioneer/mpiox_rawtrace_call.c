@@ -2,6 +2,8 @@
 #include "mpiox_rawtrace_call.h"
 
 #include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +14,7 @@ enum { AT_CWD = -100 };
 static void function_free(mpiox_rawtrace_function *function)
 {
     for (int i = 0; i < function->words; i++)
-        free(function->word[i]);
+        free(function->word[i].text);
 }
 
 void mpiox_rawtrace_calls_free(mpiox_rawtrace_calls *calls)
@@ -49,6 +51,28 @@ static int reserve(mpiox_rawtrace_function **functions, int64_t *capacity, int64
     return MPIOX_OK;
 }
 
+static int kind_of(const char *word)
+{
+    static const struct {
+        const char *word;
+        int kind;
+    } kinds[] = {
+        {"-", MPIOX_RAWTRACE_LEFT_OUT},    {"file", MPIOX_RAWTRACE_FILE},
+        {"handle", MPIOX_RAWTRACE_HANDLE}, {"handle_address", MPIOX_RAWTRACE_VARIABLE},
+        {"dir", MPIOX_RAWTRACE_DIRECTORY}, {"size", MPIOX_RAWTRACE_SIZE},
+        {"offset", MPIOX_RAWTRACE_OFFSET}, {"unit", MPIOX_RAWTRACE_UNIT},
+        {"iov", MPIOX_RAWTRACE_IOV},       {"datatype", MPIOX_RAWTRACE_DATATYPE},
+        {"etype", MPIOX_RAWTRACE_ETYPE},   {"count", MPIOX_RAWTRACE_COUNT},
+        {"...", MPIOX_RAWTRACE_REST},
+    };
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strcmp(kinds[i].word, word) == 0)
+            return kinds[i].kind;
+    }
+    return MPIOX_RAWTRACE_KEY;
+}
+
 static int set_words(mpiox_rawtrace_function *function, const char *signature)
 {
     const char *end = signature + strcspn(signature, "=");
@@ -58,9 +82,11 @@ static int set_words(mpiox_rawtrace_function *function, const char *signature)
         const size_t length = strcspn(signature, ",=");
         if (function->words == MPIOX_RAWTRACE_WORDS)
             return MPIOX_E_ARG;
-        function->word[function->words] = strndup(signature, length);
-        if (function->word[function->words] == NULL)
+        mpiox_rawtrace_word *word = &function->word[function->words];
+        word->text = strndup(signature, length);
+        if (word->text == NULL)
             return MPIOX_E_NOMEM;
+        word->kind = kind_of(word->text);
         function->words++;
         signature += length + (signature[length] == ',');
     }
@@ -82,7 +108,8 @@ int mpiox_rawtrace_calls_describe(mpiox_rawtrace_calls *calls, mpiox_rawtrace_na
     return function->operation < 0 ? MPIOX_E_NOMEM : set_words(function, signature);
 }
 
-int mpiox_rawtrace_calls_constant(mpiox_rawtrace_calls *calls, const char *key, int64_t value, const char *text)
+int mpiox_rawtrace_calls_constant(mpiox_rawtrace_calls *calls, const char *key, int64_t value, const char *text,
+                                  int64_t element_bytes)
 {
     mpiox_rawtrace_constant *grown = realloc(calls->constants,
                                              ((size_t)calls->constant_count + 1) * sizeof *calls->constants);
@@ -94,6 +121,7 @@ int mpiox_rawtrace_calls_constant(mpiox_rawtrace_calls *calls, const char *key, 
     constant->key = strdup(key);
     constant->text = strdup(text);
     constant->value = value;
+    constant->bytes = element_bytes;
     if (constant->key == NULL || constant->text == NULL) {
         free(constant->key);
         free(constant->text);
@@ -136,6 +164,9 @@ static int make_seen(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *operatio
         function->words = -1;
     }
     function->raw = raw;
+    function->makes = memmem(name, (size_t)bytes, "fork", 4) != NULL ||
+                      memmem(name, (size_t)bytes, "clone", 5) != NULL ||
+                      (bytes == 3 && memcmp(name, "435", 3) == 0); /* clone3, where ltrace does not know it */
     return function->operation < 0 ? MPIOX_E_NOMEM : MPIOX_OK;
 }
 
@@ -264,8 +295,8 @@ static bool split_handle(mpiox_rawtrace_span argument, int64_t *value, mpiox_raw
     }
     if (!mpiox_rawtrace_number(argument.start, end, value))
         return false;
-    if (*value == (int64_t)UINT32_MAX + 1 + AT_CWD) /* ltrace knows no signed 32 bits */
-        *value = AT_CWD;
+    if (*value > INT32_MAX && *value <= UINT32_MAX) /* ltrace knows no signed 32 bits */
+        *value -= (int64_t)UINT32_MAX + 1;
     return true;
 }
 
@@ -275,6 +306,7 @@ typedef struct filling {
     mpiox_rawtrace_row *row;
     mpiox_rawtrace_span directory; /* path of the directory of openat */
     int64_t factor;
+    int64_t folder;      /* its descriptor, MPIOX_RAWTRACE_NULL */
     bool counted, typed; /* a count without its datatype is no size: ltrace prints the first arguments only */
     bool has_factor, no_size, failed;
 } filling;
@@ -289,6 +321,11 @@ static void set_file(filling *f, mpiox_rawtrace_span argument)
         return;
     }
     mpiox_rawtrace_decode(&calls->text, argument.start + 1, behind - 1, false);
+    if (calls->text.used == 0 && f->folder != MPIOX_RAWTRACE_NULL) {
+        f->row->handle = f->folder; /* AT_EMPTY_PATH: the descriptor itself */
+        if (f->directory.start == NULL)
+            return;
+    }
     calls->joined.used = 0;
     if (f->directory.start != NULL && *f->directory.start == '/' &&
         !(calls->text.used > 0 && calls->text.bytes[0] == '/')) {
@@ -326,11 +363,29 @@ static void set_handle(filling *f, mpiox_rawtrace_span argument)
     f->failed |= f->row->file < 0;
 }
 
+/* The variable that a handle is in: its address, or [ HANDLE ] where the tracer has looked. */
+static void set_variable(filling *f, mpiox_rawtrace_span argument)
+{
+    const char *p = argument.start, *end = argument.end;
+
+    if (*p == '[' && end[-1] == ']') {
+        for (p++; p < end && *p == ' ';)
+            p++;
+        for (end--; end > p && end[-1] == ' ';)
+            end--;
+        if (mpiox_rawtrace_number(p, end, &f->row->handle))
+            return;
+    }
+    mpiox_rawtrace_calls_extra(f->calls, "handle_address", argument.start, argument.end);
+}
+
 static void set_directory(filling *f, mpiox_rawtrace_span argument)
 {
     int64_t value;
     const bool known = split_handle(argument, &value, &f->directory);
 
+    if (known && value >= 0)
+        f->folder = value;
     if (!known || (value != AT_CWD && f->directory.start == NULL))
         mpiox_rawtrace_calls_extra(f->calls, "dir", argument.start, argument.end);
 }
@@ -381,46 +436,99 @@ static void set_number(filling *f, const char *word, mpiox_rawtrace_span argumen
         multiply(f, value);
 }
 
-static void set_datatype(filling *f, mpiox_rawtrace_span argument)
+/* Bytes of an element of a datatype by its handle; 0: not known. */
+static int64_t element_bytes(const mpiox_rawtrace_calls *calls, mpiox_rawtrace_span argument)
 {
     int64_t value;
 
+    if (!mpiox_rawtrace_number(argument.start, argument.end, &value))
+        return 0;
+    if (value >> 24 == 0x4c)
+        return value >> 8 & 0xff; /* MPICH: it stands in the handle of a predefined datatype */
+    for (int64_t i = 0; i < calls->constant_count; i++) {
+        const mpiox_rawtrace_constant *constant = &calls->constants[i];
+        if (constant->bytes > 0 && constant->value == value)
+            return constant->bytes;
+    }
+    return 0;
+}
+
+static void set_datatype(filling *f, mpiox_rawtrace_span argument)
+{
+    const int64_t bytes = element_bytes(f->calls, argument);
+
     f->typed = true;
     mpiox_rawtrace_calls_extra(f->calls, "datatype", argument.start, argument.end);
-    if (mpiox_rawtrace_number(argument.start, argument.end, &value) && value >> 24 == 0x4c)
-        multiply(f, value >> 8 & 0xff); /* MPICH: the size of a predefined datatype stands in its handle */
+    if (bytes > 0)
+        multiply(f, bytes);
     else
         f->no_size = true;
 }
 
-static void set_argument(filling *f, const char *word, mpiox_rawtrace_span argument)
+/* Of a view: offsets count its elements. */
+static void set_etype(filling *f, mpiox_rawtrace_span argument)
 {
-    if (strcmp(word, "-") == 0)
+    const int64_t bytes = element_bytes(f->calls, argument);
+    char digits[24];
+
+    mpiox_rawtrace_calls_extra(f->calls, "etype", argument.start, argument.end);
+    if (bytes > 0) {
+        const int count = snprintf(digits, sizeof digits, "%" PRId64, bytes);
+        mpiox_rawtrace_json_key(&f->calls->extra, "etype_size", 10);
+        mpiox_rawtrace_buffer_put(&f->calls->extra, digits, count);
+    }
+}
+
+static void set_count(filling *f, const char *word, mpiox_rawtrace_span argument)
+{
+    int64_t value;
+
+    mpiox_rawtrace_calls_extra(f->calls, word, argument.start, argument.end);
+    f->counted = true;
+    if (mpiox_rawtrace_number(argument.start, argument.end, &value))
+        multiply(f, value);
+}
+
+static void set_argument(filling *f, const mpiox_rawtrace_word *word, mpiox_rawtrace_span argument)
+{
+    switch (word->kind) {
+    case MPIOX_RAWTRACE_LEFT_OUT:
         return;
-    if (strcmp(word, "file") == 0) {
+    case MPIOX_RAWTRACE_FILE:
         set_file(f, argument);
-    } else if (strcmp(word, "handle") == 0) {
+        return;
+    case MPIOX_RAWTRACE_HANDLE:
         set_handle(f, argument);
-    } else if (strcmp(word, "dir") == 0) {
+        return;
+    case MPIOX_RAWTRACE_VARIABLE:
+        set_variable(f, argument);
+        return;
+    case MPIOX_RAWTRACE_DIRECTORY:
         set_directory(f, argument);
-    } else if (strcmp(word, "size") == 0) {
-        set_number(f, word, argument, &f->row->size);
-    } else if (strcmp(word, "offset") == 0) {
-        set_number(f, word, argument, &f->row->offset);
-    } else if (strcmp(word, "unit") == 0) {
-        set_number(f, word, argument, NULL);
-    } else if (strcmp(word, "iov") == 0) {
+        return;
+    case MPIOX_RAWTRACE_SIZE:
+        set_number(f, word->text, argument, &f->row->size);
+        return;
+    case MPIOX_RAWTRACE_OFFSET:
+        set_number(f, word->text, argument, &f->row->offset);
+        return;
+    case MPIOX_RAWTRACE_UNIT:
+        set_number(f, word->text, argument, NULL);
+        return;
+    case MPIOX_RAWTRACE_IOV:
         set_vector(f, argument);
-    } else if (strcmp(word, "datatype") == 0) {
+        return;
+    case MPIOX_RAWTRACE_DATATYPE:
         set_datatype(f, argument);
-    } else {
-        mpiox_rawtrace_calls_extra(f->calls, word, argument.start, argument.end);
-        if (strcmp(word, "count") == 0) {
-            int64_t value;
-            f->counted = true;
-            if (mpiox_rawtrace_number(argument.start, argument.end, &value))
-                multiply(f, value);
-        }
+        return;
+    case MPIOX_RAWTRACE_ETYPE:
+        set_etype(f, argument);
+        return;
+    case MPIOX_RAWTRACE_COUNT:
+        set_count(f, word->text, argument);
+        return;
+    default:
+        mpiox_rawtrace_calls_extra(f->calls, word->text, argument.start, argument.end);
     }
 }
 
@@ -438,7 +546,7 @@ static void keep_text(mpiox_rawtrace_calls *calls, const char *p, const char *en
 int mpiox_rawtrace_calls_fill(mpiox_rawtrace_calls *calls, const mpiox_rawtrace_function *function,
                               mpiox_rawtrace_names *files, mpiox_rawtrace_row *row, const char *p, const char *end)
 {
-    filling f = {.calls = calls, .files = files, .row = row, .factor = 1};
+    filling f = {.calls = calls, .files = files, .row = row, .factor = 1, .folder = MPIOX_RAWTRACE_NULL};
     mpiox_rawtrace_span argument;
 
     while (end > p && end[-1] == ' ')
@@ -446,14 +554,14 @@ int mpiox_rawtrace_calls_fill(mpiox_rawtrace_calls *calls, const mpiox_rawtrace_
     if (function->words < 0)
         keep_text(calls, p, end);
     for (int i = 0; i < function->words; i++) {
-        if (strcmp(function->word[i], "...") == 0) {
+        if (function->word[i].kind == MPIOX_RAWTRACE_REST) {
             keep_text(calls, p, end);
             break;
         }
         if (!next_argument(&p, end, &argument))
             break;
         if (argument.start < argument.end)
-            set_argument(&f, function->word[i], argument);
+            set_argument(&f, &function->word[i], argument);
     }
     if (f.has_factor && !f.no_size && f.counted == f.typed)
         row->size = f.factor;

@@ -7,8 +7,9 @@
  *            Functions without signature keep the text of their arguments there.
  * Guarantee. Nothing is guessed: an argument that is no number leaves its column null and is kept in `extra`.
  *
- * Words: file, handle, size, offset, unit (size is a product), count (as unit, and kept), datatype (as unit where
- * MPICH's handle tells, and kept), iov (size is the sum of iov_len), dir (of openat), "..." (all that follow).
+ * Words: file, handle, handle_address (the variable of a handle), size, offset, unit (size is a product), count (as
+ * unit, and kept), datatype (as unit where the handle tells, and kept), etype (kept, with its size), iov (size is the
+ * sum of iov_len), dir (of openat), "..." (all that follow).
  * "=handle" at the end: the function returns a new handle.
  */
 #ifndef MPIOX_RAWTRACE_CALL_H
@@ -19,18 +20,42 @@
 
 enum { MPIOX_RAWTRACE_WORDS = 16 };
 
+enum mpiox_rawtrace_word_kind {
+    MPIOX_RAWTRACE_KEY, /* of extra */
+    MPIOX_RAWTRACE_LEFT_OUT,
+    MPIOX_RAWTRACE_FILE,
+    MPIOX_RAWTRACE_HANDLE,
+    MPIOX_RAWTRACE_VARIABLE,
+    MPIOX_RAWTRACE_DIRECTORY,
+    MPIOX_RAWTRACE_SIZE,
+    MPIOX_RAWTRACE_OFFSET,
+    MPIOX_RAWTRACE_UNIT,
+    MPIOX_RAWTRACE_IOV,
+    MPIOX_RAWTRACE_DATATYPE,
+    MPIOX_RAWTRACE_ETYPE,
+    MPIOX_RAWTRACE_COUNT,
+    MPIOX_RAWTRACE_REST
+};
+
+typedef struct mpiox_rawtrace_word {
+    char *text;
+    int kind;
+} mpiox_rawtrace_word;
+
 /* A function: what it is called in the table, who offers it, and its words. */
 typedef struct mpiox_rawtrace_function {
     int32_t operation, layer;
     int words; /* -1: no signature */
     bool returns_handle;
-    bool raw; /* a system call as the kernel returns: -errno */
-    char *word[MPIOX_RAWTRACE_WORDS];
+    bool raw;   /* a system call as the kernel returns: -errno */
+    bool makes; /* a thread or a process */
+    mpiox_rawtrace_word word[MPIOX_RAWTRACE_WORDS];
 } mpiox_rawtrace_function;
 
 typedef struct mpiox_rawtrace_constant {
     char *key, *text;
     int64_t value;
+    int64_t bytes; /* of an element of a datatype; 0: not known */
 } mpiox_rawtrace_constant;
 
 typedef struct mpiox_rawtrace_calls {
@@ -52,8 +77,9 @@ void mpiox_rawtrace_calls_free(mpiox_rawtrace_calls *calls);
 /* Describe a function; layer: MPIOX_LAYER_*. MPIOX_E_ARG: too many words. */
 int mpiox_rawtrace_calls_describe(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *operations, const char *name,
                                   const char *operation, int layer, const char *signature);
-/* Numbers that `extra` has by name, of one key. */
-int mpiox_rawtrace_calls_constant(mpiox_rawtrace_calls *calls, const char *key, int64_t value, const char *text);
+/* A number that `extra` has by name, of one key; of a datatype with the bytes of an element, 0: not known. */
+int mpiox_rawtrace_calls_constant(mpiox_rawtrace_calls *calls, const char *key, int64_t value, const char *text,
+                                  int64_t element_bytes);
 
 /* The function of a name as it stands in the trace, with SYS_, @SYS or 64; NULL: memory is exhausted. */
 const mpiox_rawtrace_function *mpiox_rawtrace_calls_find(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *operations,

@@ -34,6 +34,17 @@ static int32_t first_place(const mpiox_rawtrace_text *text, int64_t id)
     return (int32_t)((uint64_t)id * UINT64_C(0x9e3779b97f4a7c15) >> 40) & (text->place_count - 1);
 }
 
+/* Depth of a thread that shows for the first time: that of the call which makes one now; 0: none does. */
+static int32_t maker_depth(const mpiox_rawtrace_text *text)
+{
+    for (int32_t i = 0; i < text->thread_count; i++) {
+        const mpiox_rawtrace_thread *thread = &text->threads[i];
+        if (thread->count > 0 && thread->stack[thread->count - 1].makes)
+            return thread->mpi;
+    }
+    return 0;
+}
+
 static int grow_places(mpiox_rawtrace_text *text)
 {
     const int32_t count = text->place_count > 0 ? 2 * text->place_count : 16;
@@ -65,7 +76,7 @@ static mpiox_rawtrace_thread *thread_of(mpiox_rawtrace_text *text, int64_t id)
     }
     if (text->thread_count == text->thread_capacity && grow_threads(text) != MPIOX_OK)
         return NULL;
-    text->threads[text->thread_count] = (mpiox_rawtrace_thread){.id = id};
+    text->threads[text->thread_count] = (mpiox_rawtrace_thread){.id = id, .mpi = maker_depth(text)};
     text->places[place] = ++text->thread_count;
     return &text->threads[text->thread_count - 1];
 }
@@ -74,7 +85,7 @@ static void pop(mpiox_rawtrace_thread *thread)
 {
     mpiox_rawtrace_pending *top = &thread->stack[--thread->count];
 
-    thread->mpiio -= top->is_mpiio;
+    thread->mpi -= top->is_mpi;
     free(top->arguments);
 }
 
@@ -137,13 +148,18 @@ static const char *skip_blanks(const char *p, const char *end)
     return p;
 }
 
+static inline bool is_digit(char c)
+{
+    return (unsigned char)(c - '0') < 10;
+}
+
 /* Digits at p, at most 18 of them; NULL when there are none. */
 static const char *digits(const char *p, const char *end, int64_t *value)
 {
     const char *start = p;
 
     *value = 0;
-    for (; p < end && isdigit((unsigned char)*p); p++) {
+    for (; p < end && is_digit(*p); p++) {
         if (p - start == 18)
             return NULL;
         *value = 10 * *value + (*p - '0');
@@ -157,7 +173,7 @@ static const char *fraction(const char *p, const char *end, int64_t *ns)
     int64_t unit = SECOND_NS / 10;
 
     *ns = 0;
-    for (p++; p < end && isdigit((unsigned char)*p); p++, unit /= 10)
+    for (p++; p < end && is_digit(*p); p++, unit /= 10)
         *ns += unit * (*p - '0');
     return p;
 }
@@ -225,7 +241,7 @@ static const char *parse_head(mpiox_rawtrace_text *text, const char *p, const ch
         has_thread = true;
         p = skip_blanks(p + 1, end);
     }
-    while (!head->has_time && p < end && isdigit((unsigned char)*p)) {
+    while (!head->has_time && p < end && is_digit(*p)) {
         int64_t number, ns = 0;
         const char *q = digits(p, end, &number);
         if (q == NULL || q == end)
@@ -353,7 +369,7 @@ static bool take_duration(const char *p, const char **end, int64_t *duration)
     if (q == p || q[-1] != '>')
         return false;
     const char *close = --q;
-    while (q > p && (isdigit((unsigned char)q[-1]) || q[-1] == '.'))
+    while (q > p && (is_digit(q[-1]) || q[-1] == '.'))
         q--;
     if (q == p || q[-1] != '<' || q == close)
         return false;
@@ -372,7 +388,7 @@ static void set_errno(mpiox_rawtrace_calls *calls, const char *p, const char *en
 {
     const char *q = p;
 
-    while (q < end && (isupper((unsigned char)*q) || isdigit((unsigned char)*q) || *q == '_'))
+    while (q < end && (isupper((unsigned char)*q) || is_digit(*q) || *q == '_'))
         q++;
     if (q - p < 2 || *p != 'E')
         return;
@@ -380,9 +396,29 @@ static void set_errno(mpiox_rawtrace_calls *calls, const char *p, const char *en
     mpiox_rawtrace_json_string(&calls->extra, p, q - p);
 }
 
+/* strace -y: the new descriptor is followed by <NAME>, which is whole where the argument's text was cut. */
+static void name_whole(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *files, mpiox_rawtrace_row *row, const char *p,
+                       const char *end)
+{
+    static const char cut[] = "\"cut\":true";
+    const char *close = memchr(p, '>', (size_t)(end - p));
+    char *mark = calls->extra.used > 0 ? memmem(calls->extra.bytes, (size_t)calls->extra.used, cut, sizeof cut - 1)
+                                       : NULL;
+
+    if (close == NULL || mark == NULL)
+        return;
+    mpiox_rawtrace_decode(&calls->text, p, close, false);
+    const int32_t whole = mpiox_rawtrace_names_add(files, calls->text.bytes, calls->text.used);
+    if (whole < 0)
+        return;
+    row->file = whole;
+    memcpy(mark, "\"cut\":null", sizeof cut - 1);
+}
+
 /* = RESULT ... <SECONDS>. Returns what is wrong with it, or NULL. */
-static const char *parse_result(mpiox_rawtrace_calls *calls, const mpiox_rawtrace_function *function,
-                                mpiox_rawtrace_row *row, const char *p, const char *end)
+static const char *parse_result(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *files,
+                                const mpiox_rawtrace_function *function, mpiox_rawtrace_row *row, const char *p,
+                                const char *end)
 {
     p = skip_blanks(p, end);
     if (p == end || *p != '=')
@@ -395,6 +431,8 @@ static const char *parse_result(mpiox_rawtrace_calls *calls, const mpiox_rawtrac
     while (q < end && *q != ' ' && *q != '<' && *q != '\t')
         q++;
     int64_t value;
+    if (function->returns_handle && row->file >= 0 && q < end && *q == '<' && q + 1 < end && q[1] == '/')
+        name_whole(calls, files, row, q + 1, end);
     if (mpiox_rawtrace_number(p, q, &value)) {
         row->result = value;
     } else if (*p == '"' || (*p != '?' && *p != '<')) { /* a text, an address by name, "nil" */
@@ -417,9 +455,10 @@ static const char *parse_result(mpiox_rawtrace_calls *calls, const mpiox_rawtrac
     return NULL;
 }
 
-/* Complete row `number` of a call whose arguments are [p, end) and whose result is at `tail`. */
+/* Complete row `number` of a call with these arguments and the text of its result, which goes to *result. */
 static int complete(mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows, int64_t number,
-                    const mpiox_rawtrace_function *function, mpiox_rawtrace_span arguments, mpiox_rawtrace_span tail)
+                    const mpiox_rawtrace_function *function, mpiox_rawtrace_span arguments, mpiox_rawtrace_span tail,
+                    int64_t *result)
 {
     mpiox_rawtrace_held *held = mpiox_rawtrace_rows_get(rows, number);
 
@@ -429,17 +468,34 @@ static int complete(mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows, int6
     const int code = mpiox_rawtrace_calls_fill(calls, function, &rows->files, &held->row, arguments.start,
                                                arguments.end);
     if (tail.start != NULL) {
-        const char *why = parse_result(calls, function, &held->row, tail.start, tail.end);
+        const char *why = parse_result(calls, &rows->files, function, &held->row, tail.start, tail.end);
         if (why != NULL)
             mpiox_rawtrace_rows_remark(rows, why, tail.start, tail.end - tail.start);
     }
+    *result = held->row.result;
     char *extra = mpiox_rawtrace_json_end(&calls->extra);
     (void)mpiox_rawtrace_rows_done(rows, number, extra);
     return calls->extra.failed ? MPIOX_E_NOMEM : code;
 }
 
-static int push_pending(mpiox_rawtrace_thread *thread, const call *call, int64_t number, bool is_mpiio)
+/* What a thread has made, a thread or a process, works for the MPI call that its maker is in. */
+static int inherit(mpiox_rawtrace_text *text, int32_t depth, int64_t child)
 {
+    if (depth <= 0 || child <= 0)
+        return MPIOX_OK;
+    mpiox_rawtrace_thread *thread = thread_of(text, child);
+    if (thread == NULL)
+        return MPIOX_E_NOMEM;
+    if (thread->mpi == 0 && thread->count == 0)
+        thread->mpi = depth;
+    return MPIOX_OK;
+}
+
+static int push_pending(mpiox_rawtrace_thread *thread, const call *call, int64_t number,
+                        const mpiox_rawtrace_function *function)
+{
+    const bool is_mpi = function->layer == MPIOX_LAYER_MPIIO || function->layer == MPIOX_LAYER_MPI;
+
     if (thread->count == thread->capacity) {
         const int32_t capacity = 2 * thread->capacity + 4;
         mpiox_rawtrace_pending *stack = realloc(thread->stack, (size_t)capacity * sizeof *stack);
@@ -451,7 +507,7 @@ static int push_pending(mpiox_rawtrace_thread *thread, const call *call, int64_t
     const int64_t bytes = call->arguments_end - call->arguments;
     mpiox_rawtrace_pending *top = &thread->stack[thread->count];
     *top = (mpiox_rawtrace_pending){
-        .number = number, .argument_bytes = bytes, .depth = call->depth, .is_mpiio = is_mpiio};
+        .number = number, .argument_bytes = bytes, .depth = call->depth, .is_mpi = is_mpi, .makes = function->makes};
     /* Name and arguments in one piece of memory. */
     top->arguments = malloc((size_t)(bytes + call->name_bytes) + 1);
     if (top->arguments == NULL)
@@ -461,7 +517,7 @@ static int push_pending(mpiox_rawtrace_thread *thread, const call *call, int64_t
     top->name = top->arguments + bytes;
     top->name_bytes = call->name_bytes;
     thread->count++;
-    thread->mpiio += is_mpiio;
+    thread->mpi += is_mpi;
     return MPIOX_OK;
 }
 
@@ -482,14 +538,18 @@ static int begin_call(mpiox_rawtrace_text *text, mpiox_rawtrace_calls *calls, mp
     row->process = 0;
     row->operation = function->operation;
     row->layer = function->layer;
-    row->depth = thread->mpiio;
+    row->depth = thread->mpi;
     const mpiox_rawtrace_span arguments = {call->arguments, call->arguments_end};
     mpiox_rawtrace_function ragged = *function;
     ragged.words = -1; /* the arguments stay together */
-    if (!call->unfinished || call->tail < end)
-        return complete(calls, rows, number, call->ragged ? &ragged : function, arguments,
-                        (mpiox_rawtrace_span){call->no_return ? NULL : call->tail, end});
-    const int code = push_pending(thread, call, number, function->layer == MPIOX_LAYER_MPIIO);
+    if (!call->unfinished || call->tail < end) {
+        const int32_t depth = thread->mpi;
+        int64_t result = MPIOX_RAWTRACE_NULL;
+        const int done = complete(calls, rows, number, call->ragged ? &ragged : function, arguments,
+                                  (mpiox_rawtrace_span){call->no_return ? NULL : call->tail, end}, &result);
+        return done == MPIOX_OK && function->makes ? inherit(text, depth, result) : done;
+    }
+    const int code = push_pending(thread, call, number, function);
     if (code != MPIOX_OK)
         (void)mpiox_rawtrace_rows_done(rows, number, NULL);
     return code;
@@ -501,11 +561,12 @@ static bool same_name(const mpiox_rawtrace_pending *pending, const char *name, i
 }
 
 /* Complete the topmost call of a thread by the rest of its line. */
-static int join(mpiox_rawtrace_thread *thread, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows, const call *rest,
-                const char *end)
+static int join(mpiox_rawtrace_text *text, mpiox_rawtrace_thread *thread, mpiox_rawtrace_calls *calls,
+                mpiox_rawtrace_rows *rows, const call *rest, const char *end)
 {
     mpiox_rawtrace_pending *top = &thread->stack[thread->count - 1];
     mpiox_rawtrace_buffer whole = {0};
+    int64_t result = MPIOX_RAWTRACE_NULL;
     const mpiox_rawtrace_function *function = mpiox_rawtrace_calls_find(calls, &rows->operations, top->name,
                                                                         top->name_bytes);
 
@@ -515,15 +576,17 @@ static int join(mpiox_rawtrace_thread *thread, mpiox_rawtrace_calls *calls, mpio
     if (code == MPIOX_OK)
         code = complete(calls, rows, top->number, function,
                         (mpiox_rawtrace_span){whole.bytes, whole.bytes + whole.used},
-                        (mpiox_rawtrace_span){rest->no_return ? NULL : rest->tail, end});
+                        (mpiox_rawtrace_span){rest->no_return ? NULL : rest->tail, end}, &result);
     free(whole.bytes);
+    const bool makes = top->makes;
     pop(thread);
-    return code;
+    return code == MPIOX_OK && makes ? inherit(text, thread->mpi, result) : code;
 }
 
-static bool makes_process(const char *name, int64_t bytes)
+static bool is_fork(const char *name, int64_t bytes)
 {
-    return memmem(name, (size_t)bytes, "fork", 4) != NULL || memmem(name, (size_t)bytes, "clone", 5) != NULL;
+    return memmem(name, (size_t)bytes, "fork", 4) != NULL || memmem(name, (size_t)bytes, "clone", 5) != NULL ||
+           (bytes == 7 && memcmp(name, "SYS_435", 7) == 0); /* clone3 */
 }
 
 /* <... NAME resumed> REST */
@@ -542,7 +605,7 @@ static int end_call(mpiox_rawtrace_text *text, mpiox_rawtrace_calls *calls, mpio
     int32_t found = thread->count - 1;
     while (found >= 0 && !same_name(&thread->stack[found], name, bytes))
         found--;
-    if (found < 0 && makes_process(name, bytes)) { /* ltrace: it returns in the child, too */
+    if (found < 0 && is_fork(name, bytes)) { /* ltrace: it returns in the child, too */
         rows->events++;
         return MPIOX_OK;
     }
@@ -560,7 +623,7 @@ static int end_call(mpiox_rawtrace_text *text, mpiox_rawtrace_calls *calls, mpio
         if (code != MPIOX_OK)
             return code;
     }
-    return join(thread, calls, rows, &rest, end);
+    return join(text, thread, calls, rows, &rest, end);
 }
 
 /* Lines that are no calls; +++ ends the thread. */
@@ -582,7 +645,7 @@ int mpiox_rawtrace_text_line(mpiox_rawtrace_text *text, mpiox_rawtrace_calls *ca
         rows->events++;
         return MPIOX_OK;
     }
-    if (memchr(p, '\0', (size_t)(end - p)) != NULL) {
+    if (text->has_zeros && memchr(p, '\0', (size_t)(end - p)) != NULL) {
         mpiox_rawtrace_rows_problem(rows, "cannot be parsed: binary", line, end - line);
         return MPIOX_OK;
     }

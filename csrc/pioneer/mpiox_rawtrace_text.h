@@ -9,7 +9,9 @@
  * Problem.   Calls of threads are cut into two lines by others that come between, and ltrace does the same to a call
  *            that has calls inside: the two look alike.
  * Algorithm. Each thread has a stack of the calls that are cut; the end belongs to the topmost of that name. Depth of a
- *            call: the MPI_File_* on the stack of its thread when it begins.
+ *            call: the MPI_* on the stack of its thread when it begins. A thread that is made inside of such a call is
+ *            the MPI library's: its calls are as deep as those of its maker. It shows before or after the call that
+ *            makes it has returned.
  * Guarantee. Each line is a row, a part of one, a signal or exit, or is counted as a problem.
  */
 #ifndef MPIOX_RAWTRACE_TEXT_H
@@ -26,14 +28,15 @@ typedef struct mpiox_rawtrace_pending {
     const char *name;
     char *arguments; /* those that have come; owned */
     int64_t name_bytes, argument_bytes;
-    int depth; /* brackets that are open in them */
-    bool is_mpiio;
+    int depth;          /* brackets that are open in them */
+    bool is_mpi, makes; /* makes: a thread or a process */
 } mpiox_rawtrace_pending;
 
 typedef struct mpiox_rawtrace_thread {
     mpiox_rawtrace_pending *stack;
     int64_t id;
-    int32_t count, capacity, mpiio;
+    int32_t count, capacity;
+    int32_t mpi; /* calls of MPI around it, those of its maker included */
 } mpiox_rawtrace_thread;
 
 /* Zeroed memory is the state before a file. */
@@ -42,6 +45,7 @@ typedef struct mpiox_rawtrace_text {
     int32_t *places; /* of threads, by hashed id: number + 1 */
     int32_t thread_count, thread_capacity, place_count;
     int time_form;
+    bool has_zeros;          /* a piece that was fed has zero bytes: lines have to be looked at */
     int64_t day_ns, last_ns; /* days that have passed; time of the line before */
 } mpiox_rawtrace_text;
 

@@ -2,8 +2,8 @@
 
 ``outputs()`` maps repository-relative paths to texts; ``build.py`` writes them or checks them for drift.
 
-``mpiox_trace_mpi_calls.c`` holds an exported ``MPI_NAME`` for every ``MPI_File_*``, ``MPI_Wait*`` and ``MPI_Test*`` of
-the table, which records the call and calls the function of that name behind the tracer.
+``mpiox_trace_mpi_calls.c`` holds an exported ``MPI_NAME`` for every ``MPI_File_*``, ``MPI_Wait*``, ``MPI_Test*`` and
+``MPI_Request_get_status*`` of the table, which records the call and calls the function of that name behind the tracer.
 ``mpiox_trace_mpi_operations.h`` lists them. ``mpiox_trace_fortran.c`` has the Fortran entry points of Open MPI, which
 go past the C ones.
 """
@@ -44,7 +44,7 @@ def _table() -> Any:
 
 
 def _waits(name: str) -> bool:
-    return re.match(r"(Wait|Test)", name) is not None
+    return re.match(r"Wait|Test|Request_get_status", name) is not None
 
 
 def _forms(functions: list[Any]) -> list[tuple[Any, bool, int]]:
@@ -56,7 +56,14 @@ def _forms(functions: list[Any]) -> list[tuple[Any, bool, int]]:
 
 def _wait_body(function: Any, name: str) -> list[str]:
     types = dict(function.parameters)  # type -> name
-    requests = types.get("requests", types.get("request_ref"))
+    looks = function.name.startswith("Request_get_status")
+    if looks:
+        requests = types.get("requests_in", "&request")
+        found = f"*{types['number_out']} > 0" if "number_out" in types else f"*{types['logical_out']} != 0"
+        after = f"mpiox_trace_mpi_looked(&waiting, result, {found});"
+    else:
+        requests = types.get("requests", types.get("request_ref"))
+        after = "mpiox_trace_mpi_waited(&waiting, result);"
     call = f"NEXT({name})({function.arguments()})"
     return [
         "    mpiox_trace_waiting waiting;",
@@ -64,7 +71,7 @@ def _wait_body(function: Any, name: str) -> list[str]:
         f"    if (!mpiox_trace_mpi_wait(&waiting, OP_{name}, {types.get('length', 1)}, {requests}))",
         f"        return {call};",
         f"    const int result = {call};",
-        "    mpiox_trace_mpi_waited(&waiting, result);",
+        f"    {after}",
         "    return result;",
     ]
 
@@ -138,7 +145,7 @@ def calls(functions: list[Any]) -> str:
 
 def operations(functions: list[Any]) -> str:
     """Text of mpiox_trace_mpi_operations.h."""
-    names = ["MPI_Init", "MPI_Init_thread", "MPI_Finalize"]
+    names = ["MPI_Init", "MPI_Init_thread", "MPI_Finalize", "MPI_Barrier"]
     names += [f"MPI_{each.name}{'_c' if large else ''}" for each, large, _ in _forms(functions)]
     rows = "\n".join(f"    X({name})".ljust(119) + "\\" for name in names[:-1]) + f"\n    X({names[-1]})"
     guard = "MPIOX_TRACE_MPI_OPERATIONS_H"

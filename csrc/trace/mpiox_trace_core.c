@@ -96,7 +96,7 @@ int32_t mpiox_trace_file_number(int folder_fd, const char *name)
     mpiox_trace_lock();
     const bool below = folder_fd != AT_FDCWD && name[0] != '/' && folder_name(folder_fd, folder, sizeof folder) > 0;
     mpiox_trace_names_absolute(name, below ? folder : NULL, text);
-    if (!mpiox_trace_names_is_system(text))
+    if (!mpiox_trace_names_left_out(text))
         number = mpiox_trace_names_number(text);
     mpiox_trace_unlock();
     return number;
@@ -222,17 +222,43 @@ void mpiox_trace_enter(mpiox_tracefile_record *call, int operation, int layer, i
         stop_for_good();
     mpiox_trace_unlock();
     mpiox_trace_self.depth++;
+    if (mpiox_trace_self.frames < MPIOX_TRACE_FRAMES)
+        mpiox_trace_self.frame[mpiox_trace_self.frames++] = (uintptr_t)call;
+}
+
+/* The call is over, and with it those that were made inside of it. */
+static void step_out(const mpiox_tracefile_record *call)
+{
+    mpiox_trace_thread *self = &mpiox_trace_self;
+
+    self->depth = (int)call->depth;
+    while (self->frames > 0 && self->frame[self->frames - 1] <= (uintptr_t)call)
+        self->frames--;
+}
+
+void mpiox_trace_left(uintptr_t stack)
+{
+    mpiox_trace_thread *self = &mpiox_trace_self;
+
+    while (self->frames > 0 && self->frame[self->frames - 1] < stack) {
+        self->frames--;
+        self->depth--;
+        mpiox_trace_lock();
+        if (!mpiox_trace_file_cancel(self->number - 1))
+            stop_for_good();
+        mpiox_trace_unlock();
+    }
 }
 
 void mpiox_trace_leave(mpiox_tracefile_record *call, int64_t result)
 {
-    mpiox_trace_self.depth = (int)call->depth;
+    step_out(call);
     mpiox_trace_commit(call, result);
 }
 
 void mpiox_trace_leave_without(mpiox_tracefile_record *call)
 {
-    mpiox_trace_self.depth = (int)call->depth;
+    step_out(call);
     mpiox_trace_lock();
     if (!mpiox_trace_file_cancel(call->thread))
         stop_for_good();

@@ -43,6 +43,8 @@ void mpiox_trace_commit(mpiox_tracefile_record *call, int64_t result);
 void mpiox_trace_enter(mpiox_tracefile_record *call, int operation, int layer, int32_t file);
 void mpiox_trace_leave(mpiox_tracefile_record *call, int64_t result);
 void mpiox_trace_leave_without(mpiox_tracefile_record *call); /* no record */
+/* Calls of this thread whose frames are below `stack` do not return: no record. */
+void mpiox_trace_left(uintptr_t stack);
 static inline void mpiox_trace_extra(mpiox_tracefile_record *call, int key, int64_t value)
 {
     if (call->extras < MPIOX_TRACEFILE_EXTRAS)

@@ -9,10 +9,16 @@
 #ifndef MPIOX_TRACE_LOCK_H
 #define MPIOX_TRACE_LOCK_H
 
+#include <stdint.h>
+
+enum { MPIOX_TRACE_FRAMES = 32 };
+
 typedef struct mpiox_trace_thread {
     int inside; /* of the tracer itself */
-    int depth;  /* MPI-IO calls that are being made */
+    int depth;  /* MPI calls that are being made */
     int number; /* from 1 on; 0: none yet */
+    int frames; /* of them, those whose place on the stack is known: the innermost ones */
+    uintptr_t frame[MPIOX_TRACE_FRAMES];
 } mpiox_trace_thread;
 
 extern _Thread_local mpiox_trace_thread mpiox_trace_self __attribute__((tls_model("initial-exec")));

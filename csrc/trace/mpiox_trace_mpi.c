@@ -17,6 +17,7 @@
 #include "mpiox_trace_descriptors.h"
 #include "mpiox_trace_file.h"
 #include "mpiox_trace_requests.h"
+#include "mpiox_trace_system.h"
 #include "mpiox_trace_view.h"
 
 #ifndef MPI_VERSION
@@ -271,18 +272,44 @@ void mpiox_trace_mpi_request(mpiox_tracefile_record *call, MPI_Request request, 
         mpiox_trace_extra(call, MPIOX_KEY_REQUEST, number);
 }
 
+/* Room for one more. Without memory for more the others are completed without a record of their own. */
+static bool has_room(mpiox_trace_waiting *waiting)
+{
+    if (waiting->n < waiting->capacity)
+        return true;
+    const int64_t bytes = (int64_t)waiting->capacity * (int64_t)sizeof *waiting->noted;
+    mpiox_trace_noted *more = mpiox_trace_map(-1, 0, 2 * bytes);
+    if (more == NULL)
+        return false;
+    memcpy(more, waiting->noted, (size_t)bytes);
+    if (waiting->noted != waiting->few)
+        mpiox_trace_unmap(waiting->noted, bytes);
+    waiting->noted = more;
+    waiting->capacity *= 2;
+    return true;
+}
+
+static void forget(mpiox_trace_waiting *waiting)
+{
+    if (waiting->noted != waiting->few)
+        mpiox_trace_unmap(waiting->noted, (int64_t)waiting->capacity * (int64_t)sizeof *waiting->noted);
+}
+
 bool mpiox_trace_mpi_wait(mpiox_trace_waiting *waiting, int operation, int count, const MPI_Request *requests)
 {
-    if (!mpiox_trace_enabled() || !mpiox_trace_requests_any())
+    if (!mpiox_trace_enabled() || !mpiox_trace_requests_any() || requests == NULL)
         return false;
     waiting->requests = requests;
     waiting->n = 0;
-    for (int i = 0; i < count && waiting->n < MPIOX_TRACE_REQUESTS; i++) {
+    waiting->capacity = MPIOX_TRACE_REQUESTS;
+    waiting->noted = waiting->few;
+    for (int i = 0; i < count; i++) {
         const int64_t request = MPIOX_TRACE_HANDLE(requests[i]);
 
         if (mpiox_trace_request_is(request)) {
-            waiting->index[waiting->n] = i;
-            waiting->request[waiting->n++] = request;
+            if (!has_room(waiting))
+                break;
+            waiting->noted[waiting->n++] = (mpiox_trace_noted){.index = i, .request = request};
         }
     }
     if (waiting->n > 0)
@@ -297,10 +324,11 @@ void mpiox_trace_mpi_waited(mpiox_trace_waiting *waiting, int result)
 
     mpiox_trace_stop(call);
     for (int i = 0; i < waiting->n; i++) {
+        const mpiox_trace_noted *noted = &waiting->noted[i];
         mpiox_trace_request found;
 
-        if (MPIOX_TRACE_HANDLE(waiting->requests[waiting->index[i]]) == waiting->request[i] ||
-            !mpiox_trace_request_take(waiting->request[i], &found))
+        if (MPIOX_TRACE_HANDLE(waiting->requests[noted->index]) == noted->request ||
+            !mpiox_trace_request_take(noted->request, &found))
             continue;
         call->handle = found.handle;
         call->file = found.file;
@@ -312,4 +340,47 @@ void mpiox_trace_mpi_waited(mpiox_trace_waiting *waiting, int result)
     }
     if (first)
         mpiox_trace_leave_without(call);
+    forget(waiting);
+}
+
+void mpiox_trace_mpi_looked(mpiox_trace_waiting *waiting, int result, bool found)
+{
+    mpiox_tracefile_record *call = &waiting->call;
+
+    mpiox_trace_stop(call);
+    forget(waiting);
+    if (!found || result != MPI_SUCCESS) {
+        mpiox_trace_leave_without(call);
+        return;
+    }
+    mpiox_trace_extra(call, MPIOX_KEY_VALUE, 1);
+    mpiox_trace_leave(call, result);
+}
+
+/* The access goes on; its number is free for another one. */
+WRAP(int, MPI_Request_free, (MPI_Request * request))
+{
+    mpiox_trace_request found;
+    const int64_t freed = mpiox_trace_enabled() && request != NULL ? MPIOX_TRACE_HANDLE(*request) : 0;
+    const int result = NEXT(MPI_Request_free)(request);
+
+    if (freed != 0 && result == MPI_SUCCESS && mpiox_trace_requests_any())
+        (void)mpiox_trace_request_take(freed, &found);
+    return result;
+}
+
+/* ---- barriers: the moments by which clocks are compared ---------------------------------------------------------- */
+
+WRAP(int, MPI_Barrier, (MPI_Comm comm))
+{
+    mpiox_tracefile_record call;
+
+    if (!mpiox_trace_enabled())
+        return NEXT(MPI_Barrier)(comm);
+    mpiox_trace_enter(&call, OP_MPI_Barrier, MPIOX_TRACEFILE_MPI, 0);
+    const int result = NEXT(MPI_Barrier)(comm);
+    mpiox_trace_stop(&call);
+    mpiox_trace_extra(&call, MPIOX_KEY_COMM, comm == self() ? 2 : comm == world() ? 1 : 0);
+    mpiox_trace_leave(&call, result);
+    return result;
 }

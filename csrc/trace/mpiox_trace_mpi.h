@@ -15,13 +15,18 @@
 
 enum { MPIOX_TRACE_REQUESTS = 32 };
 
+typedef struct mpiox_trace_noted {
+    int index; /* in the program's list */
+    int64_t request;
+} mpiox_trace_noted;
+
 /* The I/O requests among those that a call waits for. */
 typedef struct mpiox_trace_waiting {
     mpiox_tracefile_record call;
     const MPI_Request *requests;
-    int n;
-    int index[MPIOX_TRACE_REQUESTS]; /* of the first ones */
-    int64_t request[MPIOX_TRACE_REQUESTS];
+    int n, capacity;
+    mpiox_trace_noted *noted; /* `few`, or memory of the kernel */
+    mpiox_trace_noted few[MPIOX_TRACE_REQUESTS];
 } mpiox_trace_waiting;
 
 /* A call on an open file. */
@@ -41,5 +46,7 @@ void mpiox_trace_mpi_request(mpiox_tracefile_record *call, MPI_Request request, 
 bool mpiox_trace_mpi_wait(mpiox_trace_waiting *waiting, int operation, int count, const MPI_Request *requests);
 /* A record for each that is complete. */
 void mpiox_trace_mpi_waited(mpiox_trace_waiting *waiting, int result);
+/* Of a call that looks and completes nothing: a record where it has found something. */
+void mpiox_trace_mpi_looked(mpiox_trace_waiting *waiting, int result, bool found);
 
 #endif

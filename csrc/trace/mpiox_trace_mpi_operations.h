@@ -6,6 +6,7 @@
     X(MPI_Init)                                                                                                        \
     X(MPI_Init_thread)                                                                                                 \
     X(MPI_Finalize)                                                                                                    \
+    X(MPI_Barrier)                                                                                                     \
     X(MPI_File_open)                                                                                                   \
     X(MPI_File_close)                                                                                                  \
     X(MPI_File_delete)                                                                                                 \
@@ -77,6 +78,10 @@
     X(MPI_Testall)                                                                                                     \
     X(MPI_Testany)                                                                                                     \
     X(MPI_Testsome)                                                                                                    \
+    X(MPI_Request_get_status)                                                                                          \
+    X(MPI_Request_get_status_all)                                                                                      \
+    X(MPI_Request_get_status_any)                                                                                      \
+    X(MPI_Request_get_status_some)                                                                                     \
     X(MPI_File_get_type_extent_c)                                                                                      \
     X(MPI_File_read_at_c)                                                                                              \
     X(MPI_File_read_at_all_c)                                                                                          \

@@ -6,12 +6,13 @@
  */
 #include "mpiox_trace_names.h"
 
+#include <fnmatch.h>
 #include <string.h>
 
 #include "mpiox_trace_file.h"
 #include "mpiox_trace_system.h"
 
-enum { CHUNK_BYTES = 1 << 18, FIRST_SLOTS = 1024 };
+enum { CHUNK_BYTES = 1 << 18, FIRST_SLOTS = 1024, PATTERN_BYTES = 1024 };
 
 typedef struct name {
     uint64_t hash;
@@ -20,13 +21,20 @@ typedef struct name {
 } name;
 
 static bool keep_system;
-static name **names; /* by number */
+static const char *only_these, *skip_these; /* patterns, one a line */
+static name **names;                        /* by number */
 static int32_t *slots, n_slots, n_names;
 static char *chunk, *chunk_end;
 
 void mpiox_trace_names_keep_system(bool keep)
 {
     keep_system = keep;
+}
+
+void mpiox_trace_names_select(const char *only, const char *skip)
+{
+    only_these = only != NULL && only[0] != '\0' ? only : NULL;
+    skip_these = skip != NULL && skip[0] != '\0' ? skip : NULL;
 }
 
 static uint64_t hash_of(const char *text)
@@ -184,7 +192,24 @@ static bool ends_with(const char *path, const char *end)
     return length >= tail && strcmp(path + length - tail, end) == 0;
 }
 
-bool mpiox_trace_names_is_system(const char *path)
+static bool matches(const char *patterns, const char *path)
+{
+    char pattern[PATTERN_BYTES];
+
+    while (*patterns != '\0') {
+        const size_t length = strcspn(patterns, "\n");
+        if (length > 0 && length < sizeof pattern) {
+            memcpy(pattern, patterns, length);
+            pattern[length] = '\0';
+            if (fnmatch(pattern, path, 0) == 0)
+                return true;
+        }
+        patterns += length + (patterns[length] == '\n');
+    }
+    return false;
+}
+
+static bool is_system(const char *path)
 {
     static const char *const folders[] = {"/proc",  "/sys", "/dev",  "/etc", "/usr",  "/lib",    "/lib64",
                                           "/lib32", "/bin", "/sbin", "/run", "/boot", "/var/lib"};
@@ -209,4 +234,11 @@ bool mpiox_trace_names_is_system(const char *path)
         if (ends_with(path, ends[i]))
             return true;
     return false;
+}
+
+bool mpiox_trace_names_left_out(const char *path)
+{
+    if (skip_these != NULL && matches(skip_these, path))
+        return true;
+    return only_these != NULL ? !matches(only_these, path) : is_system(path);
 }

@@ -10,6 +10,8 @@
 enum { MPIOX_TRACE_NAME_BYTES = 4352 };
 
 void mpiox_trace_names_keep_system(bool keep); /* record files of the system, too */
+/* Patterns of fnmatch(), one a line; NULL: none. `only`: these files and no others, also the system's. */
+void mpiox_trace_names_select(const char *only, const char *skip);
 /* Number of a text, from 1 on. 0: no memory. */
 int32_t mpiox_trace_names_number(const char *text);
 const char *mpiox_trace_names_text(int32_t number); /* NULL: there is none */
@@ -17,7 +19,8 @@ const char *mpiox_trace_names_text(int32_t number); /* NULL: there is none */
 bool mpiox_trace_names_define(int32_t number);
 /* Make the name absolute: under `folder` (NULL: the working folder) when it is not. */
 void mpiox_trace_names_absolute(const char *name, const char *folder, char *text);
-/* Whether a file is the system's or a part of a program: libraries, Python modules, /proc, devices. */
-bool mpiox_trace_names_is_system(const char *path);
+/* Whether a file is not to be recorded: by the selection; the system's, and parts of a program: libraries, Python
+ * modules, /proc, devices. */
+bool mpiox_trace_names_left_out(const char *path);
 
 #endif

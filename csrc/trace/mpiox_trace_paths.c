@@ -1,9 +1,16 @@
 /*
  * mpiox_trace_paths.c - calls on names: stat, access, unlink, rename, folders.
  *
+ * Problem.   Python looks for its modules in the folders of its path, thousands of times.
+ * Algorithm. In a process that has Python a stat that finds a folder, and reading a folder, is not recorded unless that
+ *            is asked for. What is done to files, and folders that are made, renamed, removed, always is.
+ *
  * C libraries before 2.33 offer stat and its kin as __xstat; both are here.
  */
+#include "mpiox_trace_paths.h"
+
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,6 +19,30 @@
 
 #include "mpiox_trace_descriptors.h"
 #include "mpiox_trace_wrap.h"
+
+static bool keep_folders;
+
+void mpiox_trace_paths_keep_folders(bool keep)
+{
+    keep_folders = keep;
+}
+
+/* Whether folders that are looked at are left out. */
+static bool leaves_folders(void)
+{
+    static atomic_int python; /* 1: there is none, 2: there is */
+    int known = atomic_load_explicit(&python, memory_order_relaxed);
+
+    if (keep_folders)
+        return false;
+    if (known == 0) {
+        mpiox_trace_self.inside++;
+        known = dlsym(RTLD_DEFAULT, "Py_IsInitialized") != NULL ? 2 : 1;
+        mpiox_trace_self.inside--;
+        atomic_store_explicit(&python, known, memory_order_relaxed);
+    }
+    return known == 2;
+}
 
 /* Whether a call on that name is recorded; then it has been started. */
 static bool started(mpiox_tracefile_record *call, int operation, int folder, const char *path)
@@ -50,7 +81,7 @@ static bool started_handle(mpiox_tracefile_record *call, int operation, int64_t 
         return result;                                                                                                 \
     }
 /* A call that tells a file's size. */
-#define STATUS(name, operation, parameters, arguments, starts, size_of)                                                \
+#define STATUS(name, operation, parameters, arguments, starts, mode_of, size_of)                                       \
     WRAP(int, name, parameters)                                                                                        \
     {                                                                                                                  \
         mpiox_tracefile_record call;                                                                                   \
@@ -58,6 +89,8 @@ static bool started_handle(mpiox_tracefile_record *call, int operation, int64_t 
             return NEXT(name) arguments;                                                                               \
         const int result = NEXT(name) arguments;                                                                       \
         mpiox_trace_stop(&call);                                                                                       \
+        if (result == 0 && S_ISDIR(mode_of) && leaves_folders())                                                       \
+            return result;                                                                                             \
         if (result == 0)                                                                                               \
             mpiox_trace_extra(&call, MPIOX_KEY_VALUE, (int64_t)(size_of));                                             \
         mpiox_trace_commit(&call, result);                                                                             \
@@ -66,21 +99,23 @@ static bool started_handle(mpiox_tracefile_record *call, int operation, int64_t 
 #define BY_NAME(operation, folder) started(&call, OP_##operation, folder, path)
 #define BY_DESCRIPTOR started_handle(&call, OP_fstat, fd, mpiox_trace_descriptor_file(fd))
 
-STATUS(stat, stat, (const char *path, struct stat *status), (path, status), BY_NAME(stat, AT_FDCWD), status->st_size)
-STATUS(lstat, lstat, (const char *path, struct stat *status), (path, status), BY_NAME(lstat, AT_FDCWD), status->st_size)
-STATUS(fstat, fstat, (int fd, struct stat *status), (fd, status), BY_DESCRIPTOR, status->st_size)
-STATUS(fstatat, fstatat, (int folder, const char *path, struct stat *status, int flags), (folder, path, status, flags),
-       BY_NAME(fstatat, folder), status->st_size)
-STATUS(statx, statx, (int folder, const char *path, int flags, unsigned mask, struct statx *status),
-       (folder, path, flags, mask, status), BY_NAME(statx, folder), status->stx_size)
-STATUS(__xstat, stat, (int version, const char *path, struct stat *status), (version, path, status),
-       BY_NAME(stat, AT_FDCWD), status->st_size)
-STATUS(__lxstat, lstat, (int version, const char *path, struct stat *status), (version, path, status),
-       BY_NAME(lstat, AT_FDCWD), status->st_size)
-STATUS(__fxstat, fstat, (int version, int fd, struct stat *status), (version, fd, status), BY_DESCRIPTOR,
+STATUS(stat, stat, (const char *path, struct stat *status), (path, status), BY_NAME(stat, AT_FDCWD), status->st_mode,
        status->st_size)
+STATUS(lstat, lstat, (const char *path, struct stat *status), (path, status), BY_NAME(lstat, AT_FDCWD), status->st_mode,
+       status->st_size)
+STATUS(fstat, fstat, (int fd, struct stat *status), (fd, status), BY_DESCRIPTOR, status->st_mode, status->st_size)
+STATUS(fstatat, fstatat, (int folder, const char *path, struct stat *status, int flags), (folder, path, status, flags),
+       BY_NAME(fstatat, folder), status->st_mode, status->st_size)
+STATUS(statx, statx, (int folder, const char *path, int flags, unsigned mask, struct statx *status),
+       (folder, path, flags, mask, status), BY_NAME(statx, folder), status->stx_mode, status->stx_size)
+STATUS(__xstat, stat, (int version, const char *path, struct stat *status), (version, path, status),
+       BY_NAME(stat, AT_FDCWD), status->st_mode, status->st_size)
+STATUS(__lxstat, lstat, (int version, const char *path, struct stat *status), (version, path, status),
+       BY_NAME(lstat, AT_FDCWD), status->st_mode, status->st_size)
+STATUS(__fxstat, fstat, (int version, int fd, struct stat *status), (version, fd, status), BY_DESCRIPTOR,
+       status->st_mode, status->st_size)
 STATUS(__fxstatat, fstatat, (int version, int folder, const char *path, struct stat *status, int flags),
-       (version, folder, path, status, flags), BY_NAME(fstatat, folder), status->st_size)
+       (version, folder, path, status, flags), BY_NAME(fstatat, folder), status->st_mode, status->st_size)
 #define SAME(other, name) extern int other() __attribute__((alias(#name), visibility("default")))
 SAME(stat64, stat);
 SAME(lstat64, lstat);
@@ -154,7 +189,7 @@ WRAP(DIR *, opendir, (const char *path))
 {
     mpiox_tracefile_record call;
 
-    if (!started(&call, OP_opendir, AT_FDCWD, path))
+    if (leaves_folders() || !started(&call, OP_opendir, AT_FDCWD, path))
         return NEXT(opendir)(path);
     DIR *result = NEXT(opendir)(path);
     mpiox_trace_stop(&call);

@@ -17,6 +17,7 @@
 #include "mpiox_trace_descriptors.h"
 #include "mpiox_trace_file.h"
 #include "mpiox_trace_names.h"
+#include "mpiox_trace_paths.h"
 #include "mpiox_trace_wrap.h"
 
 static void before_fork(void)
@@ -39,12 +40,14 @@ static void child_after_fork(void)
 __attribute__((constructor)) static void begin(void)
 {
     const char *folder = getenv("MPIOX_TRACE_DIR"), *system = getenv("MPIOX_TRACE_SYSTEM_FILES");
-    const char *program = program_invocation_short_name;
+    const char *program = program_invocation_short_name, *folders = getenv("MPIOX_TRACE_FOLDERS");
 
     if (folder == NULL || folder[0] == '\0' || strcmp(program, "mpiio-ext-delegate") == 0)
         return;
     mpiox_trace_file_folder(folder);
     mpiox_trace_names_keep_system(system != NULL && strcmp(system, "1") == 0);
+    mpiox_trace_names_select(getenv("MPIOX_TRACE_ONLY"), getenv("MPIOX_TRACE_SKIP"));
+    mpiox_trace_paths_keep_folders(folders != NULL && strcmp(folders, "1") == 0);
     pthread_atfork(before_fork, parent_after_fork, child_after_fork);
     atomic_store(&mpiox_trace_running, true);
 }

@@ -173,7 +173,7 @@ class _Choice:
         return tuple(
             KernelRequest(
                 kernel=name, preset=preset, parameters=parameters, scale=self._values["scale"],
-                interfaces=tuple(way for way in kernels.KERNELS[name].interfaces
+                interfaces=tuple(way for way in kernels.kind_of(name).interfaces
                                  if not self._interfaces or way in self._interfaces),
                 required=self._given("kernel") and not every,
             )
@@ -202,7 +202,7 @@ class _Choice:
         if len(names) != 1:
             raise click.BadParameter("goes with exactly one --kernel, without a suite", param_hint="'--param'")
         try:
-            return dict(parse_parameter(kernels.KERNELS[names[0]], text) for text in given)
+            return dict(parse_parameter(kernels.kind_of(names[0]), text) for text in given)
         except ArgumentError as error:
             raise click.BadParameter(str(error), param_hint="'--param'") from error
 
@@ -260,9 +260,10 @@ Exit status: 0 done, 1 a run failed, 2 bad argument or path, or another suite is
 @click.option("-w", "--workload", type=_Patterns(one_of(kernels.PATTERNS), "LIST", everything=kernels.PATTERNS),
               default="all", show_default="all, with --kernel none",
               help=f"Access patterns, comma-separated, all or none: {_LIST_HELP['workload']}.")
-@click.option("-k", "--kernel", type=ListType(one_of(kernels.KERNELS), "LIST", everything=kernels.KERNELS),
+@click.option("-k", "--kernel", type=ListType(kernels.kernel_name, "LIST", everything=kernels.KERNELS),
               show_default="none",
-              help=f"Kernels of applications, comma-separated or all: {_LIST_HELP['kernel']}; see --list.")
+              help=f"Kernels of applications, comma-separated or all: {_LIST_HELP['kernel']}; see --list; and "
+                   "pioneer:FILE, a workload path of mpiio-ext pioneer.")
 @click.option("--preset", type=click.Choice(_PRESET_NAMES), metavar="NAME", show_default=DEFAULT_PRESET,
               help="Size of the kernels: quick, laptop, published, or a class of a kernel's own; see --list.")
 @click.option("--scale", type=click.FloatRange(min=0, min_open=True), default=1.0, metavar="FACTOR",

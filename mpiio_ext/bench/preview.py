@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mpiio_ext.bench import interfaces, kernels
-from mpiio_ext.bench.kernels import Kernel, Pattern, Program
+from mpiio_ext.bench.kernels import Pattern, Program
 from mpiio_ext.bench.kernels.program import Access
 from mpiio_ext.bench.kernels.request import command_words
 from mpiio_ext.bench.methods import Method
@@ -146,9 +146,9 @@ def print_plan(console: Console, options: Options, work: Work, ranks: int) -> No
     print_absent(console, work.absent)
 
 
-def _size(kind: type[Kernel], ranks: int, preset: str, scale: float) -> str:
+def _size(name: str, ranks: int, preset: str, scale: float) -> str:
     try:
-        kernel = kernels.create(kind.name, ranks, preset=preset, scale=scale)
+        kernel = kernels.create(name, ranks, preset=preset, scale=scale)
     except ArgumentError as error:
         return str(error)
     files = kernel.files()
@@ -159,16 +159,16 @@ def _size(kind: type[Kernel], ranks: int, preset: str, scale: float) -> str:
 
 def print_kernels(console: Console, options: Options, ranks: int) -> None:
     """Print every kernel with its interfaces, its presets and their sizes, its parameters."""
-    wanted = {request.kernel for request in options.kernels} or set(kernels.KERNELS)
+    wanted = dict.fromkeys(request.kernel for request in options.kernels) or dict.fromkeys(kernels.KERNELS)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("kernel", "interfaces", f"sizes on {ranks} ranks", "parameters"):
         table.add_column(title, overflow="fold", no_wrap=title in ("kernel", f"sizes on {ranks} ranks"))
-    for kind in kernels.KERNELS.values():
-        if kind.name in wanted:
-            scale = next((request.scale for request in options.kernels), 1.0)
-            sizes = "\n".join(_size(kind, ranks, preset, scale) for preset in kind.presets)
-            parameters = ", ".join(field.name for field in dataclasses.fields(kind) if field.name != "ranks")
-            table.add_row(kind.name, "\n".join(kind.interfaces), sizes, parameters)
+    for name in wanted:
+        kind = kernels.kind_of(name)
+        scale = next((request.scale for request in options.kernels), 1.0)
+        sizes = "\n".join(_size(name, ranks, preset, scale) for preset in kind.presets)
+        parameters = ", ".join(field.name for field in dataclasses.fields(kind) if field.name != "ranks")
+        table.add_row(name, "\n".join(kind.interfaces), sizes, parameters)
     console.print(table)
     _print(console, f"\npatterns (-w) have {' and '.join(_pattern_interfaces())}; --dry-run shows what would be run")
 

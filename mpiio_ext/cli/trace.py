@@ -12,6 +12,9 @@ from mpiio_ext.launchers import let_rank_0_speak
 
 __all__ = ["trace"]
 
+#: PATTERN_BYTES of csrc/trace/mpiox_trace_names.c.
+_MOST_PATTERN_BYTES = 1000
+
 
 def _folder(name: str) -> str:
     """Return the absolute name of the folder, which is made when it is not there."""
@@ -27,13 +30,29 @@ def _folder(name: str) -> str:
     return str(path)
 
 
+def _pattern(glob: str) -> str:
+    """Return a pattern for absolute names; one without folder is for files in any of them."""
+    if not glob or "\n" in glob or len(glob.encode()) >= _MOST_PATTERN_BYTES:
+        raise click.BadParameter(
+            f"{glob[:80]!r} is no pattern: give 1 to {_MOST_PATTERN_BYTES - 1} bytes on one line",
+            param_hint="--only/--skip",
+        )
+    return glob if glob[0] in "/*" else f"*/{glob}"
+
+
 @click.command(context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]})
 @click.option("-o", "--output", required=True, metavar="DIR", help="Folder for the trace: a file for each process.")
 @click.option("--extension", is_flag=True, help="Put the extension under the program, too, as mpiio-ext run does.")
 @click.option("--system-files", is_flag=True, help="Record files of the system as well: /proc, libraries, modules.")
+@click.option("--only", multiple=True, metavar="GLOB", help="Record files that match, and no others; may be repeated.")
+@click.option("--skip", multiple=True, metavar="GLOB", help="Leave files out that match; may be repeated.")
+@click.option("--folders", is_flag=True, help="Record that a Python program looks at folders, too.")
 @click.option("--dry-run", is_flag=True, help="Print what would be executed and exit.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...")
-def trace(output: str, extension: bool, system_files: bool, dry_run: bool, command: tuple[str, ...]) -> None:
+def trace(
+    output: str, extension: bool, system_files: bool, only: tuple[str, ...], skip: tuple[str, ...], folders: bool,
+    dry_run: bool, command: tuple[str, ...]
+) -> None:
     """Run PROGRAM, an unchanged program or an MPI starter, and record its MPI-IO, POSIX and stdio calls.
 
     Both ways work:
@@ -41,6 +60,8 @@ def trace(output: str, extension: bool, system_files: bool, dry_run: bool, comma
     \b
       mpirun -n 4 mpiio-ext trace -o DIR -- ./app
       mpiio-ext trace -o DIR -- mpirun -n 4 ./app
+
+    A GLOB is compared with the absolute name of a file; * stands for slashes, too. Calls of MPI are always recorded.
     """  # noqa: D301  (click wants the backspace character itself)
     import mpiio_ext
     from mpiio_ext._load import get_tracer
@@ -48,5 +69,10 @@ def trace(output: str, extension: bool, system_files: bool, dry_run: bool, comma
     settings = {"MPIOX_TRACE_DIR": str(Path(output).absolute()) if dry_run else _folder(output)}
     if system_files:
         settings["MPIOX_TRACE_SYSTEM_FILES"] = "1"
+    if folders:
+        settings["MPIOX_TRACE_FOLDERS"] = "1"
+    for name, patterns in (("MPIOX_TRACE_ONLY", only), ("MPIOX_TRACE_SKIP", skip)):
+        if patterns:
+            settings[name] = "\n".join(_pattern(each) for each in patterns)
     libraries = [str(get_tracer())] + ([str(mpiio_ext.get_library())] if extension else [])
     start(command, ":".join(libraries), settings, dry_run=dry_run)

@@ -17,6 +17,7 @@ import click
 
 from mpiio_ext._load import get_library
 from mpiio_ext.cli.run import _settings, plan_launch
+from mpiio_ext.cli.synthetic import CALLS_TIME, file_of_kernel, replay_command
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.launchers import Launch, plan
 
@@ -56,7 +57,8 @@ class _Duration(click.ParamType[float]):
 class _Job:
     """What the phases share: filled when the baseline has run.
 
-    `choose` says that the first run chooses the metric, `why_metric` why it has chosen this one.
+    `choose` says that the first run chooses the metric, `why_metric` why it has chosen this one. `about` are lines for
+    the head of the hints file.
     """
 
     command: tuple[str, ...]
@@ -67,6 +69,7 @@ class _Job:
     why_metric: str = ""
     own: OwnHints | None = None
     present: Present | None = None
+    about: tuple[str, ...] = ()
 
     def launch(self, variables: Mapping[str, str], without: tuple[str, ...]) -> Launch:
         """Work out what to execute, as `mpiio-ext run` does."""
@@ -124,6 +127,13 @@ def _metric(kind: str, pattern: str | None, lower: bool) -> Metric:
     except re.error as error:
         text = f"{pattern!r} is not a regular expression: {error}"
         raise click.BadParameter(text, param_hint="--metric-regex") from error
+
+
+def _of_path(starter: tuple[str, ...], kernel: str, scratch: str | None) -> tuple[str, ...]:
+    """Return the command that carries out the workload path of --kernel."""
+    file = file_of_kernel(kernel)
+    folder = Path(scratch) if scratch is not None else Path(f"{file.stem}.replay")
+    return replay_command(starter, file, folder.absolute())
 
 
 def _ranks_in(command: tuple[str, ...]) -> int:
@@ -242,10 +252,11 @@ def _write_hints(result: Result, job: _Job, subject: Subject, output: Path) -> N
 
     assert job.own is not None and result.candidate is not None
     reasons = report.reasons(subject, result.candidate)
-    text = hintsfile.text_of(job.own, job.glob, result.candidate, report.header(result, subject), reasons)
+    head = [*report.header(result, subject), *job.about]
+    text = hintsfile.text_of(job.own, job.glob, result.candidate, head, reasons)
     hintsfile.write(output, text)
     click.echo(f"written: {output}; use it with: mpiio-ext run --hints-file {output} -- ...")
-    if os.environ.get("MPIOX_HINTS"):
+    if os.environ.get("MPIOX_HINTS") and not job.about:  # of the user: mpiio-ext advise sets them itself
         click.echo("  it includes the hints of MPIOX_HINTS and -H, which are stronger than a file: leave them away")
 
 
@@ -295,6 +306,9 @@ def _finish(result: Result, job: _Job, budget_s: float, output: Path, json_file:
 @click.option("--striping", is_flag=True, help="Also try striping_unit and striping_factor.")
 @click.option("--allow-direct", is_flag=True, help="Also try direct I/O (direct_read, direct_write).")
 @click.option("--before", metavar="CMD", help="Shell command before each run: delete files, drop caches.")
+@click.option("--kernel", metavar="pioneer:FILE", help="Tune for this workload path: PROGRAM is the starter alone, "
+              "and the path is carried out by its ranks.")  # fmt: skip
+@click.option("--scratch", metavar="FOLDER", help="Where that is done.  [default: FILE.replay]")
 @click.option("--log", metavar="FOLDER", help="Output of every run.  [default: FILE.log]")
 @click.option("--json", "json_file", metavar="FILE", help="Write every run as JSON.")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
@@ -304,17 +318,23 @@ def _finish(result: Result, job: _Job, budget_s: float, output: Path, json_file:
 def tune(
     budget: float, trials: int | None, kind: str, pattern: str | None, lower_is_better: bool, glob: str, output: str,
     hint: tuple[str, ...], hints_file: str | None, striping: bool, allow_direct: bool, before: str | None,
-    log: str | None, json_file: str | None, confidence: float, seed: int, dry_run: bool, command: tuple[str, ...],
+    kernel: str | None, scratch: str | None, log: str | None, json_file: str | None, confidence: float, seed: int,
+    dry_run: bool, command: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Run PROGRAM many times, find hints under which it is faster, and write them to a hints file.
 
     \b
       mpiio-ext tune --budget 5m -- mpirun -n 4 ./app
       mpiio-ext tune --hints-file mine.hints --metric-regex '([0-9.]+) MB/s' -- mpirun -n 4 ./app
+      mpiio-ext tune --kernel pioneer:run.parquet --scratch /scratch/me -- mpirun -n 4
 
     A setting is kept only if it wins against the program as it is in pairs of runs made for that purpose; otherwise
     nothing is written. PROGRAM has to do the same work in every run.
     """  # noqa: D301  (click wants the backspace character itself)
+    if kernel is not None:
+        command = _of_path(command, kernel, scratch)
+        if kind == "auto" and pattern is None:
+            pattern, lower_is_better = CALLS_TIME, True
     metric = _metric(kind, pattern, lower_is_better)
     try:
         from mpiio_ext.tune import hintsfile

@@ -9,7 +9,7 @@ from pathlib import Path
 from mpiio_ext.pioneer.compare.activity import Activity, activity_of_path, activity_of_tables
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.sanitize.system_files import PATTERNS
-from mpiio_ext.pioneer.traces import is_table, open_trace, path_of, sanitized, tables_of
+from mpiio_ext.pioneer.traces import is_table, path_of, read_sanitized, tables_of
 
 __all__ = ["Workload", "load_workload", "not_below"]
 
@@ -67,9 +67,9 @@ def load_workload(source: Path, *, below: str | None = None, reader: str | None 
         path = WorkloadPath.load(source)
         return Workload(name=str(source), kind="path", format="", path=path, activity=activity_of_path(path))
     kind = "table" if is_table(source) else "trace"
-    info, batches = open_trace([source], reader)
     pattern = None if below is None else not_below(below)
-    tables = tables_of(sanitized(batches, system_files=pattern), below=below)
+    info, rows = read_sanitized([source], reader, system_files=pattern)
+    tables = tables_of(rows, below=below)
     if not tables:
         where = "" if below is None else f" on files below {below}"
         raise ValueError(f"{source}: the {kind} has no operations of the application{where}; "

@@ -6,11 +6,12 @@ section V-E.
 
 from __future__ import annotations
 
-from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, OPERATIONS
+from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, OPERATIONS, engine_name
 from mpiio_ext.pioneer.engine.places import PlaceError, Places
 from mpiio_ext.pioneer.engine.plan import Plan, make_plan
+from mpiio_ext.pioneer.engine.reduced import without_names
 from mpiio_ext.pioneer.engine.run import Outcome, carry_out, prepare_files, replay
 from mpiio_ext.pioneer.engine.tracer import recorded, unrecorded
 
-__all__ = ["LEFT_OUT", "OPERATIONS", "Outcome", "PlaceError", "Places", "Plan", "carry_out", "make_plan",
-           "prepare_files", "recorded", "replay", "unrecorded"]
+__all__ = ["LEFT_OUT", "OPERATIONS", "Outcome", "PlaceError", "Places", "Plan", "carry_out", "engine_name",
+           "make_plan", "prepare_files", "recorded", "replay", "unrecorded", "without_names"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["LEFT_OUT", "OPERATIONS", "STAND_INS", "reason_of"]
+__all__ = ["LEFT_OUT", "OPERATIONS", "STAND_INS", "engine_name", "reason_of"]
 
 #: What the engine makes of an operation, where that is not the operation itself.
 STAND_INS = {
@@ -37,6 +37,8 @@ LEFT_OUT: Mapping[str, str] = {
     "MPI_File_call_errhandler": "the engine has to see errors: they are returned",
     **dict.fromkeys(("dup", "dup2", "dup3", "fcntl"), _DUPLICATE),
     **dict.fromkeys(("sendfile", "copy_file_range"), _TWO_FILES),
+    "MPI_Barrier": "ranks meet in the collective calls on files; their pace is in the slack times",
+    **{f"MPI_Request_get_status{kind}": "it only looks at a request" for kind in ("", "_all", "_any", "_some")},
     "symlink": "a link could lead out of the folder",
 }  # fmt: skip
 
@@ -77,3 +79,11 @@ class _Operations:
 
 
 OPERATIONS = _Operations()
+
+
+def engine_name(number: int) -> str:
+    """Return the name of one of the engine's operations."""
+    from mpiio_ext.pioneer.engine.library import engine
+
+    ffi, lib = engine()
+    return str(ffi.string(lib.mpiio_ext_engine_name(number)).decode())

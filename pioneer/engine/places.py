@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import posixpath
 from pathlib import Path, PurePosixPath
+from typing import Protocol
 
-__all__ = ["PlaceError", "Places"]
+__all__ = ["PlaceError", "Places", "Placing"]
 
 
 class PlaceError(ValueError):
     """A name has no place below the folder."""
+
+
+class Placing(Protocol):
+    """Something that gives files places."""
+
+    def of(self, name: str) -> Path:
+        """Return the place of a file."""
 
 
 class Places:

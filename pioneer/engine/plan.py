@@ -26,13 +26,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.engine.coverage import OPERATIONS, reason_of
-from mpiio_ext.pioneer.engine.places import Places
+from mpiio_ext.pioneer.engine.places import Placing
 from mpiio_ext.pioneer.operations import WHENCE, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 from mpiio_ext.pioneer.path.views import View, view_of
 from mpiio_ext.pioneer.profile import find_sessions
 
-__all__ = ["OPERATIONS", "Plan", "group_of_rank", "make_plan", "open_flags"]
+__all__ = ["OPERATIONS", "Plan", "group_of_rank", "make_plan", "open_flags", "reading_numbers",
+           "writing_numbers"]
 
 _READS, _WRITES, _TRUNCATES, _APPENDS = 1, 2, 4, 8  # of fopen, as in mpiox_engine_stdio.c
 _AMODES = {"CREATE": 1, "RDONLY": 2, "WRONLY": 4, "RDWR": 8, "DELETE_ON_CLOSE": 16, "EXCL": 64, "APPEND": 128}
@@ -62,8 +63,11 @@ class Plan:
     place : of writes what the bytes are counted from; 0 where that is not known.
     end : of reads the byte of the file that they do not go beyond, -1: not known.
     slack : ns.
+    through : of accesses: which of `in_force` their offsets count in, -1: the file itself.
+    stream : of accesses: where in the view, or the file, -1: not known.
     paths : files, as they are named here.
     views : texts of file types.
+    in_force : views, each time that one is set.
     slots, requests : numbers of handles, and of nonblocking calls that are under way at a time.
     folders : those of `paths` that are opened as folders.
     unknown : how many operations of each name are left out.
@@ -83,9 +87,12 @@ class Plan:
     size: NDArray[np.int64]
     place: NDArray[np.int64]
     end: NDArray[np.int64]
+    through: NDArray[np.int32]
+    stream: NDArray[np.int64]
     slack: NDArray[np.int64]
     paths: list[str]
     views: list[str]
+    in_force: list[View]
     slots: int
     requests: int
     folders: set[str] = field(default_factory=set)
@@ -95,8 +102,18 @@ class Plan:
     @property
     def bytes_written(self) -> int:
         """Bytes that the plan writes."""
-        writing = [item for item in map(OPERATIONS.get, _WRITING) if item is not None]
-        return int(self.size[np.isin(self.operation, writing)].sum())
+        return int(self.size[np.isin(self.operation, writing_numbers())].sum())
+
+
+def writing_numbers() -> list[int]:
+    """Return the engine's numbers of operations that write data."""
+    return [item for item in map(OPERATIONS.get, _WRITING) if item is not None]
+
+
+def reading_numbers() -> list[int]:
+    """Return the engine's numbers of operations that read data."""
+    names = [name.replace("write", "read") for name in _WRITING]
+    return [item for item in map(OPERATIONS.get, names) if item is not None]
 
 
 # ---- ranks and groups ------------------------------------------------------------------------------------------------
@@ -221,7 +238,7 @@ class _Handles:
     has_open: list[bool]
     free: list[int] = field(default_factory=list)
     slot_of: dict[int, int] = field(default_factory=dict)
-    views: dict[int, View] = field(default_factory=dict)
+    views: dict[int, int] = field(default_factory=dict)
     count: int = 0
 
     def open(self, session: int) -> int:
@@ -294,15 +311,15 @@ class _Requests:
 # ---- the plan --------------------------------------------------------------------------------------------------------
 
 _COLUMNS = ("ids", "operation", "file", "second", "slot", "everybody", "flags", "request", "view", "offset", "size",
-            "place", "end", "slack")  # fmt: skip
+            "place", "end", "through", "stream", "slack")  # fmt: skip
 _KINDS = {"operation": np.uint8, "everybody": np.bool_,
-          **dict.fromkeys(("file", "second", "slot", "flags", "request", "view"), np.int32)}  # fmt: skip
+          **dict.fromkeys(("file", "second", "slot", "flags", "request", "view", "through"), np.int32)}  # fmt: skip
 
 
 class _Planner:
     """Goes along a path for one rank."""
 
-    def __init__(self, path: WorkloadPath, rank: int, ranks: int, places: Places) -> None:
+    def __init__(self, path: WorkloadPath, rank: int, ranks: int, places: Placing) -> None:
         table = path.table
         self.path, self.rank, self.places = path, rank, places
         self.group = group_of_rank(rank, ranks, path.info.members)
@@ -316,6 +333,7 @@ class _Planner:
         self.sizes = _own_values(path, "size", rank, self.group)
         self.numbers: dict[str, int] = {}
         self.view_numbers: dict[str, int] = {}
+        self.in_force: list[View] = []
         self.folders: set[str] = set()
         self.unknown: Counter[str] = Counter()
         self.reasons: dict[str, str] = {}
@@ -354,7 +372,8 @@ class _Planner:
     def _where(self, row: int, kind: Operation) -> tuple[int, int, int]:
         """Return offset, place and end of an access."""
         offset, size = int(self.offsets[row]), max(0, int(self.sizes[row]))
-        view = self.handles.views.get(int(self.handles.of[row]))
+        through = self.handles.views.get(int(self.handles.of[row]), -1)
+        view = self.in_force[through] if through >= 0 else None
         explicit = kind.explicit_offset or kind.role in (Role.SEEK, Role.RESIZE, Role.MAP) or kind.name in _AT_OFFSETS
         if kind.role is Role.SEEK:
             explicit, offset = True, max(offset, 0)
@@ -367,7 +386,8 @@ class _Planner:
         if views is None:
             return None
         view = _view_of_rank(views, self.group, self.rank, self.path.info.representatives[self.group])
-        self.handles.views[int(self.handles.of[row])] = view
+        self.handles.views[int(self.handles.of[row])] = len(self.in_force)
+        self.in_force.append(view)
         return view
 
     def row(self, row: int) -> tuple[int, ...] | None:
@@ -400,10 +420,10 @@ class _Planner:
         alone = extra.get("comm") == "self" or self.owners[row] in ("private", "root", "child")
         together = bool(self.groups[row] == (1 << self.path.group_count) - 1) and not alone
         return (row, number, file, second, slot, together, flags, request, view, offset, max(0, int(self.sizes[row])),
-                place, end)  # fmt: skip
+                place, end, self.handles.views.get(session, -1), int(self.offsets[row]))  # fmt: skip
 
 
-def make_plan(path: WorkloadPath, rank: int, ranks: int, places: Places) -> Plan:
+def make_plan(path: WorkloadPath, rank: int, ranks: int, places: Placing) -> Plan:
     """Return what a rank does when a path is carried out by so many ranks.
 
     Raises
@@ -425,6 +445,7 @@ def make_plan(path: WorkloadPath, rank: int, ranks: int, places: Places) -> Plan
     arrays: dict[str, Any] = {name: columns[:, number].astype(_KINDS.get(name, np.int64))
                               for number, name in enumerate(_COLUMNS)}  # fmt: skip
     return Plan(
-        **arrays, paths=list(planner.numbers), views=list(planner.view_numbers), slots=planner.handles.count,
+        **arrays, paths=list(planner.numbers), views=list(planner.view_numbers),
+        in_force=planner.in_force, slots=planner.handles.count,
         requests=planner.requests.count, folders=planner.folders, unknown=planner.unknown, reasons=planner.reasons,
     )  # fmt: skip

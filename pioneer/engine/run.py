@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.engine.library import engine
 from mpiio_ext.pioneer.engine.places import Places
-from mpiio_ext.pioneer.engine.plan import OPERATIONS, Plan, make_plan
+from mpiio_ext.pioneer.engine.plan import OPERATIONS, Plan, make_plan, reading_numbers
 from mpiio_ext.pioneer.engine.tracer import recorded, unrecorded
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.path.views import parse
@@ -51,17 +51,9 @@ class Outcome:
     left_out: int
 
 
-def _reading() -> set[int | None]:
-    names = ["read", "pread", "fread", "mmap"]
-    for kind in ("", "i"):
-        names += [f"MPI_File_{kind}read{where}" for where in ("", "_all", "_at", "_at_all", "_shared")]
-    names += ["MPI_File_read_ordered", *(f"MPI_File_read{where}_begin" for where in ("_all", "_at_all", "_ordered"))]
-    return {OPERATIONS.get(name) for name in names}
-
-
 def _needed(plan: Plan) -> dict[str, int]:
     """Return the files that the plan reads before it has written them, and how long they must be."""
-    reading = _reading()
+    reading = {*reading_numbers(), OPERATIONS.get("mmap")}
     made: dict[str, int] = {}
     position: dict[int, int] = {}
     written: set[int] = set()

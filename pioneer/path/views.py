@@ -17,6 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 __all__ = ["FileType", "View", "ViewError", "parse", "view_of"]
 
 _NAMES = "CVBISADR"
@@ -87,6 +90,11 @@ class FileType:
         return min((low for low, _ in places), default=0), max((high for _, high in places), default=0)
 
     @property
+    def is_plain(self) -> bool:
+        """Whether the stream is the file from the displacement on, for certain."""
+        return not self.kind or (self.kind == "C" and self.inner[0].is_plain)
+
+    @property
     def extent(self) -> int:
         """Bytes from one to the next."""
         low, high = self.bounds
@@ -121,6 +129,36 @@ class FileType:
             return min(at + part.first for length, at, part in zip(lengths, places, inner, strict=True)
                        if length * part.size)  # fmt: skip
         return min(at + inner[0].first for length, at in self._runs() if length)
+
+    def pieces(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return (offsets, lengths) of its bytes, in the order of the data."""
+        if not self.kind:
+            return np.zeros(1, np.int64), np.array(self.numbers[0], np.int64)
+        if self.kind == "R":
+            return self.inner[0].pieces()
+        if self.kind == "S":
+            lengths, at = self.numbers
+            parts = [_repeated(part, place + np.arange(length) * part.extent)
+                     for length, place, part in zip(lengths, at, self.inner, strict=True)]  # fmt: skip
+            return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+        return _repeated(self.inner[0], self._starts())
+
+    def _starts(self) -> NDArray[np.int64]:
+        """Return where each of the types inside begins, of all constructors with one type."""
+        numbers, extent = self.numbers, self.inner[0].extent
+        if self.kind == "C":
+            return np.arange(numbers[0][0], dtype=np.int64) * extent
+        if self.kind == "V":
+            rows = np.arange(numbers[0][0], dtype=np.int64)[:, None] * numbers[2][0]
+            return (rows + np.arange(numbers[1][0]) * extent).reshape(-1)
+        if self.kind == "A":
+            sizes, counts, starts, (order,) = numbers
+            return _grid(sizes, [np.arange(a, a + n) for a, n in zip(starts, counts, strict=True)], order) * extent
+        if self.kind == "D":
+            indices = [_dealt(*place) for place in _darray_places(self)]
+            return _grid(numbers[2], indices, numbers[6][0]) * extent
+        return np.concatenate([at + np.arange(length, dtype=np.int64) * extent
+                               for length, at in zip(*self._blocks(), strict=True)] or [np.zeros(0, np.int64)])
 
     def make(self, mpi: Any) -> Any:
         """Return the datatype, not committed; the caller frees it.
@@ -171,6 +209,28 @@ def _element(sizes: Sequence[int], place: Sequence[int], order: int) -> int:
     for size, at in zip(sizes[::-1], place[::-1], strict=True) if order else zip(sizes, place, strict=True):
         found = found * size + at
     return found
+
+
+def _grid(sizes: Sequence[int], indices: Sequence[NDArray[np.int64]], order: int) -> NDArray[np.int64]:
+    """Return the numbers of the elements with these indices in each dimension, in the order of the array."""
+    if order:
+        sizes, indices = sizes[::-1], indices[::-1]
+    found = np.zeros(1, np.int64)
+    for size, own in zip(sizes, indices, strict=True):
+        found = (found[:, None] * size + own).reshape(-1)
+    return found
+
+
+def _dealt(size: int, block: int, processes: int, place: int) -> NDArray[np.int64]:
+    """Return the indices of a process in one dimension of a distributed array."""
+    index: NDArray[np.int64] = np.arange(size, dtype=np.int64)
+    found: NDArray[np.int64] = index[index // block % processes == place]
+    return found
+
+
+def _repeated(kind: FileType, starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    offsets, lengths = kind.pieces()
+    return (starts[:, None] + offsets).reshape(-1), np.tile(lengths, starts.size)
 
 
 def _darray_places(kind: FileType) -> list[tuple[int, int, int, int]]:
@@ -281,14 +341,27 @@ class View:
         """Where in the file its first byte is."""
         return self.displacement + self.type.first
 
+    def pieces(self, begin: int, end: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return (offsets, lengths) in the file of the bytes [begin, end) of the stream, in the order of the data."""
+        if self.type.is_plain:
+            return np.array([self.first + begin], np.int64), np.array([end - begin], np.int64)
+        offsets, lengths = self.type.pieces()
+        tiles = np.arange(begin // self.type.size, -(-end // self.type.size), dtype=np.int64)
+        places = (self.displacement + tiles[:, None] * self.type.extent + offsets).reshape(-1)
+        sizes = np.tile(lengths, tiles.size)
+        behind = np.cumsum(sizes) + (begin // self.type.size) * self.type.size
+        skipped = np.clip(begin - (behind - sizes), 0, sizes)
+        kept = np.clip(end - (behind - sizes), 0, sizes) - skipped
+        return (places + skipped)[kept > 0], kept[kept > 0]
+
     def end_of(self, stream: int) -> int:
         """Return a byte of the file that no byte of the stream before `stream` is behind."""
         size = self.type.size
         if stream <= 0 or size == 0:
             return 0
         whole, rest = divmod(stream, size)
-        if size == self.type.extent:
-            return self.first + stream
+        if self.type.is_plain:
+            return self.displacement + stream
         return self.displacement + self.type.bounds[1] + (whole - (rest == 0)) * self.type.extent
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mpiio_ext.pioneer.table import LAYERS
 
-__all__ = ["ALIASES", "CONSTANTS", "FUNCTIONS", "layer_of", "operation_of"]
+__all__ = ["ALIASES", "CONSTANTS", "DATATYPES", "FUNCTIONS", "layer_of", "operation_of"]
 
 _POSIX = """
 open file,flags,mode=handle
@@ -90,6 +90,7 @@ ioctl handle,request,argument
 flock handle,mode
 mmap -,size,protection,flags,handle,offset
 mmap2 -,size,protection,flags,handle,offset_pages
+munmap -,size
 msync -,size,flags
 sendfile handle,from,offset_address,size
 copy_file_range handle,offset_address,to,to_offset_address,size,flags
@@ -121,8 +122,22 @@ tmpfile =handle
 
 _AT = "handle,offset,-,count,datatype,-"
 _CURRENT = "handle,-,count,datatype,-"
+_START_AT = "handle,offset,-,count,datatype,request"
+_START = "handle,-,count,datatype,request"
 _BEGIN_AT = "handle,offset,-,count,datatype"
 _BEGIN = "handle,-,count,datatype"
+
+
+_WAITS = {
+    "MPI_Wait": "request,-",
+    "MPI_Waitall": "-,requests,-",
+    "MPI_Waitany": "-,requests,-,-",
+    "MPI_Waitsome": "-,requests,-,-,-",
+    "MPI_Test": "request,flag,-",
+    "MPI_Testall": "-,requests,flag,-",
+    "MPI_Testany": "-,requests,-,flag,-",
+    "MPI_Testsome": "-,requests,-,-,-",
+}
 
 
 def _mpiio() -> dict[str, str]:
@@ -150,9 +165,9 @@ def _mpiio() -> dict[str, str]:
         "MPI_File_sync": "handle",
     }
     for verb in ("read", "write"):
-        for name in (verb, f"i{verb}"):
-            found |= {f"MPI_File_{name}{end}": _AT for end in ("_at", "_at_all")}
-            found |= {f"MPI_File_{name}{end}": _CURRENT for end in ("", "_all", "_shared")}
+        for name, at, current in ((verb, _AT, _CURRENT), (f"i{verb}", _START_AT, _START)):
+            found |= {f"MPI_File_{name}{end}": at for end in ("_at", "_at_all")}
+            found |= {f"MPI_File_{name}{end}": current for end in ("", "_all", "_shared")}
         found[f"MPI_File_{verb}_ordered"] = _CURRENT
         found[f"MPI_File_{verb}_at_all_begin"] = _BEGIN_AT
         found |= {f"MPI_File_{verb}_{end}_begin": _BEGIN for end in ("all", "ordered")}
@@ -163,6 +178,7 @@ def _mpiio() -> dict[str, str]:
 def _table() -> dict[str, tuple[str, str]]:
     found = {name: ("mpiio", signature) for name, signature in _mpiio().items()}
     found["MPI_Barrier"] = ("mpi", "comm")
+    found |= {name: ("mpi", signature) for name, signature in _WAITS.items()}
     for layer, lines in (("stdio", _STDIO), ("posix", _POSIX)):
         for line in lines.strip().splitlines():
             name, _, signature = line.partition(" ")
@@ -187,6 +203,15 @@ ALIASES = {
     "_llseek": "lseek",
     "mmap2": "mmap",
     "sendfile64": "sendfile",
+    # Numbers of system calls that ltrace does not know; those below 400 are of x86-64.
+    "316": "renameat2",
+    "326": "copy_file_range",
+    "327": "preadv2",
+    "328": "pwritev2",
+    "332": "statx",
+    "435": "clone3",
+    "437": "openat2",
+    "439": "faccessat2",
 }
 
 #: (key of extra, number, name). Whence of the kernel's lseek and of MPI in MPICH-1, MPICH and Open MPI (600, 602, 604);
@@ -205,6 +230,21 @@ CONSTANTS = (
     ("comm", 0x44000000, "MPI_COMM_WORLD"),
     ("comm", 0x44000001, "MPI_COMM_SELF"),
 )
+
+
+#: Predefined datatypes -> bytes of an element, where long and pointers have 8 bytes.
+DATATYPES = {
+    **dict.fromkeys(("BYTE", "PACKED", "CHAR", "SIGNED_CHAR", "UNSIGNED_CHAR", "INT8_T", "UINT8_T", "CHARACTER",
+                     "C_BOOL", "CXX_BOOL"), 1),
+    **dict.fromkeys(("SHORT", "UNSIGNED_SHORT", "INT16_T", "UINT16_T"), 2),
+    **dict.fromkeys(("INT", "UNSIGNED", "FLOAT", "INT32_T", "UINT32_T", "INTEGER", "REAL", "LOGICAL", "INTEGER4",
+                     "REAL4", "WCHAR"), 4),
+    **dict.fromkeys(("LONG", "UNSIGNED_LONG", "LONG_LONG", "LONG_LONG_INT", "UNSIGNED_LONG_LONG", "DOUBLE", "INT64_T",
+                     "UINT64_T", "DOUBLE_PRECISION", "INTEGER8", "REAL8", "AINT", "OFFSET", "COUNT", "COMPLEX",
+                     "C_COMPLEX", "C_FLOAT_COMPLEX"), 8),
+    **dict.fromkeys(("LONG_DOUBLE", "DOUBLE_COMPLEX", "C_DOUBLE_COMPLEX"), 16),
+}  # fmt: skip
+DATATYPES = {f"MPI_{name}": size for name, size in DATATYPES.items()}
 
 
 def operation_of(name: str) -> str:

@@ -25,6 +25,8 @@ _LAST = np.iinfo(np.int64).max
 
 #: A line of strace or ltrace about a new process or thread: number of the thread; what is behind the name.
 _MADE = re.compile(rb"(?:\[pid\s+(\d+)\] |(\d+) +(?=[\d\[]))?[^(]*?\b(?:SYS_)?(?:clone3?|v?fork)\b(.*)")
+_WORDS = (b"clone", b"fork")
+_MOST_LINE = 65536
 _CHILD = re.compile(rb"= (\d+)(?: <[\d.]+>)?\s*$")
 
 
@@ -49,17 +51,19 @@ class Family:
         return self.process.get(thread, thread)
 
 
-def _lines_with(text: bytes, words: Sequence[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a text that have any of the words; a search for words is faster than one for a pattern."""
+def _lines_with(text: bytes, words: Sequence[bytes], begin: int = 0, stop: int | None = None) -> Iterator[bytes]:
+    """Yield the lines of text[begin:stop] that have any of the words: faster than a search for a pattern."""
+    stop = len(text) if stop is None else stop
     starts = set()
     for word in words:
-        at = text.find(word)
+        at = text.find(word, begin, stop)
         while at >= 0:
-            starts.add(text.rfind(b"\n", 0, at) + 1)
-            at = text.find(word, max(text.find(b"\n", at), at + 1))
+            starts.add(max(text.rfind(b"\n", begin, at) + 1, begin))
+            line_end = text.find(b"\n", at, stop)
+            at = text.find(word, line_end, stop) if line_end >= 0 else -1
     for start in sorted(starts):
-        end = text.find(b"\n", start)
-        yield text[start : end if end >= 0 else len(text)]
+        end = text.find(b"\n", start, stop)
+        yield text[start : end if end >= 0 else stop]
 
 
 def children_of(path: Path, own: int) -> Iterator[tuple[int, int, bool]]:
@@ -67,10 +71,13 @@ def children_of(path: Path, own: int) -> Iterator[tuple[int, int, bool]]:
     rest = b""
     shares: dict[int, bool] = {}  # of calls in two lines: the flags are on the first
     for chunk in chunks_of(path, Source(path=str(path))):
-        text = rest + chunk
-        cut = text.rfind(b"\n") + 1
-        rest = text[cut:][-65536:]
-        for line in _lines_with(text[:cut], (b"clone", b"fork")):
+        first, cut = chunk.find(b"\n") + 1, chunk.rfind(b"\n") + 1
+        if cut == 0:
+            rest = (rest + chunk)[-_MOST_LINE:]
+            continue
+        lines = [*_lines_with(rest + chunk[:first], _WORDS), *_lines_with(chunk, _WORDS, first, cut)]
+        rest = chunk[cut:][-_MOST_LINE:]
+        for line in lines:
             made = _MADE.match(line)
             if made is None:
                 continue

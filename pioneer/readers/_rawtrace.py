@@ -105,10 +105,18 @@ class RawTrace:
                 layer, signature = FUNCTIONS.get(operation, ("posix", "..."))
                 self._describe(name, operation, layer, signature)
         for key, value, text in CONSTANTS:
-            self._check(lib.mpiio_ext_rawtrace_constant(self._handle, key.encode(), value, text.encode()))
+            self.name_constant(key, value, text)
         self._operations = _Names(self._handle, 0)
         self._files = _Names(self._handle, 1)
         self._categories = _Names(self._handle, 2)
+
+    def name_datatype(self, value: int, name: str, element_bytes: int) -> None:
+        """Name a datatype by its handle and tell the bytes of an element."""
+        self._check(lib.mpiio_ext_rawtrace_datatype(self._handle, value, name.encode(), element_bytes))
+
+    def name_constant(self, key: str, value: int, text: str) -> None:
+        """Name a number of one key of `extra`."""
+        self._check(lib.mpiio_ext_rawtrace_constant(self._handle, key.encode(), value, text.encode()))
 
     @staticmethod
     def _check(code: int) -> int:

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mpiio_ext.pioneer.readers._files import begin_of, chunks_of, files_of, ranks_by_name
-from mpiio_ext.pioneer.readers._functions import CONSTANTS, FUNCTIONS, layer_of, operation_of
+from mpiio_ext.pioneer.readers._functions import CONSTANTS, DATATYPES, FUNCTIONS, layer_of, operation_of
 from mpiio_ext.pioneer.readers._order import ordered
 from mpiio_ext.pioneer.readers._rawtrace import text_of
 from mpiio_ext.pioneer.table import SCHEMA, Source, TraceInfo
@@ -43,7 +43,6 @@ _MAX_LINE = 1 << 20
 _LINE = re.compile(rb"(-?\d+\.?\d*(?:e-?\d+)?) (-?\d+\.?\d*(?:e-?\d+)?) (\w+) (-?\d+) (-?\d+) \((.*) \)\s*$")
 _COLUMNS = ("rank", "thread_id", "tstart", "tend", "func_id", "arg_count")
 _NAMES = {(key, str(value)): text for key, value, text in CONSTANTS}
-_DATATYPES = {"MPI_BYTE": 1, "MPI_CHAR": 1, "MPI_INT": 4, "MPI_FLOAT": 4, "MPI_DOUBLE": 8, "MPI_LONG": 8}
 #: HDF5, netCDF and the like: no calls of the layers of the table.
 _OTHER = re.compile(r"H5|nc_|ncmpi_|adios|RECORDER_|user_")
 
@@ -100,7 +99,7 @@ def _set_argument(row: _Row, extra: dict[str, Any], word: str, text: str) -> int
         return value
     elif word == "datatype":
         extra[word] = text
-        return _DATATYPES.get(text.removesuffix("_C"), -1)
+        return DATATYPES.get(text.removesuffix("_C"), -1)
     elif word not in ("-", "..."):
         extra[word] = _NAMES.get((word, text), value if value is not None and text[:2] != "0x" else text)
         return value if word == "count" else None

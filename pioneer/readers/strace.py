@@ -55,24 +55,30 @@ def _has_numbers(path: Path) -> bool:
     return re.match(rb"\[pid|\d+ +[\d\[]", begin_of(path, 256)) is not None
 
 
-def _group(files: Sequence[Path]) -> tuple[list[list[Path]], bool, Family]:
-    """Return the files of each rank, whether names have told the ranks, and which threads are of which process."""
+def _family_of(files: Sequence[Path]) -> Family:
+    """Return which threads are of which process: needed where names do not tell the ranks, a pass over the files."""
     family = Family()
     for path in files:
         for made in children_of(path, _suffix(path)):
             family.add(*made)
+    return family
+
+
+def _group(files: Sequence[Path]) -> tuple[list[list[Path]], bool, Family]:
+    """Return the files of each rank, whether names have told the ranks, and which threads are of which process."""
     if len(files) < 2 or any(_has_numbers(path) for path in files):
         ranks = ranks_by_name([path.name for path in files])
         if ranks is None:
-            return [list(files)] if len(files) == 1 else [[path] for path in files], len(files) > 1, family
-        return [[path] for _, path in sorted(zip(ranks, files, strict=True))], True, family
+            return [list(files)] if len(files) == 1 else [[path] for path in files], len(files) > 1, _family_of(files)
+        return [[path] for _, path in sorted(zip(ranks, files, strict=True))], True, Family()
     stems = sorted({path.name.removesuffix(".gz").rpartition(".")[0] for path in files})
     by_name = ranks_by_name(stems)
     if by_name is not None:
         groups: dict[int, list[Path]] = {rank: [] for rank in by_name}
         for path in files:
             groups[by_name[stems.index(path.name.removesuffix(".gz").rpartition(".")[0])]].append(path)
-        return [groups[rank] for rank in sorted(groups)], True, family
+        return [groups[rank] for rank in sorted(groups)], True, Family()
+    family = _family_of(files)
     processes: dict[int, list[Path]] = {}
     for path in sorted(files, key=_suffix):
         processes.setdefault(family.process_of(_suffix(path)), []).append(path)

@@ -1,15 +1,15 @@
 """Sanitization of a trace table, batch by batch.
 
 Problem.   A raw trace names descriptors, lacks offsets, and has the POSIX calls of MPI-IO beside the application's.
+           Tracers of system calls have the names of the kernel's calls, `openat` for an `open`.
 Algorithm. Each batch becomes columns of numbers, which the state machine of its rank goes over in C
-           (csrc/pioneer/mpiox_sanitize.h). Operations on files of the system are masked by name.
+           (csrc/pioneer/mpiox_sanitize.h). A rank's rows that wait for those behind them are given to it again.
 Result.    The same rows, with `file` and `offset` filled in and two columns more: why an operation is masked, and the
            line of the call that it belongs to. Nothing is dropped.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mpiio_ext._binding import ffi, lib
-from mpiio_ext.pioneer.operations import DATA, WHENCE, Operation, Role, normal_name, operation_of
+from mpiio_ext.pioneer.operations import CATALOG, DATA, Operation, Role, normal_name, operation_of
+from mpiio_ext.pioneer.readers._order import whole
 from mpiio_ext.pioneer.sanitize.system_files import matcher
 from mpiio_ext.pioneer.table import SCHEMA
 
@@ -29,25 +30,49 @@ __all__ = ["MASKS", "SANITIZED", "application_only", "sanitize"]
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
-#: Why an operation is no operation of the application.
-MASKS = ("inside MPI-IO", "descriptor of MPI-IO", "file of the system")
+#: Why an operation is no operation of the application: the numbers 1, 2, ... of the state machine. The first two have a
+#: parent. "no I/O on files": on sockets, pipes, standard streams, memory; calls of MPI and of the system without files.
+MASKS = ("inside MPI-IO", "descriptor of MPI-IO", "file of the system", "no I/O on files")
 
-#: The schema of a trace table with the reason and the line of the MPI-IO call that has made the operation.
+#: The schema of a trace table with the reason and the line of the MPI call that has made the operation.
 SANITIZED = SCHEMA.append(pa.field("mask", _TEXT)).append(pa.field("parent", pa.int64()))
+
+#: Rows of a rank that may wait for the end of an MPI_File_open whose name has to be found.
+MOST_WAITING = 1 << 18
 
 _UNKNOWN = -(2**63)
 _LAYERS = {"posix": 0, "stdio": 1, "mpiio": 2}
 _OTHER_LAYER = 3
-_NONE, _OPEN, _CLOSE, _MOVE, _MOVE_AT, _SEEK, _DUPLICATE, _VIEW, _USE = range(9)
+(_NONE, _OPEN, _CLOSE, _MOVE, _MOVE_AT, _SEEK, _DUPLICATE, _VIEW, _USE, _WAIT, _OBJECT, _OTHER) = range(12)
 _ROLE_STEPS = {
     Role.OPEN: _OPEN, Role.CLOSE: _CLOSE, Role.SEEK: _SEEK, Role.DUPLICATE: _DUPLICATE, Role.META: _NONE,
-    Role.WAIT: _NONE,
+    Role.WAIT: _WAIT, Role.UNMAP: _OTHER,
 }  # fmt: skip
+#: What makes descriptors that are no files.
+_OBJECTS = frozenset({"socket", "accept", "accept4", "epoll_create", "epoll_create1", "eventfd", "eventfd2",
+                      "timerfd_create", "signalfd", "signalfd4", "inotify_init", "inotify_init1", "memfd_create",
+                      "pidfd_open", "userfaultfd"})  # fmt: skip
+#: Calls of the kernel with a folder -> the functions of programs; names of files are whole in the table.
+_PLAIN = {"openat": "open", "openat2": "open", "fstatat": "stat", "mkdirat": "mkdir", "unlinkat": "unlink",
+          "renameat": "rename", "renameat2": "rename", "linkat": "link", "symlinkat": "symlink", "fchmodat": "chmod",
+          "readlinkat": "readlink", "faccessat": "access", "faccessat2": "access", "fchownat": "chown"}  # fmt: skip
+_AT_REMOVEDIR = re.compile(r'"flags":\s*(?:"[^"]*(?:AT_REMOVEDIR|0x200|01000)|512\b)')
+
+
+def _plain_name(word: str) -> str:
+    name = normal_name(word)
+    return _PLAIN.get(name, name)
 
 
 def _step_of(operation: Operation) -> int:
+    if operation.name in _OBJECTS:
+        return _OBJECT
+    if (operation.layer, operation.name) not in CATALOG:
+        return _OTHER
     if operation.name == "fdopen":
         return _DUPLICATE
+    if operation.name == "fstatat":  # of a descriptor: it has a handle
+        return _USE
     if operation.name == "MPI_File_set_view":
         return _VIEW
     if operation.shared_pointer:
@@ -65,7 +90,7 @@ class _Names:
     """Files as numbers, the same in all batches."""
 
     numbers: dict[str, int] = field(default_factory=dict)
-    is_system: list[bool] = field(default_factory=list)
+    is_system: bytearray = field(default_factory=bytearray)
     pattern: re.Pattern[str] = field(default_factory=matcher)
 
     def number(self, name: str) -> int:
@@ -96,39 +121,18 @@ def _numbers(column: pa.Array) -> NDArray[np.int64]:
 
 
 @dataclass(slots=True)
-class _Extra:
-    """What the column `extra` tells the state machine, by its different texts."""
-
-    whence: list[int] = field(default_factory=list)
-    append: list[int] = field(default_factory=list)
-    etype: list[int] = field(default_factory=list)
-
-
-def _extra_of(texts: list[Any]) -> _Extra:
-    found = _Extra()
-    for text in texts:
-        try:
-            values = json.loads(text) if text else {}
-        except json.JSONDecodeError:
-            values = {}
-        values = values if isinstance(values, dict) else {}
-        flags = str(values.get("flags", values.get("mode", "")))
-        etype = values.get("etype_size", values.get("etype", 1))
-        found.whence.append(WHENCE.get(str(values.get("whence", 0)), 0))
-        found.append.append(int("APPEND" in flags or flags.startswith("a")))
-        found.etype.append(etype if isinstance(etype, int) and etype > 0 else 1)
-    return found
-
-
-@dataclass(slots=True)
 class _Columns:
     """A batch as the state machine wants it."""
 
     arrays: dict[str, NDArray[Any]]
+    extra: pa.Buffer | None
 
-    def view(self) -> Any:
+    def view(self, is_system: bytes, *, final: bool) -> Any:
         rows = ffi.new("mpiio_ext_rows *")
         rows.count = self.arrays["step"].size
+        rows.final = final
+        rows.extra = ffi.NULL if self.extra is None else ffi.from_buffer("char[]", self.extra)
+        rows.is_system = ffi.from_buffer("unsigned char[]", is_system)
         kinds = {"uint8": "unsigned char[]", "int16": "int16_t[]", "int32": "int32_t[]", "int64": "int64_t[]"}
         for name, array in self.arrays.items():
             setattr(rows, name, ffi.from_buffer(kinds[array.dtype.name], array))
@@ -152,47 +156,70 @@ def _moved(batch: pa.RecordBatch, layer: NDArray[np.uint8]) -> NDArray[np.int64]
     return np.where(layer == _LAYERS["posix"], returned, size)
 
 
+def _texts(column: pa.Array) -> tuple[NDArray[np.int32], pa.Buffer | None]:
+    """Return where the texts of a column begin and end, and its bytes."""
+    plain = column if column.type == pa.string() else column.cast(pa.string())
+    _, places, data = plain.buffers()
+    if places is None or not len(plain):
+        return np.zeros(len(plain) + 1, np.int32), None
+    return np.frombuffer(places, np.int32)[plain.offset : plain.offset + len(plain) + 1], data
+
+
 def _columns_of(batch: pa.RecordBatch, names: _Names) -> _Columns:
     pairs, kinds, layer = _kinds_of(batch)
     files, file_words = _encoded(batch["file"])
-    extras, extra_words = _encoded(batch["extra"])
-    extra = _extra_of(extra_words)
+    places, extra = _texts(batch["extra"])
     count = batch.num_rows
     arrays: dict[str, NDArray[Any]] = {
         "step": _mapped(pairs, [_step_of(kind) for kind in kinds], _NONE, np.uint8),
         "layer": layer,
-        "whence": _mapped(extras, extra.whence, 0, np.uint8),
-        "flags": _mapped(extras, extra.append, 0, np.uint8),
-        "etype": _mapped(extras, extra.etype, 1, np.int64),
         "depth": np.ascontiguousarray(batch["depth"].fill_null(-1).to_numpy(zero_copy_only=False), np.int16),
         "file": _mapped(files, [names.number(word) for word in file_words], -1, np.int32),
+        "thread": np.ascontiguousarray(batch["thread"].to_numpy(zero_copy_only=False), np.int32),
         "line": _numbers(batch["line"]),
+        "start": _numbers(batch["timestamp"]),
+        "duration": _numbers(batch["duration"]),
         "handle": _numbers(batch["handle"]),
         "result": _numbers(batch["result"]),
         "offset": _numbers(batch["offset"]),
         "moved": _moved(batch, layer),
+        "extra_at": places,
         "named": np.zeros(count, np.int32),
         "place": np.zeros(count, np.int64),
         "mask": np.zeros(count, np.uint8),
         "parent": np.zeros(count, np.int64),
     }
-    return _Columns(arrays)
+    return _Columns(arrays, extra)
 
 
 def _known(values: NDArray[np.int64]) -> pa.Array:
     return pa.array(values, pa.int64(), mask=values == _UNKNOWN)
 
 
+def _operations_of(batch: pa.RecordBatch) -> pa.Array:
+    """Return the operations by the names of the functions that programs call."""
+    indices, words = _encoded(batch["operation"])
+    plain = [_plain_name(word) for word in words]
+    special = {place: word for place, word in enumerate(normal_name(word) for word in words)
+               if word in ("fstatat", "unlinkat")}  # fmt: skip
+    for place, word in special.items():
+        rows = np.flatnonzero(indices == place)
+        if word == "fstatat":  # of a descriptor: fstat
+            chosen, name = rows[batch["handle"].is_valid().to_numpy(zero_copy_only=False)[rows]], "fstat"
+        else:
+            texts = batch["extra"].take(pa.array(rows)).to_pylist()
+            chosen, name = rows[[bool(text and _AT_REMOVEDIR.search(text)) for text in texts]], "rmdir"
+        indices[chosen] = len(plain)
+        plain.append(name)
+    return pa.DictionaryArray.from_arrays(indices.astype(np.int32), pa.array(plain, pa.string()))
+
+
 def _result_of(batch: pa.RecordBatch, columns: _Columns, names: _Names) -> pa.RecordBatch:
-    arrays = columns.arrays
-    named, mask = arrays["named"], arrays["mask"].astype(np.int32)
-    system = np.array([*names.is_system, False], bool)[named]
-    mask = np.where((mask == 0) & system, MASKS.index("file of the system") + 1, mask) - 1
+    arrays = {name: array[: batch.num_rows] for name, array in columns.arrays.items()}
+    named, mask = arrays["named"], arrays["mask"].astype(np.int32) - 1
     words = list(names.numbers)
-    operations, operation_words = _encoded(batch["operation"])
     filled = {
-        "operation": pa.DictionaryArray.from_arrays(
-            operations.astype(np.int32), pa.array([normal_name(word) for word in operation_words])),
+        "operation": _operations_of(batch),
         "file": pa.DictionaryArray.from_arrays(pa.array(named, mask=named < 0), pa.array(words, pa.string())),
         "offset": _known(arrays["place"]),
         "mask": pa.DictionaryArray.from_arrays(
@@ -207,20 +234,42 @@ def _result_of(batch: pa.RecordBatch, columns: _Columns, names: _Names) -> pa.Re
 
 
 class _Sanitizers:
-    """The state machines of all ranks."""
+    """The state machines of all ranks, and the rows that they have not taken yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: _Names) -> None:
+        self._names = names
         self._of_rank: dict[int, Any] = {}
+        self._waiting: dict[int, pa.RecordBatch] = {}
 
-    def feed(self, rank: int, columns: _Columns) -> None:
+    def _machine(self, rank: int) -> Any:
         machine = self._of_rank.get(rank)
         if machine is None:
             machine = ffi.gc(lib.mpiio_ext_sanitizer_new(), lib.mpiio_ext_sanitizer_free)
             if machine == ffi.NULL:
                 raise MemoryError("sanitizing a trace")
             self._of_rank[rank] = machine
-        if lib.mpiio_ext_sanitizer_feed(machine, columns.view()) != 0:
+        return machine
+
+    def feed(self, rank: int, new: pa.RecordBatch, *, final: bool = False) -> pa.RecordBatch | None:
+        """Return the rows of the rank that are known now: those that have waited, and new ones."""
+        waiting = self._waiting.pop(rank, None)
+        batch = new if waiting is None else whole([waiting, new])
+        columns = _columns_of(batch, self._names)
+        is_system = bytes(self._names.is_system)  # has to live as long as the view
+        view = columns.view(is_system, final=final or batch.num_rows > MOST_WAITING)
+        taken = lib.mpiio_ext_sanitizer_feed(self._machine(rank), view)
+        if taken < 0:
             raise MemoryError("sanitizing a trace")
+        if taken < batch.num_rows:
+            self._waiting[rank] = batch.slice(taken)
+        return _result_of(batch.slice(0, taken), columns, self._names) if taken else None
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows that wait for others which do not come."""
+        for rank in sorted(self._waiting):
+            found = self.feed(rank, self._waiting.pop(rank), final=True)
+            if found is not None:
+                yield found
 
 
 def _by_rank(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -234,20 +283,20 @@ def _by_rank(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
 def sanitize(
     batches: Iterable[pa.RecordBatch], *, system_files: re.Pattern[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield sanitized rows, in the order of the raw ones.
+    """Yield sanitized rows; those of a rank in the order of the raw ones.
 
     Parameters
     ----------
     batches : of `table.SCHEMA`; each rank's in the order in which its calls were begun.
     system_files : names of files whose operations are masked; `system_files.matcher`.
     """
-    names = _Names(pattern=matcher() if system_files is None else system_files)
-    machines = _Sanitizers()
+    machines = _Sanitizers(_Names(pattern=matcher() if system_files is None else system_files))
     for batch in batches:
         for rank, part in _by_rank(batch):
-            columns = _columns_of(part, names)
-            machines.feed(rank, columns)
-            yield _result_of(part, columns, names)
+            found = machines.feed(rank, part)
+            if found is not None:
+                yield found
+    yield from machines.rest()
 
 
 def application_only(table: pa.Table) -> pa.Table:

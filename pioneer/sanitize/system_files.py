@@ -13,8 +13,12 @@ __all__ = ["PATTERNS", "matcher"]
 
 #: Regular expressions for the beginning of a file's name.
 PATTERNS = (
-    r"/(?:proc|sys|dev|etc|usr|lib|lib32|lib64|bin|sbin|opt|run|var)(?:/|$)",
+    r"/dev(?:$|/(?!shm/)|/shm/(?:$|mpich|sem\.|ucx_|psm|cma))",  # programs put files into /dev/shm as well
+    r"/(?:proc|sys|etc|usr|lib|lib32|lib64|bin|sbin|opt|run|var)(?:/|$)",
     r"/tmp/rocmsmi_", r".*/(?:ompi\.|openmpi-sessions|prte\.|pmix-|pmix_|vader_segment|mpich_shm|hwloc)",
+    # where the loader looks for libraries
+    r".*/glibc-hwcaps(?:/|$)", r".*/lib(?:32|64)?(?:/[^/]+)?(?:/tls|/haswell|/avx512_1|/x86_64)+$",
+    r".*/lib(?:32|64)?(?:/mpich|/openmpi)?$", r".*/etc/ucx/", r".*/ucx\.conf$",
     r"/tmp/?$", r".*\.so(?:\.\d+)*$", r".*/__pycache__(?:/|$)", r".*\.py[co]?$",
 )  # fmt: skip
 

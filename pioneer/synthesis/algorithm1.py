@@ -6,7 +6,7 @@ Algorithm. For each class and file, and each of its open sessions: D, SEQ and AM
            IDs are wishes at first. Operations of one session at successive IDs stay together; these runs are sorted by
            their wishes, what is outside of sessions (RT2) is spread over the holes between them, and then IDs are
            given in order: nothing collides, and no hole is left.
-Guarantee. All draws are stratified (`fill.stratified`). Hard dependencies hold: an open first, a close last, halves of
+Guarantee. All draws are stratified (`stratified`). Hard dependencies hold: an open first, a close last, halves of
            split collectives and mappings in pairs, waits behind what they end, and nothing is removed before the last
            close of its file.
 
@@ -16,30 +16,28 @@ Source: He, Du, Narasimhamurthy, "PIONEER", section V-D, Algorithm 1, Figure 4.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mpiio_ext.pioneer.operations import CATALOG, DATA, Operation, Role
+from mpiio_ext.pioneer.operations import DATA, Operation, Role
 from mpiio_ext.pioneer.path import OWNERS, WorkloadPath
 from mpiio_ext.pioneer.path.workload_path import PathInfo
-from mpiio_ext.pioneer.profile import ClassProfile, Distribution, Profile
+from mpiio_ext.pioneer.profile import ClassProfile, Profile
 from mpiio_ext.pioneer.profile.characterize import NO_FILE, SCALE
-from mpiio_ext.pioneer.profile.extended import parse_extended
+from mpiio_ext.pioneer.synthesis.draws import BY_NAME, Bag, ClassDraws, Step
 from mpiio_ext.pioneer.synthesis.scale import Scale
 from mpiio_ext.pioneer.synthesis.stratified import stratified
 
 __all__ = ["from_profile"]
 
-_BY_NAME = {operation.name: operation for operation in CATALOG.values()}
 _OPENS = {"posix": ("open", "close"), "directory": ("opendir", "closedir"),
           "stdio": ("fopen", "fclose"), "mpiio": ("MPI_File_open", "MPI_File_close")}
 _SEEKS = {"posix": "lseek", "stdio": "fseek", "mpiio": "MPI_File_seek"}
 _NAMES = {"root": "root.{}", "shared": "shared.{}", "private": "private.{{rank}}.{}", "child": "child.{}"}
-_OF_DIRECTORIES = frozenset({"readdir", "getdents"})
 #: What must not happen to a file that is to be opened again.
 _REMOVING = frozenset({"unlink", "unlinkat", "remove", "rename", "renameat", "rmdir", "truncate", "MPI_File_delete"})
 _MAKING = frozenset({"mkdir", "mkdirat", "link", "symlink"})
@@ -70,131 +68,13 @@ class _Run:
     rows: list[_Row] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """An entry of RT1: an operation with what hangs on it.
-
-    Attributes
-    ----------
-    operations : the operation; with the second half of a split collective, or the munmap of an mmap.
-    seek, wait : it has a seek before it, a wait behind it.
-    """
-
-    operations: tuple[Operation, ...]
-    seek: bool
-    wait: bool
-
-    @property
-    def members(self) -> int:
-        """Operations of the session that it is."""
-        return len(self.operations) + self.seek
-
-
-def _steps_of(inside: Mapping[str, int]) -> Iterator[tuple[_Step, int]]:
-    """Yield the steps of RT1 and their frequencies; what cannot stand by itself is part of another one."""
-    for name, count in inside.items():
-        operation, seek, wait = parse_extended(_BY_NAME, name)
-        if operation is None:
-            operation = Operation(name=name, layer="posix", role=Role.CONTROL)
-        if operation.role in (Role.END, Role.UNMAP):
-            continue
-        if operation.role is Role.BEGIN:
-            yield _Step((operation, _BY_NAME[name.removesuffix("_begin") + "_end"]), False, False), count
-        elif operation.role is Role.MAP:
-            yield _Step((operation, _BY_NAME["munmap"]), False, False), count
-        else:
-            yield _Step((operation,), seek, wait), count
-
-
-# ---- draws -----------------------------------------------------------------------------------------------------------
-
-
-class _Bag:
-    """Values of one distribution: stratified draws, as many at a time as are expected to be needed."""
-
-    def __init__(self, values: Sequence[object], counts: Iterable[int], random: np.random.Generator, need: int) -> None:
-        self._values, self._counts = values, np.array(list(counts), np.int64)
-        self._random, self._need = random, max(1, need)
-        self._drawn: Iterator[int] = iter(())
-
-    @classmethod
-    def of(cls, found: Distribution, random: np.random.Generator, need: int) -> _Bag:
-        return cls(found.values.tolist(), found.counts.tolist(), random, need)
-
-    def __bool__(self) -> bool:
-        return bool(self._counts.size)
-
-    def take(self) -> object:
-        at = next(self._drawn, None)
-        if at is None:
-            self._drawn = iter(stratified(self._counts, self._need, self._random).tolist())
-            at = next(self._drawn)
-        return self._values[at]
-
-    def number(self, otherwise: int = 0) -> int:
-        """Return a whole number; `otherwise` where there is nothing to draw from."""
-        return int(self.take()) if self else otherwise  # type: ignore[call-overload]
-
-
-def _session_count(found: ClassProfile) -> int:
-    return int((found.opened.values * found.opened.counts).sum())
-
-
-class _Class:
-    """The characteristics of one class, ready for draws."""
-
-    def __init__(self, owner: str, found: ClassProfile, random: np.random.Generator, scale: Scale) -> None:
-        self.owner, self.random, self.scale = owner, random, scale
-        self.files = max(1, round(found.files * scale.files)) if found.files else 0
-        opened = _Bag.of(found.opened, random, self.files)
-        self.opens = [max(1, round(opened.number(1) * scale.opens)) for _ in range(self.files)]
-        sessions = sum(self.opens)
-        steps = list(_steps_of(found.inside))
-        operations = max(sessions, round(sum(found.inside.values()) * sessions / max(1, _session_count(found))))
-        self.duration = _Bag.of(found.duration, random, sessions)
-        modes = found.access_mode or {"none": 1}
-        self.mode = _Bag(list(modes), modes.values(), random, sessions)
-        self.sequentiality = _Bag.of(found.sequentiality, random, sessions)
-        self.first = _Bag.of(found.first, random, self.files)
-        self.session_gap = _Bag.of(found.session_gap, random, max(1, sessions - self.files))
-        self.request_gap = _Bag.of(found.request_gap, random, operations + sessions)
-        data = sum(count for step, count in steps if step.operations[0].role in DATA)
-        need = max(1, round(data * sessions / max(1, _session_count(found))))
-        self.offset, self.size = _Bag.of(found.offset, random, need), _Bag.of(found.size, random, need)
-        self.largest = int(found.file_size.values[-1]) if found.file_size.values.size else 0
-        layers = self._by_layer(steps) or {"posix": []}
-        self.layer = _Bag(list(layers), [max(1, sum(count for _, count in several)) for several in layers.values()],
-                          random, sessions)  # fmt: skip
-        share = sessions / max(1, _session_count(found))
-        self.steps = {layer: self._by_mode(several, share) for layer, several in layers.items()}
-
-    @staticmethod
-    def _by_layer(steps: Sequence[tuple[_Step, int]]) -> dict[str, list[tuple[_Step, int]]]:
-        found: dict[str, list[tuple[_Step, int]]] = {}
-        for step, count in steps:
-            operation = step.operations[0]
-            layer = "directory" if operation.name in _OF_DIRECTORIES else operation.layer
-            found.setdefault(layer, []).append((step, count))
-        return found
-
-    def _by_mode(self, steps: Sequence[tuple[_Step, int]], share: float) -> dict[str, _Bag]:
-        """Return the steps that each access mode allows (RT1 with AM), `share` times as many as were counted."""
-        allowed = {"read": (None, False), "write": (None, True), "read_write": (None, False, True), "none": (None,)}
-        found = {}
-        for mode, kinds in allowed.items():
-            some = [item for item in steps if item[0].operations[0].writes in kinds]
-            need = round(sum(count for _, count in some) * share)
-            found[mode] = _Bag([step for step, _ in some], [count for _, count in some], self.random, need)
-        return found
-
-
 # ---- sessions --------------------------------------------------------------------------------------------------------
 
 
 class _Session:
     """One open session under construction."""
 
-    def __init__(self, source: _Class, file: str, wish: int) -> None:
+    def __init__(self, source: ClassDraws, file: str, wish: int) -> None:
         self._source, self._file, self._wish = source, file, wish
         self.runs = [_Run(wish)]
         self.end = wish
@@ -203,10 +83,10 @@ class _Session:
         mode = str(source.mode.take())
         layer = str(source.layer.take())
         begin, finish = _OPENS[layer]
-        self._put([self._row(_BY_NAME[begin])])
+        self._put([self._row(BY_NAME[begin])])
         self._fill(source.steps[layer][mode], max(0, source.duration.number(2) - 2))
         self._advance()
-        self._put([self._row(_BY_NAME[finish])])
+        self._put([self._row(BY_NAME[finish])])
 
     def _row(self, operation: Operation) -> _Row:
         return _Row(operation, self._file, self._source.owner)
@@ -223,15 +103,15 @@ class _Session:
         if gap > 1:
             self.runs.append(_Run(self._wish))
 
-    def _fill(self, steps: _Bag, left: int) -> None:
+    def _fill(self, steps: Bag, left: int) -> None:
         while left > 0 and steps:
             step = steps.take()
-            assert isinstance(step, _Step)
+            assert isinstance(step, Step)
             self._advance()
             self._put(self._rows_of(step))
             left -= step.members
 
-    def _rows_of(self, step: _Step) -> list[_Row]:
+    def _rows_of(self, step: Step) -> list[_Row]:
         rows = [self._row(operation) for operation in step.operations]
         main = step.operations[0]
         if main.role in DATA or main.role is Role.BEGIN:
@@ -240,10 +120,10 @@ class _Session:
             if main.explicit_offset or self._source.offset:
                 rows[0].offset = offset
             if step.seek:
-                rows.insert(0, self._row(_BY_NAME[_SEEKS[main.layer]]))
+                rows.insert(0, self._row(BY_NAME[_SEEKS[main.layer]]))
                 rows[0].offset = offset
         if step.wait:
-            rows.append(_Row(_BY_NAME["MPI_Wait"], None, NO_FILE))
+            rows.append(_Row(BY_NAME["MPI_Wait"], None, NO_FILE))
         return rows
 
     def _access(self, *, moves: bool) -> tuple[int, int]:
@@ -263,7 +143,7 @@ class _Session:
         return size, offset
 
 
-def _sessions(source: _Class) -> Iterator[tuple[str, list[_Run], int]]:
+def _sessions(source: ClassDraws) -> Iterator[tuple[str, list[_Run], int]]:
     """Yield each file with all runs of its sessions, and the wish of its last operation."""
     for number, opens in enumerate(source.opens):
         file = _NAMES[source.owner].format(number)
@@ -287,7 +167,7 @@ def _outside(found: ClassProfile, owner: str, ends: Mapping[str, int], factor: f
     removed = itertools.cycle(files)
     numbers = itertools.count()
     for name, count in found.outside.items():
-        operation = _BY_NAME.get(name) or Operation(name=name, layer="posix", role=Role.META)
+        operation = BY_NAME.get(name) or Operation(name=name, layer="posix", role=Role.META)
         if operation.role is Role.WAIT:
             continue  # a wait belongs to what it ends
         for _ in range(max(1, round(count * factor))):
@@ -387,7 +267,7 @@ def from_profile(profile: Profile, *, seed: int, scale: Scale | None = None) -> 
             continue
         ends: dict[str, int] = {}
         if owner != NO_FILE:
-            for file, several, end in _sessions(_Class(owner, found, random, scale)):
+            for file, several, end in _sessions(ClassDraws(owner, found, random, scale)):
                 runs += several
                 ends[file] = end
         for wish, row in _outside(found, owner, ends, scale.files * scale.opens, random):

@@ -3,12 +3,14 @@
 Problem.   Distances (ISG, IRG) that are drawn for each file by itself put several operations at one ID and leave other
            IDs empty. Moving them then spoils the distances, the span, and the order in which files take turns.
 Algorithm. The IDs are filled in order, a burst at a time. Bursts of sessions under way are due where their shapes say.
-           Any other ID goes to a unit whose distance from the unit before it on its lane is then one of those that are
-           still to be used (each distance is used as often as it was drawn); of several the one with the longest
-           distance, since a long one is met by chance most rarely. Where there is none, the unit that is due next, or
-           overdue, is put there, and the nearest distance counts as used.
-Guarantee. Each ID is given once, there is no hole: the span is the number of operations. Units of a lane follow each
-           other, bursts of a unit too. Every choice among equals is drawn.
+           Any other ID goes to a unit whose distance from the unit before it on its file is then one of those that are
+           still to be used (each distance is used as often as it was drawn); of several one that was seen to follow
+           what stands before that ID, if it has not followed as often as it was seen to, and of these the one with the
+           longest distance, since a long one is met by chance most rarely. Where there is none, the unit that is due
+           next, or overdue, is put there, and the nearest distance counts as used.
+Guarantee. Each ID is given once, there is no hole: the span is the number of operations. Units of a file begin in
+           their order, those that do not overlap follow each other, bursts of a unit too. Every choice among equals is
+           drawn.
 
 Source: He, Du, Narasimhamurthy, "PIONEER", section V-D, Algorithm 1, Figure 4.
 """
@@ -18,17 +20,20 @@ from __future__ import annotations
 import bisect
 import heapq
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpiio_ext.pioneer.synthesis.model import Lane, Shape
+from mpiio_ext.pioneer.synthesis.model import Archetype, Pair, Shape
 
-__all__ = ["Placed", "Work", "allocate"]
+__all__ = ["Follows", "Placed", "Work", "allocate"]
 
-#: Distances of a lane that are looked for at a time.
+#: By archetype, shape and kind of an operation, and of the one behind it.
+Follows = Mapping[tuple[int, ...], int]
+
+#: Distances of a file that are looked for at a time.
 _MOST_DISTANCES = 24
 #: Works that are late among which one is drawn.
 _MOST_LATE = 32
@@ -36,16 +41,16 @@ _MOST_LATE = 32
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One lane of one file, to be placed.
+    """One file, to be placed.
 
     Attributes
     ----------
-    file : number of the file.
-    lane : what it does; its distances are shared with those of all works that have the same lane.
+    number : of its archetype; works with the same number share their distances.
+    archetype : its archetype.
     """
 
-    file: int
-    lane: Lane
+    number: int
+    archetype: Archetype
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ class Placed:
     Attributes
     ----------
     work : index of the work of each burst.
-    unit : which unit of its lane.
+    unit : which unit of its track.
     burst : which burst of its unit.
     """
 
@@ -65,7 +70,7 @@ class Placed:
 
 
 class _Distances:
-    """Distances that are still to be used, for works with the same lane."""
+    """Distances that are still to be used, for works of the same archetype."""
 
     def __init__(self, counted: Counter[int]) -> None:
         self._left = +counted
@@ -96,17 +101,18 @@ class _Distances:
 
 @dataclass(slots=True)
 class _State:
-    """A lane while IDs are given.
+    """A file while IDs are given.
 
     Attributes
     ----------
-    next : number of the unit that comes next, or is under way.
-    end : ID of the last operation of the session before; 0 before the first.
-    waiting : it has another unit, and is not in one.
-    pending : IDs at which that may begin, and which have not been looked at.
+    next : number of the unit that begins next.
+    begin, end : IDs of the first and last operation of the session of the unit before; 0 before the first.
+    waiting : that unit may begin as soon as a distance fits.
+    pending : IDs at which it may begin, and which have not been looked at.
     """
 
     next: int = 0
+    begin: int = 0
     end: int = 0
     waiting: bool = True
     pending: int = 0
@@ -114,10 +120,11 @@ class _State:
 
 @dataclass(slots=True)
 class _Cut:
-    """A shape as far as the allocation needs it: for each burst its place and length."""
+    """A shape as far as the allocation needs it: for each burst its place, its length and the kind of its end."""
 
     places: list[int]
     lengths: list[int]
+    last_kinds: list[int]
     first: int
     last_place: int
 
@@ -125,19 +132,25 @@ class _Cut:
     def of(cls, shape: Shape) -> _Cut:
         starts = shape.bursts
         lengths = np.diff(np.append(starts, shape.kinds.size))
-        return cls(shape.places[starts].tolist(), lengths.tolist(), int(shape.places[shape.first]),
+        ends = shape.kinds[starts + lengths - 1]
+        return cls(shape.places[starts].tolist(), lengths.tolist(), ends.tolist(), int(shape.places[shape.first]),
                    int(shape.places[shape.last]))  # fmt: skip
 
 
 class _Allocation:
     """IDs under way."""
 
-    def __init__(self, works: Sequence[Work], shapes: Sequence[Shape], random: np.random.Generator) -> None:
+    def __init__(
+        self, works: Sequence[Work], shapes: Sequence[Shape], follows: Follows, random: np.random.Generator
+    ) -> None:
         self._works, self._random = works, random
+        self._follows = Counter(follows)
+        self._first_kinds = [int(shape.kinds[0]) for shape in shapes]
+        self._before = (-1, -1, -1)  # archetype, shape and kind of the operation before
         self._cuts = [_Cut.of(shape) for shape in shapes]
         self._states = [_State() for _ in works]
-        self._distances: dict[tuple[int, tuple[int, int] | None], _Distances] = {}
-        self._due: list[tuple[int, int, int]] = []  # bursts of units under way: ID, work, burst
+        self._distances: dict[tuple[int, Pair | None], _Distances] = {}
+        self._due: list[tuple[int, int, int, int]] = []  # bursts of units under way: ID, work, unit, burst
         self._possible: dict[int, list[tuple[int, int, int]]] = {}  # by ID: work, unit, distance
         self._possible_ids: list[int] = []
         self._late: list[int] = []
@@ -146,23 +159,31 @@ class _Allocation:
 
     # ---- units that wait ----
 
+    def _shape(self, work: int) -> int:
+        """Return the shape of the unit that begins next."""
+        return self._works[work].archetype.track[self._states[work].next].shape
+
     def _distances_of(self, work: int) -> _Distances:
-        lane, unit = self._works[work].lane, self._states[work].next
-        pair = (lane.shapes[unit - 1], lane.shapes[unit]) if unit else None
-        found = self._distances.get((id(lane), pair))
+        item, unit = self._works[work], self._states[work].next
+        track = item.archetype.track
+        pair = (track[unit - 1], track[unit]) if unit else None
+        found = self._distances.get((item.number, pair))
         if found is None:
-            counted = lane.first if pair is None else lane.gaps[pair]
-            found = self._distances.setdefault((id(lane), pair), _Distances(counted))
+            counted = item.archetype.first if pair is None else item.archetype.gaps[pair]
+            found = self._distances.setdefault((item.number, pair), _Distances(counted))
         return found
 
+    def _reference(self, work: int) -> int:
+        """Return the ID that the next unit's distance counts from."""
+        state = self._states[work]
+        return state.begin if self._works[work].archetype.track[state.next].overlaps else state.end
+
     def wait(self, work: int) -> None:
-        """Note at which IDs the next unit of a lane may begin."""
-        state, lane = self._states[work], self._works[work].lane
-        if state.next == len(lane.shapes):
-            return
-        earliest = self._now
-        begin = state.end - self._cuts[lane.shapes[state.next]].first
-        possible, ids, following, pending = self._possible, self._possible_ids, state.next, 0
+        """Note at which IDs the next unit of a file may begin."""
+        state = self._states[work]
+        earliest, following, pending = self._now, state.next, 0
+        begin = self._reference(work) - self._cuts[self._shape(work)].first
+        possible, ids = self._possible, self._possible_ids
         for distance in self._distances_of(work).some(self._random):
             at = begin + distance
             if at >= earliest:
@@ -197,15 +218,24 @@ class _Allocation:
         fit = [item for item in works if self._length(item[0]) <= room]
         return fit or list(works)
 
+    def _step(self, work: int) -> tuple[int, ...]:
+        """Return what stands before the next ID, and what would follow if a work began there."""
+        shape = self._shape(work)
+        return (*self._before, self._works[work].number, shape, self._first_kinds[shape])
+
+    def _following(self, works: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Return those that were seen to follow what stands before, and have not done so as often; all if none."""
+        return [item for item in works if self._follows[self._step(item[0])] > 0] or list(works)
+
     def _length(self, work: int) -> int:
-        return self._cuts[self._works[work].lane.shapes[self._states[work].next]].lengths[0]
+        return self._cuts[self._shape(work)].lengths[0]
 
     def _exact(self) -> int | None:
         """Return a work that may begin now, None if there is none."""
         found = self._candidates(self._now)
         if not found:
             return None
-        fitting = self._fitting(found)
+        fitting = self._following(self._fitting(found)) if len(found) > 1 else found
         longest = max(distance for _, distance in fitting)
         best = [work for work, distance in fitting if distance == longest]
         chosen = best[0] if len(best) == 1 else best[int(self._random.integers(len(best)))]
@@ -249,29 +279,34 @@ class _Allocation:
 
     # ---- placing ----
 
-    def _put(self, work: int, burst: int) -> None:
-        """Give the next IDs to a burst of the unit under way of a work."""
-        state = self._states[work]
-        cut = self._cuts[self._works[work].lane.shapes[state.next]]
-        at = self._now
-        self.placed.append((work, state.next, burst))
+    def _put(self, work: int, unit: int, burst: int) -> None:
+        """Give the next IDs to a burst."""
+        state, track = self._states[work], self._works[work].archetype.track
+        shape, at = track[unit].shape, self._now
+        cut = self._cuts[shape]
+        self.placed.append((work, unit, burst))
         place, length = cut.places[burst], cut.lengths[burst]
-        if place <= cut.last_place < place + length:
+        self._before = (self._works[work].number, shape, cut.last_kinds[burst])
+        if unit + 1 == state.next and place <= cut.last_place < place + length:
             state.end = at + cut.last_place - place
         self._now = at + length
         if burst + 1 < len(cut.places):
             # Counted from this burst, which may have come late or early itself.
-            heapq.heappush(self._due, (at - place + cut.places[burst + 1], work, burst + 1))
-        else:
-            state.next += 1
+            heapq.heappush(self._due, (at - place + cut.places[burst + 1], work, unit, burst + 1))
+        elif unit + 1 == state.next < len(track) and not track[unit + 1].overlaps:
             self.wait(work)
 
     def _begin(self, work: int) -> None:
-        state, lane = self._states[work], self._works[work].lane
-        before = self._cuts[lane.shapes[state.next]].first
-        self._distances_of(work).use(self._now + before - state.end)
-        state.waiting = False
-        self._put(work, 0)
+        """Give the next IDs to the first burst of the unit that begins next."""
+        state, track = self._states[work], self._works[work].archetype.track
+        begin = self._now + self._cuts[self._shape(work)].first
+        self._distances_of(work).use(begin - self._reference(work))
+        self._follows[self._step(work)] -= 1
+        unit, state.begin = state.next, begin
+        state.waiting, state.next = False, unit + 1
+        self._put(work, unit, 0)
+        if state.next < len(track) and track[state.next].overlaps:
+            self.wait(work)
 
     def run(self) -> None:
         """Give all IDs."""
@@ -279,8 +314,7 @@ class _Allocation:
             self.wait(work)
         while True:
             if self._due and self._due[0][0] <= self._now:
-                _, work, burst = heapq.heappop(self._due)
-                self._put(work, burst)
+                self._put(*heapq.heappop(self._due)[1:])
                 continue
             chosen = self._exact()
             if chosen is None:
@@ -290,8 +324,7 @@ class _Allocation:
             if chosen is not None:
                 self._begin(chosen)
             elif self._due:
-                _, work, burst = heapq.heappop(self._due)
-                self._put(work, burst)
+                self._put(*heapq.heappop(self._due)[1:])
             else:
                 chosen = self._any_late()
                 if chosen is None:
@@ -303,16 +336,19 @@ class _Allocation:
         return self._late.pop() if self._late else None
 
 
-def allocate(works: Sequence[Work], shapes: Sequence[Shape], random: np.random.Generator) -> Placed:
+def allocate(
+    works: Sequence[Work], shapes: Sequence[Shape], follows: Follows, random: np.random.Generator
+) -> Placed:
     """Return all bursts of all works, in the order of their global sequence IDs 0, 1, 2, ...
 
     Parameters
     ----------
-    works : lanes of files; those that are the same object share their distances.
-    shapes : that the lanes refer to.
+    works : files.
+    shapes : that their tracks refer to.
+    follows : how often the first operation of a unit follows another operation: by archetype, shape and kind of both.
     random : for choices among equals.
     """
-    allocation = _Allocation(works, shapes, random)
+    allocation = _Allocation(works, shapes, follows, random)
     allocation.run()
     table = np.array(allocation.placed, np.int64).reshape(-1, 3)
     return Placed(table[:, 0], table[:, 1], table[:, 2])

@@ -25,7 +25,7 @@ from mpiio_ext.pioneer.path.workload_path import PathInfo
 from mpiio_ext.pioneer.profile import Distribution, Profile
 from mpiio_ext.pioneer.profile.characterize import NO_FILE
 from mpiio_ext.pioneer.profile.document import ProfileError, to_json
-from mpiio_ext.pioneer.synthesis.model import Archetype, Kind, Lane, Model, Shape, Times
+from mpiio_ext.pioneer.synthesis.model import Archetype, Kind, Model, Shape, Step, Times
 
 __all__ = ["MOST_TIMES", "digest_of", "fits", "model_from_json", "model_to_json"]
 
@@ -121,9 +121,17 @@ def _shape_to_json(shape: Shape) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _lane_to_json(lane: Lane) -> dict[str, Any]:
-    gaps = [{"shapes": list(pair), **_counted(found)} for pair, found in sorted(lane.gaps.items())]
-    return {"shapes": _runs(np.array(lane.shapes, np.int64)), "first": _counted(lane.first), "gaps": gaps}
+def _track_to_json(track: Sequence[Step]) -> dict[str, Any]:
+    overlapping = [at for at, step in enumerate(track) if step.overlaps]
+    return {"shapes": _runs(np.array([step.shape for step in track], np.int64)),
+            "overlapping": _runs(np.array(overlapping, np.int64))}  # fmt: skip
+
+
+def _archetype_to_json(found: Archetype) -> dict[str, Any]:
+    gaps = [{"steps": [[step.shape, step.overlaps] for step in pair], **_counted(counted)}
+            for pair, counted in found.gaps.items()]  # fmt: skip
+    return {"owner": found.owner, "names": list(found.names), "track": _track_to_json(found.track),
+            "first": _counted(found.first), "gaps": gaps}  # fmt: skip
 
 
 def _times_to_json(times: Times) -> list[dict[str, Any]]:
@@ -149,8 +157,7 @@ def model_to_json(model: Model, digest: str) -> dict[str, Any]:
         "operations": model.operations,
         "kinds": [[kind.operation, kind.layer, kind.groups, kind.extra, kind.named] for kind in model.kinds],
         "shapes": [_shape_to_json(shape) for shape in model.shapes],
-        "archetypes": [{"owner": item.owner, "names": list(item.names), "lanes": [_lane_to_json(lane)
-                        for lane in item.lanes]} for item in model.archetypes],
+        "archetypes": [_archetype_to_json(item) for item in model.archetypes],
         "times": _times_to_json(model.times),
     }  # fmt: skip
 
@@ -195,24 +202,22 @@ def _counter(reader: _Reader, place: str, found: Any) -> Counter[int]:
     return Counter(dict(zip(read.values.tolist(), read.counts.tolist(), strict=True)))
 
 
-def _lane(reader: _Reader, place: str, found: Any, shapes: int) -> Lane:
-    numbers = tuple(reader.array(f"{place}.shapes", reader.get(place, found, "shapes"), below=shapes).tolist())
-    if not numbers or min(numbers) < 0:
+def _track(reader: _Reader, place: str, found: Any, shapes: int) -> tuple[Step, ...]:
+    numbers = reader.array(f"{place}.shapes", reader.get(place, found, "shapes"), below=shapes)
+    if not numbers.size or numbers.min() < 0:
         raise reader.fail(f"{place}.shapes", "there is none, or a number is negative")
-    gaps = {}
-    for where, item in reader.items(place, found, "gaps"):
-        pair = reader.items(where, item, "shapes")
-        if len(pair) != 2:
-            raise reader.fail(f"{where}.shapes", "not two shapes")
-        before, after = (reader.number(at, number, below=shapes) for at, number in pair)
-        gaps[before, after] = _counter(reader, where, item)
-    for pair_of in pairwise(numbers):
-        if not gaps.get(pair_of):
-            raise reader.fail(f"{place}.gaps", f"there is none for the shapes {list(pair_of)}")
-    first = _counter(reader, f"{place}.first", reader.get(place, found, "first"))
-    if not first or min(first) < 0:
-        raise reader.fail(f"{place}.first", "there is no value, or one is negative")
-    return Lane(numbers, first, gaps)
+    over = reader.array(f"{place}.overlapping", reader.get(place, found, "overlapping"), below=numbers.size)
+    if (over < 1).any():
+        raise reader.fail(f"{place}.overlapping", "the first unit overlaps nothing, and there is none before it")
+    overlaps = np.zeros(numbers.size, bool)
+    overlaps[over] = True
+    return tuple(Step(*pair) for pair in zip(numbers.tolist(), overlaps.tolist(), strict=True))
+
+
+def _step(reader: _Reader, place: str, found: Any, shapes: int) -> Step:
+    if not isinstance(found, list) or len(found) != 2 or not isinstance(found[1], bool):
+        raise reader.fail(place, "not [shape, whether it overlaps]")
+    return Step(reader.number(f"{place}[0]", found[0], below=shapes), found[1])
 
 
 def _archetype(reader: _Reader, place: str, found: Any, shapes: int) -> Archetype:
@@ -222,8 +227,20 @@ def _archetype(reader: _Reader, place: str, found: Any, shapes: int) -> Archetyp
     names = [name for _, name in reader.items(place, found, "names")]
     if not names or (names != [None] and not all(isinstance(name, str) for name in names)):
         raise reader.fail(f"{place}.names", "not a list of names, or [null]")
-    lanes = tuple(_lane(reader, where, item, shapes) for where, item in reader.items(place, found, "lanes"))
-    return Archetype(owner, tuple(names), lanes)
+    track = _track(reader, f"{place}.track", reader.get(place, found, "track"), shapes)
+    gaps = {}
+    for where, item in reader.items(place, found, "gaps"):
+        steps = [_step(reader, at, step, shapes) for at, step in reader.items(where, item, "steps")]
+        if len(steps) != 2:
+            raise reader.fail(f"{where}.steps", "not two")
+        gaps[steps[0], steps[1]] = _counter(reader, where, item)
+    for pair in pairwise(track):
+        if not gaps.get(pair):
+            raise reader.fail(f"{place}.gaps", f"there is none for the shapes {[step.shape for step in pair]}")
+    first = _counter(reader, f"{place}.first", reader.get(place, found, "first"))
+    if not first or min(first) < 0:
+        raise reader.fail(f"{place}.first", "there is no value, or one is negative")
+    return Archetype(owner, tuple(names), track, first, gaps)
 
 
 def _times(reader: _Reader, found: Any, groups: int) -> Times:

@@ -34,12 +34,10 @@ class File:
     ----------
     name : template; None: no file.
     owner : class.
-    archetype : number of its archetype.
     """
 
     name: str | None
     owner: str
-    archetype: int
 
 
 # ---- units -----------------------------------------------------------------------------------------------------------
@@ -47,8 +45,8 @@ class File:
 
 def _units_of(works: Sequence[Work]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the shape of each unit of all works, and the index of each work's first unit."""
-    counts = np.array([len(work.lane.shapes) for work in works], np.int64)
-    shapes = np.array([shape for work in works for shape in work.lane.shapes], np.int64)
+    counts = np.array([len(work.archetype.track) for work in works], np.int64)
+    shapes = np.array([step.shape for work in works for step in work.archetype.track], np.int64)
     return shapes, np.cumsum(counts) - counts
 
 
@@ -215,7 +213,7 @@ def fill(
     Parameters
     ----------
     model : what is drawn from.
-    files : by number.
+    files : one for each of the works.
     works, placed : what was placed, and where.
     random : for the draws.
     joint : slack and execution times of all groups are drawn as one, else each by itself.
@@ -233,8 +231,8 @@ def fill(
     kinds = source.kinds[_ranges(source.kinds_at[shape] + inside, lengths)]
     from_access = source.accesses_at[source.first_access[shape] + accesses[unit]]
     access = source.accesses[:, _ranges(from_access + inside, lengths)]
-    file = np.repeat(np.array([work.file for work in works], np.int64)[placed.work], lengths)
-    archetypes = np.array([files[work.file].archetype for work in works], np.int64)
+    file = np.repeat(placed.work, lengths)
+    archetypes = np.array([work.number for work in works], np.int64)
     roles = np.repeat(role_of(archetypes[placed.work], shape), lengths)
     times = _times(roles, kinds, model, random, joint=joint)
     return WorkloadPath(_table(model, kinds, files, file, access, times), info)

@@ -6,8 +6,8 @@ Problem.   Drawn independently, the characteristics of Table III give the right 
 Content.   kinds       an operation with its layer, its groups and its arguments
            shapes      the kinds of a unit in order, and the distances of its bursts: D, IRG, RT1, AM of a session
            accesses    offsets and sizes of a unit, for each shape: OFF, SIZE, SEQ
-           archetypes  files that are used alike: OS; the shapes of their units in order: OT; the distances of their
-                       units: ISG
+           archetypes  files that are used alike: OS; their tracks, the shapes of their units in order: OT; the
+                       distances of successive units: ISG
            times       slack and execution times of an operation by its kind, the archetype and shape it belongs to, and
                        those of the operation before it: ST
 Guarantee. Drawn as often as they were counted, all characteristics are what they were.
@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +30,7 @@ from numpy.typing import NDArray
 from mpiio_ext.pioneer.path.workload_path import PER_GROUP, PathInfo, WorkloadPath
 from mpiio_ext.pioneer.synthesis.units import Unit, find_units
 
-__all__ = ["Archetype", "Kind", "Lane", "Model", "Shape", "Times", "contexts", "model_of", "role_of"]
+__all__ = ["Archetype", "Kind", "Model", "Pair", "Shape", "Step", "Times", "contexts", "model_of", "role_of"]
 
 #: In place of an offset, a size or a time that is not known.
 UNKNOWN = -1
@@ -81,19 +82,21 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
-    """Units of a file that follow each other.
+class Step:
+    """A unit in the track of a file.
 
     Attributes
     ----------
-    shapes : of its units in order.
-    first : how often the first unit's session begins at each global sequence ID.
-    gaps : by the shapes of two successive units, how often each distance of the second's session from the first's.
+    shape : number of its shape.
+    overlaps : it begins before the unit before has ended; its distance counts from that one's beginning.
     """
 
-    shapes: tuple[int, ...]
-    first: Counter[int]
-    gaps: Mapping[tuple[int, int], Counter[int]]
+    shape: int
+    overlaps: bool = False
+
+
+#: Two successive steps of a track.
+Pair = tuple[Step, Step]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +107,17 @@ class Archetype:
     ----------
     owner : class of the files.
     names : templates; (None,) of operations that name no file.
-    lanes : of each of them.
+    track : units of each file, in the order in which they begin.
+    first : how often the first unit's session begins at each global sequence ID.
+    gaps : by two successive steps, how often each distance of the second's session: from the last operation of the
+        first's session to its first one, or from first to first where they overlap.
     """
 
     owner: str
     names: tuple[str | None, ...]
-    lanes: tuple[Lane, ...]
+    track: tuple[Step, ...]
+    first: Counter[int]
+    gaps: Mapping[Pair, Counter[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,31 +274,28 @@ class _Shapes:
 # ---- archetypes ------------------------------------------------------------------------------------------------------
 
 
-def _lanes_of(units: Sequence[Unit]) -> list[list[Unit]]:
-    """Return the units of one file in lanes: in each, one begins behind the end of the one before."""
-    lanes: list[list[Unit]] = []
-    for unit in units:
-        for lane in lanes:
-            before = lane[-1]
-            if before.rows[-1] < unit.rows[0] and (before.layer, before.session) == (unit.layer, unit.session):
-                lane.append(unit)
-                break
-        else:
-            lanes.append([unit])
-    return lanes
+def _track_of(units: Sequence[Unit], shapes: _Shapes) -> tuple[Step, ...]:
+    """Return the track of the units of one file."""
+    numbers = [shapes.of(unit) for unit in units]
+    overlaps = [False, *(after.rows[0] < before.rows[-1] for before, after in pairwise(units))]
+    return tuple(Step(number, bool(over)) for number, over in zip(numbers, overlaps, strict=True))
 
 
 @dataclass(slots=True)
-class _Gaps:
-    """Distances of one lane of an archetype."""
+class _Counted:
+    """An archetype under construction."""
 
-    first: Counter[int]
-    gaps: dict[tuple[int, int], Counter[int]]
+    number: int
+    names: list[str | None] = field(default_factory=list)
+    first: Counter[int] = field(default_factory=Counter)
+    gaps: dict[Pair, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
 
-    def add(self, units: Sequence[Unit], shapes: Sequence[int]) -> None:
+    def add(self, units: Sequence[Unit], track: Sequence[Step]) -> None:
+        """Count the distances of the units of one file."""
+        self.names.append(units[0].file)
         self.first[units[0].begin] += 1
-        for at in range(1, len(units)):
-            self.gaps[shapes[at - 1], shapes[at]][units[at].begin - units[at - 1].end] += 1
+        for (before, after), pair in zip(pairwise(units), pairwise(track), strict=True):
+            self.gaps[pair][after.begin - (before.begin if pair[1].overlaps else before.end)] += 1
 
 
 def _archetypes_of(
@@ -300,26 +305,15 @@ def _archetypes_of(
     by_file: dict[tuple[str | None, str], list[Unit]] = defaultdict(list)
     for unit in units:
         by_file[unit.file, unit.owner].append(unit)
-    names: dict[tuple[object, ...], list[str | None]] = defaultdict(list)
-    gaps: dict[tuple[object, ...], list[_Gaps]] = {}
-    numbered: dict[tuple[object, ...], int] = {}
-    for (file, owner), several in by_file.items():
-        lanes = _lanes_of(several)
-        numbers = [tuple(shapes.of(unit) for unit in lane) for lane in lanes]
-        key = (owner, *numbers)
-        names[key].append(file)
-        counted = gaps.setdefault(key, [_Gaps(Counter(), defaultdict(Counter)) for _ in lanes])
-        archetype = numbered.setdefault(key, len(numbered))
-        for lane, lane_shapes, item in zip(lanes, numbers, counted, strict=True):
-            item.add(lane, lane_shapes)
-            for unit, shape in zip(lane, lane_shapes, strict=True):
-                roles[unit.rows] = role_of(archetype, shape)
-    return tuple(
-        Archetype(str(key[0]), tuple(names[key]),
-                  tuple(Lane(lane_shapes, item.first, dict(item.gaps))  # type: ignore[arg-type]
-                        for lane_shapes, item in zip(key[1:], counted, strict=True)))
-        for key, counted in gaps.items()
-    )  # fmt: skip
+    found: dict[tuple[str, tuple[Step, ...]], _Counted] = {}
+    for (_, owner), several in by_file.items():
+        track = _track_of(several, shapes)
+        counted = found.setdefault((owner, track), _Counted(len(found)))
+        counted.add(several, track)
+        for unit, step in zip(several, track, strict=True):
+            roles[unit.rows] = role_of(counted.number, step.shape)
+    return tuple(Archetype(owner, tuple(item.names), track, item.first, dict(item.gaps))
+                 for (owner, track), item in found.items())  # fmt: skip
 
 
 def model_of(path: WorkloadPath) -> Model:

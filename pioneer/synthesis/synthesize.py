@@ -27,7 +27,7 @@ from mpiio_ext.pioneer.synthesis.algorithm1 import from_profile
 from mpiio_ext.pioneer.synthesis.allocate import Work, allocate
 from mpiio_ext.pioneer.synthesis.document import digest_of, fits, model_from_json, model_to_json
 from mpiio_ext.pioneer.synthesis.fill import File, fill
-from mpiio_ext.pioneer.synthesis.model import Archetype, Lane, Model, model_of
+from mpiio_ext.pioneer.synthesis.model import Archetype, Model, model_of
 from mpiio_ext.pioneer.synthesis.scale import Scale
 from mpiio_ext.pioneer.synthesis.stratified import stratified
 
@@ -48,53 +48,52 @@ def _names(archetype: Archetype, count: int, random: np.random.Generator) -> lis
     return [f"{name}.{copy}" if copy else name for copy in copies for name in known][:count]
 
 
-def _more_often(lane: Lane, factor: float) -> Lane:
-    """Return a lane with so many times as many units: the first one, then the others again and again."""
-    count = max(1, round(len(lane.shapes) * factor))
-    if factor == 1 or not lane.shapes:
-        return lane
-    again = lane.shapes[1:] or lane.shapes
-    shapes = (lane.shapes[0], *(again[at % len(again)] for at in range(count - 1)))
+def _more_often(found: Archetype, factor: float) -> Archetype:
+    """Return an archetype with so many times as many units: the first one, then the others again and again."""
+    if factor == 1:
+        return found
+    again = found.track[1:] or found.track
+    again = (replace(again[0], overlaps=False), *again[1:])
+    count = max(1, round(len(found.track) * factor))
+    track = (found.track[0], *(again[at % len(again)] for at in range(count - 1)))
     gaps = {pair: Counter({gap: max(1, round(number * factor)) for gap, number in counted.items()})
-            for pair, counted in lane.gaps.items()}  # fmt: skip
-    for pair in itertools.pairwise(shapes):
-        if pair not in gaps:  # where the sequence begins again
-            pooled: Counter[int] = sum(lane.gaps.values(), Counter())
-            gaps[pair] = pooled or Counter({1: 1})
-    return Lane(shapes, lane.first, gaps)
+            for pair, counted in found.gaps.items()}  # fmt: skip
+    for pair in itertools.pairwise(track):
+        if pair not in gaps:  # where the track begins again
+            apart = [counted for (_, after), counted in found.gaps.items() if not after.overlaps]
+            gaps[pair] = sum(apart, Counter()) or Counter({1: 1})
+    return replace(found, track=track, gaps=gaps)
 
 
-def _stretched(lane: Lane, count: int, factor: float, random: np.random.Generator) -> Lane:
-    """Return a lane whose first units begin at places of a path that is `factor` times as long, for `count` files."""
-    begins = np.array(sorted(lane.first), np.int64)
-    drawn = begins[stratified(np.array([lane.first[int(at)] for at in begins]), count, random)]
+def _stretched(found: Archetype, count: int, factor: float, random: np.random.Generator) -> Archetype:
+    """Return an archetype of `count` files, in a path that is `factor` times as long."""
+    begins = np.array(sorted(found.first), np.int64)
+    drawn = begins[stratified(np.array([found.first[int(at)] for at in begins]), count, random)]
     if factor != 1:
         drawn = np.rint(drawn * factor).astype(np.int64)
-    share = count / max(1, sum(lane.first.values()))
-    gaps = {pair: Counter({gap: max(1, round(number * share)) for gap, number in counted.items()})
-            for pair, counted in lane.gaps.items()} if share != 1 else lane.gaps  # fmt: skip
-    return Lane(lane.shapes, Counter(drawn.tolist()), gaps)
-
-
-def _operations(model: Model, lane: Lane) -> int:
-    return sum(model.shapes[shape].kinds.size for shape in lane.shapes)
+    share = count / max(1, found.first.total())
+    gaps = found.gaps if share == 1 else {
+        pair: Counter({gap: max(1, round(number * share)) for gap, number in counted.items()})
+        for pair, counted in found.gaps.items()
+    }  # fmt: skip
+    return replace(found, first=Counter(drawn.tolist()), gaps=gaps)
 
 
 def _works(model: Model, scale: Scale, random: np.random.Generator) -> tuple[list[File], list[Work]]:
-    """Return the files of a path, and the lanes that are to be placed."""
+    """Return the files of a path, and how they are to be placed."""
     counts = [len(item.names) if item.names[0] is None else max(1, round(len(item.names) * scale.files))
               for item in model.archetypes]  # fmt: skip
-    lanes = [[_more_often(lane, scale.opens) for lane in item.lanes] for item in model.archetypes]
-    total = sum(count * sum(_operations(model, lane) for lane in several)
-                for count, several in zip(counts, lanes, strict=True))  # fmt: skip
+    longer = [_more_often(item, scale.opens) for item in model.archetypes]
+    total = sum(count * sum(model.shapes[step.shape].kinds.size for step in item.track)
+                for count, item in zip(counts, longer, strict=True))  # fmt: skip
     factor = 1.0 if scale.files == scale.opens == 1 else total / max(1, model.operations)
     files: list[File] = []
     works: list[Work] = []
-    for number, (archetype, count, several) in enumerate(zip(model.archetypes, counts, lanes, strict=True)):
-        stretched = [_stretched(lane, count, factor, random) for lane in several]
-        for name in _names(archetype, count, random):
-            works += [Work(len(files), lane) for lane in stretched]
-            files.append(File(name, archetype.owner, number))
+    for number, (count, item) in enumerate(zip(counts, longer, strict=True)):
+        stretched = _stretched(item, count, factor, random)
+        for name in _names(item, count, random):
+            works.append(Work(number, stretched))
+            files.append(File(name, item.owner))
     return files, works
 
 
@@ -120,6 +119,17 @@ def _scaled(model: Model, scale: Scale) -> Model:
     return replace(model, shapes=shapes, times=times)
 
 
+def _follows(model: Model) -> dict[tuple[int, ...], int]:
+    """Return how often the first operation of a unit follows another operation, as `allocate` wants it."""
+    found = {}
+    for (role, kind, role_before, kind_before), samples in model.times.samples.items():
+        archetype, shape = divmod(role, 1 << 32)
+        before = divmod(role_before, 1 << 32) if role_before >= 0 else (-1, -1)
+        if kind == model.shapes[shape].kinds[0]:
+            found[(*before, kind_before, archetype, shape, kind)] = samples.shape[1]
+    return found
+
+
 def from_model(model: Model, *, seed: int, joint: bool, scale: Scale | None = None) -> WorkloadPath:
     """Return a path with the structure of a model.
 
@@ -134,7 +144,7 @@ def from_model(model: Model, *, seed: int, joint: bool, scale: Scale | None = No
     random = np.random.default_rng(seed)
     scaled = _scaled(model, scale)
     files, works = _works(scaled, scale, random)
-    placed = allocate(works, scaled.shapes, random)
+    placed = allocate(works, scaled.shapes, _follows(scaled), random)
     return fill(scaled, files, works, placed, random, joint=joint, info=scaled.info)
 
 

@@ -5,7 +5,6 @@ Problem.   A path is one stream in which sessions of several files mix. Drawing 
 Algorithm. A unit is an open session with the operations of column 1 that belong to it: those on the same file right
            before its open, and right behind one of its operations; and waits. All other operations of column 1 form
            units of their own, one for each run on the same file. A burst is a run of successive operations of one unit.
-           Units of one file that overlap get lanes of their own, so that the units of a lane follow each other.
 Guarantee. Every operation belongs to exactly one burst; the bursts in order are the path.
 
 Source: He, Du, Narasimhamurthy, "PIONEER", sections IV-B (dependencies), V-C (sessions) and V-D (what fills holes).

@@ -7,64 +7,15 @@ import pathlib
 import sys
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
+from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from support.launch import PROGRAMS, Launch, python_run
+from support.pioneer_paths import BLOCK, EVERYTHING, row, save
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
 RANKS = [1, 2, 3, 4, 7]
-BLOCK = 3000
-SLACK_NS = 2_000_000
-
-
-def row(operation: str, file: str | None, owner: str | None, layer: str = "posix", **values: Any) -> dict[str, Any]:
-    """Return a row: `at` and `size` of both groups; `step` is how far the child's offset is from the root's."""
-    at, size, step = values.get("at"), values.get("size"), values.get("step", 0)
-    return {"operation": operation, "file": file, "owner": owner, "layer": layer, "groups": values.get("groups", 3),
-            "extra": json.dumps(values["extra"]) if "extra" in values else None, "size_0": size, "size_1": size,
-            "offset_0": at, "offset_1": None if at is None else at + step,
-            "slack_0": values.get("slack", 0), "slack_1": values.get("slack", 0)}  # fmt: skip
-
-
-def save(rows: list[dict[str, Any]], path: pathlib.Path) -> None:
-    schema = WorkloadPath.schema(2)
-    columns = {}
-    for field in schema:
-        kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
-        columns[field.name] = pa.array([item.get(field.name, i) for i, item in enumerate(rows)], kind) if (
-            field.name == "id") else pa.array([item.get(field.name) for item in rows], kind)  # fmt: skip
-    info = PathInfo(representatives=(0, 1), members=((0,), (1,)), ranks=2)
-    WorkloadPath(pa.table(columns).cast(schema), info).save(path)
-
-
-EVERYTHING = [
-    row("mkdir", "out", "shared"), row("stat", "nothing", "shared"),
-    row("open", "out/cfg", "root", groups=1), row("write", "out/cfg", "root", groups=1, size=100),
-    row("close", "out/cfg", "root", groups=1),
-    row("fopen", "in.txt", "shared", "stdio", extra={"mode": "r"}), row("fread", "in.txt", "shared", "stdio", size=500),
-    row("fseek", "in.txt", "shared", "stdio", at=10, extra={"whence": 0}),
-    row("fread", "in.txt", "shared", "stdio", size=20), row("fclose", "in.txt", "shared", "stdio"),
-    row("open", "out/p.{rank:04}", "private"), row("pwrite", "out/p.{rank:04}", "private", at=50, size=10),
-    row("lseek", "out/p.{rank:04}", "private", at=0, extra={"whence": "SEEK_SET"}),
-    row("write", "out/p.{rank:04}", "private", size=50), row("fstat", "out/p.{rank:04}", "private"),
-    row("ftruncate", "out/p.{rank:04}", "private", at=55), row("fsync", "out/p.{rank:04}", "private"),
-    row("MPI_File_open", "all", "shared", "mpiio", slack=SLACK_NS),
-    row("MPI_File_write_at_all", "all", "shared", "mpiio", at=0, size=BLOCK, step=BLOCK),
-    row("MPI_File_sync", "all", "shared", "mpiio"),
-    row("MPI_File_iread_at", "all", "shared", "mpiio", at=0, size=BLOCK, step=BLOCK),
-    row("MPI_Waitall", None, None, "mpi"),
-    row("MPI_File_seek", "all", "shared", "mpiio", at=0, extra={"whence": 600}),
-    row("MPI_File_read", "all", "shared", "mpiio", size=BLOCK),
-    row("close", "out/p.{rank:04}", "private", slack=SLACK_NS),
-    row("MPI_File_close", "all", "shared", "mpiio"),
-    row("MPI_File_open", "own.{rank}", "private", "mpiio"),
-    row("MPI_File_write", "own.{rank}", "private", "mpiio", size=7),
-    row("MPI_File_close", "own.{rank}", "private", "mpiio"),
-    row("no such operation", "all", "shared"),
-]  # fmt: skip
 
 
 def run(

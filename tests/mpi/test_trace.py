@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import platform
 import signal
 import subprocess
 import sys
@@ -122,8 +123,10 @@ def expected(rank: int, ranks: int) -> list[tuple[object, ...]]:
     """Return what a rank of mode "mpi" does: operation, offset, size, extra."""
     mine = 100 + rank * 8
     opened = {"amode": 9, "comm": "world", "comm_size": ranks}
-    plain = {"displacement": 0, "datarep": "native", "etype_size": 4, "filetype_size": 4, "filetype_extent": 4}
-    view = plain | {"displacement": 8, "filetype_size": 32, "filetype_extent": (3 * 2 * ranks + 2) * 4}
+    plain = {"displacement": 0, "datarep": "native", "etype_size": 4, "filetype_size": 4, "filetype_extent": 4,
+             "filetype": "4"}  # fmt: skip
+    view = plain | {"displacement": 8, "filetype_size": 32, "filetype_extent": (3 * 2 * ranks + 2) * 4,
+                    "filetype": f"V(4;2;{2 * ranks * 4};4)"}  # fmt: skip
 
     def data(count: int, **more: int) -> dict[str, int]:
         return {"count": count, "type_size": 4} | more
@@ -173,10 +176,80 @@ def test_mpi_calls(program: pathlib.Path, tmp_path: pathlib.Path, ranks: int, pr
         events = [row["operation"] for row in inner if row["layer"] == "extension"]
         assert events == (["collective_write"] * 2 if preloaded else [])
         names = [row["operation"] for row in rows if row["rank"] == rank and row["layer"] == "mpi" and not row["file"]]
-        assert names == ["MPI_Init", "MPI_Finalize"]
+        assert names == ["MPI_Init", "MPI_Barrier", "MPI_Finalize"]
     written = [row for row in rows if row["file"] == str(tmp_path / "data") and row["operation"].startswith("pwrite")]
     assert written
     assert {row["depth"] for row in written} == {1}
+
+
+def test_waits_for_more_requests_than_a_list_has_room_for(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    mpi_run([program, "requests", tmp_path], 1, env=environment(tmp_path / "trace"), timeout_s=60)
+    rows = read(tmp_path / "trace")[1]
+    started = [row for row in rows if row["operation"] == "MPI_File_iwrite_at"]
+    assert [row["offset"] for row in started] == list(range(100))
+    pending = [row["extra"]["request"] for row in started if "request" in row["extra"]]
+    ended = [row for row in rows if row["operation"] == "MPI_Waitall"]
+    assert [row["extra"]["request"] for row in ended] == pending
+    assert {row["file"] for row in ended} <= {str(tmp_path / "data")}
+    looks = [row for row in rows if row["operation"] == "MPI_Request_get_status"]
+    assert len(looks) == (1 if 8 in pending else 0)
+    assert all(row["depth"] == 1 for row in rows if row["operation"].startswith("pwrite"))
+    assert [row["depth"] for row in rows if row["operation"] in ("MPI_Waitall", "MPI_File_close")][-1] == 0
+
+
+def test_a_jump_out_of_a_call(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """The calls behind it are the application's again."""
+    if platform.machine() != "x86_64":
+        pytest.skip("jumps are looked at on x86-64 alone")
+    mpi_run([program, "jump", tmp_path], 1, env=environment(tmp_path / "trace"), timeout_s=60)
+    info, rows = read(tmp_path / "trace")
+    assert [(row["operation"], row["depth"]) for row in of(rows, tmp_path / "other", depth=None)] == [
+        ("open", 0), ("write", 0), ("close", 0)]  # fmt: skip
+    closed = [row for row in rows if row["operation"] in ("MPI_File_close", "MPI_Finalize")]
+    assert [row["depth"] for row in closed] == [0, 0]
+    assert info.skipped == 0
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["around the starter", "in each rank"])
+def test_selection_of_files(program: pathlib.Path, tmp_path: pathlib.Path, inside: bool) -> None:
+    """--only and --skip, several each, through the starter and without it."""
+    code = ("import sys, os\nfor name in ('a.dat', 'b.dat', 'c.log', 'd.tmp'):\n open(sys.argv[1] + '/' + name, 'w')"
+            ".write('x')\nos.stat(sys.argv[1])\nos.listdir(sys.argv[1])\n")  # fmt: skip
+    trace = [sys.executable, "-m", "mpiio_ext", "trace"]
+    names = {}
+    for case, words in {"only": ["--only", "*.dat", "--only", "*/c.log"],
+                        "skip": ["--skip", "a.dat", "--skip", "*.tmp"],
+                        "both": ["--only", "*.dat", "--skip", "b.dat"],
+                        "folders": ["--folders"], "plain": []}.items():  # fmt: skip
+        run = [sys.executable, "-c", code, str(tmp_path)]
+        start = [starter(), "-n", "2"]
+        command = [*trace, "-o", str(tmp_path / case), *words, "--"]
+        command = [*start, *command, *run] if inside else [*command, *start, *run]
+        run_bounded([str(word) for word in command], env=base_environment(), timeout_s=60)
+        rows = read(tmp_path / case)[1]
+        names[case] = {pathlib.Path(row["file"]).name for row in rows if row["file"].startswith(str(tmp_path))}
+        looked = {row["operation"] for row in rows if row["file"] == str(tmp_path)}
+        assert bool(looked & {"opendir", "stat"}) == (case == "folders")
+    data = {"a.dat", "b.dat", "c.log", "d.tmp"}
+    assert names["only"] == {"a.dat", "b.dat", "c.log"}
+    assert names["skip"] & data == {"b.dat", "c.log"}
+    assert names["both"] == {"a.dat"}
+    assert names["plain"] & data == names["folders"] & data == data
+
+
+def test_a_folder_that_cannot_be_made(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """One line that says what to do, and the program runs as without the tracer."""
+    (tmp_path / "file").write_text("no folder")
+    variables = base_environment() | environment(tmp_path / "file" / "trace")
+    done = subprocess.run([program, "posix", tmp_path], env=variables, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    (line,) = done.stderr.splitlines()
+    assert str(tmp_path / "file" / "trace") in line
+    assert "check that the folder can be written" in line
+    command = [sys.executable, "-m", "mpiio_ext", "trace", "-o", str(tmp_path / "file" / "trace"), "--", str(program)]
+    done = subprocess.run(command, env=base_environment(), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "name a folder that every node can write to" in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize("ranks", [1, 3])

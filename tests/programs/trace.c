@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <mpi.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +73,65 @@ static void mpi(void)
     MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
     MPI_File_close(&file);
     MPI_Type_free(&type);
+    MPI_Finalize();
+}
+
+/* More requests than a list of fixed length has room for; a look at one that completes nothing; one that is freed. */
+static void many_requests(void)
+{
+    enum { MANY = 100 };
+    static char data[MANY];
+    MPI_Request requests[MANY];
+    MPI_File file;
+    int flag = 0;
+
+    MPI_Init(NULL, NULL);
+    MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    for (int i = 0; i < MANY; i++)
+        MPI_File_iwrite_at(file, i, data + i, 1, MPI_BYTE, &requests[i]);
+    while (!flag)
+        MPI_Request_get_status(requests[7], &flag, MPI_STATUS_IGNORE);
+    MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE);
+    MPI_File_close(&file);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
+}
+
+static jmp_buf back_here;
+
+static void jump(MPI_Comm *comm, int *code, ...)
+{
+    (void)comm;
+    (void)code;
+    longjmp(back_here, 1);
+}
+
+static void jump_of_file(MPI_File *file, int *code, ...)
+{
+    (void)file;
+    jump(NULL, code);
+}
+
+/* An error handler leaves MPI_File_read_at by a jump; what comes then is not inside of it. */
+static void jumping(void)
+{
+    MPI_Errhandler handler;
+    MPI_File file;
+    char byte;
+
+    MPI_Init(NULL, NULL);
+    MPI_File_create_errhandler(jump_of_file, &handler);
+    MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    MPI_File_set_errhandler(file, handler);
+    if (setjmp(back_here) == 0) {
+        MPI_File_read_at(file, 0, &byte, -1, MPI_BYTE, MPI_STATUS_IGNORE);
+        need(0, "the error handler");
+    }
+    const int fd = open(other, O_RDWR | O_CREAT, 0600);
+    need(write(fd, "x", 1) == 1 && close(fd) == 0, "write");
+    MPI_File_set_errhandler(file, MPI_ERRORS_RETURN);
+    MPI_File_close(&file);
+    MPI_Errhandler_free(&handler);
     MPI_Finalize();
 }
 
@@ -177,6 +237,10 @@ int main(int argc, char **argv)
     snprintf(other, sizeof other, "%s/other", argv[2]);
     if (strcmp(mode, "mpi") == 0)
         mpi();
+    else if (strcmp(mode, "requests") == 0)
+        many_requests();
+    else if (strcmp(mode, "jump") == 0)
+        jumping();
     else if (strcmp(mode, "posix") == 0)
         posix();
     else if (strcmp(mode, "stdio") == 0)

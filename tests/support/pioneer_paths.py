@@ -1,44 +1,61 @@
-"""Small workload paths for tests of PIONEER."""
+"""Workload paths of PIONEER that tests write themselves: rows for a root and a child, and one path with all sorts."""
 
 from __future__ import annotations
 
 import json
+import pathlib
 from typing import Any
 
 import pyarrow as pa
 
 from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
 
+BLOCK = 3000
+SLACK_NS = 2_000_000
+
 
 def row(operation: str, file: str | None, owner: str | None, layer: str = "posix", **values: Any) -> dict[str, Any]:
-    """Return an operation of both groups; `step` is how far the child is from the root."""
-    at, step, groups = values.get("at"), values.get("step", 0), values.get("groups", 3)
-    found = {"operation": operation, "file": file, "owner": owner, "layer": layer, "groups": groups,
-             "extra": json.dumps(values["extra"]) if "extra" in values else None}  # fmt: skip
-    for group in range(2):
-        if groups >> group & 1:
-            found |= {f"offset_{group}": None if at is None else at + group * step, f"size_{group}": values.get("size"),
-                      f"slack_{group}": values.get("slack", 2500), f"duration_{group}": 1000}  # fmt: skip
-    return found
+    """Return a row: `at` and `size` of both groups; `step` is how far the child's offset is from the root's."""
+    at, size, step = values.get("at"), values.get("size"), values.get("step", 0)
+    return {"operation": operation, "file": file, "owner": owner, "layer": layer, "groups": values.get("groups", 3),
+            "extra": json.dumps(values["extra"]) if "extra" in values else None, "size_0": size, "size_1": size,
+            "offset_0": at, "offset_1": None if at is None else at + step,
+            "slack_0": values.get("slack", 0), "slack_1": values.get("slack", 0)}  # fmt: skip
 
 
-def path_of(rows: list[dict[str, Any]], members: tuple[tuple[int, ...], ...] = ((0,), (1, 2, 3))) -> WorkloadPath:
-    schema = WorkloadPath.schema(len(members))
-    columns = {field.name: pa.array([item.get(field.name) for item in rows],
-                                    pa.string() if pa.types.is_dictionary(field.type) else field.type)
-               for field in schema if field.name != "id"}  # fmt: skip
-    columns["id"] = pa.array(range(len(rows)), pa.int64())
-    info = PathInfo(representatives=tuple(group[0] for group in members), members=members, ranks=4)
-    return WorkloadPath(pa.table({name: columns[name] for name in schema.names}).cast(schema), info)
+def save(rows: list[dict[str, Any]], path: pathlib.Path) -> None:
+    schema = WorkloadPath.schema(2)
+    columns = {}
+    for field in schema:
+        kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
+        columns[field.name] = pa.array([item.get(field.name, i) for i, item in enumerate(rows)], kind) if (
+            field.name == "id") else pa.array([item.get(field.name) for item in rows], kind)  # fmt: skip
+    info = PathInfo(representatives=(0, 1), members=((0,), (1,)), ranks=2)
+    WorkloadPath(pa.table(columns).cast(schema), info).save(path)
 
 
-KERNEL = [
-    row("open", "/d/log", "root", groups=1, extra={"flags": 577, "mode": 438}),
-    row("write", "/d/log", "root", groups=1, at=0, size=5), row("close", "/d/log", "root", groups=1),
-    row("MPI_File_open", "/d/all.dat", "shared", "mpiio", extra={"amode": 9, "comm": "world"}),
-    *(row("MPI_File_write_at_all", "/d/all.dat", "shared", "mpiio", at=4000 * at, size=1000, step=1000)
-      for at in range(5)),
-    row("MPI_File_close", "/d/all.dat", "shared", "mpiio"),
-    row("open", "/d/own.{rank:03}", "private"), row("pwrite", "/d/own.{rank:03}", "private", at=8, size=7, step=1),
-    row("close", "/d/own.{rank:03}", "private"), row("stat", "/d/else", "child", groups=2),
+EVERYTHING = [
+    row("mkdir", "out", "shared"), row("stat", "nothing", "shared"),
+    row("open", "out/cfg", "root", groups=1), row("write", "out/cfg", "root", groups=1, size=100),
+    row("close", "out/cfg", "root", groups=1),
+    row("fopen", "in.txt", "shared", "stdio", extra={"mode": "r"}), row("fread", "in.txt", "shared", "stdio", size=500),
+    row("fseek", "in.txt", "shared", "stdio", at=10, extra={"whence": 0}),
+    row("fread", "in.txt", "shared", "stdio", size=20), row("fclose", "in.txt", "shared", "stdio"),
+    row("open", "out/p.{rank:04}", "private"), row("pwrite", "out/p.{rank:04}", "private", at=50, size=10),
+    row("lseek", "out/p.{rank:04}", "private", at=0, extra={"whence": "SEEK_SET"}),
+    row("write", "out/p.{rank:04}", "private", size=50), row("fstat", "out/p.{rank:04}", "private"),
+    row("ftruncate", "out/p.{rank:04}", "private", at=55), row("fsync", "out/p.{rank:04}", "private"),
+    row("MPI_File_open", "all", "shared", "mpiio", slack=SLACK_NS),
+    row("MPI_File_write_at_all", "all", "shared", "mpiio", at=0, size=BLOCK, step=BLOCK),
+    row("MPI_File_sync", "all", "shared", "mpiio"),
+    row("MPI_File_iread_at", "all", "shared", "mpiio", at=0, size=BLOCK, step=BLOCK),
+    row("MPI_Waitall", None, None, "mpi"),
+    row("MPI_File_seek", "all", "shared", "mpiio", at=0, extra={"whence": 600}),
+    row("MPI_File_read", "all", "shared", "mpiio", size=BLOCK),
+    row("close", "out/p.{rank:04}", "private", slack=SLACK_NS),
+    row("MPI_File_close", "all", "shared", "mpiio"),
+    row("MPI_File_open", "own.{rank}", "private", "mpiio"),
+    row("MPI_File_write", "own.{rank}", "private", "mpiio", size=7),
+    row("MPI_File_close", "own.{rank}", "private", "mpiio"),
+    row("no such operation", "all", "shared"),
 ]  # fmt: skip

@@ -42,3 +42,9 @@ def test_coverage_guided_fuzzing(tmp_path: pathlib.Path) -> None:
     command = [str(path), *options, str(tmp_path / "corpus")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]
+
+
+def test_sanitization_of_rows_of_any_kind() -> None:
+    """The same at once and in pieces, also where a nameless open waits for rows to come."""
+    path = cbuild.program("pioneer/fuzz_sanitize.c", *MODULES)
+    assert cbuild.check(path, "3000", SEED, timeout=300) == "3000 cases passed\n"

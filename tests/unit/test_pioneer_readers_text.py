@@ -230,6 +230,7 @@ def test_one_file_with_several_processes(tmp_path: pathlib.Path) -> None:
         (gzip.compress(b"10:00:00.0 SYS_close(3) = 0\n" * 1000)[:-20], "lacks its end"),
         (b"\x1f\x8b" + b"nonsense", "not gzip"),
     ],
+    ids=["empty", "cut", "binary", "resumed", "no time", "other time", "no call", "long", "cut gzip", "no gzip"],
 )
 def test_what_is_broken_is_told(tmp_path: pathlib.Path, text: bytes, why: str) -> None:
     path = write(tmp_path, "t", text)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
-from mpiio_ext.pioneer.path.views import FileType, ViewError, parse, view_of
+from mpiio_ext.pioneer.path.views import FileType, View, ViewError, parse, view_of
 
 
 def places(kind: FileType) -> list[int]:
@@ -56,6 +57,16 @@ def test_what_is_told_of_a_type(text: str, extent: int) -> None:
     kind = parse(text)
     found = places(kind)
     assert (kind.size, kind.extent, kind.first) == (len(found), extent, min(found))
+    assert bytes_of(*kind.pieces()) == found
+    view = View(1000, text, kind)
+    stream = [1000 + tile * kind.extent + at for tile in range(3) for at in found]
+    for begin, end in ((0, 1), (0, len(stream)), (3, len(found)), (len(found) - 1, 2 * len(found) + 2)):
+        assert bytes_of(*view.pieces(begin, end)) == stream[begin:end]
+        assert view.end_of(end) > max(stream[begin:end])
+
+
+def bytes_of(offsets: Any, lengths: Any) -> list[int]:
+    return [at + byte for at, length in zip(offsets.tolist(), lengths.tolist(), strict=True) for byte in range(length)]
 
 
 def test_a_darray() -> None:
@@ -64,6 +75,7 @@ def test_a_darray() -> None:
     columns, rows = [2, 3, 6, 7], [0, 1]
     found = [(row * 8 + column) * 4 + byte for row in rows for column in columns for byte in range(4)]
     assert (kind.size, kind.extent, kind.first) == (len(found), 128, min(found))
+    assert bytes_of(*kind.pieces()) == found
 
 
 @pytest.mark.parametrize("text", ["", "C(3;4", "C(3)", "X(1;2)", "V(1;2;4)", "S(1,2;0,8;4)", "-3", "8 8", "C(a;4)",

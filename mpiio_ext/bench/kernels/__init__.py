@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mpiio_ext.bench.arguments import one_of
 from mpiio_ext.bench.kernels.block3d import Block3D
 from mpiio_ext.bench.kernels.btio import BTIO
 from mpiio_ext.bench.kernels.coll_perf import CollPerf
@@ -21,6 +22,7 @@ from mpiio_ext.bench.kernels.madbench import Madbench
 from mpiio_ext.bench.kernels.mpi_io_test import MpiIoTestNToN, MpiIoTestSegmented, MpiIoTestStrided
 from mpiio_ext.bench.kernels.nas_btio import NasBtio, NasBtioSimple
 from mpiio_ext.bench.kernels.pattern import Pattern, Sizes
+from mpiio_ext.bench.kernels.pioneer import Pioneer
 from mpiio_ext.bench.kernels.program import Kernel, Program
 from mpiio_ext.bench.kernels.random_pieces import RandomPieces
 from mpiio_ext.bench.kernels.s3asim import S3aSim, S3aSimCollective
@@ -29,7 +31,8 @@ from mpiio_ext.bench.kernels.tiles2d import Tiles2D
 from mpiio_ext.bench.kernels.vpic import BdCats, Vpic
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["KERNELS", "PATTERNS", "Kernel", "Pattern", "Program", "Sizes", "create", "create_patterns"]
+__all__ = ["KERNELS", "PATTERNS", "WITH_FILE", "Kernel", "Pattern", "Program", "Sizes", "create", "create_patterns",
+           "kernel_name", "kind_of"]
 
 #: Pattern name -> class, in the order in which the bench runs them.
 PATTERNS: dict[str, type[Pattern]] = {
@@ -50,6 +53,32 @@ KERNELS: dict[str, type[Kernel]] = {
         S3d, Flash, NasBtio, NasBtioSimple, Madbench, Ipic3d,
     )
 }
+
+
+#: Kernels that are asked for with a file, ``NAME:FILE``: name -> (class, the parameter that is the file).
+WITH_FILE: dict[str, tuple[type[Kernel], str]] = {Pioneer.name: (Pioneer, "path")}
+
+
+def kernel_name(text: str) -> str:
+    """Return the name of a kernel as it is asked for, ``NAME`` or ``NAME:FILE``.
+
+    Raises
+    ------
+    ValueError
+        There is no such kernel, or its file is missing.
+    """
+    name, colon, file = text.partition(":")
+    if name in WITH_FILE and not file:
+        raise ValueError(f"the kernel '{name}' needs a file: {name}:FILE")
+    if not (colon and name in WITH_FILE):
+        one_of([*KERNELS, *(f"{name}:FILE" for name in WITH_FILE)])(text)
+    return text
+
+
+def kind_of(name: str) -> type[Kernel]:
+    """Return the class of a kernel, ``NAME`` or ``NAME:FILE``."""
+    plain = name.partition(":")[0]
+    return WITH_FILE[plain][0] if plain in WITH_FILE else KERNELS[name]
 
 
 def create_patterns(names: tuple[str, ...], sizes: Sizes, ranks: int) -> list[Pattern]:
@@ -73,7 +102,9 @@ def create(
     ArgumentError
         The kernel has no such preset or parameter, or they do not fit.
     """
-    kind = KERNELS[name]
+    kind = kind_of(name)
+    plain, _, file = name.partition(":")
+    given = {WITH_FILE[plain][1]: file} if plain in WITH_FILE else {}
     if preset not in kind.presets:
         raise ArgumentError(f"{name}: no preset '{preset}' (there are: {', '.join(kind.presets)})")
-    return kind.create(ranks, {**kind.presets[preset], **(parameters or {})}, scale=scale)
+    return kind.create(ranks, {**kind.presets[preset], **(parameters or {}), **given}, scale=scale)

@@ -206,6 +206,8 @@ class Program(ABC):
     noncontiguous: ClassVar[bool]
     #: Names of the interfaces in which it exists, the original's first.
     interfaces: ClassVar[tuple[str, ...]]
+    #: The engine of PIONEER carries it out; its steps only say what it moves.
+    by_engine: ClassVar[bool] = False
 
     ranks: int
 

@@ -26,11 +26,14 @@ from typing import Any
 
 from mpiio_ext.bench.errors import BenchError, VerificationError
 from mpiio_ext.bench.interfaces import Interface
+from mpiio_ext.bench.kernels.pioneer import Pioneer
 from mpiio_ext.bench.kernels.program import Phase
 from mpiio_ext.bench.methods import Method
 from mpiio_ext.bench.results.rows import Row
 from mpiio_ext.bench.run.afford import NativeLimit, affordable
 from mpiio_ext.bench.run.agreement import agree, wait_quietly
+from mpiio_ext.bench.run.carried_out import EnginePlayer
+from mpiio_ext.bench.run.carried_out import difference as carried_out_difference
 from mpiio_ext.bench.run.case import Case
 from mpiio_ext.bench.run.content import Content
 from mpiio_ext.bench.run.counters import with_counters, with_delegates
@@ -46,7 +49,7 @@ class _Cast:
 
     case: Case
     content: Content
-    player: Player
+    player: Player | EnginePlayer
 
 
 @dataclass(slots=True, kw_only=True)
@@ -116,7 +119,8 @@ class Runner:
     def _run_case(self, group: Any, case: Case, number: int) -> None:
         methods = case.methods(self.methods)
         shift = number % len(methods) if methods else 0
-        reference = self.folder / "reference" if case.compared and number == 0 and len(methods) > 1 else None
+        wanted = case.compared and (number == 0 or case.program.by_engine) and len(methods) > 1
+        reference = self.folder / "reference" if wanted else None
         self._count_run(group)
         for place, method in enumerate(methods[shift:] + methods[:shift]):
             actual = self._native_case(group, case, method) if method.native else case
@@ -161,8 +165,12 @@ class Runner:
                 return known
         keep = not case.compared
         content = Content(case.program, self._runs, keep=keep)
-        made = _Cast(case=case, content=content,
-                     player=Player(comm=group, case=case, folder=self.folder, content=content, keep=keep))
+        player: Player | EnginePlayer
+        if case.program.by_engine:
+            player = EnginePlayer(comm=group, case=case, folder=self.folder)
+        else:
+            player = Player(comm=group, case=case, folder=self.folder, content=content, keep=keep)
+        made = _Cast(case=case, content=content, player=player)
         self._casts.append(made)
         return made
 
@@ -248,7 +256,10 @@ class Runner:
                 if first:
                     reference.mkdir()
                     for path in paths:
-                        path.rename(reference / path.name)
+                        if path.exists() or not case.program.by_engine:  # a program may delete its files
+                            path.rename(reference / path.name)
+                elif isinstance(case.program, Pioneer):
+                    how, difference = "bytes", _first_difference(case.program, paths, reference)
                 else:
                     how, difference = _compare_all(case.interface, paths, reference)
             except Exception as caught:
@@ -269,6 +280,14 @@ def _compare_all(interface: Interface, paths: list[Path], reference: Path) -> tu
         if difference is not None:
             return how, f"{path.name} {difference}"
     return how, None
+
+
+def _first_difference(program: Pioneer, paths: list[Path], reference: Path) -> str | None:
+    for layout, path in zip(program.files(), paths, strict=True):
+        found = carried_out_difference(program, layout, path, reference / path.name)
+        if found is not None:
+            return f"{path.name} {found}"
+    return None
 
 
 def _row(case: Case, phase: Phase, method: Method, ranks: int, times: PhaseTimes, data_bytes: int) -> Row:

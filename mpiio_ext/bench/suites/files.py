@@ -74,7 +74,7 @@ class KernelEntry:
         scale : on top of the entry's
         interfaces : only these; empty = not given
         """
-        wanted = self.interfaces or kernels.KERNELS[self.kernel].interfaces
+        wanted = self.interfaces or kernels.kind_of(self.kernel).interfaces
         return KernelRequest(
             kernel=self.kernel, name=self.name, preset=preset or self.preset or fallback or DEFAULT_PRESET,
             interfaces=tuple(way for way in wanted if not interfaces or way in interfaces),
@@ -207,7 +207,7 @@ def _entry(where: str, number: int, table: Mapping[str, Any]) -> KernelEntry:
 
 def _checked(table: Mapping[str, Any], kernel: str) -> KernelEntry:
     """Return the entry; raises ValueError without saying where."""
-    kind = kernels.KERNELS[one_of(kernels.KERNELS)(kernel)]
+    kind = kernels.kind_of(kernels.kernel_name(kernel))
     interfaces = table.get("interfaces", [])
     if not isinstance(interfaces, list):
         raise ValueError(f"interfaces must be a list of names, not {interfaces!r}")

@@ -154,7 +154,8 @@ static void describe(mpiox_rawtrace *trace)
         REQUIRE(mpiox_rawtrace_calls_describe(&trace->calls, &trace->rows.operations, functions[i][0], functions[i][0],
                                               functions[i][0][0] == 'M' ? MPIOX_LAYER_MPIIO : MPIOX_LAYER_POSIX,
                                               functions[i][1]) == MPIOX_OK);
-    REQUIRE(mpiox_rawtrace_calls_constant(&trace->calls, "whence", 0, "SEEK_SET") == MPIOX_OK);
+    REQUIRE(mpiox_rawtrace_calls_constant(&trace->calls, "whence", 0, "SEEK_SET", 0) == MPIOX_OK &&
+            mpiox_rawtrace_calls_constant(&trace->calls, "datatype", 1024, "MPI_INT", 4) == MPIOX_OK);
 }
 
 /* Feed a text in pieces of `piece` bytes, each in memory of its own. */

@@ -1,0 +1,45 @@
+"""Programs that carry out workload paths: what ``mpiio-ext tune --kernel`` and ``mpiio-ext advise`` start.
+
+A path is carried out by ``mpiio-ext pioneer replay`` behind the user's own starter. It prints how long its calls took,
+without starting Python and making input files; that is what runs are judged by.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+__all__ = ["CALLS_TIME", "file_of_kernel", "replay_command"]
+
+#: What the replay prints of the time of its calls; less is better.
+CALLS_TIME = r"calls in ([0-9.]+) s"
+
+
+def file_of_kernel(text: str) -> Path:
+    """Return the file of ``pioneer:FILE``.
+
+    Raises
+    ------
+    click.BadParameter
+        It is not of that form, or there is no such file.
+    """
+    kind, _, name = text.partition(":")
+    if kind != "pioneer" or not name:
+        raise click.BadParameter(f"{text!r} is not of the form pioneer:FILE", param_hint="--kernel")
+    if not Path(name).is_file():
+        raise click.BadParameter(f"there is no file {name}", param_hint="--kernel")
+    return Path(name).absolute()
+
+
+def replay_command(starter: Sequence[str], path: Path, folder: Path, *, time_scale: float = 1.0) -> tuple[str, ...]:
+    """Return the command that carries a path out below a folder.
+
+    Parameters
+    ----------
+    starter : for example ``mpirun -n 4``.
+    """
+    words = ["-m", "mpiio_ext", "pioneer", "replay", str(path), str(folder), "--time-scale", repr(time_scale)]
+    return (*starter, sys.executable, *words)

@@ -1,0 +1,31 @@
+"""A path without what is done to names and folders: what is left opens files, moves their data, and looks at them.
+
+Where a path is carried out again and again, by a bench or a tuner, no run must find what another has left behind, and
+the folders that a program has looked through, those of Python's modules for one, are not its data.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from mpiio_ext.pioneer.operations import Role, operation_of
+from mpiio_ext.pioneer.path import WorkloadPath
+
+__all__ = ["without_names"]
+
+#: Operations on names that stay where their file is opened, too.
+_KEPT_META = frozenset({"stat", "lstat", "fstatat", "statx", "access", "faccessat", "truncate", "unlink", "unlinkat",
+                        "remove", "MPI_File_delete"})  # fmt: skip
+_FOLDERS = frozenset({"opendir", "readdir", "closedir", "getdents"})
+
+
+def without_names(path: WorkloadPath) -> WorkloadPath:
+    """Return the path with operations in open sessions of files, waits, and looking at or deleting those files."""
+    table = path.table
+    pairs = list(zip(table["layer"].to_pylist(), table["operation"].to_pylist(), strict=True))
+    files = table["file"].to_pylist()
+    kinds = [operation_of(*pair) for pair in pairs]
+    opened = {file for file, kind in zip(files, kinds, strict=True) if kind.in_session and kind.name not in _FOLDERS}
+    keep = [kind.name not in _FOLDERS and (kind.role is not Role.META or (kind.name in _KEPT_META and file in opened))
+            for file, kind in zip(files, kinds, strict=True)]  # fmt: skip
+    return WorkloadPath(table.filter(pa.array(keep, pa.bool_())), path.info)

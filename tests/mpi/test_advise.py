@@ -1,0 +1,117 @@
+"""`mpiio-ext advise` on real programs, and `mpiio-ext tune` on workload paths: what is done, told, and left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import sys
+
+import pytest
+
+from mpiio_ext.pioneer.path import WorkloadPath
+from support.cbuild import mpi_program
+from support.launch import Launch, base_environment, run_bounded, starter
+from support.pioneer_paths import EVERYTHING, save
+
+pytest.importorskip("optuna", reason="tuning needs Optuna")
+pytest.importorskip("scipy.stats", reason="tuning needs SciPy")
+
+pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
+
+COMMAND = str(pathlib.Path(sys.prefix) / "bin" / "mpiio-ext")
+#: As few runs as a decision takes.
+SHORT = ["--trials", "1", "--confidence", "0.5", "--budget", "20m"]
+
+
+def command(folder: pathlib.Path, *words: str, timeout_s: float = 300.0) -> Launch:
+    return run_bounded([COMMAND, *words], env=base_environment(), timeout_s=timeout_s, cwd=folder, check=False)
+
+
+def btio(path: pathlib.Path) -> list[str]:
+    return [str(starter()), "-n", "4", os.fspath(mpi_program("btio_like")), str(path), "13", "3"]
+
+
+def one_line(launch: Launch, name: str) -> str:
+    """Return the only line on standard error."""
+    assert not launch.timed_out, launch.describe()
+    assert launch.returncode != 0, launch.describe()
+    assert launch.stderr.count("\n") == 1 and launch.stderr.startswith(f"mpiio-ext {name}: "), launch.describe()
+    return launch.stderr
+
+
+def test_hints_from_one_run(tmp_path: pathlib.Path) -> None:
+    """The path is that of the program, is carried out beside its file, and only a proven gain is kept, and checked."""
+    (tmp_path / "data").mkdir()
+    program = btio(tmp_path / "data" / "out")
+    launch = command(tmp_path, "advise", *SHORT, "--check", "--json", "found.json", "--", *program)
+    assert launch.returncode == 0, launch.describe()
+    assert f"most data in {tmp_path}/data/out" in launch.stdout, launch.describe()
+    assert [item.name for item in (tmp_path / "data").iterdir()] == ["out"]  # the scratch folder is gone
+    path = WorkloadPath.load(tmp_path / "advised.hints.log" / "path.parquet")
+    names = path.table["operation"].to_pylist()
+    assert [names.count(f"MPI_File_{name}") for name in ("open", "set_view", "write_at_all", "close")] == [1, 1, 3, 1]
+    assert path.info.members == ((0,), (1,), (2,), (3,))
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert found["runs"][0]["phase"] == "baseline"
+    assert {"name": "mpiox_enable", "value": "false", "source": "MPIOX_HINTS"} in found["own_hints"], found["own_hints"]
+    assert "pioneer" in found["command"]
+    assert found["advise"]["command"] == program
+    won = found["verdict"] == "wins"
+    assert (tmp_path / "advised.hints").exists() == won
+    assert (found["advise"]["check"] is not None) == won
+    if won:
+        text = (tmp_path / "advised.hints").read_text()
+        assert text.startswith("# promised: the calls of the path take "), text
+        assert "# had by the program: " in text
+        assert "had by the program: " in launch.stdout
+        again = command(tmp_path, "run", "--hints-file", "advised.hints", "--", *program)
+        assert again.returncode == 0, again.describe()
+
+
+def test_programs_that_cannot_be_advised(tmp_path: pathlib.Path) -> None:
+    """One line says why: no MPI-IO, a failure of its own with its status, a time limit, no program."""
+    quiet = [str(starter()), "-n", "2", sys.executable, "-c", "from mpi4py import MPI"]
+    assert "moves no data through MPI-IO" in one_line(command(tmp_path, "advise", "--", *quiet), "advise")
+    broken = [str(starter()), "-n", "2", sys.executable, "-c", "import sys; from mpi4py import MPI; sys.exit(7)"]
+    launch = command(tmp_path, "advise", "--", *broken)
+    assert "the program fails as it is, under the tracer" in one_line(launch, "advise")
+    assert launch.returncode == 7
+    slow = [str(starter()), "-n", "1", sys.executable, "-c", "import time; time.sleep(60)"]
+    text = one_line(command(tmp_path, "advise", "--trace-limit", "1s", "--", *slow), "advise")
+    assert "did not end within 1 s" in text
+    launch = command(tmp_path, "advise", "--", str(starter()), "-n", "1", "./no-such-program")
+    assert launch.returncode == 2, launch.describe()
+    assert "where does the program begin?" in launch.stderr
+    launch = command(tmp_path, "advise", "--pairs", "3", "--", *quiet)
+    assert "--pairs needs --check" in launch.stderr, launch.describe()
+    assert not (tmp_path / "advised.hints").exists()
+
+
+def test_a_short_budget_says_what_it_takes(tmp_path: pathlib.Path) -> None:
+    """After the traced run and the first one of the path; the scratch folder is gone all the same."""
+    text = one_line(command(tmp_path, "advise", "--budget", "3s", "--", *btio(tmp_path / "out")), "advise")
+    assert "budget of 3 s" in text
+    assert not [item for item in tmp_path.iterdir() if item.name.startswith("mpiio-ext-advise-")]
+
+
+def test_tuning_a_path(tmp_path: pathlib.Path) -> None:
+    """The starter is enough; what cannot be is said at once."""
+    save(EVERYTHING, tmp_path / "all.parquet")
+    words = ["tune", "--kernel", f"pioneer:{tmp_path / 'all.parquet'}"]
+    dry = command(tmp_path, *words, "--dry-run", "--", str(starter()), "-n", "3")
+    assert dry.returncode == 0, dry.describe()
+    assert "space for 3 ranks" in dry.stdout
+    words += [*SHORT, "--json", "found.json", "--scratch", "here"]
+    launch = command(tmp_path, *words, "--", str(starter()), "-n", "3")
+    assert launch.returncode == 0, launch.describe()
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert "calls in ([0-9.]+) s" in found["metric"]
+    assert found["command"][:3] == [str(starter()), "-n", "3"]
+    assert len([run for run in found["runs"] if run["status"] == "ok"]) >= 2
+    made = sorted(item.name for item in (tmp_path / "here").iterdir())
+    assert made == ["all", "in.txt", "out", "own.0", "own.1", "own.2"]
+    launch = command(tmp_path, "tune", "--kernel", "pioneer:missing", "--", str(starter()), "-n", "3")
+    assert (launch.returncode, "there is no file missing" in launch.stderr) == (2, True), launch.describe()
+    launch = command(tmp_path, "tune", "--kernel", "ior", "--", str(starter()), "-n", "3")
+    assert (launch.returncode, "is not of the form pioneer:FILE" in launch.stderr) == (2, True), launch.describe()
