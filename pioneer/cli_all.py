@@ -70,8 +70,8 @@ def _progress() -> Iterator[Callable[[str, str], None]]:
               help="Slack times are multiplied by it; other than 1 the metrics of time are not judged.")
 @click.option("--launcher", metavar="WORDS", help="Starter of MPI programs with options; -n N is put behind it.  "
               "[default: mpiexec of this environment]")
-@click.option("--limit", type=click.FloatRange(min=0, min_open=True), metavar="S", help="End the replay after S seconds.  "
-              "[default: 10 times its planned time, and 10 minutes]")
+@click.option("--limit", type=click.FloatRange(min=0, min_open=True), metavar="S",
+              help="End the replay after S seconds.  [default: 10 times its planned time, and 10 minutes]")
 @click.option("--format", "reader", metavar="NAME", help="Format of the trace; else it is found out.")
 @click.option("--replace", is_flag=True, help="Remove the results of an earlier run in DIR first.")
 def everything(

@@ -26,7 +26,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,7 @@ from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.profile import Profile, characterize
 from mpiio_ext.pioneer.profile.document import save as save_profile
 from mpiio_ext.pioneer.synthesis import synthesize, with_shapes
-from mpiio_ext.pioneer.traces import open_trace, path_of, sanitized, save_sanitized, tables_of
+from mpiio_ext.pioneer.traces import path_of, read_sanitized, save_sanitized, tables_of
 from mpiio_ext.report.output import write_whole
 
 if TYPE_CHECKING:
@@ -135,6 +135,10 @@ def _launch(command: Sequence[str], log: Path, limit_s: float) -> None:
         raise StepError(f"{' '.join(command)}\n{how}; the end of its output:\n{tail}")
 
 
+def _nothing(step: str, text: str) -> None:
+    del step, text
+
+
 # ---- the steps -------------------------------------------------------------------------------------------------------
 
 
@@ -165,7 +169,7 @@ class Pipeline:
     launcher: Sequence[str] = ()
     reader: str | None = None
     limit_s: float = 0.0
-    say: Callable[[str, str], None] = field(default=lambda step, text: None)
+    say: Callable[[str, str], None] = _nothing
 
     def _at(self, name: str) -> Path:
         return self.folder.absolute() / name
@@ -231,12 +235,12 @@ class Pipeline:
             return self._compare()
 
     def _sanitize(self) -> None:
-        info, batches = open_trace(self.trace, self.reader)
+        info, batches = read_sanitized(self.trace, self.reader, say=lambda line: self.say("sanitize", line))
         rows = 0
 
         def counted() -> Iterator[pa.RecordBatch]:
             nonlocal rows
-            for batch in sanitized(batches):
+            for batch in batches:
                 rows += batch.num_rows
                 self.say("sanitize", f"{rows:,} rows")
                 yield batch
@@ -246,8 +250,8 @@ class Pipeline:
             self.say("sanitize", f"{info.skipped:,} lines were not understood")
 
     def _path(self) -> WorkloadPath:
-        info, batches = open_trace([self._at("sanitized.parquet")])
-        found = path_of(tables_of(sanitized(batches)), info)
+        info, rows = read_sanitized([self._at("sanitized.parquet")])
+        found = path_of(tables_of(rows), info)
         found.save(self._at("path.parquet"))
         self.ranks = self.ranks or max(1, sum(len(group) for group in found.info.members))
         self.say("path", f"{found.table.num_rows:,} operations, {found.group_count} groups")
