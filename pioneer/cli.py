@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mpiio_ext.pioneer.profile import Profile
     from mpiio_ext.pioneer.table import TraceInfo
 
-__all__ = ["pioneer"]
+__all__ = ["pioneer", "say_loss"]
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -47,7 +47,8 @@ def _say(line: str) -> None:
     click.echo(f"mpiio-ext: {line}", err=True)
 
 
-def _say_loss(info: TraceInfo) -> None:
+def say_loss(info: TraceInfo) -> None:
+    """Tell on stderr what of a trace was not understood."""
     for source in info.sources:
         loss = source.loss
         if loss.skipped or loss.truncated:
@@ -74,7 +75,7 @@ def path(
     try:
         info, rows = read_sanitized([Path(source) for source in trace], name, say=_say)
         tables = {rank: selected(table, only, skip) for rank, table in tables_of(rows).items()}
-        _say_loss(info)
+        say_loss(info)
         found = path_of(tables, info, each_rank=each_rank)
         found.save(Path(output))
     except (OSError, ValueError) as error:

@@ -89,21 +89,21 @@ class _Traced:
 
 def _path_of(folder: Path) -> WorkloadPath:
     """Return the path of a trace, with what each rank has done where there are not too many."""
-    from mpiio_ext.pioneer.cli import _groups, _read, _say_loss, _tables
+    from mpiio_ext.pioneer.cli import say_loss
     from mpiio_ext.pioneer.engine import without_names
-    from mpiio_ext.pioneer.path import MOST_GROUPS, extract
+    from mpiio_ext.pioneer.path import MOST_GROUPS
+    from mpiio_ext.pioneer.traces import path_of, read_sanitized, tables_of
     from mpiio_ext.tune.errors import TuneError
 
-    info, batches = _read([str(folder)], None)
-    tables = _tables(batches)
-    _say_loss(info)
+    info, rows = read_sanitized([folder])
+    tables = tables_of(rows)
+    say_loss(info)
     if not tables:
         raise TuneError("the tracer saw no I/O of the program: is it a dynamically linked program?")
     each_rank = len(tables) <= MOST_GROUPS
     if not each_rank:
         click.echo(f"{len(tables)} ranks: a path tells {MOST_GROUPS} apart: one rank stands for those like it")
-    found = extract(tables, _groups(tables, each_rank=each_rank), ranks=info.ranks or len(tables))
-    return without_names(found)
+    return without_names(path_of(tables, info, each_rank=each_rank))
 
 
 def _main_file(path: WorkloadPath) -> str:

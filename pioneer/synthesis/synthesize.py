@@ -121,12 +121,13 @@ def _scaled(model: Model, scale: Scale) -> Model:
 
 def _follows(model: Model) -> dict[tuple[int, ...], int]:
     """Return how often the first operation of a unit follows another operation, as `allocate` wants it."""
-    found = {}
+    found: dict[tuple[int, ...], int] = {}
     for (role, kind, role_before, kind_before), samples in model.times.samples.items():
         archetype, shape = divmod(role, 1 << 32)
         before = divmod(role_before, 1 << 32) if role_before >= 0 else (-1, -1)
         if kind == model.shapes[shape].kinds[0]:
-            found[(*before, kind_before, archetype, shape, kind)] = samples.shape[1]
+            step = (*before, kind_before, archetype, shape, kind)
+            found[step] = samples.shape[1]
     return found
 
 

@@ -25,7 +25,7 @@ from mpiio_ext.pioneer.profile.fits import FAMILIES, LEAST, LEVEL, MOST_SAMPLES,
 from mpiio_ext.pioneer.profile.schema import check, pointer, profile_schema
 from mpiio_ext.pioneer.synthesis import synthesize, with_shapes
 from mpiio_ext.pioneer.synthesis.document import fits as have_shapes
-from support.pioneer_kernel import KERNEL, path_of, row
+from support.small_paths import KERNEL, path_of, row
 
 Draw = Callable[[np.random.Generator, int], np.ndarray[Any, Any]]
 

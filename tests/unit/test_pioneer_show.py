@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mpiio_ext.cli import main
 from mpiio_ext.pioneer.show import Selection, show
-from support.pioneer_kernel import KERNEL, path_of, row
+from support.small_paths import KERNEL, path_of, row
 
 TEXT = """\
 path      kernel: 14 operations, 14 shown; of 4 ranks; the fewest differences

@@ -1,4 +1,4 @@
-"""A small kernel as a workload path of a root and three children, with the times of both groups."""
+"""Small workload paths for tests of PIONEER."""
 
 from __future__ import annotations
 
