@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mpiio_ext.pioneer.cli_all import everything
 from mpiio_ext.pioneer.cli_compare import compare
 from mpiio_ext.pioneer.cli_replay import replay
 from mpiio_ext.pioneer.cli_show import show
@@ -201,6 +202,7 @@ def check(document: str) -> None:
 
 # ---- commands in files of their own ----------------------------------------------------------------------------------
 
+pioneer.add_command(everything)
 pioneer.add_command(compare)
 pioneer.add_command(replay)
 pioneer.add_command(show)

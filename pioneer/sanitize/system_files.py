@@ -13,7 +13,7 @@ __all__ = ["PATTERNS", "matcher"]
 
 #: Regular expressions for the beginning of a file's name.
 PATTERNS = (
-    r"/dev(?:$|/(?!shm/)|/shm/(?:$|mpich|sem\.|ucx_|psm|cma))",  # programs put files into /dev/shm as well
+    r"/dev(?:$|/(?!shm/)|/shm/(?:$|mpich|open_mpi|sem\.|ucx_|psm|cma|rocm_smi|cuda))",  # programs use /dev/shm as well
     r"/(?:proc|sys|etc|usr|lib|lib32|lib64|bin|sbin|opt|run|var)(?:/|$)",
     r"/tmp/rocmsmi_", r".*/(?:ompi\.|openmpi-sessions|prte\.|pmix-|pmix_|vader_segment|mpich_shm|hwloc)",
     # where the loader looks for libraries

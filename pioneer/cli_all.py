@@ -1,0 +1,116 @@
+"""``mpiio-ext pioneer all``: every phase, from a trace to a comparison."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+__all__ = ["everything"]
+
+
+def _scale(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:  # noqa: ARG001
+    """Return the factors of ``NAME=X``."""
+    found = {}
+    for text in values:
+        name, equals, number = text.partition("=")
+        try:
+            if not equals or name not in ("files", "opens", "sizes", "slack"):
+                raise ValueError
+            found[name] = float(number)
+        except ValueError:
+            raise click.BadParameter(f"{text!r} is not files=X, opens=X, sizes=X or slack=X") from None
+    return found
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, str], None]]:
+    """Yield what shows which step is at what: a line that changes on a terminal, else a line for each step's end."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from mpiio_ext.pioneer.pipeline import STEPS
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda step, text: click.echo(f"{1 + STEPS.index(step)}/{len(STEPS)} {step}: {text}", err=True) if (
+            text.startswith("done")) else None  # fmt: skip
+        return
+    columns = (SpinnerColumn(finished_text="✔"), TextColumn("{task.description:<11}"), TimeElapsedColumn(),
+               TextColumn("{task.fields[doing]}"))  # fmt: skip
+    with Progress(*columns, console=console) as shown:
+        tasks = {step: shown.add_task(step, total=1, start=False, doing="") for step in STEPS}
+
+        def say(step: str, text: str) -> None:
+            if not text:
+                shown.start_task(tasks[step])
+            elif text.startswith("done"):
+                shown.update(tasks[step], completed=1)
+            else:
+                shown.update(tasks[step], doing=text)
+
+        yield say
+
+
+@click.command(name="all", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("trace", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR",
+              help="Folder for everything; it must be empty or missing.")
+@click.option("-n", "--ranks", type=click.IntRange(min=1), metavar="N", help="Processes of the replay.  [default: as "
+              "many as were traced]")
+@click.option("--mode", type=click.Choice(["faithful", "quota", "sampled", "tuned"]), default="faithful",
+              show_default=True, help="Of the synthesis.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the synthesis.")
+@click.option("--scale", multiple=True, callback=_scale, metavar="NAME=X", help="tuned: files, opens, sizes or slack X "
+              "times as many, large or long; may be repeated.")
+@click.option("--time-scale", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="X",
+              help="Slack times are multiplied by it; other than 1 the metrics of time are not judged.")
+@click.option("--launcher", metavar="WORDS", help="Starter of MPI programs with options; -n N is put behind it.  "
+              "[default: mpiexec of this environment]")
+@click.option("--limit", type=click.FloatRange(min=0, min_open=True), metavar="S",
+              help="End the replay after S seconds.  [default: 10 times its planned time, and 10 minutes]")
+@click.option("--format", "reader", metavar="NAME", help="Format of the trace; else it is found out.")
+@click.option("--replace", is_flag=True, help="Remove the results of an earlier run in DIR first.")
+def everything(
+    trace: tuple[Path, ...], output: Path, ranks: int | None, mode: str, seed: int, scale: dict[str, float],
+    time_scale: float, launcher: str | None, limit: float | None, reader: str | None, replace: bool,
+) -> None:  # fmt: skip
+    """Go from a TRACE to a workload that was carried out, traced again and compared with it.
+
+    Leaves in DIR: sanitized.parquet, path.parquet, profile.json, synthetic.parquet, run/ (files, trace, replay.json),
+    comparison.html, comparison.json and the figures.
+
+    \b
+      mpiio-ext pioneer all trace/ -n 16 -o result
+      mpiio-ext pioneer all trace/ -o result --mode sampled --seed 3 --time-scale 0
+
+    Exit status: 0 all limits hold, 1 one is passed, 2 a step has failed.
+    """  # noqa: D301  (click wants the backspace character itself)
+    from mpiio_ext.errors import MpiioExtError
+    from mpiio_ext.pioneer.pipeline import Pipeline
+    from mpiio_ext.pioneer.synthesis import Scale
+
+    try:
+        factors = Scale(**scale) if scale else None
+        if factors is not None and mode != "tuned":
+            raise ValueError(f"--scale multiplies nothing in mode {mode}; it is for --mode tuned")
+        with _progress() as say:
+            steps = Pipeline(
+                trace=trace, folder=output, ranks=ranks or 0, mode=mode, seed=seed, scale=factors,
+                time_scale=time_scale, launcher=shlex.split(launcher or ""), reader=reader, limit_s=limit or 0.0,
+                say=say,
+            )  # fmt: skip
+            steps.prepare(replace=replace)
+            found = steps.run()
+    except (ValueError, MpiioExtError) as error:
+        click.echo(f"mpiio-ext: {error}", err=True)
+        raise SystemExit(2) from error
+    judged = sum(metric.judged for metric in found.metrics)
+    for metric in found.failed:
+        click.echo(f"{metric.name}: {metric.value:.4f}, limit {metric.limit:g}: {metric.meaning}")
+    click.echo(f"{output / 'comparison.html'}: {judged - len(found.failed)} of {judged} limits hold"
+               f"{f'; not judged: {found.note}' if found.note else ''}")  # fmt: skip
+    raise SystemExit(0 if found.passed else 1)

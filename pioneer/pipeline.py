@@ -1,0 +1,305 @@
+"""All phases of PIONEER, one after the other, in one folder.
+
+Problem.   From a trace to a workload that was carried out and compared with it are six steps with a file each. A person
+           wants one command, to see what it is at, and to find out which step went wrong.
+Steps.     sanitize   sanitized.parquet: the trace's rows with files, offsets, masks
+           path       path.parquet: the generic workload path
+           profile    profile.json: its characteristics, with fits and shapes
+           synthesize synthetic.parquet: the synthetic path
+           replay     run/: files/, what the ranks wrote; trace/, what the tracer saw of it; replay.log, replay.json
+           compare    comparison.html, comparison.json and the figures: the trace against run/trace
+Guarantee. A file gets its name when it is complete. A folder that has something in it is refused, unless it may be
+           replaced: then the results of an earlier run, and only these, are removed before the first step, so that
+           results of two runs are never mixed. A replay that fails leaves run.failed/ and no run/; what the launcher
+           has started is ended with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from mpiio_ext.errors import MpiioExtError
+from mpiio_ext.pioneer.compare.comparison import Comparison, compare_workloads
+from mpiio_ext.pioneer.compare.page import save_all
+from mpiio_ext.pioneer.compare.workload import load_workload
+from mpiio_ext.pioneer.path import WorkloadPath
+from mpiio_ext.pioneer.profile import Profile, characterize
+from mpiio_ext.pioneer.profile.document import save as save_profile
+from mpiio_ext.pioneer.synthesis import synthesize, with_shapes
+from mpiio_ext.pioneer.traces import path_of, read_sanitized, save_sanitized, tables_of
+from mpiio_ext.report.output import write_whole
+
+if TYPE_CHECKING:
+    from mpiio_ext.pioneer.synthesis import Scale
+
+__all__ = ["STEPS", "Pipeline", "StepError", "default_launcher"]
+
+STEPS = ("sanitize", "path", "profile", "synthesize", "replay", "compare")
+
+#: Of replay.json.
+VERSION = 1
+
+#: Everything that the steps leave in the folder.
+_RESULTS = ("sanitized.parquet", "path.parquet", "profile.json", "synthetic.parquet", "run", "run.failed",
+            "comparison.html", "comparison.json", "throughput.svg", "data-ratio.svg", "data-operations.svg",
+            "arrival-rate.svg")  # fmt: skip
+_OUTCOME = re.compile(
+    r"(?P<ranks>\d+) ranks made (?P<calls>[\d,]+) calls in (?P<seconds>[\d.]+) s, wrote (?P<bytes_written>[\d,]+) "
+    r"and read (?P<bytes_read>[\d,]+) bytes; (?P<failed>[\d,]+) calls failed, (?P<left_out>[\d,]+) were left out"
+)
+_TAIL = 1500
+#: A replay may take so many times its planned time, and so much longer.
+_PATIENCE, _PATIENCE_S = 10, 600
+
+
+class StepError(MpiioExtError, RuntimeError):
+    """A step has failed; the message says which one, and why."""
+
+
+def default_launcher() -> list[str]:
+    """Return the starter of MPI programs of this Python's environment, else the first one on PATH.
+
+    Raises
+    ------
+    StepError
+        There is none.
+    """
+    for name in ("mpiexec", "mpirun"):
+        beside = Path(sys.prefix) / "bin" / name
+        if beside.exists():
+            return [str(beside)]
+    found = shutil.which("mpiexec") or shutil.which("mpirun")
+    if found is None:
+        raise StepError("there is neither mpiexec nor mpirun: name the starter of MPI programs by --launcher")
+    return [found]
+
+
+def _synthesized(path: WorkloadPath, profile: Profile, mode: str, seed: int, scale: Scale | None) -> WorkloadPath:
+    """Return the synthetic path: drawn from the profile in mode "tuned", whose scale is for profiles, else of the path.
+
+    The path has every time, the profile 256 of each kind: what the path can give is better.
+    """
+    return synthesize(profile if mode == "tuned" else path, mode=mode, seed=seed, scale=scale)
+
+
+# ---- launches --------------------------------------------------------------------------------------------------------
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the starter and all that is in its process group."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(timeout=5)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            continue
+
+
+def _launch(command: Sequence[str], log: Path, limit_s: float) -> None:
+    """Run a command with its output in a file.
+
+    Raises
+    ------
+    StepError
+        It cannot be started, fails or takes too long; the message has the end of its output.
+    """
+    with log.open("wb") as output:
+        try:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                                       start_new_session=True)  # fmt: skip
+        except OSError as error:
+            raise StepError(f"{command[0]} cannot be started: {error.strerror}") from error
+        try:
+            status = process.wait(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            _end(process)
+    if status != 0:
+        tail = log.read_text(encoding="utf-8", errors="replace")[-_TAIL:].strip()
+        how = f"was ended after {limit_s:,.0f} s" if status is None else f"ended with status {status}"
+        raise StepError(f"{' '.join(command)}\n{how}; the end of its output:\n{tail}")
+
+
+def _nothing(step: str, text: str) -> None:
+    del step, text
+
+
+# ---- the steps -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, kw_only=True)
+class Pipeline:
+    """The steps from a trace to a comparison.
+
+    Attributes
+    ----------
+    trace : files or folders of one run, or a sanitized table.
+    folder : where everything is left.
+    ranks : processes of the replay; 0: as many as were traced.
+    mode, seed, scale : of the synthesis.
+    time_scale : slack times are multiplied by it.
+    launcher : words before ``-n``; empty: see `default_launcher`.
+    reader : format of the trace; None: it is found out.
+    limit_s : after which a replay is ended; 0: 10 times its planned time and 10 minutes.
+    say : called with the name of a step and what it is at.
+    """
+
+    trace: Sequence[Path]
+    folder: Path
+    ranks: int = 0
+    mode: str = "faithful"
+    seed: int = 0
+    scale: Scale | None = None
+    time_scale: float = 1.0
+    launcher: Sequence[str] = ()
+    reader: str | None = None
+    limit_s: float = 0.0
+    say: Callable[[str, str], None] = _nothing
+
+    def _at(self, name: str) -> Path:
+        return self.folder.absolute() / name
+
+    def prepare(self, *, replace: bool = False) -> None:
+        """Make the folder.
+
+        Parameters
+        ----------
+        replace : the results of an earlier run may be removed.
+
+        Raises
+        ------
+        StepError
+            It has something in it, or cannot be made.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if replace:
+                for name in _RESULTS:
+                    place = self._at(name)
+                    shutil.rmtree(place) if place.is_dir() and not place.is_symlink() else place.unlink(missing_ok=True)
+            elif any(self.folder.iterdir()):
+                raise StepError(f"{self.folder} has something in it: name another folder, or let --replace remove the "
+                                "results of an earlier run")  # fmt: skip
+        except OSError as error:
+            raise StepError(f"{self.folder} cannot be made or emptied: {error}") from error
+
+    @contextmanager
+    def _step(self, name: str) -> Iterator[None]:
+        """Put the name of a step before what goes wrong in it."""
+        self.say(name, "")
+        begun = time.monotonic()
+        try:
+            yield
+        except (OSError, ValueError, MpiioExtError, pa.ArrowException, MemoryError) as error:
+            raise StepError(f"step {1 + STEPS.index(name)} of {len(STEPS)}, {name}: {error}") from error
+        self.say(name, f"done in {time.monotonic() - begun:.1f} s")
+
+    def run(self) -> Comparison:
+        """Go through all steps; what the last one has found.
+
+        Raises
+        ------
+        StepError
+            A step has failed. The results of those before it are there.
+        """
+        with self._step("sanitize"):
+            self._sanitize()
+        with self._step("path"):
+            path = self._path()
+        with self._step("profile"):
+            counted = characterize(path, fits=True)
+            profile = with_shapes(counted, path)
+            save_profile(profile, self._at("profile.json"))
+        with self._step("synthesize"):
+            synthetic = _synthesized(path, profile, self.mode, self.seed, self.scale)
+            synthetic.save(self._at("synthetic.parquet"))
+            self.say("synthesize", f"{synthetic.table.num_rows:,} operations, mode {self.mode}")
+        with self._step("replay"):
+            self._replay(synthetic)
+        with self._step("compare"):
+            return self._compare()
+
+    def _sanitize(self) -> None:
+        info, batches = read_sanitized(self.trace, self.reader, say=lambda line: self.say("sanitize", line))
+        rows = 0
+
+        def counted() -> Iterator[pa.RecordBatch]:
+            nonlocal rows
+            for batch in batches:
+                rows += batch.num_rows
+                self.say("sanitize", f"{rows:,} rows")
+                yield batch
+
+        save_sanitized(info, counted(), self._at("sanitized.parquet"))
+        if info.skipped:
+            self.say("sanitize", f"{info.skipped:,} lines were not understood")
+
+    def _path(self) -> WorkloadPath:
+        info, rows = read_sanitized([self._at("sanitized.parquet")])
+        found = path_of(tables_of(rows), info)
+        found.save(self._at("path.parquet"))
+        self.ranks = self.ranks or max(1, sum(len(group) for group in found.info.members))
+        self.say("path", f"{found.table.num_rows:,} operations, {found.group_count} groups")
+        return found
+
+    def _command(self) -> list[str]:
+        module = [sys.executable, "-m", "mpiio_ext"]
+        replay = [*module, "pioneer", "replay", str(self._at("synthetic.parquet")), str(self._at("run/files")),
+                  "--time-scale", repr(self.time_scale)]  # fmt: skip
+        launcher = [*(self.launcher or default_launcher()), "-n", str(self.ranks)]
+        return [*module, "trace", "-o", str(self._at("run/trace")), "--", *launcher, *replay]
+
+    def _replay(self, synthetic: WorkloadPath) -> None:
+        from mpiio_ext.pioneer.compare.activity import activity_of_path
+
+        planned_s = activity_of_path(synthetic).makespan / 1e9 * self.time_scale
+        command = self._command()
+        run = self._at("run")
+        self.say("replay", f"{self.ranks} ranks, {planned_s:,.1f} s as planned")
+        run.mkdir()
+        try:
+            begun = time.monotonic()
+            _launch(command, run / "replay.log", self.limit_s or _PATIENCE * planned_s + _PATIENCE_S)
+            report = self._report(command, time.monotonic() - begun)
+        except BaseException:  # also when somebody interrupts it
+            shutil.rmtree(self._at("run.failed"), ignore_errors=True)
+            run.rename(self._at("run.failed"))
+            raise
+        write_whole(run / "replay.json", json.dumps(report, indent=1) + "\n")
+
+    def _report(self, command: Sequence[str], wall_s: float) -> dict[str, Any]:
+        """Return what replay.json says: times in s, sizes in bytes."""
+        text = self._at("run/replay.log").read_text(encoding="utf-8", errors="replace")
+        found = _OUTCOME.search(text)
+        traces = list(self._at("run/trace").glob("*.mpioxtrace"))
+        if found is None or len(traces) < self.ranks:
+            raise StepError(f"{' '.join(command)}\nsays nothing of its calls, or has left {len(traces)} traces of "
+                            f"{self.ranks} ranks; its output:\n{text[-_TAIL:].strip()}")  # fmt: skip
+        numbers = {name: float(value) if "." in value else int(value.replace(",", ""))
+                   for name, value in found.groupdict().items()}  # fmt: skip
+        left_out = [line.strip() for line in text.splitlines() if line.strip().startswith("left out:")]
+        return {"pioneer_replay": VERSION, "command": list(command), "mode": self.mode, "seed": self.seed,
+                "time_scale": self.time_scale, "wall_s": round(wall_s, 3), **numbers, "reasons": left_out}  # fmt: skip
+
+    def _compare(self) -> Comparison:
+        note = "" if self.time_scale == 1 else f"slack times were multiplied by {self.time_scale:g}"
+        files = f"{self._at('run/files').resolve()}/"
+        original = load_workload(self._at("sanitized.parquet"))
+        found = compare_workloads(original, load_workload(self._at("run/trace"), below=files), note=note)
+        save_all(found, self._at("."))
+        return found
