@@ -154,6 +154,10 @@ static int make_seen(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *operatio
         bytes -= 2;
         id = mpiox_rawtrace_names_find(&calls->described, name, bytes);
     }
+    if (id < 0 && begins(name, bytes, "MPI_") && memcmp(name + bytes - 2, "_c", 2) == 0) { /* large counts */
+        bytes -= 2;
+        id = mpiox_rawtrace_names_find(&calls->described, name, bytes);
+    }
     if (id >= 0) {
         *function = calls->by_described[id];
     } else {

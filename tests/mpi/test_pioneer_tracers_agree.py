@@ -69,7 +69,8 @@ def run_under_ltrace(
 
 def nothing_of_interest_is_lost(info: TraceInfo, files: pathlib.Path) -> None:
     lost = [problem for source in info.sources for problem in source.loss.problems]
-    assert info.skipped <= 2, lost  # ltrace itself misses the beginning of a call now and then
+    lines = sum(source.lines for source in info.sources)
+    assert info.skipped <= 2 + lines / 5000, lost  # ltrace itself misses the beginning of a call now and then
     assert not [item for item in lost if "MPI_" in item.text or str(files) in item.text], lost
 
 
@@ -145,14 +146,17 @@ def test_kernels_of_the_bench(family: str, tracer: str, tmp_path: pathlib.Path, 
     info, found = sanitized(ltrace, tmp_path / "ltrace")
     nothing_of_interest_is_lost(info, tmp_path / "two")
     assert parents_are_mpi_calls(found, tmp_path / "two")
+    compared = sizes = 0
     for rank in range(RANKS):
         one, two = on_data(expected, rank, tmp_path / "one"), on_data(found, rank, tmp_path / "two")
-        assert len(one) >= 6
+        compared += len(one)  # nas_btio leaves ranks idle
         assert [row[:3] for row in two] == [row[:3] for row in one]
         known = [(row, other) for row, other in zip(two, one, strict=True) if row[4] is not None]
         assert [row for row, _ in known] == [other for _, other in known]
-        if family == "mpich":  # the handles of datatypes have their sizes
-            assert len(known) >= 2
+        sizes += len(known)
+    assert compared >= 6
+    if family == "mpich" and kernel == "mpi_io_test_strided":  # a predefined datatype: its handle has the size
+        assert sizes >= 6
 
 
 def on_data(table: pa.Table, rank: int, folder: pathlib.Path) -> list[tuple[Any, ...]]:

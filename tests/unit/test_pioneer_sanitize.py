@@ -364,3 +364,12 @@ def test_offsets_that_the_tracer_tells_are_kept() -> None:
     rows = [call("open", file="a", result=3), call("write", handle=3, size=4, result=4, offset=100),
             call("write", handle=3, size=4, result=4)]  # fmt: skip
     assert [row[0] for row in seen(rows, "offset")] == [None, 100, 104]
+
+
+def test_large_counts_are_read_as_their_plain_forms(tmp_path: Path) -> None:
+    rows = lines_of(
+        '10:48:52.4 prog->MPI_File_open(0x1, "/f", 9, 0, [ 0x10 ]) = 0 <0.1>\n'
+        "10:48:53.4 prog->MPI_File_write_at_all_c(0x10, 8, 0x2, 5, 0x4c000405, 0) = 0 <0.1>\n", tmp_path,
+    )  # fmt: skip
+    assert [(row["operation"], row["file"], row["offset"], row["size"]) for row in rows] == [
+        ("MPI_File_open", "/f", None, None), ("MPI_File_write_at_all", "/f", 8, 20)]  # fmt: skip
