@@ -73,10 +73,13 @@ def _progress() -> Iterator[Callable[[str, str], None]]:
 @click.option("--limit", type=click.FloatRange(min=0, min_open=True), metavar="S",
               help="End the replay after S seconds.  [default: 10 times its planned time, and 10 minutes]")
 @click.option("--format", "reader", metavar="NAME", help="Format of the trace; else it is found out.")
+@click.option("--only", multiple=True, metavar="GLOB", help="Take operations on files that match; may be repeated.")
+@click.option("--skip", multiple=True, metavar="GLOB", help="Leave out those on files that match; may be repeated.")
 @click.option("--replace", is_flag=True, help="Remove the results of an earlier run in DIR first.")
 def everything(
     trace: tuple[Path, ...], output: Path, ranks: int | None, mode: str, seed: int, scale: dict[str, float],
-    time_scale: float, launcher: str | None, limit: float | None, reader: str | None, replace: bool,
+    time_scale: float, launcher: str | None, limit: float | None, reader: str | None,
+    only: tuple[str, ...], skip: tuple[str, ...], replace: bool,
 ) -> None:  # fmt: skip
     """Go from a TRACE to a workload that was carried out, traced again and compared with it.
 
@@ -101,7 +104,7 @@ def everything(
             steps = Pipeline(
                 trace=trace, folder=output, ranks=ranks or 0, mode=mode, seed=seed, scale=factors,
                 time_scale=time_scale, launcher=shlex.split(launcher or ""), reader=reader, limit_s=limit or 0.0,
-                say=say,
+                only=only, skip=skip, say=say,
             )  # fmt: skip
             steps.prepare(replace=replace)
             found = steps.run()
