@@ -155,6 +155,7 @@ class Pipeline:
     ranks : processes of the replay; 0: as many as were traced.
     mode, seed, scale : of the synthesis.
     time_scale : slack times are multiplied by it.
+    spin_us : end of each slack time that is spun for, us.
     launcher : words before ``-n``; empty: see `default_launcher`.
     reader : format of the trace; None: it is found out.
     only, skip : patterns of names of files, as of `traces.selected`.
@@ -169,6 +170,7 @@ class Pipeline:
     seed: int = 0
     scale: Scale | None = None
     time_scale: float = 1.0
+    spin_us: int = 0
     launcher: Sequence[str] = ()
     reader: str | None = None
     only: Sequence[str] = ()
@@ -266,7 +268,7 @@ class Pipeline:
     def _command(self) -> list[str]:
         module = [sys.executable, "-m", "mpiio_ext"]
         replay = [*module, "pioneer", "replay", str(self._at("synthetic.parquet")), str(self._at("run/files")),
-                  "--time-scale", repr(self.time_scale)]  # fmt: skip
+                  "--time-scale", repr(self.time_scale), "--spin-us", str(self.spin_us)]  # fmt: skip
         launcher = [*(self.launcher or default_launcher()), "-n", str(self.ranks)]
         return [*module, "trace", "-o", str(self._at("run/trace")), "--", *launcher, *replay]
 
