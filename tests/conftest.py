@@ -6,7 +6,12 @@ import pathlib
 import sys
 from collections.abc import Callable, Iterator
 
+import hypothesis
 import pytest
+
+# Machines that run tests are busy; no test asserts times.
+hypothesis.settings.register_profile("no deadline", deadline=None)
+hypothesis.settings.load_profile("no deadline")
 
 HERE = pathlib.Path(__file__).resolve().parent
 if str(HERE) not in sys.path:  # `support` and `differential` are imported by name under --import-mode=importlib

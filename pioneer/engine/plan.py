@@ -4,10 +4,12 @@ Problem.   A path says what the representatives have done. Another rank has othe
            be more ranks, or fewer, than were traced.
 Algorithm. A rank belongs to a group: 0 to the root's; the others to their subgroups in proportion to the numbers of
            members. Its offset in a shared file is that of the root plus its rank times the distance, per rank, of the
-           representative from the root; where that is no whole number, or the root takes no part, the
-           representative's own. The displacement of a view moves likewise, by the distance of the first bytes of the
-           two views. Private files have the offsets of the representative. An operation in a session uses the handle of
-           that session, a wait the request of the call that it ends.
+           representative from the root; where that is no whole number, or the root takes no part, the representative's
+           own. A view of a subarray or a distributed array becomes that of the rank's tile, behind the last one in
+           another copy of the array; the displacement of any other view moves by the distance of the first bytes of the
+           two views. Offsets through views that tell ranks apart do not move. Private files have the offsets of the
+           representative. An operation in a session uses the handle of that session, a wait the request of the call
+           that it ends.
 Guarantee. Every operation that is left out is counted, with its reason: the engine does not make it, its session has
            no open, or the trace does not tell its view. What one rank leaves out of a collective all leave out.
 """
@@ -29,7 +31,7 @@ from mpiio_ext.pioneer.engine.coverage import OPERATIONS, reason_of
 from mpiio_ext.pioneer.engine.places import Placing
 from mpiio_ext.pioneer.operations import WHENCE, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
-from mpiio_ext.pioneer.path.views import View, view_of
+from mpiio_ext.pioneer.path.views import View, next_tile, view_of
 from mpiio_ext.pioneer.profile import find_sessions
 
 __all__ = ["OPERATIONS", "Plan", "group_of_rank", "make_plan", "open_flags", "reading_numbers",
@@ -136,10 +138,10 @@ def _own_values(path: WorkloadPath, name: str, rank: int, group: int) -> NDArray
     if group == 0 or name != "offset" or rank == other:
         return np.asarray(own)
     root = pc.fill_null(path.table[f"{name}_0"], -1).to_numpy()
-    shared = np.array([owner == "shared" for owner in path.table["owner"].to_pylist()], bool)
     apart = own - root
-    known = shared & (own >= 0) & (root >= 0) & (apart % max(1, other) == 0)
-    found: NDArray[np.int64] = np.where(known, root + apart // max(1, other) * rank, own)
+    moved = root + apart // max(1, other) * rank
+    known = (path.words("owner") == "shared") & (own >= 0) & (root >= 0) & (apart % max(1, other) == 0) & (moved >= 0)
+    found: NDArray[np.int64] = np.where(known, moved, own)
     return found
 
 
@@ -219,7 +221,13 @@ def _view_of_rank(views: Sequence[View], group: int, rank: int, other: int) -> V
     """Return the view of a rank; `other` is the representative of its group."""
     own, root = views[group], views[0]
     apart = own.first - root.first
-    if group == 0 or rank == other or apart % max(1, other):
+    if group == 0 or rank == other:
+        return own
+    dealt = next_tile(own.type, other, rank)
+    if dealt is not None:
+        kind, copy = dealt
+        return View(own.displacement + copy * kind.extent, kind.text, kind)
+    if apart % max(1, other):
         return own
     displacement = own.displacement + apart // max(1, other) * (rank - other)
     return View(displacement, own.text, own.type) if displacement >= 0 else own
@@ -330,6 +338,8 @@ class _Planner:
         self.files, self.extras = table["file"].to_pylist(), table["extra"].to_pylist()
         self.owners, self.groups = table["owner"].to_pylist(), table["groups"].to_numpy()
         self.offsets = _own_values(path, "offset", rank, self.group)
+        self.in_stream = pc.fill_null(path.table[f"offset_{self.group}"], -1).to_numpy()
+        self.dealt: set[int] = set()  # of `in_force`: views of which each group has its own
         self.sizes = _own_values(path, "size", rank, self.group)
         self.numbers: dict[str, int] = {}
         self.view_numbers: dict[str, int] = {}
@@ -369,9 +379,14 @@ class _Planner:
             return int(extra.get("protection", 1))
         return int(bool(extra.get("value"))) if kind.name == "MPI_File_set_atomicity" else 0
 
+    def _offset(self, row: int) -> int:
+        """Return the offset of an operation; through a view that tells the ranks apart it is the representative's."""
+        through = self.handles.views.get(int(self.handles.of[row]), -1)
+        return int((self.in_stream if through in self.dealt else self.offsets)[row])
+
     def _where(self, row: int, kind: Operation) -> tuple[int, int, int]:
         """Return offset, place and end of an access."""
-        offset, size = int(self.offsets[row]), max(0, int(self.sizes[row]))
+        offset, size = self._offset(row), max(0, int(self.sizes[row]))
         through = self.handles.views.get(int(self.handles.of[row]), -1)
         view = self.in_force[through] if through >= 0 else None
         explicit = kind.explicit_offset or kind.role in (Role.SEEK, Role.RESIZE, Role.MAP) or kind.name in _AT_OFFSETS
@@ -387,6 +402,8 @@ class _Planner:
             return None
         view = _view_of_rank(views, self.group, self.rank, self.path.info.representatives[self.group])
         self.handles.views[int(self.handles.of[row])] = len(self.in_force)
+        if any((item.displacement, item.text) != (views[0].displacement, views[0].text) for item in views):
+            self.dealt.add(len(self.in_force))
         self.in_force.append(view)
         return view
 
@@ -420,7 +437,7 @@ class _Planner:
         alone = extra.get("comm") == "self" or self.owners[row] in ("private", "root", "child")
         together = bool(self.groups[row] == (1 << self.path.group_count) - 1) and not alone
         return (row, number, file, second, slot, together, flags, request, view, offset, max(0, int(self.sizes[row])),
-                place, end, self.handles.views.get(session, -1), int(self.offsets[row]))  # fmt: skip
+                place, end, self.handles.views.get(session, -1), self._offset(row))  # fmt: skip
 
 
 def make_plan(path: WorkloadPath, rank: int, ranks: int, places: Placing) -> Plan:

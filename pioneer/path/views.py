@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FileType", "View", "ViewError", "parse", "view_of"]
+__all__ = ["FileType", "View", "ViewError", "next_tile", "parse", "view_of"]
 
 _NAMES = "CVBISADR"
 _ITEM = re.compile(r"[CVBISADR]\(|[;)]|-?\d+(?:,-?\d+)*|$")
@@ -93,6 +93,14 @@ class FileType:
     def is_plain(self) -> bool:
         """Whether the stream is the file from the displacement on, for certain."""
         return not self.kind or (self.kind == "C" and self.inner[0].is_plain)
+
+    @property
+    def text(self) -> str:
+        """What `parse` makes it of."""
+        if not self.kind:
+            return str(self.numbers[0][0])
+        lists = "".join(",".join(map(str, numbers)) + ";" for numbers in self.numbers)
+        return f"{self.kind}({lists}{';'.join(part.text for part in self.inner)})"
 
     @property
     def extent(self) -> int:
@@ -255,6 +263,48 @@ def _darray_counts(kind: FileType) -> list[int]:
 
 def _darray_starts(kind: FileType) -> list[int]:
     return [place * block for _, block, _, place in _darray_places(kind)]
+
+
+# ---- tiles -----------------------------------------------------------------------------------------------------------
+
+
+def _tile(kind: FileType, other: int, rank: int) -> tuple[FileType, int] | None:
+    """Return the subarray or distributed array of a rank, of that of another one; and which copy of the array."""
+    numbers = kind.numbers
+    if kind.kind == "D":
+        processes, place = numbers[0][0], numbers[1][0] + rank - other
+        return FileType("D", (numbers[0], (place % processes,), *numbers[2:]), kind.inner), place // processes
+    sizes, counts, starts, (order,) = numbers
+    if any(count == 0 or size % count or at % count for size, count, at in zip(sizes, counts, starts, strict=True)):
+        return None
+    tiles = [size // count for size, count in zip(sizes, counts, strict=True)]
+    own = _element(tiles, [at // count for at, count in zip(starts, counts, strict=True)], order)
+    if own == 0 or own % other:
+        return None
+    copy, index = divmod(own // other * rank, math.prod(tiles))
+    places = np.unravel_index(index, tiles, order="F" if order else "C")
+    moved = tuple(int(place) * count for place, count in zip(places, counts, strict=True))
+    return FileType("A", (sizes, counts, moved, (order,)), kind.inner), copy
+
+
+def next_tile(kind: FileType, other: int, rank: int) -> tuple[FileType, int] | None:
+    """Return the file type of a rank, made of the one of rank `other`, where it is a tile of arrays; and which copy.
+
+    Tiles of subarrays are dealt to the ranks in the order of the array, rank 0 having the first one; a distributed
+    array has the place of each process. Ranks beyond the last tile get tiles of further copies of the arrays.
+
+    Returns
+    -------
+    None where there is no array, it is not in tiles, or its arrays are dealt in different ways.
+    """
+    if kind.kind in ("A", "D") and not any(part.kind in ("A", "D") for part in kind.inner):
+        return _tile(kind, other, rank) if other > 0 else None
+    found = [next_tile(part, other, rank) for part in kind.inner]
+    known = [item for item in found if item is not None]
+    if not known or len({copy for _, copy in known}) != 1 or kind.kind in ("A", "D"):
+        return None
+    inner = tuple(part if item is None else item[0] for part, item in zip(kind.inner, found, strict=True))
+    return FileType(kind.kind, kind.numbers, inner), known[0][1]
 
 
 # ---- texts -----------------------------------------------------------------------------------------------------------

@@ -24,7 +24,9 @@ COLUMNS = ("layer", "operation", "file", "owner", "groups", "offset_0", "offset_
 def traced_path(folder: pathlib.Path, words: list[Any], ranks: int, *options: str) -> WorkloadPath:
     """Trace a Python program on so many ranks; its workload path, made with these options."""
     trace = folder / "trace"
-    python_run(["-m", "mpiio_ext", "trace", "-o", trace, "--", sys.executable, *words], ranks, timeout_s=120)
+    # With what Python looks at: beside it the folders that a rank happens to make for all would count as behaviour.
+    tracer = ["-m", "mpiio_ext", "trace", "-o", trace, "--folders", "--"]
+    python_run([*tracer, sys.executable, *words], ranks, timeout_s=120)
     assert len(list(trace.iterdir())) == ranks
     command = [sys.executable, "-m", "mpiio_ext", "pioneer", "path", str(trace), "-o", str(folder / "path.parquet"),
                *options]

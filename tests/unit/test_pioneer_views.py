@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
-from mpiio_ext.pioneer.path.views import FileType, View, ViewError, parse, view_of
+from mpiio_ext.pioneer.path.views import FileType, View, ViewError, next_tile, parse, view_of
 
 
 def places(kind: FileType) -> list[int]:
@@ -98,3 +99,34 @@ def test_views() -> None:
     assert view_of({"filetype": "8"}) is None
     assert view_of("{") is None
     assert view_of({"displacement": 0, "filetype": "8("}) is None
+
+
+# ---- tiles -----------------------------------------------------------------------------------------------------------
+
+
+def test_texts_are_given_back() -> None:
+    for text in ("8", "A(11,20,40;11,20,20;0,0,20;0;8)", "S(512,1;0,0;1;V(4;1;40;10))", "D(4;1;8,8;1,1;-1,-1;2,2;0;8)"):
+        assert parse(text).text == text
+
+
+def test_ranks_get_the_tiles_of_an_array_in_its_order() -> None:
+    """A child that has the second of 2 x 2 tiles: the others have those behind it, then those of another copy."""
+    child = parse("S(1,1;512,0;A(3,40,40;3,20,20;0,0,20;0;8);A(40,40;20,20;0,20;0;8))")
+    starts = {0: (0, 0), 1: (0, 20), 2: (20, 0), 3: (20, 20), 4: (0, 0), 5: (0, 20)}
+    for rank, (row, column) in starts.items():
+        found = next_tile(child, 1, rank)
+        assert found is not None
+        kind, copy = found
+        assert copy == rank // 4
+        assert kind.text == f"S(1,1;512,0;A(3,40,40;3,20,20;0,{row},{column};0;8);A(40,40;20,20;{row},{column};0;8))"
+    every = np.concatenate([next_tile(child.inner[1], 1, rank)[0].pieces()[0] for rank in range(4)])
+    assert sorted(every.tolist()) == list(range(0, 40 * 40 * 8, 8))
+
+
+def test_distributed_arrays_and_what_is_in_no_tiles() -> None:
+    dealt = next_tile(parse("D(4;1;8,8;1,1;-1,-1;2,2;0;8)"), 1, 6)
+    assert dealt is not None
+    assert (dealt[0].text, dealt[1]) == ("D(4;2;8,8;1,1;-1,-1;2,2;0;8)", 1)
+    for text in ("V(4;1;40;10)", "A(10;4;4;0;8)", "A(12;4;5;0;8)", "A(12;4;0;0;8)", "8"):
+        assert next_tile(parse(text), 1, 2) is None
+    assert next_tile(parse("A(12;4;4;0;8)"), 2, 3) is None
