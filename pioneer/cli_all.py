@@ -68,15 +68,20 @@ def _progress() -> Iterator[Callable[[str, str], None]]:
               "times as many, large or long; may be repeated.")
 @click.option("--time-scale", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="X",
               help="Slack times are multiplied by it; other than 1 the metrics of time are not judged.")
+@click.option("--spin-us", type=click.IntRange(min=0), default=0, show_default=True, metavar="US",
+              help="End of each slack time that is spun for: more exact, where each rank has a core.")
 @click.option("--launcher", metavar="WORDS", help="Starter of MPI programs with options; -n N is put behind it.  "
               "[default: mpiexec of this environment]")
 @click.option("--limit", type=click.FloatRange(min=0, min_open=True), metavar="S",
               help="End the replay after S seconds.  [default: 10 times its planned time, and 10 minutes]")
 @click.option("--format", "reader", metavar="NAME", help="Format of the trace; else it is found out.")
+@click.option("--only", multiple=True, metavar="GLOB", help="Take operations on files that match; may be repeated.")
+@click.option("--skip", multiple=True, metavar="GLOB", help="Leave out those on files that match; may be repeated.")
 @click.option("--replace", is_flag=True, help="Remove the results of an earlier run in DIR first.")
 def everything(
     trace: tuple[Path, ...], output: Path, ranks: int | None, mode: str, seed: int, scale: dict[str, float],
-    time_scale: float, launcher: str | None, limit: float | None, reader: str | None, replace: bool,
+    time_scale: float, spin_us: int, launcher: str | None, limit: float | None, reader: str | None,
+    only: tuple[str, ...], skip: tuple[str, ...], replace: bool,
 ) -> None:  # fmt: skip
     """Go from a TRACE to a workload that was carried out, traced again and compared with it.
 
@@ -100,8 +105,8 @@ def everything(
         with _progress() as say:
             steps = Pipeline(
                 trace=trace, folder=output, ranks=ranks or 0, mode=mode, seed=seed, scale=factors,
-                time_scale=time_scale, launcher=shlex.split(launcher or ""), reader=reader, limit_s=limit or 0.0,
-                say=say,
+                time_scale=time_scale, spin_us=spin_us, launcher=shlex.split(launcher or ""), reader=reader,
+                limit_s=limit or 0.0, only=only, skip=skip, say=say,
             )  # fmt: skip
             steps.prepare(replace=replace)
             found = steps.run()

@@ -7,7 +7,8 @@ Steps.     sanitize   sanitized.parquet: the trace's rows with files, offsets, m
            profile    profile.json: its characteristics, with fits and shapes
            synthesize synthetic.parquet: the synthetic path
            replay     run/: files/, what the ranks wrote; trace/, what the tracer saw of it; replay.log, replay.json
-           compare    comparison.html, comparison.json and the figures: the trace against run/trace
+           compare    comparison.html, comparison.json and the figures: the trace against run/trace. Operations that
+                      the engine does not make (`engine.coverage.LEFT_OUT`) are not compared; the page counts them.
 Guarantee. A file gets its name when it is complete. A folder that has something in it is refused, unless it may be
            replaced: then the results of an earlier run, and only these, are removed before the first step, so that
            results of two runs are never mixed. A replay that fails leaves run.failed/ and no run/; what the launcher
@@ -36,11 +37,12 @@ from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.pioneer.compare.comparison import Comparison, compare_workloads
 from mpiio_ext.pioneer.compare.page import save_all
 from mpiio_ext.pioneer.compare.workload import load_workload
+from mpiio_ext.pioneer.engine.coverage import LEFT_OUT
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.profile import Profile, characterize
 from mpiio_ext.pioneer.profile.document import save as save_profile
 from mpiio_ext.pioneer.synthesis import synthesize, with_shapes
-from mpiio_ext.pioneer.traces import path_of, read_sanitized, save_sanitized, tables_of
+from mpiio_ext.pioneer.traces import path_of, read_sanitized, save_sanitized, selected, tables_of
 from mpiio_ext.report.output import write_whole
 
 if TYPE_CHECKING:
@@ -153,8 +155,10 @@ class Pipeline:
     ranks : processes of the replay; 0: as many as were traced.
     mode, seed, scale : of the synthesis.
     time_scale : slack times are multiplied by it.
+    spin_us : end of each slack time that is spun for, us.
     launcher : words before ``-n``; empty: see `default_launcher`.
     reader : format of the trace; None: it is found out.
+    only, skip : patterns of names of files, as of `traces.selected`.
     limit_s : after which a replay is ended; 0: 10 times its planned time and 10 minutes.
     say : called with the name of a step and what it is at.
     """
@@ -166,8 +170,11 @@ class Pipeline:
     seed: int = 0
     scale: Scale | None = None
     time_scale: float = 1.0
+    spin_us: int = 0
     launcher: Sequence[str] = ()
     reader: str | None = None
+    only: Sequence[str] = ()
+    skip: Sequence[str] = ()
     limit_s: float = 0.0
     say: Callable[[str, str], None] = _nothing
 
@@ -251,7 +258,8 @@ class Pipeline:
 
     def _path(self) -> WorkloadPath:
         info, rows = read_sanitized([self._at("sanitized.parquet")])
-        found = path_of(tables_of(rows), info)
+        tables = {rank: selected(table, self.only, self.skip) for rank, table in tables_of(rows).items()}
+        found = path_of({rank: table for rank, table in tables.items() if table.num_rows}, info)
         found.save(self._at("path.parquet"))
         self.ranks = self.ranks or max(1, sum(len(group) for group in found.info.members))
         self.say("path", f"{found.table.num_rows:,} operations, {found.group_count} groups")
@@ -260,7 +268,7 @@ class Pipeline:
     def _command(self) -> list[str]:
         module = [sys.executable, "-m", "mpiio_ext"]
         replay = [*module, "pioneer", "replay", str(self._at("synthetic.parquet")), str(self._at("run/files")),
-                  "--time-scale", repr(self.time_scale)]  # fmt: skip
+                  "--time-scale", repr(self.time_scale), "--spin-us", str(self.spin_us)]  # fmt: skip
         launcher = [*(self.launcher or default_launcher()), "-n", str(self.ranks)]
         return [*module, "trace", "-o", str(self._at("run/trace")), "--", *launcher, *replay]
 
@@ -299,7 +307,7 @@ class Pipeline:
     def _compare(self) -> Comparison:
         note = "" if self.time_scale == 1 else f"slack times were multiplied by {self.time_scale:g}"
         files = f"{self._at('run/files').resolve()}/"
-        original = load_workload(self._at("sanitized.parquet"))
+        original = load_workload(self._at("sanitized.parquet"), only=self.only, skip=self.skip, without=LEFT_OUT)
         found = compare_workloads(original, load_workload(self._at("run/trace"), below=files), note=note)
         save_all(found, self._at("."))
         return found

@@ -228,6 +228,10 @@ def choices(comparison: Comparison) -> dict[str, str]:
         "metrics": "of the generic workload paths, each operation once; those of time are the root's",
         "processes": "all that are in the trace; of a path each group's operations count for all of its members",
     }
+    for name, side in (("original", comparison.original), ("synthetic", comparison.synthetic)):
+        if side.left_out:
+            words = ", ".join(f"{count:,} {operation}" for operation, count in sorted(side.left_out.items()))
+            found[f"left_out_of_{name}"] = f"{words}: operations that the engine does not make"
     if ranks[0] != ranks[1]:
         found["scaling"] = (f"figures: operations of the synthetic workload's {ranks[1] - 1} children are weighted as "
                             f"if they were {ranks[0] - 1}, as many as the original has")  # fmt: skip

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from mpiio_ext.pioneer.compare.activity import Activity, activity_of_path, activity_of_tables
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.sanitize.system_files import PATTERNS
-from mpiio_ext.pioneer.traces import is_table, path_of, read_sanitized, tables_of
+from mpiio_ext.pioneer.traces import is_table, path_of, read_sanitized, selected, tables_of
 
 __all__ = ["Workload", "load_workload", "not_below"]
 
@@ -26,6 +31,7 @@ class Workload:
     path : its generic workload path.
     activity : its operations in time.
     skipped : lines of the trace that are in no row and should be.
+    left_out : operations by name, of all ranks, that were not to be compared.
     """
 
     name: str
@@ -34,11 +40,26 @@ class Workload:
     path: WorkloadPath
     activity: Activity
     skipped: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 def not_below(folder: str) -> re.Pattern[str]:
     """Return what matches files of the system, wherever a folder of files to be kept may be (``/var``, ``/run``)."""
     return re.compile(rf"(?!{re.escape(folder)})(?:{'|'.join(f'(?:{pattern})' for pattern in PATTERNS)})")
+
+
+def _without(
+    tables: Mapping[int, pa.Table], names: Collection[str]
+) -> tuple[dict[int, pa.Table], Mapping[str, int]]:
+    """Return the operations that have other names, and how many have these."""
+    counts: Counter[str] = Counter()
+    kept = {}
+    for rank, table in tables.items():
+        operations = table["operation"].cast(pa.string())
+        found = pc.is_in(operations, pa.array(sorted(names), pa.string()))
+        counts.update(operations.filter(found).to_pylist())
+        kept[rank] = table.filter(pc.invert(found))
+    return kept, counts
 
 
 def _is_path(path: Path) -> bool:
@@ -49,7 +70,10 @@ def _is_path(path: Path) -> bool:
     return (begin.startswith(b"PAR1") and not is_table(path)) or b'"pioneer-path"' in begin
 
 
-def load_workload(source: Path, *, below: str | None = None, reader: str | None = None) -> Workload:
+def load_workload(
+    source: Path, *, below: str | None = None, reader: str | None = None, only: Sequence[str] = (),
+    skip: Sequence[str] = (), without: Collection[str] = (),
+) -> Workload:  # fmt: skip
     """Return a workload from a file or folder.
 
     Parameters
@@ -57,6 +81,8 @@ def load_workload(source: Path, *, below: str | None = None, reader: str | None 
     source : workload path, sanitized table, or trace in any format that is known.
     below : of a trace or table only operations on files whose names begin so.
     reader : format of a trace; None: it is found out.
+    only, skip : of a trace or table, patterns of names of files, as of `traces.selected`.
+    without : of a trace or table, names of operations that are not to be compared.
 
     Raises
     ------
@@ -69,10 +95,11 @@ def load_workload(source: Path, *, below: str | None = None, reader: str | None 
     kind = "table" if is_table(source) else "trace"
     pattern = None if below is None else not_below(below)
     info, rows = read_sanitized([source], reader, system_files=pattern)
-    tables = tables_of(rows, below=below)
+    chosen = {rank: selected(table, only, skip) for rank, table in tables_of(rows, below=below).items()}
+    tables, left_out = _without({rank: table for rank, table in chosen.items() if table.num_rows}, without)
     if not tables:
         where = "" if below is None else f" on files below {below}"
         raise ValueError(f"{source}: the {kind} has no operations of the application{where}; "
                          f"{info.skipped:,} of its lines were not understood")  # fmt: skip
     return Workload(name=str(source), kind=kind, format=info.format, path=path_of(tables, info),
-                    activity=activity_of_tables(tables), skipped=info.skipped)  # fmt: skip
+                    activity=activity_of_tables(tables), skipped=info.skipped, left_out=left_out)  # fmt: skip

@@ -8,6 +8,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow.compute as pc
 import pytest
@@ -37,8 +38,8 @@ def launcher(tmp_path: pathlib.Path) -> Fake:
     return write
 
 
-def pipeline(tmp_path: pathlib.Path, program: pathlib.Path, **values: object) -> Pipeline:
-    found = Pipeline(trace=[saved_table(tmp_path)], folder=tmp_path / "out", launcher=[str(program)], **values)  # type: ignore[arg-type]
+def pipeline(tmp_path: pathlib.Path, program: pathlib.Path, **values: Any) -> Pipeline:
+    found = Pipeline(trace=[saved_table(tmp_path)], folder=tmp_path / "out", launcher=[str(program)], **values)
     found.prepare()
     return found
 

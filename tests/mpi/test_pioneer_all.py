@@ -1,0 +1,64 @@
+"""``mpiio-ext pioneer all``: from the trace of a program to its workload carried out by more ranks, and compared."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+
+import pytest
+
+from mpiio_ext.pioneer.compare.metrics import TIMED
+from mpiio_ext.pioneer.path import WorkloadPath
+from support.launch import PROGRAMS, Launch, base_environment, python_run, run_bounded, starter
+
+pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
+
+TRACED, RANKS = 3, 5
+
+
+def everything(folder: pathlib.Path, *more: str) -> Launch:
+    """Run all steps on the trace of a folder."""
+    command = [sys.executable, "-m", "mpiio_ext", "pioneer", "all", str(folder / "trace"), "-n", str(RANKS), "-o",
+               str(folder / "out"), "--only", f"{folder}/data/*", *more]  # fmt: skip
+    return run_bounded(command, env=base_environment(), timeout_s=120, check=False)
+
+
+def test_from_a_trace_to_a_comparison(tmp_path: pathlib.Path) -> None:
+    """Every limit of what is not time holds, and everything that the steps leave is there."""
+    (tmp_path / "data").mkdir()
+    words = ["-m", "mpiio_ext", "trace", "-o", tmp_path / "trace", "--", sys.executable,
+             PROGRAMS / "pioneer_checkpoint.py", tmp_path / "data"]  # fmt: skip
+    python_run(words, TRACED, timeout_s=120)
+    launch = everything(tmp_path, "--time-scale", "0")
+    assert launch.returncode == 0, launch.describe()
+    out = tmp_path / "out"
+    document = json.loads((out / "comparison.json").read_text(encoding="utf-8"))
+    assert document["failed"] == [], launch.describe()
+    assert {item["name"] for item in document["metrics"] if not item["judged"]} == TIMED
+    assert (document["original"]["ranks"], document["synthetic"]["ranks"]) == (TRACED, RANKS)
+    per_rank = (document["original"]["bytes_written"] - 4) / TRACED
+    assert document["synthetic"]["bytes_written"] == 4 + RANKS * per_rank
+    assert all(item["difference"] == 0 for item in document["operations"])
+    assert "MPI_File_set_errhandler" in document["choices"]["left_out_of_original"]
+    report = json.loads((out / "run" / "replay.json").read_text(encoding="utf-8"))
+    assert (report["ranks"], report["failed"]) == (RANKS, 0)
+    assert report["bytes_written"] == document["synthetic"]["bytes_written"]
+    assert WorkloadPath.load(out / "path.parquet").info.ranks == TRACED
+    assert len(list((out / "run" / "trace").glob("*.mpioxtrace"))) == RANKS
+    below = out.joinpath("run", "files", *tmp_path.parts[1:], "data")
+    assert {item.name for item in below.iterdir()} == {
+        "all.dat", "log.txt", *(f"own_{rank:03}.txt" for rank in range(RANKS))}  # fmt: skip
+    assert "All limits hold" in (out / "comparison.html").read_text(encoding="utf-8")
+
+
+def test_ranks_that_fail_are_the_error_of_their_step(tmp_path: pathlib.Path) -> None:
+    """A launcher's option that is none: the step is named, its output shown, and no run looks whole."""
+    (tmp_path / "data").mkdir()
+    python_run(["-m", "mpiio_ext", "trace", "-o", tmp_path / "trace", "--", sys.executable,
+                PROGRAMS / "pioneer_checkpoint.py", tmp_path / "data"], 2, timeout_s=120)  # fmt: skip
+    launch = everything(tmp_path, "--launcher", f"{starter()} --no-such-option-of-any-launcher 1")
+    assert launch.returncode == 2, launch.describe()
+    assert "step 5 of 6, replay: " in launch.stderr, launch.describe()
+    assert "run.failed" in {item.name for item in (tmp_path / "out").iterdir()}
+    assert not (tmp_path / "out" / "run").exists()
