@@ -2,7 +2,8 @@
 
 Content.   ``{"of": DIGEST, "representatives": [...], "members": [...], "ranks": ..., "operations": ..., "kinds": [...],
            "shapes": [...], "archetypes": [...], "times": [...]}``. Lists of numbers are runs [first, step, count];
-           times are reduced to `MOST_TIMES` values each (`Distribution`).
+           times are reduced to `MOST_TIMES` values each (`Distribution`), in slices in
+           the order of the path.
 Digest.    SHA-256 of the part ``classes`` of the profile: who edits that part means the characteristics, and the shapes
            that they were counted with do not hold any more (`fits`).
 Reading.   What comes from a file is checked before anything is made of it: `ProfileError` names the place.
@@ -25,11 +26,11 @@ from mpiio_ext.pioneer.path.workload_path import PathInfo
 from mpiio_ext.pioneer.profile import Distribution, Profile
 from mpiio_ext.pioneer.profile.characterize import NO_FILE
 from mpiio_ext.pioneer.profile.document import ProfileError, to_json
-from mpiio_ext.pioneer.synthesis.model import Archetype, Kind, Model, Shape, Step, Times
+from mpiio_ext.pioneer.synthesis.model import Archetype, Kind, Model, Shape, Step, Times, time_slices
 
 __all__ = ["MOST_TIMES", "digest_of", "fits", "model_from_json", "model_to_json"]
 
-MOST_TIMES = 256
+MOST_TIMES = 512
 #: Operations that a file may ask for: what is read must not fill the memory.
 _MOST = 1 << 28
 
@@ -135,8 +136,12 @@ def _archetype_to_json(found: Archetype) -> dict[str, Any]:
 
 
 def _times_to_json(times: Times) -> list[dict[str, Any]]:
-    return [{"key": list(key), "rows": [Distribution.of(row, MOST_TIMES).to_json() for row in samples]}
-            for key, samples in times.samples.items()]  # fmt: skip
+    found = []
+    for key, samples in times.samples.items():
+        parts = [samples[:, part] for part in time_slices(samples.shape[1])]
+        slices = [[Distribution.of(row, MOST_TIMES // len(parts)).to_json() for row in part] for part in parts]
+        found.append({"key": list(key), "slices": slices})
+    return found
 
 
 def digest_of(profile: Profile) -> str:
@@ -243,16 +248,23 @@ def _archetype(reader: _Reader, place: str, found: Any, shapes: int) -> Archetyp
     return Archetype(owner, tuple(names), track, first, gaps)
 
 
+def _slice(reader: _Reader, place: str, found: Any, groups: int) -> NDArray[np.int64]:
+    if not isinstance(found, list) or len(found) != 2 * groups:
+        raise reader.fail(place, f"not {2 * groups} distributions")
+    rows = [reader.distribution(f"{place}[{at}]", row) for at, row in enumerate(found)]
+    if len({row.total for row in rows}) != 1 or not 0 < rows[0].total <= _MOST:
+        raise reader.fail(place, "the distributions have no values, too many, or not equally many")
+    return np.stack([row.multiset() for row in rows])
+
+
 def _times(reader: _Reader, found: Any, groups: int) -> Times:
     samples = {}
     for where, item in reader.items("shapes", found, "times"):
         key = [reader.number(at, number, least=-1) for at, number in reader.items(where, item, "key")]
-        rows = [reader.distribution(at, row) for at, row in reader.items(where, item, "rows")]
-        if len(key) != 4 or len(rows) != 2 * groups or len({row.total for row in rows}) != 1 or not rows[0].total:
-            raise reader.fail(where, f"not a key of 4 numbers with {2 * groups} distributions of as many values each")
-        if rows[0].total > _MOST:
-            raise reader.fail(where, "too many values")
-        samples[key[0], key[1], key[2], key[3]] = np.stack([row.multiset() for row in rows])
+        slices = [_slice(reader, at, part, groups) for at, part in reader.items(where, item, "slices")]
+        if len(key) != 4 or not slices:
+            raise reader.fail(where, "not a key of 4 numbers with slices")
+        samples[key[0], key[1], key[2], key[3]] = np.concatenate(slices, axis=1)
     return Times(samples)
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
 from mpiio_ext.pioneer.profile.characterize import NO_FILE
 from mpiio_ext.pioneer.synthesis.allocate import Placed, Work
-from mpiio_ext.pioneer.synthesis.model import UNKNOWN, Model, Times, contexts, role_of
+from mpiio_ext.pioneer.synthesis.model import UNKNOWN, Model, Times, contexts, role_of, time_slices
 from mpiio_ext.pioneer.synthesis.stratified import stratified
 
 __all__ = ["File", "fill"]
@@ -105,10 +105,11 @@ def _grouped(times: Times) -> dict[tuple[int, int], _Samples]:
 
 
 def _mixed(samples: NDArray[np.int64], random: np.random.Generator, *, joint: bool) -> NDArray[np.int64]:
-    """Return samples in random order; not joint: each row in an order of its own."""
+    """Return samples in random order, in slices; not joint: each row in an order of its own."""
+    parts = [samples[:, part] for part in time_slices(samples.shape[1])]
     if joint:
-        return samples[:, random.permutation(samples.shape[1])]
-    return random.permuted(samples, axis=1)
+        return np.concatenate([part[:, random.permutation(part.shape[1])] for part in parts], axis=1)
+    return np.concatenate([random.permuted(part, axis=1) for part in parts], axis=1)
 
 
 def _drawn(samples: NDArray[np.int64], count: int, random: np.random.Generator, *, joint: bool) -> NDArray[np.int64]:

@@ -30,10 +30,13 @@ from numpy.typing import NDArray
 from mpiio_ext.pioneer.path.workload_path import PER_GROUP, PathInfo, WorkloadPath
 from mpiio_ext.pioneer.synthesis.units import Unit, find_units
 
-__all__ = ["Archetype", "Kind", "Model", "Pair", "Shape", "Step", "Times", "contexts", "model_of", "role_of"]
+__all__ = ["Archetype", "Kind", "Model", "Pair", "Shape", "Step", "Times", "contexts", "model_of", "role_of",
+           "time_slices"]
 
 #: In place of an offset, a size or a time that is not known.
 UNKNOWN = -1
+#: Slices of the samples of one context, and samples of each at least.
+_MOST_SLICES, _IN_SLICE = 16, 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +129,8 @@ class Times:
 
     Attributes
     ----------
-    samples : by (role, kind, role before, kind before): int64 of shape (2 * groups, samples), ns; slack times of all
-        groups, then execution times; `UNKNOWN` where null. A role is an archetype and a shape, as `role_of` numbers
+    samples : by (role, kind, role before, kind before), in the order of the path: int64 of shape (2 * groups,
+        samples), ns; slack times of all groups, then execution times; `UNKNOWN` where null. A role is an archetype and a shape, as `role_of` numbers
         them; -1 before the first operation.
     """
 
@@ -201,6 +204,12 @@ def _numbers(path: WorkloadPath, names: Sequence[str]) -> NDArray[np.int64]:
     columns = [pc.fill_null(path.table[f"{name}_{group}"], UNKNOWN).to_numpy()
                for name in names for group in range(path.group_count)]  # fmt: skip
     return np.stack(columns).astype(np.int64)
+
+
+def time_slices(count: int) -> list[slice]:
+    """Return in which slices of so many samples times are mixed: a slow phase of the program stays in its place."""
+    ends = np.linspace(0, count, 1 + min(_MOST_SLICES, max(1, count // _IN_SLICE))).astype(int).tolist()
+    return [slice(*pair) for pair in pairwise(ends)]
 
 
 def role_of(archetype: int | NDArray[np.int64], shape: int | NDArray[np.int64]) -> NDArray[np.int64]:
