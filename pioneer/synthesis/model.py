@@ -130,8 +130,8 @@ class Times:
     Attributes
     ----------
     samples : by (role, kind, role before, kind before), in the order of the path: int64 of shape (2 * groups,
-        samples), ns; slack times of all groups, then execution times; `UNKNOWN` where null. A role is an archetype and a shape, as `role_of` numbers
-        them; -1 before the first operation.
+        samples), ns; slack times of all groups, then execution times; `UNKNOWN` where null. A role is an archetype and
+        a shape, as `role_of` numbers them; -1 before the first operation.
     """
 
     samples: Mapping[tuple[int, int, int, int], NDArray[np.int64]]
