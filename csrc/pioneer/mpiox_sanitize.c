@@ -422,8 +422,8 @@ static bool take(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, int32_t 
     bool failed = false;
 
     rows->named[i] = rows->file[i] >= 0 ? rows->file[i] : opened;
-    rows->place[i] = rows->step[i] == MPIOX_STEP_MOVE || rows->step[i] == MPIOX_STEP_SEEK ? MPIOX_UNKNOWN
-                                                                                          : rows->offset[i];
+    const bool later = rows->step[i] == MPIOX_STEP_MOVE || rows->step[i] == MPIOX_STEP_SEEK;
+    rows->place[i] = later || rows->step[i] == MPIOX_STEP_VIEW ? MPIOX_UNKNOWN : rows->offset[i];
     rows->mask[i] = inside ? MPIOX_MASK_INSIDE : MPIOX_MASK_NONE;
     if (mpi && rows->depth[i] <= 0 && !note_call(s, rows, i))
         return false;
