@@ -1,0 +1,11 @@
+"""What goes wrong in the analytics, told to the user: what, where, and what to do."""
+
+from __future__ import annotations
+
+from mpiio_ext.errors import MpiioExtError
+
+__all__ = ["AnalyticsError"]
+
+
+class AnalyticsError(MpiioExtError):
+    """A set-up file, a store, a query or an analysis that cannot be carried out; the message says why and what to do."""
