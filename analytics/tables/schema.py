@@ -97,7 +97,7 @@ class Table:
 
 
 def ost_words(osts: int) -> list[str]:
-    """Return the names of the columns of a bitmap of `osts` OSTs: ``ost_word_0``, ``ost_word_1`` …"""
+    """Return the names of the columns of a bitmap of `osts` OSTs, from ``ost_word_0``."""
     return [f"ost_word_{word}" for word in range(-(-osts // OST_WORD_BITS))]
 
 
@@ -117,7 +117,7 @@ def _columns(*rows: tuple[str, str, str, str]) -> tuple[Column, ...]:
 
 
 def _histogram(direction: str) -> tuple[Column, ...]:
-    """Columns ``read_size_0_100`` …: POSIX requests of a size (Darshan's POSIX_SIZE_READ_0_100 …)."""
+    """Return the columns of the POSIX requests by size (Darshan's POSIX_SIZE_READ_0_100 and so on)."""
     return tuple(
         Column(f"{direction}_size_{name}", "int64", "count", f"POSIX {direction} requests of this size")
         for name in SIZE_BINS
@@ -221,8 +221,8 @@ DARSHAN_FILE = Table(
             ("mpiio_nb_writes", "int64", "count", "nonblocking MPI-IO writes"),
             ("mpiio_bytes_read", "int64", "B", "read through MPI-IO"),
             ("mpiio_bytes_written", "int64", "B", "written through MPI-IO"),
-            ("stripe_size", "int64", "B", "Lustre stripe size; of a composite layout that of its largest component"),
-            ("stripe_count", "int64", "count", "Lustre stripe count; of a composite layout that of its largest component"),
+            ("stripe_size", "int64", "B", "Lustre stripe size; of a composite layout, of its largest component"),
+            ("stripe_count", "int64", "count", "Lustre stripe count; of a composite layout, of its largest component"),
             ("stripe_offset", "int64", "", "Lustre stripe offset asked for; NULL where the log has none"),
             ("components", "int32", "count", "components of the Lustre layout"),
             ("osts", "list<int32>", "", "OSTs of all components, ascending, each once"),
