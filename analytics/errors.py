@@ -8,4 +8,4 @@ __all__ = ["AnalyticsError"]
 
 
 class AnalyticsError(MpiioExtError):
-    """A set-up file, a store, a query or an analysis that cannot be carried out; the message says why and what to do."""
+    """A set-up, a store, a query or an analysis that cannot be carried out; the message says why and what to do."""
