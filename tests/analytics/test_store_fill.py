@@ -265,3 +265,16 @@ def test_a_plain_script_may_fill(tmp_path: pathlib.Path) -> None:
     done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "logs: 1 skipped\n"
+
+
+def test_a_connector_that_workers_cannot_import_ends_the_fill(tmp_path: pathlib.Path) -> None:
+    fake_logs.write(tmp_path / "logs", "a", "job 1 1")
+    script = tmp_path / "analysis.py"
+    script.write_text("from mpiio_ext.analytics.setup import load_setup\n"
+                      "from mpiio_ext.analytics.store.fill import fill\n"
+                      "def convert(logs, root): ...\n"
+                      "fill(load_setup({'store': 's', 'inputs': {'darshan': ['logs']}, 'workers': 1}),\n"
+                      "     connectors={'darshan': convert})\n")
+    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "AnalyticsError: a connector cannot be imported" in done.stderr
+    assert not (tmp_path / "s" / "manifest.json").exists()
