@@ -16,7 +16,7 @@
 static int rank, ranks, failures;
 
 /* One write for the whole line: what launchers pass on in pieces is cut by the lines of other ranks. */
-static inline void tell(const char *name, const int *all, int bad)
+static inline void print_check(const char *name, const int *all, int bad)
 {
     char line[1024];
     int length = snprintf(line, sizeof line, "%s %s", bad ? "FAILED" : "ok", name);
@@ -46,7 +46,7 @@ static inline void check(const char *name, int fine)
     for (int i = 0; rank == 0 && i < ranks; i++)
         bad += !all[i];
     if (rank == 0)
-        tell(name, all, bad);
+        print_check(name, all, bad);
     failures += bad > 0;
     free(all);
 }
