@@ -306,9 +306,12 @@ def _file_bytes(path: Path, table: str, wanted: Sequence[str] | None, low: float
     counting = _Counting(path)
     with pq.ParquetFile(counting) as file:
         names = file.schema_arrow.names
-        groups = _groups_between(file.metadata, [
-            number for number in range(file.metadata.num_columns)
-            if file.metadata.schema.column(number).path == key_of(table)][0], low, high)
+        key = next(
+            number
+            for number in range(file.metadata.num_columns)
+            if file.metadata.schema.column(number).path == key_of(table)
+        )
+        groups = _groups_between(file.metadata, key, low, high)
         chosen = [name for name in names if wanted is None or name in wanted or name == key_of(table)]
         if measured:
             if groups:
