@@ -40,7 +40,7 @@ class Tables:
         self._made: dict[str, Any] = {}
 
     def load(self, table: str) -> Any:
-        """Return the table as an Ibis expression.
+        """Return the tuples of the table.
 
         Raises
         ------
@@ -49,13 +49,12 @@ class Tables:
         """
         if table not in self.tables:
             raise AnalyticsError(f"no table {table}: there are {', '.join(sorted(self.tables)) or 'none'}")
-        if self._engine is None:
-            import ibis
+        from mpiio_ext.analytics.query import Tuples, open_engine
 
-            self._engine = ibis.duckdb.connect()
+        if self._engine is None:
+            self._engine = open_engine("duckdb")
         if table not in self._made:
-            self._engine.con.register(table, self.tables[table])
-            self._made[table] = self._engine.table(table)
+            self._made[table] = Tuples(self._engine, self._engine.table(self.tables[table]), table)
         return self._made[table]
 
 
