@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import concurrent.futures
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -42,7 +42,7 @@ def floats(column: Any) -> Any:
     return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
-def mapped(function: Callable[[Any], Result], pieces: Sequence[Callable[[], Any]], threads: int) -> Iterator[Result]:
+def mapped(function: Callable[[Any], Result], pieces: Iterable[Callable[[], Any]], threads: int) -> Iterator[Result]:
     """Yield ``function(piece())`` for each piece in order; at most `threads` are under way, and one waits."""
     if threads <= 1:
         for piece in pieces:

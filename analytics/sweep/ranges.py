@@ -13,7 +13,7 @@ come in a piece of their own, the last. Memory: a piece, and on either side of i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ import numpy as np
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.sweep.intervals import group_starts
 
-__all__ = ["ROWS", "job_ranges", "opened"]
+__all__ = ["ROWS", "job_batches", "job_ranges", "opened"]
 
 #: Rows of a piece unless asked for otherwise; of a dozen columns about 200 MB.
 ROWS = 1 << 20
@@ -139,3 +139,38 @@ def _row_groups(source: Any, by: str) -> list[tuple[int, int]]:
                 break
             found.append((int(low), group.num_rows))
     return sorted(found)
+
+
+def job_batches(batches: Iterable[Any], by: str, rows: int = ROWS) -> Iterator[Any]:
+    """Yield tables of whole jobs from record batches that are ordered by job, about `rows` rows each.
+
+    Raises
+    ------
+    AnalyticsError
+        The batches are not ordered by `by`.
+    """
+    import pyarrow as pa
+
+    waiting: list[Any] = []
+    count, last = 0, None
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        job = batch.column(batch.schema.get_field_index(by)).to_numpy()
+        if not bool(np.all(job[1:] >= job[:-1])) or (last is not None and job[0] < last):
+            raise AnalyticsError(f"rows are not ordered by {by}: sort them first")
+        last = job[-1]
+        end = int(np.searchsorted(job, last))  # the last job may go on in the next batch
+        if waiting and count + end >= rows and not (end == 0 and job[0] == _last(waiting, by)):
+            yield pa.Table.from_batches([*waiting, batch.slice(0, end)])
+            waiting, count = [], 0
+            batch = batch.slice(end)
+        waiting.append(batch)
+        count += batch.num_rows
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def _last(batches: Sequence[Any], by: str) -> Any:
+    column = batches[-1].column(batches[-1].schema.get_field_index(by))
+    return column[len(column) - 1].as_py()
