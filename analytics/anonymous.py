@@ -101,8 +101,8 @@ def _anonymous(table: pa.Table, numbers: _Numbers, apps: Mapping[str, str], base
         elif field.name == "app":
             column = pa.array([apps.get(app) for app in column.to_pylist()], field.type)
         elif field.name == "file":
-            column = pa.array([None if name is None else name if name in ("<STDIN>", "<STDOUT>", "<STDERR>")
-                               else f"file {numbers.of('file', [name])[0]}" for name in column.to_pylist()], field.type)  # fmt: skip
+            names = [_file_name(name, numbers) for name in column.to_pylist()]
+            column = pa.array(names, field.type)
         elif field.name.startswith("ost_word_"):
             pass
         elif field.name not in units:
@@ -111,6 +111,13 @@ def _anonymous(table: pa.Table, numbers: _Numbers, apps: Mapping[str, str], base
             column = pc.subtract(column, base)
         out.append(column)
     return pa.table(out, schema=table.schema)
+
+
+def _file_name(name: str | None, numbers: _Numbers) -> str | None:
+    """Return "file 7"; the standard streams are the same for everyone."""
+    if name is None or name in ("<STDIN>", "<STDOUT>", "<STDERR>"):
+        return name
+    return f"file {numbers.of('file', [name])[0]}"
 
 
 def without_secrets(table: pa.Table) -> pa.Table:

@@ -130,16 +130,18 @@ def _tell(
     """Tell what is known of a job: on a page, as JSON, or on the terminal."""  # fmt: skip
     from mpiio_ext.analytics.report.output import job_page, job_text
 
-    if anonymous or areas is not None:
+    anonymous = anonymous or areas is not None
+    if anonymous:
         from mpiio_ext.analytics.anonymous import anonymous_tables
 
         tables = anonymous_tables(tables, areas)
     if output is not None:
-        save_text(output, job_page(tables, pen))
+        save_text(output, job_page(tables, pen, anonymous=anonymous))
     if as_json:
         from mpiio_ext.analytics.report.job import document
 
-        found: dict[str, Any] = document(tables)
+        found: dict[str, Any] = document(tables, anonymous=anonymous)
+        found["diagnosis"] = [one["document"] for one in found["diagnosis"]]
         click.echo(dumps(found))
     elif output is None:
-        click.echo(job_text(tables))
+        click.echo(job_text(tables, anonymous=anonymous))

@@ -104,7 +104,7 @@ class _Rows:
 
     def _table(self, table: str) -> Any:
         slots = np.frombuffer(self.bytes(table), np.int64)
-        return np.ascontiguousarray(slots.reshape(-1, len(_columns()[table])).T)  # a row is a column of the table
+        return slots.reshape(-1, len(_columns()[table])).T.copy()  # a row is a column of the table
 
     def numbers(self, table: str, name: str) -> Any:
         """Return a column of integers (int64); a double is the same bits."""

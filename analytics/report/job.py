@@ -27,7 +27,7 @@ from mpiio_ext.report.words import seconds
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["charts", "document", "facts", "job_tables"]
+__all__ = ["charts", "data_files", "document", "facts", "job_tables"]
 
 #: Seconds of LMT shown before and after a job; the step of LMT's rows.
 _MARGIN_S, _STEP_S = 60.0, 5.0
@@ -72,6 +72,18 @@ def _lmt_rows(source: Source, tables: Mapping[str, pa.Table]) -> pa.Table | None
     return found if found.num_rows else None
 
 
+def data_files(tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Return the files of a job in order of their jobs, without the standard streams.
+
+    A program has those open from its first to its last line: they would be the critical path of most jobs.
+    """
+    import pyarrow.compute as pc
+
+    files = tables["darshan_file"]
+    streams = pc.fill_null(pc.starts_with(files["file"], "<STD"), False)
+    return files.filter(pc.invert(streams)).sort_by("job_id")
+
+
 # ---- facts -----------------------------------------------------------------------------------------------------------
 
 
@@ -82,7 +94,7 @@ def _sum(table: pa.Table, column: str) -> int | float | None:
 
 def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
     """Return what the logs say about a job, in words."""
-    jobs, files = tables["darshan_job"], tables["darshan_file"]
+    jobs, files = tables["darshan_job"], data_files(tables)
     first = jobs.slice(0, 1).to_pylist()[0]
     moved = [size_words(total) if (total := _sum(jobs, name)) is not None else "not known"
              for name in ("bytes_read", "bytes_written")]  # fmt: skip
@@ -105,12 +117,14 @@ def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
     return out
 
 
-def document(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
-    """Return what is known of a job, as JSON can hold it: facts, factors, critical files."""
+def document(tables: Mapping[str, pa.Table], *, anonymous: bool = False) -> dict[str, Any]:
+    """Return what is known of a job: facts, diagnoses, factors, critical files; as JSON can hold it."""
     from mpiio_ext.analytics.factors import extract
+    from mpiio_ext.analytics.report.findings import diagnoses
 
-    jobs, files = tables["darshan_job"], tables["darshan_file"].sort_by("job_id")
-    found: dict[str, Any] = {"job_id": jobs["job_id"][0].as_py(), "facts": dict(facts(tables)), "directions": {}}
+    jobs, files = tables["darshan_job"], data_files(tables)
+    found: dict[str, Any] = {"job_id": jobs["job_id"][0].as_py(), "facts": dict(facts(tables)),
+                             "diagnosis": diagnoses(tables, anonymous=anonymous), "directions": {}}  # fmt: skip
     for direction in _DIRECTIONS:
         factors = extract(files, direction=direction, jobs=jobs).to_pylist()
         if factors:
@@ -184,7 +198,7 @@ def _lmt_chart(lmt: pa.Table, span: tuple[float, float]) -> Chart:
 
 def charts(tables: Mapping[str, pa.Table], found: Mapping[str, Any]) -> list[Chart]:
     """Return the figures of a job: time lines of its files, and the load of their OSTs."""
-    jobs, files = tables["darshan_job"], tables["darshan_file"]
+    jobs, files = tables["darshan_job"], data_files(tables)
     starts = [time for time in jobs["start_time"].to_pylist() if time is not None]
     begins = [time for name in ("read_start", "write_start") for time in files[name].to_pylist() if time is not None]
     base = min(starts or begins or [0.0])

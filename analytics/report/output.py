@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.analyses.source import Source
 from mpiio_ext.analytics.report import job
+from mpiio_ext.analytics.report.findings import findings
 from mpiio_ext.analytics.report.page import Figure, Grid, Section, cell_words, render
 
 if TYPE_CHECKING:
@@ -106,14 +107,14 @@ def _drawings(charts: Sequence[Chart], pen: Pen | None) -> dict[str, str]:
 
 def _caption(chart: Chart) -> str:
     if chart.kind == "files":
-        words = "Light: from the first to the last access of each file. Dark: its part of the critical path, on which at "
-        return f"{words}each moment the file counts that ends last. {chart.data['left_out']}".strip()
+        words = "Light: from the first to the last access of each file. Dark: its part of the critical path. The "
+        return f"{words}standard streams are left out. {chart.data['left_out']}".strip()
     return "Shaded: the job. Its own bytes are among those of everyone."
 
 
-def job_page(tables: Mapping[str, pa.Table], pen: Pen | None) -> str:
+def job_page(tables: Mapping[str, pa.Table], pen: Pen | None, *, anonymous: bool = False) -> str:
     """Return the page of a job: diagnosis, time line, factors, load of the servers; `pen` None: Plotly."""
-    found = job.document(tables)
+    found = job.document(tables, anonymous=anonymous)
     charts = job.charts(tables, found)
     drawings = _drawings(charts, pen)
     figures = {chart.name: Figure(title=chart.title, drawing=drawings[chart.name], caption=_caption(chart))
@@ -124,8 +125,9 @@ def job_page(tables: Mapping[str, pa.Table], pen: Pen | None) -> str:
                   folded=False)] if rows else []  # fmt: skip
     sections = [
         Section(anchor="job", title="The job", facts=[*job.facts(tables), *_speed_facts(found)]),
-        Section(anchor="diagnosis", title="Diagnosis", findings=found["diagnosis"],
-                sentences=() if found["diagnosis"] else [NOTHING]),
+        Section(anchor="diagnosis", title="Diagnosis", findings=findings(found["diagnosis"]),
+                sentences=[f"{one['document']['direction'].capitalize()}s: {one['document']['conclusion']}"
+                           for one in found["diagnosis"]]),
         Section(anchor="time-line", title="Files over time", figures=list(figures.values()),
                 sentences=() if figures else ["The log has no times of accesses."]),
         Section(anchor="servers", title="File servers", figures=servers),
@@ -135,10 +137,6 @@ def job_page(tables: Mapping[str, pa.Table], pen: Pen | None) -> str:
     ]  # fmt: skip
     shown = [section for section in sections if section.anchor != "servers" or servers]
     return render(f"I/O of job {found['job_id']}", "One run of a program, as Darshan saw it.", shown, script=_script(pen))
-
-
-#: What is said when no finding has evidence.
-NOTHING = "Nothing conspicuous: no factor is beyond its threshold."
 
 
 def _critical_section(found: Mapping[str, Any]) -> Section:
@@ -151,20 +149,15 @@ def _critical_section(found: Mapping[str, Any]) -> Section:
                    sentences=["The fewest files whose I/O covers all time in which there is any."])  # fmt: skip
 
 
-def job_text(tables: Mapping[str, pa.Table]) -> str:
+def job_text(tables: Mapping[str, pa.Table], *, anonymous: bool = False) -> str:
     """Return what is known of a job as text: facts, diagnosis, factors."""
-    found = job.document(tables)
+    found = job.document(tables, anonymous=anonymous)
     lines = [f"job {found['job_id']}", ""]
     every = [*job.facts(tables), *_speed_facts(found)]
     width = max(len(name) for name, _ in every)
     lines += [f"  {name:<{width}}  {text}" for name, text in every]
-    lines += ["", "Diagnosis"]
     for one in found["diagnosis"]:
-        lines += [f"  {'!' if one['weight'] == 'warning' else '-'} {one['title']}"]
-        lines += [f"      {line}" for line in one["evidence"]]
-        lines += [f"    → {line}" for line in one["advice"]]
-    if not found["diagnosis"]:
-        lines.append(f"  {NOTHING}")
+        lines += ["", one["text"].rstrip()]
     rows = _factor_rows(found)
     if rows:
         lines += ["", f"{'Factors':<28}{'reading':>12}{'writing':>12}"]
