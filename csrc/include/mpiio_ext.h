@@ -341,16 +341,6 @@ int64_t mpiio_ext_trace_lost(const mpiio_ext_trace *trace);
 int mpiio_ext_trace_truncated(const mpiio_ext_trace *trace);
 const char *mpiio_ext_trace_problem(const mpiio_ext_trace *trace, int index, int64_t *line);
 
-/* ---- analytics: the sweep line ---- */
-
-/* Critical files and their exclusive times in n intervals [start[i], end[i]), one group after the other (group: NULL
- * for one). state[i]: 0 covered by others, 1 critical, 2 empty, 3 unknown (NaN), 4 ends before it starts, 5 infinite;
- * only 0 and 1 are counted. exclusive[i]: seconds, 0 unless critical. since[i] (since may be NULL): where that part
- * begins, NaN unless critical; it goes to end[i]. 0, MPIOX_E_NOMEM (-1). Pure, reentrant;
- * csrc/analytics/mpiox_sweep.h. */
-int mpiio_ext_sweep(const int64_t *group, const double *start, const double *end, int64_t n, double *exclusive,
-                    double *since, int8_t *state);
-
 /* ---- Darshan logs as rows of the tables of mpiio_ext.analytics; libdarshan-util is opened at run time ---- */
 
 typedef struct mpiio_ext_darshan mpiio_ext_darshan;
@@ -375,6 +365,16 @@ int64_t mpiio_ext_darshan_read(mpiio_ext_darshan *reader, const char *paths, int
  * NAME_lengths (int32_t: bytes, or items) and NAME. Valid until the next call for the reader. */
 const char *mpiio_ext_darshan_buffer_name(int index);
 const void *mpiio_ext_darshan_buffer(const mpiio_ext_darshan *reader, int index, int64_t *bytes);
+
+/* ---- analytics: the sweep line ---- */
+
+/* Critical files and their exclusive times in n intervals [start[i], end[i]), one group after the other (group: NULL
+ * for one). state[i]: 0 covered by others, 1 critical, 2 empty, 3 unknown (NaN), 4 ends before it starts, 5 infinite;
+ * only 0 and 1 are counted. exclusive[i]: seconds, 0 unless critical. since[i] (since may be NULL): where that part
+ * begins, NaN unless critical; it goes to end[i]. 0, MPIOX_E_NOMEM (-1). Pure, reentrant;
+ * csrc/analytics/mpiox_sweep.h. */
+int mpiio_ext_sweep(const int64_t *group, const double *start, const double *end, int64_t n, double *exclusive,
+                    double *since, int8_t *state);
 
 /* cffi: end */
 
