@@ -58,10 +58,11 @@ def _ranked(rows: Sequence[Mapping[str, Any]], direction: str, column: str, top:
 
 def _caption(ranked: Mapping[str, list[dict[str, Any]]], rows: Sequence[Mapping[str, Any]], anonymous: bool) -> str:
     words = [f"{count_words(len(rows), 'application')} in {count_words(sum(row['jobs'] for row in rows), 'job')}."]
-    for direction, past in (("read", "read"), ("write", "written")):
+    for (direction, column), past in zip(_DIRECTIONS, ("read", "written"), strict=True):
         found = ranked[direction]
         if found:
-            part = share_words(sum(row["percent"] for row in found))
+            moved, every = (sum(row[key] or 0 for row in group) for key, group in (("bytes", found), (column, rows)))
+            part = share_words(share(moved, every))
             who = "The one shown has" if len(found) == 1 else f"The {len(found)} shown have"
             words.append(f"{who} {past} {part} of all bytes {past}.")
         else:

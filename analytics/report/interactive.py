@@ -17,7 +17,7 @@ __all__ = ["interactive", "script"]
 
 Traces = list[dict[str, Any]]
 _LAYOUT: dict[str, Any] = {
-    "template": "simple_white", "height": 330, "margin": {"l": 70, "r": 20, "t": 20, "b": 60},
+    "plot_bgcolor": "#fff", "height": 330, "margin": {"l": 70, "r": 20, "t": 20, "b": 60},
     "colorway": list(COLOURS), "font": {"family": "system-ui, sans-serif", "size": 12},
     "legend": {"orientation": "h", "y": 1.12},
 }  # fmt: skip
@@ -127,6 +127,6 @@ def interactive(chart: Chart) -> str:
     for axis, key in (("xaxis", "x"), ("yaxis", "y")):
         named = {"title": {"text": chart.data[f"{key}_label"]}} if chart.data.get(f"{key}_label") else {}
         ranged = {"range": chart.data[f"{key}_range"]} if chart.data.get(f"{key}_range") else {}
-        layout[axis] = {**named, **ranged, **layout.get(axis, {})}
+        layout[axis] = {"gridcolor": "#d5d9df", "linecolor": "#555c66", **named, **ranged, **layout.get(axis, {})}
     return str(to_html({"data": traces, "layout": layout}, full_html=False, include_plotlyjs=False, validate=False,
                        div_id=chart.name, config={"displaylogo": False, "responsive": True}))  # fmt: skip
