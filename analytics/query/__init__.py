@@ -39,4 +39,6 @@ def load(engine: Engine, store: Files, table: str) -> Tuples:
     """
     if table not in TABLES:
         raise AnalyticsError(f"there is no table '{table}'; there are {', '.join(TABLES)}")
-    return Tuples(engine, engine.read(store.files(table), TABLES[table].schema(store.osts)), table)
+    found = engine.read(store.files(table), TABLES[table].schema(store.osts))
+    engine.sources[found.op()] = table
+    return Tuples(engine, found, table)

@@ -70,6 +70,10 @@ class Engine(abc.ABC):
     name: str
     #: The Ibis backend.
     backend: Any
+    #: The relations of the tables that were loaded (Ibis operations), and the tables' names.
+    sources: dict[Any, str]
+    #: Keys of joins: (relation of the join, key) -> relation of its right side.
+    merged: dict[tuple[Any, str], Any]
     #: The engine's function of an array and a place from 1; Ibis's own gives Spark a place of the wrong type.
     element: str
 
@@ -157,6 +161,7 @@ class DuckDBEngine(Engine):
     element = "list_extract"
 
     def __post_init__(self) -> None:
+        self.sources, self.merged = {}, {}
         try:
             import ibis
         except ImportError as error:
@@ -217,6 +222,7 @@ class DuckDBEngine(Engine):
         types = self.backend.compiler.type_mapper
         name = _unique("function")
         kinds = [types.to_string(argument.type()) for argument in arguments]
+        _with_parameters(function, len(arguments))
         self.backend.con.create_function(
             name, function, kinds, types.to_string(result), type="arrow", null_handling="special"
         )  # fmt: skip
@@ -256,6 +262,7 @@ class SparkEngine(Engine):
     element = "element_at"
 
     def __post_init__(self) -> None:
+        self.sources, self.merged = {}, {}
         if reason := java_missing():
             raise AnalyticsError(reason)
         try:
@@ -402,8 +409,12 @@ def call(name: str, arguments: Sequence[ir.Value], result: Any) -> ir.Value:
     def stub() -> None:
         """Ibis takes a signature from a function."""
 
-    names = [f"a{number}" for number in range(len(arguments))]
-    parameters = [inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in names]
-    stub.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # inspect looks for it
+    _with_parameters(stub, len(arguments))
     kinds = tuple(argument.type() for argument in arguments)
     return ibis.udf.scalar.builtin(stub, name=name, signature=(kinds, result))(*arguments)
+
+
+def _with_parameters(function: Any, count: int) -> None:
+    """Have a function say that it takes so many values: DuckDB and Ibis ask for its signature."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    function.__signature__ = inspect.Signature([inspect.Parameter(f"a{number}", kind) for number in range(count)])

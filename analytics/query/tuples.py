@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from mpiio_ext.analytics import units
 from mpiio_ext.analytics.query import binding, functions, groups, joins, results
 from mpiio_ext.analytics.query.language import ExpressionError
-from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, TABLES
+from mpiio_ext.analytics.query.origins import origins
+from mpiio_ext.analytics.tables.schema import DARSHAN_FILE
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -201,9 +202,8 @@ class Tuples:
         names = [keys] if isinstance(keys, str) else list(keys)
         if self._waits_for or other._waits_for:
             waits = " and ".join(filter(None, (self._waits_for, other._waits_for)))
-            made = lambda: joins.join(self.expression, other.expression, names, how, other.name)  # noqa: E731
-            return Tuples(self.engine, made, self.name, waits)
-        return Tuples(self.engine, joins.join(self.expression, other.expression, names, how, other.name), self.name)
+            return Tuples(self.engine, lambda: self._joined(other, names, how), self.name, waits)
+        return Tuples(self.engine, self._joined(other, names, how), self.name)
 
     def percentile(
         self, *columns: str, points: Sequence[float] | None = None, approximate: bool = False
@@ -252,7 +252,8 @@ class Tuples:
 
     def files(self) -> Tuples:
         """Return the tuples of ``darshan_file`` that a join contains, under their own names and each once."""
-        return Tuples(self.engine, self._then(_files_of)._expression, DARSHAN_FILE.name, self._waits_for)
+        found = self._then(lambda table: _files_of(self.engine, table, self.name))
+        return Tuples(self.engine, found._expression, DARSHAN_FILE.name, self._waits_for)
 
     def limit(self, rows: int) -> Tuples:
         """Return at most `rows` tuples; which ones is open unless they are sorted."""
@@ -348,6 +349,12 @@ class Tuples:
             return Tuples(self.engine, lambda: operator(self.expression), self.name, self._waits_for)
         return Tuples(self.engine, operator(self.expression), self.name)
 
+    def _joined(self, other: Tuples, keys: Sequence[str], how: str) -> ir.Table:
+        right = other.expression
+        found = joins.join(self.expression, right, keys, how, other.name)
+        self.engine.merged.update({(found.op(), key): right.op() for key in keys})
+        return found
+
     def _grouped(self, names: Sequence[str], function: Callable[[Any], Any]) -> Tuples:
         """Return what a user's function makes of the groups."""
         if not callable(function):
@@ -429,23 +436,29 @@ def _quantiles(
     return both.select(percentile=both.percentile, **values).order_by("percentile")
 
 
-def _files_of(table: ir.Table) -> ir.Table:
+def _files_of(engine: Engine, table: ir.Table, name: str) -> ir.Table:
     """Return the rows of ``darshan_file`` in a join, each once."""
-    suffix = f"_{DARSHAN_FILE.name}"
-    words = [name for name in table.columns if name.removesuffix(suffix).startswith("ost_word_")]
-    wanted = dict.fromkeys([*DARSHAN_FILE.names(), *(name.removesuffix(suffix) for name in words)])
-    found = {name: name + suffix if name + suffix in table.columns else name for name in wanted}
-    found = {name: source for name, source in found.items() if source in table.columns}
-    missing = [name for name in ("job_id", "file_id") if name not in found]
+    known = origins(table, engine.sources, engine.merged)
+    if name == DARSHAN_FILE.name and not any(known.values()):  # not loaded from a store
+        return table
+    found: dict[str, str] = {}
+    logs = []
+    for column, places in known.items():
+        ours = [original for source, original in places if source == DARSHAN_FILE.name]
+        for original in ours:
+            found.setdefault(original, column)
+        if not ours and any(original == "log_id" for _, original in places):
+            logs.append(column)
+    missing = [each for each in ("job_id", "file_id") if each not in found]
     if missing:
         raise ExpressionError(
-            f"factors need the files' tuples, and column '{missing[0]}' is missing: load darshan_file, or join it:"
-            ' .join(miner.load("darshan_file"), "job_id")'
+            f"factors need the files' tuples, and their column '{missing[0]}' is missing: load darshan_file, or join"
+            ' it: .join(miner.load("darshan_file"), "job_id")'
         )
-    others = [f"log_id_{name}" for name in TABLES if f"log_id_{name}" in table.columns]
-    if "log_id" in table.columns and others:
+    # Columns of others, or a key that another table has as well: a join may have repeated the files.
+    repeated = any({source for source, _ in places} != {DARSHAN_FILE.name} for places in known.values())
+    if "log_id" in found and logs:
         # A job with several logs: the join by job ID pairs each log with the files of all.
-        table = table.filter([table["log_id"] == table[other] for other in others])
-    elif len(found) < len(table.columns):
-        return table.select(**{name: table[source] for name, source in found.items()}).distinct()
-    return table.select(**{name: table[source] for name, source in found.items()})
+        table = table.filter([table[found["log_id"]] == table[other] for other in logs])
+    files = table.select(**{original: table[column] for original, column in found.items()})
+    return files.distinct() if repeated else files

@@ -177,7 +177,7 @@ def merge_parts(
 def _leftovers(folder: Path, manifest: Manifest) -> Iterator[Path]:
     """Yield the files of a store that do not count: those of killed fills, and those that were replaced."""
     valid = {folder / entry.path for entry in manifest.files} | {folder / name for name in manifest.logs}
-    places = [folder / "tables", folder / "logs", *(Path(path) for path in manifest.placement.get("folders", ()))]
+    places = [folder / "tables", folder / "logs", *map(Path, manifest.placement.get("folders", ()))]
     for place in places:
         if place.is_dir():
             yield from (path for path in place.rglob("*.parquet*") if path not in valid and path.is_file())

@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.setup import PlacementPlan
 from mpiio_ext.analytics.store.catalog import Catalog
-from mpiio_ext.analytics.store.commit import clean, write_files
+from mpiio_ext.analytics.store.commit import write_files
 from mpiio_ext.analytics.store.durable import step
 from mpiio_ext.analytics.store.lock import locked
 from mpiio_ext.analytics.store.manifest import FileEntry, Manifest, read_manifest, write_manifest
@@ -172,10 +172,10 @@ def _write_table(
     return out
 
 
-def _unbalanced(files: Sequence[FileEntry], plan: PlacementPlan) -> bool:
+def _unbalanced(files: Sequence[FileEntry], table: str, plan: PlacementPlan) -> bool:
     rows = np.zeros(plan.subtables, dtype=np.int64)
     for entry in files:
-        if entry.table == "darshan_file" and entry.subtable >= 0:
+        if entry.table == table and entry.subtable >= 0:
             rows[entry.subtable] += entry.rows
     return bool(rows.max() > 2 * rows.mean() + _SLACK_ROWS)
 
@@ -202,7 +202,7 @@ def _placed(folder: Path, manifest: Manifest, plan: PlacementPlan, *, anew: bool
         if moving:
             files = [entry for entry in files if entry not in moving]
             files += _write_table(folder, manifest, table, moving, number, plan)
-    if not anew and _unbalanced(files, plan):
+    if not anew and any(_unbalanced(files, table, plan) for table in ("darshan_file", "lmt")):
         return _placed(folder, manifest, plan, anew=True)
     return dataclasses.replace(manifest, commit=number, files=tuple(files))
 
@@ -235,7 +235,6 @@ def place(store: str | Path, plan: PlacementPlan, *, anew: bool = False) -> Mani
         manifest = read_manifest(folder)
         if manifest is None:
             raise AnalyticsError(f"{folder}: there is no store to place; fill it first")
-        clean(folder, manifest)
         wanted = manifest.placement.get("folders") == _folders(folder, plan)
         same = wanted and manifest.placement.get("subtables") == plan.subtables
         if same and not anew and all(entry.subtable >= 0 for entry in manifest.files):
@@ -306,9 +305,8 @@ def _file_bytes(path: Path, table: str, wanted: Sequence[str] | None, low: float
     counting = _Counting(path)
     with pq.ParquetFile(counting) as file:
         names = file.schema_arrow.names
-        groups = _groups_between(file.metadata, [
-            number for number in range(file.metadata.num_columns)
-            if file.metadata.schema.column(number).path == key_of(table)][0], low, high)
+        paths = [file.metadata.schema.column(number).path for number in range(file.metadata.num_columns)]
+        groups = _groups_between(file.metadata, paths.index(key_of(table)), low, high)
         chosen = [name for name in names if wanted is None or name in wanted or name == key_of(table)]
         if measured:
             if groups:

@@ -4,14 +4,13 @@ Problem. Connectors call C libraries on files that anybody wrote. A crash or an 
 causes it and nothing else. The pool of ``concurrent.futures`` loses every task under way and cannot say which one did
 it; and ``multiprocessing`` runs the user's main program again in each worker, which a plain script does not survive.
 
-Algorithm. Threads of a ``ThreadPoolExecutor`` own a process each (``python -m mpiio_ext.analytics.store.worker``) and
-talk with it over pipes in pickles: a function and its arguments there, the result back. Workers end when the pipe ends,
+Algorithm. Threads of a ``ThreadPoolExecutor`` own a process each (:mod:`mpiio_ext.analytics.store.worker`) and talk
+with it over pipes in pickles: a function and its arguments there, the result back. Workers end when the pipe ends,
 so none outlives a killed fill for longer than its task.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pickle
 import queue
@@ -26,9 +25,15 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import Any
 
+from mpiio_ext.analytics.errors import AnalyticsError
+
 __all__ = ["Pool", "WorkerDeathError", "WorkerError"]
 
 _LENGTH = struct.Struct("<Q")
+#: What a worker runs: with the paths of this process, and not the current folder.
+_PROGRAM = "import sys; sys.path[:] = {path!r}; from mpiio_ext.analytics.store.worker import main; main()"
+#: A worker that is not ready after so many seconds never will be.
+_START_S = 300.0
 
 
 class WorkerDeathError(Exception):
@@ -45,11 +50,13 @@ class _Worker:
     def __init__(self) -> None:
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 # closed with the worker
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "mpiio_ext.analytics.store.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, "-c", _PROGRAM.format(path=sys.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=self._words, bufsize=0,
         )
-        with contextlib.suppress(OSError):  # it is dead: told at the first task
-            self._send(sys.path)
+        try:
+            self.call(os.getpid, (), _START_S)
+        except (WorkerDeathError, WorkerError, ImportError) as error:
+            raise AnalyticsError(f"a process that converts logs cannot be started: {error}") from error
 
     def _send(self, value: Any) -> None:
         assert self._process.stdin is not None

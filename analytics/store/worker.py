@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import pickle
 import struct
-import sys
 from typing import IO, Any
 
 _LENGTH = struct.Struct("<Q")
@@ -37,12 +36,8 @@ def main() -> None:
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.dup2(2, 1)
-        sys.path[:] = _read(tasks) or sys.path
         while (task := _read(tasks)) is not None:
             data = pickle.dumps(_run(*task))
             results.write(_LENGTH.pack(len(data)) + data)
             results.flush()
 
-
-if __name__ == "__main__":
-    main()
