@@ -18,7 +18,10 @@ _WARNING = 0.2
 
 
 def diagnoses(tables: Mapping[str, pa.Table], *, anonymous: bool = False) -> list[dict[str, Any]]:
-    """Return the diagnosis of a job in each direction that has I/O time, as JSON can hold it, with its findings."""
+    """Return the diagnosis of a job in each direction that has I/O time, the longer one first.
+
+    Each is a mapping of ``document`` (JSON values), ``text`` (lines) and ``shown`` (findings for a page).
+    """
     from mpiio_ext.analytics.diagnosis import diagnose
 
     found = []
@@ -26,8 +29,9 @@ def diagnoses(tables: Mapping[str, pa.Table], *, anonymous: bool = False) -> lis
         one = diagnose(tables["darshan_job"], tables["darshan_file"], direction, anonymous=anonymous)
         if one.critical_files:
             shown = [_shown(finding, direction) for finding in one.findings]
-            found.append({"document": one.to_dict(), "text": one.text(), "shown": shown})
-    return found
+            longest = max(time.value for _, time in one.critical_files)
+            found.append((longest, {"document": one.to_dict(), "text": one.text(), "shown": shown}))
+    return [told for _, told in sorted(found, key=lambda item: -item[0])]
 
 
 def findings(told: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -45,7 +49,7 @@ def _shown(finding: Finding, direction: str) -> dict[str, Any]:
     for label, names in (("files", finding.files), ("OSTs", finding.osts)):
         if names:
             evidence.append(f"{label}: {', '.join(names)}")
-    advice = [f"{one.text}{f' ({one.see})' if one.see else ''}{f': {one.command}' if one.command else ''}"
+    advice = [f"{one.text}{f' ({one.see})' if one.see else ''}{f' Command: {one.command}' if one.command else ''}"
               for one in finding.advice]  # fmt: skip
     return {"weight": "warning" if finding.share >= _WARNING else "note", "title": finding.title,
             "evidence": evidence, "advice": advice, "time": finding.time}  # fmt: skip

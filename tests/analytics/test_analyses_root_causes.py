@@ -33,8 +33,8 @@ def _job(log: int, app: str, *, seconds: float, processes: int = 2000, written: 
 def _store() -> Tables:
     rows = [
         _job(1, "slow", seconds=80, small=30), _job(2, "slow", seconds=100), _job(3, "slow", seconds=160),
-        _job(4, "fast", seconds=4), _job(5, "few", seconds=100, processes=1000), _job(6, "other", seconds=50, stripes=8),
-        _job(7, "light", seconds=100, written=19 * GB),
+        _job(4, "fast", seconds=4), _job(5, "few", seconds=100, processes=1000),
+        _job(6, "other", seconds=50, stripes=8), _job(7, "light", seconds=100, written=19 * GB),
     ]  # fmt: skip
     return source(darshan_job=[job for job, _ in rows], darshan_file=[file for _, file in rows],
                   slurm=[{"job_id": 102, "node_count": 64}])  # fmt: skip
@@ -92,7 +92,8 @@ def _run(method: str, seconds: float, **statistics: float) -> dict[str, Any]:
 def _runs() -> Tables:
     return source(runs=[{key: value for key, value in row.items() if key != "source"} for row in (
         _run("even", 0.4, exchange_s=0.25, io_s=0.1, wait_s=0.02, rounds=64, requests=4096, request_bytes=2**28),
-        _run("group_cyclic", 0.2, exchange_s=0.06, io_s=0.09, wait_s=0.02, rounds=16, requests=256, request_bytes=2**28),
+        _run("group_cyclic", 0.2, exchange_s=0.06, io_s=0.09, wait_s=0.02, rounds=16, requests=256,
+             request_bytes=2**28),
         _run("native", 0.8),
     )])  # fmt: skip
 
