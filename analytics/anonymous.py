@@ -8,8 +8,8 @@ not by a list of what is secret; a column that the schema gains, or that a query
 list. Logs, jobs and files keep numbers of their own, in order of appearance; times count from the beginning of the
 first job's 5-s step, so that they still meet the steps of LMT. Applications become science areas with a number.
 
-Guarantees. No value of a column that is not on the list appears in a result. What numbers tell is kept: someone who knows the
-exact bytes of a job will find it again.
+Guarantees. No value of a column that is not on the list appears in a result. What numbers tell is kept: someone who
+knows the exact bytes of a job will find it again.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _base(tables: Mapping[str, pa.Table]) -> float:
     for name in ("darshan_job", "runs", SLURM.name):
         column = "time" if name == "runs" else "start_time"
         if name in tables and (first := pc.min(tables[name][column]).as_py()) is not None:
-            return math.floor(first / _STEP) * _STEP
+            return math.floor(float(first) / _STEP) * _STEP
     return 0.0
 
 

@@ -1,7 +1,7 @@
 """``mpiio-ext analyze``: the analytics of I/O logs on the command line.
 
-Subcommands are imported when they are called. An error of the analytics is one line (a set-up with several mistakes: one
-line each) and exit status 2.
+Subcommands are imported when they are called. An error of the analytics is one line (a set-up with several mistakes:
+one line each) and exit status 2.
 """
 
 from __future__ import annotations

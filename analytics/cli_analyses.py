@@ -8,7 +8,15 @@ from typing import Any
 
 import click
 
-from mpiio_ext.analytics.cli_output import HELP, areas_of, command_options, miner_of, output_options, show, store_options
+from mpiio_ext.analytics.cli_output import (
+    HELP,
+    areas_of,
+    command_options,
+    miner_of,
+    output_options,
+    show,
+    store_options,
+)
 
 __all__ = ["applications", "methods", "middleware", "read_ratio", "root_causes", "sequential", "sharing"]
 
@@ -22,7 +30,7 @@ def _run(
     name: str, *, setup: Path, anonymous: bool, areas: Path | None, origin: str, as_json: bool, csv: Path | None,
     parquet: Path | None, figure: Path | None, named: bool, **parameters: Any,
 ) -> None:
-    """Carry an analysis out and show it; `named`: its result has names, which it takes out itself when asked to."""  # fmt: skip
+    """Carry an analysis out and show it; `named`: its result has names, which it takes out when asked to."""
     from mpiio_ext.analytics.analyses import analysis
 
     if named:
@@ -43,7 +51,7 @@ def _command(name: str, text: str, options: Sequence[Any] = (), *, named: bool =
     return made
 
 
-class _Size(click.ParamType):
+class _Size(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases only
     """Bytes, with a unit: 10MB, 1GiB."""
 
     name = "size"

@@ -166,7 +166,8 @@ def show_table(
 
 
 def show(
-    result: Result, *, as_json: bool, csv: Path | None, parquet: Path | None, figure: Path | None, most: int = _SHOWN_ROWS
+    result: Result, *, as_json: bool, csv: Path | None, parquet: Path | None, figure: Path | None,
+    most: int = _SHOWN_ROWS,
 ) -> None:
     """Show the result of an analysis: on the terminal, as JSON, as a table in a file, as figures."""
     if figure is not None:

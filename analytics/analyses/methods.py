@@ -1,9 +1,9 @@
-"""Methods of the bench compared by what was measured: why was ``even`` slower than ``group_cyclic`` here?
+"""Methods of the bench compared by what was measured.
 
-Problem. The bench says which method was faster. The extension's statistics say what each method did; beside each other
-they say why.
+Problem. Why was ``even`` slower than ``group_cyclic`` here? The bench says which method was faster. The extension's
+statistics say what each method did; beside each other they say why.
 
-Algorithm. Rows of the table ``runs`` (a measurement: bandwidth, time, and statistics) are grouped by pattern, interface
+Algorithm. Rows of the table ``runs`` (a measurement: bandwidth, time, statistics) are grouped by pattern, interface
 and operation. Of two methods every statistic is compared: times of planning, exchange, storage and waiting (of the rank
 that spent longest in it, so that they overlap among ranks and do not add up), rounds, requests and their size, messages.
 The phases whose times differ most in the direction of the whole are the evidence. Waiting for other ranks is what
@@ -156,7 +156,9 @@ def _pair(rows: Sequence[dict[str, Any]], slower: str, faster: str) -> tuple[lis
             sentences.append(_sentence(case, (slower, faster), compared))
     if not out:
         known = sorted({row["method"] for row in rows if row["method"]})
-        raise AnalyticsError(f"no pattern was run with both {slower} and {faster}; methods: {', '.join(known) or 'none'}")
+        raise AnalyticsError(
+            f"no pattern was run with both {slower} and {faster}; methods: {', '.join(known) or 'none'}"
+        )
     return out, sentences
 
 
@@ -165,8 +167,9 @@ def _pair(rows: Sequence[dict[str, Any]], slower: str, faster: str) -> tuple[lis
 
 def _with_best(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     best = {case: max(row["bandwidth"] or 0 for row in found.values()) for case, found in _cases(rows).items()}
-    return [{**row, "of_best": (row["bandwidth"] or 0) / top if (top := best[tuple(row[name] for name in _CASE)]) else None}
-            for row in rows]  # fmt: skip
+    tops = [best[tuple(row[name] for name in _CASE)] for row in rows]
+    return [{**row, "of_best": (row["bandwidth"] or 0) / top if top else None}
+            for row, top in zip(rows, tops, strict=True)]  # fmt: skip
 
 
 def _chart(rows: Sequence[dict[str, Any]]) -> list[Chart]:

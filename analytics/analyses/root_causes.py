@@ -134,12 +134,14 @@ def _chart(rows: Sequence[Mapping[str, Any]], direction: str) -> Chart:
              for row in shown]  # fmt: skip
     return Chart(kind="parallel", name=f"root-causes-{direction}",
                  title="Slow reads" if direction == "read" else "Slow writes",
-                 data={"axes": axes, "lines": lines, "groups": [*group_of.values(), *([others] if rest else [])]})  # fmt: skip
+                 data={"axes": axes, "lines": lines,
+                       "groups": [*group_of.values(), *([others] if rest else [])]})  # fmt: skip
 
 
 def _caption(rows: Sequence[Mapping[str, Any]], able: Mapping[str, int], limits: Mapping[str, Any]) -> str:
-    words = [f"Jobs of more than {limits['processes']:,} processes that moved at least "
-             f"{size_words(limits['process_bytes'])} each, at less than {size_words(limits['bandwidth'])}/s."]  # fmt: skip
+    least, below = (size_words(limits[name]) for name in ("process_bytes", "bandwidth"))
+    words = [f"Jobs of more than {limits['processes']:,} processes that moved at least {least} each, "
+             f"at less than {below}/s."]  # fmt: skip
     for direction, past in (("read", "reading"), ("write", "writing")):
         slow = [row for row in rows if row["direction"] == direction]
         apps = len({row["application"] for row in slow})

@@ -56,7 +56,8 @@ def _lines(data: Mapping[str, Any]) -> tuple[Traces, dict[str, Any]]:
 
 def _steps(data: Mapping[str, Any]) -> tuple[Traces, dict[str, Any]]:
     shapes = [{"type": "rect", "x0": start, "x1": end, "yref": "paper", "y0": 0, "y1": 1, "fillcolor": "#d5d9df",
-               "opacity": 0.5, "line": {"width": 0}, "layer": "below"} for start, end in data.get("spans", ())]  # fmt: skip
+               "opacity": 0.5, "line": {"width": 0}, "layer": "below"}
+              for start, end in data.get("spans", ())]  # fmt: skip
     traces = [{"type": "scatter", "mode": "lines", "line": {"shape": "hv"}, "x": data["x"], **one}
               for one in data["series"]]  # fmt: skip
     return traces, {"shapes": shapes, "yaxis": {"tickformat": "~s"}}
@@ -86,8 +87,8 @@ def _parallel(data: Mapping[str, Any]) -> tuple[Traces, dict[str, Any]]:
                       "line": {"color": COLOURS[groups[group] % len(COLOURS)], "width": 1.2}})  # fmt: skip
         seen.add(group)
     names = [_lined(f"{axis['name']}\n{axis['low']} … {axis['high']}") for axis in data["axes"]]
-    return shown, {"xaxis": {"tickvals": places, "ticktext": names}, "yaxis": {"visible": False, "range": [-0.03, 1.03]},
-                   "legend": {"orientation": "v"}}  # fmt: skip
+    return shown, {"xaxis": {"tickvals": places, "ticktext": names}, "legend": {"orientation": "v"},
+                   "yaxis": {"visible": False, "range": [-0.03, 1.03]}}  # fmt: skip
 
 
 _KINDS: dict[str, Callable[[Mapping[str, Any]], tuple[Traces, dict[str, Any]]]] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -136,7 +135,8 @@ def job_page(tables: Mapping[str, pa.Table], pen: Pen | None, *, anonymous: bool
         _critical_section(found),
     ]  # fmt: skip
     shown = [section for section in sections if section.anchor != "servers" or servers]
-    return render(f"I/O of job {found['job_id']}", "One run of a program, as Darshan saw it.", shown, script=_script(pen))
+    title = f"I/O of job {found['job_id']}"
+    return render(title, "One run of a program, as Darshan saw it.", shown, script=_script(pen))
 
 
 def _critical_section(found: Mapping[str, Any]) -> Section:

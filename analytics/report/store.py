@@ -84,8 +84,9 @@ def sections(
     first = overview(source, anonymous=anonymous or areas is not None, origin=origin)
     found = []
     for one in results(source, anonymous=anonymous or areas is not None, areas=areas, origin=origin):
-        for chart in one.charts if pen else ():
-            pen.take(chart)
+        if pen is not None:
+            for chart in one.charts:
+                pen.take(chart)
         found.append(one)
     drawings = pen.drawings() if pen else _interactive(found)
     return [first, *(result_section(one, drawings) for one in found)]
