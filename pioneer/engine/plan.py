@@ -28,11 +28,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.engine.coverage import OPERATIONS, reason_of
+from mpiio_ext.pioneer.engine.meetings import meetings
 from mpiio_ext.pioneer.engine.places import Placing
 from mpiio_ext.pioneer.operations import WHENCE, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 from mpiio_ext.pioneer.path.views import View, next_tile, view_of
 from mpiio_ext.pioneer.profile import find_sessions
+from mpiio_ext.pioneer.profile.sessions import Sessions
 
 __all__ = ["OPERATIONS", "Plan", "group_of_rank", "make_plan", "open_flags", "reading_numbers",
            "writing_numbers"]
@@ -65,6 +67,8 @@ class Plan:
     place : of writes what the bytes are counted from; 0 where that is not known.
     end : of reads the byte of the file that they do not go beyond, -1: not known.
     slack : ns.
+    meets : how often all ranks meet before it (`meetings`).
+    meets_after : the same behind the last one.
     through : of accesses: which of `in_force` their offsets count in, -1: the file itself.
     stream : of accesses: where in the view, or the file, -1: not known.
     paths : files, as they are named here.
@@ -92,6 +96,8 @@ class Plan:
     through: NDArray[np.int32]
     stream: NDArray[np.int64]
     slack: NDArray[np.int64]
+    meets: NDArray[np.int32]
+    meets_after: int
     paths: list[str]
     views: list[str]
     in_force: list[View]
@@ -263,8 +269,7 @@ class _Handles:
         return slot
 
 
-def _handles_of(path: WorkloadPath, operations: Sequence[Operation]) -> _Handles:
-    sessions = find_sessions(path)
+def _handles_of(sessions: Sessions, operations: Sequence[Operation]) -> _Handles:
     reads, writes, has_open = [], [], []
     for session in sessions.sessions:
         kinds = [operations[row] for row in session.members]
@@ -333,7 +338,9 @@ class _Planner:
         self.group = group_of_rank(rank, ranks, path.info.members)
         pairs = zip(table["layer"].to_pylist(), table["operation"].to_pylist(), strict=True)
         self.kinds = [operation_of(*pair) for pair in pairs]
-        self.handles = _handles_of(path, self.kinds)
+        sessions = find_sessions(path)
+        self.handles = _handles_of(sessions, self.kinds)
+        self.meetings = np.array(meetings(path, self.kinds, sessions), np.int64)
         self.requests = _Requests()
         self.files, self.extras = table["file"].to_pylist(), table["extra"].to_pylist()
         self.owners, self.groups = table["owner"].to_pylist(), table["groups"].to_numpy()
@@ -461,8 +468,10 @@ def make_plan(path: WorkloadPath, rank: int, ranks: int, places: Placing) -> Pla
     columns = np.array(rows, np.int64).reshape(len(rows), len(_COLUMNS))
     arrays: dict[str, Any] = {name: columns[:, number].astype(_KINDS.get(name, np.int64))
                               for number, name in enumerate(_COLUMNS)}  # fmt: skip
+    met = np.searchsorted(planner.meetings, arrays["ids"], side="right").astype(np.int32)
     return Plan(
-        **arrays, paths=list(planner.numbers), views=list(planner.view_numbers),
+        **arrays, meets=np.diff(met, prepend=np.int32(0)), meets_after=planner.meetings.size - int(met.max(initial=0)),
+        paths=list(planner.numbers), views=list(planner.view_numbers),
         in_force=planner.in_force, slots=planner.handles.count,
         requests=planner.requests.count, folders=planner.folders, unknown=planner.unknown, reasons=planner.reasons,
     )  # fmt: skip

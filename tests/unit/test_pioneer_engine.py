@@ -11,7 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from mpiio_ext.pioneer.engine.cores import are_free
 from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, OPERATIONS, STAND_INS
+from mpiio_ext.pioneer.engine.expected import expected_path
 from mpiio_ext.pioneer.engine.places import PlaceError, Places
 from mpiio_ext.pioneer.engine.plan import group_of_rank, make_plan, open_flags
 from mpiio_ext.pioneer.operations import operation_of
@@ -233,3 +235,55 @@ def test_seeks_and_second_names(tmp_path: pathlib.Path) -> None:
     plan = make_plan(path, 0, 1, Places(tmp_path))
     assert (plan.offset.tolist()[1:3], plan.flags.tolist()[1:3]) == ([70, 0], [0, 2])
     assert [pathlib.Path(plan.paths[at]).name for at in plan.second if at >= 0] == ["q.0"]
+
+
+# ---- cores -----------------------------------------------------------------------------------------------------------
+
+
+def test_whether_cores_are_free() -> None:
+    assert are_free([[0, 1], [0, 1]])
+    assert are_free([[0], [1]])
+    assert not are_free([[0, 1]] * 3)
+    assert not are_free([[0], [0], [1, 2, 3]])
+
+
+# ---- what a trace of a replay has to show ----------------------------------------------------------------------------
+
+
+def checkpoint() -> WorkloadPath:
+    """Return a path of a shared, a private and a root's file, with operations that are left out or have stand-ins."""
+    slack = {"g0": (None, None, 5), "g1": (None, None, 7)}
+    return path_of([
+        {"operation": "open", "file": "all", "owner": "shared"}, {"operation": "dup", "file": "all", "owner": "shared"}
+        | slack, {"operation": "writev", "file": "all", "owner": "shared"} | slack,
+        {"operation": "close", "file": "all", "owner": "shared"},
+        {"operation": "open", "file": "p.{rank}", "owner": "private"},
+        {"operation": "close", "file": "p.{rank}", "owner": "private"},
+        {"operation": "stat", "file": "c", "owner": "shared", "groups": 2},
+        {"operation": "stat", "file": "log", "owner": "root", "groups": 1},
+    ])  # fmt: skip
+
+
+def rows_of(path: WorkloadPath) -> list[tuple[Any, ...]]:
+    return [(row["operation"], row["file"], row["owner"], row["groups"]) for row in path.table.to_pylist()]
+
+
+def test_expected_of_several_ranks() -> None:
+    """What is left out is not there, its slack time is the next one's; stand-ins have their names."""
+    found = expected_path(checkpoint(), 8)
+    assert rows_of(found) == [
+        ("open", "all", "shared", 3), ("write", "all", "shared", 3), ("close", "all", "shared", 3),
+        ("open", "p.{rank}", "private", 3), ("close", "p.{rank}", "private", 3), ("stat", "c", "shared", 2),
+        ("stat", "log", "root", 1)]  # fmt: skip
+    assert [row["slack_1"] for row in found.table.to_pylist()][1] == 14
+    assert found.table["id"].to_pylist() == list(range(7))
+    assert (found.info.members, found.info.ranks) == (((0,), (1, 2, 3, 4, 5, 6, 7)), 8)
+    assert expected_path(found, 8).table.to_pylist() == found.table.to_pylist()
+
+
+def test_expected_of_one_rank_and_of_two() -> None:
+    """One rank has files of its own only; what one child alone uses is a child's."""
+    assert {row[2] for row in rows_of(expected_path(checkpoint(), 1))} == {"root"}
+    assert [row[1] for row in rows_of(expected_path(checkpoint(), 1))][-2:] == ["p.{rank}", "log"]
+    two = {row[1]: row[2] for row in rows_of(expected_path(checkpoint(), 2))}
+    assert two == {"all": "shared", "p.{rank}": "private", "c": "child", "log": "root"}
