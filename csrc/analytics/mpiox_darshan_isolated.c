@@ -41,6 +41,7 @@
 
 /* How reading from the child ended. */
 enum { RECEIVED = 1, GONE = 0, STUCK = -1, NO_MEMORY = -2 };
+enum { MESSAGE_BYTES = 1 << 18, STAGE_BYTES = 1 << 18 };
 enum { POLL_MS = 200, GRACE_S = 2, PIPE_BYTES = 1 << 20, OUT = 3, EXIT_NO_MEMORY = 41, EXIT_PIPE = 42 };
 
 typedef struct session {
@@ -52,7 +53,9 @@ typedef struct session {
     mpiox_darshan_blame blame;        /* of the next log */
     mpiox_darshan_rows *rows;
     pid_t child;
-    int in; /* the pipe's end for reading */
+    int in;      /* the pipe's end for reading */
+    char *stage; /* what was read from it and not yet asked for: [stage_at, stage_end) */
+    int64_t stage_at, stage_end;
 } session;
 
 /* ---- the child ---- */
@@ -74,20 +77,28 @@ static int write_all(int fd, const void *data, int64_t bytes)
     return 0;
 }
 
-static int send_rows(const mpiox_darshan_rows *rows, mpiox_darshan_progress *progress)
+/* One message for a log, in one write where the pipe takes it: *message is memory that is kept from log to log. */
+static int send_rows(const mpiox_darshan_rows *rows, mpiox_darshan_buffer *message)
 {
     int64_t sizes[MPIOX_DARSHAN_BUFFER_COUNT];
+    const int64_t bytes = (int64_t)sizeof(sizes) + mpiox_darshan_rows_bytes(rows);
 
     for (int k = 0; k < MPIOX_DARSHAN_BUFFER_COUNT; k++)
         sizes[k] = rows->buffers[k].used;
-    if (write_all(OUT, sizes, sizeof(sizes)) != 0)
-        return -1;
-    for (int k = 0; k < MPIOX_DARSHAN_BUFFER_COUNT; k++) {
-        progress->beat++;
-        if (write_all(OUT, rows->buffers[k].data, rows->buffers[k].used) != 0)
-            return -1;
+    if (bytes > MESSAGE_BYTES) {
+        int failed = write_all(OUT, sizes, sizeof(sizes));
+        for (int k = 0; k < MPIOX_DARSHAN_BUFFER_COUNT && !failed; k++)
+            failed = write_all(OUT, rows->buffers[k].data, sizes[k]);
+        return failed;
     }
-    return 0;
+    memcpy(message->data, sizes, sizeof(sizes));
+    message->used = sizeof(sizes);
+    for (int k = 0; k < MPIOX_DARSHAN_BUFFER_COUNT; k++) {
+        if (sizes[k] > 0)
+            memcpy(message->data + message->used, rows->buffers[k].data, (size_t)sizes[k]);
+        message->used += sizes[k];
+    }
+    return write_all(OUT, message->data, message->used);
 }
 
 static int64_t address_space(void)
@@ -151,10 +162,11 @@ static int become_reader(const mpiox_darshan_limits *limits, pid_t parent, int o
 static _Noreturn void read_logs(session *session, pid_t parent, int out)
 {
     mpiox_darshan_rows rows = {0};
+    mpiox_darshan_buffer message = {malloc(MESSAGE_BYTES), 0, MESSAGE_BYTES};
     const int messages = become_reader(session->limits, parent, out);
     const mpiox_darshan_blame *blame = &session->blame;
 
-    if (messages == -1)
+    if (messages == -1 || message.data == NULL)
         _exit(EXIT_PIPE);
     for (int64_t k = session->next; k < session->count; k++) {
         session->progress->stage = MPIOX_DARSHAN_STAGE_OPEN;
@@ -165,7 +177,7 @@ static _Noreturn void read_logs(session *session, pid_t parent, int out)
             mpiox_darshan_rows_clear(&rows);
             mpiox_darshan_log_skip(&rows, "needs more memory than there is");
         }
-        if (send_rows(&rows, session->progress) != 0)
+        if (send_rows(&rows, &message) != 0)
             _exit(EXIT_PIPE);
         session->paths += strlen(session->paths) + 1;
         blame = NULL;
@@ -199,6 +211,8 @@ static int start_child(session *session)
     const int error = errno;
     close(ends[1]);
     session->in = ends[0];
+    session->stage_at = session->stage_end = 0;
+    (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
     if (session->child > 0)
         return MPIOX_OK;
     close(ends[0]);
@@ -213,34 +227,57 @@ static int has_ended(const session *session)
     return waitid(P_PID, (id_t)session->child, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0;
 }
 
-static int read_exactly(session *session, void *data, int64_t bytes)
+/* Read what there is, at least something, to `data` or, where less than a stage is wanted, to the stage. */
+static int read_some(session *session, char *data, int64_t bytes, int64_t *got_bytes)
 {
-    char *at = data;
+    const int staged = bytes < STAGE_BYTES;
     int64_t beat = session->progress->beat;
     double since = now_s();
 
-    while (bytes > 0) {
-        struct pollfd wait = {session->in, POLLIN, 0};
-        const int ready = poll(&wait, 1, POLL_MS);
+    for (;;) {
+        const ssize_t got = read(session->in, staged ? session->stage : data, staged ? STAGE_BYTES : (size_t)bytes);
 
-        if (ready > 0) {
-            const ssize_t got = read(session->in, at, (size_t)bytes);
-            if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN))
-                return GONE;
-            at += got > 0 ? got : 0;
-            bytes -= got > 0 ? got : 0;
-            continue;
+        if (got > 0) {
+            session->stage_at = 0;
+            session->stage_end = staged ? got : 0;
+            *got_bytes = staged ? 0 : got;
+            return RECEIVED;
         }
+        if (got == 0 || (errno != EINTR && errno != EAGAIN))
+            return GONE;
+        struct pollfd wait = {session->in, POLLIN, 0};
+        if (poll(&wait, 1, POLL_MS) > 0)
+            continue;
         if (session->progress->beat != beat) {
             beat = session->progress->beat;
             since = now_s();
         }
         if (now_s() - since > session->limits->patience_s)
             return STUCK;
-        if (ready == 0 && has_ended(session) && poll(&wait, 1, 0) == 0) /* another process may hold its end open */
+        if (has_ended(session) && poll(&wait, 1, 0) == 0) /* another process may hold the pipe's other end open */
             return GONE;
     }
-    return RECEIVED;
+}
+
+static int read_exactly(session *session, void *data, int64_t bytes)
+{
+    char *at = data;
+    int state = RECEIVED;
+
+    while (bytes > 0 && state == RECEIVED) {
+        int64_t got = session->stage_end - session->stage_at;
+
+        got = got < bytes ? got : bytes;
+        if (got > 0) {
+            memcpy(at, session->stage + session->stage_at, (size_t)got);
+            session->stage_at += got;
+        } else {
+            state = read_some(session, at, bytes, &got);
+        }
+        at += got;
+        bytes -= got;
+    }
+    return state;
 }
 
 /* Append the rows of one log, whole or not at all. */
@@ -338,12 +375,15 @@ int64_t mpiox_darshan_isolated_read(const mpiox_darshan_library *library, const 
     session session = {.library = library, .paths = paths, .count = count, .limits = limits, .rows = rows};
     int code = MPIOX_OK;
 
+    session.stage = malloc(STAGE_BYTES);
     session.progress = mmap(NULL, sizeof(*session.progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (session.progress == MAP_FAILED)
-        return MPIOX_E_NOMEM;
+    if (session.stage == NULL || session.progress == MAP_FAILED)
+        code = MPIOX_E_NOMEM;
     while (code == MPIOX_OK && session.next < count &&
            (session.next == 0 || mpiox_darshan_rows_bytes(rows) < limits->rows_bytes))
         code = run_child(&session);
-    munmap(session.progress, sizeof(*session.progress));
+    if (session.progress != MAP_FAILED)
+        munmap(session.progress, sizeof(*session.progress));
+    free(session.stage);
     return code == MPIOX_OK ? session.next : code;
 }

@@ -102,18 +102,24 @@ static void take_message(int messages, char *text, size_t text_bytes)
     size_t length = strcspn(from, "\n");
     while (length > 0 && (from[length - 1] == '.' || from[length - 1] == ' '))
         length--;
+    for (size_t k = 0; k < length; k++) /* it may quote the log */
+        from[k] = from[k] >= ' ' && from[k] <= '~' ? from[k] : '?';
     memmove(text, from, length);
     text[length] = '\0';
 }
 
-/* Blame a part of the log, once, with the library's message or else `why`; returns -1. */
+/* Blame a part of the log, once, with `why` and what the library said; returns -1. */
 static int blame(log_reader *reader, int stage, const char *why)
 {
     char message[MPIOX_DARSHAN_BLAME];
+    char *text = reader->blame.why[stage];
 
     take_message(reader->messages, message, sizeof(message));
-    if (reader->blame.why[stage][0] == '\0')
-        snprintf(reader->blame.why[stage], MPIOX_DARSHAN_BLAME, "%s", message[0] != '\0' ? message : why);
+    if (text[0] != '\0')
+        return -1;
+    const int used = snprintf(text, MPIOX_DARSHAN_BLAME, "%s", why);
+    if (message[0] != '\0' && used < MPIOX_DARSHAN_BLAME)
+        snprintf(text + used, (size_t)(MPIOX_DARSHAN_BLAME - used), ": %s", message);
     return -1;
 }
 
@@ -201,7 +207,7 @@ static int read_job(log_reader *reader)
     }
     memset(&reader->job, 0, sizeof(reader->job));
     if (library->get_job(reader->log, &reader->job) != 0)
-        return blame(reader, MPIOX_DARSHAN_STAGE_OPEN, "its job cannot be read");
+        return blame(reader, MPIOX_DARSHAN_STAGE_OPEN, "its job cannot be read, it is cut off or damaged");
     memset(reader->exe, 0, sizeof(reader->exe));
     if (library->get_exe(reader->log, reader->exe) != 0)
         reader->exe[0] = '\0';
