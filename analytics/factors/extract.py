@@ -29,10 +29,13 @@ from mpiio_ext.analytics.factors.files import BACKGROUND, Files, column_name
 from mpiio_ext.analytics.factors.registry import Factor
 from mpiio_ext.analytics.factors.tuples import JOB_COLUMNS, as_query, pieces_of_query
 from mpiio_ext.analytics.sweep.paths import Direction, check_direction, mapped
-from mpiio_ext.analytics.sweep.ranges import ROWS, job_ranges, opened
+from mpiio_ext.analytics.sweep.ranges import job_ranges, opened
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["base_columns", "extract", "with_jobs"]
+
+#: Rows of a piece unless asked for otherwise; dozens of columns are looked at together.
+PIECE = 1 << 18
 
 _BASE = ("job_id", "log_id", "file_id", "app", "processes", "bytes_read", "bytes_written", "{start}", "{end}", "{time}")
 
@@ -54,13 +57,19 @@ class _Request:
 
     def answer(self, piece: Any) -> Any:
         """Return the rows of the jobs of a piece that are asked for."""
+        import pyarrow as pa
         import pyarrow.compute as pc
 
         if piece.num_rows and piece[self.by].null_count:
             piece = piece.filter(pc.is_valid(piece[self.by]))
         table = _grouped(with_jobs(piece, self.jobs, self.by), self.by)
         view = Files(table, self.direction, self.by, self.min_known, self.background)
-        return _rows(_selected(view, self.bounds, self.time), self.chosen, self.thresholds, self.critical)
+        chosen = _chosen(view, self.bounds, self.time)
+        few = 2 * int(view.sizes[chosen].sum()) < len(view)
+        if few:  # else it is quicker to leave rows out at the end
+            view = _only(view, chosen)
+        rows = _rows(view, self.chosen, self.thresholds, self.critical)
+        return rows if few or bool(np.all(chosen)) else rows.filter(pa.array(chosen))
 
     def pieces(self, files: Any, rows: int) -> Iterable[Any]:
         """Return the pieces of a query, a table, a dataset or paths, with the columns that are needed."""
@@ -89,7 +98,7 @@ def extract(
     min_known: float = 0.5,
     background: float = BACKGROUND,
     threads: int = 2,
-    rows: int = ROWS,
+    rows: int = PIECE,
     **thresholds: float,
 ) -> Any:
     """Return the contributing factors of the jobs whose bandwidth lies in [low, high): an Arrow table, or tuples.
@@ -175,24 +184,20 @@ def _grouped(table: Any, by: str) -> Any:
     return table.take(pa.array(np.argsort(job, kind="stable")))
 
 
-def _selected(view: Files, bounds: tuple[float, float], time: str) -> Files:
-    """Return the files of the jobs whose bandwidth lies within the bounds."""
+def _chosen(view: Files, bounds: tuple[float, float], time: str) -> Any:
+    """Return for each job whether its bandwidth lies within the bounds; without bounds, whether it has any I/O time."""
+    if bounds == (-np.inf, np.inf):
+        return ~np.isnan(view.critical_time)
+    speed = _bandwidth(view) if time == "span" else equations.ratio(view.sum(view["{bytes}"]), view.critical_time)
+    return (speed >= bounds[0]) & (speed < bounds[1])
+
+
+def _only(view: Files, chosen: Any) -> Files:
+    """Return the files of chosen jobs."""
     import pyarrow as pa
 
-    if bounds == (-np.inf, np.inf):
-        chosen = ~np.isnan(view.critical_time)
-    else:
-        speed = _bandwidth(view) if time == "span" else equations.ratio(view.sum(view["{bytes}"]), view.critical_time)
-        chosen = (speed >= bounds[0]) & (speed < bounds[1])
-    if bool(np.all(chosen)):
-        return view
-    return Files(
-        view.table.filter(pa.array(view.per_file(chosen))),
-        view.direction,
-        view.by,
-        view.min_known,
-        view.background_share,
-    )
+    rows = view.table.filter(pa.array(view.per_file(chosen)))
+    return Files(rows, view.direction, view.by, view.min_known, view.background_share)
 
 
 def _bandwidth(view: Files) -> Any:

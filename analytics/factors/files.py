@@ -11,6 +11,7 @@ hand; the sweep's exclusive times; and reductions by job that know about NaN.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,7 @@ class Files:
         self.starts = group_starts(self.job)
         self.sizes = np.diff(np.append(self.starts, len(self.job)))
         self._columns: dict[str, Any] = {}
+        self._kept: dict[str, Any] = {}
 
     def __len__(self) -> int:
         return len(self.job)
@@ -129,9 +131,16 @@ class Files:
             column = column.cast(pa.int8()).cast(pa.float64())
         return floats(column)
 
+    def kept(self, name: str, compute: Callable[[], Any]) -> Any:
+        """Return what several factors need, computed once; `name` says what it is."""
+        if name not in self._kept:
+            self._kept[name] = compute()
+        return self._kept[name]
+
     def requests(self, direction: str | None = None) -> Any:
         """Return the POSIX requests of each file: the histogram's sum, which STDIO is not in; NaN where unknown."""
-        return functools.reduce(np.add, [self[name] for name in bins(direction or self.direction)])
+        way = direction or self.direction
+        return self.kept(f"{way} requests", lambda: functools.reduce(np.add, [self[name] for name in bins(way)]))
 
     def timed(self, direction: str | None = None) -> Any:
         """Return for each file whether it has a time that can count: known, finite, not empty, not reversed."""

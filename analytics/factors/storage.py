@@ -28,6 +28,10 @@ ALIKE = 2.0
 
 def alike(files: Files) -> Any:
     """Return the time for a byte of each file that is like the others of its job (s/B); NaN for the others."""
+    return files.kept("alike", lambda: _alike(files))
+
+
+def _alike(files: Files) -> Any:
     moved = np.where(files.counted & (files["{bytes}"] > 0), files["{bytes}"], np.nan)
     median = files.per_file(files.median(moved))
     like = (moved >= median / ALIKE) & (moved <= median * ALIKE)

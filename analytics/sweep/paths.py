@@ -151,7 +151,7 @@ def _paths(piece: Any, columns: Sequence[str]) -> Any:
         return None
     job, start, end = piece[by].to_numpy(), floats(piece[start_name]), floats(piece[end_name])
     starts = group_starts(job)
-    if len(np.unique(job[starts])) != len(starts):  # a run of a program may stand in two places
+    if not bool(np.all(np.diff(job[starts]) > 0)):  # a run of a program may stand in two places
         order = np.argsort(job, kind="stable")
         job, start, end = job[order], start[order], end[order]
         starts = group_starts(job)
