@@ -4,8 +4,8 @@ Usage: ``python benchmarks/analytics_data.py FOLDER [--jobs 1000000]``
 
 10 files a job on average, lognormal; 0.08 % of the jobs have customised stripes, on up to all of 248 OSTs; nine files
 of ten lie on Lustre; sizes are lognormal; a day of LMT in steps of 5 s for each OST, without gaps. All numbers come
-from hashes of job and file, so that the same call writes the same rows. DuckDB does it in parallel: about two minutes for a
-million jobs on two cores. Jobs start within ten days, the LMT day is the first of them.
+from hashes of job and file, so that the same call writes the same rows. DuckDB does it in parallel: about two minutes
+for a million jobs on two cores. Jobs start within ten days, the LMT day is the first of them.
 """
 
 from __future__ import annotations

@@ -55,7 +55,8 @@ def _progress() -> Iterator[Callable[[str, str], None]]:
         yield say
 
 
-@click.command(name="all", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(name="all", context_settings={"help_option_names": ["-h", "--help"]},
+               short_help="Every phase, from a trace to a comparison.")
 @click.argument("trace", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR",
               help="Folder for everything; it must be empty or missing.")

@@ -89,7 +89,7 @@ def _say_outcome(comm: Any, plan: Plan, outcome: Outcome) -> None:
     _say_left_out(comm, plan)
 
 
-@click.command(context_settings=_HELP)
+@click.command(context_settings=_HELP, short_help="Carry a path out, with any number of ranks.")
 @click.argument("workload_path", metavar="PATH")
 @click.argument("folder", metavar="[FOLDER]", required=False)
 @click.option("--time-scale", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="X",

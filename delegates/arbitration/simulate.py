@@ -128,7 +128,8 @@ def _wanted(policy: str, data: Catalogue, members: Ints, pool: int, total: int) 
         return -(-nodes * pool // total)
     size = nodes if policy == "size" else data.processes[members]
     whole = size.sum(axis=1, keepdims=True)
-    return (2 * pool * size + whole) // (2 * whole)
+    rounded: npt.NDArray[np.int64] = (2 * pool * size + whole) // (2 * whole)
+    return rounded
 
 
 def simulate(

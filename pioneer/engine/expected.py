@@ -21,6 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.engine.coverage import engine_name
+from mpiio_ext.pioneer.engine.opens import with_opens
 from mpiio_ext.pioneer.engine.places import Places
 from mpiio_ext.pioneer.engine.plan import Plan, group_of_rank, make_plan
 from mpiio_ext.pioneer.path import Template, WorkloadPath
@@ -74,6 +75,7 @@ def expected_path(path: WorkloadPath, ranks: int) -> WorkloadPath:
     PlaceError
         A name of the path leads out of the folder.
     """
+    path = with_opens(path)
     table, members = path.table, _members(path, ranks)
     plans = {group: make_plan(path, several[0], ranks, Places(Path.cwd())) for group, several in members.items()}
     groups = np.zeros(table.num_rows, np.int64)

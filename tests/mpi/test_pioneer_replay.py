@@ -145,6 +145,18 @@ def test_the_root_waits_before_it_removes_a_file(tmp_path: pathlib.Path) -> None
     assert not (tmp_path / "below" / "a").exists()
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_trace_without_opens(tmp_path: pathlib.Path, ranks: int) -> None:
+    """As Darshan DXT's: accesses alone, at their offsets."""
+    rows = [row("write", "a", "shared", at=at, size=BLOCK, step=2 * BLOCK) for at in (BLOCK, 0)]
+    rows += [row("MPI_File_write", "b", "shared", "mpiio", at=at, size=BLOCK, step=2 * BLOCK) for at in (BLOCK, 0)]
+    seen, launch = run(tmp_path, rows, ranks)
+    for found in seen:
+        assert (found["failed"], found["left_out"], found["written"]) == (0, 0, 4 * BLOCK), launch.describe()
+    for name in ("a", "b"):
+        assert (tmp_path / "below" / name).read_bytes() == pattern(2 * BLOCK * ranks)
+
+
 @pytest.mark.parametrize("spin_us", [0, 40, None])
 def test_slack_times_are_spun_for_as_asked(tmp_path: pathlib.Path, spin_us: int | None) -> None:
     """By the command: what is spun is what was asked for; by itself next to nothing where ranks share a core."""

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from mpiio_ext.pioneer.engine.cores import are_free
-from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, OPERATIONS, STAND_INS
+from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, OPERATIONS, STAND_INS, engine_name
 from mpiio_ext.pioneer.engine.expected import expected_path
+from mpiio_ext.pioneer.engine.opens import with_opens
 from mpiio_ext.pioneer.engine.places import PlaceError, Places
 from mpiio_ext.pioneer.engine.plan import group_of_rank, make_plan, open_flags
 from mpiio_ext.pioneer.operations import operation_of
@@ -144,10 +145,36 @@ def test_offsets_that_are_no_multiple_stay(tmp_path: pathlib.Path) -> None:
 
 
 def test_operations_without_an_open_are_left_out(tmp_path: pathlib.Path) -> None:
-    path = path_of([{"operation": "pwrite", "file": "a", "owner": "shared", "g0": (0, 4, 6)},
+    """Where no data is moved: what is known of the file is not enough to open it for."""
+    path = path_of([{"operation": "fstat", "file": "a", "owner": "shared", "g0": (0, 4, 6)},
                     {"operation": "stat", "file": "a", "owner": "shared", "g0": (None, None, 1)}])
     plan = make_plan(path, 0, 1, Places(tmp_path))
-    assert (plan.unknown, plan.slack.tolist()) == ({"pwrite": 1}, [7])
+    assert (plan.unknown, plan.slack.tolist()) == ({"fstat": 1}, [7])
+    assert plan.reasons == {"fstat": "its file is not opened in the path"}
+
+
+def test_opens_that_the_trace_lacks(tmp_path: pathlib.Path) -> None:
+    """Sessions that move data get one, of those who use it, and a close; accesses are made at their offsets."""
+    path = path_of([{"operation": "write", "file": "a", "owner": "shared", "g0": (8, 4, 6), "g1": (16, 4, 6)},
+                    {"operation": "read", "file": "b", "owner": "root", "groups": 1, "g0": (3, 4, 5)},
+                    {"operation": "MPI_File_write_all", "layer": "mpiio", "file": "c", "owner": "shared"},
+                    {"operation": "write", "file": "a", "owner": "shared", "g0": (None, 4, 0), "g1": (30, 4, 6)},
+                    {"operation": "close", "file": "a", "owner": "shared"}])
+    whole = with_opens(path)
+    assert [(row["operation"], row["file"], row["groups"]) for row in whole.table.to_pylist()] == [
+        ("open", "a", 3), ("write", "a", 3), ("open", "b", 1), ("read", "b", 1), ("close", "b", 1),
+        ("MPI_File_open", "c", 3), ("MPI_File_write_all", "c", 3), ("MPI_File_close", "c", 3), ("write", "a", 3),
+        ("close", "a", 3)]
+    assert whole.table["id"].to_pylist() == list(range(10))
+    assert with_opens(whole) is whole
+    plan = make_plan(path, 0, 4, Places(tmp_path))
+    assert not plan.unknown
+    assert [engine_name(number) for number in plan.operation] == [
+        "open", "pwrite", "open", "pread", "close", "MPI_File_open", "MPI_File_write_all", "MPI_File_close", "write",
+        "close"]
+    assert (plan.offset[1], plan.offset[3], plan.slack.sum()) == (8, 3, 11)
+    assert plan.flags[0] & os.O_CREAT
+    assert plan.flags[0] & os.O_ACCMODE == os.O_WRONLY
 
 
 def test_a_path_that_leads_out(tmp_path: pathlib.Path) -> None:
