@@ -319,6 +319,8 @@ static void end_child(session *session, int state, char *why, size_t why_bytes)
     close(session->in);
     if (state == STUCK)
         snprintf(why, why_bytes, "libdarshan-util made no progress for %.0f s", session->limits->patience_s);
+    else if (ended == session->child && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && state == GONE)
+        snprintf(why, why_bytes, "the process that read the log was killed, perhaps because memory was short");
     else if (ended == session->child && WIFSIGNALED(status))
         snprintf(why, why_bytes, "libdarshan-util crashed (%s): the log is damaged", strsignal(WTERMSIG(status)));
     else

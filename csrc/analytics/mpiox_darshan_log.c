@@ -32,6 +32,7 @@
 
 #define MAGIC 6567223ULL
 
+enum { POSIX_1_BYTES = 680 };
 enum { RECORD_BYTES = 1 << 15, TEXT_BYTES = 8192, REASON_BYTES = 2048, MODULES_BYTES = 1024, MAX_MODULES = 64 };
 
 /* Names of the modules by index; an index beyond them gets a number. */
@@ -64,6 +65,7 @@ typedef struct log_reader {
     int module_partial[MAX_MODULES];
     mpiox_darshan_job job;
     double run_time;
+    int64_t left_out; /* records of POSIX, version 1, that the library does not deliver */
     char exe[TEXT_BYTES];
     mpiox_darshan_name *names;
     int name_count;
@@ -265,10 +267,26 @@ static int read_mounts(log_reader *reader)
     return blame(reader, MPIOX_DARSHAN_STAGE_MOUNTS, "cannot be read");
 }
 
+/* In version 1 of POSIX (Darshan 3.0) calls of STDIO were mixed in; the library leaves out records that have any. */
+static int64_t count_left_out(log_reader *reader, int64_t delivered)
+{
+    int64_t bytes = 0;
+    int got;
+
+    while ((got = reader->library->get_mod(reader->log, MODULE_POSIX, reader->record, RECORD_BYTES)) > 0) {
+        bytes += got;
+        reader->progress->beat++;
+        if (got < RECORD_BYTES)
+            break; /* the end; the next call would begin anew */
+    }
+    return got >= 0 && bytes / POSIX_1_BYTES > delivered ? bytes / POSIX_1_BYTES - delivered : 0;
+}
+
 static int read_records(log_reader *reader, int kind, int module, int stage)
 {
     const mpiox_darshan_kind *shape = &reader->library->kinds[kind];
     void *record = reader->record;
+    int64_t delivered = 0;
     int got;
 
     if (sizeof(mpiox_darshan_record) + sizeof(int64_t) * (size_t)(shape->counters + shape->doubles) > RECORD_BYTES / 2)
@@ -277,7 +295,10 @@ static int read_records(log_reader *reader, int kind, int module, int stage)
         if (mpiox_darshan_files_join(&reader->files, reader->library, kind, record) != MPIOX_OK)
             return blame(reader, stage, "too many records for the memory");
         reader->progress->beat++;
+        delivered++;
     }
+    if (got == 0 && module == MODULE_POSIX && reader->module_version[module] == 1)
+        reader->left_out = count_left_out(reader, delivered);
     return got < 0 ? blame(reader, stage, "its records cannot be read") : 0;
 }
 
@@ -494,6 +515,10 @@ static int explain(const log_reader *reader, char *text, size_t text_bytes)
                              "%s%s is incomplete: Darshan ran out of memory "
                              "for its records in the run",
                              used > 0 ? "; " : "", module_name(k, number, sizeof(number)));
+    if (reader->left_out > 0 && (size_t)used < text_bytes)
+        used += snprintf(text + used, text_bytes - (size_t)used,
+                         "%s%lld records of POSIX left out: of Darshan 3.0, with calls of STDIO among them",
+                         used > 0 ? "; " : "", (long long)reader->left_out);
     return used > 0;
 }
 

@@ -90,14 +90,14 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
 def mutated_inside(data: bytes, rng: random.Random) -> bytes:
     """Return a log of which one region was changed before it was compressed: what no checksum of zlib notices."""
     log = Log.parse(data)
-    which = rng.choice(["job", "names", *log.modules])
+    which: str | int = rng.choice(["job", "names", *log.modules])
     if which == "job":
         log.job = mutated(log.job, rng)
     elif which == "names":
         log.names = zlib.compress(mutated(zlib.decompress(log.names), rng))
-    else:
-        version, region = log.modules[which]  # type: ignore[index]
-        log.modules[which] = (version, zlib.compress(mutated(zlib.decompressobj().decompress(region), rng)))  # type: ignore[index]
+    elif isinstance(which, int):
+        version, region = log.modules[which]
+        log.modules[which] = (version, zlib.compress(mutated(zlib.decompressobj().decompress(region), rng)))
     return log.pack()
 
 

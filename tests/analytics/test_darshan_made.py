@@ -29,6 +29,19 @@ def posix(key: int, rank: int, counters: dict[int, int], doubles: dict[int, floa
     return struct.pack(f"<Qq{POSIX_COUNTERS}q{POSIX_DOUBLES}d", key, rank, *integers, *times)
 
 
+def posix_of_version(version: int, record: bytes, fopens: int = 0) -> bytes:
+    """Return a POSIX record of version 4 as an older version had it: without what came later, with what went."""
+    integers = list(struct.unpack_from(f"<{POSIX_COUNTERS}q", record, 16))
+    doubles = list(struct.unpack_from(f"<{POSIX_DOUBLES}d", record, 16 + 8 * POSIX_COUNTERS))
+    if version < 4:
+        del integers[10:13], integers[1:3]
+    if version < 3:
+        del doubles[3:5]
+    if version < 2:
+        integers[6:6] = [fopens, 0, 0, 0]
+    return record[:16] + struct.pack(f"<{len(integers)}q{len(doubles)}d", *integers, *doubles)
+
+
 def stdio(key: int, rank: int, bytes_written: int, writes: int = 1) -> bytes:
     """Return a STDIO record of version 2: opens, fdopens, reads, writes, seeks, flushes, bytes written and read …"""
     return struct.pack("<Qq14q15d", key, rank, 1, 0, 0, writes, 0, 0, bytes_written, *[0] * 7, *[0.0] * 15)
@@ -167,6 +180,28 @@ def test_a_module_newer_than_the_library(module: str, tmp_path: pathlib.Path) ->
     assert row["osts"] == (None if module == "LUSTRE" else [4])
     assert set(job["modules"]) == set(modules)
     assert outcome.log_id == whole[0].log_id
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+def test_versions_of_posix(version: int, tmp_path: pathlib.Path) -> None:
+    """What the columns take has been in every version, at other places."""
+    counters = {OPENS: 1, READS: 2, WRITES: 3, BYTES_READ: 4, BYTES_WRITTEN: 5, SEQ_READS: 6, FILE_ALIGNMENT: 7}
+    record = posix(1, 0, counters, {READ_START: 1.0, WRITE_END: 2.0, READ_TIME: 3.0})
+    data = make_log(Job(start=100), {1: "/a"}, {"POSIX": (version, posix_of_version(version, record))}, version="3.10")
+    outcome, _, (row,) = run(tmp_path, data)
+    assert outcome.status == "whole", outcome.reason
+    assert [row[name] for name in ("opens", "reads", "writes", "bytes_read", "bytes_written", "seq_reads")] == [
+        *range(1, 7)
+    ]
+    assert (row["alignment"], row["read_start"], row["write_end"], row["read_time"]) == (7, 101.0, 102.0, 3.0)
+
+
+def test_records_that_the_library_leaves_out(tmp_path: pathlib.Path) -> None:
+    """Of Darshan 3.0, records with STDIO calls among those of POSIX: they are missing, and the outcome says so."""
+    records = [posix_of_version(1, posix(key, 0, {OPENS: 1}), fopens=int(key % 3 == 0)) for key in range(1, 101)]
+    outcome, (job,), rows = run(tmp_path, make_log(Job(), {}, {"POSIX": (1, b"".join(records))}, version="3.10"))
+    assert (outcome.status, job["partial"], len(rows)) == ("partial", True, 67)
+    assert outcome.reason.startswith("33 records of POSIX left out")
 
 
 def test_names_are_bytes(tmp_path: pathlib.Path) -> None:
