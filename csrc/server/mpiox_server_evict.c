@@ -120,6 +120,10 @@ void mpiox_server_take_out(mpiox_server *server, uint32_t frame)
     else if (info->residence == MPIOX_AHEAD)
         file->ahead.used++;
     mpiox_server_list_remove(server, &file->frames, frame);
+    /* Everything that was deposited is in the file: its own size counts again, also when somebody without delegates has
+     * made it shorter. Nobody deposits meanwhile: that needs a frame. */
+    if (file->frames.count == 0)
+        atomic_store(&server->cache.header->files[mpiox_server_file_of(server, frame)].end, 0);
     mpiox_frame_remove(&server->cache, frame);
     info->frequent = false;
     info->tries = 0;

@@ -129,6 +129,30 @@ def test_own_collective_write_over_pages_of_another_opening(extension: str, comm
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize("delegates", ["0", "1"])
+def test_made_shorter_through_another_opening(extension: str, delegates: str) -> None:
+    """Once both sides have synchronised, nothing is read behind the new end, whoever has cached what was there."""
+    opened = {"op": "open", "file": 0, "comm": "world", "mode": ["rdwr", "create"]}
+    history: History = {
+        "ranks": 2,
+        "files": [-1],
+        "ops": [
+            {**opened, "h": 0, "hints": {}},
+            {**opened, "h": 1, "hints": {"mpiox_delegates": delegates}},
+            {"op": "write", "h": 0, "how": "at", "rank": 0, "at": 0, "n": 20_000, "mem": [0, 0]},
+            {"op": "fence"},
+            {"op": "size", "h": 1, "bytes": 100},
+            {"op": "fence"},
+            {"op": "ask", "h": 0, "rank": 1},
+            {"op": "read", "h": 0, "how": "at", "rank": 1, "at": 50, "n": 9000, "mem": [0, 0]},
+            {"op": "read", "h": 0, "how": "at", "rank": 0, "at": 5000, "n": 9000, "mem": [0, 0]},
+        ],
+    }
+    with Pool(SETTINGS["delegates, some opens"], ranks=2) as pool:
+        assert [pool.run(history) for _ in range(5)] == [[]] * 5
+
+
+@pytest.mark.mpi
 def test_a_history_that_hangs_is_named(extension: str, family: str) -> None:
     """A rank that never comes: the launch is ended, what each rank was doing is said, the next history runs."""
     opened = {"op": "open", "h": 0, "file": 0, "comm": "world", "mode": ["rdwr", "create"], "hints": {}}

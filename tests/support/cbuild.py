@@ -18,7 +18,10 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CSRC = pathlib.Path(os.environ.get("MPIOX_TEST_CSRC", ROOT / "csrc"))  # tests/mutants/run.py has its own
-MODULES = ("common", "typemap", "layout", "domains", "storage", "cache", "network", "server", "pioneer")
+MODULES = (
+    "common", "typemap", "layout", "domains", "storage", "cache", "network", "server", "pioneer", "analytics",
+    "arbitration",
+)
 MPI_FILES = ("mpiox_typemap_mpi.c", "mpiox_typemap_decode.c", "mpiox_typemap_contents.c")  # the rest needs none
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g", "-O1")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
@@ -94,7 +97,7 @@ def threads_program(source: str, *modules: str) -> pathlib.Path:
 
 def _program(sanitize: tuple[str, ...], source: str, *modules: str) -> pathlib.Path:
     files = [str(ROOT / "tests" / "c" / source), *objects(sanitize, *modules)]
-    command = [compiler(), *FLAGS, *sanitize, *includes(), f"-I{ROOT / 'tests' / 'c'}", *files]
+    command = [compiler(), *FLAGS, *sanitize, *includes(), f"-I{ROOT / 'tests' / 'c'}", *files, "-lm"]
     return compile_c(command, pathlib.Path(source).stem + ("" if sanitize == SANITIZE else "_threads"))
 
 

@@ -1,0 +1,15 @@
+"""The errors of arbitration."""
+
+from __future__ import annotations
+
+from mpiio_ext.errors import MpiioExtError
+
+__all__ = ["CurveError", "InfeasibleError"]
+
+
+class CurveError(MpiioExtError, ValueError):
+    """Measurements that cannot be used; the message names the file, the line and what to do."""
+
+
+class InfeasibleError(MpiioExtError, ValueError):
+    """There is no allocation within the pool: the smallest options of all jobs together need more I/O nodes."""

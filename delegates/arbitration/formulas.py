@@ -1,0 +1,72 @@
+"""The arithmetic of the policies: options of a job, shares by size.
+
+Source. Section 3.1 (options) and 3.2 (policies) of the arbitration paper. STATIC's and SIZE's numbers may be none that
+        the job can use; the paper's Table 4 (3 of the possible 0, 1, 2, 4, 8 becomes 2) shows that the next smaller
+        one is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mpiio_ext.delegates.arbitration.errors import CurveError
+from mpiio_ext.delegates.arbitration.jobs import Job, Machine
+
+__all__ = ["default_count", "fitted", "options", "proportional", "static"]
+
+
+def options(job: Job, machine: Machine, *, limited: bool = True) -> tuple[int, ...]:
+    """Return the numbers of I/O nodes that a job can use, ascending.
+
+    Parameters
+    ----------
+    limited : leave out what exceeds the pool (ORACLE does not)
+
+    Raises
+    ------
+    CurveError
+        The job can use no number at all.
+    """
+    limit = machine.most if machine.most is not None else job.compute_nodes
+    if limited:
+        limit = min(limit, machine.io_nodes)
+    counts: Sequence[int]
+    if machine.counts is not None:
+        counts = [c for c in machine.counts if job.curve is None or job.curve.counts[0] <= c <= job.curve.counts[-1]]
+    else:
+        counts = job.curve.counts if job.curve is not None else range(limit + 1)
+    found = sorted({count for count in counts if count <= limit
+                    and (count == 0 or not machine.divisible or job.compute_nodes % count == 0)})
+    if not machine.direct:
+        found = [count for count in found if count > 0]
+    if not found:
+        raise CurveError(
+            f"job {job.name!r}: none of {list(counts)} I/O nodes can be given to it: the pool has {machine.io_nodes}, "
+            f"the limit for a job is {limit}, it has {job.compute_nodes} compute nodes and direct access is "
+            f"{'allowed' if machine.direct else 'not allowed'}; measure other numbers, or change the limits"
+        )
+    return tuple(found)
+
+
+def fitted(count: int, allowed: Sequence[int]) -> int:
+    """Return the largest allowed number that is not larger than `count`, or the smallest one."""
+    return max((each for each in allowed if each <= count), default=min(allowed))
+
+
+def static(job: Job, jobs: Sequence[Job], machine: Machine) -> int:
+    """Return STATIC's number, ceil(Ca / R) with R = C / F, before it is fitted to the options; 0 without I/O nodes."""
+    if machine.io_nodes == 0:
+        return 0
+    total = machine.compute_nodes if machine.compute_nodes is not None else sum(each.compute_nodes for each in jobs)
+    return -(-job.compute_nodes * machine.io_nodes // total)  # rounded up, in whole numbers
+
+
+def proportional(size: int, sizes: Sequence[int], io_nodes: int) -> int:
+    """Return round(F s / sum of s), halves up, before it is fitted to the options."""
+    total = sum(sizes)
+    return (2 * io_nodes * size + total) // (2 * total)
+
+
+def default_count(job: Job, jobs: Sequence[Job], machine: Machine, allowed: Sequence[int]) -> int:
+    """Return what the system gives a job of which nothing is known: STATIC's number."""
+    return fitted(static(job, jobs, machine), allowed)

@@ -1,0 +1,210 @@
+"""Curves from files: FORGE's tables, results of our bench, a plain table of jobs.
+
+Every file is understood or refused with one line that names it, the line or row, the column, and what to do.
+Repetitions of one scenario become one point with its spread. Nothing is guessed: a number of I/O nodes that was not
+measured has no point.
+
+Source. FORGE's columns: `run/output` of the artefact of the arbitration paper (jeanbez/forge-evaluation): bandwidths
+        in MB/s, request sizes in KiB, layout 0 file per process and 1 shared, spatiality 0 contiguous and 1 1D-strided.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mpiio_ext.delegates.arbitration.curves import Curve, Point
+from mpiio_ext.delegates.arbitration.errors import CurveError
+from mpiio_ext.delegates.arbitration.jobs import Job
+from mpiio_ext.delegates.arbitration.pattern import Layout, Pattern, Spatiality
+
+__all__ = ["read_bench", "read_forge", "read_jobs"]
+
+_FORGE = ("forwarders", "clients", "processes", "layout", "spatiality", "request", "operation", "bandwidth")
+_JOBS = ("job", "compute_nodes", "processes", "io_nodes", "bandwidth")
+_LAYOUTS: tuple[Layout, ...] = ("file-per-process", "shared")
+_SPATIALITIES: tuple[Spatiality, ...] = ("contiguous", "strided")
+
+
+def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield (place for messages, row) of a table with a heading, separated by ";" or ","."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise CurveError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise CurveError(f"{path}: is no text in UTF-8 (byte {error.start})") from error
+    heading, _, _ = text.partition("\n")
+    if not heading.strip():
+        raise CurveError(f"{path}:1: is empty; the first line must name the columns {', '.join(columns)}")
+    reader = csv.DictReader(text.splitlines(), delimiter=";" if ";" in heading else ",")
+    missing = [name for name in columns if name not in (reader.fieldnames or ())]
+    if missing:
+        raise CurveError(f"{path}:1: missing columns: {', '.join(missing)}; there are: "
+                         f"{', '.join(reader.fieldnames or ())}")
+    for row in reader:
+        where = f"{path}:{reader.line_num}"
+        if None in row or any(row[name] is None for name in columns):
+            raise CurveError(f"{where}: has not as many fields as the first line has columns")
+        yield where, row
+
+
+def _number(where: str, row: Mapping[str, Any], column: str) -> float:
+    """Return a finite number >= 0."""
+    text = row[column]
+    try:
+        value = float(text)
+    except (TypeError, ValueError):
+        raise CurveError(f"{where}: {column} must be a number, not {text!r}") from None
+    if math.isnan(value):
+        raise CurveError(f"{where}: {column} is not a number (NaN): leave the line out, or measure again")
+    if math.isinf(value) or value < 0:
+        raise CurveError(f"{where}: {column} must be a finite number >= 0, not {text}")
+    return value
+
+
+def _whole(where: str, row: Mapping[str, Any], column: str, low: int, high: int = 2**31 - 1) -> int:
+    value = _number(where, row, column)
+    if value != int(value) or not low <= value <= high:
+        raise CurveError(f"{where}: {column} must be a whole number from {low} to {high}, not {row[column]}")
+    return int(value)
+
+
+def _curves(found: Mapping[Any, Mapping[int, Sequence[float]]], source: str) -> dict[Any, Curve]:
+    return {key: Curve({count: Point.of(values) for count, values in points.items()}, source=source)
+            for key, points in found.items()}
+
+
+def read_forge(paths: Iterable[Path]) -> dict[Pattern, Curve]:
+    """Return the curve of every pattern in FORGE's tables, those of all files together, ordered by pattern.
+
+    Raises
+    ------
+    CurveError
+        A file that cannot be read or understood, or no row at all; with file and line.
+    """
+    paths = list(paths)
+    found: dict[Pattern, dict[int, list[float]]] = {}
+    for path in paths:
+        for where, row in _rows(path, _FORGE):
+            operation = row["operation"].strip()
+            if operation not in ("write", "read"):
+                raise CurveError(f"{where}: operation must be write or read, not {operation!r}")
+            pattern = Pattern(
+                layout=_LAYOUTS[_whole(where, row, "layout", 0, 1)],
+                spatiality=_SPATIALITIES[_whole(where, row, "spatiality", 0, 1)],
+                request_bytes=1024 * _whole(where, row, "request", 1),
+                compute_nodes=_whole(where, row, "clients", 1),
+                processes=_whole(where, row, "processes", 1),
+                operation=operation,
+            )
+            count = _whole(where, row, "forwarders", 0)
+            found.setdefault(pattern, {}).setdefault(count, []).append(_number(where, row, "bandwidth"))
+    if not found:
+        raise CurveError(f"{', '.join(map(str, paths))}: no measurement in it")
+    return dict(sorted(_curves(found, "measured").items()))
+
+
+def read_jobs(path: Path) -> list[Job]:
+    """Return jobs with curves of a table: one line a job, number of I/O nodes and repetition; in the order of the file.
+
+    The columns are job, compute_nodes, processes, io_nodes, bandwidth (MB/s), separated by "," or ";"; `bandwidth` may
+    be empty in the one line of a job of which nothing is known.
+
+    Raises
+    ------
+    CurveError
+        A file that cannot be read or understood, with file and line.
+    """
+    sizes: dict[str, tuple[int, int]] = {}
+    found: dict[str, dict[int, list[float]]] = {}
+    for where, row in _rows(path, _JOBS):
+        name = row["job"].strip()
+        if not name:
+            raise CurveError(f"{where}: job has no name")
+        size = (_whole(where, row, "compute_nodes", 1), _whole(where, row, "processes", 1))
+        if sizes.setdefault(name, size) != size:
+            raise CurveError(f"{where}: job {name} has {size[0]} compute nodes and {size[1]} processes, and had "
+                             "others before")
+        points = found.setdefault(name, {})
+        if row["bandwidth"].strip():
+            count = _whole(where, row, "io_nodes", 0)
+            points.setdefault(count, []).append(_number(where, row, "bandwidth"))
+    if not found:
+        raise CurveError(f"{path}: no job in it")
+    curves = _curves({name: points for name, points in found.items() if points}, "measured")
+    return [Job(name=name, compute_nodes=nodes, processes=processes, curve=curves.get(name))
+            for name, (nodes, processes) in sizes.items()]
+
+
+# ---- results of the bench --------------------------------------------------------------------------------------------
+
+_BENCH = ("variant", "interface", "operation", "strategy", "bandwidth_mb_per_s")
+
+
+def _bench_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield (place for messages, row) of results.json or results.parquet."""
+    if path.suffix == ".parquet":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            rows = pq.read_table(path).to_pylist()
+        except (OSError, pa.ArrowException) as error:
+            raise CurveError(f"{path}: is no Parquet file that can be read: {error}") from error
+    else:
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise CurveError(f"{path}: cannot be read: {error.strerror}") from error
+        except ValueError as error:
+            raise CurveError(f"{path}: is no JSON: {error}") from error
+        rows = document.get("runs") if isinstance(document, dict) else None
+        if not isinstance(rows, list):
+            raise CurveError(f"{path}: has no list `runs`, so that it holds no results of the bench")
+    for index, row in enumerate(rows):
+        where = f"{path}: run {index}"
+        if not isinstance(row, Mapping):
+            raise CurveError(f"{where}: is no object")
+        missing = [name for name in _BENCH if row.get(name) is None]
+        if missing:
+            raise CurveError(f"{where}: {', '.join(missing)} missing: no results of the bench that are understood")
+        yield where, row
+
+
+def read_bench(paths: Iterable[Path], *, direct: str = "auto") -> dict[str, Curve]:
+    """Return curves by I/O delegates from results of ``python -m mpiio_ext.bench``, by "variant [interface] operation".
+
+    Parameters
+    ----------
+    paths : results.json or results.parquet; runs with other numbers of delegates are other files
+    direct : method whose runs count as no I/O node, if it was run
+
+    Rows whose accesses did not go through the delegates, though the method asks for them, are left out: they measure
+    something else.
+
+    Raises
+    ------
+    CurveError
+        A file that cannot be read or understood, or no row that counts.
+    """
+    paths = list(paths)
+    found: dict[str, dict[int, list[float]]] = {}
+    for path in paths:
+        for where, row in _bench_rows(path):
+            delegates = row.get("delegates")
+            if delegates is None and row["strategy"] != direct:
+                continue
+            if delegates is not None and not row.get("delegated_accesses"):
+                continue
+            count = 0 if delegates is None else _whole(where, row, "delegates", 1)
+            phase = f" {row['phase']}" if row.get("phase") else ""
+            key = f"{row['variant']} [{row['interface']}]{phase} {row['operation']}"
+            found.setdefault(key, {}).setdefault(count, []).append(_number(where, row, "bandwidth_mb_per_s"))
+    if not found:
+        raise CurveError(f"{', '.join(map(str, paths))}: no run through delegates and none of the method {direct!r}")
+    return _curves(found, "measured by the bench")
