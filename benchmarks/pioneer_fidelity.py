@@ -1,275 +1,343 @@
 """How close PIONEER's synthetic workloads come to programs: synthesized, carried out, and traced again.
 
 Kernels of the bench are traced on 4 ranks by the tracer of this project and by ltrace (where it is installed), CM1
-comes from a DFTracer trace (where it is). Three tables, as Markdown and in OUTPUT/fidelity.json:
+comes from a DFTracer trace (where it is). Three parts, as Markdown and in OUTPUT/fidelity.json:
 
-1. every mode of the synthesis against each path: the worst of 20 seeds, and controls that must fail;
-2. the closed loop: a sampled path carried out by 1, 4 and 16 ranks under the tracer, the path of that trace against it;
-3. makespans: program and sampled workload in turn, 10 pairs, and the noise of the program's own runs.
+table     every mode of the synthesis against each path: the worst of 20 seeds, and controls that must fail;
+loop      a sampled path carried out by N/4, N and 4 N ranks under the tracer, N as many as were traced; the path of
+          that trace against what so many ranks can do of the original path. Metrics of time are judged where N ranks
+          keep the path's pace. Spoilt paths carried out by N ranks, which must fail;
+makespan  program and sampled workload in turn, 10 pairs: each workload is made of the run before it. The median ratio
+          is within 5 %, or the workload's median among the program's own runs without the fastest and the slowest.
 
     build/openmpi/venv/bin/python benchmarks/pioneer_fidelity.py --output /tmp/fidelity
 
-Exit status 1 if a metric is beyond its limit, or a control within all.
+10 to 15 minutes on two quiet cores; what does not begin within --budget seconds is left out and said to be. A program
+that fails is named and does not end the others; OUTPUT/fidelity.json is written again behind each result. Exit status 1
+if a metric is beyond its limit, a control within all, a program has failed or anything was left out.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import shlex
 import shutil
 import statistics
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+import pioneer_programs as programs
+from pioneer_programs import ProgramError, Traced
 
-from mpiio_ext.pioneer.compare import compare_paths
-from mpiio_ext.pioneer.fidelity import fidelity, to_json, to_markdown
-from mpiio_ext.pioneer.path import WorkloadPath, extract, find_groups
-from mpiio_ext.pioneer.readers import find_reader, ltrace
-from mpiio_ext.pioneer.sanitize import SANITIZED, application_only, sanitize
+from mpiio_ext.pioneer.compare import LIMITS, compare_paths
+from mpiio_ext.pioneer.engine import expected_path
+from mpiio_ext.pioneer.fidelity import CONTROLS, Row, fidelity, to_json, to_markdown
+from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.synthesis import synthesize
+from mpiio_ext.report.output import write_whole
 
-RANKS = 4
-#: Interface and parameters of each kernel.
-KERNELS = {
-    "mpi_io_test_strided": ("mpiio", ("size=4096", "nobj=1000")), "ior_random": ("posix", ()),
-    "s3asim": ("mpiio", ()), "nas_btio": ("mpiio", ()), "flash": ("hdf5", ()), "s3d": ("pnetcdf", ()),
-}  # fmt: skip
-#: What ltrace can follow: calls of mpi4py's module.
-UNDER_LTRACE = ("mpi_io_test_strided", "s3asim", "nas_btio", "coll_perf")
-CM1 = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "cm1_dftracer"
-BIN = Path(sys.prefix) / "bin"
-#: Time is the machine's, not the path's, when ranks outnumber processors.
-OF_TIME = ("slack", "arrival")
-ENVIRONMENT = os.environ | {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "PATH": f"{BIN}:{os.environ['PATH']}",
-}
+PARTS = ("table", "loop", "makespan")
+#: Of these the makespans are measured: each run takes seconds, for the starter's sake.
+SPANS = ("mpi_io_test_strided", "ior_random", "s3asim", "s3d")
+#: KS of the slack times judges microseconds; of a run it is slack_us that counts.
+NOT_OF_RUNS = ("slack",)
+OF_PACE = ("slack", "slack_us", "arrival", "makespan")
+#: With another number of ranks calls take another time.
+OF_SCALE = ("slack", "arrival", "makespan")
+SHARE = 0.05
 
 
-def run(words: Sequence[Any], seconds: float = 600) -> None:
-    """Run a command; end with what it has printed where it fails."""
-    done = subprocess.run([*map(str, words)], env=ENVIRONMENT, capture_output=True, text=True, timeout=seconds)
-    if done.returncode != 0:
-        sys.exit(f"{shlex.join(map(str, words))}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+@dataclass(slots=True)
+class Progress:
+    """Tells what is done, and whether there is time for more.
+
+    Attributes
+    ----------
+    budget_s : after which nothing new is begun.
+    left_out : what was not begun, or has failed, with the reason.
+    """
+
+    budget_s: float
+    left_out: dict[str, str] = field(default_factory=dict)
+    _begun: float = field(default_factory=time.monotonic)
+
+    def say(self, what: str) -> None:
+        """Print what is done now."""
+        print(f"[{time.monotonic() - self._begun:5.0f} s] {what}", file=sys.stderr, flush=True)
+
+    def attempt(self, what: str, work: Callable[[], Any]) -> Any:
+        """Return what `work` returns; None where there is no time for it or it fails, which is noted."""
+        if time.monotonic() - self._begun > self.budget_s:
+            self.left_out[what] = f"the budget of {self.budget_s:.0f} s was used up"
+            return None
+        self.say(what)
+        try:
+            return work()
+        except (ProgramError, OSError, ValueError) as error:
+            self.left_out[what] = str(error)
+            self.say(f"{what}: FAILED: {error}")
+            return None
 
 
 # ---- traces ----------------------------------------------------------------------------------------------------------
 
 
-def application(trace: Path, place: str) -> dict[int, pa.Table]:
-    """Return by rank what the application has done to files whose names contain `place`; their names end there."""
-    _, batches = find_reader(trace).read([trace])
-    tables = [application_only(pa.Table.from_batches([batch], SANITIZED)) for batch in sanitize(batches)]
-    whole = pa.concat_tables(tables).unify_dictionaries()
-    names = whole["file"].cast(pa.string())
-    whole = whole.set_column(whole.schema.get_field_index("file"), "file", pc.replace_substring_regex(
-        names, f"^.*{place}/", "")).filter(pc.fill_null(pc.match_substring(names, f"{place}/"), False))  # fmt: skip
-    ranks = pc.unique(whole["rank"]).to_pylist()
-    return {rank: whole.filter(pc.equal(whole["rank"], rank)) for rank in sorted(ranks)}
-
-
-def path_of(tables: Mapping[int, pa.Table]) -> WorkloadPath:
-    """Return the workload path of traces."""
-    words: dict[str, int] = {}
-    operations = {rank: np.array([words.setdefault(word, len(words)) for word in table["operation"].to_pylist()],
-                                 np.int32) for rank, table in tables.items()}  # fmt: skip
-    return extract(tables, find_groups(operations, root=min(tables)), ranks=len(tables))
-
-
-def kernel(name: str, files: Path, *, slow: bool = False) -> list[Any]:
-    """Return the command that runs a kernel once, without the MPI starter; slow: what traces it slows it down."""
-    interface, given = KERNELS.get(name, ("mpiio", ()))
-    given = tuple(item.replace("nobj=1000", "nobj=100") for item in given) if slow else given
-    parameters = [word for item in given for word in ("-P", item)]
-    return [sys.executable, "-m", "mpiio_ext.bench", "-k", name, "--preset", "quick", "-m", "native", "-i", interface,
-            *parameters,
-            "--repetitions", "1", "--no-plot", "--no-report", "--path", files,
-            "--output", f"{files}-results"]  # fmt: skip
-
-
-def traced(words: Sequence[Any], trace: Path, ranks: int = RANKS) -> None:
-    """Run a program under the tracer."""
-    shutil.rmtree(trace, ignore_errors=True)
-    run(["mpirun", "-n", ranks, BIN / "mpiio-ext", "trace", "-o", trace, "--", *words])
-
-
-def under_ltrace(words: Sequence[Any], trace: Path) -> None:
-    """Run a program under ltrace, as docs/pioneer-traces.md says."""
-    trace.mkdir()
-    prototypes = Path(ltrace.__file__).with_name("ltrace.conf")
-    rank = "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"
-    command = (f"exec ltrace -F {prototypes} -f -S -tt -T -s 4096 -e 'MPI_*@MPI.*' -o {trace}/trace.{rank} "
-               f"{shlex.join(map(str, words))}")  # fmt: skip
-    run(["mpirun", "-n", RANKS, "sh", "-c", command])
-
-
-def paths_of_programs(output: Path) -> Iterator[tuple[str, WorkloadPath]]:
-    """Trace all kernels, and read CM1's trace; yield each path with its name."""
-    for name in KERNELS:
-        files = output / f"{name}-files"
-        files.mkdir(exist_ok=True)
-        traced(kernel(name, files), output / f"{name}-trace")
-        yield name, path_of(application(output / f"{name}-trace", files.name))
-    for name in UNDER_LTRACE if shutil.which("ltrace") else ():
-        files, trace = output / f"{name}-ltrace-files", output / f"{name}-ltrace"
-        files.mkdir(exist_ok=True)
-        shutil.rmtree(trace, ignore_errors=True)
-        under_ltrace(kernel(name, files, slow=True), trace)
-        yield f"{name} (ltrace)", path_of(application(trace, files.name))
-    if CM1.is_dir():
-        _, batches = find_reader(CM1).read([CM1])
-        whole = pa.concat_tables([application_only(pa.Table.from_batches([batch], SANITIZED))
-                                  for batch in sanitize(batches)]).unify_dictionaries()  # fmt: skip
-        ranks = pc.unique(whole["rank"]).to_pylist()
-        yield "cm1", path_of({rank: whole.filter(pc.equal(whole["rank"], rank)) for rank in sorted(ranks)})
+def traces_of_programs(output: Path, only: Sequence[str], trace: Path, progress: Progress) -> dict[str, Traced]:
+    """Trace all kernels, and read CM1's trace; those of `only`, if there are any."""
+    work: dict[str, Callable[[], Traced]] = {}
+    for name in programs.KERNELS:
+        work[name] = lambda name=name: programs.traced(name, output)  # type: ignore[misc]
+    for name in programs.UNDER_LTRACE if shutil.which("ltrace") else ():
+        work[f"{name} (ltrace)"] = lambda name=name: programs.under_ltrace(name, output)  # type: ignore[misc]
+    if trace.is_dir():
+        work["cm1"] = lambda: programs.cm1(trace)
+    found = {}
+    for name, read in work.items():
+        if not only or name in only:
+            one = progress.attempt(f"trace: {name}", read)
+            if one is not None:
+                found[name] = one
+                one.path.save(output / f"{name.replace(' ', '_')}.parquet")
+    return found
 
 
 # ---- the closed loop -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
     """A synthetic path, carried out and traced again.
 
     Attributes
     ----------
     name, ranks : of the path; that have carried it out.
-    worst : largest value of a metric, and `metric` its name; those of time are left out.
-    slack, arrival : of time.
-    failed : metrics beyond their limits, those of time left out.
+    spoilt : name of the control; "": none.
+    paced : slack times were kept.
+    values : of all metrics.
+    judged : metrics whose limits count.
+    said : what the replay has said of its slack times, "" where there are none.
     """
 
     name: str
     ranks: int
-    worst: float
-    metric: str
-    slack: float
-    arrival: float
-    failed: list[str]
+    spoilt: str
+    paced: bool
+    values: Mapping[str, float]
+    judged: Sequence[str]
+    said: str
+
+    @property
+    def failed(self) -> list[str]:
+        """Metrics that are judged and beyond their limits."""
+        return [name for name in self.judged if self.values[name] > LIMITS[name.rpartition(".")[2]]]
 
 
-def replayed(path: WorkloadPath, output: Path, ranks: int) -> dict[int, pa.Table]:
-    """Carry a path out under the tracer; return what each rank has done."""
-    path.save(output / "synthetic.parquet")
-    below = output / "below"
-    shutil.rmtree(below, ignore_errors=True)
-    words = [BIN / "mpiio-ext", "pioneer", "replay", output / "synthetic.parquet", below]
-    traced(words, output / "again", ranks)
-    return application(output / "again", below.name)
+def carried_out(
+    name: str, original: WorkloadPath, synthetic: WorkloadPath, place: Path, ranks: int, *, paced: bool,
+    spoilt: str = "",
+) -> Loop:  # fmt: skip
+    """Carry a path out, and compare its trace with the original."""
+    planned_s = sum(float(np.nansum(synthetic.table[f"{kind}_0"].to_numpy())) for kind in ("slack", "duration")) / 1e9
+    again, said = programs.replayed(synthetic, place, ranks, time_scale=float(paced),
+                                    seconds=120 + 4 * planned_s * paced)  # fmt: skip
+    values = compare_paths(expected_path(original, ranks), again.path).values
+    same = ranks == original.info.ranks
+    beside = OF_PACE if not paced else NOT_OF_RUNS if same else OF_SCALE
+    late = next((line.strip() for line in said.splitlines() if "slack times ended" in line), "")
+    return Loop(name=name, ranks=ranks, spoilt=spoilt, paced=paced, values=dict(values), said=late,
+                judged=tuple(item for item in values if item not in beside))  # fmt: skip
 
 
-def closed_loop(paths: Mapping[str, WorkloadPath], output: Path) -> list[Loop]:
-    """Carry a sampled path of each program out by fewer, as many and more ranks, and compare what was traced."""
-    rows = []
-    for name, path in paths.items():
-        synthetic = synthesize(path, mode="sampled", seed=1)
-        for ranks in (RANKS // 4, RANKS, 4 * RANKS):
-            print(f"closed loop: {name} on {ranks} ranks", file=sys.stderr)
-            found = compare_paths(synthetic, path_of(replayed(synthetic, output, ranks)))
-            values = {metric: value for metric, value in found.values.items() if metric not in OF_TIME}
-            metric = max(values, key=lambda item: values[item])
-            failed = [item for item in found.failed if item not in OF_TIME]
-            rows.append(Loop(name, ranks, values[metric], metric, found.values["slack"], found.values["arrival"],
-                             failed))  # fmt: skip
-    return rows
+def closed_loop(found: Mapping[str, Traced], output: Path, progress: Progress) -> Iterator[Loop]:
+    """Carry a sampled path of each program out by fewer, as many and more ranks, and compare what was traced.
+
+    Replays of a long run keep its pace where there are as many ranks as were traced; the others are as fast as can be.
+    """
+    for name, one in found.items():
+        ranks = one.path.info.ranks
+        synthetic = synthesize(one.path, mode="sampled", seed=1)
+        for count in (max(1, ranks // 4), ranks, 4 * ranks):
+            paced = one.makespan < 20 or count == ranks
+            loop = progress.attempt(f"loop: {name} on {count} ranks", lambda: carried_out(
+                name, one.path, synthetic, output / "loop", count, paced=paced))  # fmt: skip  # noqa: B023
+            if loop is not None:
+                yield loop
+
+
+def spoilt_loops(found: Mapping[str, Traced], output: Path, progress: Progress) -> Iterator[Loop]:
+    """Carry spoilt paths out: what was traced must be beyond a limit."""
+    name = next((item for item in ("mpi_io_test_strided", *found) if item in found and found[item].makespan < 20), None)
+    for control, spoil in CONTROLS.items() if name is not None else ():
+        one = found[str(name)]
+        spoilt = spoil(one.path, np.random.default_rng(0))
+        loop = progress.attempt(f"loop: {name}, {control}", lambda: carried_out(
+            str(name), one.path, spoilt, output / "loop", one.path.info.ranks, paced=True,  # noqa: B023
+            spoilt=control))  # fmt: skip  # noqa: B023
+        if loop is not None:
+            yield loop
 
 
 # ---- makespans -------------------------------------------------------------------------------------------------------
 
 
-def makespan(tables: Mapping[int, pa.Table]) -> float:
-    """Return the time from the first call of any rank to the end of the last one, in s."""
-    begins = min(pc.min(table["timestamp"]).as_py() for table in tables.values())
-    ends = max(pc.max(pc.add(table["timestamp"], pc.fill_null(table["duration"], 0))).as_py()
-               for table in tables.values())  # fmt: skip
-    return float(ends - begins) / 1e9
+@dataclass(slots=True)
+class Spans:
+    """Makespans of a program and of workloads made of its runs, in turn, s."""
+
+    name: str
+    program: list[float] = field(default_factory=list)
+    workload: list[float] = field(default_factory=list)
+
+    @property
+    def ratio(self) -> float:
+        """Median of the ratios of the pairs."""
+        return statistics.median(two / one for one, two in zip(self.program, self.workload, strict=True))
+
+    @property
+    def noise(self) -> tuple[float, float]:
+        """Fastest and slowest run of the program, those at the ends left out where there are four."""
+        inner = sorted(self.program)[1:-1] if len(self.program) > 3 else self.program
+        return min(inner), max(inner)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the workload takes as long as the program, or as long as the program may take."""
+        low, high = self.noise
+        return abs(self.ratio - 1) <= SHARE or low <= statistics.median(self.workload) <= high
 
 
-def makespans(names: Sequence[str], output: Path, pairs: int) -> dict[str, tuple[list[float], list[float]]]:
-    """Run each program and its sampled workload in turn; return their makespans in s.
+def makespans(names: Sequence[str], output: Path, pairs: int, progress: Progress) -> Iterator[Spans]:
+    """Run each program and a sampled workload made of that run in turn."""
 
-    The workload is sampled from the first of the program's runs, which counts as none of the pairs.
-    """
-    found: dict[str, tuple[list[float], list[float]]] = {}
-    for name in names:
-        files = output / f"{name}-files"
-        words = kernel(name, files)
-        traced(words, output / "pair")
-        path = path_of(application(output / "pair", files.name))
-        own: list[float] = []
-        synthetic: list[float] = []
-        for seed in range(pairs):
-            print(f"makespans: {name}, pair {seed + 1} of {pairs}", file=sys.stderr)
-            traced(words, output / "pair")
-            own.append(makespan(application(output / "pair", files.name)))
-            synthetic.append(makespan(replayed(synthesize(path, mode="sampled", seed=seed), output, RANKS)))
-        found[name] = own, synthetic
-    return found
+    def pair(found: Spans, number: int) -> Spans:
+        own = programs.traced(found.name, output / "spans")
+        synthetic = synthesize(own.path, mode="sampled", seed=number)
+        again, _ = programs.replayed(synthetic, output / "spans" / "replay", programs.RANKS)
+        found.program.append(own.makespan)
+        found.workload.append(again.makespan)
+        return found
+
+    every = {name: Spans(name) for name in names}
+    for number in range(pairs):
+        for name, found in every.items():  # in turn, so that what the machine does meanwhile is shared by all
+            what = f"makespan: {name}, pair {number + 1} of {pairs}"
+            progress.attempt(what, lambda: pair(found, number))  # noqa: B023
+    yield from (found for found in every.values() if found.program)
 
 
 # ---- output ----------------------------------------------------------------------------------------------------------
 
 
-def loop_table(rows: Sequence[Loop]) -> str:
-    """Return the closed loop as Markdown."""
-    lines = ["| path | ranks | largest metric but for time | slack | arrival |", "|---|---|---|---|---|"]
-    for row in rows:
-        mark = "**" if row.failed else ""
-        lines.append(f"| {row.name} | {row.ranks} | {mark}{row.worst:.3f} {row.metric if row.worst else ''}{mark} | "
-                     f"{row.slack:.3f} | {row.arrival:.3f} |")  # fmt: skip
+@dataclass(slots=True)
+class Results:
+    """What was found so far."""
+
+    rows: list[Row] = field(default_factory=list)
+    loops: list[Loop] = field(default_factory=list)
+    spans: list[Spans] = field(default_factory=list)
+
+    def failures(self) -> list[str]:
+        """Return what is not as it should be."""
+        found = [f"{row.name}, {row.mode}: {', '.join(row.failed) or 'a control passes'}" for row in self.rows
+                 if bool(row.failed) != row.is_control]  # fmt: skip
+        found += [f"{loop.name} on {loop.ranks} ranks{', ' * bool(loop.spoilt)}{loop.spoilt}: "
+                  f"{', '.join(loop.failed) or 'a control passes'}" for loop in self.loops
+                  if bool(loop.failed) != bool(loop.spoilt)]  # fmt: skip
+        return found + [f"{one.name}: makespan {one.ratio:.3f} times the program's" for one in self.spans
+                        if not one.passed]  # fmt: skip
+
+    def save(self, file: Path, progress: Progress) -> None:
+        """Write the document; it is there whole or not at all."""
+        document: dict[str, Any] = json.loads(to_json(self.rows)) if self.rows else {"pioneer_fidelity": 1}
+        document |= {
+            "limits": dict(LIMITS),
+            "closed_loop": [asdict(loop) | {"failed": loop.failed} for loop in self.loops],
+            "makespans_s": {one.name: {"program": one.program, "workload": one.workload, "ratio": one.ratio,
+                                       "passed": one.passed} for one in self.spans},
+            "failures": self.failures(), "left_out": progress.left_out,
+        }  # fmt: skip
+        write_whole(file, json.dumps(document, indent=1) + "\n")
+
+
+def _largest(loop: Loop) -> str:
+    """Return the judged metric that is nearest to its limit, or farthest beyond it, but for those of time."""
+    several = [name for name in loop.judged if name not in OF_PACE]
+    name = max(several, key=lambda item: loop.values[item] / (LIMITS[item.rpartition(".")[2]] or 1e-9))
+    return f"{loop.values[name]:.3f} {name}" if loop.values[name] else "0"
+
+
+def loop_table(loops: Sequence[Loop]) -> str:
+    """Return the closed loop as Markdown; values beyond a limit are bold, those that are not judged in brackets."""
+    head = ["path", "ranks", "largest but for time", "slack, us", "arrival", "makespan", "beyond"]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for loop in loops:
+        cells = [f"{loop.name}{', ' * bool(loop.spoilt)}{loop.spoilt}", str(loop.ranks), _largest(loop)]
+        for name in ("slack_us", "arrival", "makespan"):
+            text = f"{loop.values[name]:.3g}"
+            cells.append(f"**{text}**" if name in loop.failed else text if name in loop.judged else f"({text})")
+        lines.append("| " + " | ".join([*cells, ", ".join(loop.failed) or "none"]) + " |")
     return "\n".join(lines)
 
 
-def makespan_table(found: Mapping[str, tuple[list[float], list[float]]]) -> str:
+def span_table(spans: Sequence[Spans]) -> str:
     """Return the makespans as Markdown."""
-    lines = ["| kernel | program, s (fastest to slowest) | workload, s | median ratio |", "|---|---|---|---|"]
-    for name, (own, synthetic) in found.items():
-        ratio = statistics.median(two / one for one, two in zip(own, synthetic, strict=True))
-        lines.append(f"| {name} | {statistics.median(own):.3f} ({min(own):.3f} to {max(own):.3f}) | "
-                     f"{statistics.median(synthetic):.3f} ({min(synthetic):.3f} to {max(synthetic):.3f}) | "
-                     f"{ratio:.3f} |")  # fmt: skip
+    head = ["kernel", "pairs", "program, s (fastest to slowest)", "workload, s", "median ratio", "judgment"]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for one in spans:
+        cells = [f"{statistics.median(values):.3f} ({min(values):.3f} to {max(values):.3f})"
+                 for values in (one.program, one.workload)]  # fmt: skip
+        how = "within 5 %" if abs(one.ratio - 1) <= SHARE else "within the noise" if one.passed else "**beyond**"
+        lines.append(f"| {one.name} | {len(one.program)} | {cells[0]} | {cells[1]} | {one.ratio:.3f} | {how} |")
     return "\n".join(lines)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="for traces, paths and results")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what is measured (all)")
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="programs, as the tables name them (all)")
+    parser.add_argument("--cm1", type=Path, default=programs.CM1, metavar="FOLDER", help="CM1's DFTracer trace")
+    parser.add_argument("--seeds", type=int, default=20, help="paths in each mode (20)")
+    parser.add_argument("--pairs", type=int, default=10, help="of program and workload (10)")
+    parser.add_argument("--budget", type=float, default=1200, metavar="S", help="begin nothing later than that (1200)")
+    return parser.parse_args()
 
 
 def main() -> int:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="for traces, paths and results")
-    parser.add_argument("--seeds", type=int, default=20, help="paths in each mode (20)")
-    parser.add_argument("--pairs", type=int, default=10, help="of program and workload (10)")
-    options = parser.parse_args()
+    options = _options()
     output = options.output.resolve()
     output.mkdir(parents=True, exist_ok=True)
-    paths = {}
-    for name, path in paths_of_programs(output):
-        print(f"{name}: {path.table.num_rows:,} operations", file=sys.stderr)
-        path.save(output / f"{name.replace(' ', '_')}.parquet")
-        paths[name] = path
-    rows = fidelity(paths, options.seeds, lambda what: print(what, file=sys.stderr))
-    print(to_markdown(rows), flush=True)
-    kernels = {name: path for name, path in paths.items() if name in KERNELS}
-    loops = closed_loop(kernels, output)
-    print(loop_table(loops), flush=True)
-    spans = makespans(list(kernels), output, options.pairs)
-    print(f"\n{makespan_table(spans)}")
-    document = json.loads(to_json(rows)) | {
-        "closed_loop": [{name: getattr(row, name) for name in Loop.__slots__} for row in loops],
-        "makespans_s": {name: {"program": own, "workload": synthetic} for name, (own, synthetic) in spans.items()},
-    }
-    (output / "fidelity.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    return int(any(bool(row.failed) != row.is_control for row in rows) or any(row.failed for row in loops))
+    progress, results = Progress(options.budget), Results()
+    found = traces_of_programs(output, options.only, options.cm1, progress)
+
+    def note(several: list[Any], one: Any) -> None:
+        several.append(one)
+        results.save(output / "fidelity.json", progress)
+
+    if "table" in options.parts:
+        for name, one in found.items():
+            rows = progress.attempt(f"table: {name}", lambda: fidelity({name: one.path}, options.seeds))  # noqa: B023
+            for row in rows or ():
+                note(results.rows, row)
+        print(to_markdown(results.rows), flush=True)
+    if "loop" in options.parts:
+        for loop in (*closed_loop(found, output, progress), *spoilt_loops(found, output, progress)):
+            note(results.loops, loop)
+        print(loop_table(results.loops), flush=True)
+    if "makespan" in options.parts:
+        for spans in makespans([name for name in SPANS if name in found], output, options.pairs, progress):
+            note(results.spans, spans)
+        print(f"\n{span_table(results.spans)}", flush=True)
+    results.save(output / "fidelity.json", progress)
+    for line in (*results.failures(), *(f"left out: {what}: {why}" for what, why in progress.left_out.items())):
+        print(line, file=sys.stderr)
+    return int(bool(results.failures() or progress.left_out))
 
 
 if __name__ == "__main__":

@@ -35,7 +35,16 @@ def _load_path(name: str) -> WorkloadPath:
         raise _fail(error) from error
 
 
-@click.group(context_settings=_HELP)
+class _Phases(click.Group):
+    """The commands in the order in which they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the names; those that the order does not have stand last."""
+        order = ("all", "path", "show", "profile", "check", "synthesize", "replay", "compare", "fidelity")
+        return sorted(self.commands, key=lambda name: order.index(name) if name in order else len(order))
+
+
+@click.group(context_settings=_HELP, cls=_Phases)
 def pioneer() -> None:
     """Trace a program once, characterize its I/O, and carry it out with any number of processes."""
 
@@ -58,7 +67,7 @@ def say_loss(info: TraceInfo) -> None:
                 click.echo(f"  line {problem.line}: {problem.why}: {problem.text[:80]}", err=True)
 
 
-@pioneer.command(context_settings=_HELP)
+@pioneer.command(context_settings=_HELP, short_help="Make the workload path of a trace.")
 @click.argument("trace", nargs=-1, required=True, type=click.Path(exists=True))
 @click.option("-o", "--output", required=True, metavar="FILE", help="Where the workload path is put (Parquet).")
 @click.option("--format", "name", metavar="NAME", help="Format of the trace; else it is found out.")
@@ -88,7 +97,7 @@ def path(
 # ---- profiles --------------------------------------------------------------------------------------------------------
 
 
-@pioneer.command(context_settings=_HELP)
+@pioneer.command(context_settings=_HELP, short_help="Characterize a path: an editable profile.")
 @click.argument("workload_path", metavar="PATH", type=click.Path(exists=True, dir_okay=False))
 @click.option("-o", "--output", required=True, metavar="FILE", help="Where the profile is put (JSON).")
 @click.option("--plain", is_flag=True, help="Without the shapes of the path: to be edited by hand.")
@@ -123,7 +132,7 @@ def _load_source(name: str) -> WorkloadPath | Profile:
         raise _fail(error) from error
 
 
-@pioneer.command(context_settings=_HELP)
+@pioneer.command(context_settings=_HELP, short_help="Make another path, of a path or a profile.")
 @click.argument("source", metavar="PATH|PROFILE", type=click.Path(exists=True, dir_okay=False))
 @click.option("-o", "--output", required=True, metavar="FILE", help="Where the synthetic path is put (Parquet).")
 @click.option("--mode", type=click.Choice(["faithful", "quota", "sampled", "tuned"]), default="sampled",
@@ -161,7 +170,7 @@ def synthesize(source: str, output: str, mode: str, seed: int, files: float, ope
         click.echo(f"  operation {item.id}, group {item.group}: {item.why}", err=True)
 
 
-@pioneer.command(context_settings=_HELP)
+@pioneer.command(context_settings=_HELP, short_help="How close synthetic paths come to paths.")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
 @click.option("--seeds", type=click.IntRange(min=1), default=20, show_default=True, help="Paths in each mode.")
 @click.option("--json", "json_file", metavar="FILE", help="Where the table is put as JSON as well.")

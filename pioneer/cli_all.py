@@ -55,7 +55,8 @@ def _progress() -> Iterator[Callable[[str, str], None]]:
         yield say
 
 
-@click.command(name="all", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(name="all", context_settings={"help_option_names": ["-h", "--help"]},
+               short_help="Every phase, from a trace to a comparison.")
 @click.argument("trace", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR",
               help="Folder for everything; it must be empty or missing.")
@@ -68,8 +69,7 @@ def _progress() -> Iterator[Callable[[str, str], None]]:
               "times as many, large or long; may be repeated.")
 @click.option("--time-scale", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="X",
               help="Slack times are multiplied by it; other than 1 the metrics of time are not judged.")
-@click.option("--spin-us", type=click.IntRange(min=0), default=0, show_default=True, metavar="US",
-              help="End of each slack time that is spun for: more exact, where each rank has a core.")
+@click.option("--spin-us", type=click.IntRange(min=0), metavar="US", help="As of `pioneer replay`.")
 @click.option("--launcher", metavar="WORDS", help="Starter of MPI programs with options; -n N is put behind it.  "
               "[default: mpiexec of this environment]")
 @click.option("--limit", type=click.FloatRange(min=0, min_open=True), metavar="S",
@@ -80,7 +80,7 @@ def _progress() -> Iterator[Callable[[str, str], None]]:
 @click.option("--replace", is_flag=True, help="Remove the results of an earlier run in DIR first.")
 def everything(
     trace: tuple[Path, ...], output: Path, ranks: int | None, mode: str, seed: int, scale: dict[str, float],
-    time_scale: float, spin_us: int, launcher: str | None, limit: float | None, reader: str | None,
+    time_scale: float, spin_us: int | None, launcher: str | None, limit: float | None, reader: str | None,
     only: tuple[str, ...], skip: tuple[str, ...], replace: bool,
 ) -> None:  # fmt: skip
     """Go from a TRACE to a workload that was carried out, traced again and compared with it.

@@ -37,7 +37,8 @@ def _save(comparison: Comparison, folder: Path | None, html: Path | None, docume
     return saved
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(context_settings={"help_option_names": ["-h", "--help"]},
+               short_help="How close two traces or paths are.")
 @click.argument("original", type=click.Path(exists=True, path_type=Path))
 @click.argument("synthetic", type=click.Path(exists=True, path_type=Path))
 @click.option("-o", "--output", type=_PATH, metavar="DIR",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,33 +65,45 @@ def _say_plan(comm: Any, plan: Plan, place: Path) -> None:
     _say_left_out(comm, plan)
 
 
+def _say_late(late: Sequence[Any], spun_ns: int) -> None:
+    """Print how exact the slack times were, where there were any."""
+    import numpy as np
+
+    every = np.concatenate(late)
+    if every.size:
+        half, most = (float(value) / 1e3 for value in np.percentile(every, [50, 99]))
+        click.echo(f"  slack times ended {half:.1f} us late at the median, {most:.1f} us at the 99th percentile; "
+                   f"rank 0 spun for the last {spun_ns / 1e3:.1f} us of each")  # fmt: skip
+
+
 def _say_outcome(comm: Any, plan: Plan, outcome: Outcome) -> None:
     seconds = max(comm.allgather(outcome.seconds))
     mine = (plan.ids.size, outcome.bytes_written, outcome.bytes_read, outcome.failed, outcome.left_out,
             sum(plan.unknown.values()))  # fmt: skip
-    numbers = comm.gather(mine)
+    numbers, late = comm.gather(mine), comm.gather(outcome.late)
     if numbers is not None:
         total = [sum(column) for column in zip(*numbers, strict=True)]
         click.echo(f"{comm.size} ranks made {total[0] - total[4]:,} calls in {seconds:.6f} s, wrote {total[1]:,} "
                    f"and read {total[2]:,} bytes; {total[3]:,} calls failed, {total[4] + total[5]:,} were left out")
+        _say_late(late, outcome.spun_ns)
     _say_left_out(comm, plan)
 
 
-@click.command(context_settings=_HELP)
+@click.command(context_settings=_HELP, short_help="Carry a path out, with any number of ranks.")
 @click.argument("workload_path", metavar="PATH")
 @click.argument("folder", metavar="[FOLDER]", required=False)
 @click.option("--time-scale", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="X",
               help="Slack times are multiplied by it; 0: as fast as can be.")
-@click.option("--spin-us", type=click.IntRange(min=0), default=0, show_default=True, metavar="US",
-              help="End of each slack time that is spun for: more exact, where each rank has a core.")
+@click.option("--spin-us", type=click.IntRange(min=0), metavar="US", help="End of each slack time that is spun for; "
+              "0: none.  [default: as much as sleeps are late here, measured; next to none where ranks share cores]")
 @click.option("--most-bytes", type=click.IntRange(min=0), default=None, metavar="N", help="That a rank may write.")
 @click.option("--extension", is_flag=True, help="Put the extension under it, as mpiio-ext run does.")
 @click.option("-H", "--hint", multiple=True, metavar="[GLOB:]NAME=VALUE", help="The same, with a hint.")
 @click.option("--hints-file", metavar="FILE", help="The same, with the hints of FILE.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and end.")
 def replay(
-    workload_path: str, folder: str | None, time_scale: float, spin_us: int, most_bytes: int | None, extension: bool,
-    hint: tuple[str, ...], hints_file: str | None, dry_run: bool,
+    workload_path: str, folder: str | None, time_scale: float, spin_us: int | None, most_bytes: int | None,
+    extension: bool, hint: tuple[str, ...], hints_file: str | None, dry_run: bool,
 ) -> None:  # fmt: skip
     """Carry out a workload PATH below FOLDER, by as many ranks as there are.
 
@@ -103,7 +116,8 @@ def replay(
     """  # noqa: D301  (click wants the backspace character itself)
     place = Path(folder) if folder is not None else Path(Path(workload_path).stem + ".replay")
     if extension or hint or hints_file is not None:
-        words = [workload_path, str(place), "--time-scale", repr(time_scale), "--spin-us", str(spin_us)]
+        words = [workload_path, str(place), "--time-scale", repr(time_scale)]
+        words += [] if spin_us is None else ["--spin-us", str(spin_us)]
         words += [] if most_bytes is None else ["--most-bytes", str(most_bytes)]
         _under_extension(hint, hints_file, [*words, *(["--dry-run"] if dry_run else [])])
     from mpi4py import MPI
@@ -113,7 +127,7 @@ def replay(
     with unrecorded():
         most = 2**63 - 1 if most_bytes is None else most_bytes
         _replay(MPI.COMM_WORLD, Path(workload_path), place, dry_run, time_scale=time_scale,
-                spin_ns=1000 * spin_us, most_bytes=most)  # fmt: skip
+                spin_ns=None if spin_us is None else 1000 * spin_us, most_bytes=most)  # fmt: skip
 
 
 def _replay(comm: Any, source: Path, place: Path, dry_run: bool, **settings: Any) -> None:

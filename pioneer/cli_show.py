@@ -47,12 +47,14 @@ def _blocks(lines: Iterator[str]) -> Iterator[str]:
 @click.option("--file", "file", default="", metavar="TEXT", help="Files with TEXT in their names, or like a pattern "
               "with * and ?.")
 @click.option("--rank", type=click.IntRange(min=0), metavar="R", help="What rank R makes, with its names of files.")
+@click.option("--head", type=click.IntRange(min=0), metavar="N", help="Of these the first N operations.")
+@click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Of these the last N operations.")
 @click.option("--fold", is_flag=True, help="Operations that differ in their offsets alone as one line.")
 @click.option("--brief", is_flag=True, help="Groups, files and sessions, without the operations.")
 @click.option("--pager/--no-pager", default=None, help="Page through it.  [default: if the output is a terminal]")
 def show(
-    workload_path: Path, operations: tuple[int | None, int | None], file: str, rank: int | None, fold: bool,
-    brief: bool, pager: bool | None,
+    workload_path: Path, operations: tuple[int | None, int | None], file: str, rank: int | None, head: int | None,
+    tail: int | None, fold: bool, brief: bool, pager: bool | None,
 ) -> None:  # fmt: skip
     """Print a workload PATH as text: one line for each group, file, session and operation.
 
@@ -62,12 +64,13 @@ def show(
       mpiio-ext pioneer show run.parquet --fold
       mpiio-ext pioneer show run.parquet --file "*.nc" | grep root-exclusive
       mpiio-ext pioneer show run.parquet --rank 3 --operations 100:200
+      mpiio-ext pioneer show run.parquet --file log --tail 20
     """  # noqa: D301  (click wants the backspace character itself)
     from mpiio_ext.pioneer.path import WorkloadPath
     from mpiio_ext.pioneer.show import Selection
     from mpiio_ext.pioneer.show import show as lines_of
 
-    selection = Selection(first=operations[0], last=operations[1], file=file, rank=rank)
+    selection = Selection(first=operations[0], last=operations[1], file=file, rank=rank, head=head, tail=tail)
     try:
         path = WorkloadPath.load(workload_path)
         blocks = _blocks(lines_of(path, str(workload_path), selection, fold=fold, brief=brief))

@@ -8,7 +8,8 @@ Steps.     sanitize   sanitized.parquet: the trace's rows with files, offsets, m
            synthesize synthetic.parquet: the synthetic path
            replay     run/: files/, what the ranks wrote; trace/, what the tracer saw of it; replay.log, replay.json
            compare    comparison.html, comparison.json and the figures: the trace against run/trace. Operations that
-                      the engine does not make (`engine.coverage.LEFT_OUT`) are not compared; the page counts them.
+                      the engine does not make (`engine.coverage.LEFT_OUT`) are not compared; the page counts them. The
+                      metrics are against what so many ranks can do of the path (`engine.expected`).
 Guarantee. A file gets its name when it is complete. A folder that has something in it is refused, unless it may be
            replaced: then the results of an earlier run, and only these, are removed before the first step, so that
            results of two runs are never mixed. A replay that fails leaves run.failed/ and no run/; what the launcher
@@ -27,7 +28,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ from mpiio_ext.pioneer.compare.comparison import Comparison, compare_workloads
 from mpiio_ext.pioneer.compare.page import save_all
 from mpiio_ext.pioneer.compare.workload import load_workload
 from mpiio_ext.pioneer.engine.coverage import LEFT_OUT
+from mpiio_ext.pioneer.engine.expected import expected_path
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.profile import Profile, characterize
 from mpiio_ext.pioneer.profile.document import save as save_profile
@@ -155,7 +157,7 @@ class Pipeline:
     ranks : processes of the replay; 0: as many as were traced.
     mode, seed, scale : of the synthesis.
     time_scale : slack times are multiplied by it.
-    spin_us : end of each slack time that is spun for, us.
+    spin_us : end of each slack time that is spun for, us; None: measured.
     launcher : words before ``-n``; empty: see `default_launcher`.
     reader : format of the trace; None: it is found out.
     only, skip : patterns of names of files, as of `traces.selected`.
@@ -170,7 +172,7 @@ class Pipeline:
     seed: int = 0
     scale: Scale | None = None
     time_scale: float = 1.0
-    spin_us: int = 0
+    spin_us: int | None = None
     launcher: Sequence[str] = ()
     reader: str | None = None
     only: Sequence[str] = ()
@@ -268,9 +270,11 @@ class Pipeline:
     def _command(self) -> list[str]:
         module = [sys.executable, "-m", "mpiio_ext"]
         replay = [*module, "pioneer", "replay", str(self._at("synthetic.parquet")), str(self._at("run/files")),
-                  "--time-scale", repr(self.time_scale), "--spin-us", str(self.spin_us)]  # fmt: skip
+                  "--time-scale", repr(self.time_scale),
+                  *([] if self.spin_us is None else ["--spin-us", str(self.spin_us)])]  # fmt: skip
         launcher = [*(self.launcher or default_launcher()), "-n", str(self.ranks)]
-        return [*module, "trace", "-o", str(self._at("run/trace")), "--", *launcher, *replay]
+        # The path says which folders are looked at, and the tracer records the path's calls alone.
+        return [*module, "trace", "--folders", "-o", str(self._at("run/trace")), "--", *launcher, *replay]
 
     def _replay(self, synthetic: WorkloadPath) -> None:
         from mpiio_ext.pioneer.compare.activity import activity_of_path
@@ -308,6 +312,7 @@ class Pipeline:
         note = "" if self.time_scale == 1 else f"slack times were multiplied by {self.time_scale:g}"
         files = f"{self._at('run/files').resolve()}/"
         original = load_workload(self._at("sanitized.parquet"), only=self.only, skip=self.skip, without=LEFT_OUT)
+        original = replace(original, path=expected_path(original.path, self.ranks))
         found = compare_workloads(original, load_workload(self._at("run/trace"), below=files), note=note)
         save_all(found, self._at("."))
         return found

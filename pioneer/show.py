@@ -18,11 +18,8 @@ from __future__ import annotations
 
 import fnmatch
 import itertools
-import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,15 +27,10 @@ from numpy.typing import NDArray
 from mpiio_ext.pioneer.engine.plan import group_of_rank
 from mpiio_ext.pioneer.operations import DATA, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
-from mpiio_ext.pioneer.profile import Sessions, find_sessions
+from mpiio_ext.pioneer.profile import find_sessions
+from mpiio_ext.pioneer.show_operations import HEAD, NULL, OperationLines, encoded, printable
 
 __all__ = ["Selection", "show"]
-
-_NULL = "-"
-_AMODES = ("CREATE", "RDONLY", "WRONLY", "RDWR", "DELETE_ON_CLOSE", "UNIQUE_OPEN", "EXCL", "APPEND", "SEQUENTIAL")
-_OPEN_FLAGS = ("O_CREAT", "O_EXCL", "O_TRUNC", "O_APPEND", "O_NONBLOCK", "O_SYNC", "O_DSYNC", "O_DIRECT", "O_DIRECTORY",
-               "O_CLOEXEC", "O_NOFOLLOW")  # fmt: skip
-_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,17 +42,15 @@ class Selection:
     first, last : global sequence IDs, the last one included; None: without that end.
     file : part of the name of the file, or a pattern with * and ?; "": all.
     rank : only what this rank makes, with its names of files; None: of all.
+    head, tail : of these the first so many, and of what is left the last; None: all.
     """
 
     first: int | None = None
     last: int | None = None
     file: str = ""
     rank: int | None = None
-
-
-def _line(text: str) -> str:
-    """Return text without characters that would break its line."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    head: int | None = None
+    tail: int | None = None
 
 
 def _ranges(ranks: Sequence[int]) -> str:
@@ -69,73 +59,10 @@ def _ranges(ranks: Sequence[int]) -> str:
     for _, run in itertools.groupby(enumerate(sorted(ranks)), lambda item: item[1] - item[0]):
         numbers = [rank for _, rank in run]
         parts.append(str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}")
-    return ",".join(parts) or _NULL
-
-
-# ---- annotations -----------------------------------------------------------------------------------------------------
-
-
-def _bits(value: int, names: Sequence[tuple[int, str]]) -> str:
-    """Return the names of bits, and the rest as a number."""
-    found = []
-    for bit, name in names:
-        if bit and value & bit == bit:
-            found.append(name)
-            value &= ~bit
-    return "|".join(found + ([f"{value:#x}"] if value or not found else []))
-
-
-def _open_flags(value: int) -> str:
-    access = {os.O_RDONLY: "O_RDONLY", os.O_WRONLY: "O_WRONLY", os.O_RDWR: "O_RDWR"}.get(value & os.O_ACCMODE)
-    known = [(int(getattr(os, name, 0)), name) for name in _OPEN_FLAGS]
-    rest = value & ~os.O_ACCMODE
-    return "|".join([access or "O_ACCMODE", *([_bits(rest, known)] if rest else [])])
-
-
-def _arguments(layer: str, extra: str | None) -> list[str]:
-    """Return the arguments of a call as words; what is no JSON object stands as it is."""
-    try:
-        found = json.loads(extra) if extra else {}
-    except json.JSONDecodeError:
-        found = None
-    if not isinstance(found, dict):
-        return [f"extra={extra}"]
-    words = []
-    for name, value in found.items():
-        if name == "flags" and layer == "posix" and isinstance(value, int):
-            text = _open_flags(value)
-        elif name == "amode" and isinstance(value, int):
-            text = _bits(value, [(1 << at, item) for at, item in enumerate(_AMODES)])
-        elif name == "mode" and layer == "posix" and isinstance(value, int):
-            text = f"{value:#o}"
-        else:
-            text = value if isinstance(value, str) and " " not in value else json.dumps(value, separators=(",", ":"))
-        words.append(f"{name}={text}")
-    return words
+    return ",".join(parts) or NULL
 
 
 # ---- the path --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Item:
-    """An operation, ready to be printed; `same` is what folded lines have in common."""
-
-    id: int
-    who: str
-    session: str
-    place: str
-    name: str
-    offset: int | None
-    size: int | None
-    slack: int
-    duration: int
-    file: str
-    notes: str
-
-    @property
-    def same(self) -> tuple[Any, ...]:
-        return self.who, self.session, self.name, self.size, self.file, self.notes
 
 
 class _Text:
@@ -143,28 +70,16 @@ class _Text:
 
     def __init__(self, path: WorkloadPath, selection: Selection) -> None:
         self.path, self.selection = path, selection
-        self.sessions: Sessions = find_sessions(path)
-        self.files = path.words("file")
+        self.sessions = find_sessions(path)
+        self.files, self.file_words = encoded(path.table, "file")
         self.groups = path.table["groups"].to_numpy()
-        info = path.info
         rank = selection.rank
         self.group = None if rank is None else _group_of(rank, path)
-        self.labels: dict[str, str] = {}
-        for name in self.files.tolist():
-            if name is not None and name not in self.labels:
-                self.labels[name] = f"f{len(self.labels)}"
         self.children = sum(1 << group for group in range(1, path.group_count))
-        self.representatives = info.representatives
-        self.place_in = self._places()
-        names = {file: self.name(file).rpartition("/")[2] for file in self.labels}
-        self.short = {file: f"{label}:{names[file]}" for file, label in self.labels.items()}
-
-    def _places(self) -> NDArray[np.int64]:
-        """Return the place of each operation in its session, from 1."""
-        found = np.zeros(self.groups.size, np.int64)
-        for session in self.sessions.sessions:
-            found[session.members] = np.arange(1, 1 + len(session.members))
-        return found
+        shown, first = np.unique(self.files, return_index=True)
+        order = shown[np.argsort(first, kind="stable")]
+        #: Number of a file in the path's column -> number by which it is shown, in the order in which files come.
+        self.labels = {int(file): number for number, file in enumerate(order[order >= 0].tolist())}
 
     def rows(self) -> NDArray[np.int64]:
         """Return the rows that are selected."""
@@ -176,16 +91,20 @@ class _Text:
         if chosen.last is not None:
             kept &= ids <= chosen.last
         if chosen.file:
-            names = {name for name in self.labels if _fits(name, chosen.file)}
-            kept &= np.fromiter((name in names for name in self.files.tolist()), bool, self.files.size)
+            kept &= np.array([*(_fits(name, chosen.file) for name in self.file_words), False], bool)[self.files]
         if self.group is not None:
             kept &= self.groups >> self.group & 1 == 1
-        return np.flatnonzero(kept)
+        found = np.flatnonzero(kept)
+        if chosen.head is not None:
+            found = found[: chosen.head]
+        if chosen.tail is not None:
+            found = found[max(0, found.size - chosen.tail) :]
+        return found
 
     def name(self, file: str) -> str:
         """Return a file's name: that of the rank which is selected."""
         rank = self.selection.rank
-        return _line(file if rank is None else Template(file).name(rank))
+        return printable(file if rank is None else Template(file).name(rank))
 
     def who(self, groups: int) -> str:
         """Return who makes an operation."""
@@ -207,7 +126,7 @@ class _Text:
         info, total = self.path.info, self.path.table.num_rows
         ranks = f"{info.ranks} ranks" if info.ranks else "an unknown number of ranks"
         least = "the fewest differences" if info.minimal else "perhaps more differences than needed"
-        yield _line(f"path      {name}: {total} operations, {shown} shown; of {ranks}; {least}")
+        yield printable(f"path      {name}: {total} operations, {shown} shown; of {ranks}; {least}")
         for group, members in enumerate(info.members):
             kind = "root" if group == 0 else "children"
             own = int((self.groups >> group & 1).sum())
@@ -216,81 +135,55 @@ class _Text:
 
     def file_lines(self, rows: NDArray[np.int64]) -> Iterator[str]:
         """Yield a line for each file of these rows."""
-        owners = self.path.words("owner")
-        count: dict[str, int] = {}
-        owner: dict[str, str] = {}
-        for row in rows.tolist():
-            file = self.files[row]
-            if file is not None:
-                count[file] = count.get(file, 0) + 1
-                owner.setdefault(file, owners[row] or _NULL)
+        owners, owner_words = encoded(self.path.table, "owner")
         opened: dict[str, int] = {}
         for session in self.sessions.sessions:
             opened[session.file] = opened.get(session.file, 0) + 1
-        for file, operations in count.items():
+        rows = rows[self.files[rows] >= 0]
+        shown, first, counts = np.unique(self.files[rows], return_index=True, return_counts=True)
+        for place in np.argsort(first, kind="stable").tolist():
+            number, file = int(shown[place]), self.file_words[shown[place]]
+            owner = int(owners[rows[first[place]]])
             template = Template(file)
-            fields = f"  rank 1 has {_line(template.name(1))}" if template.has_rank else ""
-            yield (f"file {self.labels[file]:<4} {owner[file]:<8}{operations:>7} operations "
-                   f"{opened.get(file, 0):>4} sessions  {_line(file)}{fields}")  # fmt: skip
+            fields = f"  rank 1 has {printable(template.name(1))}" if template.has_rank else ""
+            yield (f"file {f'f{self.labels[number]}':<4} {owner_words[owner] if owner >= 0 else NULL:<8}"
+                   f"{counts[place]:>7} operations {opened.get(file, 0):>4} sessions  {printable(file)}"
+                   f"{fields}")  # fmt: skip
+
+    def _accesses(self) -> NDArray[np.int64]:
+        """Return for each operation 1: it reads data, 2: it writes, 0: neither."""
+        (names, words), (layers, layer_words) = (encoded(self.path.table, name) for name in ("operation", "layer"))
+        pairs, inverse = np.unique(layers * len(words) + names, return_inverse=True)
+        kinds = [operation_of(layer_words[pair // len(words)], words[pair % len(words)]) for pair in pairs.tolist()]
+        found = [(2 if kind.writes else 1) if kind.role in DATA else 0 for kind in kinds]
+        return np.array([*found, 0], np.int64)[inverse]
 
     def session_lines(self, rows: NDArray[np.int64]) -> Iterator[str]:
         """Yield a line for each session that one of these rows belongs to."""
         ids = self.path.table["id"].to_numpy()
-        names, layers = self.path.words("operation"), self.path.words("layer")
         numbers = np.unique(self.sessions.of[rows])
+        if not numbers.size:
+            return
+        accesses, of = self._accesses(), self.sessions.of + 1
+        reads, writes = (np.bincount(of[accesses == kind], minlength=int(of.max()) + 1) for kind in (1, 2))
+        labels = {self.file_words[file]: label for file, label in self.labels.items()}
         for number in numbers[numbers >= 0].tolist():
             session = self.sessions.sessions[number]
-            kinds = [operation_of(layers[row], names[row]) for row in session.members]
-            reads = sum(kind.role in DATA and not kind.writes for kind in kinds)
-            writes = sum(kind.role in DATA and bool(kind.writes) for kind in kinds)
             ends = " ".join([*(["no-open"] if not session.has_open else []),
                              *(["no-close"] if not session.has_close else [])])  # fmt: skip
-            yield (f"session s{number:<4} {self.labels[session.file]:<4} {session.layer:<6} {session.owner:<8} "
-                   f"ids {ids[session.first]}..{ids[session.last]}  {len(kinds)} operations  {reads} reads  "
-                   f"{writes} writes  {ends}").rstrip()  # fmt: skip
+            yield (f"session s{number:<4} {f'f{labels[session.file]}':<4} {session.layer:<6} {session.owner:<8} "
+                   f"ids {ids[session.first]}..{ids[session.last]}  {len(session.members)} operations  "
+                   f"{reads[number + 1]} reads  {writes[number + 1]} writes  {ends}").rstrip()  # fmt: skip
 
     # ---- operations
 
-    def items(self, rows: NDArray[np.int64]) -> Iterator[_Item]:
-        """Yield operations, some tens of thousands at a time."""
-        for begin in range(0, rows.size, _CHUNK):
-            part = rows[begin : begin + _CHUNK]
-            taken = self.path.table.take(part)
-            for row, values in zip(part.tolist(), taken.to_pylist(), strict=True):
-                yield self._item(row, values)
-
-    def _item(self, row: int, values: dict[str, Any]) -> _Item:
-        groups = int(values["groups"])
-        mine = [group for group in range(self.path.group_count) if groups >> group & 1]
-        first = self.group if self.group is not None else mine[0] if mine else 0
-        number = int(self.sessions.of[row])
-        file = values["file"]
-        own = {name: values[f"{name}_{first}"] for name in ("offset", "size", "slack", "duration")}
-        notes = self._notes(values, [] if self.group is not None else mine, first)
-        label = _NULL if file is None else self.short[file]
-        length = len(self.sessions.sessions[number].members) if number >= 0 else 0
-        return _Item(values["id"], self.who(groups), f"s{number}" if number >= 0 else _NULL,
-                     f"{self.place_in[row]}/{length}" if number >= 0 else "", values["operation"], own["offset"],
-                     own["size"], own["slack"] or 0, own["duration"] or 0, label, " ".join(notes))  # fmt: skip
-
-    def _notes(self, values: dict[str, Any], groups: Sequence[int], first: int) -> list[str]:
-        """Return the annotations: what other groups have of their own, then the arguments of the call."""
-        notes = []
-        for group in groups:
-            if group == first:
-                continue
-            apart = self.representatives[group] - self.representatives[first]
-            for name in ("offset", "size"):
-                one, other = values[f"{name}_{first}"], values[f"{name}_{group}"]
-                if one == other or other is None:
-                    continue
-                step = other - one if one is not None else 1
-                if name == "offset" and one is not None and values["owner"] == "shared" and step % max(1, apart) == 0:
-                    tag = "" if self.path.group_count == 2 else f"g{group}:"
-                    notes.append(f"{tag}{step // max(1, apart):+d}/rank")
-                else:
-                    notes.append(f"g{group}:{name}={other}")
-        return [_line(word) for word in [*notes, *_arguments(values["layer"], values["extra"])]]
+    def operation_lines(self, rows: NDArray[np.int64], *, fold: bool) -> Iterator[str]:
+        """Yield the lines of these operations."""
+        who = {mask: self.who(mask) for mask in np.unique(self.groups).tolist()}
+        files = [NULL] * len(self.file_words)
+        for number, label in self.labels.items():
+            files[number] = f"f{label}:{self.name(self.file_words[number]).rpartition('/')[2]}"
+        yield from OperationLines(self.path, self.sessions, who, files, self.group).lines(rows, fold=fold)
 
 
 def _group_of(rank: int, path: WorkloadPath) -> int:
@@ -302,44 +195,6 @@ def _group_of(rank: int, path: WorkloadPath) -> int:
 
 def _fits(name: str, wanted: str) -> bool:
     return fnmatch.fnmatchcase(name, wanted) if set(wanted) & set("*?") else wanted in name
-
-
-def _joins(run: Sequence[_Item], item: _Item) -> bool:
-    """Return whether an operation continues a run: the same but for its offset, which goes on by the same step."""
-    if run[-1].same != item.same or (run[-1].offset is None) != (item.offset is None):
-        return False
-    if len(run) < 2 or item.offset is None:
-        return True
-    return item.offset - (run[-1].offset or 0) == (run[1].offset or 0) - (run[0].offset or 0)
-
-
-def _op(run: Sequence[_Item]) -> str:
-    """Return the line of one operation, or of several that are folded."""
-    one, last = run[0], run[-1]
-    offset = _NULL if one.offset is None else str(one.offset)
-    ids, place = str(one.id), one.place
-    notes = [one.notes] if one.notes else []
-    if len(run) > 1:
-        ids = f"{one.id}..{last.id}"
-        place = f"{place.partition('/')[0]}-{last.place}" if place else ""
-        step = f" step={(run[1].offset or 0) - (one.offset or 0):+d}" if one.offset is not None else ""
-        notes.insert(0, f"times={len(run)}{step}")
-    slack = sum(item.slack for item in run) / 1000 / len(run)
-    took = sum(item.duration for item in run) / 1000 / len(run)
-    size = _NULL if one.size is None else str(one.size)
-    return (f"op {ids:<9} {one.who:<15} {one.session:<4} {place:<9} {one.name:<24} {offset:>11} {size:>9} "
-            f"{slack:>11.1f} {took:>9.1f}  {one.file}  {' '.join(notes)}").rstrip()  # fmt: skip
-
-
-def _folded(items: Iterator[_Item]) -> Iterator[str]:
-    run: list[_Item] = []
-    for item in items:
-        if run and not _joins(run, item):
-            yield _op(run)
-            run = []
-        run.append(item)
-    if run:
-        yield _op(run)
 
 
 def show(
@@ -370,7 +225,5 @@ def show(
     yield from text.session_lines(rows)
     if brief or not rows.size:
         return
-    yield (f"#  {'id':<9} {'who':<15} {'sess':<4} {'place':<9} {'operation':<24} {'offset[B]':>11} {'size[B]':>9} "
-           f"{'slack[us]':>11} {'time[us]':>9}  file  annotations")  # fmt: skip
-    items = text.items(rows)
-    yield from _folded(items) if fold else (_op([item]) for item in items)
+    yield HEAD
+    yield from text.operation_lines(rows, fold=fold)

@@ -5,8 +5,12 @@
  *            path (He, Du, Narasimhamurthy, "PIONEER", section V-E).
  * Algorithm. Python has made a plan of the path for this rank: names, offsets and communicators are its own already.
  *            One pass: sleep for the slack time, make the call, note when it was made, how long it took and what it
- *            returned. The calls are the public ones (MPI_File_*, open, fopen ...), so that whatever is put under a
- *            program is under this one as well: the extension, a tracer, Darshan.
+ *            returned. A sleep ends late, by 50 us of the kernel's timer slack and by the way back onto a core: the
+ *            first is switched off for the calling thread meanwhile, the second is measured before the first call,
+ *            and every sleep ends that much earlier; what is left is spun for, or yielded where ranks share cores.
+ *            Where a rank changes what others use all ranks meet first. The calls are the public ones (MPI_File_*,
+ *            open, fopen ...), so that whatever is put under a program is under this one as well: the extension, a
+ *            tracer, Darshan.
  * Data.      Byte k of what is written is (place + k) modulo 251 plus 1: a file tells whether its bytes are where they
  *            belong, and two ranks that write the same place through plain views write the same.
  * Guarantee. A rank goes through its whole plan: a call that fails is noted, and what needs its handle is left out. A
@@ -38,14 +42,19 @@ typedef struct mpiio_ext_engine_plan {
     const int64_t *offset, *size;   /* bytes; offset -1: at the file pointer; of a view its displacement */
     const int64_t *place; /* of writes: what its bytes are counted from, so that they tell where they belong */
     const int64_t *slack; /* ns before the call */
+    const int32_t *meets; /* how often all ranks meet before the call, while its slack time goes on */
+    int32_t meets_after;  /* the same behind the last call */
+    int32_t everybody;    /* Fortran handle: who meets */
     const char *const *paths;
     int32_t files, slots, requests;
     int32_t info;       /* Fortran handle: hints of every MPI_File_open */
     double time_scale;  /* slack times are multiplied by it */
-    int64_t spin_ns;    /* that the end of a sleep is spun for; 0: cores are not free */
+    int64_t spin_ns;    /* that the end of a sleep is spun for; 0: none; -1: as much as sleeps are late, measured */
+    int32_t cores_free; /* not 0: each rank of this node has a core; else the end of a sleep is yielded, not spun */
     int64_t most_bytes; /* that may be written; the rest of the plan is left out */
     int64_t *start;     /* out: ns since the engine's start */
     int64_t *duration;  /* out: ns */
+    int64_t spun_ns;    /* out: that the end of each sleep was spun for */
     int64_t *result;    /* out: what the call returned; INT64_MIN: it was left out */
     int64_t bytes_written, bytes_read, failed, left_out; /* out */
 } mpiio_ext_engine_plan;

@@ -1,13 +1,21 @@
 /* mpiox_engine.c - see mpiio_ext_engine.h: going through a plan. */
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "mpiox_engine_impl.h"
 
-enum { NS = 1000000000 };
+enum {
+    NS = 1000000000,
+    SLEEPS = 31,           /* that lateness is measured by: 2 ms in all */
+    SLEEP_NS = 50000,      /* of each of them */
+    MOST_SPIN_NS = 200000, /* that are spun for where a core is free, however late sleeps end */
+    MOST_YIELD_NS = 20000, /* the same where none is free */
+};
 
 static int64_t now(void)
 {
@@ -35,17 +43,45 @@ const char *mpiio_ext_engine_name(int index)
     return found != NULL ? found->name : NULL;
 }
 
-/* Until `ns` have passed since `from`: asleep, but for the end of it where a core is free. */
-static void pause_for(int64_t from, int64_t ns, int64_t spin_ns)
+static void sleep_until(int64_t until)
 {
-    const int64_t until = from + ns, sleeps = ns - spin_ns;
-    if (sleeps > 0) {
-        const struct timespec end = {.tv_sec = (from + sleeps) / NS, .tv_nsec = (from + sleeps) % NS};
-        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) != 0)
-            continue;
-    }
-    while (spin_ns > 0 && now() < until)
+    const struct timespec end = {.tv_sec = until / NS, .tv_nsec = until % NS};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) != 0)
         continue;
+}
+
+/* Until `ns` have passed since `from`: asleep, but for the last plan->spun_ns. These are spun for where a core is free;
+ * else whoever wants to run is let before. */
+static void pause_for(const mpiio_ext_engine_plan *plan, int64_t from, int64_t ns)
+{
+    const int64_t until = from + ns;
+    if (ns > plan->spun_ns)
+        sleep_until(until - plan->spun_ns);
+    while (now() < until) {
+        if (!plan->cores_free)
+            sched_yield();
+    }
+}
+
+static int ascending(const void *first, const void *second)
+{
+    const int64_t a = *(const int64_t *)first, b = *(const int64_t *)second;
+    return (a > b) - (a < b);
+}
+
+/* How late sleeps end here and now: at the median, so that one which was late by chance counts for nothing; twice that
+ * where a core is free, so that hardly any is late. */
+static int64_t measured_spin(bool cores_free)
+{
+    int64_t late[SLEEPS];
+    for (int k = 0; k < SLEEPS; k++) {
+        const int64_t until = now() + SLEEP_NS;
+        sleep_until(until);
+        late[k] = now() - until;
+    }
+    qsort(late, SLEEPS, sizeof *late, ascending);
+    const int64_t spin = late[SLEEPS / 2] * (cores_free ? 2 : 1), most = cores_free ? MOST_SPIN_NS : MOST_YIELD_NS;
+    return spin < most ? spin : most;
 }
 
 /* Memory of the nonblocking reads: each place has room for the longest call that it is used by. */
@@ -163,6 +199,32 @@ static void make(mpiox_engine *e, const mpiox_engine_operation *operation, int64
     note(plan, operation, i, failed);
 }
 
+/* Where a rank changes what others use, as the program's barriers have had it. */
+static void meet(const mpiio_ext_engine_plan *plan, int32_t times)
+{
+    for (int32_t k = 0; k < times; k++)
+        (void)MPI_Barrier(MPI_Comm_f2c(plan->everybody));
+}
+
+/* Go through the plan. */
+static void carry_out(mpiox_engine *e, const mpiox_engine_operation *const *operations)
+{
+    mpiio_ext_engine_plan *plan = e->plan;
+    const int64_t begun = now();
+    int64_t last = begun; /* end of the call before */
+    for (int64_t i = 0; i < plan->count; i++) {
+        meet(plan, plan->meets[i]);
+        if (plan->slack[i] > 0 && plan->time_scale > 0)
+            pause_for(plan, last, (int64_t)((double)plan->slack[i] * plan->time_scale));
+        const int64_t start = now();
+        plan->start[i] = start - begun;
+        make(e, operations[plan->operation[i]], i);
+        last = now();
+        plan->duration[i] = last - start;
+    }
+    meet(plan, plan->meets_after);
+}
+
 int mpiio_ext_engine_run(mpiio_ext_engine_plan *plan)
 {
     mpiox_engine e = {.plan = plan};
@@ -174,17 +236,13 @@ int mpiio_ext_engine_run(mpiio_ext_engine_plan *plan)
         release(&e);
         return -1;
     }
-    const int64_t begun = now();
-    int64_t last = begun; /* end of the call before */
-    for (int64_t i = 0; i < plan->count; i++) {
-        if (plan->slack[i] > 0 && plan->time_scale > 0)
-            pause_for(last, (int64_t)((double)plan->slack[i] * plan->time_scale), plan->spin_ns);
-        const int64_t start = now();
-        plan->start[i] = start - begun;
-        make(&e, operations[plan->operation[i]], i);
-        last = now();
-        plan->duration[i] = last - start;
-    }
+    /* The kernel lets a sleep end 50 us late unless it is told not to. */
+    const int timer_slack = prctl(PR_GET_TIMERSLACK);
+    (void)prctl(PR_SET_TIMERSLACK, 1UL);
+    plan->spun_ns = plan->spin_ns >= 0 ? plan->spin_ns : plan->time_scale > 0 ? measured_spin(plan->cores_free) : 0;
+    carry_out(&e, operations);
+    if (timer_slack > 0)
+        (void)prctl(PR_SET_TIMERSLACK, (unsigned long)timer_slack);
     close_all(&e);
     release(&e);
     return 0;

@@ -33,6 +33,7 @@ int mpiox_rawtrace_begin(mpiox_rawtrace *trace, const char *form)
             trace->form = (mpiox_rawtrace_form)i;
     }
     mpiox_rawtrace_rows_begin(&trace->rows);
+    trace->rows.sorted = trace->form == MPIOX_RAWTRACE_DFTRACER; /* which writes a call when it is over */
     mpiox_rawtrace_text_free(&trace->text);
     trace->dftracer.unit_ns = 0;
     trace->carry_bytes = 0;

@@ -5,7 +5,8 @@
  * Algorithm. Bytes are cut into lines, of which the last, unfinished one waits for the next piece; the parser of the
  *            form in force reads each. A line beyond MPIOX_RAWTRACE_MAX_LINE is counted and skipped.
  * Guarantee. Memory does not depend on the number of lines, only on names, threads and calls that wait for their end.
- *            Rows do not depend on how the bytes were cut into pieces.
+ *            Rows do not depend on how the bytes were cut into pieces; of DFTracer, whose rows are sorted by time as
+ *            far as they are handed out together, their order does.
  */
 #ifndef MPIOX_RAWTRACE_H
 #define MPIOX_RAWTRACE_H

@@ -87,12 +87,11 @@ char *mpiox_rawtrace_json_end(mpiox_rawtrace_buffer *out)
     return text;
 }
 
-bool mpiox_rawtrace_number(const char *p, const char *end, int64_t *value)
+/* Digits of any base, with its prefix; they may be too many. */
+static bool based_number(const char *p, const char *end, bool negative, int64_t *value)
 {
-    const bool negative = p < end && *p == '-';
     uint64_t number = 0, base = 10;
 
-    p += negative;
     if (end - p > 2 && p[0] == '0' && (p[1] == 'x' || p[1] == 'X')) {
         base = 16;
         p += 2;
@@ -100,22 +99,40 @@ bool mpiox_rawtrace_number(const char *p, const char *end, int64_t *value)
         base = 8;
         p++;
     }
-    if (p >= end)
-        return false;
     for (; p < end; p++) {
         const int c = *p;
         const unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
                                : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
                                : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A' + 10)
                                                       : 99;
-        if (digit >= base || number > (UINT64_MAX - digit) / base)
+        if (digit >= base || __builtin_mul_overflow(number, base, &number) ||
+            __builtin_add_overflow(number, digit, &number))
             return false;
-        number = number * base + digit;
     }
     if (base != 16 && number > (uint64_t)INT64_MAX)
         return false;
     *value = negative ? (int64_t)(0 - number) : (int64_t)number;
     return *value != INT64_MIN;
+}
+
+bool mpiox_rawtrace_number(const char *p, const char *end, int64_t *value)
+{
+    const bool negative = p < end && *p == '-';
+    int64_t number = 0;
+
+    p += negative;
+    if (p >= end)
+        return false;
+    if (end - p > 18 || (*p == '0' && end - p > 1))
+        return based_number(p, end, negative, value);
+    for (; p < end; p++) { /* nearly all: decimals that cannot overflow */
+        const unsigned digit = (unsigned char)*p - (unsigned)'0';
+        if (digit > 9)
+            return false;
+        number = 10 * number + digit;
+    }
+    *value = negative ? -number : number;
+    return true;
 }
 
 const char *mpiox_rawtrace_skip_string(const char *p, const char *end)

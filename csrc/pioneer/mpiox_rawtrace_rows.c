@@ -31,6 +31,7 @@ void mpiox_rawtrace_rows_free(mpiox_rawtrace_rows *rows)
     free(rows->out);
     free(rows->out_extra);
     free(rows->out_offsets);
+    free(rows->order);
     memset(rows, 0, sizeof *rows);
 }
 
@@ -159,6 +160,39 @@ static int reserve_out(mpiox_rawtrace_rows *rows, int64_t count, int64_t extra_b
     return MPIOX_OK;
 }
 
+static int by_time(const void *a, const void *b)
+{
+    const mpiox_rawtrace_moment *one = a, *other = b;
+
+    return one->timestamp != other->timestamp
+               ? (one->timestamp > other->timestamp) - (one->timestamp < other->timestamp)
+               : (one->place > other->place) - (one->place < other->place);
+}
+
+/* Set rows->order of the first `count` rows: as they are, or by time, which nearly are in order. */
+static int put_in_order(mpiox_rawtrace_rows *rows, int64_t count)
+{
+    int64_t moves = 16 * count; /* more, and they are far from it */
+
+    if (count > rows->order_capacity) {
+        mpiox_rawtrace_moment *order = realloc(rows->order, (size_t)count * sizeof *order);
+        if (order == NULL)
+            return MPIOX_E_NOMEM;
+        rows->order = order;
+        rows->order_capacity = count;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        const mpiox_rawtrace_moment one = {at(rows, rows->head + i)->row.timestamp, i};
+        int64_t j = i;
+        for (; rows->sorted && j > 0 && rows->order[j - 1].timestamp > one.timestamp && moves > 0; j--, moves--)
+            rows->order[j] = rows->order[j - 1];
+        rows->order[j] = one;
+    }
+    if (moves == 0)
+        qsort(rows->order, (size_t)count, sizeof *rows->order, by_time);
+    return MPIOX_OK;
+}
+
 int64_t mpiox_rawtrace_rows_take(mpiox_rawtrace_rows *rows)
 {
     int64_t count = 0, bytes = 0;
@@ -172,11 +206,11 @@ int64_t mpiox_rawtrace_rows_take(mpiox_rawtrace_rows *rows)
     }
     if (count == 0)
         return 0;
-    if (reserve_out(rows, count, bytes) != MPIOX_OK)
+    if (reserve_out(rows, count, bytes) != MPIOX_OK || put_in_order(rows, count) != MPIOX_OK)
         return MPIOX_E_NOMEM;
     int64_t used = 0;
     for (int64_t i = 0; i < count; i++) {
-        mpiox_rawtrace_held *held = at(rows, rows->head + i);
+        mpiox_rawtrace_held *held = at(rows, rows->head + rows->order[i].place);
         rows->out[i] = held->row;
         rows->out_offsets[i] = (int32_t)used;
         if (held->extra != NULL) {

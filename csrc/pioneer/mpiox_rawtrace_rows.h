@@ -6,6 +6,8 @@
  * Algorithm. A ring of rows in the order of their beginnings. A row is put in when its call begins and marked when the
  *            call is complete; rows leave at the head while that is so. When MPIOX_RAWTRACE_HELD rows wait behind an
  *            incomplete one, it is set aside and follows when it is complete.
+ *            A trace that has calls by their end is nearly in order: what is handed out together is sorted (insertion
+ *            sort; qsort where that is too far to go).
  * Guarantee. Every row leaves once. A call of which no end is found leaves without duration and result.
  */
 #ifndef MPIOX_RAWTRACE_ROWS_H
@@ -50,6 +52,11 @@ typedef struct mpiox_rawtrace_note {
     char *text;
 } mpiox_rawtrace_note;
 
+/* When the row at a place of those that are handed out began. */
+typedef struct mpiox_rawtrace_moment {
+    int64_t timestamp, place;
+} mpiox_rawtrace_moment;
+
 typedef struct mpiox_rawtrace_rows {
     mpiox_rawtrace_names operations, files;
     mpiox_rawtrace_held *ring, *aside; /* aside: incomplete rows that the ring no longer holds */
@@ -59,6 +66,9 @@ typedef struct mpiox_rawtrace_rows {
     char *out_extra;
     int32_t *out_offsets;
     int64_t out_capacity, out_extra_capacity;
+    bool sorted; /* rows that are handed out together are sorted by time; equal ones stay as they are */
+    mpiox_rawtrace_moment *order;
+    int64_t order_capacity;
     int64_t lines, skipped, made, events;
     int truncated, problem_count;
     mpiox_rawtrace_problem problems[MPIOX_RAWTRACE_PROBLEMS];

@@ -22,6 +22,7 @@ _COMMANDS = {
     "delegates": ("mpiio_ext.delegates.cli", "delegates", "Watch the I/O delegates of running programs."),
     "arbitrate": ("mpiio_ext.delegates.arbitration.cli", "arbitrate", "Decide which job gets how many I/O nodes."),
     "pioneer": ("mpiio_ext.pioneer.cli", "pioneer", "Make workload paths and profiles of traces, and carry them out."),
+    "analyze": ("mpiio_ext.analytics.cli", "analyze", "Analyse I/O logs: Darshan, Slurm, LMT, and runs of the bench."),
     "report": ("mpiio_ext.cli.report", "report", "Make one HTML page of results of the bench, or compare two sets."),
 }
 

@@ -47,6 +47,7 @@ MEANINGS: Mapping[str, str] = {
     "arrival": f"KS distance of the operations of the root in each {UNITS}th of its run",
     "makespan": "relative difference of the root's time from first start to last end",
     "slack": "KS distance of the slack times (ST) of all groups",
+    "slack_us": "median difference of equal quantiles of the slack times (ST), us",
     "duration": "KS distance of the operations of an open session (D)",
     "opened": "KS distance of the open sessions of a file (OT)",
     "size": "KS distance of the request sizes (SIZE)",
@@ -63,9 +64,9 @@ class Metric:
     Attributes
     ----------
     name : "counts", or CLASS.NAME of a characteristic.
-    value : of one to another, without a unit.
+    value : of one to another, without a unit; of "slack_us" us.
     limit : largest value that counts as close.
-    judged : it takes part in the verdict; one of time does not when the pace was changed.
+    judged : it takes part in the verdict (`_not_judged`).
     """
 
     name: str
@@ -167,6 +168,19 @@ def _figures(original: Activity, synthetic: Activity, bins: int) -> Figures:
     )  # fmt: skip
 
 
+def _not_judged(original: Workload, synthetic: Workload, note: str) -> dict[str, str]:
+    """Return the metrics that say nothing of these two workloads, and why."""
+    if note:
+        return dict.fromkeys(sorted(TIMED), note)
+    found = {}
+    if synthetic.kind != "path":
+        found["slack"] = "no machine repeats single microseconds; of a run slack_us judges the slack times"
+    if original.activity.ranks != synthetic.activity.ranks:
+        why = "with another number of processes calls take another time"
+        found |= {"arrival": why, "makespan": why}
+    return found
+
+
 def compare_workloads(original: Workload, synthetic: Workload, *, bins: int = BINS, note: str = "") -> Comparison:
     """Return what two workloads differ by.
 
@@ -177,8 +191,9 @@ def compare_workloads(original: Workload, synthetic: Workload, *, bins: int = BI
     note : why the metrics of time are not to be judged, a changed pace for one; "": they are.
     """
     values = compare_paths(original.path, synthetic.path).values
-    metrics = tuple(Metric(name=name, value=value, limit=LIMITS[name.rpartition(".")[2]],
-                           judged=not note or name not in TIMED) for name, value in values.items())  # fmt: skip
+    unjudged = _not_judged(original, synthetic, note)
+    metrics = tuple(Metric(name=name, value=value, limit=LIMITS[name.rpartition(".")[2]], judged=name not in unjudged)
+                    for name, value in values.items())  # fmt: skip
     figures = _figures(original.activity, synthetic.activity, bins)
     return Comparison(original=original, synthetic=synthetic, metrics=metrics, figures=figures, note=note)
 
@@ -232,6 +247,9 @@ def choices(comparison: Comparison) -> dict[str, str]:
         if side.left_out:
             words = ", ".join(f"{count:,} {operation}" for operation, count in sorted(side.left_out.items()))
             found[f"left_out_of_{name}"] = f"{words}: operations that the engine does not make"
+    unjudged = _not_judged(comparison.original, comparison.synthetic, comparison.note)
+    if unjudged:
+        found["not_judged"] = "; ".join(f"{name}: {why}" for name, why in unjudged.items())
     if ranks[0] != ranks[1]:
         found["scaling"] = (f"figures: operations of the synthetic workload's {ranks[1] - 1} children are weighted as "
                             f"if they were {ranks[0] - 1}, as many as the original has")  # fmt: skip
@@ -247,8 +265,8 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
         "failed": [metric.name for metric in comparison.failed],
         "note": comparison.note,
         "units": {
-            "value": "1", "limit": "1", "difference": "1", "makespan_s": "s", "bytes_written": "bytes",
-            "bytes_read": "bytes", "bin_s": "s", "time_unit_s": "s", "throughput": "bytes/s",
+            "value": "1", "limit": "1", "value of slack_us": "us", "difference": "1", "makespan_s": "s",
+            "bytes_written": "bytes", "bytes_read": "bytes", "bin_s": "s", "time_unit_s": "s", "throughput": "bytes/s",
             "data_operations": "operations per bin", "data_ratio": "1", "arrivals": "operations per time unit",
         },
         "choices": choices(comparison),

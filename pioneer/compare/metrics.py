@@ -8,6 +8,8 @@ Content.   counts        largest relative difference of the number of an operati
            order         Jensen-Shannon divergence (base 2) of pairs of successive operations
            arrival       Kolmogorov-Smirnov distance of the numbers of operations in a time unit (the paper's Figure 7);
                          the unit is 1 / `UNITS` of the run
+           slack_us      median difference of equal quantiles of ST, us: how exactly pauses are kept where a path is
+                         carried out; the distance of ST judges microseconds that no machine repeats
            makespan      relative difference of the root's time from its first operation's start to its last one's end
 Limits.    `LIMITS` has for each metric what counts as close. A metric that a shuffled order, Poisson slack times or
            uniform offsets do not fail would be of no use; tests see that they do.
@@ -31,14 +33,19 @@ __all__ = ["LIMITS", "TIMED", "UNITS", "Fidelity", "compare_paths", "counts_of"]
 UNITS = 200
 
 #: Metrics of slack and execution times: they say nothing of a run at another pace.
-TIMED = frozenset({"slack", "arrival", "makespan"})
+TIMED = frozenset({"slack", "slack_us", "arrival", "makespan"})
 
 #: Largest value of each metric with which a sampled path counts as close; of characteristics by their names.
 LIMITS: Mapping[str, float] = {
     "counts": 0.005, "duration": 0.02, "opened": 0.02, "size": 0.02, "request_gap": 0.02, "session_gap": 0.02,
     "offset": 0.02, "slack": 0.02, "span": 0.01, "holes": 0.01, "order": 0.02, "arrival": 0.05, "duplicates": 0.0,
-    "makespan": 0.05,
+    "makespan": 0.05, "slack_us": 100.0,
 }  # fmt: skip
+
+#: Different slack times that are kept exactly.
+_MOST = 1 << 20
+#: Parts into which slack times are cut to be compared.
+_QUANTILES = 1000
 
 _OF_CLASS = ("duration", "opened", "size", "request_gap", "session_gap", "offset")
 
@@ -133,9 +140,17 @@ def _duplicates(path: WorkloadPath) -> float:
     return 1 - pc.count_distinct(path.table["id"]).as_py() / count if count else 0.0
 
 
-def _slack(path: WorkloadPath) -> Distribution:
-    several = [_known(path, "slack", group) for group in range(path.group_count)]
-    return Distribution.of(np.concatenate(several), most=1 << 20)
+def _slack(path: WorkloadPath) -> NDArray[np.int64]:
+    """Return the slack times of all groups, ns."""
+    return np.concatenate([_known(path, "slack", group) for group in range(path.group_count)])
+
+
+def _slack_us(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:
+    """Return the median difference of equal quantiles of slack times, us; 0 where one path has none."""
+    if not first.size or not second.size:
+        return 0.0
+    at = np.linspace(0, 1, 1 + _QUANTILES)
+    return float(np.median(np.abs(np.quantile(first, at) - np.quantile(second, at)))) / 1e3
 
 
 def _hole_share(profile: Profile) -> float:
@@ -157,6 +172,7 @@ def _of_classes(first: Profile, second: Profile) -> dict[str, float]:
 def compare_paths(original: WorkloadPath, synthetic: WorkloadPath) -> Fidelity:
     """Return what a synthetic path differs by from the original."""
     first, second = characterize(original), characterize(synthetic)
+    slack, other_slack = _slack(original), _slack(synthetic)
     values = {
         "counts": _largest_difference(counts_of(original), counts_of(synthetic)),
         "span": abs(second.span - first.span) / max(1, first.span),
@@ -165,7 +181,8 @@ def compare_paths(original: WorkloadPath, synthetic: WorkloadPath) -> Fidelity:
         "order": _divergence(_pairs(original), _pairs(synthetic)),
         "arrival": _arrivals(original).distance(_arrivals(synthetic)),
         "makespan": abs(_makespan(synthetic) - _makespan(original)) / max(1, _makespan(original)),
-        "slack": _slack(original).distance(_slack(synthetic)),
+        "slack": Distribution.of(slack, most=_MOST).distance(Distribution.of(other_slack, most=_MOST)),
+        "slack_us": _slack_us(slack, other_slack),
         **_of_classes(first, second),
     }
     return Fidelity(values)

@@ -7,6 +7,7 @@ section V-E.
 from __future__ import annotations
 
 from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, OPERATIONS, engine_name
+from mpiio_ext.pioneer.engine.expected import expected_path
 from mpiio_ext.pioneer.engine.places import PlaceError, Places
 from mpiio_ext.pioneer.engine.plan import Plan, make_plan
 from mpiio_ext.pioneer.engine.reduced import without_names
@@ -14,4 +15,4 @@ from mpiio_ext.pioneer.engine.run import Outcome, carry_out, prepare_files, repl
 from mpiio_ext.pioneer.engine.tracer import recorded, unrecorded
 
 __all__ = ["LEFT_OUT", "OPERATIONS", "Outcome", "PlaceError", "Places", "Plan", "carry_out", "engine_name",
-           "make_plan", "prepare_files", "recorded", "replay", "unrecorded", "without_names"]
+           "expected_path", "make_plan", "prepare_files", "recorded", "replay", "unrecorded", "without_names"]

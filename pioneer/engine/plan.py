@@ -28,11 +28,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.engine.coverage import OPERATIONS, reason_of
+from mpiio_ext.pioneer.engine.meetings import meetings
+from mpiio_ext.pioneer.engine.opens import AT_OFFSETS, IMPLIED, with_opens
 from mpiio_ext.pioneer.engine.places import Placing
 from mpiio_ext.pioneer.operations import WHENCE, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 from mpiio_ext.pioneer.path.views import View, next_tile, view_of
 from mpiio_ext.pioneer.profile import find_sessions
+from mpiio_ext.pioneer.profile.sessions import Sessions
 
 __all__ = ["OPERATIONS", "Plan", "group_of_rank", "make_plan", "open_flags", "reading_numbers",
            "writing_numbers"]
@@ -53,7 +56,7 @@ class Plan:
 
     Attributes
     ----------
-    ids : global sequence IDs.
+    ids : rows of the path, with the opens that it lacks (`opens.with_opens`).
     operation : number of the engine's operation.
     file, second : index in `paths`, -1: none; the other name of calls that have two.
     slot : which open handle, -1: none.
@@ -65,6 +68,8 @@ class Plan:
     place : of writes what the bytes are counted from; 0 where that is not known.
     end : of reads the byte of the file that they do not go beyond, -1: not known.
     slack : ns.
+    meets : how often all ranks meet before it (`meetings`).
+    meets_after : the same behind the last one.
     through : of accesses: which of `in_force` their offsets count in, -1: the file itself.
     stream : of accesses: where in the view, or the file, -1: not known.
     paths : files, as they are named here.
@@ -92,6 +97,8 @@ class Plan:
     through: NDArray[np.int32]
     stream: NDArray[np.int64]
     slack: NDArray[np.int64]
+    meets: NDArray[np.int32]
+    meets_after: int
     paths: list[str]
     views: list[str]
     in_force: list[View]
@@ -263,8 +270,7 @@ class _Handles:
         return slot
 
 
-def _handles_of(path: WorkloadPath, operations: Sequence[Operation]) -> _Handles:
-    sessions = find_sessions(path)
+def _handles_of(sessions: Sessions, operations: Sequence[Operation]) -> _Handles:
     reads, writes, has_open = [], [], []
     for session in sessions.sessions:
         kinds = [operations[row] for row in session.members]
@@ -333,12 +339,15 @@ class _Planner:
         self.group = group_of_rank(rank, ranks, path.info.members)
         pairs = zip(table["layer"].to_pylist(), table["operation"].to_pylist(), strict=True)
         self.kinds = [operation_of(*pair) for pair in pairs]
-        self.handles = _handles_of(path, self.kinds)
+        sessions = find_sessions(path)
+        self.handles = _handles_of(sessions, self.kinds)
+        self.meetings = np.array(meetings(path, self.kinds, sessions), np.int64)
         self.requests = _Requests()
         self.files, self.extras = table["file"].to_pylist(), table["extra"].to_pylist()
         self.owners, self.groups = table["owner"].to_pylist(), table["groups"].to_numpy()
         self.offsets = _own_values(path, "offset", rank, self.group)
         self.in_stream = pc.fill_null(path.table[f"offset_{self.group}"], -1).to_numpy()
+        self.implied: set[int] = set()  # sessions whose open is not in the trace
         self.dealt: set[int] = set()  # of `in_force`: views of which each group has its own
         self.sizes = _own_values(path, "size", rank, self.group)
         self.numbers: dict[str, int] = {}
@@ -384,12 +393,17 @@ class _Planner:
         through = self.handles.views.get(int(self.handles.of[row]), -1)
         return int((self.in_stream if through in self.dealt else self.offsets)[row])
 
+    def _at_offset(self, row: int, kind: Operation) -> bool:
+        """Return whether an access is made at its offset, since the trace does not tell the session's seeks."""
+        return kind.name in AT_OFFSETS and int(self.handles.of[row]) in self.implied and self._offset(row) >= 0
+
     def _where(self, row: int, kind: Operation) -> tuple[int, int, int]:
         """Return offset, place and end of an access."""
         offset, size = self._offset(row), max(0, int(self.sizes[row]))
         through = self.handles.views.get(int(self.handles.of[row]), -1)
         view = self.in_force[through] if through >= 0 else None
-        explicit = kind.explicit_offset or kind.role in (Role.SEEK, Role.RESIZE, Role.MAP) or kind.name in _AT_OFFSETS
+        explicit = (kind.explicit_offset or kind.role in (Role.SEEK, Role.RESIZE, Role.MAP)
+                    or kind.name in _AT_OFFSETS or self._at_offset(row, kind))  # fmt: skip
         if kind.role is Role.SEEK:
             explicit, offset = True, max(offset, 0)
         place = 0 if offset < 0 else offset + (view.first if view is not None else 0)
@@ -415,6 +429,10 @@ class _Planner:
             self.leave_out(kind, known=number is not None)
             return None
         extra, view, request = _parsed(self.extras[row]), -1, -1
+        if kind.role is Role.OPEN and extra.get(IMPLIED):
+            self.implied.add(session)
+        if self._at_offset(row, kind):
+            number = OPERATIONS.get(AT_OFFSETS[kind.name])
         slot, flags = self._slot(row, kind), self._flags(row, kind, extra)
         offset, place, end = self._where(row, kind)
         if kind.name == "MPI_File_set_view":
@@ -436,6 +454,7 @@ class _Planner:
             self.folders.add(next(name for name, known in self.numbers.items() if known == file))
         alone = extra.get("comm") == "self" or self.owners[row] in ("private", "root", "child")
         together = bool(self.groups[row] == (1 << self.path.group_count) - 1) and not alone
+        assert number is not None
         return (row, number, file, second, slot, together, flags, request, view, offset, max(0, int(self.sizes[row])),
                 place, end, self.handles.views.get(session, -1), self._offset(row))  # fmt: skip
 
@@ -448,6 +467,7 @@ def make_plan(path: WorkloadPath, rank: int, ranks: int, places: Placing) -> Pla
     PlaceError
         A name of the path leads out of the folder.
     """
+    path = with_opens(path)
     planner = _Planner(path, rank, ranks, places)
     slacks = pc.fill_null(path.table[f"slack_{planner.group}"], 0).to_numpy()
     rows: list[tuple[int, ...]] = []
@@ -461,8 +481,10 @@ def make_plan(path: WorkloadPath, rank: int, ranks: int, places: Placing) -> Pla
     columns = np.array(rows, np.int64).reshape(len(rows), len(_COLUMNS))
     arrays: dict[str, Any] = {name: columns[:, number].astype(_KINDS.get(name, np.int64))
                               for number, name in enumerate(_COLUMNS)}  # fmt: skip
+    met = np.searchsorted(planner.meetings, arrays["ids"], side="right").astype(np.int32)
     return Plan(
-        **arrays, paths=list(planner.numbers), views=list(planner.view_numbers),
+        **arrays, meets=np.diff(met, prepend=np.int32(0)), meets_after=planner.meetings.size - int(met.max(initial=0)),
+        paths=list(planner.numbers), views=list(planner.view_numbers),
         in_force=planner.in_force, slots=planner.handles.count,
         requests=planner.requests.count, folders=planner.folders, unknown=planner.unknown, reasons=planner.reasons,
     )  # fmt: skip

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpiio_ext.pioneer.engine.cores import cores_free
 from mpiio_ext.pioneer.engine.library import engine
 from mpiio_ext.pioneer.engine.places import Places
 from mpiio_ext.pioneer.engine.plan import OPERATIONS, Plan, make_plan, reading_numbers
@@ -39,6 +40,8 @@ class Outcome:
     seconds : from the engine's start to its last call's end.
     bytes_written, bytes_read : of calls that succeeded.
     failed, left_out : numbers of calls.
+    spun_ns : that the end of each sleep was spun for.
+    late : ns that each call with a slack time came after it, of those that were made.
     """
 
     start: NDArray[np.int64]
@@ -49,6 +52,8 @@ class Outcome:
     bytes_read: int
     failed: int
     left_out: int
+    spun_ns: int
+    late: NDArray[np.int64]
 
 
 def _needed(plan: Plan) -> dict[str, int]:
@@ -129,7 +134,7 @@ def _arrays(plan: Plan, comm: MPI.Intracomm, views: list[Any]) -> dict[str, NDAr
         "operation": plan.operation, "file": plan.file, "slot": plan.slot, "flags": _amodes(plan),
         "communicator": np.where(plan.everybody, comm.py2f(), MPI.COMM_SELF.py2f()).astype(np.int32),
         "second": plan.second, "request": plan.request, "view": handles[plan.view], "offset": plan.offset,
-        "size": plan.size, "place": plan.place, "slack": plan.slack,
+        "size": plan.size, "place": plan.place, "slack": plan.slack, "meets": plan.meets,
         **{name: np.zeros(plan.ids.size, np.int64) for name in ("start", "duration", "result")},
     }  # fmt: skip
 
@@ -140,11 +145,20 @@ def _datatypes(plan: Plan) -> list[Any]:
     return [parse(text).make(MPI).Commit() for text in plan.views]
 
 
+def _late(plan: Plan, start: NDArray[np.int64], duration: NDArray[np.int64], time_scale: float) -> NDArray[np.int64]:
+    """Return by how much each slack time was too long, ns; none where the pace is "as fast as can be"."""
+    if time_scale == 0 or not start.size:
+        return np.zeros(0, np.int64)
+    ended = np.concatenate([[0], (start + duration)[:-1]])
+    found: NDArray[np.int64] = (start - ended - (plan.slack * time_scale).astype(np.int64))[plan.slack > 0]
+    return found
+
+
 def carry_out(
-    plan: Plan, comm: MPI.Intracomm, *, time_scale: float = 1.0, spin_ns: int = 0, most_bytes: int = 2**63 - 1,
-    info: Any = None,
+    plan: Plan, comm: MPI.Intracomm, *, time_scale: float = 1.0, spin_ns: int | None = None,
+    most_bytes: int = 2**63 - 1, info: Any = None,
 ) -> Outcome:  # fmt: skip
-    """Go through a plan whose files are there. Collective where the plan is, blocking.
+    """Go through a plan whose files are there. Collective over `comm`, blocking.
 
     Parameters
     ----------
@@ -162,7 +176,8 @@ def carry_out(
     order = ffi.new("mpiio_ext_engine_plan *", {
         "count": plan.ids.size, "paths": paths, "files": len(plan.paths), "slots": plan.slots,
         "requests": plan.requests, "info": (MPI.INFO_NULL if info is None else info).py2f(), "time_scale": time_scale,
-        "spin_ns": spin_ns, "most_bytes": most_bytes,
+        "spin_ns": -1 if spin_ns is None else spin_ns, "most_bytes": most_bytes, "cores_free": cores_free(comm),
+        "meets_after": plan.meets_after, "everybody": comm.py2f(),
     })  # fmt: skip
     for name, array in arrays.items():
         setattr(order, name, ffi.from_buffer(kinds[array.dtype.name], array))
@@ -174,11 +189,12 @@ def carry_out(
         raise MemoryError("the engine has no memory for its buffers")
     ended = arrays["start"] + arrays["duration"]
     return Outcome(arrays["start"], arrays["duration"], arrays["result"], float(ended[-1]) / 1e9 if ended.size else 0.0,
-                   order.bytes_written, order.bytes_read, order.failed, order.left_out)  # fmt: skip
+                   order.bytes_written, order.bytes_read, order.failed, order.left_out, order.spun_ns,
+                   _late(plan, arrays["start"], arrays["duration"], time_scale))  # fmt: skip
 
 
 def replay(
-    path: WorkloadPath, folder: Path, comm: MPI.Intracomm, *, time_scale: float = 1.0, spin_ns: int = 0,
+    path: WorkloadPath, folder: Path, comm: MPI.Intracomm, *, time_scale: float = 1.0, spin_ns: int | None = None,
     most_bytes: int = 2**63 - 1,
 ) -> tuple[Plan, Outcome]:  # fmt: skip
     """Carry a path out below a folder. Collective over `comm`, blocking. A tracer records the path's calls only.
@@ -189,7 +205,8 @@ def replay(
     folder : exists; nothing outside of it is touched.
     comm : its ranks carry the path out, as many as there are.
     time_scale : slack times are multiplied by it; 0: as fast as can be.
-    spin_ns : end of each slack time that is spun for, where cores are free.
+    spin_ns : end of each slack time that is spun for, ns; None: as much as sleeps are late here, measured, 200 us at
+        most; where ranks share cores 20 us at most, and others are let before.
     most_bytes : that this rank may write.
 
     Returns

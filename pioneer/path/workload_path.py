@@ -116,6 +116,8 @@ class WorkloadPath:
         OSError
             The file cannot be written.
         """
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"{path} cannot be written: there is no folder {path.parent}")
         partial = path.with_name(path.name + ".partial")
         if path.suffix == ".json":
             rows = [{name: value for name, value in row.items() if value is not None} for row in self.table.to_pylist()]
@@ -134,8 +136,10 @@ class WorkloadPath:
         Raises
         ------
         OSError, ValueError
-            It cannot be read, or is none of this version.
+            It cannot be read, or is none of this version; the message names the file.
         """
+        if not path.is_file():  # pyarrow's error is the bare name
+            raise FileNotFoundError(f"{path}: {'a folder, not a workload path' if path.is_dir() else 'no such file'}")
         table, values = _from_json(path) if path.suffix == ".json" else _from_parquet(path)
         if values.get("version") != VERSION:
             raise ValueError(f"{path}: a path of version {values.get('version')}; this release reads {VERSION}")

@@ -17,7 +17,8 @@ from mpiio_ext.pioneer.table import Source
 
 __all__ = ["CHUNK_BYTES", "begin_of", "chunks_of", "files_of", "number_rank", "ranks_by_name"]
 
-CHUNK_BYTES = 4 << 20
+#: Fits into a core's cache together with what is made of it: inflating into pieces of 4 MiB takes twice as long.
+CHUNK_BYTES = 1 << 19
 _GZIP = b"\x1f\x8b"
 
 

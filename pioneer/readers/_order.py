@@ -41,23 +41,37 @@ def _sorted(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.take(pa.array(np.argsort(times, kind="stable")))
 
 
+def _joined(one: pa.RecordBatch, other: pa.RecordBatch) -> list[pa.RecordBatch]:
+    """Return two sorted batches as sorted ones, of which only the rows that overlap in time have been moved."""
+    if not len(one) or not len(other):
+        return [one, other]
+    first, last = _times(other)[0], _times(one)[-1]
+    stays = int(np.searchsorted(_times(one), first, side="right"))
+    comes = int(np.searchsorted(_times(other), last, side="left"))
+    if stays == len(one):
+        return [one, other]
+    return [one.slice(0, stays), _sorted(whole([one.slice(stays), other.slice(0, comes)])), other.slice(comes)]
+
+
 def ordered(batches: Iterable[pa.RecordBatch], source: Source, window: int = WINDOW) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a stream sorted by time, as far as a window of them can."""
-    held: list[pa.RecordBatch] = []
+    held: list[pa.RecordBatch] = []  # together they are sorted, and not more than the window
     last: int | None = None
     late = 0
     for batch in batches:
-        held.append(batch)
-        if sum(len(each) for each in held) <= window:
-            continue
-        every = _sorted(whole(held))
-        ready, held = every.slice(0, len(every) - window), [every.slice(len(every) - window)]
-        times = _times(ready)
-        late += int((times < last).sum()) if last is not None else 0
-        last = max(int(times[-1]), last if last is not None else int(times[-1]))
-        yield ready
-    if held:
-        yield _sorted(whole(held))
+        tail = whole(held) if held else batch.slice(0, 0)
+        held = [each for each in _joined(tail, _sorted(batch)) if len(each)]
+        excess = sum(len(each) for each in held) - window
+        while excess > 0:
+            ready = held[0].slice(0, excess)
+            held[:1] = [held[0].slice(excess)] if excess < len(held[0]) else []
+            excess -= len(ready)
+            times = _times(ready)
+            if last is not None:
+                late += int(np.searchsorted(times, last, side="left"))
+            last = max(int(times[-1]), last if last is not None else int(times[-1]))
+            yield ready
+    yield from held
     if late:
         source.loss.add(0, f"{late} calls stand more than {window} rows behind later ones: not sorted", count=0)
 

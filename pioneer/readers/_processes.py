@@ -122,7 +122,7 @@ class Threads:
             self._count[rank] = self._numbers[thread][1] + 1
         return self._numbers[thread]
 
-    def __call__(self, _: np.ndarray, threads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, _: np.ndarray, threads: np.ndarray, __: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return ranks and threads of rows; see `_rawtrace.Placement`."""
         places = np.searchsorted(self._known, threads)
         new = self._known[places] != threads

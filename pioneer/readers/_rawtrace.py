@@ -19,7 +19,7 @@ from mpiio_ext._binding import ffi, lib
 from mpiio_ext.pioneer.readers._functions import ALIASES, CONSTANTS, FUNCTIONS
 from mpiio_ext.pioneer.table import LAYERS, SCHEMA, Source
 
-__all__ = ["Placement", "RawTrace", "text_of"]
+__all__ = ["TAKEN_BYTES", "Placement", "RawTrace", "text_of"]
 
 #: `mpiio_ext_rawtrace_row`.
 _ROW = np.dtype(
@@ -29,9 +29,11 @@ _ROW = np.dtype(
 )
 _NULL = np.iinfo(np.int64).min
 _LAYERS = pa.array(LAYERS, pa.string())
+#: Bytes of text after which rows are taken: batches should not be small, and pieces of text should fit into caches.
+TAKEN_BYTES = 4 << 20
 
-#: From processes and threads as the trace has them to ranks and threads of the table.
-Placement = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+#: From processes and threads as the trace has them, and the lines of the rows, to ranks and threads of the table.
+Placement = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 def _byte_by_byte(error: UnicodeError) -> tuple[str, int]:
@@ -139,24 +141,34 @@ class RawTrace:
             text = lib.mpiio_ext_rawtrace_note(self._handle, i, line, count)
             yield ffi.buffer(text, count[0])[:]
 
-    def batches(self, form: str, chunks: Iterable[bytes], source: Source, place: Placement) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a file; its lines, rows and losses are in `source` when the last has been taken."""
-        for _ in self._feed(form, chunks, source):
-            yield from self._take(source, place)
+    def batches(
+        self, form: str, chunks: Iterable[bytes], source: Source, place: Placement, taken_bytes: int = TAKEN_BYTES
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a file; its lines, rows and losses are in `source` when the last has been taken.
+
+        `taken_bytes`: rows are taken when so much text has been read.
+        """
+        fed = 0
+        for count in self._feed(form, chunks, source):
+            fed += count
+            if fed >= taken_bytes or count == 0:
+                yield from self._take(source, place)
+                fed = 0
 
     def others(self) -> dict[str, int]:
         """Return how many events were no calls, by their category, in all files so far."""
         texts = self._categories.texts()
         return {text: lib.mpiio_ext_rawtrace_category_events(self._handle, i) for i, text in enumerate(texts)}
 
-    def _feed(self, form: str, chunks: Iterable[bytes], source: Source) -> Iterator[None]:
+    def _feed(self, form: str, chunks: Iterable[bytes], source: Source) -> Iterator[int]:
+        """Yield how many bytes have been fed, 0 at the end, when there may be rows to take."""
         self._check(lib.mpiio_ext_rawtrace_begin(self._handle, form.encode()))
         for chunk in chunks:
             self._check(lib.mpiio_ext_rawtrace_feed(self._handle, ffi.from_buffer(chunk), len(chunk)))
             source.lines = lib.mpiio_ext_rawtrace_count(self._handle, 0)
-            yield
+            yield len(chunk)
         self._check(lib.mpiio_ext_rawtrace_end(self._handle))
-        yield
+        yield 0
         self._finish(source)
 
     def _finish(self, source: Source) -> None:
@@ -178,7 +190,7 @@ class RawTrace:
             source.rows += count
 
     def _batch(self, rows: np.ndarray, extras: pa.Array, place: Placement) -> pa.RecordBatch:
-        ranks, threads = place(rows["process"], rows["thread"])
+        ranks, threads = place(rows["process"], rows["thread"], rows["line"])
         files = np.ascontiguousarray(rows["file"])
         depth = rows["depth"].astype(np.int16)
         columns = {

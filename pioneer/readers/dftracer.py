@@ -80,21 +80,28 @@ class _Placement:
     count: dict[int, int] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
 
-    def _thread(self, pid: int, tid: int) -> int:
+    def _add(self, pid: int, tid: int) -> None:
+        """Number a thread."""
         if (pid, tid) not in self.threads:
+            self.tables.rank_of(pid)
             self.threads[pid, tid] = self.count.get(pid, 0)
             self.count[pid] = self.threads[pid, tid] + 1
-        return self.threads[pid, tid]
 
-    def __call__(self, processes: np.ndarray, threads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return ranks and threads of rows."""
+    def __call__(
+        self, processes: np.ndarray, threads: np.ndarray, lines: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """Return ranks and threads of rows; threads are numbered in the order of the lines on which they show."""
         changes = np.flatnonzero((processes[1:] != processes[:-1]) | (threads[1:] != threads[:-1])) + 1
         starts = np.concatenate([[0], changes])
         lengths = np.diff(np.concatenate([starts, [len(processes)]]))
         found = np.zeros((2, len(starts)), np.int64)
-        for i, (pid, tid) in enumerate(zip(processes[starts].tolist(), threads[starts].tolist(), strict=True)):
-            found[:, i] = self.tables.rank_of(pid), self._thread(pid, tid)
-            self.seen.add(pid)
+        runs = list(zip(processes[starts].tolist(), threads[starts].tolist(), strict=True))
+        if not set(runs) <= self.threads.keys():
+            for i in np.argsort(np.minimum.reduceat(lines, starts), kind="stable").tolist():
+                self._add(*runs[i])
+        for i, run in enumerate(runs):
+            found[:, i] = self.tables.rank_of(run[0]), self.threads[run]
+        self.seen.update(pid for pid, _ in runs)
         return np.repeat(found[0], lengths), np.repeat(found[1], lengths)
 
 

@@ -2,24 +2,31 @@
 
 Problem.    A log has a list of accesses for each file and rank and module, not the order of a rank's calls.
 Algorithm.  All lists become arrays and are sorted by rank and time: one table for each log, handed out in pieces.
-Guarantee.  Every access that the log has is a row. Memory is proportional to the log, which Darshan limits for each
-            process. Nothing is made up: there are no opens, closes, seeks and no metadata calls.
+            PyDarshan's library in C ends its process on damaged logs: it works in a process of its own
+            (`_darshan_worker`), whose end is told in Loss as well as its errors.
+Guarantee.  Every access that the log has is a row or counted in Loss. Memory is proportional to the log, which Darshan
+            limits for each process. Nothing is made up: there are no opens, closes, seeks and no metadata calls.
 Missing.    See `LACKS`. Modules that ran out of memory are partial, which is told in Loss.
 """
 
 from __future__ import annotations
 
+import json
 import struct
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 
 from mpiio_ext.pioneer.errors import MissingPackageError
 from mpiio_ext.pioneer.readers._files import files_of
+from mpiio_ext.pioneer.readers._rawtrace import text_of
 from mpiio_ext.pioneer.table import SCHEMA, Source, TraceInfo
 
 __all__ = ["LACKS", "NAME", "read", "recognizes"]
@@ -33,6 +40,11 @@ LACKS = [
 ]
 _MAGIC = 6567223
 _BATCH = 1 << 17
+_MOST_SAID = 2000
+#: Later is no time of a log: it would not fit into a column.
+_MOST_SECONDS, _LAST_START_NS = 4e9, 4 * 10**18
+#: `struct segment_info` of Darshan.
+_SEGMENT = np.dtype([("offset", "=i8"), ("length", "=i8"), ("start", "=f8"), ("end", "=f8")])
 
 #: Module -> (layer, operation that reads, operation that writes).
 _MODULES = {
@@ -100,59 +112,105 @@ def _ns(seconds: np.ndarray) -> np.ndarray:
     return np.asarray(np.rint(seconds * 1e9), np.int64)
 
 
-def _add_record(columns: _Columns, record: dict[str, Any], module: str, file: str, start_ns: int, line: int) -> int:
-    layer, *operations = _MODULES[module]
+def _add_record(
+    columns: _Columns, record: dict[str, Any], segments: np.ndarray, file: str, start_ns: int, line: int
+) -> None:  # fmt: skip
+    """Add the accesses of a record: reads first, as their lines are counted."""
+    layer, reads, writes = _MODULES[record["module"]]
     place = columns.files.setdefault(file, len(columns.files))
-    added = 0
-    for operation, segments in zip(operations, (record["read_segments"], record["write_segments"]), strict=True):
-        if not segments:
+    begins = record["writes"]
+    for operation, part in ((reads, segments[begins:]), (writes, segments[:begins])):
+        if not len(part):
             continue
-        begin = _ns(np.array([segment["start_time"] for segment in segments]))
+        begin = _ns(part["start"])
         columns.add(
-            len(segments),
+            len(part),
             timestamp=start_ns + begin,
-            duration=_ns(np.array([segment["end_time"] for segment in segments])) - begin,
-            offset=np.array([segment["offset"] for segment in segments], np.int64),
-            size=np.array([segment["length"] for segment in segments], np.int64),
+            duration=_ns(part["end"]) - begin,
+            offset=part["offset"],
+            size=part["length"],
             kind=columns.kind(layer, operation),
             file=place,
             rank=max(int(record["rank"]), 0),
-            line=line + added + np.arange(len(segments)),
+            line=line + np.arange(len(part)),
         )
-        added += len(segments)
-    return added
+        line += len(part)
+
+
+def _messages(stream: IO[bytes]) -> Iterator[tuple[dict[str, Any], bytes]]:
+    """Yield what the worker has written; the last message may be cut."""
+    while len(head := stream.read(8)) == 8:
+        lengths = struct.unpack("<II", head)
+        text, data = stream.read(lengths[0]), stream.read(lengths[1])
+        if (len(text), len(data)) != lengths:
+            return
+        yield json.loads(text), data
+
+
+def _is_possible(record: dict[str, Any], segments: np.ndarray) -> bool:
+    """Return whether a record can be one: of a damaged log the library hands out anything."""
+    if record["writes"] < 0 or record["reads"] < 0 or record["writes"] + record["reads"] != len(segments):
+        return False
+    if not -1 <= record["rank"] < 1 << 31:
+        return False
+    times = np.stack([segments["start"], segments["end"]])
+    return bool((np.abs(times) < _MOST_SECONDS).all())
+
+
+def _take(stream: IO[bytes], columns: _Columns, source: Source, info: TraceInfo) -> bool:
+    """Take in what the worker says; returns whether the log was read to its end."""
+    names: dict[str, str] = {}
+    start_ns = 0
+    for message, data in _messages(stream):
+        if "problem" in message:
+            source.loss.truncated = True
+            source.loss.add(source.lines, f"cannot be parsed: {message['problem']}")
+        elif "modules" in message:
+            start_ns = message["start_ns"]
+            info.ranks = max(info.ranks, min(max(message["ranks"], 0), (1 << 31) - 1))
+            if not message["modules"]:
+                source.loss.add(0, "the log has no DXT: record with DXT_ENABLE_IO_TRACE=1", count=0)
+        elif "names" in message:
+            names = message["names"]
+        elif "partial" in message:
+            source.loss.truncated = True
+            why = f"truncated: {message['partial']} ran out of memory while it recorded"
+            source.loss.add(source.lines, why, count=0)
+        elif "id" in message:
+            segments = np.frombuffer(data, _SEGMENT)
+            source.host = source.host or message["host"]
+            if _is_possible(message, segments) and 0 <= start_ns < _LAST_START_NS:
+                file = names.get(str(message["id"]), "")
+                _add_record(columns, message, segments, file, start_ns, source.lines + 1)
+            else:
+                source.loss.add(source.lines + 1, "cannot be parsed: a record of DXT", count=max(len(segments), 1))
+            source.lines += len(segments)
+        else:
+            return True
+    return False
 
 
 def _read_log(path: Path, source: Source, info: TraceInfo) -> Iterator[pa.RecordBatch]:
-    from darshan.backend import cffi_backend as backend
-
     columns = _Columns()
     path.open("rb").close()  # the error that names what is wrong with the file
-    log = backend.log_open(str(path))
-    if not log["handle"]:
+    command = [sys.executable, "-m", "mpiio_ext.pioneer.readers._darshan_worker", str(path), *_MODULES]
+    with tempfile.TemporaryFile() as said, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said) as worker:
+        assert worker.stdout is not None
+        try:
+            ended = _take(worker.stdout, columns, source, info)
+        except BaseException:
+            worker.kill()
+            raise
+        code = worker.wait()
+        said.seek(0)
+        text = text_of(said.read()[-_MOST_SAID:]).strip()
+    if code != 0 or (not ended and not source.loss.problems):
         source.loss.truncated = True
-        source.loss.add(0, "cannot be parsed: PyDarshan does not open this log")
-        return
-    try:
-        job, modules = backend.log_get_job(log), backend.log_get_modules(log)
-        info.ranks = max(info.ranks, int(job["nprocs"]))
-        names = backend.log_get_name_records(log)
-        start_ns = int(job["start_time_sec"]) * 10**9 + int(job.get("start_time_nsec", 0))
-        for module in (name for name in _MODULES if name in modules):
-            if modules[module].get("partial_flag"):
-                source.loss.truncated = True
-                source.loss.add(source.lines, f"truncated: {module} ran out of memory while it recorded", count=0)
-            while (record := backend.log_get_dxt_record(log, module)) is not None:
-                file = names.get(record["id"], "")
-                source.host = source.host or record["hostname"]
-                source.lines += _add_record(columns, record, module, file, start_ns, source.lines + 1)
-        if not any(module in modules for module in _MODULES):
-            source.loss.add(0, "the log has no DXT: record with DXT_ENABLE_IO_TRACE=1", count=0)
-    except (RuntimeError, KeyError, ValueError) as error:
+        how = f"by signal {-code}" if code < 0 else f"with status {code}"
+        source.loss.add(source.lines, f"cannot be parsed: PyDarshan's library ended {how} within this log", text)
+    elif "Error" in text:  # it prints errors and goes on
         source.loss.truncated = True
-        source.loss.add(source.lines, f"cannot be parsed: {error}")
-    finally:
-        backend.log_close(log)
+        source.loss.add(source.lines, "cannot be parsed: PyDarshan's library has met errors", text)
     for batch in columns.batches():
         source.rows += len(batch)
         yield batch

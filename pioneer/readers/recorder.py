@@ -40,6 +40,8 @@ LACKS = [
 ]
 _BATCH = 1 << 15
 _MAX_LINE = 1 << 20
+_MOST_SECONDS = 4e9  # more, and the difference of two times would not fit into a column
+_MOST_RANK = (1 << 31) - 1
 _LINE = re.compile(rb"(-?\d+\.?\d*(?:e-?\d+)?) (-?\d+\.?\d*(?:e-?\d+)?) (\w+) (-?\d+) (-?\d+) \((.*) \)\s*$")
 _COLUMNS = ("rank", "thread_id", "tstart", "tend", "func_id", "arg_count")
 _NAMES = {(key, str(value)): text for key, value, text in CONSTANTS}
@@ -56,7 +58,7 @@ def recognizes(path: Path) -> bool:
     if path.suffix == ".parquet":
         try:
             return set(_COLUMNS) <= set(pq.read_schema(path).names)
-        except (OSError, pa.ArrowInvalid):
+        except (OSError, ValueError, pa.ArrowException):
             return False
     lines = begin_of(path).splitlines()
     return bool(lines) and _LINE.match(lines[0]) is not None
@@ -132,7 +134,7 @@ def _row(name: str, arguments: Sequence[str], level: int | None) -> _Row:
 
 def _times(row: _Row, start: float, end: float) -> bool:
     """Set the times of a row; false: they make no sense."""
-    if not (abs(start) < 9e9 and abs(end) < 9e9):
+    if not (abs(start) < _MOST_SECONDS and abs(end) < _MOST_SECONDS):
         return False
     row["timestamp"] = round(start * 1e9)
     row["duration"] = round(end * 1e9) - row["timestamp"]
@@ -165,7 +167,11 @@ def _text_rows(path: Path, source: Source, others: Counter[str]) -> Iterator[_Ro
         if _OTHER.match(name):
             others[name] += 1
             continue
-        row = _row(name, text_of(match[6]).split(), int(match[4]))
+        level = _number(match[4].decode())
+        if level is None:
+            source.loss.add(source.lines, "cannot be parsed: level", text_of(line[:200]))
+            continue
+        row = _row(name, text_of(match[6]).split(), level)
         if not _times(row, float(match[1]), float(match[2])):
             source.loss.add(source.lines, "cannot be parsed: times", text_of(line[:200]))
             continue
@@ -177,31 +183,51 @@ def _single(value: Any) -> Any:
     return value[0] if isinstance(value, list) and value else value
 
 
+def _record(values: _Row, default_rank: int) -> tuple[_Row, int]:
+    """Return the row of a record of Parquet, without thread and line, and its thread as Recorder has it.
+
+    Raises
+    ------
+    ValueError, TypeError, OverflowError
+        A value is no number where it should be one, or is out of range.
+    """
+    count = int(values.get("arg_count") or 0)
+    given = [str(values.get(f"args_{i + 1}") or "") for i in range(min(count, 10))]
+    row = _row(values["func_id"], given, None)
+    if not _times(row, float(values["tstart"]), float(values["tend"])):
+        raise ValueError("times")
+    rank = default_rank if values.get("rank") is None else int(values["rank"])
+    if not -1 <= rank <= _MOST_RANK:
+        raise ValueError("rank")
+    return row | {"rank": rank}, int(values.get("thread_id") or 0)
+
+
 def _parquet_rows(path: Path, source: Source, others: Counter[str]) -> Iterator[_Row]:
     threads: dict[int, int] = {}
+    expected = 0
     try:
-        for batch in pq.ParquetFile(path).iter_batches(_BATCH):
+        file = pq.ParquetFile(path, page_checksum_verification=True)
+        expected = file.metadata.num_rows
+        for batch in file.iter_batches(_BATCH):
             for item in batch.to_pylist():
                 source.lines += 1
                 values = {key: _single(value) for key, value in item.items()}
-                name, count = values.get("func_id"), values.get("arg_count")
+                name = values.get("func_id")
                 if not isinstance(name, str) or values.get("tstart") is None or values.get("tend") is None:
                     source.loss.add(source.lines, "cannot be parsed: no name or no times", str(item)[:200])
                     continue
                 if _OTHER.match(name):
                     others[name] += 1
                     continue
-                given = [str(values.get(f"args_{i + 1}") or "") for i in range(min(int(count or 0), 10))]
-                row = _row(name, given, None)
-                if not _times(row, float(values["tstart"]), float(values["tend"])):
-                    source.loss.add(source.lines, "cannot be parsed: times", str(item)[:200])
+                try:
+                    row, thread = _record(values, source.rank)
+                except (ValueError, TypeError, OverflowError) as error:
+                    source.loss.add(source.lines, f"cannot be parsed: {error}", str(item)[:200])
                     continue
-                thread = threads.setdefault(int(values.get("thread_id") or 0), len(threads))
-                rank = values.get("rank")
-                yield row | {"rank": source.rank if rank is None else rank, "thread": thread, "line": source.lines}
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+                yield row | {"thread": threads.setdefault(thread, len(threads)), "line": source.lines}
+    except (pa.ArrowException, OSError, ValueError) as error:
         source.loss.truncated = True
-        source.loss.add(source.lines, f"cannot be parsed: {error}")
+        source.loss.add(source.lines, f"cannot be parsed: {error}", count=max(expected - source.lines, 1))
 
 
 def _batches(

@@ -16,12 +16,13 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from mpiio_ext.pioneer.readers._files import CHUNK_BYTES, begin_of, chunks_of, files_of, ranks_by_name
 from mpiio_ext.pioneer.readers._order import merged, ordered
 from mpiio_ext.pioneer.readers._processes import Family, Threads, children_of, order_ranks
-from mpiio_ext.pioneer.readers._rawtrace import RawTrace
+from mpiio_ext.pioneer.readers._rawtrace import TAKEN_BYTES, RawTrace
 from mpiio_ext.pioneer.table import Source, TraceInfo
 
 __all__ = ["LACKS", "NAME", "read", "recognizes"]
@@ -90,16 +91,16 @@ def _rows(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one rank (`ranks`: of one file with several)."""
     threads = Threads(family, ranks, rank)
-    chunk_bytes = max(CHUNK_BYTES // len(files), 1 << 16)
+    taken_bytes = max(TAKEN_BYTES // len(files), 1 << 16)
 
     def stream(path: Path, source: Source) -> Iterator[pa.RecordBatch]:
         own = _suffix(path) if len(files) > 1 else 0
 
-        def place(processes: pa.Array, numbers: pa.Array) -> tuple[pa.Array, pa.Array]:
-            return threads(processes, numbers + own * (numbers == 0))
+        def place(processes: np.ndarray, numbers: np.ndarray, lines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return threads(processes, numbers + own * (numbers == 0), lines)
 
-        chunks = chunks_of(path, source, chunk_bytes)
-        rows = RawTrace().batches("text", chunks, source, place)
+        chunks = chunks_of(path, source, min(CHUNK_BYTES, taken_bytes))
+        rows = RawTrace().batches("text", chunks, source, place, taken_bytes)
         yield from ordered(rows, source) if len(files) > 1 else rows  # a file is in order; merging relies on it
         if source.lines == 0:
             source.loss.truncated = True

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
+import re
 import sys
 from typing import Any
 
@@ -124,6 +126,48 @@ def test_every_other_operation(tmp_path: pathlib.Path, ranks: int) -> None:
         begin = 4 * BLOCK * rank
         assert content[begin : begin + 3 * BLOCK] == pattern(begin + 3 * BLOCK)[begin:]
         assert content[begin + 3 * BLOCK : begin + 4 * BLOCK] == pattern(BLOCK)
+
+
+def test_the_root_waits_before_it_removes_a_file(tmp_path: pathlib.Path) -> None:
+    """It is far ahead of the children, who have still to open what it has made and what it will remove."""
+    late = {"slack": 150_000_000}
+    rows = [row("open", "a", "root", groups=1, extra={"flags": 66}), row("write", "a", "root", groups=1, size=9),
+            row("close", "a", "root", groups=1), row("open", "a", "shared", extra={"flags": 0}),
+            row("read", "a", "shared", size=9), row("stat", "b", "shared", groups=2, **late),
+            row("stat", "a", "shared"), row("close", "a", "shared"),
+            row("unlink", "a", "root", groups=1)]  # fmt: skip
+    seen, launch = run(tmp_path, rows, 3)
+    assert [found["ids"] for found in seen] == [[0, 1, 2, 3, 4, 6, 7, 8], [3, 4, 5, 6, 7], [3, 4, 5, 6, 7]]
+    for found in seen:
+        results = dict(zip(found["ids"], found["results"], strict=True))
+        assert (results[4], results[6]) == (9, 0), launch.describe()
+        assert (found["failed"], found["left_out"]) == (0, 0), launch.describe()
+    assert not (tmp_path / "below" / "a").exists()
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_trace_without_opens(tmp_path: pathlib.Path, ranks: int) -> None:
+    """As Darshan DXT's: accesses alone, at their offsets."""
+    rows = [row("write", "a", "shared", at=at, size=BLOCK, step=2 * BLOCK) for at in (BLOCK, 0)]
+    rows += [row("MPI_File_write", "b", "shared", "mpiio", at=at, size=BLOCK, step=2 * BLOCK) for at in (BLOCK, 0)]
+    seen, launch = run(tmp_path, rows, ranks)
+    for found in seen:
+        assert (found["failed"], found["left_out"], found["written"]) == (0, 0, 4 * BLOCK), launch.describe()
+    for name in ("a", "b"):
+        assert (tmp_path / "below" / name).read_bytes() == pattern(2 * BLOCK * ranks)
+
+
+@pytest.mark.parametrize("spin_us", [0, 40, None])
+def test_slack_times_are_spun_for_as_asked(tmp_path: pathlib.Path, spin_us: int | None) -> None:
+    """By the command: what is spun is what was asked for; by itself next to nothing where ranks share a core."""
+    save([row("stat", "in", "shared", slack=1_000_000)] * 5, tmp_path / "path.parquet")
+    words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet", tmp_path / "below"]
+    ranks = 1 + len(os.sched_getaffinity(0))
+    launch = python_run([*words, *([] if spin_us is None else ["--spin-us", str(spin_us)])], ranks, timeout_s=60)
+    found = re.search(r"slack times ended (\S+) us late at the median.* spun for the last (\S+) us", launch.stdout)
+    assert found is not None, launch.describe()
+    assert float(found[1]) >= 0, launch.describe()
+    assert (0 < float(found[2]) <= 20) if spin_us is None else float(found[2]) == spin_us, launch.describe()
 
 
 def test_calls_that_fail(tmp_path: pathlib.Path) -> None:

@@ -23,15 +23,21 @@ def row(operation: str, file: str | None, owner: str | None, layer: str = "posix
             "slack_0": values.get("slack", 0), "slack_1": values.get("slack", 0)}  # fmt: skip
 
 
-def save(rows: list[dict[str, Any]], path: pathlib.Path) -> None:
-    schema = WorkloadPath.schema(2)
+def path_of(rows: list[dict[str, Any]], groups: int = 2) -> WorkloadPath:
+    """Return the path of rows, of a root and one child, or of a root alone."""
+    schema = WorkloadPath.schema(groups)
     columns = {}
     for field in schema:
         kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
         columns[field.name] = pa.array([item.get(field.name, i) for i, item in enumerate(rows)], kind) if (
             field.name == "id") else pa.array([item.get(field.name) for item in rows], kind)  # fmt: skip
-    info = PathInfo(representatives=(0, 1), members=((0,), (1,)), ranks=2)
-    WorkloadPath(pa.table(columns).cast(schema), info).save(path)
+    members = tuple((rank,) for rank in range(groups))
+    info = PathInfo(representatives=tuple(range(groups)), members=members, ranks=groups)
+    return WorkloadPath(pa.table(columns).cast(schema), info)
+
+
+def save(rows: list[dict[str, Any]], path: pathlib.Path) -> None:
+    path_of(rows).save(path)
 
 
 EVERYTHING = [

@@ -73,7 +73,7 @@ def test_poisson_slack_fails() -> None:
     path = checkpoint()
     slack = path.table["slack_0"].to_numpy()
     drawn = np.random.default_rng(4).exponential(slack.mean(), slack.size).astype(np.int64)
-    assert set(compare_paths(path, with_column(path, "slack_0", drawn)).failed) == {"slack", "arrival"}
+    assert set(compare_paths(path, with_column(path, "slack_0", drawn)).failed) == {"slack", "slack_us", "arrival"}
 
 
 def test_uniform_offsets_fail() -> None:

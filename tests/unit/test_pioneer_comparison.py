@@ -154,7 +154,7 @@ def test_figures_of_the_same_and_of_another_number_of_processes(tmp_path: pathli
 def test_another_pace_is_not_judged_where_that_is_said(tmp_path: pathlib.Path) -> None:
     first = load_workload(saved_table(tmp_path, "a.parquet"))
     second = load_workload(saved_table(tmp_path, "b.parquet", pause=0))
-    assert {metric.name for metric in compare_workloads(first, second).failed} == {"slack", "makespan"}
+    assert {metric.name for metric in compare_workloads(first, second).failed} == {"slack_us", "makespan"}
     found = compare_workloads(first, second, note="replayed as fast as can be")
     assert found.passed
     assert {metric.name for metric in found.metrics if not metric.judged} == TIMED

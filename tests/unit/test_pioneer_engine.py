@@ -11,7 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, OPERATIONS, STAND_INS
+from mpiio_ext.pioneer.engine.cores import are_free
+from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, OPERATIONS, STAND_INS, engine_name
+from mpiio_ext.pioneer.engine.expected import expected_path
+from mpiio_ext.pioneer.engine.opens import with_opens
 from mpiio_ext.pioneer.engine.places import PlaceError, Places
 from mpiio_ext.pioneer.engine.plan import group_of_rank, make_plan, open_flags
 from mpiio_ext.pioneer.operations import operation_of
@@ -142,10 +145,36 @@ def test_offsets_that_are_no_multiple_stay(tmp_path: pathlib.Path) -> None:
 
 
 def test_operations_without_an_open_are_left_out(tmp_path: pathlib.Path) -> None:
-    path = path_of([{"operation": "pwrite", "file": "a", "owner": "shared", "g0": (0, 4, 6)},
+    """Where no data is moved: what is known of the file is not enough to open it for."""
+    path = path_of([{"operation": "fstat", "file": "a", "owner": "shared", "g0": (0, 4, 6)},
                     {"operation": "stat", "file": "a", "owner": "shared", "g0": (None, None, 1)}])
     plan = make_plan(path, 0, 1, Places(tmp_path))
-    assert (plan.unknown, plan.slack.tolist()) == ({"pwrite": 1}, [7])
+    assert (plan.unknown, plan.slack.tolist()) == ({"fstat": 1}, [7])
+    assert plan.reasons == {"fstat": "its file is not opened in the path"}
+
+
+def test_opens_that_the_trace_lacks(tmp_path: pathlib.Path) -> None:
+    """Sessions that move data get one, of those who use it, and a close; accesses are made at their offsets."""
+    path = path_of([{"operation": "write", "file": "a", "owner": "shared", "g0": (8, 4, 6), "g1": (16, 4, 6)},
+                    {"operation": "read", "file": "b", "owner": "root", "groups": 1, "g0": (3, 4, 5)},
+                    {"operation": "MPI_File_write_all", "layer": "mpiio", "file": "c", "owner": "shared"},
+                    {"operation": "write", "file": "a", "owner": "shared", "g0": (None, 4, 0), "g1": (30, 4, 6)},
+                    {"operation": "close", "file": "a", "owner": "shared"}])
+    whole = with_opens(path)
+    assert [(row["operation"], row["file"], row["groups"]) for row in whole.table.to_pylist()] == [
+        ("open", "a", 3), ("write", "a", 3), ("open", "b", 1), ("read", "b", 1), ("close", "b", 1),
+        ("MPI_File_open", "c", 3), ("MPI_File_write_all", "c", 3), ("MPI_File_close", "c", 3), ("write", "a", 3),
+        ("close", "a", 3)]
+    assert whole.table["id"].to_pylist() == list(range(10))
+    assert with_opens(whole) is whole
+    plan = make_plan(path, 0, 4, Places(tmp_path))
+    assert not plan.unknown
+    assert [engine_name(number) for number in plan.operation] == [
+        "open", "pwrite", "open", "pread", "close", "MPI_File_open", "MPI_File_write_all", "MPI_File_close", "write",
+        "close"]
+    assert (plan.offset[1], plan.offset[3], plan.slack.sum()) == (8, 3, 11)
+    assert plan.flags[0] & os.O_CREAT
+    assert plan.flags[0] & os.O_ACCMODE == os.O_WRONLY
 
 
 def test_a_path_that_leads_out(tmp_path: pathlib.Path) -> None:
@@ -233,3 +262,55 @@ def test_seeks_and_second_names(tmp_path: pathlib.Path) -> None:
     plan = make_plan(path, 0, 1, Places(tmp_path))
     assert (plan.offset.tolist()[1:3], plan.flags.tolist()[1:3]) == ([70, 0], [0, 2])
     assert [pathlib.Path(plan.paths[at]).name for at in plan.second if at >= 0] == ["q.0"]
+
+
+# ---- cores -----------------------------------------------------------------------------------------------------------
+
+
+def test_whether_cores_are_free() -> None:
+    assert are_free([[0, 1], [0, 1]])
+    assert are_free([[0], [1]])
+    assert not are_free([[0, 1]] * 3)
+    assert not are_free([[0], [0], [1, 2, 3]])
+
+
+# ---- what a trace of a replay has to show ----------------------------------------------------------------------------
+
+
+def checkpoint() -> WorkloadPath:
+    """Return a path of a shared, a private and a root's file, with operations that are left out or have stand-ins."""
+    slack = {"g0": (None, None, 5), "g1": (None, None, 7)}
+    return path_of([
+        {"operation": "open", "file": "all", "owner": "shared"}, {"operation": "dup", "file": "all", "owner": "shared"}
+        | slack, {"operation": "writev", "file": "all", "owner": "shared"} | slack,
+        {"operation": "close", "file": "all", "owner": "shared"},
+        {"operation": "open", "file": "p.{rank}", "owner": "private"},
+        {"operation": "close", "file": "p.{rank}", "owner": "private"},
+        {"operation": "stat", "file": "c", "owner": "shared", "groups": 2},
+        {"operation": "stat", "file": "log", "owner": "root", "groups": 1},
+    ])  # fmt: skip
+
+
+def rows_of(path: WorkloadPath) -> list[tuple[Any, ...]]:
+    return [(row["operation"], row["file"], row["owner"], row["groups"]) for row in path.table.to_pylist()]
+
+
+def test_expected_of_several_ranks() -> None:
+    """What is left out is not there, its slack time is the next one's; stand-ins have their names."""
+    found = expected_path(checkpoint(), 8)
+    assert rows_of(found) == [
+        ("open", "all", "shared", 3), ("write", "all", "shared", 3), ("close", "all", "shared", 3),
+        ("open", "p.{rank}", "private", 3), ("close", "p.{rank}", "private", 3), ("stat", "c", "shared", 2),
+        ("stat", "log", "root", 1)]  # fmt: skip
+    assert [row["slack_1"] for row in found.table.to_pylist()][1] == 14
+    assert found.table["id"].to_pylist() == list(range(7))
+    assert (found.info.members, found.info.ranks) == (((0,), (1, 2, 3, 4, 5, 6, 7)), 8)
+    assert expected_path(found, 8).table.to_pylist() == found.table.to_pylist()
+
+
+def test_expected_of_one_rank_and_of_two() -> None:
+    """One rank has files of its own only; what one child alone uses is a child's."""
+    assert {row[2] for row in rows_of(expected_path(checkpoint(), 1))} == {"root"}
+    assert [row[1] for row in rows_of(expected_path(checkpoint(), 1))][-2:] == ["p.{rank}", "log"]
+    two = {row[1]: row[2] for row in rows_of(expected_path(checkpoint(), 2))}
+    assert two == {"all": "shared", "p.{rank}": "private", "c": "child", "log": "root"}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
+import random
 import sys
 
 import pyarrow as pa
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 from mpiio_ext.pioneer.errors import MissingPackageError
 from mpiio_ext.pioneer.readers import FORMATS, dxt, find_reader, reader_of, recorder
 from mpiio_ext.pioneer.readers._order import merged, ordered
-from mpiio_ext.pioneer.table import SCHEMA, Source
+from mpiio_ext.pioneer.table import SCHEMA, Source, TraceInfo
 from support.traces import is_sorted, rows_of, shared_data, table_of
 
 TEXT = """\
@@ -99,18 +101,84 @@ def test_recorder_parquet(tmp_path: pathlib.Path, repeated: bool) -> None:
     assert info.sources[0].loss.truncated
 
 
-@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def mutated(content: bytes, data: st.DataObject, most: int = 6) -> bytes:
+    """Return bytes some of which have been replaced, removed or added, and perhaps the end cut off."""
+    found = bytearray(content)
+    for _ in range(data.draw(st.integers(0, most))):
+        at = data.draw(st.integers(0, max(len(found) - 1, 0)))
+        found[at : at + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=9))
+    return bytes(found[: data.draw(st.integers(0, len(found)))] if data.draw(st.booleans()) else found)
+
+
+def others_of(info: TraceInfo) -> int:
+    """Return how many records were of other layers."""
+    told = [problem.why for problem in info.sources[0].loss.problems if "of other layers" in problem.why]
+    return sum(int(why.split()[0]) for why in told)
+
+
+@settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_recorder_no_bytes_raise(tmp_path: pathlib.Path, data: st.DataObject) -> None:
-    text = bytearray(TEXT.encode())
-    for _ in range(data.draw(st.integers(0, 6))):
-        at = data.draw(st.integers(0, len(text) - 1))
-        text[at : at + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=9))
+def test_recorder_text_of_any_bytes(tmp_path: pathlib.Path, data: st.DataObject) -> None:
+    """Every line is a row, counted as lost, a record of another layer, or blank; what is cut is told."""
+    text = mutated(TEXT.encode(), data)
     path = tmp_path / "0.txt"
-    path.write_bytes(text[: data.draw(st.integers(0, len(text)))])
+    path.write_bytes(text)
     recorder.recognizes(path)
     info, table = table_of(recorder, path)
-    assert len(table) + info.skipped <= max(info.sources[0].lines, 1)
+    source = info.sources[0]
+    blank = sum(not line.strip() for line in text.split(b"\n")[:-1])
+    assert len(table) + info.skipped + others_of(info) + blank >= source.lines
+    assert len(table) + info.skipped + others_of(info) <= source.lines
+    assert source.loss.truncated == (not text.endswith(b"\n"))
+
+
+@pytest.mark.parametrize(
+    "line", ["1 2 open " + "9" * 5000 + " 0 ( /x )", "1e999 2 open 0 0 ( /x )", "-3.9e9 3.9e9 open 0 0 ( /x )",
+             "-8e9 8e9 open 0 0 ( /x )", "1 2 pwrite 0 0 ( 5 0x7f " + "9" * 5000 + " 1 )"],
+)  # fmt: skip
+def test_recorder_numbers_out_of_range(tmp_path: pathlib.Path, line: str) -> None:
+    (tmp_path / "0.txt").write_text(line + "\n")
+    info, table = table_of(recorder, tmp_path / "0.txt")
+    assert len(table) + info.skipped == 1
+
+
+@settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_recorder_parquet_of_any_values(tmp_path: pathlib.Path, data: st.DataObject) -> None:
+    """A column of another type, values out of range: every record is a row, counted as lost, or of another layer."""
+    count = data.draw(st.integers(0, 4))
+    usual: dict[str, list[object]] = {
+        "rank": [1] * count, "thread_id": [7] * count, "tstart": [0.5] * count, "tend": [0.75] * count,
+        "func_id": ["pwrite"] * count, "arg_count": [4] * count, "args_1": ["5"] * count, "args_2": ["0x1"] * count,
+        "args_3": ["800"] * count, "args_4": ["64"] * count,
+    }  # fmt: skip
+    for name in data.draw(st.lists(st.sampled_from(sorted(usual)), max_size=3)):
+        kind = data.draw(st.sampled_from([st.integers(-(2**63), 2**63 - 1), st.floats(), st.text(max_size=5)]))
+        usual[name] = [data.draw(st.one_of(st.none(), kind)) for _ in range(count)]
+    path = tmp_path / "3.parquet"
+    pq.write_table(pa.table(usual), path)
+    info, table = table_of(recorder, path)
+    assert info.sources[0].lines == count
+    assert len(table) + info.skipped + others_of(info) == count
+
+
+@settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_recorder_parquet_of_any_bytes(tmp_path: pathlib.Path, data: st.DataObject) -> None:
+    """Damaged files are told; pages have checksums, so that no value is another one."""
+    columns = {"rank": [1] * 9, "thread_id": [7] * 9, "tstart": [0.5] * 9, "tend": [0.75] * 9,
+               "func_id": ["pwrite"] * 9, "arg_count": [4] * 9, "args_1": [str(i) for i in range(9)],
+               "args_2": ["0x1"] * 9, "args_3": ["800"] * 9, "args_4": ["64"] * 9}  # fmt: skip
+    path = tmp_path / "1.parquet"
+    pq.write_table(pa.table(columns), path, write_page_checksum=True)
+    content = path.read_bytes()
+    path.write_bytes(mutated(content, data, most=2))
+    recorder.recognizes(path)
+    info, table = table_of(recorder, path)
+    loss = info.sources[0].loss
+    assert len(table) == 9 or loss.truncated or loss.skipped > 0
+    if info.sources[0].lines == 0:
+        assert loss.problems
 
 
 def darshan_logs() -> pathlib.Path:
@@ -151,6 +219,62 @@ def test_dxt_broken(tmp_path: pathlib.Path) -> None:
     assert info.sources[0].loss.truncated
     with pytest.raises(FileNotFoundError):
         list(dxt.read([tmp_path / "missing"])[1])
+
+
+def spoilt(content: bytes, rng: random.Random) -> bytes:
+    """Return a log that is cut, or of which some bits, bytes of the head or a stretch are others."""
+    found = bytearray(content)
+    kind = rng.choice(["cut", "bits", "head", "zeros"])
+    if kind == "cut":
+        return content[: rng.randrange(len(content))]
+    for _ in range(rng.randrange(1, 4)):
+        if kind == "bits":
+            found[rng.randrange(len(found))] ^= 1 << rng.randrange(8)
+        elif kind == "head":
+            found[rng.randrange(1024)] = rng.randrange(256)
+        else:
+            at = rng.randrange(len(found))
+            found[at : at + 100] = bytes(len(found[at : at + 100]))
+    return bytes(found)
+
+
+def test_dxt_of_any_bytes(tmp_path: pathlib.Path, request: pytest.FixtureRequest) -> None:
+    """The library in C ends its process on many of these: they are told, and nothing is missing without that."""
+    content = (darshan_logs() / "dxt.darshan").read_bytes()
+    seed = int(os.environ.get("MPIOX_TEST_SEED", "1"))
+    for case in range(200 if request.config.getoption("--run-slow") else 6):
+        path = tmp_path / "a.darshan"
+        path.write_bytes(spoilt(content, random.Random(f"{seed} {case}")))
+        info, batches = dxt.read([path])
+        table = pa.Table.from_batches(list(batches), SCHEMA)
+        table.validate(full=True)
+        loss = info.sources[0].loss
+        told = loss.truncated or loss.skipped > 0 or any("no DXT" in problem.why for problem in loss.problems)
+        assert told or len(table) == 7623, (seed, case)
+        assert info.sources[0].rows == len(table)
+
+
+def test_dxt_library_that_ends(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came before is kept, and the end of the process is told."""
+    program = tmp_path / "worker"
+    message = json.dumps({"ranks": 3, "start_ns": 5, "modules": {"DXT_POSIX": 1}})
+    record = json.dumps({"module": "DXT_POSIX", "id": 1, "rank": 2, "host": "h", "writes": 1, "reads": 0})
+    program.write_text(
+        f"#!{sys.executable}\nimport os, struct, sys\n"
+        f"def put(t, d=b''): sys.stdout.buffer.write(struct.pack('<II', len(t), len(d)) + t.encode() + d)\n"
+        f"put({message!r})\nput({record!r}, struct.pack('<qqdd', 8, 9, 0.5, 1.0))\nput({record!r}, bytes(64))\n"
+        f"sys.stdout.flush()\nos.kill(os.getpid(), 11)\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    pytest.importorskip("darshan")
+    (tmp_path / "a.darshan").write_bytes(b"")
+    info, batches = dxt.read([tmp_path / "a.darshan"])
+    rows = pa.Table.from_batches(list(batches), SCHEMA).to_pylist()
+    assert [(row["rank"], row["offset"], row["size"], row["timestamp"]) for row in rows] == [(2, 8, 9, 500_000_005)]
+    assert info.sources[0].loss.truncated
+    assert info.sources[0].loss.skipped == 2 + 1  # of a record whose numbers do not fit; the end of the process
+    assert "signal 11" in info.sources[0].loss.problems[-1].why
 
 
 def test_dxt_without_pydarshan(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpiio_ext.cli import main
+from mpiio_ext.pioneer import show_operations
 from mpiio_ext.pioneer.show import Selection, show
 from support.small_paths import KERNEL, path_of, row
 
@@ -77,7 +78,8 @@ def test_columns_stand_below_their_names() -> None:
     [(Selection(first=4, last=6), [4, 5, 6]), (Selection(first=12), [12, 13]), (Selection(last=1), [0, 1]),
      (Selection(file="own"), [10, 11, 12]), (Selection(file="*.dat"), list(range(3, 10))), (Selection(file="x"), []),
      (Selection(rank=0), list(range(13))), (Selection(rank=2), list(range(3, 14))),
-     (Selection(rank=9, file="own"), [10, 11, 12])],
+     (Selection(rank=9, file="own"), [10, 11, 12]), (Selection(head=3), [0, 1, 2]), (Selection(tail=2), [12, 13]),
+     (Selection(file="*.dat", head=3, tail=1), [5]), (Selection(head=0), []), (Selection(tail=99), list(range(14)))],
 )  # fmt: skip
 def test_selections(selection: Selection, ids: list[int]) -> None:
     """What is left out changes no other line, and files and sessions are those of what is shown."""
@@ -124,6 +126,30 @@ def test_folding_loses_nothing(several: list[tuple[str, int, bool]]) -> None:
     assert found == [at if known else None for _, at, known in several]
 
 
+@given(
+    rows=st.lists(st.tuples(st.sampled_from(["pwrite", "stat"]), st.integers(0, 2), st.integers(1, 3)), max_size=30),
+    length=st.integers(1, 9), fold=st.booleans(), by=st.integers(0, 2),
+)  # fmt: skip
+def test_lines_do_not_depend_on_chunks(
+    rows: list[tuple[str, int, int]], length: int, fold: bool, by: int
+) -> None:  # fmt: skip
+    """Runs go on from one chunk to the next."""
+    path = path_of([row(name, "a", "shared", at=at, step=by, groups=groups) for name, at, groups in rows])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(show_operations, "_CHUNK", length)
+        pieces = list(show(path, "x", fold=fold))
+    assert pieces == list(show(path, "x", fold=fold))
+
+
+def test_how_several_subgroups_differ() -> None:
+    """By so much a rank in a shared file, if that is a whole number; else by the value."""
+    values = {"offset_0": 0, "offset_1": 10, "offset_2": 30, "offset_3": 31, "size_0": 5, "size_1": 5, "size_2": 6}
+    rows = [{"operation": "pwrite", "file": "a", "owner": "shared", "layer": "posix", "groups": 15, **values}]
+    path = path_of(rows, members=((0,), (1,), (3,), (4,)))
+    assert operations(list(show(path, "x")))[0].endswith("f0:a  g1:+10/rank g2:+10/rank g2:size=6 g3:offset=31")
+    assert operations(list(show(path, "x", Selection(rank=3))))[0].split()[5:8] == ["pwrite", "30", "6"]
+
+
 def test_command(tmp_path: pathlib.Path) -> None:
     path_of(KERNEL).save(tmp_path / "kernel.parquet")
     name = str(tmp_path / "kernel.parquet")
@@ -132,6 +158,8 @@ def test_command(tmp_path: pathlib.Path) -> None:
     assert result.output.splitlines() == list(show(path_of(KERNEL), name, fold=True))
     result = CliRunner().invoke(main, ["pioneer", "show", name, "--operations", "4:6", "--file", "all", "--no-pager"])
     assert len(operations(result.output.splitlines())) == 3
+    result = CliRunner().invoke(main, ["pioneer", "show", name, "--head", "3", "--tail", "2"])
+    assert [line.split()[1] for line in operations(result.output.splitlines())] == ["1", "2"]
     for text, said in (("6:4", "greater than the last"), ("a", "no range of global sequence IDs"), (":", "no range")):
         result = CliRunner().invoke(main, ["pioneer", "show", name, "--operations", text])
         assert result.exit_code == 2 and said in result.output

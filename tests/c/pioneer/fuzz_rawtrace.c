@@ -129,9 +129,12 @@ static uint64_t take(mpiox_rawtrace *trace, uint64_t sum, int64_t *rows)
         for (int64_t i = 0; i < count; i++) {
             REQUIRE(r->out[i].timestamp != MPIOX_RAWTRACE_NULL && r->out[i].operation < r->operations.count);
             REQUIRE(r->out[i].file < r->files.count && r->out[i].line <= r->lines);
-            sum = mix(sum, &r->out[i], sizeof r->out[i]);
+            uint64_t one = mix(1, &r->out[i], sizeof r->out[i]);
             if (r->out_extra != NULL)
-                sum = mix(sum, r->out_extra + r->out_offsets[i], r->out_offsets[i + 1] - r->out_offsets[i]);
+                one = mix(one, r->out_extra + r->out_offsets[i], r->out_offsets[i + 1] - r->out_offsets[i]);
+            /* What is sorted before it is handed out comes in another order when it comes in other pieces. */
+            REQUIRE(!r->sorted || i == 0 || r->out[i - 1].timestamp <= r->out[i].timestamp);
+            sum = r->sorted ? sum + one : mix(sum, &one, sizeof one);
         }
         *rows += count;
     }

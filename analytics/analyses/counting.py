@@ -1,0 +1,47 @@
+"""What the analyses of many jobs share: which rows count, words for numbers, shares.
+
+A job of the paper is one log here: one run of a program. A job of the scheduler that runs several programs has several.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mpiio_ext.analytics.analyses.source import Source, expression
+
+__all__ = ["count_words", "jobs_of", "share", "share_words", "size_words"]
+
+_UNITS = (("EB", 1e18), ("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
+
+
+def jobs_of(source: Source, origin: str | None, table: str = "darshan_job") -> Any:
+    """Return a table of logs, those of one `origin` (``darshan``, ``bench``, ``library``) or of all (None)."""
+    rows = expression(source, table)
+    return rows if origin is None else rows.filter(rows["source"] == origin)
+
+
+def share(part: float, whole: float) -> float:
+    """Return part / whole in percent; 0 of nothing is 0."""
+    return 100.0 * part / whole if whole else 0.0
+
+
+def share_words(percent: float) -> str:
+    """Return a percentage in words: two digits, and never 0 % or 100 % for what is not."""
+    if 0 < percent < 0.1:
+        return "< 0.1 %"
+    if 99.9 < percent < 100:
+        return "> 99.9 %"
+    return f"{percent:.1f} %" if percent < 9.95 else f"{percent:.0f} %"
+
+
+def count_words(count: int, one: str, many: str = "") -> str:
+    """Return a count with its noun."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def size_words(size_bytes: float) -> str:
+    """Return bytes in powers of 1000 with three digits."""
+    for unit, factor in _UNITS:
+        if size_bytes >= factor:
+            return f"{size_bytes / factor:.3g} {unit}"
+    return f"{size_bytes:.0f} B"

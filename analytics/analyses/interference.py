@@ -1,0 +1,155 @@
+"""Interference: what share of an OST's traffic, while a file was in use, was the file's own.
+
+Problem. A slow file may have shared its OSTs with others. LMT says how many bytes each OST moved in every step of 5 s;
+a million (file, OST) pairs with intervals of hours would meet thousands of steps each.
+
+Algorithm. Cumulative sums over each OST's steps turn the traffic of an interval into a difference of two values. The
+end points of an interval fall on steps of the 5-s grid, so that two look-ups by equality (OST, step) are enough, which
+every engine does with a hash join; a join by BETWEEN is 50 times slower. What was moved before a step and up to its
+end, and how many steps are known by then, lie beside each other in one row, so that one look-up gives all four. Steps
+of which LMT has no row are put in first, but only where some are missing: one count tells.
+
+Guarantees. A step that the interval only touches counts whole, since LMT knows nothing below 5 s. Lost steps (NULL, or
+no row) add nothing, and `coverage` is the fraction of the interval's steps that is known. Where none is, the traffic
+is NULL and not 0.
+
+Source: IOMiner, Section II-A (joins of Darshan with LMT) and III-F.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.query import Tuples
+from mpiio_ext.analytics.query.joins import join
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+__all__ = ["STEP_S", "interference"]
+
+#: Seconds of a step of the table ``lmt``.
+STEP_S = 5
+
+
+def interference(files: Tuples, lmt: Tuples, direction: Literal["read", "write"] = "write") -> Tuples:
+    """Return what each OST of each file moved while the file was written or read, beside the file's own bytes.
+
+    Parameters
+    ----------
+    files : Tuples
+        Of ``darshan_file``; files without OSTs or without a time of this direction are left out.
+    lmt : Tuples
+        Of one file system.
+    direction : {"read", "write"}
+
+    Returns
+    -------
+    Tuples
+        ``job_id``, ``log_id``, ``file_id``, ``ost``, ``own`` (bytes; a file's bytes are taken as spread evenly over its
+        OSTs), ``traffic`` (bytes that LMT saw), ``share`` (own / traffic), ``coverage`` (fraction of the steps known).
+
+    Raises
+    ------
+    AnalyticsError
+        When the result is asked for and `lmt` holds several file systems, or a step of an OST twice.
+    """
+    if direction not in ("read", "write"):
+        raise AnalyticsError(f"direction is '{direction}'; choose read or write")
+
+    def build() -> ir.Table:
+        return _looked_up(_pairs(files.expression, direction), _sums(lmt, direction))
+
+    return Tuples(files.engine, build, "interference", "the traffic of each file's OSTs")
+
+
+def _column(direction: str) -> str:
+    return "bytes_written" if direction == "write" else "bytes_read"
+
+
+def _pairs(files: ir.Table, direction: str) -> ir.Table:
+    """Return one row a file and OST, with the first and the last step of the file's interval."""
+    start, end = files[f"{direction}_start"], files[f"{direction}_end"]
+    used = files.filter(start.notnull(), end.notnull(), files.osts.notnull(), files.osts.length() > 0)
+    start, end = used[f"{direction}_start"], used[f"{direction}_end"]
+    first = (start / STEP_S).floor().cast("int64")
+    last = (end / STEP_S).ceil().cast("int64") - 1  # an interval that ends with a step does not touch the next
+    return used.select(
+        "job_id", "log_id", "file_id",
+        ost=used.osts.cast("array<int64>").unnest(),  # Spark wants the unnest outside of a cast
+        own=used[_column(direction)].cast("float64") / used.osts.length(),
+        first=first,
+        last=(last >= first).ifelse(last, first),
+    )  # fmt: skip
+
+
+def _sums(lmt: Tuples, direction: str) -> ir.Table:
+    """Return the cumulative sums of each OST: one row a step, with the ends of the traces beside them."""
+    import ibis
+
+    table = lmt.expression
+    steps = table.filter(table.time.notnull(), table.ost.notnull()).select(
+        ost=table.ost.cast("int64"), step=(table.time / STEP_S).floor().cast("int64"), bytes=table[_column(direction)]
+    )
+    found = steps.aggregate(rows=steps.count(), osts=steps.ost.nunique(), low=steps.step.min(), high=steps.step.max())
+    [seen] = lmt.engine.arrow(found).to_pylist()
+    systems = lmt.engine.arrow(table.aggregate(systems=table.file_system.nunique())).to_pylist()[0]["systems"]
+    if systems > 1:
+        raise AnalyticsError(
+            f"lmt holds {systems} file systems, whose OSTs have the same numbers: filter(\"file_system = '…'\")"
+        )
+    low, high = int(seen["low"] or 0), int(seen["high"] if seen["rows"] else -1)
+    whole = int(seen["osts"]) * (high - low + 1)
+    if seen["rows"] > whole:
+        raise AnalyticsError(f"lmt holds {seen['rows']} rows for {whole} steps of its OSTs: some are there twice")
+    if seen["rows"] < whole:
+        steps = _filled(steps, low, high)
+    window = ibis.cumulative_window(group_by=steps.ost, order_by=steps.step)
+    moved, known = steps.bytes.coalesce(0.0), steps.bytes.notnull().cast("int64")
+    sums = steps.select(
+        "ost", "step", moved=moved, one=known, after=moved.sum().over(window), known_after=known.sum().over(window)
+    )  # fmt: skip
+    return sums.select(
+        "ost", "step", "after", "known_after",
+        before=sums.after - sums.moved,
+        known_before=sums.known_after - sums.one,
+        low=ibis.literal(low, "int64"),
+        high=ibis.literal(high, "int64"),
+    )  # fmt: skip
+
+
+def _filled(steps: ir.Table, low: int, high: int) -> ir.Table:
+    """Return the steps with a row, of NULL, for each one that is missing between the first and the last of all."""
+    import ibis
+
+    numbers = ibis.range(low, high + 1).unnest().name("step").as_table()
+    both = steps.select("ost").distinct().cross_join(numbers.select(grid=numbers.step.cast("int64")))
+    # Two projections: Ibis would merge a single one with the next join.
+    every = both.select("ost", "grid").select("ost", step="grid")
+    return join(every, steps, ["ost", "step"], "left", "lmt")
+
+
+def _looked_up(pairs: ir.Table, sums: ir.Table) -> ir.Table:
+    """Join the pairs with the sums at their first and at their last step."""
+    import ibis
+
+    bounds = sums.aggregate(low=sums.low.min(), high=sums.high.max())
+    inside = pairs.cross_join(bounds)
+    inside = inside.select(*inside.columns).select(
+        *pairs.columns,
+        from_step=ibis.greatest(inside["first"], inside["low"]),
+        to_step=ibis.least(inside["last"], inside["high"]),
+    )
+    begin = sums.select("ost", "before", "known_before", from_step="step")
+    end = sums.select("ost", "after", "known_after", to_step="step")
+    both = join(inside, begin, ["ost", "from_step"], "left", "begin")
+    both = join(both, end, ["ost", "to_step"], "left", "end")
+    known = (both.from_step <= both.to_step).ifelse(both.known_after - both.known_before, 0).coalesce(0)
+    traffic = (known > 0).ifelse(both.after - both.before, None)
+    return both.select(
+        "job_id", "log_id", "file_id", "ost", "own",
+        traffic=traffic,
+        share=both.own / traffic.nullif(0.0),
+        coverage=known / (both["last"] - both["first"] + 1),
+    )  # fmt: skip

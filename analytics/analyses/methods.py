@@ -1,0 +1,238 @@
+"""Methods of the bench compared by what was measured.
+
+Problem. Why was ``even`` slower than ``group_cyclic`` here? The bench says which method was faster. The extension's
+statistics say what each method did; beside each other they say why.
+
+Algorithm. Rows of the table ``runs`` (a measurement: bandwidth, time, statistics) are grouped by pattern, interface and
+operation. Of two methods every statistic is compared: times of planning, exchange, storage and waiting (of the rank
+that spent longest in it, so that they overlap among ranks and do not add up), rounds, requests and their size,
+messages. The phases whose times differ most in the direction of the whole are the evidence. Waiting for other ranks is
+what imbalance costs. Nothing is concluded from a statistic that one of the two does not have.
+
+Source: IOMiner, Section III-F, for our own runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpiio_ext.analytics.analyses.result import Chart, Result
+from mpiio_ext.analytics.analyses.source import Source, Tables, expression, fetch
+from mpiio_ext.analytics.errors import AnalyticsError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["methods", "tables_of_results"]
+
+#: Name in the statistics -> (name here, words, whether it is a time).
+_MEASURED = {
+    "plan_s": ("plan_time", "planning", True),
+    "exchange_s": ("exchange_time", "exchange", True),
+    "io_s": ("storage_time", "storage", True),
+    "wait_s": ("wait_time", "waiting for other ranks", True),
+    "independent_s": ("independent_time", "independent accesses", True),
+    "rounds": ("rounds", "rounds", False),
+    "requests": ("requests", "requests to the file system", False),
+    "request_mean_bytes": ("request_mean_bytes", "mean request [B]", False),
+    "messages": ("messages", "messages", False),
+    "message_bytes": ("message_bytes", "bytes of messages", False),
+}
+#: A phase is evidence when it accounts for so much of the difference in time.
+_EVIDENCE = 0.1
+_CASE = ("pattern", "interface", "operation")
+
+
+def tables_of_results(results: Sequence[Path]) -> Tables:
+    """Return results of the bench as tables of the unified schema, without a store.
+
+    Raises
+    ------
+    AnalyticsError
+        They cannot be read; the message names the first reason.
+    """
+    import pyarrow as pa
+
+    from mpiio_ext.analytics.connectors.results import convert
+
+    found: dict[str, list[pa.Table]] = {}
+    for path in results:
+        file = path / "results.json" if path.is_dir() else path
+        converted = convert([file.name], str(file.absolute().parent))
+        for outcome in converted.outcomes:
+            if outcome.status == "skipped":
+                raise AnalyticsError(f"{file}: {outcome.reason}")
+        for name, table in converted.tables.items():
+            found.setdefault(name, []).append(table)
+    return Tables({name: pa.concat_tables(tables) for name, tables in found.items()})
+
+
+def _statistics(row: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return what was measured of a run, by the names of `_MEASURED`."""
+    given = json.loads(row["statistics"]) if row["statistics"] else {}
+    if given.get("requests") and given.get("request_bytes") is not None:
+        given["request_mean_bytes"] = given["request_bytes"] / given["requests"]
+    return {name: given.get(key) for key, (name, _, _) in _MEASURED.items()}
+
+
+def _rows(source: Source, pattern: str | None) -> list[dict[str, Any]]:
+    runs = expression(source, "runs")
+    if pattern is not None:
+        runs = runs.filter(runs["pattern"] == pattern)
+    rows = []
+    for row in fetch(runs).to_pylist():
+        kept = {name: row[name] for name in (*_CASE, "method", "run_id", "ranks", "bytes", "seconds", "bandwidth",
+                                             "verified")}  # fmt: skip
+        rows.append(kept | _statistics(row))
+    rows.sort(key=lambda row: (*(row[name] or "" for name in _CASE), -(row["bandwidth"] or 0)))
+    return rows
+
+
+def _cases(rows: Sequence[dict[str, Any]]) -> dict[tuple[str, ...], dict[str, dict[str, Any]]]:
+    """Return the fastest row of each method, by case."""
+    cases: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}
+    for row in rows:
+        cases.setdefault(tuple(row[name] for name in _CASE), {}).setdefault(row["method"], row)
+    return cases
+
+
+# ---- two methods -----------------------------------------------------------------------------------------------------
+
+
+def _compared(slow: Mapping[str, Any], fast: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return every quantity of two runs, and which share of the difference in time it accounts for."""
+    out = []
+    whole = slow["seconds"] - fast["seconds"] if None not in (slow["seconds"], fast["seconds"]) else None
+    for name, words, is_time in [("seconds", "the whole", True), *_MEASURED.values()]:
+        one, other = slow[name], fast[name]
+        known = one is not None and other is not None
+        out.append({
+            **{key: slow[key] for key in _CASE}, "quantity": words, "slower": one, "faster": other,
+            "difference": one - other if known else None, "ratio": one / other if known and other else None,
+            "share": (one - other) / whole if known and is_time and whole else None,
+        })  # fmt: skip
+    return out
+
+
+def _number(value: float, words: str) -> str:
+    from mpiio_ext.report.words import binary_size
+
+    return binary_size(round(value)) if words == "mean request [B]" else f"{value:,.0f}"
+
+
+def _sentence(case: tuple[str, ...], names: tuple[str, str], compared: Sequence[Mapping[str, Any]]) -> str:
+    """Return the difference and its evidence in words."""
+    from mpiio_ext.report.words import seconds
+
+    whole, parts = compared[0], compared[1:]
+    where = f"{case[0]}, {case[2]}"
+    if whole["ratio"] is None:
+        return f"{where}: no times to compare."
+    if whole["difference"] <= 0:
+        return (f"{where}: {names[0]} was not slower than {names[1]} ({seconds(whole['slower'])} against "
+                f"{seconds(whole['faster'])}).")  # fmt: skip
+    times = [row for row in parts if row["share"] is not None and row["share"] >= _EVIDENCE]
+    times.sort(key=lambda row: -row["share"])
+    evidence = [f"{row['quantity']} {seconds(row['slower'])} against {seconds(row['faster'])}" for row in times]
+    timed = {words for _, words, is_time in _MEASURED.values() if is_time}
+    counts = [row for row in parts if row["ratio"] is not None and row["quantity"] not in timed
+              and not 0.8 < row["ratio"] < 1.25]  # fmt: skip
+    evidence += [f"{row['quantity'].removesuffix(' [B]')} {_number(row['slower'], row['quantity'])} against "
+                 f"{_number(row['faster'], row['quantity'])}" for row in counts]  # fmt: skip
+    told = "; ".join(evidence) or "no statistic that was kept of both differs with it"
+    return (f"{where}: {names[0]} took {whole['ratio']:.2f}× as long as {names[1]} ({seconds(whole['slower'])} against "
+            f"{seconds(whole['faster'])}): {told}.")  # fmt: skip
+
+
+def _pair(rows: Sequence[dict[str, Any]], slower: str, faster: str) -> tuple[list[dict[str, Any]], list[str]]:
+    out, sentences = [], []
+    for case, by_method in _cases(rows).items():
+        if slower in by_method and faster in by_method:
+            compared = _compared(by_method[slower], by_method[faster])
+            out += compared
+            sentences.append(_sentence(case, (slower, faster), compared))
+    if not out:
+        known = sorted({row["method"] for row in rows if row["method"]})
+        raise AnalyticsError(
+            f"no pattern was run with both {slower} and {faster}; methods: {', '.join(known) or 'none'}"
+        )
+    return out, sentences
+
+
+# ---- all methods -----------------------------------------------------------------------------------------------------
+
+
+def _with_best(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    best = {case: max(row["bandwidth"] or 0 for row in found.values()) for case, found in _cases(rows).items()}
+    tops = [best[tuple(row[name] for name in _CASE)] for row in rows]
+    return [{**row, "of_best": (row["bandwidth"] or 0) / top if top else None}
+            for row, top in zip(rows, tops, strict=True)]  # fmt: skip
+
+
+def _chart(rows: Sequence[dict[str, Any]]) -> list[Chart]:
+    cases = _cases(rows)
+    names = list(dict.fromkeys(row["method"] for row in rows))[:7]
+    labels = [f"{case[0]}\n{case[2]}" for case in cases][:8]
+    values = [[(found.get(name, {}).get("bandwidth") or 0) / 1e6 for found in list(cases.values())[:8]]
+              for name in names]  # fmt: skip
+    return [Chart(kind="bars", name="methods", title="Bandwidth by method", data={
+        "labels": labels, "series": [{"name": name, "values": one} for name, one in zip(names, values, strict=True)],
+        "x_label": "pattern and operation", "y_label": "bandwidth [MB/s]", "legend": True,
+    })] if cases else []  # fmt: skip
+
+
+def methods(
+    source: Source, *, slower: str | None = None, faster: str | None = None, pattern: str | None = None
+) -> Result:
+    """Compare methods of the bench, all of them or two.
+
+    Parameters
+    ----------
+    source : Source
+        With the table ``runs``.
+    slower, faster : str, optional
+        Two methods: why was `slower` slower than `faster`? Both or neither.
+    pattern : str, optional
+        Only this pattern or kernel.
+
+    Returns
+    -------
+    Result
+        Of all: a row a measurement with bandwidth [B/s], ``of_best`` (bandwidth over the best of the same pattern and
+        operation) and statistics. Of two: a row a quantity, with both values, their difference and ratio, and for times
+        the ``share`` of the whole difference. NULL where a method has no such statistic.
+
+    Raises
+    ------
+    AnalyticsError
+        There are no runs, or no pattern was run with both methods.
+    """
+    import pyarrow as pa
+
+    if (slower is None) != (faster is None):
+        raise AnalyticsError("name both methods, the slower and the faster one, or neither")
+    rows = _rows(source, pattern)
+    if not rows:
+        raise AnalyticsError(f"no runs of {pattern or 'the bench'} in these results")
+    texts = [(name, pa.string()) for name in _CASE]
+    if slower is not None and faster is not None:
+        found, sentences = _pair(rows, slower, faster)
+        numbers = [(name, pa.float64()) for name in ("slower", "faster", "difference", "ratio", "share")]
+        schema = pa.schema([*texts, ("quantity", pa.string()), *numbers])
+        caption, chart = "\n".join(sentences), []
+    else:
+        found = _with_best(rows)
+        numbers = [(name, pa.float64()) for name, _, _ in _MEASURED.values()]
+        schema = pa.schema([*texts, ("method", pa.string()), ("ranks", pa.int64()), ("seconds", pa.float64()),
+                            ("bandwidth", pa.float64()), ("of_best", pa.float64()), *numbers])  # fmt: skip
+        caption = "Times are medians; of the extension's phases, those of the rank that spent longest in each."
+        chart = _chart(rows)
+    return Result(
+        name="methods", title=f"{slower} against {faster}" if slower else "Methods of the bench", unit="s",
+        caption=caption, parameters={"slower": slower, "faster": faster, "pattern": pattern},
+        table=pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in found], schema=schema),
+        charts=chart,
+    )  # fmt: skip

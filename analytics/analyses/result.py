@@ -1,0 +1,80 @@
+"""What an analysis returns: a table, what it means, and how it is drawn.
+
+A result holds numbers and words only. It is drawn, printed or written to a file elsewhere, so that a query needs no
+plotting library, and so that a drawing needs no engine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Chart", "Result"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """What a figure shows, as plain data that JSON can hold.
+
+    Attributes
+    ----------
+    kind : {"bars", "ranking", "lines", "parallel", "files", "steps"}
+        Form of the figure; :mod:`mpiio_ext.analytics.report.drawing` says what `data` holds for each.
+    name : str
+        Name of the figure, for files and references; letters, digits and hyphens.
+    title : str
+        Heading of the figure.
+    data : mapping
+        Numbers, labels and the texts of the axes with their units.
+    """
+
+    kind: str
+    name: str
+    title: str
+    data: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What an analysis found.
+
+    Attributes
+    ----------
+    name : str
+        Name of the analysis, as on the command line.
+    title : str
+        Heading.
+    caption : str
+        What is seen, what was counted and what was left out, in sentences.
+    unit : str
+        Unit of the counted quantity.
+    parameters : mapping
+        The values that the analysis was made with.
+    table : pyarrow.Table
+        The numbers.
+    charts : sequence of Chart
+        Its figures; none where there is nothing to draw.
+    """
+
+    name: str
+    title: str
+    caption: str
+    unit: str
+    parameters: Mapping[str, Any]
+    table: pa.Table
+    charts: Sequence[Chart] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the result without its charts, as JSON can hold it."""
+        return {
+            "analysis": self.name,
+            "title": self.title,
+            "caption": self.caption,
+            "unit": self.unit,
+            "parameters": dict(self.parameters),
+            "rows": self.table.to_pylist(),
+        }

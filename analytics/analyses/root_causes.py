@@ -1,0 +1,213 @@
+"""Why large jobs had a low bandwidth: their contributing factors, as parallel coordinates and by application.
+
+Problem. Among the jobs that should have been fast, which were not, and what do they have in common?
+
+Algorithm. Jobs of more than 1,000 processes of which each moved at least 10 MB are looked for in the table of jobs; the
+files of these alone are read. :func:`mpiio_ext.analytics.factors.extract` keeps those below 1 GB/s and gives the five
+factors of the paper, weighted by exclusive time (Equation 2). The number of nodes comes from Slurm, since one node may
+be the limit. A line of the figure is a job, a colour an application; axes go from the smallest to the largest value, on
+a logarithmic scale where that is a hundredfold. By application the table holds the job of the median bandwidth, because
+jobs of one application are alike, and a mean of several would be none of them.
+
+Source: IOMiner, Section III-F, Figures 11 and 12, Tables I and II.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from mpiio_ext.analytics.analyses.applications import NO_NAME, labels
+from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, share, share_words, size_words
+from mpiio_ext.analytics.analyses.result import Chart, Result
+from mpiio_ext.analytics.analyses.source import Source, expression, fetch, has
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["FACTORS", "root_causes"]
+
+#: The factors of the figure: name of the factor -> name of the axis.
+FACTORS = {
+    "small": "small\nrequests", "non_consecutive": "non-\nconsecutive", "collective": "collective",
+    "osts": "OSTs", "processes_per_ost": "processes\nper OST",
+}  # fmt: skip
+_SHARES = ("small", "non_consecutive")
+_AXES = {**FACTORS, "nodes": "nodes", "bandwidth": "bandwidth"}
+#: Applications with a colour and a row of the legend of their own; lines in a figure.
+_MOST_GROUPS, _MOST_LINES = 7, 400
+
+
+def _candidates(
+    source: Source, direction: str, processes: int, process_bytes: float, origin: str | None
+) -> tuple[pa.Table, pa.Table]:
+    """Return the jobs that should be fast, and their files."""
+    jobs = jobs_of(source, origin)
+    moved = jobs["bytes_read" if direction == "read" else "bytes_written"]
+    large = jobs.filter((jobs["processes"] > processes) & (moved >= process_bytes * jobs["processes"]))
+    files = jobs_of(source, origin, "darshan_file")
+    return fetch(large), fetch(files.semi_join(large, "log_id").order_by("log_id"))
+
+
+def _nodes(source: Source, jobs: Sequence[int]) -> dict[int, int]:
+    if not jobs or not has(source, "slurm"):
+        return {}
+    slurm = expression(source, "slurm")
+    rows = fetch(slurm.filter(slurm["job_id"].isin(jobs)).select("job_id", "node_count")).to_pylist()
+    return {row["job_id"]: row["node_count"] for row in rows}
+
+
+def _rows(
+    source: Source, direction: Literal["read", "write"], limits: Mapping[str, Any], origin: str | None
+) -> tuple[list[dict[str, Any]], int]:
+    """Return the slow jobs of a direction, and how many jobs should have been fast."""
+    from mpiio_ext.analytics.factors import extract
+
+    jobs, files = _candidates(source, direction, limits["processes"], limits["process_bytes"], origin)
+    if not files.num_rows:
+        return [], jobs.num_rows
+    found = extract(files, 0, limits["bandwidth"], direction, jobs=jobs, by="log_id", names=list(FACTORS)).to_pylist()
+    job_of = dict(zip(jobs["log_id"].to_pylist(), jobs["job_id"].to_pylist(), strict=True))
+    nodes = _nodes(source, sorted({job_of[row["log_id"]] for row in found}))
+    return [{"direction": direction, "application": row["app"] or NO_NAME, "job_id": job_of[row["log_id"]],
+             "processes": None if row["processes"] is None else int(row["processes"]),
+             "nodes": nodes.get(job_of[row["log_id"]]), "bandwidth": row["bandwidth"],
+             **{name: row[name] for name in FACTORS}} for row in found], jobs.num_rows  # fmt: skip
+
+
+def _by_application(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the job of the median bandwidth of each application and direction, those with most jobs first."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["direction"], row["application"]), []).append(row)
+    chosen = []
+    for group in groups.values():
+        group.sort(key=lambda row: row["bandwidth"])
+        chosen.append({**group[(len(group) - 1) // 2], "jobs": len(group)})
+    return sorted(chosen, key=lambda row: (row["direction"], -row["jobs"], row["application"]))
+
+
+# ---- the figure ------------------------------------------------------------------------------------------------------
+
+
+def _end_words(name: str, value: float) -> str:
+    if name in _SHARES:
+        return f"{100 * value:.0f} %"
+    if name == "collective":
+        return "yes" if value else "no"
+    return f"{size_words(value)}/s" if name == "bandwidth" else f"{value:,.3g}"
+
+
+def _axis(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    known = [row[name] for row in rows if row[name] is not None]
+    low, high = (0.0, 1.0) if name in (*_SHARES, "collective") else (min(known), max(known)) if known else (0.0, 1.0)
+    if low == high:  # one value: its line is in the middle
+        low, high = low * 0.5, high * 1.5 or 1.0
+    log = low > 0 and high / low >= 100
+    return {"name": _AXES[name] + ("\n(log)" if log else ""), "low": _end_words(name, low),
+            "high": _end_words(name, high), "from": low, "to": high, "log": log}  # fmt: skip
+
+
+def _place(axis: Mapping[str, Any], value: float | None) -> float | None:
+    if value is None:
+        return None
+    if axis["log"]:
+        return math.log(value / axis["from"]) / math.log(axis["to"] / axis["from"])
+    return float((value - axis["from"]) / (axis["to"] - axis["from"]))
+
+
+def _chart(rows: Sequence[Mapping[str, Any]], direction: str) -> Chart:
+    counts: dict[str, int] = {}
+    for row in rows:
+        counts[row["application"]] = counts.get(row["application"], 0) + 1
+    ordered = sorted(counts, key=lambda name: (-counts[name], name))
+    own = ordered[: _MOST_GROUPS if len(ordered) <= _MOST_GROUPS else _MOST_GROUPS - 1]
+    rest = sum(counts[name] for name in ordered[len(own) :])
+    group_of = {name: f"{name} ({counts[name]})" for name in own}
+    others = f"others ({rest})"
+    names = [name for name in _AXES if any(row[name] is not None for row in rows)]
+    axes = [_axis(name, rows) for name in names]
+    shown = rows if len(rows) <= _MOST_LINES else [rows[k * len(rows) // _MOST_LINES] for k in range(_MOST_LINES)]
+    lines = [{"group": group_of.get(row["application"], others),
+              "values": [_place(axis, row[name]) for axis, name in zip(axes, names, strict=True)]}
+             for row in shown]  # fmt: skip
+    return Chart(kind="parallel", name=f"root-causes-{direction}",
+                 title="Slow reads" if direction == "read" else "Slow writes",
+                 data={"axes": axes, "lines": lines,
+                       "groups": [*group_of.values(), *([others] if rest else [])]})  # fmt: skip
+
+
+def _caption(rows: Sequence[Mapping[str, Any]], able: Mapping[str, int], limits: Mapping[str, Any]) -> str:
+    least, below = (size_words(limits[name]) for name in ("process_bytes", "bandwidth"))
+    words = [f"Jobs of more than {limits['processes']:,} processes that moved at least {least} each, "
+             f"at less than {below}/s."]  # fmt: skip
+    for direction, past in (("read", "reading"), ("write", "writing")):
+        slow = [row for row in rows if row["direction"] == direction]
+        apps = len({row["application"] for row in slow})
+        words.append(f"Of {count_words(able[direction], 'such job')} {past}, {len(slow):,} were slow"
+                     + (f", of {count_words(apps, 'application')}." if slow else "."))  # fmt: skip
+        crowded = sum(1 for row in slow if (row["processes_per_ost"] or 0) > 3)
+        if slow:
+            words.append(f"{share_words(share(crowded, len(slow)))} of these have more than 3 processes per OST.")
+        if len(slow) > _MOST_LINES:
+            words.append(f"The figure shows {_MOST_LINES} of them, evenly spaced.")
+    return " ".join(words)
+
+
+def root_causes(
+    source: Source, *, processes: int = 1000, process_bytes: float = 10e6, bandwidth: float = 1e9,
+    each_job: bool = False, anonymous: bool = False, areas: Mapping[str, str] | None = None,
+    origin: str | None = "darshan",
+) -> Result:
+    """Return the contributing factors of large jobs with a low bandwidth.
+
+    Parameters
+    ----------
+    source : Source
+        With the tables ``darshan_job``, ``darshan_file`` and, for the nodes, ``slurm``.
+    processes : int
+        Jobs of more processes are looked at.
+    process_bytes : float
+        Bytes that each process moved at least, on average.
+    bandwidth : float
+        Bandwidth (Equation 1) below which a job is slow [B/s].
+    each_job : bool
+        A row a job, instead of the median one of each application.
+    anonymous, areas
+        As in :func:`mpiio_ext.analytics.analyses.applications.applications`; there are no job IDs then.
+    origin : str or None
+        Logs to count: ``darshan``, ``bench``, ``library``, or all (None).
+
+    Returns
+    -------
+    Result
+        Rows: ``direction``, ``application``, ``jobs`` or ``job_id``, ``processes``, ``nodes``, ``bandwidth`` [B/s],
+        ``small`` and ``non_consecutive`` (shares), ``collective`` (0 or 1), ``osts``, ``processes_per_ost``; NULL where
+        a log does not tell.
+    """  # fmt: skip
+    import pyarrow as pa
+
+    limits = {"processes": processes, "process_bytes": process_bytes, "bandwidth": bandwidth}
+    rows: list[dict[str, Any]] = []
+    able: dict[str, int] = {}
+    directions: tuple[Literal["read", "write"], ...] = ("read", "write")
+    for direction in directions:
+        slow, able[direction] = _rows(source, direction, limits, origin)
+        rows += slow
+    if anonymous or areas is not None:
+        label = labels(sorted({row["application"] for row in rows}), areas or {})
+        rows = [{**row, "application": label[row["application"]], "job_id": None} for row in rows]
+    rows.sort(key=lambda row: (row["direction"], row["application"], row["bandwidth"]))
+    schema = pa.schema([
+        ("direction", pa.string()), ("application", pa.string()), ("job_id" if each_job else "jobs", pa.int64()),
+        ("processes", pa.int64()), ("nodes", pa.int64()), ("bandwidth", pa.float64()),
+        *((name, pa.float64()) for name in FACTORS),
+    ])  # fmt: skip
+    return Result(
+        name="root-causes", title="Low bandwidth of large jobs", unit="jobs", caption=_caption(rows, able, limits),
+        parameters={**limits, "origin": origin},
+        table=pa.Table.from_pylist(rows if each_job else _by_application(rows), schema=schema),
+        charts=[_chart([row for row in rows if row["direction"] == direction], direction)
+                for direction in directions if any(row["direction"] == direction for row in rows)],
+    )  # fmt: skip

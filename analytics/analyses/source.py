@@ -1,0 +1,91 @@
+"""Where an analysis takes its tables from: an IOMiner, or anything else that loads tables by name.
+
+An analysis is written as Ibis expressions over tables, and runs on whatever engine the tables live in. `Tables` is such
+a source for Arrow tables in memory: for a few logs without a store, for one job, for tests.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mpiio_ext.analytics.errors import AnalyticsError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Source", "Tables", "expression", "fetch", "has"]
+
+
+class Source(Protocol):
+    """Load tables by name, as :class:`mpiio_ext.analytics.miner.IOMiner` does."""
+
+    def load(self, table: str) -> Any:
+        """Return the tuples of a table."""
+        ...
+
+
+class Tables:
+    """Arrow tables in memory as a source, on DuckDB.
+
+    Parameters
+    ----------
+    tables : mapping of str to pyarrow.Table
+        By the names of the unified schema.
+    """
+
+    def __init__(self, tables: Mapping[str, pa.Table]) -> None:
+        self.tables = dict(tables)
+        self._engine: Any = None
+        self._made: dict[str, Any] = {}
+
+    def load(self, table: str) -> Any:
+        """Return the tuples of the table.
+
+        Raises
+        ------
+        AnalyticsError
+            There is no table of this name.
+        """
+        if table not in self.tables:
+            raise AnalyticsError(f"no table {table}: there are {', '.join(sorted(self.tables)) or 'none'}")
+        from mpiio_ext.analytics.query import Tuples, open_engine
+
+        if self._engine is None:
+            self._engine = open_engine("duckdb")
+        if table not in self._made:
+            self._made[table] = Tuples(self._engine, self._engine.table(self.tables[table]), table)
+        return self._made[table]
+
+
+#: Engines by the identity of their Ibis backend, which each keeps alive.
+_ENGINES: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
+
+def expression(source: Source, table: str) -> Any:
+    """Return a table of a source as an Ibis expression."""
+    loaded = source.load(table)
+    engine = getattr(loaded, "engine", None)
+    if engine is not None:
+        _ENGINES[id(engine.backend)] = engine
+    return getattr(loaded, "expression", loaded)
+
+
+def has(source: Source, table: str) -> bool:
+    """Return whether a source has a table with rows."""
+    try:
+        loaded = expression(source, table)
+    except (AnalyticsError, KeyError, FileNotFoundError):
+        return False
+    return bool(fetch(loaded.limit(1).count().name("rows").as_table())["rows"][0].as_py())
+
+
+def fetch(query: Any) -> pa.Table:
+    """Carry an Ibis expression of a table out and return its rows.
+
+    By the engine that its tables came from: Ibis' own way imports pandas, which takes longer than the queries of a
+    report.
+    """
+    engine = _ENGINES.get(id(query.get_backend()))
+    return query.to_pyarrow() if engine is None else engine.arrow(query)

@@ -1,0 +1,90 @@
+"""``mpiio-ext analyze``: the analytics of I/O logs on the command line.
+
+Subcommands are imported when they are called. An error of the analytics is one line (a set-up with several mistakes:
+one line each) and exit status 2.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import click
+
+__all__ = ["analyze"]
+
+_HELP = {"help_option_names": ["-h", "--help"]}
+
+#: Subcommand -> (module, attribute, help line).
+_COMMANDS = {
+    "init": ("cli_store", "init", "Convert the logs of a period into the store."),
+    "manifest": ("cli_store", "manifest", "Say which log gave which rows, and why others did not."),
+    "query": ("cli_store", "query", "Filter, project and sort a table of the store."),
+    "report": ("cli_report", "report", "Make one HTML page of the store."),
+    "job": ("cli_report", "job", "Diagnose a job: text, JSON, or an HTML page."),
+    "logs": ("cli_report", "logs", "Diagnose Darshan logs at once, without a set-up."),
+    "applications": ("cli_analyses", "applications", "Rank applications by bytes read and written."),
+    "sequential": ("cli_analyses", "sequential", "How sequential the requests of jobs are (Equation 3)."),
+    "read-ratio": ("cli_analyses", "read_ratio", "How much of what jobs move is read (Equation 4)."),
+    "sharing": ("cli_analyses", "sharing", "How processes share files: N-N, N-M, N-1 (Equation 5)."),
+    "middleware": ("cli_analyses", "middleware", "POSIX, MPI-IO and collective I/O by process count."),
+    "root-causes": ("cli_analyses", "root_causes", "Why large jobs had a low bandwidth."),
+    "methods": ("cli_analyses", "methods", "Compare methods of the bench, and say why one was slower."),
+}
+
+
+class _Commands(click.Group):
+    """Commands that are imported when they are called, and whose errors are a line and exit status 2."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
+        if name not in _COMMANDS:
+            return None
+        module, attribute, _ = _COMMANDS[name]
+        found = getattr(importlib.import_module(f"mpiio_ext.analytics.{module}"), attribute)
+        assert isinstance(found, click.Command)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, _, line) in _COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        from mpiio_ext.errors import MpiioExtError
+
+        try:
+            return super().invoke(ctx)
+        except MpiioExtError as error:
+            for line in str(error).splitlines() or [type(error).__name__]:
+                click.echo(f"mpiio-ext: {line}", err=True)
+            raise SystemExit(2) from error
+
+
+@click.group(cls=_Commands, context_settings=_HELP, invoke_without_command=True)
+@click.option("--results", multiple=True, type=click.Path(path_type=Path), metavar="DIR",
+              help="Results of the bench: compare the methods in them (short for `methods --results DIR`).")
+@click.pass_context
+def analyze(context: click.Context, results: tuple[Path, ...]) -> None:
+    """Analyse I/O logs: Darshan, Slurm, LMT, and runs of the bench.
+
+    \b
+      mpiio-ext analyze init setup.json 2018-01-01 2018-01-31
+      mpiio-ext analyze report --setup setup.json -o io.html
+      mpiio-ext analyze job 4478544 --setup setup.json
+      mpiio-ext analyze logs *.darshan
+
+    Exit status: 0 done, 2 a set-up, a store or a log that cannot be used.
+    """  # noqa: D301  (click wants the backspace character itself)
+    if context.invoked_subcommand is not None:
+        if results:
+            raise click.UsageError("--results goes without a subcommand, or behind `methods`")
+        return
+    if not results:
+        click.echo(context.get_help())
+        return
+    from mpiio_ext.analytics.cli_analyses import methods
+
+    context.invoke(methods, results=results)

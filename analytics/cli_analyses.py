@@ -1,0 +1,126 @@
+"""``mpiio-ext analyze ANALYSIS``: one subcommand for each analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mpiio_ext.analytics.cli_output import (
+    HELP,
+    areas_of,
+    command_options,
+    miner_of,
+    output_options,
+    show,
+    store_options,
+)
+
+__all__ = ["applications", "methods", "middleware", "read_ratio", "root_causes", "sequential", "sharing"]
+
+_SVG = click.Path(path_type=Path, dir_okay=False)
+_ORIGIN = click.option("--source", "origin", type=click.Choice(["darshan", "bench", "library", "all"]),
+                       default="darshan", show_default=True, help="Logs to count.")  # fmt: skip
+_FIGURE = click.option("--figure", type=_SVG, metavar="FILE.svg", help="Write the figure, too.")
+
+
+def _run(
+    name: str, *, setup: Path, anonymous: bool, areas: Path | None, origin: str, as_json: bool, csv: Path | None,
+    parquet: Path | None, figure: Path | None, named: bool, **parameters: Any,
+) -> None:
+    """Carry an analysis out and show it; `named`: its result has names, which it takes out when asked to."""
+    from mpiio_ext.analytics.analyses import analysis
+
+    if named:
+        found_areas = areas_of(areas)
+        parameters |= {"areas": found_areas, "anonymous": anonymous or found_areas is not None}
+    with miner_of(setup) as miner:
+        result = analysis(name)(miner, origin=None if origin == "all" else origin, **parameters)
+    show(result, as_json=as_json, csv=csv, parquet=parquet, figure=figure, most=120)
+
+
+def _command(name: str, text: str, options: Sequence[Any] = (), *, named: bool = False) -> click.Command:
+    def command(**given: Any) -> None:
+        _run(name, named=named, **given)
+
+    command = store_options(output_options(_ORIGIN(_FIGURE(command))))
+    made = click.command(name, help=text, context_settings=HELP)(command_options(command, options))
+    assert isinstance(made, click.Command)
+    return made
+
+
+class _Size(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases only
+    """Bytes, with a unit: 10MB, 1GiB."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, (int, float)):
+            return float(value)
+        from mpiio_ext.analytics import units
+
+        try:
+            return float(units.size(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+applications = _command(
+    "applications", "Rank applications by bytes read and by bytes written.",
+    [click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Applications to name.")],
+    named=True,
+)  # fmt: skip
+sequential = _command(
+    "sequential", "Return the distribution of sequential requests over the jobs (Equation 3).",
+    [click.option("--counter", type=click.Choice(["consec", "seq"]), default="consec", show_default=True,
+                  help="Darshan's counter: requests that begin where the one before ended, or anywhere behind it.")],
+)  # fmt: skip
+read_ratio = _command("read-ratio", "Return how many jobs read which share of what they move (Equation 4).")
+sharing = _command("sharing", "Return how many jobs share files in which pattern (Equation 5).")
+middleware = _command("middleware", "Return through which interface jobs of which size do their I/O.")
+root_causes = _command(
+    "root-causes", "Return the contributing factors of large jobs with a low bandwidth.",
+    [
+        click.option("--processes", type=click.IntRange(min=0), default=1000, show_default=True,
+                     help="Jobs of more processes are looked at."),
+        click.option("--process-bytes", type=_Size(), default="10MB", show_default=True,
+                     help="Bytes that each process moved at least."),
+        click.option("--bandwidth", type=_Size(), default="1GB", show_default=True,
+                     help="Bandwidth a second below which a job is slow."),
+        click.option("--each-job", is_flag=True, help="A row a job, instead of the median one of an application."),
+    ], named=True,
+)  # fmt: skip
+
+
+@click.command("methods", context_settings=HELP)
+@click.option("--results", multiple=True, type=click.Path(path_type=Path), metavar="DIR",
+              help="Results of the bench; instead of a store.")  # fmt: skip
+@click.option("-s", "--setup", type=_SVG, default=None, help="Set-up of a store that holds results.")
+@click.option("--slower", metavar="METHOD", help="The method in question: why was it slower …")
+@click.option("--faster", metavar="METHOD", help="… than this one?")
+@click.option("--pattern", metavar="NAME", help="Only this pattern or kernel.")
+@output_options
+@_FIGURE
+def methods(
+    results: tuple[Path, ...], setup: Path | None, slower: str | None = None, faster: str | None = None,
+    pattern: str | None = None, as_json: bool = False, csv: Path | None = None, parquet: Path | None = None,
+    figure: Path | None = None,
+) -> None:
+    """Compare methods of the bench by what was measured, and say why one was slower.
+
+    \b
+      mpiio-ext analyze methods --results bench-results/2026-01-02T03-04-05 --slower even --faster group_cyclic
+    """  # noqa: D301  (click wants the backspace character itself)
+    from mpiio_ext.analytics.analyses.methods import methods as compare
+    from mpiio_ext.analytics.analyses.methods import tables_of_results
+
+    if bool(results) == (setup is not None):
+        raise click.UsageError("name either --results DIR or --setup FILE")
+    if setup is not None:
+        with miner_of(setup) as miner:
+            result = compare(miner, slower=slower, faster=faster, pattern=pattern)
+    else:
+        result = compare(tables_of_results(results), slower=slower, faster=faster, pattern=pattern)
+    show(result, as_json=as_json, csv=csv, parquet=parquet, figure=figure, most=200)

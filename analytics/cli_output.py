@@ -1,0 +1,196 @@
+"""What the subcommands of ``mpiio-ext analyze`` share: options, the store at hand, and ways to show a result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from mpiio_ext.analytics.errors import AnalyticsError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from mpiio_ext.analytics.analyses.result import Result
+    from mpiio_ext.analytics.miner import IOMiner
+
+__all__ = ["HELP", "areas_of", "command_options", "dumps", "miner_of", "output_options", "save_text", "show",
+           "show_table", "store_options"]  # fmt: skip
+
+HELP = {"help_option_names": ["-h", "--help"]}
+_PATH = click.Path(path_type=Path, dir_okay=False)
+_SHOWN_ROWS = 40
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def command_options(function: Command, options: Sequence[Any]) -> Command:
+    """Put options on a command, the first one first in its help."""
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def store_options(function: Command) -> Command:
+    """Add ``--setup``, ``--anonymous``, ``--areas``."""
+    return command_options(function, [
+        click.option("-s", "--setup", type=_PATH, default=Path("setup.json"), envvar="MPIIO_EXT_SETUP",
+                     show_default=True, show_envvar=True, help="The set-up of the store."),
+        click.option("--anonymous", is_flag=True, help="No names, IDs of jobs and people, or times of day."),
+        click.option("--areas", type=_PATH, metavar="FILE",
+                     help="JSON object: application or pattern -> science area; implies --anonymous."),
+    ])  # fmt: skip
+
+
+def output_options(function: Command) -> Command:
+    """Add ``--json``, ``--csv``, ``--parquet``."""
+    return command_options(function, [
+        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+        click.option("--csv", type=_PATH, metavar="FILE", help="Write the table as CSV."),
+        click.option("--parquet", type=_PATH, metavar="FILE", help="Write the table as Parquet."),
+    ])  # fmt: skip
+
+
+def miner_of(setup: Path) -> IOMiner:
+    """Return the miner of a set-up.
+
+    Raises
+    ------
+    AnalyticsError
+        There is no such set-up, or it is wrong.
+    """
+    from mpiio_ext.analytics.miner import IOMiner
+
+    if not setup.exists():
+        raise AnalyticsError(f"{setup}: there is no set-up; name one by --setup FILE (docs/analytics.md)")
+    return IOMiner(setup)
+
+
+def areas_of(path: Path | None) -> dict[str, str] | None:
+    """Return the science areas of applications from a file; None without one.
+
+    Raises
+    ------
+    AnalyticsError
+        It is not a JSON object of texts.
+    """
+    if path is None:
+        return None
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise AnalyticsError(f"{path}: areas cannot be read: {error}") from error
+    if not isinstance(found, dict) or not all(isinstance(area, str) for area in found.values()):
+        raise AnalyticsError(f'{path}: areas are a JSON object such as {{"vasp*": "Materials"}}')
+    return found
+
+
+# ---- showing ---------------------------------------------------------------------------------------------------------
+
+
+def dumps(document: Any) -> str:
+    """Return JSON; what is not a number is null."""
+    return json.dumps(_plain(document), indent=1, allow_nan=False, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+
+
+def save_text(path: Path, text: str) -> None:
+    """Write a file that is there whole or not at all; ReportError otherwise."""
+    from mpiio_ext.report.output import check_target, write_whole
+
+    check_target(path, [])
+    size = write_whole(path, text)
+    click.echo(f"{path}: {size / 1e3:,.0f} kB", err=True)
+
+
+def _save_table(table: pa.Table, csv: Path | None, parquet: Path | None) -> None:
+    import pyarrow as pa
+
+    try:
+        if csv is not None:
+            import pyarrow.csv
+
+            lists = [field.name for field in table.schema if pa.types.is_list(field.type)]
+            for name in lists:  # CSV has no lists
+                texts = [None if row is None else " ".join(map(str, row)) for row in table[name].to_pylist()]
+                table = table.set_column(table.column_names.index(name), name, pa.array(texts, pa.string()))
+            pyarrow.csv.write_csv(table, csv)
+        if parquet is not None:
+            import pyarrow.parquet
+
+            pyarrow.parquet.write_table(table, parquet)
+    except (OSError, pa.ArrowException) as error:
+        raise AnalyticsError(f"{csv or parquet}: cannot be written: {error}") from error
+
+
+def show_table(
+    table: pa.Table, *, as_json: bool = False, csv: Path | None = None, parquet: Path | None = None,
+    most: int = _SHOWN_ROWS,
+) -> None:
+    """Print a table on the terminal (at most so many rows), or as JSON, or write it."""  # fmt: skip
+    _save_table(table, csv, parquet)
+    if as_json:
+        click.echo(dumps(table.to_pylist()))
+        return
+    if csv is not None or parquet is not None:
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from mpiio_ext.analytics.report.page import grid
+
+    shown = grid(table, most=most)
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name, number in zip(shown.columns, shown.numbers, strict=True):
+        drawn.add_column(name, justify="right" if number else "left", overflow="fold")
+    from rich.text import Text
+
+    for row in shown.rows:
+        drawn.add_row(*(Text(text) for text in row))
+    Console().print(drawn)
+    if shown.note:
+        click.echo(shown.note)
+
+
+def show(
+    result: Result, *, as_json: bool, csv: Path | None, parquet: Path | None, figure: Path | None,
+    most: int = _SHOWN_ROWS,
+) -> None:
+    """Show the result of an analysis: on the terminal, as JSON, as a table in a file, as figures."""
+    if figure is not None:
+        _save_figures(result, figure)
+    if as_json:
+        _save_table(result.table, csv, parquet)
+        click.echo(dumps(result.as_json()))
+        return
+    if csv is None and parquet is None:
+        click.echo(result.title)
+    show_table(result.table, csv=csv, parquet=parquet, most=most)
+    if csv is None and parquet is None:
+        click.echo(result.caption)
+
+
+def _save_figures(result: Result, path: Path) -> None:
+    """Write the figures; of several, the name of each is put behind that of the file."""
+    if path.suffix != ".svg":
+        raise AnalyticsError(f"{path}: figures are SVG; name a file that ends in .svg")
+    if not result.charts:
+        raise AnalyticsError(f"{result.name}: nothing to draw: {result.caption}")
+    from mpiio_ext.analytics.report.drawing import draw
+
+    for chart in result.charts:
+        target = path if len(result.charts) == 1 else path.with_stem(f"{path.stem}-{chart.name.split('-')[-1]}")
+        save_text(target, draw(chart) + "\n")

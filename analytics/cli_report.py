@@ -1,0 +1,147 @@
+"""``mpiio-ext analyze report``, ``job`` and ``logs``: pages and diagnoses."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mpiio_ext.analytics.cli_output import HELP, areas_of, dumps, miner_of, save_text, store_options
+from mpiio_ext.analytics.errors import AnalyticsError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from mpiio_ext.analytics.report.pen import Pen
+
+__all__ = ["job", "logs", "report"]
+
+_PAGE = click.Path(path_type=Path, dir_okay=False)
+_INTERACTIVE = click.option("--interactive", is_flag=True, help="Figures to zoom and to point at: Plotly, in the page.")
+
+
+@contextlib.contextmanager
+def _pen(interactive: bool) -> Iterator[Pen | None]:
+    """Start what draws before anything else is imported; None where Plotly draws in the reader's browser."""
+    if interactive:
+        yield None
+        return
+    from mpiio_ext.analytics.report.pen import Pen
+
+    with Pen() as pen:
+        yield pen
+
+
+@click.command("report", context_settings=HELP)
+@store_options
+@click.option("-o", "--output", type=_PAGE, default=Path("analytics.html"), show_default=True, help="The page.")
+@click.option("--title", default="I/O of a system", show_default=True, help="Heading of the page.")
+@_INTERACTIVE
+@click.option("--source", "origin", type=click.Choice(["darshan", "bench", "library", "all"]), default="darshan",
+              show_default=True, help="Logs to count.")  # fmt: skip
+def report(
+    setup: Path, anonymous: bool, areas: Path | None, output: Path, title: str, interactive: bool, origin: str
+) -> None:
+    """Make one self-contained HTML page of a store: every analysis with its figure."""
+    from mpiio_ext.analytics.report.output import store_page
+
+    found = areas_of(areas)
+    with _pen(interactive) as pen, miner_of(setup) as miner:
+        text = store_page(miner, pen, title=title, areas=found,
+                          anonymous=anonymous or found is not None,
+                          origin=None if origin == "all" else origin)  # fmt: skip
+    save_text(output, text)
+
+
+@click.command("job", context_settings=HELP)
+@click.argument("job_id", type=int, metavar="JOBID")
+@store_options
+@click.option("-o", "--output", type=_PAGE, metavar="FILE.html", help="Make an HTML page.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@_INTERACTIVE
+def job(
+    job_id: int, setup: Path, anonymous: bool, areas: Path | None, output: Path | None, as_json: bool, interactive: bool
+) -> None:
+    """Diagnose the job JOBID: what was slow, on what evidence, and what would help."""
+    from mpiio_ext.analytics.report.job import job_tables
+
+    with _pen(interactive or output is None) as pen:
+        with miner_of(setup) as miner:
+            tables = job_tables(miner, job_id)
+        _tell(tables, areas_of(areas), anonymous, output, as_json, pen)
+
+
+@click.command("logs", context_settings=HELP)
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE.darshan...")
+@click.option("-o", "--output", type=_PAGE, metavar="FILE.html", help="Make an HTML page; of one log.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--anonymous", is_flag=True, help="No names, IDs of jobs and people, or times of day.")
+@click.option("--areas", type=_PAGE, metavar="FILE", help="JSON object: application or pattern -> science area.")
+@_INTERACTIVE
+def logs(
+    files: tuple[Path, ...], output: Path | None, as_json: bool, anonymous: bool, areas: Path | None, interactive: bool
+) -> None:
+    """Diagnose Darshan logs at once, without a set-up or a store."""
+    if output is not None and len(files) > 1:
+        raise click.UsageError("-o makes a page of one log; of many, fill a store (init) and use `report`")
+    found = areas_of(areas)
+    anonymous = anonymous or found is not None
+    with _pen(interactive or output is None) as pen:
+        for number, (path, tables) in enumerate(_converted(files, anonymous), 1):
+            if not as_json and len(files) > 1:
+                click.echo(click.style(f"log {number}" if anonymous else str(path), bold=True))
+            _tell(tables, found, anonymous, output, as_json, pen)
+
+
+def _converted(files: Sequence[Path], anonymous: bool) -> list[tuple[Path, dict[str, pa.Table]]]:
+    """Return the tables of each log; those that cannot be read are told on stderr, and an error if none can."""
+    import pyarrow.compute as pc
+
+    from mpiio_ext.analytics.connectors.darshan import convert
+
+    found = []
+    for path in files:
+        if not path.is_file():
+            raise AnalyticsError(f"{path}: there is no such log")
+        converted = convert([path.name], str(path.absolute().parent))
+        outcome = converted.outcomes[0]
+        if outcome.status != "whole":
+            reason = outcome.status if anonymous else f"{path}: {outcome.status}: {outcome.reason}"
+            click.echo(f"mpiio-ext: {reason}", err=True)
+        if outcome.status == "skipped":
+            continue
+        tables = dict(converted.tables)
+        for name in ("darshan_job", "darshan_file"):  # a log without job ID is a job all the same
+            ids = pc.fill_null(tables[name]["job_id"], 0)
+            tables[name] = tables[name].set_column(tables[name].column_names.index("job_id"), "job_id", ids)
+        found.append((path, tables))
+    if not found:
+        raise AnalyticsError("no log could be read")
+    return found
+
+
+def _tell(
+    tables: Mapping[str, pa.Table], areas: Mapping[str, str] | None, anonymous: bool, output: Path | None,
+    as_json: bool, pen: Pen | None,
+) -> None:
+    """Tell what is known of a job: on a page, as JSON, or on the terminal."""  # fmt: skip
+    from mpiio_ext.analytics.report.output import job_page, job_text
+
+    anonymous = anonymous or areas is not None
+    if anonymous:
+        from mpiio_ext.analytics.anonymous import anonymous_tables
+
+        tables = anonymous_tables(tables, areas)
+    if output is not None:
+        save_text(output, job_page(tables, pen, anonymous=anonymous))
+    if as_json:
+        from mpiio_ext.analytics.report.job import document
+
+        found: dict[str, Any] = document(tables, anonymous=anonymous)
+        found["diagnosis"] = [one["document"] for one in found["diagnosis"]]
+        click.echo(dumps(found))
+    elif output is None:
+        click.echo(job_text(tables, anonymous=anonymous))

@@ -1,0 +1,143 @@
+"""``mpiio-ext analyze init``, ``manifest`` and ``query``: fill a store, look what is in it, ask it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mpiio_ext.analytics.cli_output import HELP, dumps, miner_of, output_options, show_table, store_options
+from mpiio_ext.analytics.errors import AnalyticsError
+
+__all__ = ["init", "manifest", "query"]
+
+_SETUP = click.Path(path_type=Path, dir_okay=False)
+#: Reasons that are printed after a fill; the manifest has all of them.
+_SHOWN_REASONS = 5
+
+
+def _logs(miner: Any) -> Any:
+    """Return the store's table of logs: kind, path, status, reason, rows of each table."""
+    from mpiio_ext.analytics.store.logtable import read_logs
+
+    catalog = miner.catalog
+    return read_logs(catalog.folder, catalog.manifest.logs)
+
+
+def _reasons(logs: Any, *, paths: bool = True) -> list[str]:
+    """Return a line for each reason why logs are not whole, the most frequent first."""
+    counts: dict[tuple[str, str], list[str]] = {}
+    for row in logs.select(["status", "reason", "path"]).to_pylist():
+        if row["status"] != "whole":
+            counts.setdefault((row["status"], row["reason"] or "no reason given"), []).append(row["path"])
+    ordered = sorted(counts.items(), key=lambda item: (-len(item[1]), item[0]))
+    return [f"{len(found):,} {status}: {reason}" + (f" ({found[0]}{' …' if len(found) > 1 else ''})" if paths else "")
+            for (status, reason), found in ordered]  # fmt: skip
+
+
+@click.command("init", context_settings=HELP)
+@click.argument("setup", type=_SETUP)
+@click.argument("start", required=False, metavar="[START]")
+@click.argument("end", required=False, metavar="[END]")
+@click.option("--quiet", is_flag=True, help="No progress.")
+def init(setup: Path, start: str | None, end: str | None, quiet: bool) -> None:
+    """Convert the logs of the days from START to END, both included, into the store of SETUP.
+
+    Days are written 2018-01-31. Without them all logs are converted. What the store has already is not converted again.
+    """
+    with miner_of(setup) as miner:
+        report = miner.init_stores(start, end, quiet=True if quiet else None)
+        click.echo(str(report))
+        lines = _reasons(_logs(miner))
+    for line in lines[:_SHOWN_REASONS]:
+        click.echo(f"  {line}")
+    if len(lines) > _SHOWN_REASONS:
+        click.echo(f"  … {len(lines) - _SHOWN_REASONS:,} more reasons: mpiio-ext analyze manifest --setup {setup}")
+
+
+@click.command("manifest", context_settings=HELP)
+@store_options
+@output_options
+@click.option("--all", "every", is_flag=True, help="Also the logs that were converted as a whole.")
+def manifest(
+    setup: Path, anonymous: bool, areas: Path | None, as_json: bool, csv: Path | None, parquet: Path | None, every: bool
+) -> None:
+    """Say which logs the store knows, what each gave, and why logs are partial or were skipped."""
+    import pyarrow.compute as pc
+
+    if areas is not None:
+        raise click.UsageError("--areas: a manifest names no applications")
+    with miner_of(setup) as miner:
+        logs = _logs(miner)
+    counts = {row["values"]: row["counts"] for row in pc.value_counts(logs["status"]).to_pylist()}
+    if anonymous:
+        if csv is not None or parquet is not None:
+            raise click.UsageError("--anonymous: a table of logs consists of names; without a file it is counts alone")
+        summary = {"logs": logs.num_rows, "status": counts}
+        click.echo(dumps(summary) if as_json else _counted(counts))
+        return
+    shown = logs if every else logs.filter(pc.not_equal(logs["status"], "whole"))
+    kept = ["kind", "path", "status", "reason", *(name for name in logs.column_names if name.startswith("rows_"))]
+    if as_json or csv is not None or parquet is not None:
+        show_table(shown.select(kept), as_json=as_json, csv=csv, parquet=parquet)
+        return
+    click.echo(_counted(counts))
+    if shown.num_rows:
+        show_table(shown.select(["kind", "path", "status", "reason"]), most=200)
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return "logs: " + (", ".join(f"{count:,} {status}" for status, count in sorted(counts.items())) or "none")
+
+
+@click.command("query", context_settings=HELP)
+@click.argument("table")
+@click.option("--filter", "filters", multiple=True, metavar="CONDITION", help='Such as "bytes_written < 1GB".')
+@click.option("--join", "joins", multiple=True, metavar="TABLE[:COLUMN]", help="Join another table, by job_id.")
+@click.option("--project", "columns", multiple=True, metavar="COLUMNS", help="Columns, with commas between them.")
+@click.option("--percentile", "percentiles", metavar="COLUMN", help="The percentiles of a column.")
+@click.option("--sort", "sorts", multiple=True, metavar="COLUMN", help="Order; -COLUMN: largest first.")
+@click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="Rows at most.")
+@click.option("--explain", is_flag=True, help="Print the plan of the engine instead of the rows.")
+@store_options
+@output_options
+def query(
+    table: str, filters: tuple[str, ...], joins: tuple[str, ...], columns: tuple[str, ...], percentiles: str | None,
+    sorts: tuple[str, ...], limit: int, explain: bool, setup: Path, anonymous: bool, areas: Path | None, as_json: bool,
+    csv: Path | None, parquet: Path | None,
+) -> None:
+    """Filter, join, project and sort TABLE: darshan_job, darshan_file, slurm, lmt, runs.
+
+    \b
+      mpiio-ext analyze query darshan_job --filter "bytes_written > 10GB" --project job_id,app --sort -bytes_written
+    """  # noqa: D301  (click wants the backspace character itself)
+    if areas is not None:
+        raise click.UsageError("--areas: only analyses name science areas; --anonymous leaves applications out")
+    if anonymous and explain:
+        raise click.UsageError("--explain prints conditions and paths; not with --anonymous")
+    with miner_of(setup) as miner:
+        tuples = miner.load(table)
+        if filters:
+            tuples = tuples.filter(*filters)
+        for other in joins:
+            name, _, key = other.partition(":")
+            tuples = tuples.join(miner.load(name), key or "job_id")
+        if sorts and not percentiles:  # before the projection, which may leave the column out
+            tuples = tuples.sort(*sorts)
+        if percentiles:
+            tuples = tuples.percentile(percentiles)
+        elif columns:
+            tuples = tuples.project(*(name.strip() for group in columns for name in group.split(",")))
+        tuples = tuples.limit(limit)
+        if explain:
+            click.echo(tuples.explain())
+            return
+        rows = tuples.arrow()
+    if anonymous:
+        from mpiio_ext.analytics.anonymous import without_secrets
+
+        rows = without_secrets(rows)
+        if not rows.column_names:
+            raise AnalyticsError("--anonymous leaves nothing: all columns name someone, a job or a time")
+    show_table(rows, as_json=as_json, csv=csv, parquet=parquet, most=60)

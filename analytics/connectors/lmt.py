@@ -1,0 +1,292 @@
+"""The Lustre Monitoring Tool's records of the servers, in any of their forms, to rows of ``lmt``.
+
+Problem. The same samples come as a database with counters that only grow (SQLite, or the text of ``mysqldump``), as
+rates of the interval that *ends* at a stamp (h5lmt), or as bytes of the interval that *begins* at it (TOKIO's HDF5). A
+sample may be lost, come twice or late, and a server that starts again counts from 0.
+
+Rules
+-----
+- A row is one step of 5 s that begins at a multiple of 5, and one OST. All forms of one interval give the same rows.
+- Samples belong to the nearest multiple of 5 s; of two at the same place the later counts.
+- A counter's step is known when the samples at both ends are there. Otherwise, and where a counter went back, it is
+  NULL, and the outcome says how many steps are.
+- HDF5 of TOKIO marks lost values by -0.0 (or NaN), h5lmt in a matrix of its own.
+- The index of an OST is the hexadecimal number in its name, ``snx11025-OST000f``; what stands before is the name of the
+  file system.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import re
+import sqlite3
+import zoneinfo
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from mpiio_ext.analytics.connectors.base import Converted, Outcome
+from mpiio_ext.analytics.connectors.lmtdump import DumpError, load_dump
+from mpiio_ext.analytics.tables.schema import LMT
+
+__all__ = ["STEP_S", "convert"]
+
+#: Seconds of a step.
+STEP_S = 5
+#: Steps of a gap that get rows of NULL; in a longer one (a day) the OST has no rows.
+_LONGEST_GAP = 17280
+_OST = re.compile(r"^(?P<fs>.*?)-?OST(?P<ost>[0-9a-fA-F]{1,8})(?:_UUID)?$")
+
+
+class _LogError(Exception):
+    """A log that is not what it should be; the message says how."""
+
+
+@dataclasses.dataclass
+class _Steps:
+    """Rows of one OST: numbers of the steps (time / 5 s), and bytes with NaN where they are not known."""
+
+    name: str
+    steps: Any
+    read: Any
+    written: Any
+
+
+def _ost_of(name: str) -> tuple[int, str]:
+    match = _OST.match(name)
+    if match is None or int(match["ost"], 16) >= 2**31:
+        raise _LogError(f"{name[:40]!r} is no name of an OST")
+    return int(match["ost"], 16), match["fs"]
+
+
+def _table(parts: Sequence[_Steps]) -> Any:
+    columns: dict[str, list[Any]] = {name: [] for name in LMT.names()}
+    for part in parts:
+        ost, system = _ost_of(part.name)
+        count = len(part.steps)
+        columns["time"].append(pa.array(part.steps.astype(np.float64) * STEP_S))
+        columns["ost"].append(pa.array(np.full(count, ost, dtype=np.int32)))
+        columns["ost_name"].append(pa.repeat(part.name, count))
+        columns["file_system"].append(pa.repeat(system, count) if system else pa.nulls(count, pa.string()))
+        for name, values in (("bytes_read", part.read), ("bytes_written", part.written)):
+            columns[name].append(pa.array(np.rint(values), mask=np.isnan(values)))
+    schema = LMT.schema()
+    return pa.table([pa.chunked_array(columns[field.name], field.type) for field in schema], schema=schema)
+
+
+def _missing(parts: Sequence[_Steps]) -> int:
+    return sum(int((np.isnan(part.read) | np.isnan(part.written)).sum()) for part in parts)
+
+
+# ---- counters --------------------------------------------------------------------------------------------------------
+
+
+def _from_counters(name: str, times: Any, read: Any, written: Any) -> _Steps:
+    """Return the steps of one OST.
+
+    Parameters
+    ----------
+    times : (n,) array of seconds, ascending
+    read, written : (n,) arrays of counters, NaN where they are absent
+    """
+    places = np.rint(times / STEP_S).astype(np.int64)
+    last = np.append(places[1:] != places[:-1], True)
+    places, read, written = places[last], read[last], written[last]
+    gaps = np.diff(places)
+    begins = places[:-1]
+    known = gaps == 1
+    values = []
+    for counter in (read, written):
+        moved = np.diff(counter)
+        values.append(np.where(known & (moved >= 0), moved, np.nan))
+    lost = [np.arange(begins[k], begins[k] + gaps[k]) for k in np.flatnonzero((gaps > 1) & (gaps <= _LONGEST_GAP))]
+    kept = np.concatenate([begins[known], *lost])
+    nothing = np.full(len(kept) - known.sum(), np.nan)
+    return _Steps(name, kept, *(np.concatenate([value[known], nothing]) for value in values))
+
+
+def _utc(stamps: Sequence[tuple[int, str]], zone: zoneinfo.ZoneInfo) -> dict[int, float]:
+    """Return seconds since 1970 UTC of local times in the order of their numbers: clocks go back in autumn."""
+    out, before = {}, -np.inf
+    for number, text in stamps:
+        try:
+            local = datetime.datetime.fromisoformat(str(text)).replace(tzinfo=zone)
+        except ValueError as error:
+            raise _LogError(f"the time stamp {str(text)[:40]!r} is none") from error
+        seconds = local.timestamp()
+        if seconds < before <= (later := local.replace(fold=1).timestamp()):
+            seconds = later
+        out[number] = before = seconds
+    return out
+
+
+def _database(base: sqlite3.Connection, zone: zoneinfo.ZoneInfo) -> list[_Steps]:
+    try:
+        names = base.execute("SELECT OST_ID, OST_NAME FROM OST_INFO ORDER BY OST_ID").fetchall()
+        stamps = base.execute("SELECT TS_ID, TIMESTAMP FROM TIMESTAMP_INFO ORDER BY TS_ID").fetchall()
+        utc = _utc(stamps, zone)
+        parts = []
+        for number, name in names:
+            rows = base.execute("SELECT TS_ID, READ_BYTES, WRITE_BYTES FROM OST_DATA WHERE OST_ID = ? ORDER BY TS_ID",
+                                (number,)).fetchall()
+            rows = [row for row in rows if row[0] in utc]
+            if rows:
+                times = np.array([utc[row[0]] for row in rows])
+                order = np.argsort(times, kind="stable")
+                read, written = (np.array([row[k] for row in rows], dtype=np.float64)[order] for k in (1, 2))
+                parts.append(_from_counters(str(name), times[order], read, written))
+    except (sqlite3.Error, ValueError, TypeError) as error:
+        raise _LogError(f"no LMT database (OST_INFO, TIMESTAMP_INFO, OST_DATA), or a damaged one: {error}") from error
+    return parts
+
+
+# ---- HDF5 ------------------------------------------------------------------------------------------------------------
+
+
+def _names(dataset: Any, attribute: str) -> list[str]:
+    return [item.decode() if isinstance(item, bytes) else str(item) for item in dataset.attrs[attribute]]
+
+
+def _places(stamps: Any) -> Any:
+    """Return the numbers of the steps that begin at the stamps of a file, which must be 5 s apart."""
+    stamps = np.asarray(stamps, dtype=np.float64)
+    if len(stamps) > 1 and not np.all(np.abs(np.diff(stamps) - STEP_S) < 0.5):
+        raise _LogError(f"steps of {np.median(np.diff(stamps)):g} s, and only steps of {STEP_S} s fit beside others")
+    return np.rint(stamps / STEP_S).astype(np.int64)
+
+
+def _h5lmt(file: Any) -> list[_Steps]:
+    """Read h5lmt: (OST, time) rates of the interval that ends at the stamp; the first column has no interval."""
+    places = _places(file["FSStepsGroup/FSStepsDataSet"][:])
+    read, written = file["OSTReadGroup/OSTBulkReadDataSet"], file["OSTWriteGroup/OSTBulkWriteDataSet"]
+    names = _names(read, "OSTNames")
+    order = [_names(written, "OSTNames").index(name) for name in names]
+    lost = file["FSMissingGroup/FSMissingDataSet"][:] if "FSMissingGroup" in file else np.zeros(read.shape, dtype=int)
+    if read.shape != (len(names), len(places)) or written.shape != read.shape or lost.shape != read.shape:
+        raise _LogError(f"matrices of {read.shape}, {written.shape} and {lost.shape} for {len(names)} OSTs at "
+                   f"{len(places)} times")
+    parts = []
+    for number, name in enumerate(names):
+        gone = lost[number, 1:] != 0
+        values = [np.where(gone, np.nan, data[row, 1:] * STEP_S)
+                  for data, row in ((read, number), (written, order[number]))]
+        parts.append(_Steps(name, places[1:] - 1, *values))
+    return parts
+
+
+def _matrix(file: Any, direction: str) -> tuple[Any, float] | None:
+    group = file["datatargets"]
+    for name, scale in ((f"{direction}bytes", 1.0), (f"{direction}rates", float(STEP_S))):
+        if name in group:
+            return group[name], scale
+    return None
+
+
+def _tokio(file: Any) -> list[_Steps]:
+    """Read TOKIO's HDF5: (time, OST) bytes of the interval that begins at the stamp (rates: bytes a second)."""
+    places = _places(file["datatargets/timestamps"][:])
+    found = {direction: _matrix(file, direction) for direction in ("read", "write")}
+    present = next((item for item in found.values() if item is not None), None)
+    if present is None:
+        raise _LogError("HDF5 without readbytes, readrates, writebytes or writerates of data targets")
+    names = _names(present[0], "columns")
+    parts = []
+    for name in names:
+        values = []
+        for item in found.values():
+            if item is None:
+                values.append(np.full(len(places), np.nan))
+                continue
+            data = item[0][:, _names(item[0], "columns").index(name)] * item[1]
+            if len(data) != len(places):
+                raise _LogError(f"{len(data)} values for {len(places)} times")
+            values.append(np.where((data == 0) & np.signbit(data), np.nan, data))
+        parts.append(_Steps(name, places, *values))
+    return [part for part in parts if part.name]
+
+
+def _hdf5(path: Path) -> list[_Steps]:
+    import h5py
+
+    try:
+        with h5py.File(path, "r") as file:
+            if "OSTReadGroup" in file:
+                return _h5lmt(file)
+            if "datatargets" in file:
+                return _tokio(file)
+            raise _LogError("HDF5, but neither h5lmt nor TOKIO's: it has neither OSTReadGroup nor datatargets")
+    except (OSError, KeyError, ValueError, IndexError, TypeError, RuntimeError) as error:
+        raise _LogError(f"HDF5 that cannot be read: {error}") from error
+
+
+# ---- all forms -------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _sqlite(path: Path) -> Iterator[sqlite3.Connection]:
+    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as base:
+        yield base
+
+
+def _read(path: Path, zone: zoneinfo.ZoneInfo) -> tuple[list[_Steps], str]:
+    """Return the steps of every OST, and what is wrong with the rest of the log."""
+    with path.open("rb") as stream:
+        head = stream.read(16)
+    if not head:
+        raise _LogError("empty")
+    if head.startswith(b"SQLite format 3"):
+        with _sqlite(path) as base:
+            return _database(base, zone), ""
+    if head.startswith(b"\x89HDF\r\n\x1a\n"):
+        return _hdf5(path), ""
+    try:
+        bases, problem = load_dump(path)
+    except DumpError as error:
+        raise _LogError(str(error)) from error
+    parts = []
+    for base in bases:
+        with contextlib.closing(base):
+            parts += _database(base, zone)
+    return parts, problem
+
+
+def _outcome(log: str, parts: Sequence[_Steps], problem: str) -> Outcome:
+    missing = _missing(parts)
+    if missing:
+        lost = f"{missing:,} steps of an OST are NULL: samples were lost, or a counter started again"
+        problem = "; ".join(filter(None, [problem, lost]))
+    rows = {"lmt": sum(len(part.steps) for part in parts)}
+    return Outcome(log, "partial" if problem else "whole", problem, 0, rows)
+
+
+def convert(logs: Sequence[str], root: str, time_zone: str = "UTC") -> Converted:
+    """Convert records of LMT to rows of ``lmt``.
+
+    Parameters
+    ----------
+    logs : sequence of str
+        Relative to `root`.
+    root : str
+    time_zone : str
+        Of the time stamps in databases, which have none.
+    """
+    zone = zoneinfo.ZoneInfo(time_zone)
+    tables, outcomes = [LMT.schema().empty_table()], []
+    for log in logs:
+        try:
+            parts, problem = _read(Path(root) / log, zone)
+            parts = [part for part in parts if len(part.steps)]
+            if not parts:
+                raise _LogError("; ".join(filter(None, ["no two samples of an OST", problem])))
+            tables.append(_table(parts))
+            outcomes.append(_outcome(log, parts, problem))
+        except _LogError as error:
+            outcomes.append(Outcome(log, "skipped", str(error)))
+        except (OSError, EOFError, sqlite3.Error) as error:
+            outcomes.append(Outcome(log, "skipped", f"cannot be read: {error}"))
+    return Converted({"lmt": pa.concat_tables(tables)}, outcomes)

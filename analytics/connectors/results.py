@@ -1,0 +1,303 @@
+"""Our own runs, results of the bench and statistics of the library: ``runs``, ``darshan_job``, ``darshan_file``.
+
+Results of the bench (``results.json``). A job is one pattern or kernel through one interface under one method. Each of
+its operations is a row of ``runs``; all of them together are one row of ``darshan_job`` and one of ``darshan_file``
+(source ``bench``). The bench records durations, not when each run began: the operations of a job are laid one after
+the other from the start of the bench. Requests are those to the file system.
+
+Statistics of the library (``MPIOX_STATS_FILE``, one JSON object a line). A job is what stands up to a line of the kind
+``run``; each line of the kind ``file`` is a row of ``darshan_file`` (source ``library``). There are no times in them.
+
+Histograms of both have powers of two; a bucket goes to Darshan's bin that holds its lower end. So the shares below
+1 KiB, 1 MiB, 4 MiB and 1 GiB are exact. What is not recorded is NULL.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from mpiio_ext.analytics.connectors.base import Converted, Outcome
+from mpiio_ext.analytics.tables.schema import SIZE_BINS, TABLES
+from mpiio_ext.report.errors import ReportError
+from mpiio_ext.report.load import ResultSet, load
+from mpiio_ext.report.rows import Measured
+
+__all__ = ["convert"]
+
+_TABLES = ("runs", "darshan_job", "darshan_file")
+_Rows = dict[str, list[dict[str, Any]]]
+
+
+class _LogError(Exception):
+    """A log that is not what it should be; the message says how."""
+
+
+def _job_id(*words: str) -> int:
+    """Return a job ID far above any scheduler's, always the same for the same words."""
+    digest = hashlib.blake2b("\0".join(words).encode("utf-8", "surrogateescape"), digest_size=8).digest()
+    return (int.from_bytes(digest, "big") >> 3) | 1 << 61
+
+
+def _bins(direction: str, powers: Sequence[int] | None) -> dict[str, int]:
+    """Return the columns of Darshan's histogram for a histogram of powers of two."""
+    if powers is None:
+        return {}
+    out = dict.fromkeys((f"{direction}_size_{name}" for name in SIZE_BINS), 0)
+    for power, count in enumerate(powers):
+        name = next(name for name, bound in SIZE_BINS.items() if bound is None or 2**power < bound)
+        out[f"{direction}_size_{name}"] += int(count)
+    return out
+
+
+def _sum(values: Sequence[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+# ---- the bench -------------------------------------------------------------------------------------------------------
+
+
+def _seconds(row: Measured) -> float:
+    return row.seconds.get("view", 0.0) + row.seconds.get("data", 0.0)
+
+
+def _started(results: ResultSet) -> float | None:
+    try:
+        return datetime.datetime.fromisoformat(str(results.environment["started"])).timestamp()
+    except (KeyError, ValueError):
+        return None
+
+
+def _run(results: ResultSet, row: Measured, identity: Mapping[str, Any], start: float | None) -> dict[str, Any]:
+    last = row.last
+    statistics = {name: getattr(row, name) for name in (
+        "rounds", "requests", "request_bytes", "messages", "message_bytes", "collectives", "independents", "passed_on",
+        "delegates", "delegated_accesses", "delegated_bytes", "bypass_bytes", "cache_hits", "cache_misses")}
+    statistics |= {f"{name}_s": value for name, value in row.seconds.items()}
+    statistics |= {"partition": last.partition, "reason": last.reason, "delegation": last.delegation}
+    configuration = results.configuration
+    methods = configuration.get("strategies")
+    hints = {"all": configuration.get("hints"),
+             "method": methods.get(row.key.strategy) if isinstance(methods, dict) else None}
+    return {
+        **identity, "run_id": "/".join([results.name, *filter(None, (
+            row.key.variant, row.key.interface, row.key.strategy, row.key.phase, row.key.operation))]),
+        "time": start, "kind": last.kind, "pattern": row.key.variant, "interface": row.key.interface,
+        "operation": row.key.operation, "method": row.key.strategy, "ranks": last.ranks, "bytes": last.data_bytes,
+        "seconds": _seconds(row), "bandwidth": row.bandwidth.median * 1e6, "verified": bool(row.compared),
+        "family": results.environment.get("mpi_library"), "hints": json.dumps(hints, ensure_ascii=False),
+        "statistics": json.dumps({name: value for name, value in statistics.items() if value is not None},
+                                 ensure_ascii=False),
+    }
+
+
+def _direction(rows: Sequence[Measured], read: bool, start: float | None) -> tuple[dict[str, Any], float | None]:
+    """Return what the operations of one direction give to the job and to its file, and when they end."""
+    name, noun = ("read", "reads") if read else ("write", "writes")
+    moved = "bytes_read" if read else "bytes_written"
+    mine = [row for row in rows if (row.key.operation == "read") == read and row.key.operation != "both"]
+    out: dict[str, Any] = {moved: sum(row.last.data_bytes for row in mine), noun: None}
+    if not mine:
+        return {**out, noun: 0}, start
+    out[noun] = _sum([row.requests for row in mine])
+    out[f"{name}_start"] = start
+    end = None if start is None else start + sum(_seconds(row) for row in mine)
+    out[f"{name}_end"] = end
+    histograms = [row.last.request_size_log2 for row in mine]
+    if all(histogram is not None for histogram in histograms):
+        for histogram in histograms:
+            for column, count in _bins(name, histogram).items():
+                out[column] = out.get(column, 0) + count
+    out[f"mpiio_coll_{noun}"] = _sum([row.collectives for row in mine])
+    return out, end
+
+
+def _bench(results: ResultSet, log: str, log_id: int, out: _Rows) -> None:
+    groups: dict[tuple[str, str, str], list[Measured]] = {}
+    for row in results.rows:
+        groups.setdefault((row.key.variant, row.key.interface, row.key.strategy), []).append(row)
+    start = _started(results)
+    environment = results.environment
+    for (variant, interface, method), rows in groups.items():
+        job = _job_id(str(environment.get("started")), str(environment.get("hosts")), results.name, variant, interface,
+                      method)
+        identity = {"job_id": job, "log_id": log_id}
+        out["runs"] += [_run(results, row, identity, start) for row in rows]
+        written, then = _direction(rows, False, start)
+        read, _ = _direction(rows, True, then)
+        known = {**written, **read} if all(row.key.operation != "both" for row in rows) else {}
+        common = {**identity, "source": "bench", "method": method, "processes": rows[0].last.ranks}
+        took = sum(sum(row.seconds.get(name, 0.0) for name in ("open", "view", "data", "close")) for row in rows)
+        out["darshan_job"].append({
+            **common, **_of("darshan_job", known), "log_file": log, "exe": environment.get("command_line"),
+            "app": "mpiio_ext.bench", "start_time": start, "end_time": None if start is None else start + took,
+            "run_time": took, "partial": results.failure is not None, "pattern": variant, "modules": [],
+            "files": rows[0].last.files, "uses_mpiio": interface != "posix",
+            "uses_hdf5": interface in ("hdf5", "netcdf4"), "uses_pnetcdf": interface == "pnetcdf",
+        })
+        out["darshan_file"].append({
+            **common, **_of("darshan_file", known), "file_id": job, "file": f"{variant} [{interface}]",
+            "mount": environment.get("file_system_mount"), "fs_type": environment.get("file_system_type"),
+            "ranks": rows[0].last.ranks, "rounds": _sum([row.rounds for row in rows]),
+        })
+
+
+def _of(table: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    names = set(TABLES[table].names())
+    return {name: value for name, value in values.items() if name in names}
+
+
+# ---- the library -----------------------------------------------------------------------------------------------------
+
+
+def _count(record: Mapping[str, Any], name: str) -> int | None:
+    value = record.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        raise _LogError(f"{name} is {str(value)[:40]!r}, which is no count")
+    return value
+
+
+def _time_of(record: Mapping[str, Any], name: str) -> float | None:
+    value = record.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _LogError(f"{name} is {str(value)[:40]!r}, which is no time")
+    return float(value)
+
+
+def _activity(record: Mapping[str, Any]) -> dict[str, Any]:
+    reads, writes = _count(record, "read_requests"), _count(record, "write_requests")
+    sizes = record.get("request_size_log2")
+    out: dict[str, Any] = {
+        "bytes_read": _sum([_count(record, "bytes_read"), _count(record, "independent_bytes_read")]),
+        "bytes_written": _sum([_count(record, "bytes_written"), _count(record, "independent_bytes_written")]),
+        "reads": reads, "writes": writes,
+    }
+    if isinstance(sizes, list) and len(sizes) <= 64 and all(type(item) is int for item in sizes):
+        if not writes:
+            out |= {**_bins("read", sizes), **_bins("write", ())}
+        elif not reads:
+            out |= {**_bins("write", sizes), **_bins("read", ())}
+    return out
+
+
+def _library_file(record: Mapping[str, Any], identity: Mapping[str, Any]) -> dict[str, Any]:
+    ranks = _count(record, "ranks") or 0
+    activity = _activity(record)
+    path = str(record.get("path", ""))
+    collective = {f"mpiio_coll_{noun}": None if (count := _count(record, f"collective_{noun}")) is None
+                  else count * ranks for noun in ("reads", "writes")}
+    return {
+        **identity, **activity, **collective, "source": "library", "ranks": ranks, "file": path,
+        "file_id": _job_id(path), "method": record.get("partition") or None, "rounds": _count(record, "rounds"),
+        "exchange_time": _time_of(record, "exchange_s"), "storage_time": _time_of(record, "io_s"),
+        "mpiio_bytes_read": activity["bytes_read"], "mpiio_bytes_written": activity["bytes_written"],
+        "mpiio_indep_reads": _count(record, "independent_reads"),
+        "mpiio_indep_writes": _count(record, "independent_writes"),
+    }
+
+
+def _library_job(files: Sequence[dict[str, Any]], record: Mapping[str, Any], identity: Mapping[str, Any], log: str,
+                 whole: bool) -> dict[str, Any]:
+    names = ("bytes_read", "bytes_written", "reads", "writes")
+    return {
+        **identity, "source": "library", "log_file": log, "partial": not whole, "uses_mpiio": True, "modules": [],
+        "processes": _count(record, "ranks") or max((row["ranks"] for row in files), default=0),
+        **{name: _sum([row.get(name) for row in files]) for name in names}, "files": len(files),
+        "files_read": sum(bool(row["bytes_read"]) for row in files),
+        "files_written": sum(bool(row["bytes_written"]) for row in files),
+        "method": next((row["method"] for row in files if row["method"]), None),
+    }
+
+
+def _library(path: Path, log: str, log_id: int, out: _Rows) -> tuple[int, list[str]]:
+    """Read a file of statistics, and return how many jobs it has and what could not be read."""
+    bad: list[str] = []
+    files: list[dict[str, Any]] = []
+    jobs = 0
+
+    def end(record: Mapping[str, Any], whole: bool) -> None:
+        nonlocal files, jobs
+        identity = {"job_id": _job_id(str(path.absolute()), str(jobs)), "log_id": log_id}
+        job = _library_job(files, record, identity, log, whole)
+        out["darshan_job"].append(job)
+        out["darshan_file"] += [{**row, **identity, "processes": job["processes"]} for row in files]
+        files, jobs = [], jobs + 1
+
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                record = json.loads(line) if line.strip() else {}
+                kind = record.get("kind") if isinstance(record, dict) else None
+                if kind == "file":
+                    files.append(_library_file(record, {}))
+                elif kind == "run":
+                    end(record, True)
+                elif line.strip():
+                    raise _LogError("no statistics of the library")
+            except (ValueError, RecursionError, _LogError) as error:
+                bad.append(f"line {number}: {error}")
+    if files:
+        bad.append("the last run has no end: the program was killed, or still ran")
+        end({}, False)
+    return jobs, bad
+
+
+def _statistics(path: Path, log: str, log_id: int, out: _Rows) -> Outcome:
+    jobs, bad = _library(path, log, log_id, out)
+    if not jobs:
+        raise _LogError(bad[0] if bad else "empty")
+    more = f", and {len(bad) - 1:,} more" if len(bad) > 1 else ""
+    return Outcome(log, "partial" if bad else "whole", f"{bad[0]}{more}" if bad else "", log_id)
+
+
+def _convert(path: Path, log: str, log_id: int, out: _Rows) -> Outcome:
+    if path.suffix == ".jsonl":
+        return _statistics(path, log, log_id, out)
+    results = load(path)
+    if not isinstance(results, ResultSet):
+        raise _LogError("a comparison of peers, which has no runs")
+    _bench(results, log, log_id, out)
+    if results.failure:
+        return Outcome(log, "partial", f"the bench ended early: {results.failure}", log_id)
+    return Outcome(log, "whole", "", log_id)
+
+
+def convert(logs: Sequence[str], root: str) -> Converted:
+    """Convert results of the bench (JSON) and statistics of the library (JSON lines).
+
+    Parameters
+    ----------
+    logs : sequence of str
+        Relative to `root`; names that end in ``.jsonl`` are statistics.
+    root : str
+    """
+    found: dict[str, list[Any]] = {name: [TABLES[name].schema().empty_table()] for name in _TABLES}
+    outcomes = []
+    for number, log in enumerate(logs, 1):
+        mine: _Rows = {name: [] for name in _TABLES}
+        path = Path(root) / log
+        try:
+            outcome = _convert(path, log, number, mine)
+            tables = {name: pa.Table.from_pylist(mine[name], schema=TABLES[name].schema()) for name in _TABLES}
+        except ReportError as error:
+            outcomes.append(Outcome(log, "skipped", str(error).removeprefix(f"{path}: ")))
+            continue
+        except (OSError, _LogError, pa.ArrowException, OverflowError) as error:
+            outcomes.append(Outcome(log, "skipped", str(error)))
+            continue
+        outcomes.append(Outcome(outcome.log, outcome.status, outcome.reason, number,
+                                {name: table.num_rows for name, table in tables.items()}))
+        for name in _TABLES:
+            found[name].append(tables[name])
+    return Converted({name: pa.concat_tables(tables) for name, tables in found.items()}, outcomes)

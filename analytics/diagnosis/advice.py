@@ -1,0 +1,142 @@
+"""Advice: which hint, which strategy of ours, which command, and where it is described.
+
+Every hint that is named here exists (``mpiio-ext hints``); a test looks each of them up.
+"""
+
+from __future__ import annotations
+
+from mpiio_ext.analytics.diagnosis.model import Advice
+
+__all__ = [
+    "align", "bundle", "collective_buffering", "contact", "delegates", "imbalance", "larger_requests", "measure",
+    "metadata", "overlap", "parallel_root", "stripes", "use_collective",
+]  # fmt: skip
+
+
+def measure() -> Advice:
+    """Find out what helps instead of guessing."""
+    return Advice(
+        "Let the tuner find hints for this program, and check them against the MPI library alone.",
+        "mpiio-ext tune -- mpirun -n RANKS PROGRAM",
+        "docs/tune.md",
+    )
+
+
+def delegates() -> Advice:
+    """Small independent pieces."""
+    return Advice(
+        "Small independent accesses: let delegates collect them, without changing the program.",
+        "mpirun -n RANKS mpiio-ext run -H mpiox_delegates=per_node=1 -- PROGRAM",
+        "docs/delegates.md",
+    )
+
+
+def use_collective(direction: str) -> Advice:
+    """Collective calls instead of independent ones."""
+    return Advice(
+        f"Use collective calls (MPI_File_{direction}_all, HDF5 with H5FD_MPIO_COLLECTIVE): ranks then exchange their"
+        " pieces and aggregators make few large requests.",
+        see="docs/performance.md",
+    )
+
+
+def collective_buffering(direction: str) -> Advice:
+    """Collective calls that are carried out as they are."""
+    return Advice(
+        "Switch collective buffering on: the calls are collective, but small requests reach the file system.",
+        f"mpiio-ext run -H romio_cb_{direction}=enable:mpiox_exchange=two_phase -- PROGRAM",
+        "docs/hints.md",
+    )
+
+
+def larger_requests(mpiio: bool) -> Advice:
+    """POSIX programs with small requests."""
+    if mpiio:
+        return Advice(
+            "Give each call more: one call with a datatype or a view instead of many small ones.",
+            see="docs/performance.md",
+        )
+    return Advice(
+        "Collect data in a buffer of at least 1 MiB before writing or after reading, or go through MPI-IO, HDF5 or"
+        " PnetCDF, which this library can then speed up by hints alone.",
+        see="docs/performance.md",
+    )
+
+
+def stripes(processes: float, now: float) -> list[Advice]:
+    """Too many processes per OST."""
+    wanted = int(max(2, min(processes, 8 * max(now, 1))))
+    return [
+        Advice(
+            "Stripe the file over more OSTs before it is created (an existing file keeps its stripes).",
+            f"lfs setstripe -c {wanted} -S 4M DIRECTORY",
+        ),
+        Advice(
+            "The same by hint, for files that MPI-IO creates; with file domains that keep each OST to few aggregators.",
+            f"mpiio-ext run -H striping_factor={wanted}:striping_unit=4M:mpiox_partition=group_cyclic -- PROGRAM",
+            "docs/partitioning.md",
+        ),
+    ]
+
+
+def contact(osts: list[str]) -> list[Advice]:
+    """A bad storage target."""
+    return [
+        Advice(
+            "Tell the administrators which OST it is: degraded disks, a rebuild, a full target are seen there.",
+            "lfs df -h MOUNT; lctl get_param obdfilter.*.degraded" if osts else "",
+        ),
+        Advice("Until it is repaired, keep new files off it.", "lfs setstripe -o LIST_OF_GOOD_OSTS DIRECTORY"),
+    ]
+
+
+def parallel_root() -> Advice:
+    """Rank 0 does it all."""
+    return Advice(
+        "Let all ranks write their part (collective MPI-IO, parallel HDF5, PnetCDF) instead of gathering it in rank 0.",
+        see="docs/performance.md",
+    )
+
+
+def overlap() -> Advice:
+    """Files one after the other."""
+    return Advice(
+        "Access the files at the same time: groups of ranks each with a file of its own, or nonblocking calls"
+        " (MPI_File_iwrite_all); or write into one file. Look for barriers between the files.",
+    )
+
+
+def metadata() -> Advice:
+    """Opens and the like."""
+    return Advice(
+        "Open files once and keep them open; let one rank stat and create; open collectively. Few large files"
+        " instead of many small ones. No flush or sync after each piece.",
+    )
+
+
+def imbalance(by_bytes: bool) -> Advice:
+    """One rank takes longer than the others."""
+    if by_bytes:
+        return Advice(
+            "Spread the data more evenly over ranks; with collective calls, aggregators get equal shares whatever the"
+            " ranks have.",
+            "mpiio-ext run -H mpiox_exchange=two_phase -- PROGRAM",
+            "docs/hints.md",
+        )
+    return Advice("Ranks with as much data take longer: look at that rank's node and network, and at the OSTs it uses.")
+
+
+def align() -> Advice:
+    """Requests across blocks."""
+    return Advice(
+        "Begin requests at stripe boundaries: H5Pset_alignment in HDF5; in collectives, file domains cut at stripes.",
+        "mpiio-ext run -H mpiox_partition=aligned:mpiox_stripe_size_io=true -- PROGRAM",
+        "docs/partitioning.md",
+    )
+
+
+def bundle() -> Advice:
+    """Many small files."""
+    return Advice(
+        "Bundle small files: one shared file (HDF5, PnetCDF), or an archive that is unpacked on local storage.",
+    )

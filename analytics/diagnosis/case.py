@@ -1,0 +1,148 @@
+"""One job in one direction, as the rules of a diagnosis see it."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from mpiio_ext.analytics.diagnosis.limits import Limits
+from mpiio_ext.analytics.diagnosis.model import Advice, Confidence, Evidence, Finding
+from mpiio_ext.analytics.diagnosis.words import rounded
+from mpiio_ext.analytics.factors.catalogue import factors
+from mpiio_ext.analytics.factors.files import Files
+from mpiio_ext.analytics.sweep.intervals import sweep
+
+__all__ = ["Case"]
+
+#: Files and OSTs that a finding names at most.
+MOST_NAMES = 5
+
+
+class Case:
+    """Files of one job.
+
+    Parameters
+    ----------
+    files : Files
+    limits : Limits
+    anonymous : bool
+        Names become numbers, values are rounded to two digits.
+    """
+
+    def __init__(self, files: Files, limits: Limits, anonymous: bool = False) -> None:
+        self.files = files
+        self.limits = limits
+        self.anonymous = anonymous
+        self.time = float(files.critical_time[0])
+        self.exclusive = files.exclusive
+        self.order = [int(row) for row in np.argsort(-files.exclusive, kind="stable") if files.critical[row]]
+
+    # ---- numbers -----------------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def per_file(self) -> dict[str, Any]:
+        """Return the values of every factor that has one a file, with the limits as thresholds."""
+        return {
+            name: one.values(self.files, self.thresholds)
+            for name, one in factors(self.files.direction).items()
+            if one.weighting == "exclusive"
+        }
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """Return the limits that are thresholds of factors."""
+        names = ("small_bytes", "alike_files", "alike_osts", "many_files", "small_file_bytes")
+        return {name: getattr(self.limits, name) for name in names}
+
+    @functools.cached_property
+    def per_job(self) -> dict[str, float]:
+        """Return the value of every factor for the job; NaN where it is unknown."""
+        found = factors(self.files.direction)
+        return {name: float(one.of_jobs(self.files, self.thresholds)[0]) for name, one in found.items()}
+
+    @functools.cached_property
+    def request_bytes(self) -> Any:
+        """Return the mean size of a file's POSIX requests (B)."""
+        requests = self.files.requests()
+        return np.divide(self.files["{bytes}"], requests, out=np.full(len(self.files), np.nan), where=requests > 0)
+
+    @functools.cached_property
+    def busy(self) -> float:
+        """Return the share of the critical time that is at most spent in calls, all ranks together; NaN if unknown."""
+        inside = np.minimum(self.files["{time}"] + np.nan_to_num(self.files["meta_time"]), self.exclusive)
+        known = self.files.critical & ~np.isnan(inside)
+        time = float(self.exclusive[known].sum())
+        return float(inside[known].sum()) / time if time > 0 else float("nan")
+
+    def total(self, name: str, chosen: Any) -> float:
+        """Return the sum of a column over chosen files; NaN where none is known."""
+        values = self.files[name][chosen]
+        return float(np.nansum(values)) if not np.isnan(values).all() else float("nan")
+
+    def mean(self, values: Any, chosen: Any) -> float:
+        """Return the mean of known values over chosen files, weighted by exclusive time."""
+        weights = np.where(np.isnan(values) | ~chosen, 0.0, self.exclusive)
+        return float(np.nansum(values * weights) / weights.sum()) if weights.sum() else float("nan")
+
+    def time_without(self, chosen: Any) -> float:
+        """Return the critical time if the chosen files were not accessed (s)."""
+        start, end = self.files.intervals()
+        return float(sweep(np.where(chosen, np.nan, start), end).exclusive.sum())
+
+    # ---- words -------------------------------------------------------------------------------------------------------
+
+    def value(self, number: float) -> float:
+        """Return a number as it may be said."""
+        number = float(number)
+        return rounded(number, 2) if self.anonymous else number
+
+    def evidence(self, meaning: str, value: float, unit: str) -> list[Evidence]:
+        """Return a piece of evidence, or none where the value is unknown."""
+        return [] if np.isnan(value) else [Evidence(meaning, self.value(value), unit)]
+
+    @functools.cached_property
+    def _names(self) -> list[str]:
+        table = self.files.table
+        if self.anonymous or "file" not in table.schema.names:
+            rank = {row: number for number, row in enumerate(self.order, 1)}
+            return [f"file {rank.get(row, len(rank) + row + 1)}" for row in range(len(self.files))]
+        return [name if name else "(unnamed)" for name in table["file"].to_pylist()]
+
+    def name(self, row: int) -> str:
+        """Return the name of a file, or its number among the critical ones."""
+        return self._names[row]
+
+    def named(self, chosen: Any) -> list[str]:
+        """Return the names of chosen files, most critical first; the rest as a number."""
+        rows = [row for row in self.order if chosen[row]]
+        rows += [int(row) for row in np.flatnonzero(chosen) if not self.files.critical[row]]
+        more = [f"and {self.value(len(rows) - MOST_NAMES):.0f} more"] if len(rows) > MOST_NAMES else []
+        return [self.name(row) for row in rows[:MOST_NAMES]] + more
+
+    def ost_names(self, osts: Any) -> list[str]:
+        """Return the names of OSTs."""
+        shown = [str(number) if self.anonymous else str(int(ost)) for number, ost in enumerate(osts, 1)][:MOST_NAMES]
+        return shown + ([f"and {len(osts) - MOST_NAMES} more"] if len(osts) > MOST_NAMES else [])
+
+    def finding(
+        self,
+        cause: str,
+        title: str,
+        time: float,
+        confidence: Confidence,
+        reason: str,
+        evidence: list[Evidence],
+        advice: list[Advice],
+        chosen: Any = None,
+        osts: Any = (),
+    ) -> Finding | None:
+        """Return a finding, or None where it explains too little of the critical time."""
+        share = min(1.0, time / self.time) if self.time > 0 else 0.0
+        if share < self.limits.reported:
+            return None
+        files = [] if chosen is None else self.named(chosen)
+        names = self.ost_names(osts)
+        said = self.value(share), self.value(share * self.time)
+        return Finding(cause, title, *said, confidence, reason, evidence, files, names, advice)

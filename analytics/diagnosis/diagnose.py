@@ -1,0 +1,213 @@
+"""Diagnose a job: why its reads or writes took as long as they did, in plain language.
+
+Problem. A user has a slow job and its log. Numbers of factors do not tell which of them matters, nor what to do.
+
+Algorithm. The sweep line says which files the job waited for. Rules look at these files (:mod:`.causes`); each finding
+says how much of the critical time it explains, and the findings are ordered by that.
+
+Guarantees. Nothing is guessed about what a log lacks: it is listed as unknown, with the missing module. Where no rule
+applies, that is said. The anonymous form is made of rows without names, ids and dates, and its numbers have two digits.
+
+Source: IOMiner, Sections II-D and III-F.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
+from mpiio_ext.analytics.diagnosis.causes import RULES, dominant_file
+from mpiio_ext.analytics.diagnosis.limits import Limits
+from mpiio_ext.analytics.diagnosis.model import Diagnosis, Evidence, Finding
+from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.analytics.factors.equations import bandwidth
+from mpiio_ext.analytics.factors.extract import with_jobs
+from mpiio_ext.analytics.factors.files import BACKGROUND, Files
+from mpiio_ext.analytics.sweep.paths import Direction, check_direction
+from mpiio_ext.errors import ArgumentError
+
+__all__ = ["diagnose"]
+
+#: What is unknown without a module of Darshan: (module, factors, what they are about).
+_MODULES = (
+    ("POSIX", ("small", "non_consecutive", "unaligned"), "sizes and order of requests"),
+    ("MPI-IO", ("collective", "no_collective"), "whether collective calls were used"),
+    ("LUSTRE", ("osts", "processes_per_ost", "slow_ost"), "OSTs, contention, slow OSTs"),
+)
+_RANK = {"high": 0, "medium": 1, "low": 2}
+
+
+def diagnose(
+    job: Mapping[str, Any] | Sequence[Mapping[str, Any]] | Any,
+    files: Sequence[Mapping[str, Any]] | Any,
+    direction: Direction | None = None,
+    *,
+    limits: Limits | None = None,
+    background: float = BACKGROUND,
+    anonymous: bool = False,
+) -> Diagnosis:
+    """Return the diagnosis of one job.
+
+    Parameters
+    ----------
+    job : mapping, sequence of mappings, or pyarrow.Table
+        The job's row of ``darshan_job``, one for each of its logs.
+    files : sequence of mappings, or pyarrow.Table
+        Its rows of ``darshan_file``.
+    direction : {"read", "write"}, optional
+        None: the one with more critical time.
+    limits : Limits, optional
+        From which values on something is a cause.
+    background : float
+        Files that are left out of the sweep; see :class:`mpiio_ext.analytics.factors.files.Files`.
+    anonymous : bool
+        Without names of files, programs and OSTs, without ids and dates; numbers rounded to two digits.
+
+    Raises
+    ------
+    ArgumentError
+        Rows of several jobs.
+    """
+    limits = limits or Limits()
+    jobs, table = _arrow(job), _arrow(files)
+    ids = {value for rows in (jobs, table) if "job_id" in rows.schema.names for value in rows["job_id"].to_pylist()}
+    if len(ids) > 1:
+        raise ArgumentError(f"a diagnosis is of one job, and these are rows of {len(ids)}: {sorted(ids)[:5]}")
+    who = _who(jobs, anonymous)
+    if direction is None:
+        read, write = (_files(table, jobs, way, background) for way in ("read", "write"))
+        direction = "read" if _time(read) > _time(write) else "write"
+    check_direction(direction)
+    view = _files(table, jobs, direction, background)
+    if not _time(view) > 0:
+        return Diagnosis(who, direction, unknown=[f"no file has times of {direction}s"])
+    case = Case(view, limits, anonymous)
+    return Diagnosis(
+        who,
+        direction,
+        facts=_facts(case),
+        critical_files=_critical(case),
+        findings=_findings(case),
+        notes=_notes(case),
+        unknown=_unknown(case, jobs),
+    )
+
+
+def _arrow(rows: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(rows, pa.Table):
+        return rows
+    found = [rows] if isinstance(rows, Mapping) else list(rows)
+    names = dict.fromkeys(name for row in found for name in row)  # Arrow would take those of the first row alone
+    return pa.Table.from_pylist([{name: row.get(name) for name in names} for row in found])
+
+
+def _files(table: Any, jobs: Any, direction: Direction, background: float) -> Files:
+    """Return the files as one group, with what only the job's row knows."""
+    import pyarrow as pa
+
+    if "log_id" in table.schema.names or "job_id" in table.schema.names:
+        table = with_jobs(table, jobs, "job_id")
+    table = table.append_column("this_job", pa.array(np.zeros(table.num_rows, dtype=np.int64)))
+    return Files(table, direction, "this_job", background=background)
+
+
+def _time(files: Files) -> float:
+    return float(np.nan_to_num(files.critical_time[0])) if files.jobs else 0.0
+
+
+def _who(jobs: Any, anonymous: bool) -> str:
+    row = jobs.to_pylist()[0] if jobs.num_rows else {}
+    if anonymous or not row:
+        return "A job"
+    number = f"job {row['job_id']}" if row.get("job_id") is not None else "a job"
+    return f"{row['app']} ({number})" if row.get("app") else number.capitalize()
+
+
+def _facts(case: Case) -> list[Evidence]:
+    files = case.files
+    first, last = files.span
+    moved = float(files.sum(files["{bytes}"])[0])
+    verb = "written" if files.direction == "write" else "read"
+    return [
+        *case.evidence(f"bytes {verb}", moved, "B"),
+        *case.evidence("from the first access to the last one", float((last - first)[0]), "s"),
+        *case.evidence("bandwidth over that (Equation 1)", float(bandwidth([moved], first, last)[0]), "B/s"),
+        *case.evidence("critical time, in which files are accessed", case.time, "s"),
+        *case.evidence("bandwidth over the critical time", moved / case.time, "B/s"),
+        *case.evidence(f"files {verb}", float(files.timed().sum()), "count"),
+        *case.evidence("critical files", float(len(case.order)), "count"),
+        *case.evidence("processes", float(files.largest(files["processes"])[0]), "count"),
+    ]
+
+
+def _critical(case: Case) -> list[tuple[str, Evidence]]:
+    shown = []
+    for row in case.order[:MOST_NAMES]:
+        share = case.value(case.exclusive[row] / case.time)
+        shown.append((case.name(row), Evidence(said(share, "share"), case.value(case.exclusive[row]), "s")))
+    return shown
+
+
+def _findings(case: Case) -> list[Finding]:
+    found = [finding for rule in RULES if (finding := rule(case)) is not None]
+    longest = case.name(case.order[0])
+    if not any(longest in finding.files for finding in found) and (file := dominant_file(case)) is not None:
+        found.append(file)
+    return sorted(found, key=lambda finding: (-finding.share, _RANK[finding.confidence]))
+
+
+def _notes(case: Case) -> list[str]:
+    """Return what was seen and is no cause."""
+    notes = []
+    small, jumps = case.per_job["small"], case.per_job["non_consecutive"]
+    if small >= case.limits.small and jumps < case.limits.non_consecutive:
+        notes.append(
+            f"{said(case.value(small), 'share')} of the requests are small, but most follow the one before: the"
+            " operating system can merge them."
+        )
+    gaps, idle = case.per_job["gaps"], case.per_job["idle"]
+    if gaps >= case.limits.gaps:
+        notes.append(
+            f"For {said(case.value(gaps), 'share')} of the span from first to last access there is no I/O: the"
+            " bandwidth over that span makes the job look slower than its I/O is."
+        )
+    if idle >= case.limits.gaps:
+        notes.append(f"For {said(case.value(idle), 'share')} of the run time no file is read or written.")
+    if case.busy < case.limits.busy:
+        notes.append(
+            f"At most {said(case.value(case.busy), 'share')} of the critical time is spent in calls, all ranks"
+            " together: the files are open for long and accessed now and then; their times say little."
+        )
+    aside = int(case.files.background().sum())
+    if aside:
+        notes.append(
+            f"{case.value(aside):.0f} file{'s are' if aside > 1 else ' is'} accessed now and then all along (a log,"
+            " standard output) and not counted as critical."
+        )
+    return notes
+
+
+def _unknown(case: Case, jobs: Any) -> list[str]:
+    """Return what could not be examined, and why."""
+    unknown = []
+    modules = {name for row in jobs.to_pylist() for name in row.get("modules") or ()}
+    for module, names, about in _MODULES:
+        missing = [name for name in names if np.isnan(case.per_job[name])]
+        if len(missing) == len(names):
+            there = module in modules
+            why = f"module {module} has nothing on the critical files" if there else f"no module {module} in the log"
+            unknown.append(f"{about} ({', '.join(missing)}): {why}")
+        elif missing:
+            unknown.append(f"{', '.join(missing)}: too few of the critical files have the counters")
+    if np.isnan(case.per_job.get("root_writes", 0.0)):
+        unknown.append("what rank 0 wrote (root_writes): ranks are not recorded by themselves")
+    if np.isnan(case.per_job["straggler"]):
+        unknown.append("how ranks differ (straggler): no critical file is recorded with its slowest and fastest rank")
+    if any(row.get("partial") for row in jobs.to_pylist()):
+        unknown.append("files and counters that the log lost: Darshan ran out of memory, or the log is damaged")
+    return unknown

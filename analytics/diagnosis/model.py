@@ -1,0 +1,190 @@
+"""What a diagnosis is made of: evidence, advice, findings; as text for people and as JSON for programs."""
+
+from __future__ import annotations
+
+import dataclasses
+import textwrap
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from mpiio_ext.analytics.diagnosis.words import said
+
+__all__ = ["Advice", "Confidence", "Diagnosis", "Evidence", "Finding"]
+
+Confidence = Literal["high", "medium", "low"]
+_WIDTH = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class Evidence:
+    """A number that speaks for a finding.
+
+    Attributes
+    ----------
+    meaning : str
+        What the number is, for people.
+    value : float
+    unit : str
+        ``s``, ``B``, ``B/s``, ``share`` (0 to 1), ``count``, ``ratio``.
+    """
+
+    meaning: str
+    value: float
+    unit: str
+
+    def text(self) -> str:
+        """Return one line."""
+        return f"{self.meaning}: {said(self.value, self.unit)}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Advice:
+    """What to do: a sentence, a command or hint where there is one, and where to read about it."""
+
+    text: str
+    command: str = ""
+    see: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """A probable cause.
+
+    Attributes
+    ----------
+    cause : str
+        Its name for programs.
+    title : str
+        One sentence.
+    share : float
+        Share of the critical time that it explains (0 to 1).
+    time : float
+        The same in seconds.
+    confidence : {"high", "medium", "low"}
+    reason : str
+        Why this confidence.
+    evidence : sequence of Evidence
+    files, osts : sequence of str
+        Whom it is about, most critical first; shortened lists say so in evidence.
+    advice : sequence of Advice
+    """
+
+    cause: str
+    title: str
+    share: float
+    time: float
+    confidence: Confidence
+    reason: str
+    evidence: Sequence[Evidence] = ()
+    files: Sequence[str] = ()
+    osts: Sequence[str] = ()
+    advice: Sequence[Advice] = ()
+
+    def lines(self, number: int) -> list[str]:
+        """Return the finding as lines of text."""
+        out = [*_wrap(f"{number}. {self.title}", "   ")]
+        out.append(
+            f"   explains {said(self.share, 'share')} of the critical time ({said(self.time, 's')}); "
+            f"confidence {self.confidence}"
+        )
+        out += _wrap(f"   ({self.reason})", "    ")
+        for each in self.evidence:
+            out += _wrap(f"   - {each.text()}", "     ")
+        for label, names in (("files", self.files), ("OSTs", self.osts)):
+            if names:
+                out += _wrap(f"   - {label}: {', '.join(names)}", "     ")
+        for advice in self.advice:
+            out += _wrap(f"   > {advice.text}{f' ({advice.see})' if advice.see else ''}", "     ")
+            if advice.command:
+                out.append(f"       {advice.command}")
+        return out
+
+
+@dataclasses.dataclass(frozen=True)
+class Diagnosis:
+    """What is to be said of a job's I/O in one direction.
+
+    Attributes
+    ----------
+    job : str
+        Name for people: program and job, or only that it is a job.
+    direction : str
+        ``read`` or ``write``.
+    facts : sequence of Evidence
+        Bytes, bandwidth (Equation 1), critical time, files.
+    critical_files : sequence of (str, Evidence)
+        The longest critical files and their exclusive times.
+    findings : sequence of Finding
+        By the share of critical time that they explain, largest first.
+    notes : sequence of str
+        What was seen and is no cause.
+    unknown : sequence of str
+        What could not be examined, and why.
+    """
+
+    job: str
+    direction: str
+    facts: Sequence[Evidence] = ()
+    critical_files: Sequence[tuple[str, Evidence]] = ()
+    findings: Sequence[Finding] = ()
+    notes: Sequence[str] = ()
+    unknown: Sequence[str] = ()
+
+    @property
+    def conclusion(self) -> str:
+        """Return the first sentence that a reader needs."""
+        if self.findings:
+            first = self.findings[0]
+            verb = "may explain" if first.confidence == "low" else "explains"
+            return f"{first.title} This {verb} {said(first.share, 'share')} of the critical time."
+        if not self.critical_files:
+            return f"The job has no {self.direction} time that could be examined."
+        text = "No cause was found: none of the factors that are known for this job is suspicious."
+        return f"{text} Some are unknown, see below." if self.unknown else text
+
+    def text(self) -> str:
+        """Return the diagnosis for people."""
+        out = [f"{self.job}: {self.direction}s", ""]
+        out += _wrap(self.conclusion, "")
+        out += ["", *(f"  {fact.text()}" for fact in self.facts)]
+        if self.critical_files:
+            out += ["", "Critical files (exclusive time):"]
+            out += [f"  {name}: {said(time.value, 's')} ({time.meaning})" for name, time in self.critical_files]
+        for number, finding in enumerate(self.findings, 1):
+            out += ["", *finding.lines(number)]
+        for title, items in (("Also seen:", self.notes), ("Unknown:", self.unknown)):
+            if items:
+                out += ["", title]
+                for item in items:
+                    out += _wrap(f"  - {item}", "    ")
+        return "\n".join(out) + "\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the diagnosis as JSON values; every number stands beside its unit."""
+        return {
+            "job": self.job,
+            "direction": self.direction,
+            "conclusion": self.conclusion,
+            "facts": [dataclasses.asdict(fact) for fact in self.facts],
+            "critical_files": [
+                {"file": name, "exclusive_time": {"value": time.value, "unit": "s"}, "share": time.meaning}
+                for name, time in self.critical_files
+            ],
+            "findings": [_finding(finding) for finding in self.findings],
+            "notes": list(self.notes),
+            "unknown": list(self.unknown),
+        }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    out = dataclasses.asdict(finding)
+    out["share"] = {"value": finding.share, "unit": "share"}
+    out["time"] = {"value": finding.time, "unit": "s"}
+    out |= {name: list(out[name]) for name in ("evidence", "files", "osts", "advice")}
+    return out
+
+
+def _wrap(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(
+        text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
+    ) or [""]

@@ -1,0 +1,45 @@
+"""Numbers of a diagnosis in words: with units, and rounded where nobody shall recognise the job."""
+
+from __future__ import annotations
+
+import math
+
+from mpiio_ext.report.words import binary_size, seconds
+
+__all__ = ["number", "rounded", "said"]
+
+
+def rounded(value: float, digits: int) -> float:
+    """Return a value with so many significant digits; whole numbers stay whole."""
+    if value == 0 or not math.isfinite(value):
+        return value
+    places = digits - 1 - math.floor(math.log10(abs(value)))
+    out = round(value, places)
+    return int(out) if isinstance(value, int) or float(value).is_integer() else out
+
+
+def number(value: float) -> str:
+    """Return a plain number: whole where it is, else three digits."""
+    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1000 else f"{value:.3g}"
+
+
+def said(value: float | None, unit: str) -> str:
+    """Return a value with its unit as people write it.
+
+    Units are ``s``, ``B``, ``B/s``, ``share`` (percent), ``count``, ``ratio`` (times), or none.
+    """
+    if value is None:
+        return "unknown"
+    if unit == "s":
+        return seconds(value) if value < 1000 else f"{value:,.0f} s"
+    if unit == "B":
+        return binary_size(value)
+    if unit == "B/s":
+        for factor, name in ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s")):
+            if value >= factor:
+                return f"{value / factor:.3g} {name}" if value < 1e12 else f"{value / factor:,.0f} {name}"
+        return f"{value:.3g} B/s"
+    if unit == "share":
+        percent = 100 * value
+        return f"{percent:.0f} %" if percent >= 1 or percent == 0 else f"{percent:.1g} %"
+    return f"{number(value)} times" if unit == "ratio" else number(value)

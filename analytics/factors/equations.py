@@ -1,0 +1,86 @@
+"""Equations 1 to 5 of IOMiner, over arrays: bandwidth, weighting by exclusive time, three ratios.
+
+The paper names these and prints some as pictures; they are written out here. NaN stands for NULL: what cannot be known
+or has no meaning (a bandwidth over no time, a ratio of nothing) is NaN and never 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["bandwidth", "files_per_process", "ratio", "read_ratio", "sequential_ratio", "weighted"]
+
+
+def ratio(part: Any, whole: Any) -> Any:
+    """Return ``part / whole`` elementwise; NaN where `whole` is 0 or either is NaN."""
+    part, whole = np.asarray(part, dtype=np.float64), np.asarray(whole, dtype=np.float64)
+    out = np.full(np.broadcast(part, whole).shape, np.nan)
+    np.divide(part, whole, out=out, where=(whole != 0))
+    return out
+
+
+def bandwidth(size: Any, start: Any, end: Any) -> Any:
+    """Equation 1: ``B = S / (T_end - T_start)``.
+
+    Parameters
+    ----------
+    size : array_like
+        Bytes that a job moved in one direction.
+    start, end : array_like
+        Start of its first and end of its last access in that direction (s).
+
+    Returns
+    -------
+    ndarray
+        B/s; NaN where the span is not positive.
+    """
+    span = np.asarray(end, dtype=np.float64) - np.asarray(start, dtype=np.float64)
+    return ratio(size, np.where(span > 0, span, np.nan))
+
+
+def weighted(values: Any, exclusive: Any, starts: Any, min_known: float = 0.5) -> Any:
+    """Equation 2: ``P = sum(p_i t_i) / sum(t_i)`` over the critical files of each job.
+
+    Parameters
+    ----------
+    values : ndarray
+        p_i of every file; NaN where unknown.
+    exclusive : ndarray
+        t_i (s); 0 for files that are not critical.
+    starts : ndarray
+        Index of the first file of each job; files of a job stand side by side.
+    min_known : float
+        Where the value is known for a smaller share of a job's critical time than this, the job's is NaN. Otherwise the
+        mean goes over the files whose value is known.
+
+    Returns
+    -------
+    ndarray
+        One value a job.
+    """
+    if len(starts) == 0:
+        return np.zeros(0)
+    known = ~np.isnan(values)
+    time = np.add.reduceat(exclusive, starts)
+    known_time = np.add.reduceat(np.where(known, exclusive, 0.0), starts)
+    total = np.add.reduceat(np.where(known, values, 0.0) * exclusive, starts)
+    enough = (known_time > 0) & (known_time >= min_known * time)
+    return ratio(total, np.where(enough, known_time, np.nan))
+
+
+def sequential_ratio(sequential: Any, total: Any) -> Any:
+    """Equation 3: ``P_seq = N_seq / N_tot``, of requests. The paper's N_seq are Darshan's CONSEC counters."""
+    return ratio(sequential, total)
+
+
+def read_ratio(bytes_read: Any, bytes_written: Any) -> Any:
+    """Equation 4: ``P_read = B_read / (B_read + B_write)``, of bytes."""
+    bytes_read = np.asarray(bytes_read, dtype=np.float64)
+    return ratio(bytes_read, bytes_read + np.asarray(bytes_written, dtype=np.float64))
+
+
+def files_per_process(files: Any, processes: Any) -> Any:
+    """Equation 5: ``R = F / P``: 1 is a file for each process, 1 / P one file that all share."""
+    return ratio(files, processes)

@@ -1,0 +1,257 @@
+"""Extract the contributing factors of jobs: Algorithm 1, line 25, ``extract_perf_factors(low, high, "write")``.
+
+Problem. Which jobs were slow, and what about their critical files may have made them so; for one job, and for millions.
+
+Algorithm. Pieces of whole jobs. Of each piece the bandwidth of every job (Equation 1), then the rows of the jobs that
+are asked for alone, their sweep, and each factor as array arithmetic, weighted by exclusive time (Equation 2).
+
+Guarantees. One row a job, in the order of the jobs. What is unknown is NULL, never 0. Memory is bounded by the size of
+a piece; pieces are worked on in threads.
+
+Columns. The job, ``app``, ``processes``, ``files``, ``critical_files``, ``bytes``, ``bandwidth`` (Equation 1, B/s),
+``critical_time`` (s), ``critical_bandwidth`` (B/s), ``read_ratio`` (Equation 4), ``files_per_process`` (Equation 5),
+and one of each factor.
+
+Source: IOMiner, Section II-D.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from mpiio_ext.analytics.factors import equations
+from mpiio_ext.analytics.factors.catalogue import find
+from mpiio_ext.analytics.factors.files import BACKGROUND, Files, column_name
+from mpiio_ext.analytics.factors.registry import Factor
+from mpiio_ext.analytics.factors.tuples import JOB_COLUMNS, as_query, pieces_of_query
+from mpiio_ext.analytics.sweep.paths import Direction, check_direction, mapped
+from mpiio_ext.analytics.sweep.ranges import job_ranges, opened
+from mpiio_ext.errors import ArgumentError
+
+__all__ = ["base_columns", "extract", "with_jobs"]
+
+#: Rows of a piece unless asked for otherwise; dozens of columns are looked at together.
+PIECE = 1 << 18
+
+_BASE = ("job_id", "log_id", "file_id", "app", "processes", "bytes_read", "bytes_written", "{start}", "{end}", "{time}")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Request:
+    """What is asked for, and how a piece of whole jobs answers it."""
+
+    chosen: Mapping[str, Factor]
+    thresholds: Mapping[str, float]
+    direction: Direction
+    bounds: tuple[float, float]
+    jobs: Any
+    by: str
+    time: str
+    critical: bool
+    min_known: float
+    background: float
+
+    def answer(self, piece: Any) -> Any:
+        """Return the rows of the jobs of a piece that are asked for."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if piece.num_rows and piece[self.by].null_count:
+            piece = piece.filter(pc.is_valid(piece[self.by]))
+        table = _grouped(with_jobs(piece, self.jobs, self.by), self.by)
+        view = Files(table, self.direction, self.by, self.min_known, self.background)
+        chosen = _chosen(view, self.bounds, self.time)
+        few = 2 * int(view.sizes[chosen].sum()) < len(view)
+        if few:  # else it is quicker to leave rows out at the end
+            view = _only(view, chosen)
+        rows = _rows(view, self.chosen, self.thresholds, self.critical)
+        return rows if few or bool(np.all(chosen)) else rows.filter(pa.array(chosen))
+
+    def pieces(self, files: Any, rows: int) -> Iterable[Any]:
+        """Return the pieces of a query, a table, a dataset or paths, with the columns that are needed."""
+        columns = base_columns(self.chosen, self.direction)
+        if hasattr(files, "expression"):
+            return pieces_of_query(files, columns, self.by, rows)
+        source = opened(files)
+        names = source.schema.names
+        words = [name for name in names if name.startswith("ost_word_")] if "osts" not in names else []
+        key = "job_id" if self.by == "log_id" and "job_id" in names else self.by
+        pieces: Iterable[Any] = job_ranges(source, [*columns, self.by, *words], by=key, rows=rows)
+        return pieces
+
+
+def extract(
+    files: Any,
+    low: float | None = None,
+    high: float | None = None,
+    direction: Direction = "write",
+    *,
+    jobs: Any = None,
+    by: str = "job_id",
+    names: Sequence[str] | None = None,
+    time: Literal["span", "critical"] = "span",
+    critical: bool = False,
+    min_known: float = 0.5,
+    background: float = BACKGROUND,
+    threads: int = 2,
+    rows: int = PIECE,
+    **thresholds: float,
+) -> Any:
+    """Return the contributing factors of the jobs whose bandwidth lies in [low, high): an Arrow table, or tuples.
+
+    Parameters
+    ----------
+    files : query, pyarrow.Table, pyarrow.dataset.Dataset, path, sequence of paths
+    low, high : float, optional
+        Bounds of the bandwidth (B/s), half-open; None: no bound.
+    direction : {"read", "write"}
+    jobs : pyarrow.Table, optional
+        Rows of ``darshan_job``, for what only they know (run time, modules); found by ``log_id``, else by `by`.
+    by : str
+        What a job is: ``job_id``, or ``log_id`` for each run of a program by itself.
+    names : sequence of str, optional
+        Factors; None: all of the direction.
+    time : {"span", "critical"}
+        What bytes are divided by: the span of Equation 1, or the critical time, which leaves pauses out.
+    critical : bool
+        Also give ``critical_file_ids`` and ``critical_file_times`` (s) of each job, longest first.
+    min_known : float
+        Share of the critical time for which a factor must be known; below it is NULL.
+    background : float
+        See :class:`mpiio_ext.analytics.factors.files.Files`; 0: the sweep takes all files, as in the paper.
+    threads, rows : int
+        Pieces worked on at the same time; rows of a piece.
+    **thresholds : float
+        Thresholds of factors, by their names, such as ``small_bytes=10240``.
+
+    Raises
+    ------
+    ArgumentError, AnalyticsError
+        A direction, factor or threshold that does not exist; `files` is no table of files.
+    """
+    import pyarrow as pa
+
+    check_direction(direction)
+    chosen = find(names, direction)
+    check_thresholds(chosen, thresholds)
+    if time not in ("span", "critical"):
+        raise ArgumentError(f"time is {time!r}; it is 'span' or 'critical'")
+    bounds = (-np.inf if low is None else float(low), np.inf if high is None else float(high))
+    request = _Request(chosen, thresholds, direction, bounds, jobs, by, time, critical, min_known, background)
+    found = [table for table in mapped(request.answer, request.pieces(files, rows), threads) if table.num_rows]
+    return as_query(files, pa.concat_tables(found) if found else request.answer(_nothing(by)))
+
+
+def check_thresholds(chosen: Mapping[str, Factor], thresholds: Mapping[str, float]) -> None:
+    """Raise ArgumentError for a threshold that no chosen factor has."""
+    known = {name for one in chosen.values() for name in one.thresholds}
+    for name in thresholds:
+        if name not in known:
+            raise ArgumentError(f"no factor has a threshold {name}; there are {', '.join(sorted(known)) or 'none'}")
+
+
+def base_columns(chosen: Mapping[str, Factor], direction: str) -> list[str]:
+    """Return the columns that factors need, and those of the result itself."""
+    needed = [column_name(name, direction) for name in _BASE]
+    return list(dict.fromkeys([*needed, *sorted(set().union(*(one.needs(direction) for one in chosen.values())))]))
+
+
+def with_jobs(table: Any, jobs: Any, by: str) -> Any:
+    """Add columns of ``darshan_job`` to rows of files, where these do not have them."""
+    import pyarrow.compute as pc
+
+    if jobs is None:
+        return table
+    key = "log_id" if "log_id" in table.schema.names and "log_id" in jobs.schema.names else by
+    place = pc.index_in(table[key], value_set=jobs[key].combine_chunks())
+    for name in (*JOB_COLUMNS, "processes"):
+        if name in jobs.schema.names and name not in table.schema.names:
+            table = table.append_column(name, jobs[name].take(place))
+    return table
+
+
+def _grouped(table: Any, by: str) -> Any:
+    """Return a table in which the rows of a job stand side by side."""
+    import pyarrow as pa
+
+    job = table[by].to_numpy()
+    if bool(np.all(job[1:] >= job[:-1])):
+        return table
+    return table.take(pa.array(np.argsort(job, kind="stable")))
+
+
+def _chosen(view: Files, bounds: tuple[float, float], time: str) -> Any:
+    """Return for each job whether its bandwidth lies within the bounds; without bounds, whether it has any I/O time."""
+    if bounds == (-np.inf, np.inf):
+        return ~np.isnan(view.critical_time)
+    speed = _bandwidth(view) if time == "span" else equations.ratio(view.sum(view["{bytes}"]), view.critical_time)
+    return (speed >= bounds[0]) & (speed < bounds[1])
+
+
+def _only(view: Files, chosen: Any) -> Files:
+    """Return the files of chosen jobs."""
+    import pyarrow as pa
+
+    rows = view.table.filter(pa.array(view.per_file(chosen)))
+    return Files(rows, view.direction, view.by, view.min_known, view.background_share)
+
+
+def _bandwidth(view: Files) -> Any:
+    return equations.bandwidth(view.sum(view["{bytes}"]), *view.span)
+
+
+def _rows(view: Files, chosen: Mapping[str, Factor], thresholds: Mapping[str, float], critical: bool) -> Any:
+    """Return the row of each job."""
+    import pyarrow as pa
+
+    table = pa.table({view.by: pa.array(view.job[view.starts])})
+    known = "app" in view.table.schema.names
+    app = view.table["app"].take(pa.array(view.starts)) if known else pa.nulls(view.jobs, pa.string())
+    table = table.append_column("app", app)
+    moved = view.sum(view["{bytes}"])
+    processes = view.largest(view["processes"])
+    columns = {
+        "processes": processes,
+        "files": view.sizes,
+        "critical_files": view.count(view.critical),
+        "bytes": moved,
+        "bandwidth": _bandwidth(view),
+        "critical_time": view.critical_time,
+        "critical_bandwidth": equations.ratio(moved, view.critical_time),
+        "read_ratio": equations.read_ratio(view.sum(view["bytes_read"]), view.sum(view["bytes_written"])),
+        "files_per_process": equations.files_per_process(view.sizes, processes),
+    }
+    for name, one in chosen.items():
+        columns[name] = one.of_jobs(view, thresholds)
+    for name, values in columns.items():
+        table = table.append_column(name, pa.array(values, from_pandas=values.dtype.kind == "f"))
+    if critical:
+        for name, lists in _critical_lists(view).items():
+            table = table.append_column(name, lists)
+    return table
+
+
+def _critical_lists(view: Files) -> dict[str, Any]:
+    """Return the ids and exclusive times of the critical files of each job, longest first."""
+    import pyarrow as pa
+
+    rows = np.flatnonzero(view.critical)
+    index = np.repeat(np.arange(view.jobs), view.sizes)[rows]
+    order = np.lexsort((-view.exclusive[rows], index))
+    offsets = pa.array(np.concatenate([[0], np.cumsum(np.bincount(index, minlength=view.jobs))]), pa.int32())
+    rows = rows[order]
+    lists = {"critical_file_times": pa.ListArray.from_arrays(offsets, pa.array(view.exclusive[rows]))}
+    if "file_id" in view.table.schema.names:
+        ids = view.table["file_id"].take(pa.array(rows)).combine_chunks()
+        lists = {"critical_file_ids": pa.ListArray.from_arrays(offsets, ids), **lists}
+    return lists
+
+
+def _nothing(by: str) -> Any:
+    import pyarrow as pa
+
+    return pa.table({by: pa.array([], pa.int64())})

@@ -1,0 +1,85 @@
+"""Rows of files from what a query returns, in pieces of whole jobs.
+
+Problem. ``extract_perf_factors`` ends a chain of queries: its input is not a stored table but an expression, often a
+join of ``darshan_job`` and ``darshan_file`` in which columns of the same name were renamed
+(``bytes_written_darshan_file``), and in which a job with several logs has each file once for each of its logs.
+
+Algorithm. Columns of files are looked for under the name of their table first, those of jobs likewise; only those that
+are needed are fetched. Rows whose two log ids differ are a join's and no file's: they are left out. The engine sorts
+by job, and its batches are cut where a job ends.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.sweep.ranges import job_batches
+
+__all__ = ["as_query", "names_of", "pieces_of_query", "resolve"]
+
+_FILE, _JOB = "_darshan_file", "_darshan_job"
+
+#: Columns of jobs; a table of files alone does not have them.
+JOB_COLUMNS = ("run_time", "uses_mpiio", "partial", "app", "start_time")
+
+
+def resolve(names: Sequence[str], wanted: str) -> str | None:
+    """Return the column that holds `wanted`, a column of a file (or of its job); None where there is none."""
+    order = (wanted + _JOB, wanted) if wanted in JOB_COLUMNS else (wanted + _FILE, wanted)
+    return next((name for name in order if name in names), None)
+
+
+def names_of(names: Sequence[str], wanted: Sequence[str]) -> dict[str, str]:
+    """Return {name wanted: name there} of the columns that are there."""
+    found = {name: resolve(names, name) for name in wanted}
+    return {name: there for name, there in found.items() if there is not None}
+
+
+def pieces_of_query(tuples: Any, wanted: Sequence[str], by: str, rows: int) -> Iterator[Callable[[], Any]]:
+    """Yield pieces of whole jobs of a query's result.
+
+    Parameters
+    ----------
+    tuples : object with ``expression``
+        A chain of queries (an Ibis expression); its ``engine``, if it has one, yields batches.
+    wanted : sequence of str
+        Columns of ``darshan_file`` and ``darshan_job``; those that are not there are left out.
+    by : str
+        Column of the job.
+    rows : int
+        Rows of a piece.
+
+    Raises
+    ------
+    AnalyticsError
+        There is no column `by`.
+    """
+    expression = tuples.expression
+    there = names_of(expression.columns, [by, *wanted])
+    if by not in there:
+        raise AnalyticsError(f"the query has no column {by}; it has {', '.join(expression.columns[:12])}")
+    columns = expression.columns
+    for suffix in (_FILE, _JOB):
+        if "log_id" in columns and f"log_id{suffix}" in columns:
+            expression = expression.filter(expression["log_id"] == expression[f"log_id{suffix}"])
+    words = [name for name in columns if name.startswith("ost_word_")] if "osts" not in there else []
+    chosen = {name: expression[at] for name, at in there.items()} | {name: expression[name] for name in words}
+    selected = expression.select(**chosen)
+    ordered = selected.filter(selected[by].notnull()).order_by(by)
+    engine = getattr(tuples, "engine", None)
+    batches = ordered.to_pyarrow().to_batches(rows) if engine is None else engine.batches(ordered, rows)
+    for table in job_batches(batches, by, rows):
+        yield functools.partial(_same, table)
+
+
+def as_query(tuples: Any, table: Any) -> Any:
+    """Return a result as tuples of the engine that the query came from; as it is where there is none."""
+    engine = getattr(tuples, "engine", None)
+    return table if engine is None else type(tuples)(engine, engine.table(table), "perf_factors")
+
+
+def _same(table: Any) -> Any:
+    return table

@@ -1,0 +1,292 @@
+"""Trees of the filter language to Ibis expressions over the columns at hand.
+
+Problem. One text must mean the same on every engine. Ibis writes the SQL; what engines do differently is settled here:
+division by zero is NULL (Spark would stop), texts and numbers are never compared (engines would convert either one),
+dates become seconds since 1970 UTC where a column holds those.
+
+Guarantees. A wrong text is an error here, when the query is written, and names near matches of unknown columns. NULL
+behaves as in SQL: a comparison with NULL is neither true nor false, and such rows pass no filter.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import difflib
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mpiio_ext.analytics.query import language, ost
+from mpiio_ext.analytics.query.language import ExpressionError, Literal, Name, Node
+from mpiio_ext.analytics.tables.schema import TABLES
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+__all__ = ["bind", "column", "unit_of", "unknown_column"]
+
+TIME = "s since 1970 UTC"
+_CHECKED = frozenset(("B", "s", "B/s", TIME))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Value:
+    """An Ibis value (or a constant that is none yet) and its unit; an empty unit suits every other."""
+
+    value: Any
+    unit: str = ""
+
+    @property
+    def constant(self) -> bool:
+        return self.value is None or isinstance(self.value, (bool, int, float, str))
+
+    @property
+    def text(self) -> str | None:
+        return self.value if isinstance(self.value, str) else None
+
+
+@functools.cache
+def _units() -> dict[str, str]:
+    return {column.name: column.unit for table in TABLES.values() for column in table.columns}
+
+
+def unit_of(name: str) -> str:
+    """Return the unit of a column of the unified schema, also where a join has put a table's name behind it."""
+    for table in TABLES:
+        name = name.removesuffix(f"_{table}")
+    return _units().get(name, "")
+
+
+def unknown_column(name: str, columns: Sequence[str]) -> ExpressionError:
+    """Return the error about a column that does not exist, with names that are near."""
+    near = difflib.get_close_matches(name, columns, n=3, cutoff=0.6)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(columns)}"
+    return ExpressionError(f"there is no column '{name}'; {hint}")
+
+
+def column(table: ir.Table, name: str) -> ir.Value:
+    """Return a column, or raise :class:`ExpressionError` with near matches."""
+    if name not in table.columns:
+        raise unknown_column(name, table.columns)
+    return table[name]
+
+
+def bind(text: str, table: ir.Table, *, aggregates: bool = False, boolean: bool = False) -> ir.Value:
+    """Return the Ibis expression that `text` means over the columns of `table`.
+
+    Parameters
+    ----------
+    text : str
+    table : ibis Table
+    aggregates : bool
+        Whether ``sum(…)`` and the like are allowed.
+    boolean : bool
+        Whether the result must be true or false.
+
+    Raises
+    ------
+    ExpressionError
+    """
+    import ibis
+
+    found = _Binder(text, table, aggregates).of(language.parse(text)).value
+    value = found if isinstance(found, ibis.expr.types.Value) else ibis.literal(found)
+    if boolean and not value.type().is_boolean():
+        raise ExpressionError(f"'{text}' is no condition; write for example bytes_written < 1GB")
+    return value
+
+
+class _Binder:
+    """Walks a tree; `text` only serves messages."""
+
+    def __init__(self, text: str, table: ir.Table, aggregates: bool) -> None:
+        self.text = text
+        self.table = table
+        self.aggregates = aggregates
+
+    def error(self, reason: str) -> ExpressionError:
+        return ExpressionError(f"{reason}, in '{self.text}'")
+
+    def of(self, node: Node) -> _Value:
+        if isinstance(node, Literal):
+            return _Value(node.value, node.unit)
+        if isinstance(node, Name):
+            if node.name not in self.table.columns:
+                raise self.error(str(unknown_column(node.name, self.table.columns)))
+            return _Value(self.table[node.name], unit_of(node.name))
+        if node.operator.endswith("()"):
+            return self.function(node.operator[:-2], node.operands)
+        operands = [self.of(operand) for operand in node.operands]
+        if node.operator in ("and", "or", "not"):
+            return self.logic(node.operator, operands)
+        if node.operator in _ARITHMETIC or node.operator == "negative":
+            return self.arithmetic(node.operator, operands)
+        return _Value(self.test(node.operator, operands))
+
+    def logic(self, word: str, operands: Sequence[_Value]) -> _Value:
+        for operand in operands:
+            if not _is(operand, "boolean"):
+                raise self.error(f"an operand of `{word}` is no condition")
+        values = [_ibis(operand) for operand in operands]
+        if word == "not":
+            return _Value(~values[0])
+        return _Value(values[0] & values[1] if word == "and" else values[0] | values[1])
+
+    def arithmetic(self, symbol: str, operands: Sequence[_Value]) -> _Value:
+        for operand in operands:
+            if not _is(operand, "numeric"):
+                raise self.error(f"`{'-' if symbol == 'negative' else symbol}` needs numbers")
+        left = operands[0]
+        if symbol == "negative":
+            return _Value(-_ibis(left), left.unit)
+        right = operands[1]
+        if symbol in ("+", "-"):
+            self.suits(left, right)
+        divisor = _ibis(right).nullif(0) if symbol in ("/", "%") else _ibis(right)
+        return _Value(_ARITHMETIC[symbol](_ibis(left), divisor), _combined(symbol, left.unit, right.unit))
+
+    def suits(self, left: _Value, right: _Value) -> None:
+        """Raise when two values of different units are compared or added."""
+        pair = {left.unit, right.unit}
+        if len(pair) == 2 and pair <= _CHECKED and pair != {TIME, "s"}:
+            raise self.error(f"a value in {left.unit} meets one in {right.unit}")
+
+    def test(self, word: str, operands: Sequence[_Value]) -> Any:
+        """Return a comparison, or a test by a word."""
+        left, rest = operands[0], operands[1:]
+        if word in ("is null", "is not null"):
+            value = _ibis(left)
+            return value.isnull() if word == "is null" else value.notnull()
+        if word in ("like", "contains", "startswith", "endswith"):
+            return self.text_test(word, left, rest[0])
+        if any(operand.constant and operand.value is None for operand in operands):
+            raise self.error("nothing compares with null; write `is null` or `is not null`")
+        if not rest:
+            raise self.error("the list behind `in` is empty")
+        pairs = [self.comparable(left, right) for right in rest]
+        if word == "between":
+            return (pairs[0][0] >= pairs[0][1]) & (pairs[1][0] <= pairs[1][1])
+        if word == "in":
+            return pairs[0][0].isin([right for _, right in pairs])
+        return _COMPARISONS[word](*pairs[0])
+
+    def comparable(self, left: _Value, right: _Value) -> tuple[Any, Any]:
+        """Return both sides as Ibis values of one kind."""
+        left, right = self.dated(left, right), self.dated(right, left)
+        self.suits(left, right)
+        kinds = [next((kind for kind in _KINDS if _is(side, kind)), "") for side in (left, right)]
+        if kinds[0] != kinds[1] or not kinds[0]:
+            raise self.error(f"{_described(left)} does not compare with {_described(right)}")
+        return _ibis(left), _ibis(right)
+
+    def dated(self, side: _Value, other: _Value) -> _Value:
+        """Return a quoted ISO date as what `other` holds: seconds since 1970, or a time stamp."""
+        import ibis
+
+        if side.text is None or other.constant:
+            return side
+        if other.unit == TIME and _is(other, "numeric"):
+            return _Value(self.instant(side.text).timestamp(), TIME)
+        if _is(other, "temporal"):
+            return _Value(ibis.literal(self.instant(side.text).replace(tzinfo=None)))
+        return side
+
+    def instant(self, text: str) -> datetime.datetime:
+        try:
+            found = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+        except ValueError:
+            raise self.error(f"'{text}' is no date; write for example '2018-01-28' or '2018-01-28 13:45'") from None
+        return found if found.tzinfo else found.replace(tzinfo=datetime.timezone.utc)
+
+    def text_test(self, word: str, left: _Value, right: _Value) -> Any:
+        value = _ibis(left)
+        if word == "contains" and value.type().is_array():
+            return value.contains(_ibis(right))
+        if not value.type().is_string() or right.text is None:
+            raise self.error(f"`{word}` needs a column of texts and a quoted text")
+        return getattr(value, word)(right.text)
+
+    def function(self, name: str, operands: Sequence[Node]) -> _Value:
+        if name == "ost_count" and not operands:
+            self.allow_aggregate(name)
+            words = [ost.ost_union(self.table[word]) for word in ost.words_of(self.table.columns)]
+            return _Value(ost.ost_count(words))
+        if name == "count" and not operands:
+            self.allow_aggregate(name)
+            return _Value(self.table.count())
+        known = _AGGREGATES if name in _AGGREGATES else _FUNCTIONS
+        if name not in known:
+            near = difflib.get_close_matches(name, [*_FUNCTIONS, *_AGGREGATES], n=2)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join([*_FUNCTIONS, *_AGGREGATES])}"
+            raise self.error(f"there is no function '{name}'; {hint}")
+        if known is _AGGREGATES:
+            self.allow_aggregate(name)
+        call, counts, kind = known[name]
+        if len(operands) not in counts:
+            raise self.error(f"{name}() takes {' or '.join(map(str, counts))} values, not {len(operands)}")
+        values = [self.of(operand) for operand in operands]
+        if kind and not all(_is(value, kind) for value in values):
+            raise self.error(f"{name}() needs {'numbers' if kind == 'numeric' else 'texts'}")
+        keeps = name not in ("count", "nunique", "count_distinct", "sqrt", "log10", "length")
+        return _Value(call(*[_ibis(value) for value in values]), values[0].unit if keeps else "")
+
+    def allow_aggregate(self, name: str) -> None:
+        if not self.aggregates:
+            raise self.error(f"{name}() needs a group: .group(keys, new='{name}(…)')")
+
+
+def _combined(symbol: str, left: str, right: str) -> str:
+    """Return the unit of a sum, difference, product or quotient, as far as it matters; empty where unknown."""
+    if symbol in ("+", "-"):
+        if symbol == "-" and left == right == TIME:
+            return "s"
+        return TIME if TIME in (left, right) else left or right
+    return "B/s" if (symbol, left, right) == ("/", "B", "s") else ""
+
+
+def _ibis(value: _Value) -> Any:
+    import ibis
+
+    return ibis.literal(value.value) if value.constant else value.value
+
+
+def _is(value: _Value, kind: str) -> bool:
+    found = _ibis(value).type()
+    return bool(getattr(found, f"is_{kind}")()) or found.is_null()
+
+
+def _described(value: _Value) -> str:
+    return repr(value.value) if value.constant else f"a value of type {value.value.type()}"
+
+
+def _quantile(value: Any, fraction: Any) -> Any:
+    return value.quantile(fraction)
+
+
+_KINDS = ("boolean", "numeric", "string", "temporal")
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "%": operator.mod,
+}  # fmt: skip
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+_Function = tuple[Callable[..., Any], Sequence[int], str]
+
+
+def _methods(kind: str, **names: str) -> dict[str, _Function]:
+    return {name: (operator.methodcaller(method), (1,), kind) for name, method in names.items()}
+
+
+_FUNCTIONS: dict[str, _Function] = {
+    **_methods("numeric", abs="abs", round="round", floor="floor", ceil="ceil", sqrt="sqrt", log10="log10"),
+    **_methods("string", lower="lower", upper="upper"),
+    **_methods("", length="length"),
+    "coalesce": (lambda first, *others: first.coalesce(*others), range(1, 9), ""),
+}
+_AGGREGATES: dict[str, _Function] = {
+    **_methods("numeric", sum="sum", mean="mean", avg="mean", median="median", std="std"),
+    **_methods("", min="min", max="max", count="count", nunique="nunique", count_distinct="nunique"),
+    "quantile": (_quantile, (2,), "numeric"),
+}

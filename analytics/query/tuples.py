@@ -1,0 +1,464 @@
+"""Tuples of a store: the operators of the paper's query interface, chained and carried out only when looked at.
+
+Problem. Questions about I/O logs are pipelines of a few relational operators, of percentiles and bins, and of the
+user's own functions. They must read like the paper's Algorithm 1 and run on a laptop as on a cluster.
+
+Algorithm. A :class:`Tuples` is an Ibis expression and the engine that it belongs to. An operator makes a new expression
+at once, so that mistakes (unknown columns, wrong texts) are errors where they are written; nothing runs until a result
+is asked for. A user's function on groups has columns that are only known when it has run: what is chained behind it
+waits, and is put together when a result is asked for.
+
+Guarantees. The same calls give the same rows on every engine, exactly, but for approximate quantiles. NULL is "absent"
+and stays NULL. Rows have no order but behind :meth:`Tuples.sort`, which puts NULL last.
+
+Source: IOMiner, Section II-A and Algorithm 1.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from mpiio_ext.analytics import units
+from mpiio_ext.analytics.query import binding, functions, groups, joins, results
+from mpiio_ext.analytics.query.language import ExpressionError
+from mpiio_ext.analytics.query.origins import origins
+from mpiio_ext.analytics.tables.schema import DARSHAN_FILE
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    import pyarrow as pa
+
+    from mpiio_ext.analytics.query.engines import Engine
+
+__all__ = ["APPROXIMATE_RANK_ERROR", "Tuples"]
+
+#: How far the rank of an approximate quantile may be from the one asked for, as a fraction of the rows.
+APPROXIMATE_RANK_ERROR = 0.01
+_SAMPLE_ROWS = 1000
+_SHOWN_ROWS = 10
+_BATCH_ROWS = 100_000
+
+
+class Tuples:
+    """A list of tuples that an engine computes when it is looked at.
+
+    Parameters
+    ----------
+    engine : Engine
+    expression : ibis Table, or callable
+        A callable returns one when a result is asked for; it is called once.
+    name : str
+        Name for clashing columns of joins and for messages: the name of the table.
+    waits_for : str
+        With a callable: what has to run first, for people.
+    """
+
+    def __init__(
+        self, engine: Engine, expression: ir.Table | Callable[[], ir.Table], name: str = "tuples", waits_for: str = ""
+    ) -> None:
+        self.engine = engine
+        self.name = name
+        self._expression = expression
+        self._waits_for = waits_for
+
+    # ---- the paper's operators ---------------------------------------------------------------------------------------
+
+    def sort(self, *keys: Any, descending: bool = False) -> Tuples:
+        """Return the tuples ordered by columns; NULL comes last.
+
+        Parameters
+        ----------
+        *keys : str or Ibis value
+            Columns or expressions; ``"-bytes_written"`` is descending whatever `descending` says.
+        descending : bool
+        """
+        if not keys:
+            raise ExpressionError("sort needs a column")
+        return self._then(lambda table: table.order_by([_order(table, key, descending) for key in keys]))
+
+    def filter(self, *conditions: Any) -> Tuples:
+        """Return the tuples for which every condition is true; a comparison with NULL is not.
+
+        Parameters
+        ----------
+        *conditions : str, Ibis value, or callable
+            ``"bytes_written < 1GB and app like 'vasp%'"`` (:mod:`mpiio_ext.analytics.query.language`), or an Ibis
+            expression, or a function of the Ibis table that returns one.
+
+        Raises
+        ------
+        ExpressionError
+        """
+        return self._then(lambda table: table.filter([_value(table, each, boolean=True) for each in conditions]))
+
+    def project(self, *columns: str, **computed: Any) -> Tuples:
+        """Return the tuples with these columns, and computed ones: ``project("job_id", gb="bytes_read / 1GB")``."""
+        if not columns and not computed:
+            raise ExpressionError("project needs a column")
+
+        def select(table: ir.Table) -> ir.Table:
+            kept = {name: binding.column(table, name) for name in columns}
+            return table.select(**kept, **{new: _value(table, each) for new, each in computed.items()})
+
+        return self._then(select)
+
+    def bin(
+        self,
+        new: str,
+        function: Callable[..., Any] | Sequence[str | int | float],
+        *columns: str,
+        type: str | None = None,  # noqa: A002 # what else would it be called
+        vectorized: bool = False,
+    ) -> Tuples:
+        """Return the tuples with a new column: `function` of the values of `columns`, or the number of a bin.
+
+        Parameters
+        ----------
+        new : str
+            Name of the new column.
+        function : callable or sequence
+            Called with one value for each of `columns`; not called where one of them is NULL, the result is NULL then.
+            Or ascending edges such as ``["1GB", "10GB"]`` for a single column: the bin is the number of edges that are
+            not above the value (0, 1, 2), computed by the engine.
+        *columns : str
+        type : str, optional
+            ``int64``, ``float64``, ``string`` or ``boolean``. Otherwise the function's annotation counts, and without
+            one a sample of rows is read and computed at once.
+        vectorized : bool
+            Whether `function` takes and returns NumPy arrays.
+        """
+        if not columns:
+            raise ExpressionError(f"bin('{new}', …) needs the columns that the function takes")
+        if not callable(function):
+            edges = [_edge(edge) for edge in function]
+            return self._then(lambda table: table.mutate(**{new: _bin_number(table, edges, columns)}))
+
+        def compute(table: ir.Table) -> ir.Table:
+            values = [binding.column(table, name) for name in columns]
+
+            def sample() -> pa.Table:
+                return self.engine.arrow(table.select(*columns).limit(_SAMPLE_ROWS))
+
+            kind = functions.result_type(function, type, sample, vectorized)
+            if self.engine.name == "spark":
+                functions.sendable(function)
+            work = functions.batched(function, columns, kind, vectorized)
+            return table.mutate(**{new: self.engine.scalar(work, values, kind)})
+
+        return self._then(compute)
+
+    def group(self, keys: str | Sequence[str], function: Any = None, **aggregates: Any) -> Tuples:
+        """Return one tuple a group, or what a function makes of each group.
+
+        Parameters
+        ----------
+        keys : str or sequence of str
+        function : callable or mapping, optional
+            A callable gets a pandas frame with all tuples of one group (all columns, so project before) and returns a
+            scalar (the column has the function's name), a mapping (a column for each entry), or a sequence of mappings
+            or a frame (several tuples). A mapping is the same as `aggregates`.
+        **aggregates : str or Ibis value
+            New column = aggregation, computed by the engine: ``bytes="sum(bytes_written)"``, ``osts="ost_count()"``.
+        """
+        names = [keys] if isinstance(keys, str) else list(keys)
+        if isinstance(function, Mapping):
+            aggregates = {**function, **aggregates}
+        elif function is not None:
+            if aggregates:
+                raise ExpressionError("group takes a function or aggregations, not both")
+            return self._grouped(names, function)
+        if not aggregates:
+            raise ExpressionError("group needs a function or an aggregation such as bytes='sum(bytes_written)'")
+
+        def aggregate(table: ir.Table) -> ir.Table:
+            by = [binding.column(table, name) for name in names]
+            made = {new: _value(table, each, aggregates=True) for new, each in aggregates.items()}
+            # Whole numbers stay 64 bits wide on every engine.
+            return table.aggregate(by=by, **{new: _wide(each) for new, each in made.items()})
+
+        return self._then(aggregate)
+
+    def join(
+        self,
+        other: Tuples,
+        keys: str | Sequence[str],
+        how: Literal["inner", "left", "right", "outer", "semi", "anti"] = "inner",
+    ) -> Tuples:
+        """Return the pairs of tuples with equal keys.
+
+        Columns of `other` whose names this one has as well are called ``column_table``, such as ``start_time_slurm``.
+
+        Parameters
+        ----------
+        other : Tuples
+            Of the same engine.
+        keys : str or sequence of str
+        how : {"inner", "left", "right", "outer", "semi", "anti"}
+        """
+        if other.engine is not self.engine:
+            raise ExpressionError("the two sides of a join belong to different engines; load them from one miner")
+        names = [keys] if isinstance(keys, str) else list(keys)
+        if self._waits_for or other._waits_for:
+            waits = " and ".join(filter(None, (self._waits_for, other._waits_for)))
+            return Tuples(self.engine, lambda: self._joined(other, names, how), self.name, waits)
+        return Tuples(self.engine, self._joined(other, names, how), self.name)
+
+    def percentile(
+        self, *columns: str, points: Sequence[float] | None = None, approximate: bool = False
+    ) -> Tuples:  # fmt: skip
+        """Return the percentiles of columns: one tuple a point, with the column ``percentile`` and the columns' values.
+
+        Parameters
+        ----------
+        *columns : str
+        points : sequence of float, optional
+            In percent; 0, 1, … 100 otherwise.
+        approximate : bool
+            Exact values are interpolated linearly between neighbours. Approximate ones are faster on many rows, and
+            their rank is off by less than :data:`APPROXIMATE_RANK_ERROR` of the rows.
+        """
+        percents = [float(point) for point in (range(101) if points is None else points)]
+        if not columns or not percents or not all(0 <= point <= 100 for point in percents):
+            raise ExpressionError("percentile needs columns, and points from 0 to 100")
+
+        def quantiles(table: ir.Table) -> ir.Table:
+            return _quantiles(self.engine, table, columns, percents, approximate)
+
+        return self._then(quantiles)
+
+    def extract_perf_factors(
+        self, low: str | float, high: str | float, direction: Literal["read", "write"], **thresholds: Any
+    ) -> Tuples:
+        """Return the factors that contribute to the performance of jobs with a bandwidth from `low` to below `high`.
+
+        The tuples are those of ``darshan_file``, or a join that contains them. Each file of a log counts once, however
+        often the join repeats it. See :mod:`mpiio_ext.analytics.factors` for the factors and the thresholds.
+
+        Parameters
+        ----------
+        low, high : str or float
+            Bandwidths: ``"0"``, ``"1GB"`` (a second).
+        direction : {"read", "write"}
+        """
+        # By name, since the factors are written with this package and not the other way round.
+        extract = importlib.import_module("mpiio_ext.analytics.factors").extract
+        bounds = float(units.bandwidth(low)), float(units.bandwidth(high))
+        found: Tuples = extract(self.files(), *bounds, direction, **thresholds)
+        return found
+
+    # ---- smaller ones ------------------------------------------------------------------------------------------------
+
+    def files(self) -> Tuples:
+        """Return the tuples of ``darshan_file`` that a join contains, under their own names and each once."""
+        found = self._then(lambda table: _files_of(self.engine, table, self.name))
+        return Tuples(self.engine, found._expression, DARSHAN_FILE.name, self._waits_for)
+
+    def limit(self, rows: int) -> Tuples:
+        """Return at most `rows` tuples; which ones is open unless they are sorted."""
+        return self._then(lambda table: table.limit(rows))
+
+    def distinct(self) -> Tuples:
+        """Return the tuples, equal ones once."""
+        return self._then(lambda table: table.distinct())
+
+    def rename(self, **names: str) -> Tuples:
+        """Return the tuples with columns renamed: ``rename(new="old")``."""
+
+        def renamed(table: ir.Table) -> ir.Table:
+            for old in names.values():
+                binding.column(table, old)
+            return table.rename(**names)
+
+        return self._then(renamed)
+
+    # ---- results -----------------------------------------------------------------------------------------------------
+
+    @property
+    def expression(self) -> ir.Table:
+        """The Ibis expression; a user's function on groups that it needs is run."""
+        if callable(self._expression):
+            self._expression = self._expression()
+            self._waits_for = ""
+        return self._expression
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.expression.columns)
+
+    def arrow(self) -> pa.Table:
+        """Run the query and return an Arrow table."""
+        return self.engine.arrow(self.expression)
+
+    def pandas(self) -> Any:
+        """Run the query and return a pandas frame; whole numbers and booleans have nullable types."""
+        return results.to_pandas(self.arrow())
+
+    def polars(self) -> Any:
+        """Run the query and return a Polars frame."""
+        import polars
+
+        return polars.from_arrow(self.arrow())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Run the query and return a dict for each tuple."""
+        found: list[dict[str, Any]] = self.arrow().to_pylist()
+        return found
+
+    def count(self) -> int:
+        """Return the number of tuples."""
+        table = self.expression
+        return int(self.engine.arrow(table.aggregate(tuples=table.count())).column("tuples")[0].as_py())
+
+    def batches(self, rows: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """Run the query and yield Arrow record batches of at most `rows` tuples; DuckDB holds no more at a time."""
+        return self.engine.batches(self.expression, rows)
+
+    def explain(self, *, run: bool = False) -> str:
+        """Return the SQL and the engine's plan; with `run`, carried out and with what it took."""
+        if self._waits_for:
+            return f"{self._waits_for}: not run yet, so that the plan behind it is not known (look at .columns first)"
+        table = self.expression
+        return f"{self.engine.compile(table)}\n\n{self.engine.explain(table, run=run)}"
+
+    def __len__(self) -> int:
+        return self.count()
+
+    def __bool__(self) -> bool:
+        return len(self.engine.arrow(self.expression.limit(1))) > 0
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for batch in self.batches():
+            yield from batch.to_pylist()
+
+    def __repr__(self) -> str:
+        if self._waits_for:
+            return f"Tuples {self.name} on {self.engine.name}: {self._waits_for}, not run yet"
+        table = self.expression
+        first = self.engine.arrow(table.limit(_SHOWN_ROWS + 1))
+        title = f"Tuples {self.name} on {self.engine.name}: {len(table.columns)} columns"
+        return results.preview(first.slice(0, _SHOWN_ROWS), title, first.num_rows > _SHOWN_ROWS)
+
+    # ---- inside ------------------------------------------------------------------------------------------------------
+
+    def _then(self, operator: Callable[[ir.Table], ir.Table]) -> Tuples:
+        """Apply an operator, now or, where the columns are not known yet, later."""
+        if self._waits_for:
+            return Tuples(self.engine, lambda: operator(self.expression), self.name, self._waits_for)
+        return Tuples(self.engine, operator(self.expression), self.name)
+
+    def _joined(self, other: Tuples, keys: Sequence[str], how: str) -> ir.Table:
+        right = other.expression
+        found = joins.join(self.expression, right, keys, how, other.name)
+        self.engine.merged.update({(found.op(), key): right.op() for key in keys})
+        return found
+
+    def _grouped(self, names: Sequence[str], function: Callable[[Any], Any]) -> Tuples:
+        """Return what a user's function makes of the groups."""
+        if not callable(function):
+            raise ExpressionError("group takes a function, a mapping of aggregations, or aggregations by name")
+        if not self._waits_for:
+            for name in names:
+                binding.column(self.expression, name)
+        column = groups.called(function) if groups.called(function).isidentifier() else "value"
+
+        def run() -> ir.Table:
+            table = self.expression
+            found = self.engine.map_groups(table, names, function)
+            kinds = table.select(*names).schema().to_pyarrow()
+            return self.engine.table(groups.assemble(found, kinds, column))
+
+        waits = f"{groups.called(function)} of each group of {', '.join(names)}"
+        return Tuples(self.engine, run, self.name, waits)
+
+
+def _value(table: ir.Table, given: Any, *, aggregates: bool = False, boolean: bool = False) -> Any:
+    """Return the Ibis value that a text, a function of the table, or an Ibis value means."""
+    import ibis
+
+    if isinstance(given, str):
+        return binding.bind(given, table, aggregates=aggregates, boolean=boolean)
+    if callable(given) and not isinstance(given, (ibis.Deferred, ibis.Expr)):
+        given = given(table)
+    return table.bind(given)[0]
+
+
+def _wide(value: Any) -> Any:
+    return value.cast("int64") if value.type().is_integer() else value
+
+
+def _order(table: ir.Table, key: Any, descending: bool) -> Any:
+    import ibis
+
+    if isinstance(key, str):
+        descending, key = (True, key[1:]) if key.startswith("-") else (descending, key)
+    value = _value(table, key)
+    return ibis.desc(value) if descending else ibis.asc(value)
+
+
+def _edge(edge: str | int | float) -> int | float:
+    return units.parse(edge).value if isinstance(edge, str) else edge
+
+
+def _bin_number(table: ir.Table, edges: Sequence[int | float], columns: Sequence[str]) -> Any:
+    if len(columns) != 1 or not edges or list(edges) != sorted(set(edges)):
+        raise ExpressionError("bins need ascending edges and one column")
+    value = binding.column(table, columns[0])
+    if not value.type().is_numeric():
+        raise ExpressionError(f"bins need a column of numbers; '{columns[0]}' is {value.type()}")
+    number = (value >= edges[0]).cast("int64")
+    for edge in edges[1:]:
+        number = number + (value >= edge).cast("int64")
+    return number
+
+
+def _quantiles(
+    engine: Engine, table: ir.Table, columns: Sequence[str], percents: Sequence[float], approximate: bool
+) -> ir.Table:
+    """Return one row a percentile: the engine computes an array for each column, and each row takes its element."""
+    import pyarrow as pa
+
+    fractions = [percent / 100 for percent in percents]
+    arrays = {}
+    for number, name in enumerate(columns):
+        value = binding.column(table, name)
+        if not value.type().is_numeric():
+            raise ExpressionError(f"percentile needs a column of numbers; '{name}' is {value.type()}")
+        value = value.cast("float64")
+        arrays[f"q{number}"] = value.approx_quantile(fractions) if approximate else value.quantile(fractions)
+    numbers = pa.array(range(1, len(percents) + 1), pa.int32())
+    places = engine.table(pa.table({"place": numbers, "percentile": percents}))
+    both = places.cross_join(table.aggregate(**arrays))
+    both = both.select(*both.columns)
+    values = {name: engine.item(both[f"q{number}"], both.place) for number, name in enumerate(columns)}
+    return both.select(percentile=both.percentile, **values).order_by("percentile")
+
+
+def _files_of(engine: Engine, table: ir.Table, name: str) -> ir.Table:
+    """Return the rows of ``darshan_file`` in a join, each once."""
+    known = origins(table, engine.sources, engine.merged)
+    if name == DARSHAN_FILE.name and not any(known.values()):  # not loaded from a store
+        return table
+    found: dict[str, str] = {}
+    logs = []
+    for column, places in known.items():
+        ours = [original for source, original in places if source == DARSHAN_FILE.name]
+        for original in ours:
+            found.setdefault(original, column)
+        if not ours and any(original == "log_id" for _, original in places):
+            logs.append(column)
+    missing = [each for each in ("job_id", "file_id") if each not in found]
+    if missing:
+        raise ExpressionError(
+            f"factors need the files' tuples, and their column '{missing[0]}' is missing: load darshan_file, or join"
+            ' it: .join(miner.load("darshan_file"), "job_id")'
+        )
+    # Columns of others, or a key that another table has as well: a join may have repeated the files.
+    repeated = any({source for source, _ in places} != {DARSHAN_FILE.name} for places in known.values())
+    if "log_id" in found and logs:
+        # A job with several logs: the join by job ID pairs each log with the files of all.
+        table = table.filter([table[found["log_id"]] == table[other] for other in logs])
+    files = table.select(**{original: table[column] for original, column in found.items()})
+    return files.distinct() if repeated else files

@@ -1,0 +1,252 @@
+"""Figures as SVG, by Matplotlib: one function for each kind of chart.
+
+A chart is plain data (:class:`mpiio_ext.analytics.analyses.result.Chart`). Text stays text: it can be searched and
+copied, and no outlines of letters fill the file. Colours are those of M. Okabe and K. Ito; where a colour tells two
+series apart, a hatch, a line style or a place does so too.
+
+``data`` of each kind:
+
+- ``ranking``: ``panels``, each with ``title``, ``labels``, ``values``, ``notes`` (beside the bars), ``axis``,
+  ``quantity`` ("bytes", "rate" or "").
+- ``bars``: ``series`` of ``name`` and ``values``, over ``labels`` or ``x``; ``notes`` above the bars, ``ends`` (bars of
+  their own at both ends), ``log``, ``legend``.
+- ``lines``: ``series`` of ``name``, ``x``, ``y``.
+- ``parallel``: ``axes`` of ``name``, ``low``, ``high``, ``log``; ``lines`` of ``group`` and ``values`` (0 to 1, None
+  where not known); ``groups`` in order of their colours.
+- ``files``: ``bars`` of ``row``, ``start``, ``end``, ``critical``, ``label``; ``quantity``.
+- ``steps``: ``x``, and ``series`` of ``name`` and ``y``, level over ``step`` from each x on; ``spans`` to shade.
+
+``x_label``, ``y_label`` (with units), ``x_range`` and ``y_range`` go for all.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.analyses.result import Chart
+
+__all__ = ["COLOURS", "draw"]
+
+#: Okabe and Ito, without the yellow, which is too light for lines.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#555c66")
+_HATCHES = ("", "///", "\\\\\\", "xx", "--", "||", "++")
+_DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 3)))
+_INK, _SOFT, _LINE = "#16191d", "#555c66", "#d5d9df"
+_WIDTH = 8.2
+_STYLE: dict[str, Any] = {
+    "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9, "axes.spines.top": False,
+    "axes.spines.right": False, "axes.edgecolor": _SOFT, "axes.labelcolor": _INK, "xtick.color": _SOFT,
+    "ytick.color": _SOFT, "text.color": _INK, "axes.titlesize": 9.5, "axes.titlelocation": "left",
+    "axes.grid": False, "grid.color": _LINE, "grid.linewidth": 0.6, "axes.axisbelow": True, "legend.frameon": False,
+    "legend.fontsize": 8.5, "hatch.linewidth": 0.5,
+    "text.parse_math": False,  # names of files may hold dollars
+}  # fmt: skip
+
+
+def _figure(height: float, columns: int = 1) -> tuple[Any, list[Any]]:
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+    FigureCanvasSVG(figure)
+    axes = figure.subplots(1, columns, squeeze=False)[0]
+    return figure, list(axes)
+
+
+def _size(value: float, _: int = 0) -> str:
+    for unit, factor in (("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if abs(value) >= factor * 0.9995:
+            return f"{value / factor:.3g} {unit}"
+    return f"{value:.3g} B"
+
+
+def _quantity(axis: Any, quantity: str) -> None:
+    if quantity:
+        end = "/s" if quantity == "rate" else ""
+        axis.set_major_formatter(lambda value, place: _size(value, place) + end)
+
+
+def _frame(axes: Any, data: Mapping[str, Any], grid: str = "y") -> None:
+    axes.set_xlabel(data.get("x_label", ""))
+    axes.set_ylabel(data.get("y_label", ""))
+    axes.grid(True, axis=grid)
+    if data.get("x_range"):
+        axes.set_xlim(*data["x_range"])
+    if data.get("y_range"):
+        axes.set_ylim(*data["y_range"])
+
+
+def _short(text: str, most: int = 34) -> str:
+    """Shorten a label in its middle: the ends of names tell them apart."""
+    return text if len(text) <= most else f"{text[: most // 2 - 1]}…{text[-(most // 2) :]}"
+
+
+def _ranking(data: Mapping[str, Any]) -> Any:
+    panels = data["panels"]
+    most = max(len(panel["labels"]) for panel in panels)
+    figure, every = _figure(0.9 + 0.24 * most, len(panels))
+    for number, (axes, panel) in enumerate(zip(every, panels, strict=True)):
+        places = list(range(len(panel["labels"])))
+        bars = axes.barh(places, panel["values"], height=0.7, color=COLOURS[number])
+        axes.set_yticks(places, [_short(label, 26) for label in panel["labels"]])
+        axes.set_ylim(most - 0.4, -0.6)
+        axes.bar_label(bars, panel.get("notes"), padding=3, color=_SOFT, fontsize=8)
+        axes.margins(x=0.16)
+        axes.set_title(panel["title"])
+        axes.set_xlabel(panel["axis"])
+        axes.locator_params(axis="x", nbins=4)
+        axes.grid(True, axis="x")
+        _quantity(axes.xaxis, panel.get("quantity", ""))
+    return figure
+
+
+def _bars(data: Mapping[str, Any]) -> Any:
+    figure, (axes,) = _figure(2.9)
+    series = data["series"]
+    places = data.get("x") or list(range(len(data["labels"])))
+    ends = data.get("ends")
+    width = (0.98 if ends else 0.75) / len(series)
+    for number, one in enumerate(series):
+        shift = (number - (len(series) - 1) / 2) * width
+        bars = axes.bar([place + shift for place in places], one["values"], width=width * 0.96, label=one["name"],
+                        color=COLOURS[number], hatch=_HATCHES[number] if data.get("legend") else "",
+                        edgecolor="white", linewidth=0)  # fmt: skip
+        if data.get("notes"):
+            axes.bar_label(bars, data["notes"], padding=2, color=_SOFT, fontsize=8)
+    if ends:
+        bars = axes.bar(ends["x"], ends["values"], width=2.4, color=COLOURS[1])
+        for place, name in zip(ends["x"], ends["names"], strict=True):
+            axes.annotate(name, (place, 1.0), xycoords=("data", "axes fraction"), rotation=0, fontsize=8, color=_INK,
+                          ha="left" if place < 50 else "right", va="bottom")  # fmt: skip
+    if "labels" in data:
+        axes.set_xticks(places, data["labels"])
+    if data.get("log") and max((value for one in series for value in one["values"]), default=0) > 50:
+        axes.set_yscale("log")
+        axes.set_ylim(bottom=0.7)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    _frame(axes, data)
+    if data.get("legend"):
+        figure.legend(loc="outside upper left", ncols=4)
+    return figure
+
+
+def _lines(data: Mapping[str, Any]) -> Any:
+    figure, (axes,) = _figure(2.9)
+    for number, one in enumerate(data["series"]):
+        axes.plot(one["x"], one["y"], label=one["name"], color=COLOURS[number % 7], linestyle=_DASHES[number % 7],
+                  linewidth=1.6, clip_on=False)  # fmt: skip
+    _frame(axes, data, "both")
+    figure.legend(loc="outside upper left", ncols=3)
+    return figure
+
+
+def _parallel(data: Mapping[str, Any]) -> Any:
+    from matplotlib.collections import LineCollection
+
+    figure, (axes,) = _figure(3.6)
+    columns, groups = data["axes"], data["groups"]
+    for number, group in enumerate(groups):
+        lines = [[(place, value) for place, value in enumerate(line["values"]) if value is not None]
+                 for line in data["lines"] if line["group"] == group]  # fmt: skip
+        count = max(1, len(data["lines"]))
+        axes.add_collection(LineCollection(
+            [line for line in lines if len(line) > 1], colors=COLOURS[number % 7], linestyles=_DASHES[number // 7 % 7],
+            linewidths=1.4 if count < 60 else 0.8, alpha=0.9 if count < 60 else 0.45, label=group))  # fmt: skip
+    for place, column in enumerate(columns):
+        axes.axvline(place, color=_SOFT, linewidth=0.8, zorder=0)
+        for height, text, side in ((1, column["high"], "bottom"), (0, column["low"], "top")):
+            axes.annotate(text, (place, height), textcoords="offset points", xytext=(0, 4 if height else -4),
+                          ha="center", va=side, fontsize=8, color=_SOFT)  # fmt: skip
+    axes.set_xticks(range(len(columns)), [column["name"] for column in columns])
+    axes.tick_params(axis="x", length=0, pad=16)
+    axes.set_xlim(-0.25, len(columns) - 0.75)
+    axes.set_ylim(-0.02, 1.04)
+    axes.set_yticks([])
+    for side in ("left", "bottom"):
+        axes.spines[side].set_visible(False)
+    figure.legend(loc="outside right upper")
+    return figure
+
+
+def _files(data: Mapping[str, Any]) -> Any:
+    bars = data["bars"]
+    rows = 1 + max(bar["row"] for bar in bars)
+    figure, (axes,) = _figure(1.1 + 0.24 * max(rows, 2))
+    for number, (which, label) in enumerate(((False, "I/O time of the file"), (True, "on the critical path"))):
+        shown = [bar for bar in bars if bar["critical"] is which]
+        if shown:
+            axes.barh([bar["row"] for bar in shown], [bar["end"] - bar["start"] for bar in shown],
+                      left=[bar["start"] for bar in shown], height=0.42 if which else 0.78, label=label,
+                      color=COLOURS[1] if which else "#9ccbe8", linewidth=0.6,
+                      edgecolor=COLOURS[1] if which else "#4a93bf", zorder=2 + number)  # fmt: skip
+    axes.set_yticks(range(rows), [_short(label) for label in data["labels"]])
+    axes.set_ylim(rows - 0.4, -0.6)
+    _frame(axes, data, "x")
+    figure.legend(loc="outside upper left", ncols=2)
+    return figure
+
+
+def _steps(data: Mapping[str, Any]) -> Any:
+    figure, (axes,) = _figure(2.3)
+    edges = [*data["x"], data["x"][-1] + data["step"]]
+    for number, one in enumerate(data["series"]):
+        values = [float("nan") if value is None else value for value in one["y"]]
+        axes.stairs(values, edges, label=one["name"], color=COLOURS[number], linewidth=1.5, baseline=None,
+                    linestyle=_DASHES[number])  # fmt: skip
+    for start, end in data.get("spans", ()):
+        axes.axvspan(start, end, color=_LINE, alpha=0.55, linewidth=0, zorder=0)
+    _frame(axes, data, "both")
+    axes.set_ylim(bottom=0)
+    _quantity(axes.yaxis, data.get("quantity", ""))
+    figure.legend(loc="outside upper left", ncols=3)
+    return figure
+
+
+_KINDS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+    "bars": _bars, "files": _files, "lines": _lines, "parallel": _parallel, "ranking": _ranking, "steps": _steps,
+}  # fmt: skip
+
+
+# ---- SVG -------------------------------------------------------------------------------------------------------------
+
+_REFERENCE = re.compile(r'(?:url\(#|href="#)([^)"]+)')
+_IDENTIFIER = re.compile(r' id="([^"]+)"')
+_HEAD = re.compile(r"^.*?(?=<svg )|<metadata>.*?</metadata>", re.DOTALL)
+
+
+def _tidy(text: str, name: str) -> str:
+    """Return the SVG element alone, without names that nothing uses, and with those that are used made unique.
+
+    Several figures stand on one page, and Matplotlib calls the first text of each one ``text_1``.
+    """
+    text = _HEAD.sub("", text)
+    used = set(_REFERENCE.findall(text))
+    text = _IDENTIFIER.sub(lambda found: f' id="{name}-{found[1]}"' if found[1] in used else "", text)
+    text = _REFERENCE.sub(lambda found: found[0].replace(f"#{found[1]}", f"#{name}-{found[1]}"), text)
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    return re.sub(r"\n\s*", "\n", text).strip()
+
+
+def draw(chart: Chart) -> str:
+    """Return a chart as an SVG element, which is also a file of its own.
+
+    Raises
+    ------
+    KeyError
+        There is no such kind of chart.
+    """
+    import matplotlib
+    from markupsafe import escape
+
+    style: Any = {**_STYLE, "svg.hashsalt": chart.name}
+    with matplotlib.rc_context(style):
+        figure = _KINDS[chart.kind](chart.data)
+        out = io.StringIO()
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    label = f'<svg role="img" aria-label="{escape(chart.title)}" '
+    return _tidy(out.getvalue(), chart.name).replace("<svg ", label, 1)
+

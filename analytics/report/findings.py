@@ -1,0 +1,55 @@
+"""The findings of a diagnosis as a page and a terminal show them: weight, title, evidence, advice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from mpiio_ext.analytics.diagnosis import Finding
+
+__all__ = ["diagnoses", "findings"]
+
+_DIRECTIONS: tuple[Literal["read", "write"], ...] = ("read", "write")
+#: Share of the critical time from which a finding is shown as a warning.
+_WARNING = 0.2
+
+
+def diagnoses(tables: Mapping[str, pa.Table], *, anonymous: bool = False) -> list[dict[str, Any]]:
+    """Return the diagnosis of a job in each direction that has I/O time, the longer one first.
+
+    Each is a mapping of ``document`` (JSON values), ``text`` (lines) and ``shown`` (findings for a page).
+    """
+    from mpiio_ext.analytics.diagnosis import diagnose
+
+    found = []
+    for direction in _DIRECTIONS:
+        one = diagnose(tables["darshan_job"], tables["darshan_file"], direction, anonymous=anonymous)
+        if one.critical_files:
+            shown = [_shown(finding, direction) for finding in one.findings]
+            longest = max(time.value for _, time in one.critical_files)
+            found.append((longest, {"document": one.to_dict(), "text": one.text(), "shown": shown}))
+    return [told for _, told in sorted(found, key=lambda item: -item[0])]
+
+
+def findings(told: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the findings of both directions as parts of a page, those that explain most first."""
+    every = [finding for one in told for finding in one["shown"]]
+    return sorted(every, key=lambda finding: -finding["time"])
+
+
+def _shown(finding: Finding, direction: str) -> dict[str, Any]:
+    from mpiio_ext.report.words import seconds
+
+    evidence = [f"Explains {100 * finding.share:.0f} % of the critical time of the {direction}s "
+                f"({seconds(finding.time)}); confidence {finding.confidence}: {finding.reason}"]  # fmt: skip
+    evidence += [one.text() for one in finding.evidence]
+    for label, names in (("files", finding.files), ("OSTs", finding.osts)):
+        if names:
+            evidence.append(f"{label}: {', '.join(names)}")
+    advice = [f"{one.text}{f' ({one.see})' if one.see else ''}{f' Command: {one.command}' if one.command else ''}"
+              for one in finding.advice]  # fmt: skip
+    return {"weight": "warning" if finding.share >= _WARNING else "note", "title": finding.title,
+            "evidence": evidence, "advice": advice, "time": finding.time}  # fmt: skip

@@ -1,0 +1,133 @@
+"""Figures of Plotly, for ``--interactive``: the same charts, to zoom and to point at.
+
+Plotly's script (4.5 MB) is put into the page once; nothing is fetched. What each kind of chart holds stands in
+:mod:`mpiio_ext.analytics.report.drawing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mpiio_ext.analytics.analyses.result import Chart
+from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.report.drawing import COLOURS
+
+__all__ = ["interactive", "script"]
+
+Traces = list[dict[str, Any]]
+_LAYOUT: dict[str, Any] = {
+    "plot_bgcolor": "#fff", "height": 330, "margin": {"l": 70, "r": 20, "t": 20, "b": 60},
+    "colorway": list(COLOURS), "font": {"family": "system-ui, sans-serif", "size": 12},
+    "legend": {"orientation": "h", "y": 1.12},
+}  # fmt: skip
+
+
+def _lined(text: str) -> str:
+    return text.replace("\n", "<br>")
+
+
+def _ranking(data: Mapping[str, Any]) -> tuple[Traces, dict[str, Any]]:
+    traces, layout = [], {"grid": {"rows": 1, "columns": len(data["panels"]), "pattern": "independent"},
+                          "showlegend": False}  # fmt: skip
+    for number, panel in enumerate(data["panels"], 1):
+        end = "" if number == 1 else str(number)
+        traces.append({"type": "bar", "orientation": "h", "x": panel["values"], "y": panel["labels"],
+                       "text": panel["notes"], "xaxis": f"x{end}", "yaxis": f"y{end}"})  # fmt: skip
+        layout[f"xaxis{end}"] = {"title": {"text": f"{panel['axis']} [B]"}, "tickformat": "~s"}
+        layout[f"yaxis{end}"] = {"autorange": "reversed", "automargin": True}
+    return traces, layout
+
+
+def _bars(data: Mapping[str, Any]) -> tuple[Traces, dict[str, Any]]:
+    places = data.get("x") or [_lined(label) for label in data["labels"]]
+    traces: Traces = [{"type": "bar", "name": one["name"], "x": places, "y": one["values"]} for one in data["series"]]
+    ends = data.get("ends")
+    if ends:
+        traces.append({"type": "bar", "name": " and ".join(ends["names"]), "x": ends["x"], "y": ends["values"],
+                       "text": ends["names"], "width": 2.4})  # fmt: skip
+    layout = {"barmode": "overlay" if ends else "group", "showlegend": bool(data.get("legend"))}
+    return traces, layout | ({"yaxis": {"type": "log"}} if data.get("log") else {})
+
+
+def _lines(data: Mapping[str, Any]) -> tuple[Traces, dict[str, Any]]:
+    return [{"type": "scatter", "mode": "lines", **one} for one in data["series"]], {}
+
+
+def _steps(data: Mapping[str, Any]) -> tuple[Traces, dict[str, Any]]:
+    shapes = [{"type": "rect", "x0": start, "x1": end, "yref": "paper", "y0": 0, "y1": 1, "fillcolor": "#d5d9df",
+               "opacity": 0.5, "line": {"width": 0}, "layer": "below"}
+              for start, end in data.get("spans", ())]  # fmt: skip
+    traces = [{"type": "scatter", "mode": "lines", "line": {"shape": "hv"}, "x": data["x"], **one}
+              for one in data["series"]]  # fmt: skip
+    return traces, {"shapes": shapes, "yaxis": {"tickformat": "~s"}}
+
+
+def _files(data: Mapping[str, Any]) -> tuple[Traces, dict[str, Any]]:
+    traces = []
+    for which, name, colour in ((False, "I/O time of the file", "#9ccbe8"), (True, "on the critical path", COLOURS[1])):
+        shown = [bar for bar in data["bars"] if bar["critical"] is which]
+        traces.append({"type": "bar", "orientation": "h", "name": name, "marker": {"color": colour},
+                       "y": [bar["row"] for bar in shown], "base": [bar["start"] for bar in shown],
+                       "x": [bar["end"] - bar["start"] for bar in shown], "width": 0.4 if which else 0.8})  # fmt: skip
+    rows = list(range(len(data["labels"])))
+    return traces, {"barmode": "overlay", "yaxis": {"autorange": "reversed", "automargin": True, "tickvals": rows,
+                                                    "ticktext": data["labels"]}}  # fmt: skip
+
+
+def _parallel(data: Mapping[str, Any]) -> tuple[Traces, dict[str, Any]]:
+    groups = {group: number for number, group in enumerate(data["groups"])}
+    places = list(range(len(data["axes"])))
+    shown: Traces = []
+    seen: set[str] = set()
+    for line in data["lines"]:
+        group = line["group"]
+        shown.append({"type": "scatter", "mode": "lines", "name": group, "legendgroup": group, "x": places,
+                      "y": line["values"], "showlegend": group not in seen, "opacity": 0.6,
+                      "line": {"color": COLOURS[groups[group] % len(COLOURS)], "width": 1.2}})  # fmt: skip
+        seen.add(group)
+    names = [_lined(f"{axis['name']}\n{axis['low']} … {axis['high']}") for axis in data["axes"]]
+    return shown, {"xaxis": {"tickvals": places, "ticktext": names}, "legend": {"orientation": "v"},
+                   "yaxis": {"visible": False, "range": [-0.03, 1.03]}}  # fmt: skip
+
+
+_KINDS: dict[str, Callable[[Mapping[str, Any]], tuple[Traces, dict[str, Any]]]] = {
+    "bars": _bars, "files": _files, "lines": _lines, "parallel": _parallel, "ranking": _ranking, "steps": _steps,
+}  # fmt: skip
+
+
+def _plotly() -> Any:
+    try:
+        import plotly
+    except ImportError as error:
+        raise AnalyticsError("--interactive needs Plotly: pip install plotly") from error
+    return plotly
+
+
+def script() -> str:
+    """Return Plotly's script.
+
+    Raises
+    ------
+    AnalyticsError
+        Plotly is not installed.
+    """
+    _plotly()
+    from plotly.offline import get_plotlyjs
+
+    return str(get_plotlyjs())
+
+
+def interactive(chart: Chart) -> str:
+    """Return a chart as an element that Plotly's script fills; AnalyticsError where Plotly is not installed."""
+    _plotly()
+    from plotly.io import to_html
+
+    traces, own = _KINDS[chart.kind](chart.data)
+    layout = {**_LAYOUT, **own}
+    for axis, key in (("xaxis", "x"), ("yaxis", "y")):
+        named = {"title": {"text": chart.data[f"{key}_label"]}} if chart.data.get(f"{key}_label") else {}
+        ranged = {"range": chart.data[f"{key}_range"]} if chart.data.get(f"{key}_range") else {}
+        layout[axis] = {"gridcolor": "#d5d9df", "linecolor": "#555c66", **named, **ranged, **layout.get(axis, {})}
+    return str(to_html({"data": traces, "layout": layout}, full_html=False, include_plotlyjs=False, validate=False,
+                       div_id=chart.name, config={"displaylogo": False, "responsive": True}))  # fmt: skip

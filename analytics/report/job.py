@@ -1,0 +1,212 @@
+"""What is known of one job: its rows of every table, its factors, its diagnosis, and the page about them.
+
+Problem. Why was this job slow? The answer needs its files, the time they took, and what the servers did meanwhile.
+
+Algorithm. The job's rows are taken out of the store first (of LMT: the steps of its time, and the OSTs of its files);
+everything else works on these few rows, so that a job of a store and a log by itself are handled alike, and so that
+names can be taken out before anything is made of them.
+
+The time line shows each file from its first to its last access, for reads and for writes, and on top the part in which
+it is on the critical path (Section II-D). Files beyond the most important ones are not drawn, and the caption says how
+many.
+
+Source: IOMiner, Sections II-D and III-F; the load of the servers beside it as in UMAMI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from mpiio_ext.analytics.analyses.counting import count_words, size_words
+from mpiio_ext.analytics.analyses.result import Chart
+from mpiio_ext.analytics.analyses.source import Source, expression, fetch, has
+from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.report.words import seconds
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["charts", "data_files", "document", "facts", "job_tables"]
+
+#: Seconds of LMT shown before and after a job; the step of LMT's rows.
+_MARGIN_S, _STEP_S = 60.0, 5.0
+#: Files that are drawn.
+_MOST_FILES = 16
+_DIRECTIONS: tuple[Literal["read", "write"], ...] = ("read", "write")
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+
+
+def job_tables(source: Source, job_id: int) -> dict[str, pa.Table]:
+    """Return the rows of a job in every table that the store has.
+
+    Raises
+    ------
+    AnalyticsError
+        The store has no log of this job.
+    """
+    found = {}
+    for name in ("darshan_job", "darshan_file", "slurm"):
+        if name == "slurm" and not has(source, name):
+            continue
+        rows = expression(source, name)
+        found[name] = fetch(rows.filter(rows["job_id"] == job_id))
+    if not found["darshan_job"].num_rows:
+        raise AnalyticsError(f"job {job_id}: the store has no log of it; `mpiio-ext analyze manifest` lists the logs")
+    lmt = _lmt_rows(source, found)
+    return found | ({"lmt": lmt} if lmt is not None else {})
+
+
+def _lmt_rows(source: Source, tables: Mapping[str, pa.Table]) -> pa.Table | None:
+    """Return the steps of LMT around a job on the OSTs of its files."""
+    osts = sorted({ost for row in tables["darshan_file"]["osts"].to_pylist() for ost in row or ()})
+    starts = [time for time in tables["darshan_job"]["start_time"].to_pylist() if time is not None]
+    ends = [time for time in tables["darshan_job"]["end_time"].to_pylist() if time is not None]
+    if not osts or not starts or not ends or not has(source, "lmt"):
+        return None
+    rows = expression(source, "lmt")
+    near = (rows["time"] >= min(starts) - _MARGIN_S) & (rows["time"] <= max(ends) + _MARGIN_S)
+    found = fetch(rows.filter(near & rows["ost"].isin(osts)))
+    return found if found.num_rows else None
+
+
+def data_files(tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Return the files of a job in order of their jobs, without the standard streams.
+
+    A program has those open from its first to its last line: they would be the critical path of most jobs.
+    """
+    import pyarrow.compute as pc
+
+    files = tables["darshan_file"]
+    streams = pc.fill_null(pc.starts_with(files["file"], "<STD"), False)
+    return files.filter(pc.invert(streams)).sort_by("job_id")
+
+
+# ---- facts -----------------------------------------------------------------------------------------------------------
+
+
+def _sum(table: pa.Table, column: str) -> int | float | None:
+    known = [value for value in table[column].to_pylist() if value is not None]
+    return sum(known) if known else None
+
+
+def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
+    """Return what the logs say about a job, in words."""
+    jobs, files = tables["darshan_job"], data_files(tables)
+    first = jobs.slice(0, 1).to_pylist()[0]
+    moved = [size_words(total) if (total := _sum(jobs, name)) is not None else "not known"
+             for name in ("bytes_read", "bytes_written")]  # fmt: skip
+    out = [
+        ("application", first["app"] or "not known"),
+        ("processes", f"{first['processes']:,}" if first["processes"] is not None else "not known"),
+        ("run time", seconds(first["run_time"]) if first["run_time"] else "not known"),
+        ("read, written", ", ".join(moved)),
+        ("files", f"{files.num_rows:,}"),
+        ("modules", ", ".join(first["modules"] or ()) or "not known"),
+    ]
+    if "slurm" in tables and tables["slurm"].num_rows:
+        row = tables["slurm"].slice(0, 1).to_pylist()[0]
+        if row["node_count"] is not None:
+            out.insert(2, ("nodes", f"{row['node_count']:,}"))
+    if jobs.num_rows > 1:
+        out.append(("logs", f"{jobs.num_rows:,}; application, processes and run time are those of the first"))
+    if any(jobs["partial"].to_pylist()):
+        out.append(("note", "a log is partial: its counts are lower bounds"))
+    return out
+
+
+def document(tables: Mapping[str, pa.Table], *, anonymous: bool = False) -> dict[str, Any]:
+    """Return what is known of a job: facts, diagnoses, factors, critical files; as JSON can hold it."""
+    from mpiio_ext.analytics.factors import extract
+    from mpiio_ext.analytics.report.findings import diagnoses
+
+    jobs, files = tables["darshan_job"], data_files(tables)
+    found: dict[str, Any] = {"job_id": jobs["job_id"][0].as_py(), "facts": dict(facts(tables)),
+                             "diagnosis": diagnoses(tables, anonymous=anonymous), "directions": {}}  # fmt: skip
+    for direction in _DIRECTIONS:
+        factors = extract(files, direction=direction, jobs=jobs).to_pylist()
+        if factors:
+            found["directions"][direction] = {"factors": factors[0], "critical_files": _critical(files, direction)}
+    return found
+
+
+def _critical(files: pa.Table, direction: Literal["read", "write"]) -> list[dict[str, Any]]:
+    from mpiio_ext.analytics.sweep import critical_files
+
+    rows = critical_files(files, direction, ("file",)).to_pylist()
+    return [{name: row[name] for name in ("file", f"{direction}_start", f"{direction}_end", "since", "exclusive",
+                                          "share")} for row in rows]  # fmt: skip
+
+
+# ---- figures ---------------------------------------------------------------------------------------------------------
+
+
+def _label(row: Mapping[str, Any]) -> str:
+    name = row["file"] or f"file {row['file_id']}"
+    return str(name).rsplit("/", 1)[-1] or str(name)
+
+
+def _time_line(
+    files: pa.Table, direction: Literal["read", "write"], critical: Sequence[Mapping[str, Any]], base: float
+) -> Chart | None:
+    rows = [row for row in files.to_pylist()
+            if row[f"{direction}_start"] is not None and row[f"{direction}_end"] is not None]  # fmt: skip
+    if not rows:
+        return None
+    exclusive: dict[str, float] = {}
+    for part in critical:
+        exclusive[part["file"]] = exclusive.get(part["file"], 0.0) + part["exclusive"]
+    rows.sort(key=lambda row: (-exclusive.get(row["file"], 0.0), row[f"{direction}_start"] - row[f"{direction}_end"]))
+    shown = sorted(rows[:_MOST_FILES], key=lambda row: row[f"{direction}_start"])
+    place = {row["file"]: number for number, row in enumerate(shown)}
+    bars = [{"row": number, "start": row[f"{direction}_start"] - base, "end": row[f"{direction}_end"] - base,
+             "critical": False} for number, row in enumerate(shown)]  # fmt: skip
+    bars += [{"row": place[part["file"]], "start": part["since"] - base,
+              "end": part["since"] + part["exclusive"] - base, "critical": True}
+             for part in critical if part["file"] in place]  # fmt: skip
+    left = len(rows) - len(shown)
+    title = "Reads" if direction == "read" else "Writes"
+    return Chart(kind="files", name=f"time-line-{direction}", title=title, data={
+        "bars": bars, "labels": [_label(row) for row in shown],
+        "x_label": "time since the start of the job [s]", "y_label": "",
+        "left_out": f"{count_words(left, 'more file')} with less time on the critical path not drawn." if left else "",
+    })  # fmt: skip
+
+
+def _lmt_chart(lmt: pa.Table, span: tuple[float, float]) -> Chart:
+    totals: dict[float, dict[str, float | None]] = {}
+    for row in lmt.to_pylist():
+        step = totals.setdefault(row["time"], {"bytes_read": None, "bytes_written": None})
+        for name in step:
+            if row[name] is not None:
+                step[name] = (step[name] or 0.0) + row[name]
+    first, last = min(totals), max(totals)
+    times = [first + _STEP_S * k for k in range(round((last - first) / _STEP_S) + 1)]
+    series = []
+    for name, label in (("bytes_read", "read from these OSTs"), ("bytes_written", "written to these OSTs")):
+        values = [totals.get(time, {}).get(name) for time in times]
+        series.append({"name": f"{label}, by everyone",
+                       "y": [None if value is None else value / _STEP_S for value in values]})  # fmt: skip
+    return Chart(kind="steps", name="lmt", title="What the file servers moved meanwhile", data={
+        "x": [time - span[0] for time in times], "step": _STEP_S, "series": series,
+        "spans": [[0.0, span[1] - span[0]]], "quantity": "rate",
+        "x_label": "time since the start of the job [s]", "y_label": "bytes per second",
+    })  # fmt: skip
+
+
+def charts(tables: Mapping[str, pa.Table], found: Mapping[str, Any]) -> list[Chart]:
+    """Return the figures of a job: time lines of its files, and the load of their OSTs."""
+    jobs, files = tables["darshan_job"], data_files(tables)
+    starts = [time for time in jobs["start_time"].to_pylist() if time is not None]
+    begins = [time for name in ("read_start", "write_start") for time in files[name].to_pylist() if time is not None]
+    base = min(starts or begins or [0.0])
+    ends = [time for time in jobs["end_time"].to_pylist() if time is not None]
+    out = []
+    for direction in _DIRECTIONS:
+        critical = found["directions"].get(direction, {}).get("critical_files", ())
+        out.append(_time_line(files, direction, critical, base))
+    if "lmt" in tables:
+        out.append(_lmt_chart(tables["lmt"], (base, max(ends or [base]))))
+    return [chart for chart in out if chart is not None]

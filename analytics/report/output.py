@@ -1,0 +1,165 @@
+"""A store and a job as a page, and a job as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mpiio_ext.analytics.analyses.source import Source
+from mpiio_ext.analytics.report import job
+from mpiio_ext.analytics.report.findings import findings
+from mpiio_ext.analytics.report.page import Figure, Grid, Section, cell_words, render
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from mpiio_ext.analytics.analyses.result import Chart
+    from mpiio_ext.analytics.report.pen import Pen
+
+__all__ = ["job_page", "job_text", "store_page"]
+
+_PAST = {"read": "reading", "write": "writing"}
+
+
+def store_page(
+    source: Source, pen: Pen | None, *, title: str, anonymous: bool = False, areas: Mapping[str, str] | None = None,
+    origin: str | None = "darshan",
+) -> str:
+    """Return the page of a store.
+
+    Parameters
+    ----------
+    source : Source
+    pen : Pen or None
+        What draws; None: figures of Plotly.
+    title : str
+        Heading.
+    anonymous, areas
+        Whether names are left out, and the science areas that stand for applications.
+    origin : str or None
+        Logs to count: ``darshan``, ``bench``, ``library``, or all (None).
+    """  # fmt: skip
+    from mpiio_ext.analytics.report.store import sections
+
+    parts = sections(source, pen, anonymous=anonymous, areas=areas, origin=origin)
+    head = "Darshan, Slurm and LMT logs, analysed by mpiio-ext analyze. A job is one log: one run of a program."
+    return render(title, head, parts, script=_script(pen))
+
+
+def _script(pen: Pen | None) -> str:
+    if pen is not None:
+        return ""
+    from mpiio_ext.analytics.report.interactive import script
+
+    return script()
+
+
+# ---- a job -----------------------------------------------------------------------------------------------------------
+
+
+def _value_words(value: float | None, unit: str) -> str:
+    if value is None or value != value:
+        return "–"
+    if unit == "share":
+        return f"{100 * value:.1f} %"
+    return ("yes" if value else "no") if unit == "flag" else f"{value:,.4g}"
+
+
+def _factor_rows(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Return (meaning, reading, writing) of each factor that is known."""
+    from mpiio_ext.analytics.factors import factors
+
+    rows = []
+    for name, one in factors().items():
+        values = [side["factors"].get(name) if side else None
+                  for side in (found["directions"].get(direction) for direction in _PAST)]  # fmt: skip
+        if any(value is not None for value in values):
+            rows.append((name.replace("_", " "), *(_value_words(value, one.unit) for value in values), one.meaning))
+    return rows
+
+
+def _speed_facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    from mpiio_ext.analytics.analyses.counting import size_words
+    from mpiio_ext.report.words import seconds
+
+    out = []
+    for direction, side in found["directions"].items():
+        row = side["factors"]
+        if row["bandwidth"] is None or row["critical_time"] is None:
+            continue
+        speed = "not known" if row["critical_bandwidth"] is None else f"{size_words(row['critical_bandwidth'])}/s"
+        out.append((_PAST[direction], f"{size_words(row['bandwidth'])}/s from the first to the last access; {speed} in "
+                    f"the {seconds(row['critical_time'])} of the critical path, on {row['critical_files']:,.0f} of "
+                    f"{row['files']:,.0f} files"))  # fmt: skip
+    return out
+
+
+def _drawings(charts: Sequence[Chart], pen: Pen | None) -> dict[str, str]:
+    if pen is None:
+        from mpiio_ext.analytics.report.interactive import interactive
+
+        return {chart.name: interactive(chart) for chart in charts}
+    for chart in charts:
+        pen.take(chart)
+    return pen.drawings()
+
+
+def _caption(chart: Chart) -> str:
+    if chart.kind == "files":
+        words = "Light: from the first to the last access of each file. Dark: its part of the critical path. The "
+        return f"{words}standard streams are left out. {chart.data['left_out']}".strip()
+    return "Shaded: the job. Its own bytes are among those of everyone."
+
+
+def job_page(tables: Mapping[str, pa.Table], pen: Pen | None, *, anonymous: bool = False) -> str:
+    """Return the page of a job: diagnosis, time line, factors, load of the servers; `pen` None: Plotly."""
+    found = job.document(tables, anonymous=anonymous)
+    charts = job.charts(tables, found)
+    drawings = _drawings(charts, pen)
+    figures = {chart.name: Figure(title=chart.title, drawing=drawings[chart.name], caption=_caption(chart))
+               for chart in charts}  # fmt: skip
+    servers = [figures.pop("lmt")] if "lmt" in figures else []
+    rows = _factor_rows(found)
+    grids = [Grid(columns=("factor", "reading", "writing", "meaning"), numbers=(False, True, True, False), rows=rows,
+                  folded=False)] if rows else []  # fmt: skip
+    sections = [
+        Section(anchor="job", title="The job", facts=[*job.facts(tables), *_speed_facts(found)]),
+        Section(anchor="diagnosis", title="Diagnosis", findings=findings(found["diagnosis"]),
+                sentences=[f"{one['document']['direction'].capitalize()}s: {one['document']['conclusion']}"
+                           for one in found["diagnosis"]]),
+        Section(anchor="time-line", title="Files over time", figures=list(figures.values()),
+                sentences=() if figures else ["The log has no times of accesses."]),
+        Section(anchor="servers", title="File servers", figures=servers),
+        Section(anchor="factors", title="Contributing factors", grids=grids,
+                sentences=["Averages over the critical files, weighted by exclusive time (Equation 2)."]),
+        _critical_section(found),
+    ]  # fmt: skip
+    shown = [section for section in sections if section.anchor != "servers" or servers]
+    title = f"I/O of job {found['job_id']}"
+    return render(title, "One run of a program, as Darshan saw it.", shown, script=_script(pen))
+
+
+def _critical_section(found: Mapping[str, Any]) -> Section:
+    rows = [(row["file"] or "–", direction, cell_words(row["exclusive"]), _value_words(row["share"], "share"))
+            for direction, side in found["directions"].items()
+            for row in sorted(side["critical_files"], key=lambda row: -row["exclusive"])[:20]]  # fmt: skip
+    table = Grid(columns=("file", "direction", "exclusive time [s]", "share of the critical path"),
+                 numbers=(False, False, True, True), rows=rows, folded=False)  # fmt: skip
+    return Section(anchor="critical", title="Critical files", grids=[table],
+                   sentences=["The fewest files whose I/O covers all time in which there is any."])  # fmt: skip
+
+
+def job_text(tables: Mapping[str, pa.Table], *, anonymous: bool = False) -> str:
+    """Return what is known of a job as text: facts, diagnosis, factors."""
+    found = job.document(tables, anonymous=anonymous)
+    lines = [f"job {found['job_id']}", ""]
+    every = [*job.facts(tables), *_speed_facts(found)]
+    width = max(len(name) for name, _ in every)
+    lines += [f"  {name:<{width}}  {text}" for name, text in every]
+    for one in found["diagnosis"]:
+        lines += ["", one["text"].rstrip()]
+    rows = _factor_rows(found)
+    if rows:
+        lines += ["", f"{'Factors':<28}{'reading':>12}{'writing':>12}"]
+        lines += [f"  {name:<26}{read:>12}{written:>12}" for name, read, written, _ in rows]
+    return "\n".join(lines)

@@ -1,0 +1,98 @@
+"""What the page of a store shows: what is in it, and every analysis with its figures."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mpiio_ext.analytics.analyses import ANALYSES, analysis
+from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, size_words
+from mpiio_ext.analytics.analyses.source import Source, fetch
+from mpiio_ext.analytics.report.page import Figure, Section, grid
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.analyses.result import Result
+    from mpiio_ext.analytics.report.pen import Pen
+
+__all__ = ["overview", "result_section", "results", "sections"]
+
+
+def overview(source: Source, *, anonymous: bool = False, origin: str | None = "darshan") -> Section:
+    """Return what the store holds, in one pass over the jobs."""
+    jobs = jobs_of(source, origin)
+    row = fetch(jobs.aggregate(
+        jobs=jobs.count(), apps=jobs["app"].nunique(), users=jobs["uid"].nunique(), files=jobs["files"].sum(),
+        read=jobs["bytes_read"].sum(), written=jobs["bytes_written"].sum(), first=jobs["start_time"].min(),
+        last=jobs["end_time"].max(), partial=jobs["partial"].fill_null(False).cast("int64").sum(),
+        core_hours=(jobs["run_time"] * jobs["processes"]).sum() / 3600.0,
+    )).to_pylist()[0]  # fmt: skip
+    facts = [
+        ("jobs (logs)", f"{row['jobs']:,}, of them {row['partial'] or 0:,} partial"),
+        ("applications, users", f"{row['apps']:,}, {row['users']:,}"),
+        ("files opened", f"{row['files'] or 0:,}"),
+        ("read, written", f"{size_words(row['read'] or 0)}, {size_words(row['written'] or 0)}"),
+        ("process hours", f"{row['core_hours'] or 0:,.0f}"),
+    ]
+    if row["first"] is not None and row["last"] is not None:
+        if anonymous:
+            facts.append(("period", count_words(max(1, round((row["last"] - row["first"]) / 86400)), "day")))
+        else:
+            facts.append(("period", f"{_date(row['first'])} to {_date(row['last'])} UTC"))
+    return Section(anchor="store", title="What is in the store", facts=facts)
+
+
+def _date(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime("%Y-%m-%d %H:%M")
+
+
+def results(
+    source: Source, *, anonymous: bool = False, areas: Mapping[str, str] | None = None, origin: str | None = "darshan"
+) -> Iterator[Result]:
+    """Carry out every analysis, one after the other.
+
+    Parameters
+    ----------
+    source : Source
+    anonymous : bool
+        Name science areas instead of applications.
+    areas : mapping of str to str, optional
+        Application -> science area.
+    origin : str or None
+        Logs to count.
+    """
+    named: dict[str, dict[str, Any]] = {
+        name: {"anonymous": anonymous, "areas": areas} for name in ("applications", "root-causes")
+    }
+    for name in ANALYSES:
+        yield analysis(name)(source, origin=origin, **named.get(name, {}))
+
+
+def result_section(result: Result, drawings: Mapping[str, str]) -> Section:
+    """Return an analysis as a part of the page; its caption stands below its last figure."""
+    figures = [Figure(title=chart.title if len(result.charts) > 1 else "", drawing=drawings[chart.name])
+               for chart in result.charts]  # fmt: skip
+    return Section(anchor=result.name, title=result.title, sentences=[result.caption], figures=figures,
+                   grids=[grid(result.table)])  # fmt: skip
+
+
+def sections(
+    source: Source, pen: Pen | None, *, anonymous: bool = False, areas: Mapping[str, str] | None = None,
+    origin: str | None = "darshan",
+) -> list[Section]:
+    """Return the whole page; `pen` draws, or Plotly where it is None."""  # fmt: skip
+    first = overview(source, anonymous=anonymous or areas is not None, origin=origin)
+    found = []
+    for one in results(source, anonymous=anonymous or areas is not None, areas=areas, origin=origin):
+        if pen is not None:
+            for chart in one.charts:
+                pen.take(chart)
+        found.append(one)
+    drawings = pen.drawings() if pen else _interactive(found)
+    return [first, *(result_section(one, drawings) for one in found)]
+
+
+def _interactive(found: Sequence[Result]) -> dict[str, str]:
+    from mpiio_ext.analytics.report.interactive import interactive
+
+    return {chart.name: interactive(chart) for one in found for chart in one.charts}

@@ -1,0 +1,327 @@
+"""The set-up of the analytics: which logs, which store, which engine. Read from setup.json and checked field by field.
+
+A wrong set-up is refused as a whole, with every problem on a line of its own that begins with the place as a JSON
+pointer (RFC 6901): ``/inputs/darshan/0: …``. Relative paths are relative to the set-up's folder.
+
+Example
+-------
+::
+
+    {
+      "store": "store",
+      "inputs": {
+        "darshan": ["/logs/darshan/2018", {"path": "more/*.darshan", "date": "mtime"}],
+        "slurm": ["/logs/slurm"],
+        "lmt": ["/logs/lmt/*.hdf5"],
+        "results": ["bench-results"]
+      },
+      "workers": 16,
+      "period": "month",
+      "engine": {"name": "spark", "master": "spark://head:7077"},
+      "osts": 248,
+      "placement": {"targets": ["/scratch/ost1", "/scratch/ost2"], "subtables": 6},
+      "site": {
+        "time_zone": "America/Los_Angeles",
+        "mounts": {"/scratch1": {"stripe_size": 1048576, "stripe_count": 1, "stripe_offset": -1}},
+        "lmt_mounts": {"snx11025": "/scratch1"}
+      }
+    }
+
+Only ``store`` and ``inputs`` must be there. `FIELDS` of this module says what each field means.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import zoneinfo
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mpiio_ext.analytics.connectors.registry import KINDS
+from mpiio_ext.analytics.errors import AnalyticsError
+
+__all__ = ["FIELDS", "Engine", "Input", "PlacementPlan", "Setup", "StripeDefault", "load_setup"]
+
+#: What each field of setup.json means, by JSON pointer; ``*`` stands for any name or number.
+FIELDS: dict[str, str] = {
+    "/store": "folder of the store; made when it is missing",
+    "/inputs/*": "logs of this kind (darshan, slurm, lmt, results): folders (searched below), files, or shell patterns",
+    "/inputs/*/*/path": "the same, where the entry has options",
+    "/inputs/*/*/date": "what dates a log: path (a date in it), mtime, any (belongs to every period), or auto, the "
+    "default (the path, else mtime for Darshan and any for the others)",
+    "/workers": "processes that convert logs; 0: this one; default: the processors this process may use",
+    "/period": "logs of one day or month lie together in files: day, month (default)",
+    "/engine": "duckdb (default) or spark; or an object with name and options of the engine, e.g. master, memory",
+    "/osts": "OSTs that the bitmap has at least; it grows by itself; default 0",
+    "/timeout_s": "a chunk of logs whose conversion takes longer is tried log by log, and the log that takes longer is "
+    "skipped; default 600",
+    "/placement/targets": "storage targets over which the tables are placed: folders",
+    "/placement/osts": "where the targets lie on Lustre: the OST of each, in the same order",
+    "/placement/subtables": "subtables of each table; a multiple of the targets; default: one per target",
+    "/site/time_zone": "of times without zone in logs (sacct, LMT databases), e.g. America/Los_Angeles; default UTC",
+    "/site/mounts/*": "default stripe_size (B, 1048576), stripe_count (1), stripe_offset (-1) of a mount point",
+    "/site/lmt_mounts/*": "LMT's name of a file system -> its mount point",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Input:
+    """Logs of one kind in one place: an absolute folder, file or shell pattern, and what dates them."""
+
+    kind: str
+    path: str
+    date: str = "auto"
+
+
+@dataclasses.dataclass(frozen=True)
+class Engine:
+    """Which query engine, and its options."""
+
+    name: str = "duckdb"
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class PlacementPlan:
+    """Over which storage targets the tables are placed; `osts` are those of Lustre, or empty."""
+
+    targets: tuple[str, ...]
+    subtables: int
+    osts: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class StripeDefault:
+    """Stripe settings of files for which nobody asked otherwise; the values of the paper's system."""
+
+    stripe_size: int = 1048576
+    stripe_count: int = 1
+    stripe_offset: int = -1
+
+
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    """A checked set-up; `FIELDS` says what each field means.
+
+    Attributes
+    ----------
+    mounts : mapping of str to StripeDefault
+        Of mount points that the set-up names; :meth:`stripe_default` knows the others.
+    """
+
+    store: Path
+    inputs: tuple[Input, ...]
+    workers: int
+    period: str = "month"
+    engine: Engine = Engine()
+    osts: int = 0
+    timeout_s: float = 600.0
+    placement: PlacementPlan | None = None
+    time_zone: str = "UTC"
+    mounts: Mapping[str, StripeDefault] = dataclasses.field(default_factory=dict)
+    lmt_mounts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def stripe_default(self, mount: str) -> StripeDefault:
+        """Return the default stripe settings of a mount point."""
+        return self.mounts.get(mount, StripeDefault())
+
+    def options(self) -> dict[str, Any]:
+        """Return what changes the rows that connectors make: a store is filled with one value of each."""
+        return {"time_zone": self.time_zone, "period": self.period}
+
+
+class _Checker:
+    """Takes values out of the document, and gathers what is wrong with them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.problems: list[str] = []
+
+    def wrong(self, where: str, text: str) -> None:
+        self.problems.append(f"{where or '/'}: {text}")
+
+    def object(self, where: str, value: Any, known: tuple[str, ...] | None = None) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            self.wrong(where, f"is {_shown(value)}, and an object is wanted")
+            return {}
+        for name in value:
+            if known is not None and name not in known:
+                self.wrong(f"{where}/{_escaped(name)}", f"is not known here; known are {', '.join(known)}")
+        return value
+
+    def list(self, where: str, value: Any) -> list[Any]:
+        if not isinstance(value, list):
+            self.wrong(where, f"is {_shown(value)}, and a list is wanted")
+            return []
+        return value
+
+    def text(self, where: str, value: Any) -> str:
+        if not isinstance(value, str) or not value or "\0" in value:
+            self.wrong(where, f"is {_shown(value)}, and a text is wanted")
+            return ""
+        return value
+
+    def path(self, where: str, value: Any) -> str:
+        text = self.text(where, value)
+        return str(self.folder / Path(text).expanduser()) if text else ""
+
+    def choice(self, where: str, value: Any, choices: tuple[str, ...]) -> str:
+        if value not in choices:
+            self.wrong(where, f"is {_shown(value)}, and one of {', '.join(choices)} is wanted")
+            return choices[0]
+        return str(value)
+
+    def integer(self, where: str, value: Any, low: int, high: int = 2**62) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            upper = f" to {high}" if high < 2**62 else ""
+            self.wrong(where, f"is {_shown(value)}, and an integer from {low}{upper} is wanted")
+            return low
+        return value
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def _inputs(check: _Checker, value: Any) -> tuple[Input, ...]:
+    found = []
+    for kind, entries in check.object("/inputs", value, tuple(KINDS)).items():
+        if kind not in KINDS:
+            continue
+        for number, entry in enumerate(check.list(f"/inputs/{kind}", entries)):
+            where = f"/inputs/{kind}/{number}"
+            if isinstance(entry, dict):
+                check.object(where, entry, ("path", "date"))
+                if "path" not in entry:
+                    check.wrong(where, "has no path")
+                path = check.path(f"{where}/path", entry.get("path", "."))
+                date = check.choice(f"{where}/date", entry.get("date", "auto"), ("auto", "path", "mtime", "any"))
+                found.append(Input(kind, path, date))
+            else:
+                found.append(Input(kind, check.path(where, entry)))
+    return tuple(found)
+
+
+def _engine(check: _Checker, value: Any) -> Engine:
+    names = ("duckdb", "spark")
+    if not isinstance(value, dict):
+        return Engine(check.choice("/engine", value, names))
+    name = check.choice("/engine/name", value.get("name", "duckdb"), names)
+    return Engine(name, {key: option for key, option in value.items() if key != "name"})
+
+
+def _placement(check: _Checker, value: Any) -> PlacementPlan | None:
+    if value is None:
+        return None
+    found = check.object("/placement", value, ("targets", "osts", "subtables"))
+    targets = [check.path(f"/placement/targets/{number}", item)
+               for number, item in enumerate(check.list("/placement/targets", found.get("targets", [])))]
+    if not targets:
+        check.wrong("/placement/targets", "is empty or missing; name the folders to place the tables on")
+    if len(set(targets)) < len(targets):
+        check.wrong("/placement/targets", "names a folder twice")
+    subtables = check.integer("/placement/subtables", found.get("subtables", max(1, len(targets))), 1, 100_000)
+    if targets and subtables % len(targets):
+        check.wrong("/placement/subtables", f"is {subtables}, which {len(targets)} targets cannot share evenly; take a "
+                    f"multiple of {len(targets)}")
+    osts = tuple(check.integer(f"/placement/osts/{number}", item, 0, 65535)
+                 for number, item in enumerate(check.list("/placement/osts", found.get("osts", []))))
+    if osts and len(osts) != len(targets):
+        check.wrong("/placement/osts", f"has {len(osts)} entries for {len(targets)} targets")
+    return PlacementPlan(tuple(targets), subtables, osts)
+
+
+def _stripe(check: _Checker, where: str, value: Any) -> StripeDefault:
+    fields = {"stripe_size": (1, 1048576), "stripe_count": (-1, 1), "stripe_offset": (-1, -1)}
+    found = check.object(where, value, tuple(fields))
+    return StripeDefault(**{name: check.integer(f"{where}/{name}", found.get(name, default), low)
+                            for name, (low, default) in fields.items()})
+
+
+def _site(check: _Checker, value: Any) -> dict[str, Any]:
+    found = check.object("/site", value, ("time_zone", "mounts", "lmt_mounts"))
+    zone = check.text("/site/time_zone", found.get("time_zone", "UTC"))
+    try:
+        zoneinfo.ZoneInfo(zone)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        check.wrong("/site/time_zone", f"{_shown(zone)} is no time zone of this machine; take a name as Europe/Berlin")
+    mounts = check.object("/site/mounts", found.get("mounts", {}))
+    lmt = check.object("/site/lmt_mounts", found.get("lmt_mounts", {}))
+    return {
+        "time_zone": zone,
+        "mounts": {name: _stripe(check, f"/site/mounts/{_escaped(name)}", item) for name, item in mounts.items()},
+        "lmt_mounts": {name: check.text(f"/site/lmt_mounts/{_escaped(name)}", item) for name, item in lmt.items()},
+    }
+
+
+def _parse(check: _Checker, document: Any) -> Setup:
+    known = ("store", "inputs", "workers", "period", "engine", "osts", "timeout_s", "placement", "site")
+    found = check.object("", document, known)
+    for name in ("store", "inputs"):
+        if name not in found:
+            check.wrong("", f"has no {name}")
+    timeout = found.get("timeout_s", 600)
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout < 1e9:
+        check.wrong("/timeout_s", f"is {_shown(timeout)}, and a number of seconds above 0 is wanted")
+        timeout = 600
+    cores = len(os.sched_getaffinity(0))
+    return Setup(
+        store=Path(check.path("/store", found.get("store", "store"))),
+        inputs=_inputs(check, found.get("inputs", {})),
+        workers=check.integer("/workers", found.get("workers", cores), 0, 4096),
+        period=check.choice("/period", found.get("period", "month"), ("month", "day")),
+        engine=_engine(check, found.get("engine", "duckdb")),
+        osts=check.integer("/osts", found.get("osts", 0), 0, 3968),
+        timeout_s=float(timeout),
+        placement=_placement(check, found.get("placement")),
+        **_site(check, found.get("site", {})),
+    )
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ValueError(f"the name {sorted(twice)[0]!r} stands twice in one object")
+    return dict(pairs)
+
+
+def load_setup(source: str | os.PathLike[str] | Mapping[str, Any], folder: str | Path = ".") -> Setup:
+    """Read and check a set-up.
+
+    Parameters
+    ----------
+    source : path or mapping
+        The file, or what it would contain.
+    folder : path
+        What relative paths of a mapping are relative to; of a file it is its own folder.
+
+    Raises
+    ------
+    AnalyticsError
+        The file cannot be read, is not JSON, or something in it is wrong: all problems are listed.
+    """
+    if isinstance(source, Mapping):
+        name, base, document = "set-up", Path(folder).absolute(), dict(source)
+    else:
+        path = Path(source).absolute()
+        name, base = str(path), path.parent
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique)
+        except OSError as error:
+            raise AnalyticsError(f"{path}: the set-up cannot be read: {error.strerror}") from error
+        except (ValueError, RecursionError) as error:
+            raise AnalyticsError(f"{path}: the set-up is not JSON: {error}") from error
+    check = _Checker(base)
+    setup = _parse(check, document)
+    if check.problems:
+        raise AnalyticsError("\n".join(f"{name}: {problem}" for problem in check.problems))
+    return setup

@@ -1,0 +1,90 @@
+"""The catalog: which Parquet files of a store are valid now, for the query engines.
+
+A catalog is one state of the store, read once; a fill that goes on meanwhile does not change it. Files that a fill has
+replaced stay on the disk until the next one begins.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.store.manifest import FileEntry, Manifest, read_manifest
+from mpiio_ext.analytics.tables.schema import TABLES
+
+__all__ = ["Catalog"]
+
+
+class Catalog:
+    """The valid files of a store.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The store's folder.
+
+    Attributes
+    ----------
+    folder : Path
+        Absolute.
+    osts : int
+        Width of the OST bitmap in OSTs: ``darshan_file`` has the columns ``ost_words(osts)``. Older files may lack
+        the last ones (read them with union by name); NULL there means 0.
+    manifest : Manifest
+
+    Raises
+    ------
+    AnalyticsError
+        There is no store in the folder, or one that cannot be read.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder).absolute()
+        found = read_manifest(self.folder)
+        if found is None:
+            raise AnalyticsError(f"{self.folder}: there is no store; fill it with IOMiner(setup).init_stores(...)")
+        self.manifest: Manifest = found
+        self.osts = found.osts
+
+    def entries(self, table: str, low: float | None = None, high: float | None = None) -> list[FileEntry]:
+        """Return the files of a table, in the order of their smallest key.
+
+        Parameters
+        ----------
+        table : str
+        low, high : float, optional
+            Only files that may hold keys from `low` to `high`, both included: ``job_id``, of ``lmt`` the time.
+
+        Raises
+        ------
+        AnalyticsError
+            No table has this name.
+        """
+        if table not in TABLES:
+            raise AnalyticsError(f"{table!r} is no table of the store; there are {', '.join(TABLES)}")
+        files = [
+            entry
+            for entry in self.manifest.files
+            if entry.table == table
+            and (high is None or entry.low <= high)
+            and (low is None or entry.high >= low - (table == "lmt"))  # times are floored
+        ]
+        return sorted(files, key=lambda entry: (entry.low, entry.high, entry.path))
+
+    def files(self, table: str, low: float | None = None, high: float | None = None) -> list[str]:
+        """Return the absolute paths of :meth:`entries`; empty when the table has no rows."""
+        return [str(self.path(entry)) for entry in self.entries(table, low, high)]
+
+    def path(self, entry: FileEntry) -> Path:
+        """Return the absolute path of a file."""
+        return self.folder / entry.path
+
+    def rows(self, table: str) -> int:
+        """Return how many rows a table has."""
+        return sum(entry.rows for entry in self.entries(table))
+
+    def schema(self, table: str) -> Any:
+        """Return the Arrow schema of a table, with the words of the OST bitmap."""
+        self.entries(table)
+        return TABLES[table].schema(self.osts)

@@ -1,0 +1,375 @@
+"""Fill a store: the logs of a period into Parquet tables, once; incrementally, in parallel, and safe against kills.
+
+Problem. A period has 10^5 and more small logs; a second call must find out in seconds that nothing is new; a call may
+be killed; a log may be corrupt, or kill the process that reads it.
+
+Algorithm. (1) Lock, remove leftovers. (2) Scan the inputs and compare with the manifest (`plan`). (3) Digests of what
+is new, to find logs that are there twice. (4) Chunks of logs go to worker processes, which write sorted parts
+(`convert`); a chunk that fails is tried again log by log, so that the log that did it is named. (5) Now and then a
+commit merges the parts into the tables and renames the manifest (`commit`): a killed fill goes on from its last commit.
+
+Guarantees. Every log of the period has one row in the manifest that says what became of it. Memory is bounded by
+chunks, row groups, and the table of logs.
+
+Source: IOMiner, Section II-B: "formatting happens only once".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mpiio_ext.analytics.connectors.base import Connector
+from mpiio_ext.analytics.connectors.registry import KINDS, connector_for
+from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.setup import Setup
+from mpiio_ext.analytics.store.commit import Staged, clean, merge_parts
+from mpiio_ext.analytics.store.convert import Done, convert_chunk, digests, log_id_of
+from mpiio_ext.analytics.store.lock import locked
+from mpiio_ext.analytics.store.logtable import LOGS, keys_of, read_logs, write_logs
+from mpiio_ext.analytics.store.manifest import Manifest, read_manifest, write_manifest
+from mpiio_ext.analytics.store.plan import Date, Plan, day_of, mark_duplicates, plan
+from mpiio_ext.analytics.store.pool import Pool, WorkerDeathError, WorkerError
+from mpiio_ext.analytics.store.progress import progress
+from mpiio_ext.analytics.store.scan import scan
+from mpiio_ext.analytics.tables.schema import TABLES
+
+__all__ = ["Report", "fill"]
+
+#: A commit comes after so many parts, rows or seconds.
+_COMMIT_PARTS, _COMMIT_ROWS, _COMMIT_S = 64, 4 << 20, 60.0
+_CHUNK_BYTES = 64 << 20
+#: Segments of the table of logs that are kept apart.
+_SEGMENTS = 8
+
+
+@dataclasses.dataclass
+class Report:
+    """What a fill has done, in numbers of logs; `rows`: rows by table that this fill converted.
+
+    Attributes
+    ----------
+    known : logs of earlier fills that are unchanged
+    outside : logs that are new or changed, but not of the period
+    vanished : logs of earlier fills that are gone; their rows stay
+    whole, partial, skipped, duplicate, unreadable : what became of the others; the manifest says why
+    others : files in the inputs with names that no log has
+    problems : what could not be looked at, a line each
+    """
+
+    known: int = 0
+    outside: int = 0
+    vanished: int = 0
+    whole: int = 0
+    partial: int = 0
+    skipped: int = 0
+    duplicate: int = 0
+    unreadable: int = 0
+    others: int = 0
+    rows: dict[str, int] = dataclasses.field(default_factory=dict)
+    problems: list[str] = dataclasses.field(default_factory=list)
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        counts = [(name, getattr(self, name)) for name in (
+            "whole", "partial", "skipped", "duplicate", "unreadable", "known", "vanished", "outside", "others")]
+        words = {"known": "unchanged", "outside": "outside the period", "others": "other files"}
+        line = ", ".join(f"{count:,} {words.get(name, name)}" for name, count in counts if count) or "no logs"
+        rows = ", ".join(f"{count:,} rows of {name}" for name, count in self.rows.items() if count)
+        return "\n".join([f"logs: {line}", *([f"new: {rows}"] if rows else []), *self.problems])
+
+
+@dataclasses.dataclass(frozen=True)
+class _Chunk:
+    """Logs of one kind, folder and period: rows of the plan's table, in order."""
+
+    number: int
+    kind: str
+    root: str
+    period: str
+    rows: Any
+    paths: list[str]
+
+
+class _Filler:
+    """One fill of one store, under its lock."""
+
+    def __init__(self, setup: Setup, connectors: Mapping[str, Connector], manifest: Manifest) -> None:
+        self.folder = setup.store.absolute()
+        self.setup, self.connectors, self.manifest = setup, connectors, manifest
+        self.staging = self.folder / "staging" / f"{os.getpid()}-{time.time_ns()}"
+        self.report = Report()
+        self.plan: Plan
+        self._staged: list[Staged] = []
+        self._results: list[Any] = []
+        self._since = time.monotonic()
+
+    # ---- converting ----
+
+    def chunks(self, rows: Any) -> Iterator[_Chunk]:
+        """Yield the rows of the plan in chunks."""
+        todo = self.plan.todo.take(pa.array(rows))
+        names = ("kind", "root", "period")
+        codes = [np.asarray(pc.dictionary_encode(todo.column(name).combine_chunks()).indices) for name in names]
+        oldest = np.where(np.isin(todo.column("kind").to_pylist(), ("slurm", "lmt")), todo.column("mtime_ns"), 0)
+        order = np.lexsort((np.arange(len(rows)), oldest, *codes))
+        sizes = np.asarray(todo.column("size"))[order]
+        edges = np.any([code[order][1:] != code[order][:-1] for code in codes], axis=0)
+        ends = [*(np.flatnonzero(edges) + 1), len(order)] if len(order) else []
+        at, number, columns = 0, 0, {name: todo.column(name) for name in (*names, "path")}
+        for end in ends:
+            kind = columns["kind"][int(order[at])].as_py()
+            most = max(1, min(KINDS[kind].chunk, -(-len(order) // (4 * max(1, self.setup.workers)))))
+            while at < end:
+                stop = at + 1
+                space = _CHUNK_BYTES - sizes[at]
+                while stop < end and stop - at < most and sizes[stop] <= space:
+                    space -= sizes[stop]
+                    stop += 1
+                mine = order[at:stop]
+                yield _Chunk(number, kind, columns["root"][int(mine[0])].as_py(),
+                             columns["period"][int(mine[0])].as_py(), rows[mine],
+                             columns["path"].take(pa.array(mine)).to_pylist())
+                at, number = stop, number + 1
+
+    def convert(self, pool: Pool, chunk: _Chunk) -> tuple[_Chunk, list[Done]]:
+        """Convert a chunk, whole or else log by log; called in threads."""
+        stem = self.staging / f"{chunk.number:06d}"
+        ids = [log_id_of(chunk.kind, chunk.root, path) for path in chunk.paths]
+        connector = self.connectors[chunk.kind]
+        width = max(self.setup.osts, self.manifest.osts)
+        try:
+            return chunk, [pool.call(convert_chunk, connector, chunk.paths, chunk.root, ids, str(stem), width)]
+        except (WorkerDeathError, WorkerError) as error:
+            if len(ids) == 1:
+                return chunk, [Done(["skipped"], [str(error)], {}, [])]
+        done = []
+        for number, (path, log_id) in enumerate(zip(chunk.paths, ids, strict=True)):
+            try:
+                one = (connector, [path], chunk.root, [log_id], f"{stem}-{number}", width)
+                done.append(pool.call(convert_chunk, *one))
+            except (WorkerDeathError, WorkerError) as error:
+                done.append(Done(["skipped"], [str(error)], {}, []))
+        return chunk, done
+
+    def take(self, chunk: _Chunk, done: Sequence[Done]) -> None:
+        """Keep the outcome of a chunk for the next commit."""
+        at = 0
+        for item in done:
+            rows = chunk.rows[at : at + len(item.statuses)]
+            ids = [log_id_of(chunk.kind, chunk.root, path) for path in chunk.paths[at : at + len(rows)]]
+            counts = {f"rows_{name}": item.rows.get(name, [None] * len(rows)) for name in TABLES}
+            self._results.append((rows, pa.table({
+                "status": pa.array(item.statuses, pa.string()), "reason": pa.array(item.reasons, pa.string()),
+                "same_as": pa.nulls(len(rows), pa.string()), "log_id": pa.array(ids, pa.int64()),
+                **{name: pa.array(values, pa.int64()) for name, values in counts.items()},
+            })))
+            self._staged += [Staged(part, chunk.period, chunk.number) for part in item.parts]
+            for name, values in item.rows.items():
+                self.report.rows[name] = self.report.rows.get(name, 0) + sum(values)
+            at += len(rows)
+        rows_waiting = sum(item.part.rows for item in self._staged)
+        late = time.monotonic() - self._since > _COMMIT_S
+        if len(self._staged) >= _COMMIT_PARTS or rows_waiting >= _COMMIT_ROWS or late:
+            self.commit()
+
+    def set_aside(self, rows: Any, status: str, reasons: list[str], same_as: list[str | None]) -> None:
+        """Keep logs that are not converted for the next commit."""
+        if len(rows):
+            empty = {f"rows_{name}": pa.nulls(len(rows), pa.int64()) for name in TABLES}
+            self._results.append((rows, pa.table({
+                "status": pa.array([status] * len(rows), pa.string()), "reason": pa.array(reasons, pa.string()),
+                "same_as": pa.array(same_as, pa.string()), "log_id": pa.nulls(len(rows), pa.int64()), **empty,
+            })))
+
+    # ---- committing ----
+
+    def _replaced(self, keys: Any) -> dict[int, set[int]]:
+        """Return commit -> IDs of the logs of that commit among those that are done now and have changed."""
+        old = self.plan.replaced
+        if not old.num_rows:
+            return {}
+        mine = old.filter(pc.is_in(keys_of(old), value_set=keys))
+        out: dict[int, set[int]] = {}
+        for commit, log_id in zip(mine.column("commit").to_pylist(), mine.column("log_id").to_pylist(), strict=True):
+            if log_id is not None and commit is not None:
+                out.setdefault(commit, set()).add(log_id)
+        return out
+
+    def commit(self, extra: Any = None) -> None:
+        """Make what has been converted part of the store; `extra`: rows of the table of logs as they are."""
+        self._since = time.monotonic()
+        segment = self._segment()
+        if not self._staged and not segment.num_rows and extra is None:
+            return
+        readable = segment.filter(pc.not_equal(segment.column("status"), "unreadable"))
+        replaced = self._replaced(keys_of(readable).combine_chunks())
+        manifest = merge_parts(self.folder, self.manifest, self._staged, replaced, self.setup.osts)
+        if extra is not None:
+            segment = pa.concat_tables([segment, extra])
+        name = f"logs/{manifest.commit:06d}.parquet"
+        names = (*manifest.logs, name)
+        write_logs(self.folder, name, segment)
+        if len(names) > _SEGMENTS:
+            names = (f"logs/{manifest.commit:06d}-all.parquet",)
+            write_logs(self.folder, names[0], read_logs(self.folder, (*manifest.logs, name)))
+        self.manifest = dataclasses.replace(manifest, logs=names)
+        write_manifest(self.folder, self.manifest)
+        for item in self._staged:
+            Path(item.part.path).unlink(missing_ok=True)
+        self._staged, self._results = [], []
+
+    def _segment(self) -> Any:
+        """Return the rows of the table of logs for what is done, and count them in the report."""
+        if not self._results:
+            return LOGS.empty_table()
+        rows = np.concatenate([rows for rows, _ in self._results])
+        outcome = pa.concat_tables([table for _, table in self._results])
+        table = self.plan.todo.take(pa.array(rows))
+        for name in outcome.column_names:
+            table = table.append_column(name, outcome.column(name))
+        table = table.append_column("commit", pa.array(np.full(len(rows), self.manifest.commit + 1)))
+        table = table.append_column("vanished", pa.array(np.zeros(len(rows), dtype=bool)))
+        table = self._with_old_rows(table)
+        for value in pc.value_counts(table.column("status")):
+            status, count = value["values"].as_py(), value["counts"].as_py()
+            setattr(self.report, status, getattr(self.report, status) + count)
+        return table.select(LOGS.names).cast(LOGS)
+
+    def _with_old_rows(self, table: Any) -> Any:
+        """Let a log that cannot be read now, and could before, keep what the manifest says of its rows."""
+        old, unreadable = self.plan.replaced, pc.equal(table.column("status"), "unreadable")
+        if not old.num_rows or not pc.any(unreadable).as_py():
+            return table
+        place = pc.index_in(keys_of(table), value_set=keys_of(old).combine_chunks())
+        place = pc.if_else(unreadable, place, pa.scalar(None, pa.int32()))
+        for name in ("log_id", "commit", "digest", "size", "mtime_ns", *(f"rows_{table}" for table in TABLES)):
+            number = table.column_names.index(name)
+            value = pc.coalesce(old.column(name).take(place), table.column(name))
+            table = table.set_column(number, name, value)
+        return table
+
+
+def _digest(filler: _Filler, pool: Pool) -> Any:
+    """Return the digest of every log to convert whose kind must not be there twice; others have an empty one."""
+    todo = filler.plan.todo
+    out: list[str] = [""] * todo.num_rows
+    kinds = [name for name, kind in KINDS.items() if "darshan_job" in kind.tables]
+    wanted = np.flatnonzero(np.asarray(pc.is_in(todo.column("kind"), value_set=pa.array(kinds))))
+
+    def run(chunk: _Chunk) -> tuple[_Chunk, list[str]]:
+        try:
+            found: list[str] = pool.call(digests, chunk.root, chunk.paths)
+        except (WorkerDeathError, WorkerError) as error:
+            found = [f"!{error}"] * len(chunk.paths)
+        return chunk, found
+
+    for chunk, found in pool.each(run, filler.chunks(wanted)):
+        for row, digest in zip(chunk.rows.tolist(), found, strict=True):
+            out[row] = digest
+    return pa.array(out, pa.string())
+
+
+def _convert_all(filler: _Filler, logs: Any, quiet: bool | None) -> None:
+    """Carry out the plan."""
+    filler.staging.mkdir(parents=True, exist_ok=True)
+    count = filler.plan.todo.num_rows
+    with Pool(filler.setup.workers, filler.setup.timeout_s) as pool, progress(count, quiet) as advance:
+        found = _digest(filler, pool)
+        same = mark_duplicates(filler.plan.todo, found, logs, filler.plan.replaced)
+        filler.plan = dataclasses.replace(filler.plan, todo=filler.plan.todo.append_column("digest", found))
+        repeated, unreadable = np.asarray(pc.is_valid(same)), np.asarray(pc.starts_with(found, "!"))
+        rows = np.flatnonzero(unreadable)
+        filler.set_aside(rows, "unreadable", [found[int(row)].as_py()[1:] for row in rows], [None] * len(rows))
+        rows = np.flatnonzero(repeated)
+        names = [same[int(row)].as_py() for row in rows]
+        filler.set_aside(rows, "duplicate", [f"holds the same as {name}" for name in names], names)
+        advance(int((repeated | unreadable).sum()))
+        rows = np.flatnonzero(~repeated & ~unreadable)
+        for chunk, done in pool.each(lambda chunk: filler.convert(pool, chunk), filler.chunks(rows)):
+            filler.take(chunk, done)
+            advance(len(chunk.paths))
+        filler.commit()
+
+
+def _check_options(setup: Setup, manifest: Manifest, folder: Path) -> None:
+    for name, value in setup.options().items():
+        if manifest.options.get(name, value) != value:
+            raise AnalyticsError(
+                f"{folder}: the store was filled with {name} {manifest.options[name]!r}, and the set-up says "
+                f"{value!r}; set it back, or fill a new folder"
+            )
+
+
+def fill(
+    setup: Setup,
+    start: Date = None,
+    end: Date = None,
+    *,
+    connectors: Mapping[str, Connector] | None = None,
+    quiet: bool | None = None,
+) -> Report:
+    """Convert the logs of a period that the store does not have yet.
+
+    Parameters
+    ----------
+    setup : Setup
+    start, end : ISO date, date, datetime or None
+        First and last day, both included; None: no bound. Logs without a date belong to every period.
+    connectors : mapping of str to Connector, optional
+        In the place of the own ones, by kind.
+    quiet : bool, optional
+        Show no progress; default: where the standard error stream is no terminal.
+
+    Raises
+    ------
+    AnalyticsError
+        The store is held by another process or was filled with other options, an input is missing, a connector lacks a
+        package, or the disk cannot be written. What was committed before stays.
+    """
+    began = time.monotonic()
+    first, last = day_of(start, "start_date"), day_of(end, "end_date")
+    if first and last and last < first:
+        raise AnalyticsError(f"the period ends on {last}, before it begins on {first}")
+    folder = setup.store.absolute()
+    with locked(folder):
+        manifest = read_manifest(folder) or Manifest(options=setup.options())
+        _check_options(setup, manifest, folder)
+        clean(folder, manifest)
+        given = {kind: connector_for(kind, {"time_zone": setup.time_zone}) for kind in KINDS} | dict(connectors or {})
+        filler = _Filler(setup, given, manifest)
+        seen, filler.report.problems, filler.report.others = scan(setup.inputs)
+        logs = read_logs(folder, manifest.logs)
+        filler.plan = plan(seen, logs, setup, first, last)
+        filler.report.known, filler.report.outside = filler.plan.known, filler.plan.outside
+        filler.report.vanished = filler.plan.vanished.num_rows
+        try:
+            _carry_out(filler, logs, quiet)
+        except ImportError as error:
+            raise AnalyticsError(f"a connector lacks a package: {error}; pip install 'mpiio_ext[analytics]'") from error
+        except OSError as error:
+            raise AnalyticsError(f"{folder}: the store cannot be written: {error}") from error
+    filler.report.seconds = time.monotonic() - began
+    return filler.report
+
+
+def _carry_out(filler: _Filler, logs: Any, quiet: bool | None) -> None:
+    if filler.plan.todo.num_rows:
+        _convert_all(filler, logs, quiet)
+    marks = []
+    for table, gone in ((filler.plan.vanished, True), (filler.plan.returned, False)):
+        if table.num_rows:
+            marks.append(table.set_column(LOGS.get_field_index("vanished"), "vanished",
+                                          pa.array([gone] * table.num_rows, pa.bool_())))
+    if marks:
+        filler.commit(pa.concat_tables(marks))
+    elif filler.manifest.commit == 0:
+        write_manifest(filler.folder, filler.manifest)

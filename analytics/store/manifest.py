@@ -1,0 +1,140 @@
+"""The manifest: the one place that says which files of a store are valid, and what became of every log.
+
+Problem. Files and logs are many, a fill may be killed at any moment, and a reader may come at any moment.
+
+Content. ``manifest.json`` lists the valid files of every table (few: thousands at most) and the segments with the logs
+(Parquet, a row a log, up to millions). It is replaced by a rename, so that each reader sees one state of the store. A
+later row of the same log takes the place of an earlier one. A log's rows lie in the files whose ``commits`` hold the
+number of the log's commit (`LogTable`, column ``commit``).
+
+Guarantees. What ``manifest.json`` names is whole and on the disk; what it does not name is a leftover.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.store.durable import write_text
+
+__all__ = ["FORMAT", "NAME", "FileEntry", "Manifest", "read_manifest", "write_manifest"]
+
+#: Name of the manifest in the store's folder.
+NAME = "manifest.json"
+
+#: Version of the store's layout.
+FORMAT = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class FileEntry:
+    """One valid Parquet file.
+
+    Attributes
+    ----------
+    table : str
+        Name of the table.
+    path : str
+        Relative to the store's folder, or absolute where it lies on a storage target.
+    rows, bytes : int
+        Rows, and size of the file.
+    low, high : int
+        Smallest and largest key in it, both included: ``job_id``, of ``lmt`` the time in s since 1970 UTC, floored.
+    period : str
+        Of its logs: ``2018-01``, ``2018-01-28``, or ``undated``; ``""`` in tables that are not split by period.
+    commits : tuple of int
+        Numbers of the commits that gave its rows.
+    osts : int
+        Width of its OST bitmap in OSTs (``darshan_file``), else 0.
+    subtable : int
+        Number of the subtable when it is placed, else -1.
+    target : int
+        Number of the storage target on which it lies, else -1.
+    """
+
+    table: str
+    path: str
+    rows: int
+    bytes: int
+    low: int
+    high: int
+    period: str = ""
+    commits: tuple[int, ...] = ()
+    osts: int = 0
+    subtable: int = -1
+    target: int = -1
+
+
+@dataclasses.dataclass(frozen=True)
+class Manifest:
+    """One state of a store.
+
+    Attributes
+    ----------
+    commit : int
+        Number of the state; 0: empty.
+    files : tuple of FileEntry
+        All valid files.
+    logs : tuple of str
+        Segments of the table of logs, relative to the folder, oldest first.
+    osts : int
+        Width of the widest OST bitmap, in OSTs.
+    options : mapping
+        What changes the rows that the connectors make (time zones …), as when the store was made.
+    placement : mapping
+        Storage targets and the bounds of the subtables; empty when the tables are not placed.
+    """
+
+    commit: int = 0
+    files: tuple[FileEntry, ...] = ()
+    logs: tuple[str, ...] = ()
+    osts: int = 0
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    placement: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """Return the state of the store in `folder`; None where there is none.
+
+    Raises
+    ------
+    AnalyticsError
+        The manifest cannot be read, or belongs to another version of the store.
+    """
+    path = folder / NAME
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise AnalyticsError(
+            f"{path}: the store's manifest cannot be read ({error}); restore it, or remove the store's folder and fill "
+            "it again from the logs"
+        ) from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        found = document.get("format") if isinstance(document, dict) else None
+        raise AnalyticsError(
+            f"{path}: a store of format {found}, and this mpiio_ext knows format {FORMAT}; fill a new folder"
+        )
+    try:
+        files = tuple(FileEntry(**{**entry, "commits": tuple(entry["commits"])}) for entry in document["files"])
+        return Manifest(
+            commit=document["commit"],
+            files=files,
+            logs=tuple(document["logs"]),
+            osts=document["osts"],
+            options=document["options"],
+            placement=document["placement"],
+        )
+    except (KeyError, TypeError) as error:
+        raise AnalyticsError(f"{path}: the store's manifest lacks or misnames an entry: {error}") from error
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Make `manifest` the state of the store in `folder`: from now on readers see it."""
+    document = {"format": FORMAT, **dataclasses.asdict(manifest)}
+    write_text(folder / NAME, json.dumps(document, indent=1, ensure_ascii=False) + "\n")

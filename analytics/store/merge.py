@@ -1,0 +1,162 @@
+"""Merge sorted Parquet files into sorted Parquet files, in bounded memory.
+
+Algorithm. Each source holds one batch. The bound is the smallest last key of the batches; all rows up to it leave their
+sources, are sorted together and written. A source whose batch is used up reads the next. Where rows of one key must be
+seen together, because the best of them stays (`best_rows`), only rows below the bound leave, and sources that end at
+the bound read on.
+
+Memory. One batch a source, and one row group of the output. Sources are merged `FAN_IN` at a time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from mpiio_ext.analytics.tables.parquet import KEYS, key_of
+
+__all__ = ["IDENTITY", "Source", "best_rows", "merged"]
+
+_BATCH_ROWS = 8192
+
+#: Tables whose rows are facts that several logs may tell: by what two rows are known to be of the same thing (each of
+#: the alternatives, where none of its columns is NULL), and what a better row knows first of all.
+IDENTITY: dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]] = {
+    "slurm": ((("job_id", "submit_time"), ("job_id", "start_time")), ("end_time",)),
+    "lmt": ((("time", "ost", "ost_name", "file_system"),), ("bytes_read", "bytes_written")),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A sorted file, and the logs whose rows of it do not count any more; a larger `age` is newer."""
+
+    path: Path
+    without: frozenset[int] = frozenset()
+    age: int = 0
+
+
+class _Reader:
+    """The rows of one source that have not left yet."""
+
+    def __init__(self, source: Source, schema: Any, key: str) -> None:
+        self._file = pq.ParquetFile(source.path, memory_map=True)
+        self._batches: Iterator[Any] = self._file.iter_batches(batch_size=_BATCH_ROWS)
+        self._schema, self._key, self._source = schema, key, source
+        self.rows = schema.empty_table()
+        self.keys: Any = np.array([])
+        self.ended = False
+        self.read_on()
+
+    def read_on(self) -> None:
+        """Append the next batch that has rows."""
+        while not self.ended:
+            batch = next(self._batches, None)
+            if batch is None:
+                self.ended = True
+                self._file.close()
+                return
+            table = self._with_columns(pa.Table.from_batches([batch]))
+            if table.num_rows:
+                self.rows = pa.concat_tables([self.rows, table])
+                self.keys = np.asarray(self.rows.column(self._key))
+                return
+
+    def _with_columns(self, table: Any) -> Any:
+        if self._source.without:
+            gone = pa.array(sorted(self._source.without), pa.int64())
+            table = table.filter(pc.invert(pc.is_in(table.column("log_id"), value_set=gone)))
+        columns = [table.column(field.name) if field.name in table.column_names
+                   else pa.array(np.full(table.num_rows, self._source.age)) if field.name == "age"
+                   else _absent(field, table) for field in self._schema]
+        return pa.table(columns, schema=self._schema)
+
+    def leave(self, bound: Any, *, whole: bool) -> Any:
+        """Take out the rows up to `bound`: with it if `whole`."""
+        count = int(np.searchsorted(self.keys, bound, side="right" if whole else "left"))
+        out, self.rows, self.keys = self.rows.slice(0, count), self.rows.slice(count), self.keys[count:]
+        if not self.rows.num_rows:
+            self.read_on()
+        return out
+
+
+def _absent(field: Any, table: Any) -> Any:
+    """Return a column that older files lack: words of the bitmap are 0 where there is a bitmap, others are NULL."""
+    if field.name.startswith("ost_word_") and "osts" in table.column_names:
+        lacks = np.asarray(pc.is_null(table.column("osts")))
+        return pa.array(np.zeros(table.num_rows, dtype=np.int64), mask=lacks)
+    return pa.nulls(table.num_rows, field.type)
+
+
+def best_rows(table: str, rows: Any) -> Any:
+    """Return one row for each fact: the one that knows more, then the newer one; sorted as the table is.
+
+    Parameters
+    ----------
+    table : str
+        One of `IDENTITY`.
+    rows : pyarrow.Table
+        With a column ``age`` beside those of the table.
+    """
+    alternatives, wanted = IDENTITY[table]
+    known = np.zeros(rows.num_rows, dtype=np.int64)
+    for name in rows.column_names:
+        known += np.asarray(pc.is_valid(rows.column(name))).astype(np.int64) * (1000 if name in wanted else 1)
+    ranked = rows.append_column("known", pa.array(-known))
+    for identity in alternatives:
+        ranked = _first_of_each(ranked, identity)
+    return ranked.sort_by([(key, "ascending") for key in KEYS[table]]).drop_columns(["known", "age"])
+
+
+def _first_of_each(rows: Any, identity: Sequence[str]) -> Any:
+    """Return the row of each identity that knows most and is newest, and every row without a whole identity."""
+    order = [(name, "ascending") for name in identity] + [("known", "ascending"), ("age", "descending")]
+    rows = rows.sort_by(order)
+    first = np.zeros(rows.num_rows, dtype=bool)
+    first[:1] = True
+    for name in identity:
+        column = rows.column(name).combine_chunks()
+        codes = np.asarray(pc.fill_null(pc.dictionary_encode(column).indices, -1))
+        first[1:] |= codes[1:] != codes[:-1]
+        first |= codes < 0
+    return rows.filter(pa.array(first))
+
+
+def merged(table: str, sources: Sequence[Source], schema: Any) -> Iterator[Any]:
+    """Yield the rows of the sources in the order of the table's key, as Arrow tables.
+
+    Parameters
+    ----------
+    table : str
+    sources : sequence of Source
+    schema : pyarrow.Schema
+        Of the result; columns that a source lacks are NULL (words of the OST bitmap 0).
+    """
+    together = table in IDENTITY
+    inner = schema.append(pa.field("age", pa.int64())) if together else schema
+    order = [(key, "ascending") for key in KEYS[table]]
+    finish: Callable[[Any], Any] = (lambda rows: best_rows(table, rows)) if together else (
+        lambda rows: rows.sort_by(order))
+    readers = [reader for source in sources if (reader := _Reader(source, inner, key_of(table))).rows.num_rows]
+    while readers:
+        going = [reader for reader in readers if not reader.ended]
+        bound = min((reader.keys[-1] for reader in going), default=None)
+        if bound is None:
+            yield finish(pa.concat_tables([reader.rows for reader in readers]))
+            return
+        taken = [reader.leave(bound, whole=not together) for reader in readers]
+        rows = pa.concat_tables(taken)
+        if rows.num_rows:
+            yield finish(rows)
+        else:
+            for reader in going:
+                if reader.keys[-1] == bound:
+                    reader.read_on()
+        readers = [reader for reader in readers if reader.rows.num_rows]

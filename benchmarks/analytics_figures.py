@@ -1,0 +1,42 @@
+"""Make the figures of docs/analytics.md anew, of the sample logs that PyDarshan ships.
+
+    python benchmarks/analytics_figures.py docs/images/analytics
+
+The logs are found in the installed package ``darshan``; a store is made in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import darshan
+
+from mpiio_ext.analytics import IOMiner
+from mpiio_ext.analytics.analyses import analysis
+from mpiio_ext.analytics.report.drawing import draw
+from mpiio_ext.analytics.report.job import charts, document, job_tables
+from mpiio_ext.report.output import write_whole
+
+_BAD_OST_JOB = 6265799  # sample-badost.darshan: 2,048 processes, one slow OST
+
+
+def main(folder: Path) -> None:
+    """Write the figures into `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    logs = Path(darshan.__file__).parent / "examples" / "example_logs"
+    with tempfile.TemporaryDirectory() as place:
+        setup = {"store": str(Path(place) / "store"), "inputs": {"darshan": [str(logs)]}}
+        with IOMiner(setup) as miner:
+            miner.init_stores(quiet=True)
+            drawn = [*analysis("applications")(miner).charts, *analysis("sequential")(miner).charts]
+            tables = job_tables(miner, _BAD_OST_JOB)
+            drawn += [chart for chart in charts(tables, document(tables)) if chart.name == "time-line-write"]
+    for chart in drawn:
+        size = write_whole(folder / f"{chart.name}.svg", draw(chart) + "\n")
+        print(f"{folder / chart.name}.svg: {size / 1e3:.0f} kB")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

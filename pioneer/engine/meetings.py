@@ -1,0 +1,104 @@
+"""Where all ranks of a replay have to meet, since one of them changes what others use.
+
+Problem.   A path has no barriers: they are no I/O. But the root removes a file when the children are done with it, and
+           children open what the root has made. Without the program's barriers a rank that is late would find a file
+           gone, or not there yet, and everything that needs its handle would be left out.
+Algorithm. One pass over the path, the same on all ranks. Of each file that several ranks share it notes which groups
+           have used it since the last meeting, which have written to it, and which have changed its name or length.
+           Ranks meet before a part of the groups changes a file that others have used; before others use it after
+           that; and before a session that only reads begins, on a file that was written. A collective open of all
+           ranks is a meeting by itself.
+Guarantee. A meeting is before a row of the path, whoever makes that row; so all ranks make the same meetings in the
+           same order, and none waits for another for ever. The slack time of the next operation goes on meanwhile, as
+           a program's wait at a barrier is part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mpiio_ext.pioneer.operations import Operation, Role
+from mpiio_ext.pioneer.path import Template, WorkloadPath
+from mpiio_ext.pioneer.profile.sessions import Sessions
+
+__all__ = ["meetings"]
+
+#: Operations that change a name, or the length of a file, without a handle.
+_CHANGES = frozenset({"unlink", "unlinkat", "remove", "rename", "renameat", "rmdir", "truncate", "link", "symlink",
+                      "MPI_File_delete"})  # fmt: skip
+#: Of these the name is a folder's, and what is below it counts.
+_FOLDERS = frozenset({"rmdir", "rename", "renameat"})
+
+
+@dataclass(slots=True)
+class _State:
+    """Groups by file, since the last meeting."""
+
+    used: dict[str, int] = field(default_factory=dict)
+    written: set[str] = field(default_factory=set)
+    changed: dict[str, int] = field(default_factory=dict)
+
+    def clear(self) -> None:
+        """Forget everything: all ranks have met."""
+        self.used.clear()
+        self.written.clear()
+        self.changed.clear()
+
+    def users(self, file: str, *, below: bool) -> int:
+        """Return who has used a file, or something below a folder."""
+        found = self.used.get(file, 0)
+        if below:
+            for name, groups in self.used.items():
+                found |= groups if name.startswith(f"{file}/") else 0
+        return found
+
+    def note(self, file: str, groups: int, *, writes: bool, changes: bool) -> None:
+        """Note an operation."""
+        self.used[file] = self.used.get(file, 0) | groups
+        if writes:
+            self.written.add(file)
+        if changes:
+            self.changed[file] = self.changed.get(file, 0) | groups
+
+
+def _reading_opens(sessions: Sessions, kinds: Sequence[Operation]) -> set[int]:
+    """Return the opens of sessions in which nothing is written and something is read."""
+    found = set()
+    for session in sessions.sessions:
+        if session.has_open:
+            roles = {kinds[row].role for row in session.members}
+            if roles & {Role.READ, Role.MAP} and not roles & {Role.WRITE, Role.BEGIN, Role.RESIZE}:
+                found.add(session.members[0])
+    return found
+
+
+def meetings(path: WorkloadPath, kinds: Sequence[Operation], sessions: Sessions) -> list[int]:
+    """Return the rows of the path before which all ranks meet, ascending.
+
+    Parameters
+    ----------
+    path : what is carried out.
+    kinds : what its operations are.
+    sessions : its open sessions.
+    """
+    everybody = (1 << path.group_count) - 1
+    reading = _reading_opens(sessions, kinds)
+    groups, owners = path.table["groups"].to_pylist(), path.table["owner"].to_pylist()
+    is_own = {file: Template(file).has_rank for file in set(path.words("file")) if file is not None}
+    state, found = _State(), []
+    for row, file in enumerate(path.words("file")):
+        if file is None or is_own[file]:
+            continue
+        kind, mask = kinds[row], groups[row]
+        changes = mask != everybody and (kind.name in _CHANGES or kind.role is Role.OPEN)
+        gone = changes and kind.name in _CHANGES and state.users(file, below=kind.name in _FOLDERS) & ~mask
+        fresh = file in state.changed and mask & ~state.changed[file]
+        if gone or fresh or (row in reading and file in state.written):
+            found.append(row)
+            state.clear()
+        together = kind.layer == "mpiio" and kind.role is Role.OPEN and mask == everybody and owners[row] == "shared"
+        if together:
+            state.clear()
+        state.note(file, mask, writes=kind.role in (Role.WRITE, Role.BEGIN), changes=changes)
+    return found

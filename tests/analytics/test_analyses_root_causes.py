@@ -1,0 +1,130 @@
+"""Root causes of low bandwidth, and methods of the bench, worked by hand."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mpiio_ext.analytics.analyses.methods import methods
+from mpiio_ext.analytics.analyses.root_causes import root_causes
+from mpiio_ext.analytics.analyses.source import Tables
+from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.report.drawing import draw
+from tests.support.analytics_jobs import source
+
+GB = 10**9
+
+
+def _job(log: int, app: str, *, seconds: float, processes: int = 2000, written: int = 40 * GB, ranks: int = 2000,
+         stripes: int = 1, small: int = 0) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
+    job = {"log_id": log, "job_id": 100 + log, "app": app, "processes": processes, "bytes_written": written,
+           "bytes_read": 0, "uses_mpiio": False, "partial": False}  # fmt: skip
+    file = {"log_id": log, "job_id": 100 + log, "file_id": log, "file": f"/d/{log}", "processes": processes,
+            "bytes_written": written, "bytes_read": 0, "write_start": 1000.0, "write_end": 1000.0 + seconds,
+            "ranks": ranks, "stripe_count": stripes, "osts": list(range(stripes)), "consec_writes": 10,
+            "write_size_100m_1g": 40 - small, "write_size_1k_10k": small,
+            **{f"write_size_{name}": 0 for name in ("0_100", "100_1k", "10k_100k", "100k_1m", "1m_4m", "4m_10m",
+                                                    "10m_100m", "1g_plus")}}  # fmt: skip
+    return job, file
+
+
+def _store() -> Tables:
+    rows = [
+        _job(1, "slow", seconds=80, small=30), _job(2, "slow", seconds=100), _job(3, "slow", seconds=160),
+        _job(4, "fast", seconds=4), _job(5, "few", seconds=100, processes=1000),
+        _job(6, "other", seconds=50, stripes=8), _job(7, "light", seconds=100, written=19 * GB),
+    ]  # fmt: skip
+    return source(darshan_job=[job for job, _ in rows], darshan_file=[file for _, file in rows],
+                  slurm=[{"job_id": 102, "node_count": 64}])  # fmt: skip
+
+
+def test_slow_large_jobs_are_found_and_the_median_one_stands_for_its_application() -> None:
+    found = root_causes(_store())
+    rows = found.table.to_pylist()
+    assert [(row["direction"], row["application"], row["jobs"]) for row in rows] == [
+        ("write", "slow", 3), ("write", "other", 1)]  # fmt: skip
+    assert rows[0]["bandwidth"] == 400e6 and rows[0]["nodes"] == 64 and rows[0]["processes"] == 2000
+    assert rows[0]["processes_per_ost"] == 2000 and rows[0]["osts"] == 1 and rows[0]["collective"] == 0
+    assert rows[0]["small"] == 0 and rows[0]["non_consecutive"] == 0.75
+    assert rows[1]["osts"] == 8 and rows[1]["processes_per_ost"] == 250 and rows[1]["nodes"] is None
+    assert "Of 5 such jobs writing, 4 were slow, of 2 applications." in found.caption
+    assert "Of 0 such jobs reading, 0 were slow." in found.caption
+
+
+def test_each_job_has_a_row_with_its_own_factors() -> None:
+    rows = root_causes(_store(), each_job=True).table.to_pylist()
+    assert [(row["job_id"], row["small"]) for row in rows] == [(106, 0.0), (103, 0.0), (102, 0.0), (101, 0.75)]
+
+
+def test_parameters_move_the_bounds() -> None:
+    assert root_causes(_store(), processes=999, process_bytes=1e6, bandwidth=20e9).table["jobs"].to_pylist() == [
+        3, 1, 1, 1, 1]  # fmt: skip
+
+
+def test_an_anonymous_result_names_areas_and_no_jobs() -> None:
+    found = root_causes(_store(), each_job=True, areas={"slow": "Physics"})
+    text = json.dumps(found.as_json()) + repr(found.charts)
+    assert "slow" not in text.replace("were slow", "").replace("Slow", "") and "10" + "6" not in text.split("rows")[1]
+    assert set(found.table["application"].to_pylist()) == {"Physics1", "App1"}
+
+
+def test_the_figure_has_a_line_a_job_and_ends_in_words() -> None:
+    chart = root_causes(_store()).charts[0]
+    assert [len(line["values"]) for line in chart.data["lines"]] == [len(chart.data["axes"])] * 4
+    ends = {axis["name"].split("\n")[0]: (axis["low"], axis["high"]) for axis in chart.data["axes"]}
+    assert ends["small"] == ("0 %", "100 %") and ends["OSTs"] == ("1", "8") and ends["bandwidth"] == (
+        "250 MB/s", "800 MB/s")  # fmt: skip
+    assert all(0 <= value <= 1 for line in chart.data["lines"] for value in line["values"] if value is not None)
+    assert "slow (3)" in draw(chart)
+
+
+# ---- our own runs ----------------------------------------------------------------------------------------------------
+
+
+def _run(method: str, seconds: float, **statistics: float) -> dict[str, Any]:
+    return {"pattern": "interleaved", "interface": "mpiio", "operation": "write", "method": method, "ranks": 4,
+            "bytes": 8 * 10**8, "seconds": seconds, "bandwidth": 8e8 / seconds, "source": "bench",
+            "statistics": json.dumps(statistics)}  # fmt: skip
+
+
+def _runs() -> Tables:
+    return source(runs=[{key: value for key, value in row.items() if key != "source"} for row in (
+        _run("even", 0.4, exchange_s=0.25, io_s=0.1, wait_s=0.02, rounds=64, requests=4096, request_bytes=2**28),
+        _run("group_cyclic", 0.2, exchange_s=0.06, io_s=0.09, wait_s=0.02, rounds=16, requests=256,
+             request_bytes=2**28),
+        _run("native", 0.8),
+    )])  # fmt: skip
+
+
+def test_why_was_even_slower_than_group_cyclic() -> None:
+    found = methods(_runs(), slower="even", faster="group_cyclic")
+    assert found.caption == (
+        "interleaved, write: even took 2.00× as long as group_cyclic (400 ms against 200 ms): exchange 250 ms against "
+        "60 ms; rounds 64 against 16; requests to the file system 4,096 against 256; mean request 64 KiB against 1 MiB."
+    )
+    rows = {row["quantity"]: row for row in found.table.to_pylist()}
+    assert rows["exchange"]["share"] == pytest.approx(0.95) and rows["messages"]["ratio"] is None
+
+
+def test_nothing_is_concluded_from_what_one_method_does_not_count() -> None:
+    assert methods(_runs(), slower="native", faster="even").caption.endswith(
+        "no statistic that was kept of both differs with it.")  # fmt: skip
+    assert "was not slower" in methods(_runs(), slower="group_cyclic", faster="even").caption
+
+
+def test_all_methods_beside_each_other() -> None:
+    rows = methods(_runs()).table.to_pylist()
+    assert [(row["method"], row["of_best"]) for row in rows] == [
+        ("group_cyclic", 1.0), ("even", 0.5), ("native", 0.25)]  # fmt: skip
+    assert rows[1]["request_mean_bytes"] == 65536 and rows[2]["rounds"] is None
+
+
+def test_methods_that_were_not_run_are_named_with_those_that_were() -> None:
+    with pytest.raises(AnalyticsError, match="even, group_cyclic, native"):
+        methods(_runs(), slower="even", faster="transpose")
+    with pytest.raises(AnalyticsError, match="name both"):
+        methods(_runs(), slower="even")
+    with pytest.raises(AnalyticsError, match="no runs of nosuch"):
+        methods(_runs(), pattern="nosuch")

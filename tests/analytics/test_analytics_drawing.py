@@ -1,0 +1,78 @@
+"""Figures as SVG: every kind is drawn, holds its texts as text, and shares no identifiers with its neighbours."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from mpiio_ext.analytics.analyses.result import Chart
+from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.report.drawing import draw
+from mpiio_ext.analytics.report.pen import Pen
+
+CHARTS = {
+    "ranking": {"panels": [{"title": "most read", "labels": ["a<b>", "c"], "values": [3e12, 1e9], "axis": "bytes read",
+                            "notes": ["75 %", "25 %"], "quantity": "bytes"}]},
+    "bars": {"labels": ["One", "Two"], "series": [{"name": "p", "values": [1, 2]}, {"name": "q", "values": [0, 5]}],
+             "x_label": "processes", "y_label": "jobs [%]", "legend": True},
+    "lines": {"series": [{"name": "reads", "x": [0, 50, 100], "y": [0, 40, 100]}], "x_label": "jobs [%]",
+              "y_label": "sequential [%]", "x_range": [0, 100], "y_range": [0, 100]},
+    "parallel": {"axes": [{"name": "small", "low": "0 %", "high": "100 %"}, {"name": "OSTs", "low": "1", "high": "8"}],
+                 "groups": ["A", "B"], "lines": [{"group": "A", "values": [0.1, 0.9]},
+                                                 {"group": "B", "values": [None, 0.9]}]},
+    "files": {"bars": [{"row": 0, "start": 0, "end": 10, "critical": False},
+                       {"row": 0, "start": 0, "end": 10, "critical": True},
+                       {"row": 1, "start": 4, "end": 8, "critical": False}], "labels": ["File1", "File3"],
+              "x_label": "time since the start [s]", "y_label": ""},
+    "steps": {"x": [0, 5, 10], "step": 5, "series": [{"name": "writes", "y": [1e9, None, 2e9]}], "spans": [[2, 8]],
+              "quantity": "rate", "x_label": "time [s]", "y_label": "bytes per second"},
+}  # fmt: skip
+
+
+def _chart(kind: str) -> Chart:
+    return Chart(kind=kind, name=f"fig-{kind}", title=f"A {kind} & more", data=CHARTS[kind])
+
+
+@pytest.mark.parametrize("kind", CHARTS)
+def test_a_drawing_is_an_svg_element_with_its_texts(kind: str) -> None:
+    text = draw(_chart(kind))
+    root = ET.fromstring(text)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg" and root.get("aria-label") == f"A {kind} & more"
+    seen = " ".join("".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text"))
+    for wanted in re.findall(r"'(?:x_label|y_label|axis)': '([^']+)'", str(CHARTS[kind])):
+        assert wanted in seen
+    assert len(text) < 40_000
+
+
+def test_drawings_do_not_share_identifiers_and_refer_to_their_own() -> None:
+    every = [draw(_chart(kind)) for kind in CHARTS]
+    names = [re.findall(r' id="([^"]+)"', text) for text in every]
+    assert len({name for group in names for name in group}) == sum(map(len, names))
+    for text, group in zip(every, names, strict=True):
+        assert set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text)) <= set(group)
+
+
+def test_a_drawing_is_the_same_every_time() -> None:
+    assert draw(_chart("ranking")) == draw(_chart("ranking"))
+
+
+def test_the_pen_draws_what_it_is_given_in_another_process() -> None:
+    with Pen() as pen:
+        for kind in CHARTS:
+            pen.take(_chart(kind))
+        found = pen.drawings()
+    assert found == {f"fig-{kind}": draw(_chart(kind)) for kind in CHARTS}
+
+
+def test_the_pen_names_what_it_cannot_draw() -> None:
+    with Pen() as pen, pytest.raises(AnalyticsError, match=r"figure odd: cannot be drawn: KeyError: 'nosuch'"):
+        pen.take(Chart(kind="nosuch", name="odd", title="", data={}))
+        pen.drawings()
+
+
+def test_the_pen_says_when_its_process_died() -> None:
+    with Pen() as pen, pytest.raises(AnalyticsError, match="draws the figures ended with an error"):
+        pen._process.kill()
+        pen.drawings()

@@ -1,0 +1,214 @@
+"""``mpiio-ext analyze`` from set-up to page, on the sample logs that PyDarshan ships."""
+
+from __future__ import annotations
+
+import csv
+import json
+import pathlib
+import re
+import shutil
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from mpiio_ext.cli import main
+from tests.support.html_page import Page
+
+darshan = pytest.importorskip("darshan", reason="needs PyDarshan and its sample logs")
+
+LOGS = pathlib.Path(darshan.__file__).parent / "examples" / "example_logs"
+#: 2,048 processes, a file each, on 24 OSTs.
+SAMPLE, PLAIN = "sample-badost.darshan", "noposix.darshan"
+JOB = 6265799
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Return a folder with a set-up and a store of two logs and a broken one."""
+    place = tmp_path_factory.mktemp("analyze")
+    (place / "logs").mkdir()
+    for name in (SAMPLE, PLAIN):
+        if not (LOGS / name).is_file():
+            pytest.skip(f"this PyDarshan ships no {name}")
+        shutil.copy(LOGS / name, place / "logs")
+    (place / "logs" / "broken.darshan").write_bytes((LOGS / SAMPLE).read_bytes()[:300])
+    (place / "setup.json").write_text(json.dumps({"store": "store", "inputs": {"darshan": ["logs"]}, "workers": 0}))
+    done = run(["init", str(place / "setup.json")])
+    assert done.exit_code == 0, done.output
+    assert "2 whole" in done.output and "1 skipped" in done.output and "broken.darshan" in done.output
+    return place
+
+
+def run(arguments: Sequence[str]) -> Result:
+    return CliRunner().invoke(main, ["analyze", *arguments])
+
+
+def ask(folder: pathlib.Path, *arguments: str) -> Result:
+    done = run([*arguments, "--setup", str(folder / "setup.json")])
+    assert done.exit_code == 0, done.output + repr(done.exception)
+    return done
+
+
+def test_help_names_every_subcommand() -> None:
+    text = run(["--help"]).output
+    for name in ("init", "manifest", "query", "report", "job", "logs", "root-causes", "methods"):
+        assert re.search(rf"^  {name} ", text, re.MULTILINE), name
+        assert run([name, "--help"]).exit_code == 0
+
+
+def test_the_manifest_says_why_a_log_was_skipped(folder: pathlib.Path) -> None:
+    rows = json.loads(ask(folder, "manifest", "--json").stdout)
+    assert [(row["path"], row["status"]) for row in rows] == [("broken.darshan", "skipped")] and rows[0]["reason"]
+    assert len(json.loads(ask(folder, "manifest", "--json", "--all").stdout)) == 3
+    anonymous = ask(folder, "manifest", "--json", "--anonymous").stdout
+    assert json.loads(anonymous) == {"logs": 3, "status": {"skipped": 1, "whole": 2}}
+
+
+def test_an_analysis_as_table_json_files_and_figure(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    shown = ask(folder, "applications").stdout
+    assert "Top applications" in shown and "ior" in shown and "2 jobs" in shown
+    found = json.loads(ask(folder, "applications", "--json").stdout)
+    first = next(row for row in found["rows"] if row["direction"] == "write")
+    assert first["application"] == "ior" and first["bytes"] == 549755815877 and found["unit"] == "B"
+    out = [str(tmp_path / name) for name in ("a.csv", "a.parquet", "a.svg")]
+    ask(folder, "applications", "--csv", out[0], "--parquet", out[1], "--figure", out[2])
+    with open(out[0], newline="") as file:
+        assert len(list(csv.DictReader(file))) == len(found["rows"]) == pq.read_table(out[1]).num_rows
+    assert "<svg" in pathlib.Path(out[2]).read_text()
+
+
+@pytest.mark.parametrize("name", ["sequential", "read-ratio", "sharing", "middleware", "root-causes"])
+def test_every_analysis_answers(folder: pathlib.Path, name: str) -> None:
+    found = json.loads(ask(folder, name, "--json").stdout)
+    assert found["analysis"] == name and found["caption"]
+
+
+def test_query_filters_projects_and_sorts(folder: pathlib.Path) -> None:
+    given = ["query", "darshan_job", "--filter", "bytes_written > 1GB", "--project", "job_id, processes"]
+    assert json.loads(ask(folder, *given, "--json").stdout) == [{"job_id": JOB, "processes": 2048}]
+    rows = json.loads(ask(folder, "query", "darshan_file", "--sort", "-bytes_written", "--limit", "3",
+                          "--project", "bytes_written", "--json").stdout)  # fmt: skip
+    sizes = [row["bytes_written"] for row in rows]
+    assert len(sizes) == 3 and sizes == sorted(sizes, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["query", "darshan_job", "--filter", "bytes_writen > 1"], "did you mean bytes_written"),
+        (["query", "nosuch"], "nosuch"),
+        (["job", "5"], "job 5: the store has no log of it"),
+    ],
+)
+def test_an_error_is_one_line_and_status_2(folder: pathlib.Path, arguments: list[str], words: str) -> None:
+    done = run([*arguments, "--setup", str(folder / "setup.json")])
+    assert done.exit_code == 2 and words in done.stderr and not done.stdout
+    assert done.stderr.startswith("mpiio-ext: ") and done.stderr.count("\n") == 1
+
+
+def test_a_missing_set_up_and_a_missing_log_are_told() -> None:
+    for arguments in (["sharing", "--setup", "/nosuch.json"], ["logs", "/nosuch.darshan"]):
+        done = run(arguments)
+        assert done.exit_code == 2 and "nosuch" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_results_of_the_bench_need_a_subcommand_or_none(tmp_path: pathlib.Path) -> None:
+    assert run(["--results", str(tmp_path), "sharing"]).exit_code == 2
+    assert run(["methods"]).exit_code == 2
+    done = run(["--results", str(tmp_path)])
+    assert done.exit_code == 2 and "results.json" in done.stderr and done.stderr.count("\n") == 1
+
+
+# ---- pages -----------------------------------------------------------------------------------------------------------
+
+
+def _page(path: pathlib.Path) -> Page:
+    text = path.read_text(encoding="utf-8")
+    assert len(text) < 1_000_000
+    page = Page(text)
+    assert page.problems == []
+    return page
+
+
+def test_the_report_is_one_page_that_fetches_nothing(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    ask(folder, "report", "-o", str(tmp_path / "io.html"), "--title", "Two <jobs>")
+    page = _page(tmp_path / "io.html")
+    assert "Two <jobs>" in page.text and "File-sharing patterns" in page.text and page.elements["svg"] >= 4
+
+
+def test_the_interactive_report_has_plotly_once(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("plotly", reason="needs Plotly")
+    ask(folder, "report", "-o", str(tmp_path / "io.html"), "--interactive")
+    text = (tmp_path / "io.html").read_text(encoding="utf-8")
+    assert text.count("plotly.js v") == 1 and 'id="sharing"' in text
+    assert not re.search(r"<script[^>]+src=|<link[^>]+href=", text) and "cdn.plot.ly" not in text.split("</script>")[-2]
+
+
+def test_a_job_as_text_json_and_page(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    text = ask(folder, "job", str(JOB)).stdout
+    assert "2,048" in text and "550 GB" in text and "ior" in text
+    found = json.loads(ask(folder, "job", str(JOB), "--json").stdout)
+    assert found["job_id"] == JOB and found["directions"]["write"]["factors"]["bytes"] == 549755813888
+    assert all(one["direction"] in ("read", "write") for one in found["diagnosis"])
+    ask(folder, "job", str(JOB), "-o", str(tmp_path / "job.html"))
+    page = _page(tmp_path / "job.html")
+    assert "Critical files" in page.text and "time since the start of the job [s]" in page.text
+
+
+def test_logs_need_no_set_up(tmp_path: pathlib.Path) -> None:
+    done = run(["logs", str(LOGS / SAMPLE), "-o", str(tmp_path / "log.html")])
+    assert done.exit_code == 0, done.output
+    assert f"I/O of job {JOB}" in _page(tmp_path / "log.html").text
+
+
+def test_logs_that_cannot_be_read_are_told_and_others_diagnosed(folder: pathlib.Path) -> None:
+    broken = str(folder / "logs" / "broken.darshan")
+    done = run(["logs", broken, str(LOGS / SAMPLE)])
+    assert done.exit_code == 0 and "broken.darshan: skipped" in done.stderr and "550 GB" in done.stdout
+    assert run(["logs", broken]).exit_code == 2
+
+
+# ---- without names ---------------------------------------------------------------------------------------------------
+
+
+def _secrets(folder: pathlib.Path) -> list[str]:
+    """Return every name, ID and time of day in the store."""
+    found: set[str] = set()
+    secret = {"darshan_job": ("app", "exe", "uid", "job_id", "log_id", "log_file", "start_time", "end_time"),
+              "darshan_file": ("file", "mount", "write_start", "write_end", "file_id")}  # fmt: skip
+    for name, columns in secret.items():
+        rows = json.loads(ask(folder, "query", name, "--json", "--limit", "500", "--project", ",".join(columns)).stdout)
+        for row in rows:
+            for value in row.values():
+                if value is not None and not (isinstance(value, str) and value.startswith("<STD")):
+                    found.add(str(int(value)) if isinstance(value, float) else str(value))
+    return sorted(text for text in found if len(text) > 3 or text == "ior")
+
+
+def _leaks(text: str, secrets: Sequence[str]) -> list[str]:
+    return [secret for secret in secrets if re.search(rf"(?<![\w.]){re.escape(secret)}(?!\w)", text)]
+
+
+def test_nothing_anonymous_has_names_ids_or_times(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    secrets = _secrets(folder)
+    assert "ior" in secrets and str(JOB) in secrets and len(secrets) > 100
+    (tmp_path / "areas.json").write_text('{"io*": "Benchmark"}')
+    areas = ["--areas", str(tmp_path / "areas.json")]
+    outputs: dict[str, Any] = {
+        "applications": ask(folder, "applications", "--json", *areas).output,
+        "root-causes": ask(folder, "root-causes", "--each-job", "--processes", "2", "--bandwidth", "100GB", "--json",
+                           "--anonymous").output,
+        "job": ask(folder, "job", str(JOB), *areas).output,
+        "job --json": ask(folder, "job", str(JOB), "--json", "--anonymous").output,
+        "query": ask(folder, "query", "darshan_job", "--json", "--anonymous").output,
+        "logs": run(["logs", "--anonymous", "--json", str(LOGS / SAMPLE)]).output,
+    }  # fmt: skip
+    ask(folder, "job", str(JOB), "--anonymous", "-o", str(tmp_path / "job.html"))
+    ask(folder, "report", "--anonymous", "-o", str(tmp_path / "io.html"))
+    outputs |= {name: Page((tmp_path / name).read_text()).text for name in ("job.html", "io.html")}
+    assert {name: _leaks(text, secrets) for name, text in outputs.items() if _leaks(text, secrets)} == {}
+    assert "Benchmark1" in outputs["applications"] and "Benchmark1" in outputs["job"]
+    assert _leaks(ask(folder, "job", str(JOB)).output, secrets)  # the check finds what it looks for

@@ -1,0 +1,294 @@
+"""Darshan logs that are damaged: each costs itself only, with a reason, and never the process that reads it.
+
+Everything here is converted in a process of its own, so that a crash of the caller is a failed test and not its end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import random
+import re
+import struct
+import subprocess
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+pytest.importorskip("darshan")
+
+from support import cbuild
+from support.darshan_logs import Job, Log, make_log, packaged_logs
+
+CONVERT = """
+import json, sys
+from mpiio_ext.analytics.connectors import darshan
+library, patience, logs = json.load(sys.stdin)
+if library:
+    darshan.library_path = lambda: library
+darshan.PATIENCE_S = patience
+converted = darshan.convert(logs, ".")
+for table in converted.tables.values():
+    table.validate(full=True)
+jobs = {row["log_file"]: row for row in converted.tables["darshan_job"].to_pylist()}
+outcomes = [[each.log, each.status, each.reason, each.log_id, each.rows] for each in converted.outcomes]
+json.dump([outcomes, jobs, converted.tables["darshan_file"].num_rows], sys.stdout)
+"""
+
+
+def converted(folder: pathlib.Path, logs: Sequence[str], library: str = "", patience: float = 20.0) -> Any:
+    """Convert logs in a new process; return outcomes by log, jobs by log, the number of files."""
+    done = subprocess.run(
+        [sys.executable, "-c", CONVERT],
+        input=json.dumps([library, patience, list(logs)]),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, f"the caller ended with {done.returncode}: {done.stderr}"
+    assert done.stderr == ""  # the library's messages do not reach the user's terminal
+    outcomes, jobs, files = json.loads(done.stdout)
+    assert [outcome[0] for outcome in outcomes] == list(logs)
+    for log, status, reason, log_id, rows in outcomes:
+        assert (status == "whole") == (reason == ""), (log, reason)
+        assert (status == "skipped") == (log not in jobs) == (rows == {}) == (log_id == 0), log
+        assert all(32 <= ord(letter) != 127 for letter in reason), (log, reason)
+    assert files == sum(rows.get("darshan_file", 0) for *_, rows in outcomes)
+    return {log: (status, reason, rows) for log, status, reason, _, rows in outcomes}, jobs, files
+
+
+def small(name: str) -> bytes:
+    (path,) = [path for path in packaged_logs() if path.name.startswith(name)]
+    return path.read_bytes()
+
+
+def mutated(data: bytes, rng: random.Random) -> bytes:
+    """Return a log with a few bytes or bits changed, a piece taken out, put in, or repeated."""
+    changed = bytearray(data)
+    for _ in range(rng.choice((1, 1, 2, 5))):
+        at, size = rng.randrange(len(changed)), rng.randrange(1, 40)
+        how = rng.randrange(5)
+        if how == 0:
+            changed[at] ^= 1 << rng.randrange(8)
+        elif how == 1:
+            changed[at] = rng.randrange(256)
+        elif how == 2:
+            del changed[at : at + size]
+        elif how == 3:
+            changed[at:at] = changed[at : at + size]
+        else:
+            changed[at : at + 8] = struct.pack("<q", rng.choice((-1, 0, 1 << 31, 1 << 62, -(1 << 63), 1 << 20)))
+    return bytes(changed)
+
+
+def mutated_inside(data: bytes, rng: random.Random) -> bytes:
+    """Return a log of which one region was changed before it was compressed: what no checksum of zlib notices."""
+    log = Log.parse(data)
+    which: str | int = rng.choice(["job", "names", *log.modules])
+    if which == "job":
+        log.job = mutated(log.job, rng)
+    elif which == "names":
+        log.names = zlib.compress(mutated(zlib.decompress(log.names), rng))
+    elif isinstance(which, int):
+        version, region = log.modules[which]
+        log.modules[which] = (version, zlib.compress(mutated(zlib.decompressobj().decompress(region), rng)))
+    return log.pack()
+
+
+def test_every_kind_of_wrong_file(tmp_path: pathlib.Path) -> None:
+    """Each is named with a reason that says what it is; what stands beside it is whole."""
+    good = small("ior_hdf5")
+    log = Log.parse(good)
+    no_ranks = log.job[:24] + struct.pack("<q", -5) + log.job[32:]
+    files: dict[str, tuple[bytes, str]] = {
+        "empty": (b"", "is empty"),
+        "short": (good[:10], "cut off"),
+        "text": (b"# not a log\n" * 100, "is no Darshan log"),
+        "zeros": (b"\0" * 4096, "is no Darshan log"),
+        "gzip": (zlib.compress(good, wbits=31), "compressed file"),
+        "newer": (b"9.99" + good[4:], "version 9.99"),
+        "older": (b"2.05" + good[4:], "version 2.05"),
+        "no version": (b"\xff\xfe\0\0\0\0\0\0" + good[8:], "names no version"),
+        "header only": (good[:360], "job"),
+        "half a header": (good[:200], "header"),
+        "no ranks": (Log(log.version, no_ranks, log.names, log.modules).pack(), "impossible"),
+    }
+    names = []
+    for number, (name, (data, _)) in enumerate(files.items()):
+        (tmp_path / name).write_bytes(data)
+        (tmp_path / f"good{number}").write_bytes(good)
+        names += [name, f"good{number}"]
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "folder").mkdir()
+    outcomes, jobs, _ = converted(tmp_path, [*names, "fifo", "folder", "missing"])
+    for name, (_, why) in files.items():
+        assert outcomes[name][0] == "skipped"
+        assert why in outcomes[name][1], (name, outcomes[name])
+    assert {outcomes[f"good{number}"][0] for number in range(len(files))} == {"whole"}
+    assert len(jobs) == len(files)
+    assert "not a regular file" in outcomes["fifo"][1]
+    assert "not a regular file" in outcomes["folder"][1]
+    assert "No such file" in outcomes["missing"][1]
+
+
+def test_cut_off_anywhere(tmp_path: pathlib.Path) -> None:
+    """What lies behind the cut is left out or the log is skipped; only the whole log is whole."""
+    data = small("ior_hdf5")
+    cuts = sorted({*range(0, len(data), 41), *range(355, 365), len(data) - 1})
+    for cut in cuts:
+        (tmp_path / str(cut)).write_bytes(data[:cut])
+    (tmp_path / "whole").write_bytes(data)
+    outcomes, jobs, _ = converted(tmp_path, [*map(str, cuts), "whole"])
+    assert outcomes["whole"][0] == "whole"
+    wanted = jobs["whole"]
+    seen = Counter(outcomes[str(cut)][0] for cut in cuts)
+    assert seen["skipped"] > 5
+    assert seen["partial"] > 5
+    for cut in cuts:
+        status, reason, _ = outcomes[str(cut)]
+        if cut < 900:
+            assert status == "skipped", cut
+        if status != "partial":
+            continue
+        assert " left out: " in reason
+        job = jobs[str(cut)]
+        assert job["bytes_written"] in (None, wanted["bytes_written"])  # never a part of a sum
+        assert job["start_time"] == wanted["start_time"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_damage(seed: int, tmp_path: pathlib.Path) -> None:
+    """Among hundreds of damaged logs the intact ones give what they give alone."""
+    rng = random.Random(seed)
+    originals = [small(name) for name in ("ior_hdf5", "shane", "sample-goodost", "pq_app_readAB", "noposixopens")]
+    names = []
+    for number in range(100):
+        data = rng.choice(originals)
+        damaged = mutated_inside(data, rng) if rng.random() < 0.5 else mutated(data, rng)
+        (tmp_path / f"{number}.bad").write_bytes(damaged)
+        names.append(f"{number}.bad")
+        if number % 10 == 0:
+            (tmp_path / f"{number}.good").write_bytes(originals[number // 10 % len(originals)])
+            names.append(f"{number}.good")
+    outcomes, jobs, _ = converted(tmp_path, names, patience=10.0)
+    good = [name for name in names if name.endswith(".good")]
+    alone, alone_jobs, _ = converted(tmp_path, good)
+    for name in good:
+        assert outcomes[name] == alone[name]
+        assert jobs[name] == alone_jobs[name]
+        assert outcomes[name][0] == "whole"
+    seen = Counter(outcomes[name][0] for name in names if name.endswith(".bad"))
+    assert len(seen) == 3, seen  # the damage is of all degrees: a test of nothing else
+
+
+def test_names_that_crash_the_library(tmp_path: pathlib.Path) -> None:
+    """A list of names without its end fails an assertion of libdarshan-util; the counters are read all the same."""
+    log = Log.parse(small("ior_hdf5"))
+    wanted = small("ior_hdf5")
+    log.names = zlib.compress(struct.pack("<Q", 5) + b"/a/name/without/an/end")
+    (tmp_path / "bad").write_bytes(log.pack())
+    (tmp_path / "good").write_bytes(wanted)
+    outcomes, jobs, _ = converted(tmp_path, ["good", "bad"])
+    assert outcomes["bad"][0] == "partial"
+    assert re.fullmatch(r"file names left out: libdarshan-util crashed \(Aborted\): .*", outcomes["bad"][1])
+    assert outcomes["bad"][2] == outcomes["good"][2]
+    assert jobs["bad"]["bytes_written"] == jobs["good"]["bytes_written"] > 0
+
+
+FAKE = r"""
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+/* libdarshan-util, but for logs whose name says what to do instead. */
+static char doing[64];
+extern void *darshan_log_get_real(const char *name);
+void *darshan_log_open(const char *path)
+{
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    void *(*real)(const char *) = dlsym(darshan_log_get_real("open"), "darshan_log_open");
+    snprintf(doing, sizeof(doing), "%s", name);
+    fprintf(stderr, "noise\n");
+    printf("noise\n");
+    if (strcmp(doing, "segv_open") == 0)
+        raise(SIGSEGV);
+    return real(path);
+}
+int darshan_log_get_record(void *log, int module, void **record)
+{
+    int (*real)(void *, int, void **) = dlsym(darshan_log_get_real("record"), "darshan_log_get_record");
+    if (module == 1 && strcmp(doing, "hang_posix") == 0)
+        for (;;)
+            pause();
+    if (module == 2 && strcmp(doing, "exit_mpiio") == 0)
+        _exit(0);
+    if (module == 9 && strcmp(doing, "segv_stdio") == 0)
+        *(volatile int *)8 = 1;
+    if (module == 1 && strcmp(doing, "close_all") == 0)
+        for (int fd = 0; fd < 64; fd++)
+            close(fd);
+    return real(log, module, record);
+}
+"""
+
+
+def fake_library(folder: pathlib.Path) -> str:
+    """Compile a libdarshan-util that misbehaves on demand and passes everything else to the real one."""
+    from mpiio_ext.analytics.connectors.darshan import library_path
+
+    real = library_path()
+    source = FAKE + (
+        "void *darshan_log_get_real(const char *name)\n{\n    (void)name;\n"
+        f'    return dlopen("{real}", RTLD_NOW | RTLD_LOCAL);\n}}\n'
+    )
+    (folder / "fake.c").write_text(source)
+    command = [
+        cbuild.compiler(),
+        "-shared",
+        "-fPIC",
+        "-D_GNU_SOURCE",
+        "-Wl,--no-as-needed",
+        str(folder / "fake.c"),
+        real,
+        "-ldl",
+    ]
+    subprocess.run(
+        [*command, f"-Wl,-rpath,{pathlib.Path(real).parent}", "-o", str(folder / "libfake.so")], check=True, timeout=120
+    )
+    return str(folder / "libfake.so")
+
+
+def test_a_library_that_crashes_hangs_and_exits(tmp_path: pathlib.Path) -> None:
+    """The part that it was at is left out, or the log skipped; the logs around stay; the caller sees nothing of it."""
+    library = fake_library(tmp_path)
+    names = ["good1", "segv_open", "good2", "hang_posix", "exit_mpiio", "segv_stdio", "good3", "close_all", "good4"]
+    for name in names:
+        (tmp_path / name).write_bytes(small("pq_app_readAB"))
+    outcomes, jobs, _ = converted(tmp_path, names, library, patience=1.0)
+    assert all(outcomes[f"good{number}"][0] == "whole" for number in (1, 2, 3, 4))
+    assert outcomes["segv_open"][:2] == ("skipped", "libdarshan-util crashed (Segmentation fault): the log is damaged")
+    assert outcomes["hang_posix"][:2] == ("partial", "POSIX left out: libdarshan-util made no progress for 1 s")
+    assert outcomes["exit_mpiio"][0] == "partial"
+    assert outcomes["exit_mpiio"][1].startswith("MPI-IO left out: libdarshan-util ended the process")
+    assert outcomes["segv_stdio"][1].startswith("STDIO left out: libdarshan-util crashed (Segmentation fault)")
+    assert outcomes["close_all"][0] != "whole"
+    assert jobs["hang_posix"]["bytes_written"] is None
+    assert jobs["exit_mpiio"]["bytes_written"] == jobs["good1"]["bytes_written"]
+
+
+def test_a_wild_number_of_osts_takes_no_memory(tmp_path: pathlib.Path) -> None:
+    """A count that no file system has is damage, not a size to allocate."""
+    for version, name in ((1, "v1"), (2, "v2")):
+        words = (1, 1, 0, 1 << 20, 1 << 40) if version == 1 else (1 << 40, 1)
+        head = struct.pack(f"<Qq{len(words)}q", 1, -1, *words)
+        (tmp_path / name).write_bytes(make_log(Job(), {1: "/a"}, {"LUSTRE": (version, head + b"\0" * 200)}))
+    outcomes, _, _ = converted(tmp_path, ["v1", "v2"])
+    assert {outcome[:2] for outcome in outcomes.values()} == {("partial", "LUSTRE left out: its records are damaged")}

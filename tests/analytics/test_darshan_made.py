@@ -1,0 +1,271 @@
+"""Darshan logs made by hand: what the real ones do not have (layouts, absent counters, partial modules, versions)."""
+
+from __future__ import annotations
+
+import pathlib
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+pytest.importorskip("darshan")
+
+from mpiio_ext._binding import ffi, lib
+from mpiio_ext.analytics.connectors.base import Outcome
+from mpiio_ext.analytics.connectors.darshan import convert, library_path
+from support.darshan_logs import Job, Log, make_log, small_logs, write_small_logs
+
+POSIX_COUNTERS, POSIX_DOUBLES = 69, 17
+OPENS, READS, WRITES, BYTES_READ, BYTES_WRITTEN, SEQ_READS = 0, 3, 4, 14, 15, 20
+FILE_ALIGNMENT, FASTEST_RANK, SLOWEST_RANK, SLOWEST_BYTES = 26, 65, 67, 68
+READ_START, WRITE_START, READ_END, WRITE_END, READ_TIME = 1, 2, 5, 6, 8
+
+
+def posix(key: int, rank: int, counters: dict[int, int], doubles: dict[int, float] | None = None) -> bytes:
+    """Return a POSIX record of version 4; counters that are not given are 0."""
+    integers = [counters.get(k, 0) for k in range(POSIX_COUNTERS)]
+    times = [(doubles or {}).get(k, 0.0) for k in range(POSIX_DOUBLES)]
+    return struct.pack(f"<Qq{POSIX_COUNTERS}q{POSIX_DOUBLES}d", key, rank, *integers, *times)
+
+
+def posix_of_version(version: int, record: bytes, fopens: int = 0) -> bytes:
+    """Return a POSIX record of version 4 as an older version had it: without what came later, with what went."""
+    integers = list(struct.unpack_from(f"<{POSIX_COUNTERS}q", record, 16))
+    doubles = list(struct.unpack_from(f"<{POSIX_DOUBLES}d", record, 16 + 8 * POSIX_COUNTERS))
+    if version < 4:
+        del integers[10:13], integers[1:3]
+    if version < 3:
+        del doubles[3:5]
+    if version < 2:
+        integers[6:6] = [fopens, 0, 0, 0]
+    return record[:16] + struct.pack(f"<{len(integers)}q{len(doubles)}d", *integers, *doubles)
+
+
+def stdio(key: int, rank: int, bytes_written: int, writes: int = 1) -> bytes:
+    """Return a STDIO record of version 2: opens, fdopens, reads, writes, seeks, flushes, bytes written and read …"""
+    return struct.pack("<Qq14q15d", key, rank, 1, 0, 0, writes, 0, 0, bytes_written, *[0] * 7, *[0.0] * 15)
+
+
+def mpiio(key: int, rank: int, opens: int, collective: int) -> bytes:
+    """Return an MPI-IO record of version 3: independent and collective opens, reads and writes …"""
+    return struct.pack("<Qq51q17d", key, rank, 0, opens, 0, 0, 0, collective, *[0] * 45, *[0.0] * 17)
+
+
+def lustre1(key: int, offset: int, size: int, osts: Sequence[int], rank: int = -1) -> bytes:
+    return struct.pack(f"<Qq5q{len(osts)}q", key, rank, 100, 1, offset, size, len(osts), *osts)
+
+
+def lustre2(key: int, components: Sequence[tuple[int, int, int, int]], osts: Sequence[int]) -> bytes:
+    """Return a Lustre record of version 2; components: stripe size, count, start and end of the extent."""
+    parts = [struct.pack("<7q16s", size, count, 0, 0, start, end, 0, b"pool") for size, count, start, end in components]
+    head = struct.pack("<Qqqq", key, -1, len(components), len(osts))
+    return head + b"".join(parts) + struct.pack(f"<{len(osts)}q", *osts)
+
+
+def run(folder: pathlib.Path, data: bytes) -> tuple[Outcome, list[dict[str, Any]], list[dict[str, Any]]]:
+    """Convert one log; return its outcome, jobs and files."""
+    (folder / "one.darshan").write_bytes(data)
+    converted = convert(["one.darshan"], str(folder))
+    for table in converted.tables.values():
+        table.validate(full=True)
+    (outcome,) = converted.outcomes
+    return outcome, converted.tables["darshan_job"].to_pylist(), converted.tables["darshan_file"].to_pylist()
+
+
+def test_records_of_ranks_are_joined(tmp_path: pathlib.Path) -> None:
+    records = [
+        posix(7, 0, {OPENS: 1, BYTES_WRITTEN: 100, WRITES: 2}, {WRITE_START: 0.5, WRITE_END: 1.0}),
+        posix(7, 3, {OPENS: 2, BYTES_WRITTEN: 50, WRITES: 1}, {WRITE_START: 0.25, WRITE_END: 2.0}),
+        posix(7, 2, {OPENS: 0, BYTES_READ: 5}, {READ_TIME: 0.125}),
+    ]
+    job = Job(start=1000, start_ns=500_000_000, end=1010, processes=4)
+    modules = {"POSIX": (4, b"".join(records)), "STDIO": (2, stdio(7, 3, 11)), "MPI-IO": (3, mpiio(8, -1, 4, 12))}
+    outcome, (row,), (first, second) = run(tmp_path, make_log(job, {7: "/scratch/a", 8: "/scratch2/b"}, modules))
+    assert (outcome.status, outcome.rows) == ("whole", {"darshan_job": 1, "darshan_file": 2})
+    assert (first["bytes_written"], first["writes"], first["opens"], first["bytes_read"]) == (161, 4, 4, 5)
+    assert (first["write_start"], first["write_end"], first["read_start"]) == (1000.75, 1002.5, None)
+    assert (first["ranks"], first["root_bytes_written"], first["read_time"]) == (2, 100, 0.125)
+    assert (first["mount"], first["fs_type"]) == ("/scratch", "lustre")
+    assert (second["mount"], second["ranks"], second["mpiio_coll_writes"]) == ("/", 4, 12)
+    assert [second[name] for name in ("bytes_written", "opens", "read_time", "root_bytes_written")] == [None] * 4
+    assert (row["start_time"], row["files"], row["files_written"], row["bytes_written"]) == (1000.5, 2, 1, 161)
+    assert (row["app"], row["exe"], row["log_version"]) == ("app", "/home/me/bin/app -n 4", "3.41")
+
+
+def test_absent_counters_are_null(tmp_path: pathlib.Path) -> None:
+    """Darshan writes -1 for what it does not know; a sum leaves it out, and is absent where nobody knows."""
+    records = [
+        posix(1, 0, {OPENS: 1, READS: -1, SEQ_READS: -1, BYTES_READ: 8, FILE_ALIGNMENT: -1}, {READ_TIME: -1.0}),
+        posix(1, 1, {OPENS: 1, READS: 3, SEQ_READS: -1, BYTES_READ: -1, FILE_ALIGNMENT: -1}, {READ_TIME: -1.0}),
+    ]
+    _, (job,), (row,) = run(tmp_path, make_log(Job(), {1: "/a"}, {"POSIX": (4, b"".join(records))}))
+    assert [row[name] for name in ("reads", "seq_reads", "bytes_read", "alignment", "read_time")] == [
+        3, None, 8, None, None
+    ]  # fmt: skip
+    assert (job["reads"], job["seq_reads"], job["read_time"]) == (3, None, None)
+
+
+def test_extremes_of_a_shared_file(tmp_path: pathlib.Path) -> None:
+    counters = {OPENS: 4, BYTES_WRITTEN: 100, FASTEST_RANK: 1, SLOWEST_RANK: 3, SLOWEST_BYTES: 9}
+    outcome, _, (row,) = run(tmp_path, make_log(Job(), {1: "/a"}, {"POSIX": (4, posix(1, -1, counters, {14: 2.5}))}))
+    assert (row["slowest_rank"], row["slowest_rank_bytes"], row["slowest_rank_time"]) == (3, 9, 2.5)
+    assert (row["ranks"], row["root_bytes_written"], outcome.status) == (4, None, "whole")
+
+
+LAYOUTS = {
+    "one": ([(1 << 20, 2, 0, -1)], [5, 3], (1 << 20, 2, 1, [3, 5])),
+    "progressive": (
+        [(1 << 16, 1, 0, 1 << 20), (1 << 20, 4, 1 << 20, 1 << 30), (1 << 22, 3, 1 << 30, -1)],
+        [9, 1, 2, 3, 9, 8, 7, 700],
+        (1 << 22, 3, 3, [1, 2, 3, 7, 8, 9, 700]),
+    ),
+    "end without objects": (
+        [(1 << 16, 1, 0, 1 << 20), (1 << 20, 2, 1 << 20, 1 << 30), (1 << 22, 0, 1 << 30, -1)],
+        [9, 4, 5],
+        (1 << 20, 2, 3, [4, 5, 9]),
+    ),
+    "unused components": ([(1 << 20, 1, 0, -1), (-1, 0, 0, 0)], [6, 0, 0], (1 << 20, 1, 1, [6])),
+    "no objects": ([(1 << 20, 2, 0, -1)], [-1, -1], (1 << 20, 2, 1, [])),
+    "none": ([], [], (None, None, 0, [])),
+    "wide": ([(1 << 20, 2000, 0, -1)], list(range(5000, 3000, -1)), (1 << 20, 2000, 1, list(range(3001, 5001)))),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layouts_of_version_2(name: str, tmp_path: pathlib.Path) -> None:
+    components, osts, wanted = LAYOUTS[name]
+    modules = {"POSIX": (4, posix(1, -1, {OPENS: 4})), "LUSTRE": (2, lustre2(1, components, osts))}
+    outcome, _, (row,) = run(tmp_path, make_log(Job(), {1: "/scratch/a"}, modules))
+    assert outcome.status == "whole", outcome.reason
+    assert (row["stripe_size"], row["stripe_count"], row["components"], row["osts"]) == wanted
+    assert row["stripe_offset"] is None
+
+
+def test_layout_of_version_1_has_an_offset(tmp_path: pathlib.Path) -> None:
+    records = lustre1(1, 17, 1 << 20, [17, 18], 0) + lustre1(1, 17, 1 << 20, [17, 18], 1) + lustre1(2, -1, 4096, [3])
+    modules = {"POSIX": (3, b""), "LUSTRE": (1, records)}
+    outcome, (job,), (first, second) = run(tmp_path, make_log(Job(), {1: "/a", 2: "/b"}, modules, version="3.10"))
+    assert outcome.status == "whole", outcome.reason
+    assert (first["stripe_offset"], first["stripe_count"], first["osts"]) == (17, 2, [17, 18])
+    assert (second["stripe_offset"], second["stripe_size"], second["osts"]) == (None, 4096, [3])
+    assert (first["ranks"], first["opens"], job["uses_lustre"], job["files"]) == (None, None, True, 0)
+
+
+def test_modules_that_darshan_left_incomplete(tmp_path: pathlib.Path) -> None:
+    modules = {"POSIX": (4, posix(1, -1, {OPENS: 4})), "HEATMAP": (1, b"\0" * 64)}
+    outcome, (job,), (row,) = run(tmp_path, make_log(Job(), {1: "/a"}, modules, partial=["POSIX"]))
+    assert outcome.status == "partial"
+    assert "POSIX is incomplete" in outcome.reason
+    assert (job["partial"], job["modules"], row["opens"]) == (True, ["POSIX", "HEATMAP"], 4)
+
+
+@pytest.mark.parametrize("module", ["POSIX", "STDIO", "MPI-IO", "LUSTRE"])
+def test_a_module_newer_than_the_library(module: str, tmp_path: pathlib.Path) -> None:
+    """It is left out with a reason; the other modules stay, and what is added up over both is absent."""
+    modules = {
+        "POSIX": (4, posix(1, 0, {OPENS: 1, BYTES_WRITTEN: 5, SEQ_READS: 2})),
+        "STDIO": (2, stdio(1, 0, 7)),
+        "MPI-IO": (3, mpiio(1, 0, 1, 9)),
+        "LUSTRE": (2, lustre2(1, [(1 << 20, 1, 0, -1)], [4])),
+    }
+    whole = run(tmp_path, make_log(Job(), {1: "/a"}, modules))
+    modules[module] = (99, modules[module][1])
+    outcome, (job,), (row,) = run(tmp_path, make_log(Job(), {1: "/a"}, modules))
+    assert (whole[0].status, outcome.status, job["partial"]) == ("whole", "partial", True)
+    assert outcome.reason.startswith(f"{module} left out: ")
+    both = module in ("POSIX", "STDIO")
+    assert (row["bytes_written"], job["bytes_written"]) == ((None, None) if both else (12, 12))
+    assert row["mpiio_coll_writes"] == (None if module == "MPI-IO" else 9)
+    assert row["osts"] == (None if module == "LUSTRE" else [4])
+    assert set(job["modules"]) == set(modules)
+    assert outcome.log_id == whole[0].log_id
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+def test_versions_of_posix(version: int, tmp_path: pathlib.Path) -> None:
+    """What the columns take has been in every version, at other places."""
+    counters = {OPENS: 1, READS: 2, WRITES: 3, BYTES_READ: 4, BYTES_WRITTEN: 5, SEQ_READS: 6, FILE_ALIGNMENT: 7}
+    record = posix(1, 0, counters, {READ_START: 1.0, WRITE_END: 2.0, READ_TIME: 3.0})
+    data = make_log(Job(start=100), {1: "/a"}, {"POSIX": (version, posix_of_version(version, record))}, version="3.10")
+    outcome, _, (row,) = run(tmp_path, data)
+    assert outcome.status == "whole", outcome.reason
+    assert [row[name] for name in ("opens", "reads", "writes", "bytes_read", "bytes_written", "seq_reads")] == [
+        *range(1, 7)
+    ]
+    assert (row["alignment"], row["read_start"], row["write_end"], row["read_time"]) == (7, 101.0, 102.0, 3.0)
+
+
+def test_records_that_the_library_leaves_out(tmp_path: pathlib.Path) -> None:
+    """Of Darshan 3.0, records with STDIO calls among those of POSIX: they are missing, and the outcome says so."""
+    records = [posix_of_version(1, posix(key, 0, {OPENS: 1}), fopens=int(key % 3 == 0)) for key in range(1, 101)]
+    outcome, (job,), rows = run(tmp_path, make_log(Job(), {}, {"POSIX": (1, b"".join(records))}, version="3.10"))
+    assert (outcome.status, job["partial"], len(rows)) == ("partial", True, 67)
+    assert outcome.reason.startswith("33 records of POSIX left out")
+
+
+def test_names_are_bytes(tmp_path: pathlib.Path) -> None:
+    names = {1: "/scratch/\udcff\udcc3(", 2: "/scratch/größe", 3: "<STDIN>"}
+    records = b"".join(posix(key, 0, {OPENS: 1}) for key in (1, 2, 3, 4))
+    _, _, rows = run(tmp_path, make_log(Job(), names, {"POSIX": (4, records)}))
+    assert [row["file"] for row in rows] == ["/scratch/\ufffd\ufffd(", "/scratch/größe", "<STDIN>", None]
+    assert [row["mount"] for row in rows] == ["/scratch", "/scratch", None, None]
+
+
+def test_ids_of_logs(tmp_path: pathlib.Path) -> None:
+    """The same log has the same ID in any folder; another job, start or file name has another."""
+    data = make_log(Job(), {}, {})
+    jobs = (Job(job_id=43), Job(start=1_700_000_001), Job(exe="b"))
+    others = [make_log(job, {}, {}) for job in jobs]
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "a.darshan").write_bytes(data)
+    (tmp_path / "b.darshan").write_bytes(data)
+    (tmp_path / "sub" / "a.darshan").write_bytes(data)
+    for number, other in enumerate(others):
+        (tmp_path / f"sub/{number}").mkdir()
+        (tmp_path / f"sub/{number}/a.darshan").write_bytes(other)
+    logs = ["a.darshan", "sub/a.darshan", "b.darshan", *(f"sub/{number}/a.darshan" for number in range(len(others)))]
+    ids = [outcome.log_id for outcome in convert(logs, str(tmp_path)).outcomes]
+    assert ids[0] == ids[1]
+    assert len(set(ids)) == len(logs) - 1
+    assert min(ids) > 0
+
+
+def test_logs_in_bulk(tmp_path: pathlib.Path) -> None:
+    """The benchmark's logs are whole, distinct, and the same for the same seed."""
+    names = write_small_logs(tmp_path, 300, per_folder=100)
+    converted = convert(names, str(tmp_path))
+    jobs = converted.tables["darshan_job"].to_pylist()
+    assert {outcome.status for outcome in converted.outcomes} == {"whole"}
+    assert [job["log_file"] for job in jobs] == names
+    assert len({job["log_id"] for job in jobs}) == 300
+    assert len({job["job_id"] for job in jobs}) == 270
+    assert converted.tables["darshan_file"].num_rows >= 300
+    assert [name for name, _ in small_logs(5, seed=1)] == [pathlib.Path(name).name for name in names[:5]]
+    assert Log.parse((tmp_path / names[3]).read_bytes()).pack() == (tmp_path / names[3]).read_bytes()
+
+
+def test_rows_of_many_calls(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the rows of a chunk are too large for one call, several calls give the same."""
+    names = write_small_logs(tmp_path, 40)
+    whole = convert(names, str(tmp_path))
+    monkeypatch.setattr("mpiio_ext.analytics.connectors.darshan.ROWS_BYTES", 10_000)
+    parts = convert(names, str(tmp_path))
+    assert parts.outcomes == whole.outcomes
+    assert all(parts.tables[name].equals(whole.tables[name]) for name in whole.tables)
+
+
+def test_no_logs() -> None:
+    converted = convert([], "/")
+    assert not converted.outcomes
+    assert {table.num_rows for table in converted.tables.values()} == {0}
+
+
+def test_a_library_that_is_not_there(tmp_path: pathlib.Path) -> None:
+    opened, problem = ffi.new("mpiio_ext_darshan **"), ffi.new("char[512]")
+    for path, why in ((str(tmp_path / "none.so"), "cannot open"), ("libc.so.6", "is no libdarshan-util")):
+        assert lib.mpiio_ext_darshan_open(path.encode(), opened, problem, len(problem)) == -5
+        assert why in ffi.string(problem).decode()
+    assert lib.mpiio_ext_darshan_open(library_path().encode(), opened, problem, len(problem)) == 0
+    assert ffi.string(lib.mpiio_ext_darshan_version(opened[0])).decode().startswith("3.")
+    lib.mpiio_ext_darshan_free(opened[0])

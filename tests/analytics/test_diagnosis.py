@@ -1,0 +1,275 @@
+"""Diagnosis: real logs with known causes, each rule on rows made for it, what is unknown, and the anonymous form."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from mpiio_ext import hints
+from mpiio_ext.analytics.diagnosis import Diagnosis, Limits, advice, diagnose
+from mpiio_ext.analytics.diagnosis.words import rounded, said
+from mpiio_ext.analytics.tables.schema import SIZE_BINS
+from mpiio_ext.errors import ArgumentError
+from support import darshan_rows
+
+JOB = {
+    "job_id": 4711, "log_id": 1, "uid": 31337, "app": "secret_solver", "exe": "/home/alice/secret_solver -x",
+    "processes": 64, "run_time": 100.0, "start_time": 1.6e9, "modules": ["LUSTRE", "MPI-IO", "POSIX"],
+    "uses_mpiio": True, "partial": False,
+}  # fmt: skip
+
+
+def file(start: float, end: float, way: str = "write", **columns: Any) -> dict[str, Any]:
+    """Return a quiet file: large consecutive aligned requests by one rank, collective, on four OSTs."""
+    moved = "written" if way == "write" else "read"
+    quiet: dict[str, Any] = {
+        "job_id": 4711, "log_id": 1, "file_id": int(start * 1e6), "file": f"/scratch/alice/out.{start}",
+        "processes": 64,
+        f"{way}_start": 1.6e9 + start, f"{way}_end": 1.6e9 + end, "meta_time": 0.0,
+        f"bytes_{moved}": 100 << 20, f"{way}s": 100, f"consec_{way}s": 99, "ranks": 1, "opens": 1, "unaligned": 0,
+        "stripe_count": 4, "osts": [0, 1, 2, 3], f"mpiio_coll_{way}s": 100, f"mpiio_indep_{way}s": 0,
+        f"mpiio_nb_{way}s": 0, "alignment": 1 << 20, "root_bytes_written": 0,
+        "slowest_rank_time": None, "fastest_rank_bytes": None, "slowest_rank_bytes": None,
+    }  # fmt: skip
+    quiet |= {f"{other}_size_{name}": 0 for other in ("read", "write") for name in SIZE_BINS}
+    quiet |= {"read_time": 0.0, "write_time": 0.0, f"{way}_time": float(end - start), f"{way}_size_1m_4m": 100}
+    return {**quiet, **columns}
+
+
+def small(way: str = "write", **columns: Any) -> dict[str, Any]:
+    return {
+        f"bytes_{'written' if way == 'write' else 'read'}": 100 << 10, f"{way}_size_1k_10k": 100,
+        f"{way}_size_1m_4m": 0, f"consec_{way}s": 0, **columns,
+    }  # fmt: skip
+
+
+def causes(*files: dict[str, Any], job: dict[str, Any] = JOB, **options: Any) -> dict[str, Any]:
+    found = diagnose(job, files, **options)
+    return {finding.cause: finding for finding in found.findings}
+
+
+def test_the_bad_ost_is_found() -> None:
+    """The sample's README: OST 14 degrades the whole file system."""
+    job, files = darshan_rows.rows(darshan_rows.shared_data("tokio", "samples", "sample-badost.darshan"))
+    found = diagnose(job, files)
+    first = found.findings[0]
+    assert (first.cause, list(first.osts), first.confidence) == ("slow_ost", ["14"], "high")
+    assert first.share > 0.9
+    assert found.critical_files[0][0].endswith("ior-posix.out.00001507")  # the file that took longest, by the log
+    assert found.critical_files[0][0] == first.files[0]
+    assert "OST 14 is" in found.conclusion
+    assert "lfs setstripe" in found.text()
+
+
+def test_the_good_osts_are_not() -> None:
+    job, files = darshan_rows.rows(darshan_rows.shared_data("tokio", "samples", "sample-goodost.darshan"))
+    found = diagnose(job, files)
+    assert list(found.findings) == []
+    assert found.conclusion.startswith("No cause was found")
+    assert "explains" not in found.text()
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"), [("shane_macsio", "small_requests"), ("ior_hdf5_example", "contention"), ("dxt.darshan", None)]
+)
+def test_example_logs(name: str, cause: str | None) -> None:
+    folder = darshan_rows.example("dxt.darshan").parent
+    (path,) = folder.glob(f"{name}*")
+    found = diagnose(*darshan_rows.rows(path))
+    assert (found.findings[0].cause if found.findings else None) == cause
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_a_quiet_job_has_no_cause() -> None:
+    found = diagnose(JOB, [file(0, 10), file(1, 9)])
+    assert list(found.findings) == []
+    assert found.conclusion == "No cause was found: none of the factors that are known for this job is suspicious. " + (
+        "Some are unknown, see below."
+    )
+    assert [fact.value for fact in found.facts if fact.meaning.startswith("critical time")] == [10]
+
+
+def test_order_is_by_share() -> None:
+    """The file with contention has 2 s of the critical time, the one with small requests 10 s."""
+    files = [file(0, 10, **small()), file(7, 12, ranks=64, stripe_count=1, mpiio_coll_writes=0, mpiio_indep_writes=9)]
+    found = diagnose(JOB, files)
+    assert [finding.cause for finding in found.findings] == ["small_requests", "contention"]
+    assert [finding.share for finding in found.findings] == pytest.approx([10 / 12, 2 / 12])
+    assert [finding.time for finding in found.findings] == pytest.approx([10, 2])
+    assert list(found.findings[1].files) == ["/scratch/alice/out.7"]
+
+
+@pytest.mark.parametrize("way", ["read", "write"])
+def test_small_requests_and_their_advice(way: str) -> None:
+    independent = {f"mpiio_coll_{way}s": 0, f"mpiio_indep_{way}s": 100}
+    none = {f"mpiio_{kind}_{way}s": None for kind in ("coll", "indep", "nb")}
+    for extra, word in ((independent, "mpiox_delegates="), (none, "1 MiB"), ({}, f"romio_cb_{way}=enable")):
+        found = causes(file(0, 10, way, **small(way, **extra)))["small_requests"]
+        assert any(word in each.text + each.command for each in found.advice)
+    consecutive = diagnose(JOB, [file(0, 10, way, **small(way, **{f"consec_{way}s": 99}))])
+    assert list(consecutive.findings) == []
+    assert "most follow the one before" in consecutive.notes[0]
+    large = file(0, 10, way, **small(way, **{f"bytes_{'written' if way == 'write' else 'read'}": 1 << 40}))
+    assert "small_requests" not in causes(large)
+
+
+def test_contention_counts_processes_not_aggregators() -> None:
+    shared = {"ranks": 64, "stripe_count": 1, "mpiio_coll_writes": 0, "mpiio_indep_writes": 100}
+    found = causes(file(0, 10, **shared))["contention"]
+    assert (found.title, found.confidence) == ("64 processes write a file that lies on 1 OST.", "high")
+    assert any("group_cyclic" in each.command for each in found.advice)
+    assert "contention" not in causes(file(0, 10, **{**shared, "mpiio_coll_writes": 900}))
+    assert "contention" not in causes(file(0, 10, **shared), limits=Limits(contention=65))
+    assert "contention" not in causes(file(0, 10, **{**shared, "stripe_count": None}))
+
+
+def test_root_and_serialised_and_straggler() -> None:
+    root = file(0, 10, root_bytes_written=100 << 20)
+    assert causes(root)["root_writes"].share == 1
+    assert "root_writes" not in causes(root, file(0, 10), file(0, 10), file(0, 10))
+    series = causes(file(0, 10), file(10, 20), file(20, 40))["serialised"]
+    assert series.time == pytest.approx(40 - 20)
+    assert "serialised" not in causes(file(0, 10), file(0, 11), file(0, 40))
+    slow = {"ranks": 10, "slowest_rank_time": 10.0, "slowest_rank_bytes": 50, "fastest_rank_bytes": 5}
+    found = causes(file(0, 10, write_time=20.0, **slow))["stragglers"]
+    assert (found.time, found.confidence) == (pytest.approx(8), "medium")
+    alike = causes(file(0, 10, write_time=20.0, **{**slow, "fastest_rank_bytes": 50}))["stragglers"]
+    assert (alike.confidence, "with as much to do" in alike.title) == ("low", True)
+
+
+def test_metadata_small_files_and_alignment() -> None:
+    assert causes(file(0, 10, meta_time=30.0))["metadata"].share == pytest.approx(0.75)
+    many = [file(k, k + 1, bytes_written=4096, file=f"f{k}") for k in range(120)]
+    found = causes(*many)["small_files"]
+    assert (len(found.files), found.files[-1]) == (6, "and 115 more")
+    assert causes(file(0, 10, ranks=9, unaligned=100))["unaligned"].confidence == "low"
+
+
+def test_slow_ost_on_rows() -> None:
+    files = [file(0, 90 if k % 6 == 4 else 3, osts=[k % 6], stripe_count=1, file=f"f{k}") for k in range(36)]
+    found = causes(*files)["slow_ost"]
+    assert (list(found.osts), found.time) == (["4"], pytest.approx(87))
+    unknown = [{**each, "osts": None} for each in files]
+    assert causes(*unknown)["slow_file"].confidence == "low"
+
+
+def test_one_file_takes_the_time() -> None:
+    found = causes(file(0, 95), file(90, 96))
+    assert list(found) == ["dominant_file"]
+    assert list(found["dominant_file"].files) == ["/scratch/alice/out.0"]
+    assert "dominant_file" not in causes(file(0, 95, **small()), file(90, 96))  # the other finding names it
+
+
+def test_files_that_are_open_for_long() -> None:
+    found = diagnose(JOB, [file(0, 95, write_time=0.2), file(90, 96, write_time=0.1)])
+    assert list(found.findings) == []
+    assert any("of the critical time is spent in calls" in note for note in found.notes)
+
+
+def test_what_is_unknown_is_said() -> None:
+    job = {**JOB, "modules": ["POSIX"], "partial": True, "uses_mpiio": False}
+    nothing = {"stripe_count": None, "osts": None, "root_bytes_written": None}
+    found = diagnose(job, [file(0, 10, **nothing, mpiio_coll_writes=None, mpiio_indep_writes=None)])
+    text = " ".join(found.unknown)
+    for word in ("no module LUSTRE", "no module MPI-IO", "rank 0", "ran out of memory"):
+        assert word in text
+    assert "sizes" not in text
+    stdio = file(0, 10, consec_writes=None, unaligned=None, **{f"write_size_{name}": None for name in SIZE_BINS})
+    assert "module POSIX has nothing on the critical files" in " ".join(diagnose(JOB, [stdio]).unknown)
+
+
+def test_direction_is_the_longer_one_and_times_may_be_missing() -> None:
+    files = [file(0, 10), file(0, 30, "read")]
+    assert diagnose(JOB, files).direction == "read"
+    assert diagnose(JOB, files, "write").direction == "write"
+    tables = [pa.Table.from_pylist([each]) for each in files]
+    assert (
+        diagnose(JOB, pa.concat_tables(tables, promote_options="default")).to_dict() == diagnose([JOB], files).to_dict()
+    )
+    nothing = diagnose(JOB, [{**file(0, 1), "write_start": None}])
+    assert nothing.conclusion == "The job has no write time that could be examined."
+    assert diagnose(JOB, []).unknown == ["no file has times of writes"]
+    with pytest.raises(ArgumentError, match="of one job, and these are rows of 2"):
+        diagnose(JOB, [{**file(0, 1), "job_id": 5}])
+
+
+def test_json_has_units() -> None:
+    found = diagnose(JOB, [file(0, 10, **small())]).to_dict()
+    again = json.loads(json.dumps(found, allow_nan=False))
+    finding = again["findings"][0]
+    assert finding["time"] == {"value": 10.0, "unit": "s"}
+    assert {each["unit"] for each in finding["evidence"]} == {"share", "B", "count"}
+    assert again["facts"][0] == {"meaning": "bytes written", "value": 102400.0, "unit": "B"}
+
+
+def leaks(found: Diagnosis) -> str:
+    return found.text() + json.dumps(found.to_dict())
+
+
+def test_the_anonymous_form_leaks_nothing() -> None:
+    """Neither names, nor ids, nor times to the second: of a job made for it, and of a real log."""
+    files = [
+        file(
+            0.123456, 12.345678, **small(mpiio_coll_writes=0, mpiio_indep_writes=1), osts=[71], stripe_count=1, ranks=64
+        ),
+        file(12.0, 33.333333, root_bytes_written=104857600),
+    ]
+    text = leaks(diagnose(JOB, files, anonymous=True))
+    secrets = (
+        "4711",
+        "31337",
+        "alice",
+        "secret",
+        "solver",
+        "scratch",
+        "out.",
+        "71",
+        "1600000",
+        "12.34",
+        "33.2",
+        "21.3",
+    )
+    assert [secret for secret in secrets if secret in text] == []
+    assert "file 1" in text
+    assert "4711" in leaks(diagnose(JOB, files))
+
+    job, rows = darshan_rows.rows(darshan_rows.shared_data("tokio", "samples", "sample-badost.darshan"))
+    text = leaks(diagnose(job, rows, anonymous=True))
+    words = [str(job["job_id"]), str(job["uid"]), "glock", "scratch", "ior", "727.", "1507", "778"]
+    assert [word for word in words if word in text] == []
+    assert re.search(r"OST 14\b", text) is None
+    assert "slow_ost" in text
+
+
+def test_every_hint_in_advice_exists() -> None:
+    """And every document that it names."""
+    known = {spec.name for spec in hints.registry()}
+    pieces = [
+        advice.measure(),
+        advice.delegates(),
+        advice.align(),
+        advice.bundle(),
+        advice.metadata(),
+        advice.overlap(),
+    ]
+    pieces += [advice.parallel_root(), *advice.contact(["1"]), *advice.stripes(64, 1)]
+    pieces += [made(way) for way in ("read", "write") for made in (advice.use_collective, advice.collective_buffering)]
+    pieces += [made(flag) for flag in (True, False) for made in (advice.larger_requests, advice.imbalance)]
+    assert len(pieces) > 15
+    named = {name for each in pieces for name in re.findall(r"(?:^|[ :])(\w+)=", each.command)}
+    assert named
+    assert named <= known
+    for each in pieces:
+        assert not each.see or (darshan_rows.cbuild.ROOT / each.see).exists()
+
+
+def test_numbers_in_words() -> None:
+    assert [said(value, "share") for value in (0.0, 0.004, 0.5, 1.0)] == ["0 %", "0.4 %", "50 %", "100 %"]
+    assert said(7.06e8, "B/s") == "706 MB/s"
+    assert said(1 << 30, "B") == "1 GiB"
+    assert said(39211.7, "s") == "39,212 s"
+    assert [rounded(value, 2) for value in (0.0, 727.18, 0.0123, 2050, 1.0)] == [0.0, 730, 0.012, 2000, 1.0]

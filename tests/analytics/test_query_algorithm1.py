@@ -1,0 +1,130 @@
+"""Algorithm 1 of the paper, line by line in its Python spelling, on both engines."""
+
+from __future__ import annotations
+
+import math
+import sys
+import types
+from typing import Any
+
+import pytest
+
+from support import analytics_query
+from support.analytics_query import ENGINES, Store
+
+pytest.importorskip("ibis")
+
+from mpiio_ext.analytics.query import ExpressionError, Tuples, load
+
+GB = 10**9
+#: Job 3 has two logs, and only one of them writes more than 10 GB.
+JOBS = [
+    {"job_id": job, "log_id": log, "bytes_written": size, "bytes_read": job}
+    for job, log, size in [
+        (1, 10, GB // 2),
+        (2, 20, 5 * GB),
+        (3, 30, 12 * GB),
+        (3, 31, 11),
+        (4, 40, 40 * GB),
+        (5, 50, None),
+    ]
+]
+FILES = [
+    {
+        "job_id": job["job_id"], "log_id": job["log_id"], "file_id": number,
+        "bytes_written": (job["bytes_written"] or 0) // 2,
+        "osts": [number, 7], "ost_word_0": 1 << number | 1 << 7, "write_start": 5.0,
+    }
+    for job in JOBS
+    for number in range(2)
+]  # fmt: skip
+SLURM = [{"job_id": job, "node_count": 10 * job} for job in (1, 2, 3)]
+
+
+class Miner:
+    """What Algorithm 1 needs of an IOMiner."""
+
+    def __init__(self, engine: Any, store: Store) -> None:
+        self.engine, self.store = engine, store
+
+    def load(self, table: str) -> Tuples:
+        return load(self.engine, self.store, table)
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def miner(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Miner:
+    store = Store(tmp_path_factory.mktemp("store"), osts=10)
+    store.add("darshan_job", JOBS)
+    store.add("darshan_file", FILES, osts=10)
+    store.add("slurm", SLURM)
+    return Miner(analytics_query.engine(request.param), store)
+
+
+def classify_workload(bytes_written: int) -> int:
+    return 0 if bytes_written < GB else 1 if bytes_written < 10 * GB else 2
+
+
+def calculate_ost_count(files: Any) -> int:
+    return len({ost for osts in files["osts"] for ost in osts})
+
+
+def test_algorithm_1(miner: Miner, monkeypatch: pytest.MonkeyPatch) -> None:
+    job_tuples = miner.load("darshan_job")
+    file_tuples = miner.load("darshan_file")
+    slurm_tuples = miner.load("slurm")
+    lmt_tuples = miner.load("lmt")
+    assert not lmt_tuples
+
+    selected_tuples = job_tuples.project("job_id", "bytes_written").filter("bytes_written < 1GB")
+    assert sorted(selected_tuples.rows(), key=str) == [
+        {"job_id": 1, "bytes_written": GB // 2},
+        {"job_id": 3, "bytes_written": 11},
+    ]
+
+    binned_tuples = job_tuples.bin("workload", classify_workload, "bytes_written")
+    workloads = {row["log_id"]: row["workload"] for row in binned_tuples}
+    assert workloads == {10: 0, 20: 1, 30: 2, 31: 0, 40: 2, 50: None}
+
+    grouped_tuples = file_tuples.group("job_id", calculate_ost_count)
+    assert grouped_tuples.rows() == [{"job_id": job, "calculate_ost_count": 3} for job in range(1, 6)]
+
+    percents = job_tuples.percentile("bytes_written")
+    sizes = {row["percentile"]: row["bytes_written"] for row in percents}
+    assert (sizes[0], sizes[50], sizes[100]) == (11, 5 * GB, 40 * GB) and math.isclose(sizes[75], 12 * GB)
+
+    joined_tuples = job_tuples.join(slurm_tuples, "job_id").project(
+        "job_id", "node_count", "bytes_read", "bytes_written"
+    )
+    assert {(row["job_id"], row["node_count"]) for row in joined_tuples} == {(1, 10), (2, 20), (3, 30)}
+    assert joined_tuples.count() == 4
+
+    low_bw_tuples = job_tuples.filter("bytes_written > 10GB").join(file_tuples, "job_id")
+
+    factors = types.ModuleType("factors")
+    asked: list[Any] = []
+    factors.extract = lambda files, low, high, direction, **more: (  # type: ignore[attr-defined]
+        asked.append((low, high, direction, more)) or files
+    )
+    monkeypatch.setitem(sys.modules, "mpiio_ext.analytics.factors", factors)
+    perf_factors = low_bw_tuples.extract_perf_factors("0", "1GB", "write")
+    assert asked == [(0.0, 1e9, "write", {})]
+    # The files of the logs that passed the filter, each once, with their own sizes and not the job's.
+    found = {(row["log_id"], row["file_id"]): row["bytes_written"] for row in perf_factors}
+    assert found == {(30, 0): 6 * GB, (30, 1): 6 * GB, (40, 0): 20 * GB, (40, 1): 20 * GB}
+    assert perf_factors.count() == 4
+    assert {"osts", "write_start", "ost_word_0"} <= set(perf_factors.columns)
+
+
+def test_files_of_any_join(miner: Miner) -> None:
+    """The files come out of a join whichever side they were on, and once where log IDs were projected away."""
+    files, jobs = miner.load("darshan_file"), miner.load("darshan_job")
+    few = files.project("job_id", "log_id", "file_id", "bytes_written")
+    turned = few.join(jobs.filter("bytes_written > 10GB"), "job_id").files()
+    assert turned.columns == few.columns  # and no column of the job, such as reads
+    assert sorted(row["bytes_written"] for row in turned) == [6 * GB, 6 * GB, 20 * GB, 20 * GB]
+    outer = jobs.rename(log="log_id").join(few.bin("x", ["1GB"], "bytes_written"), "job_id", "outer").files()
+    assert outer.count() == few.count()
+    unlogged = jobs.project("job_id").join(few.filter("job_id = 3"), "job_id").files()
+    assert unlogged.count() == 4
+    with pytest.raises(ExpressionError, match="column 'job_id' is missing: load darshan_file"):
+        jobs.files()

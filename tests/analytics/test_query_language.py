@@ -1,0 +1,112 @@
+"""The language of filters, and units: what texts mean, and what is refused with which words."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpiio_ext.analytics import units
+from mpiio_ext.analytics.query import language
+from mpiio_ext.analytics.query.language import Call, ExpressionError, Literal, Name
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "unit"),
+    [
+        ("1GB", 10**9, "B"),
+        ("1GiB", 2**30, "B"),
+        ("1.5TiB", 3 * 2**39, "B"),
+        ("0.1kB", 100, "B"),
+        ("1 mb", 10**6, "B"),
+        ("8EB", 8 * 10**18, "B"),
+        ("20GB/s", 20 * 10**9, "B/s"),
+        ("5min", 300, "s"),
+        ("1.5h", 5400, "s"),
+        ("2d", 172800, "s"),
+        ("250ms", 0.25, "s"),
+        ("3us", 3e-6, "s"),
+        ("42", 42, ""),
+        ("1e3", 1000, ""),
+        ("-1_000", -1000, ""),
+    ],
+)
+def test_quantities(text: str, value: float, unit: str) -> None:
+    found = units.parse(text)
+    assert (found.value, found.unit) == (value, unit)
+    assert type(found.value) is type(value)
+
+
+@pytest.mark.parametrize("text", ["", "GB", "1G", "1m", "5 minutes", "1GB/h", "1.2.3", "0x10", "1 G B", "nan"])
+def test_no_quantity(text: str) -> None:
+    with pytest.raises(units.UnitError, match=r"number with a unit|is not a unit"):
+        units.parse(text)
+
+
+def test_quantities_of_a_kind() -> None:
+    assert units.size("1GB") == 10**9 and units.size(7) == 7
+    assert units.duration("5min") == 300
+    assert units.bandwidth("1GB") == units.bandwidth("1GB/s") == 10**9
+    assert units.bandwidth("0") == 0
+    with pytest.raises(units.UnitError, match="not a duration"):
+        units.duration("1GB")
+
+
+def test_precedence() -> None:
+    a, b, c = Name("a"), Name("b"), Name("c")
+    assert language.parse("a or b and not c") == Call("or", (a, Call("and", (b, Call("not", (c,))))))
+    total = Call("+", (Literal(1), Call("*", (Literal(2), Literal(3)))))
+    assert language.parse("1 + 2 * 3 < a") == Call("<", (total, a))
+    assert language.parse("a - b - c") == Call("-", (Call("-", (a, b)), c))
+    assert language.parse("not not a") == a
+    assert language.parse("(a or b) and c") == Call("and", (Call("or", (a, b)), c))
+    assert language.parse("-2GB") == Literal(-2 * 10**9, "B")
+    between = Call("between", (a, Literal(1), Literal(2)))
+    assert language.parse("a between 1 and 2 and b") == Call("and", (between, b))
+    assert language.parse("a NOT IN (1, 2)") == Call("not", (Call("in", (a, Literal(1), Literal(2))),))
+    assert language.parse("`odd name` is not null") == Call("is not null", (Name("odd name"),))
+    assert language.parse("a = 'it''s'") == Call("==", (a, Literal("it's")))
+    assert language.parse('a <> "x\'y"') == Call("!=", (a, Literal("x'y")))
+    assert language.parse("count(*)") == Call("count()", ())
+    assert language.parse("a < 5min") == Call("<", (a, Literal(300, "s")))
+    assert language.parse("2018 - 1 - 28") == Call("-", (Call("-", (Literal(2018), Literal(1))), Literal(28)))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("start_time > 2018-01-28", "a date needs quotes: '2018-01-28'"),
+        ("start_time > 2018-1-2", "a date needs quotes"),
+        ("a > 1G", "not a unit"),
+        ("a > 1GBx", "not a unit"),
+        ("a > 1GB.5", "is not a number with a unit"),
+        ("a < b < c", "do not chain"),
+        ("a <", "expected a column"),
+        ("a b", "expected the end, found 'b'"),
+        ("a in 5", "expected a list in parentheses"),
+        ("a in (5", r"a comma or '\)'"),
+        ("a = 'x", "a quote is opened and not closed"),
+        ("a not 5", "expected in, between, like or contains"),
+        ("a between 1 or 2", "`and` of between"),
+        ("__import__('os'); a", "';' is not understood"),
+        ("a.b", "is not understood"),
+        ("", "found nothing"),
+        ("(" * 200 + "a" + ")" * 200, "levels of parentheses"),
+    ],
+)
+def test_refused(text: str, reason: str) -> None:
+    with pytest.raises(ExpressionError, match=reason):
+        language.parse(text)
+
+
+_TEXT = "a 1GB 't' ( ) and or not in between is null < == + - * , like 2018-01-28 5 min `q` % f( é 1e ."
+_WORDS = [*_TEXT.split(), '"']
+
+
+@given(st.one_of(st.lists(st.sampled_from(_WORDS), max_size=12).map(" ".join), st.text(max_size=40)))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    """No text does anything but give a tree or an ExpressionError."""
+    try:
+        language.parse(text)
+    except ExpressionError as error:
+        assert str(error)

@@ -1,0 +1,176 @@
+"""Darshan logs for tests and benchmarks: where real ones lie, and logs made by hand or in bulk.
+
+A log is a header (version, magic number, where each region lies), then regions compressed by zlib: the job, the names
+of the files, and one for each module. Format 3.41 (Darshan 3.4) has 64 modules and times with nanoseconds, those before
+it 16 modules and whole seconds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import random
+import struct
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+
+from mpiio_ext.analytics.connectors.darshan import library_path
+from support.traces import DATA
+
+MAGIC = 6567223
+#: Where modules stand in the header: of format 3.41; older ones had fewer modules in front of LUSTRE and STDIO.
+MODULES = {"POSIX": 1, "MPI-IO": 2, "H5F": 3, "LUSTRE": 8, "STDIO": 9, "HEATMAP": 15}
+OLDER = {"3.00": 2, "3.10": 2, "3.20": 1, "3.21": 1}
+
+
+def packaged_logs() -> list[pathlib.Path]:
+    """Return the logs that come with PyDarshan: examples and inputs of its tests."""
+    package = pathlib.Path(library_path()).parent.parent / "darshan"
+    return sorted(package.rglob("*.darshan"))
+
+
+def shared_logs() -> list[pathlib.Path]:
+    """Return the real logs of the shared data; none where it is missing."""
+    return sorted([*(DATA / "darshan").glob("*.darshan"), *(DATA / "tokio" / "samples").glob("*.darshan")])
+
+
+def place_of(module: str | int, version: str) -> int:
+    """Return the index of a module in the header."""
+    if isinstance(module, int):
+        return module
+    return MODULES[module] - (OLDER.get(version, 0) if MODULES[module] >= MODULES["LUSTRE"] else 0)
+
+
+@dataclasses.dataclass
+class Job:
+    """What the job's region says; times in seconds since 1970."""
+
+    uid: int = 1000
+    start: int = 1_700_000_000
+    end: int = 1_700_000_010
+    processes: int = 4
+    job_id: int = 42
+    start_ns: int = 0
+    end_ns: int = 0
+    metadata: str = "lib_ver=3.4.4\n"
+    exe: str = "/home/me/bin/app -n 4"
+    mounts: Sequence[tuple[str, str]] = (("lustre", "/scratch"), ("ext4", "/"))  # type, path
+
+
+@dataclasses.dataclass
+class Log:
+    """A log in parts; regions are as they are in the file, that is compressed."""
+
+    version: str
+    job: bytes  # the whole region, not compressed
+    names: bytes
+    modules: dict[int, tuple[int, bytes]]  # index -> version, region
+    partial: int = 0  # bit k: module k is incomplete
+
+    @property
+    def is_new(self) -> bool:
+        return float(self.version) >= 3.41
+
+    def module(self, name: str) -> bytes:
+        """Return the records of a module, as they lie in memory; a region may be several streams of zlib."""
+        left, data = self.modules[place_of(name, self.version)][1], []
+        while left:
+            stream = zlib.decompressobj()
+            data.append(stream.decompress(left))
+            left = stream.unused_data
+        return b"".join(data)
+
+    @classmethod
+    def parse(cls, data: bytes) -> Log:
+        """Take a log of this machine's byte order apart."""
+        version = data[:8].rstrip(b"\0").decode()
+        new = float(version) >= 3.41
+        count, at = (64, 32) if new else (16, 24)
+        partial = struct.unpack_from("<Q", data, 24)[0] if new else struct.unpack_from("<I", data, 20)[0]
+        name_map, *maps = struct.iter_unpack("<QQ", data[at : at + 16 * (count + 1)])
+        versions = struct.unpack_from(f"<{count}I", data, at + 16 * (count + 1))
+        modules = {k: (versions[k], data[off : off + size]) for k, (off, size) in enumerate(maps) if size}
+        job = zlib.decompressobj().decompress(data[at + 16 * (count + 1) + 4 * count :])
+        return cls(version, job, data[name_map[0] : sum(name_map)], modules, partial)
+
+    def pack(self, level: int = 1) -> bytes:
+        """Return the log as the bytes of a file."""
+        count, at = (64, 32) if self.is_new else (16, 24)
+        header_bytes = at + 16 * (count + 1) + 4 * count
+        regions = [zlib.compress(self.job, level)]
+        end = header_bytes + len(regions[0])
+        maps, versions = [(0, 0)] * (count + 1), [0] * count
+        for place, version, region in [(0, 0, self.names), *((k + 1, *self.modules[k]) for k in sorted(self.modules))]:
+            if region:
+                maps[place] = (end, len(region))
+                regions.append(region)
+                end += len(region)
+            if place:
+                versions[place - 1] = version
+        head = self.version.encode().ljust(8, b"\0") + struct.pack("<q", MAGIC)
+        head += struct.pack("<QQ", 0, self.partial) if self.is_new else struct.pack("<II", 0, self.partial)
+        flat = [number for pair in maps for number in pair]
+        return b"".join([head, struct.pack(f"<{len(flat)}Q{count}I", *flat, *versions), *regions])
+
+
+def pack_job(job: Job, new: bool) -> bytes:
+    """Return the region of a job (not compressed)."""
+    if new:
+        times = (job.start, job.start_ns, job.end, job.end_ns)
+    else:
+        times = (job.start, job.end)
+    numbers = (job.uid, *times, job.processes, job.job_id)
+    text = job.exe + "".join(f"\n{kind}\t{path}" for kind, path in job.mounts)
+    return struct.pack(f"<{len(numbers)}q", *numbers) + job.metadata.encode().ljust(1024, b"\0") + text.encode() + b"\0"
+
+
+def make_log(
+    job: Job,
+    names: Mapping[int, str],
+    modules: Mapping[str | int, tuple[int, bytes]],
+    version: str = "3.41",
+    partial: Sequence[str] = (),
+) -> bytes:
+    """Return a log; `modules`: name or index -> version and records as they lie in memory."""
+    texts = [(key, name.encode("utf-8", "surrogateescape")) for key, name in names.items()]
+    packed = b"".join(struct.pack("<Q", key) + text + b"\0" for key, text in texts)
+    regions = {place_of(key, version): (number, zlib.compress(data)) for key, (number, data) in modules.items()}
+    log = Log(version, b"", zlib.compress(packed) if packed else b"", regions)
+    log.partial = sum(1 << place_of(name, version) for name in partial)
+    log.job = pack_job(job, log.is_new)
+    return log.pack()
+
+
+def small_logs(
+    count: int, seed: int = 1, templates: Sequence[pathlib.Path] | None = None
+) -> Iterator[tuple[str, bytes]]:
+    """Yield names and bytes of `count` distinct small logs of one to nine files each.
+
+    They are PyDarshan's small examples (of Darshan 3.2.1, 1 to 4 kB) under other job ids, users and start times, over a
+    year from 2023-11-14; every tenth log has the job id of the one before. The same arguments give the same logs.
+    """
+    rng = random.Random(seed)
+    if templates is None:
+        templates = [path for path in packaged_logs() if path.stat().st_size < 5000]
+    logs = [Log.parse(path.read_bytes()) for path in templates]
+    job_id = 1_000_000
+    for number in range(count):
+        log = logs[number % len(logs)]
+        uid, start, end, processes, _ = struct.unpack_from("<5q", log.job)
+        job_id += number % 10 != 9
+        begin = 1_700_000_000 + rng.randrange(365 * 86400)
+        numbers = (uid + rng.randrange(200), begin, begin + end - start, processes, job_id)
+        job = struct.pack("<5q", *numbers) + log.job[40:]
+        yield f"user_app_id{job_id}_{number}.darshan", dataclasses.replace(log, job=job).pack()
+
+
+def write_small_logs(folder: pathlib.Path, count: int, seed: int = 1, per_folder: int = 1000) -> list[str]:
+    """Write `count` distinct small logs below `folder`; return their paths relative to it, in the order of writing."""
+    names = []
+    for number, (name, data) in enumerate(small_logs(count, seed)):
+        part = f"{number // per_folder:04d}"
+        if number % per_folder == 0:
+            (folder / part).mkdir(parents=True, exist_ok=True)
+        (folder / part / name).write_bytes(data)
+        names.append(f"{part}/{name}")
+    return names
