@@ -3,11 +3,11 @@
 Problem. Why was ``even`` slower than ``group_cyclic`` here? The bench says which method was faster. The extension's
 statistics say what each method did; beside each other they say why.
 
-Algorithm. Rows of the table ``runs`` (a measurement: bandwidth, time, statistics) are grouped by pattern, interface
-and operation. Of two methods every statistic is compared: times of planning, exchange, storage and waiting (of the rank
-that spent longest in it, so that they overlap among ranks and do not add up), rounds, requests and their size, messages.
-The phases whose times differ most in the direction of the whole are the evidence. Waiting for other ranks is what
-imbalance costs. Nothing is concluded from a statistic that one of the two does not have.
+Algorithm. Rows of the table ``runs`` (a measurement: bandwidth, time, statistics) are grouped by pattern, interface and
+operation. Of two methods every statistic is compared: times of planning, exchange, storage and waiting (of the rank
+that spent longest in it, so that they overlap among ranks and do not add up), rounds, requests and their size,
+messages. The phases whose times differ most in the direction of the whole are the evidence. Waiting for other ranks is
+what imbalance costs. Nothing is concluded from a statistic that one of the two does not have.
 
 Source: IOMiner, Section III-F, for our own runs.
 """

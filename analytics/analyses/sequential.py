@@ -123,7 +123,7 @@ def sequential(source: Source, *, counter: str = "consec", origin: str | None = 
     if counter not in _COUNTERS:
         raise AnalyticsError(f"counter {counter!r}: one of {', '.join(_COUNTERS)}")
     counts = _counts(source, origin, counter)
-    every = jobs_of(source, origin).count().to_pyarrow().as_py()
+    every = fetch(jobs_of(source, origin).agg(jobs=lambda jobs: jobs.count()))["jobs"][0].as_py()
     percents = np.arange(101)
     lines = {kind: _percentiles(counts[kind], percents) for kind in _KINDS}
     columns = {kind: pa.array(line, pa.float64(), from_pandas=True) for kind, line in lines.items()}
