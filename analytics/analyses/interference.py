@@ -7,7 +7,8 @@ Algorithm. Cumulative sums over each OST's steps turn the traffic of an interval
 end points of an interval fall on steps of the 5-s grid, so that two look-ups by equality (OST, step) are enough, which
 every engine does with a hash join; a join by BETWEEN is 50 times slower. What was moved before a step and up to its
 end, and how many steps are known by then, lie beside each other in one row, so that one look-up gives all four. Steps
-of which LMT has no row are put in first, but only where some are missing: one count tells.
+of which LMT has no row are put in first. On DuckDB, a few days of traces are summed up
+and looked up in arrays of this process, which takes a third of the time.
 
 Guarantees. A step that the interval only touches counts whole, since LMT knows nothing below 5 s. Lost steps (NULL, or
 no row) add nothing, and `coverage` is the fraction of the interval's steps that is known. Where none is, the traffic
@@ -18,7 +19,10 @@ Source: IOMiner, Section II-A (joins of Darshan with LMT) and III-F.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.query import Tuples
@@ -31,6 +35,9 @@ __all__ = ["STEP_S", "interference"]
 
 #: Seconds of a step of the table ``lmt``.
 STEP_S = 5
+#: Steps that DuckDB's process sums up in arrays, in a fraction of the time of a window: four days of 248 OSTs.
+_IN_MEMORY = 20_000_000
+_RESULTS = ("own", "traffic", "share", "coverage")
 
 
 def interference(files: Tuples, lmt: Tuples, direction: Literal["read", "write"] = "write") -> Tuples:
@@ -59,7 +66,14 @@ def interference(files: Tuples, lmt: Tuples, direction: Literal["read", "write"]
         raise AnalyticsError(f"direction is '{direction}'; choose read or write")
 
     def build() -> ir.Table:
-        return _looked_up(_pairs(files.expression, direction), _sums(lmt, direction))
+        pairs = _pairs(files.expression, direction)
+        steps, low, high, whole, rows = _steps(lmt, direction)
+        if lmt.engine.name == "duckdb" and 0 < whole <= _IN_MEMORY:
+            grid = _Grid(lmt.engine.arrow(steps), low, high)
+            return files.engine.table(grid.beside(files.engine.batches(pairs, 1_000_000)))
+        if rows > whole:
+            raise _twice(rows - whole)
+        return _looked_up(pairs, _summed(_filled(steps, low, high) if rows < whole else steps), low, high)
 
     return Tuples(files.engine, build, "interference", "the traffic of each file's OSTs")
 
@@ -84,10 +98,8 @@ def _pairs(files: ir.Table, direction: str) -> ir.Table:
     )  # fmt: skip
 
 
-def _sums(lmt: Tuples, direction: str) -> ir.Table:
-    """Return the cumulative sums of each OST: one row a step, with the ends of the traces beside them."""
-    import ibis
-
+def _steps(lmt: Tuples, direction: str) -> tuple[ir.Table, int, int, int, int]:
+    """Return the steps, the first and the last number of a step, the steps of all OSTs together, and the rows."""
     table = lmt.expression
     steps = table.filter(table.time.notnull(), table.ost.notnull()).select(
         ost=table.ost.cast("int64"), step=(table.time / STEP_S).floor().cast("int64"), bytes=table[_column(direction)]
@@ -101,10 +113,79 @@ def _sums(lmt: Tuples, direction: str) -> ir.Table:
         )
     low, high = int(seen["low"] or 0), int(seen["high"] if seen["rows"] else -1)
     whole = int(seen["osts"]) * (high - low + 1)
-    if seen["rows"] > whole:
-        raise AnalyticsError(f"lmt holds {seen['rows']} rows for {whole} steps of its OSTs: some are there twice")
-    if seen["rows"] < whole:
-        steps = _filled(steps, low, high)
+    return steps, low, high, whole, int(seen["rows"])
+
+
+def _twice(rows: int) -> AnalyticsError:
+    return AnalyticsError(f"lmt holds {rows} rows more than its OSTs have steps: some are there twice")
+
+
+class _Grid:
+    """The cumulative sums as arrays of OSTs and steps; both ends of an interval are look-ups by index."""
+
+    def __init__(self, steps: Any, low: int, high: int) -> None:
+        self.low, self.high = low, high
+        moved = steps.column("bytes")
+        osts = steps.column("ost").to_numpy()
+        #: OST -> row of the arrays, -1 for none.
+        self.row = np.full(int(osts.max()) + 2, -1, dtype=np.int64)
+        self.row[osts] = 0
+        present = self.row == 0
+        self.row[present] = np.arange(present.sum())
+        width = high - low + 2  # what was moved before the step `low + k` stands at k
+        places = self.row[osts] * width + (steps.column("step").to_numpy() - low + 1)
+        size = int(present.sum()) * width
+        seen = np.zeros(size, dtype=bool)
+        seen[places] = True
+        if len(osts) > (different := int(np.count_nonzero(seen))):
+            raise _twice(len(osts) - different)
+        known = moved.is_valid().to_numpy()
+        self.moved, self.known = np.zeros(size), np.zeros(size, dtype=np.int32)
+        self.moved[places[known]] = moved.drop_null().to_numpy()
+        self.known[places[known]] = 1
+        for sums in (self.moved, self.known):
+            np.cumsum(sums.reshape(-1, width), axis=1, out=sums.reshape(-1, width))
+        self.width = width
+
+    def beside(self, batches: Iterable[Any]) -> Any:
+        """Return the pairs with their traffic, as an Arrow table."""
+        import pyarrow as pa
+
+        found = [self._of(pa.Table.from_batches([batch])) for batch in batches]
+        names = ("job_id", "log_id", "file_id", "ost")
+        empty = pa.schema([(name, pa.int64()) for name in names] + [(name, pa.float64()) for name in _RESULTS])
+        return pa.concat_tables(found) if found else empty.empty_table()
+
+    def _of(self, pairs: Any) -> Any:
+        import pyarrow as pa
+
+        ost, first, last = (pairs.column(name).to_numpy() for name in ("ost", "first", "last"))
+        row = self.row[np.where((ost >= 0) & (ost < len(self.row)), ost, -1)]
+        begin, end = np.maximum(first, self.low) - self.low, np.minimum(last, self.high) + 1 - self.low
+        inside = (row >= 0) & (begin < end)
+        start, stop = (np.where(inside, row * self.width + at, 0) for at in (begin, end))
+        known = self.known[stop] - self.known[start]
+        traffic = self.moved[stop] - self.moved[start]
+        own = pairs.column("own").to_numpy()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = own / traffic
+        blank = np.isnan(own) | (known == 0)
+        results = [
+            pairs.column("own"),
+            pa.array(traffic, mask=known == 0),
+            pa.array(share, mask=blank | (traffic == 0)),
+            pa.array(known / (last - first + 1)),
+        ]
+        kept = pairs.select(["job_id", "log_id", "file_id", "ost"])
+        for name, column in zip(_RESULTS, results, strict=True):
+            kept = kept.append_column(name, column)
+        return kept
+
+
+def _summed(steps: ir.Table) -> ir.Table:
+    """Return the cumulative sums as a query: for engines that are not in this process, and for what is too large."""
+    import ibis
+
     window = ibis.cumulative_window(group_by=steps.ost, order_by=steps.step)
     moved, known = steps.bytes.coalesce(0.0), steps.bytes.notnull().cast("int64")
     sums = steps.select(
@@ -112,10 +193,7 @@ def _sums(lmt: Tuples, direction: str) -> ir.Table:
     )  # fmt: skip
     return sums.select(
         "ost", "step", "after", "known_after",
-        before=sums.after - sums.moved,
-        known_before=sums.known_after - sums.one,
-        low=ibis.literal(low, "int64"),
-        high=ibis.literal(high, "int64"),
+        before=sums.after - sums.moved, known_before=sums.known_after - sums.one,
     )  # fmt: skip
 
 
@@ -130,16 +208,13 @@ def _filled(steps: ir.Table, low: int, high: int) -> ir.Table:
     return join(every, steps, ["ost", "step"], "left", "lmt")
 
 
-def _looked_up(pairs: ir.Table, sums: ir.Table) -> ir.Table:
+def _looked_up(pairs: ir.Table, sums: ir.Table, low: int, high: int) -> ir.Table:
     """Join the pairs with the sums at their first and at their last step."""
     import ibis
 
-    bounds = sums.aggregate(low=sums.low.min(), high=sums.high.max())
-    inside = pairs.cross_join(bounds)
-    inside = inside.select(*inside.columns).select(
-        *pairs.columns,
-        from_step=ibis.greatest(inside["first"], inside["low"]),
-        to_step=ibis.least(inside["last"], inside["high"]),
+    inside = pairs.mutate(
+        from_step=ibis.greatest(pairs["first"], ibis.literal(low, "int64")),
+        to_step=ibis.least(pairs["last"], ibis.literal(high, "int64")),
     )
     begin = sums.select("ost", "before", "known_before", from_step="step")
     end = sums.select("ost", "after", "known_after", to_step="step")
