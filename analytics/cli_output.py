@@ -146,21 +146,35 @@ def show_table(
         return
     if csv is not None or parquet is not None:
         return
+    _print_table(table, most)
+
+
+def _print_table(table: pa.Table, most: int) -> None:
+    """Print the columns that have values and fit beside each other, and say which do not."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from mpiio_ext.analytics.report.page import grid
 
+    table = table.select([name for name in table.column_names if table[name].null_count < max(1, table.num_rows)])
     shown = grid(table, most=most)
+    console = Console()
+    if not console.is_terminal:  # a pipe has no width
+        console = Console(width=160)
+    widths = [max([len(name), *(len(row[at]) for row in shown.rows)]) + 3 for at, name in enumerate(shown.columns)]
+    fitting = max(1, sum(sum(widths[: at + 1]) <= console.width for at in range(len(widths))))
+    if len(widths) <= 5:  # names of files may take several lines
+        fitting = len(widths)
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name, number in zip(shown.columns, shown.numbers, strict=True):
+    for name, number in list(zip(shown.columns, shown.numbers, strict=True))[:fitting]:
         drawn.add_column(name, justify="right" if number else "left", overflow="fold")
-    from rich.text import Text
-
     for row in shown.rows:
-        drawn.add_row(*(Text(text) for text in row))
-    Console().print(drawn)
+        drawn.add_row(*(Text(text) for text in row[:fitting]))
+    console.print(drawn)
+    if fitting < len(widths):
+        click.echo(f"Not shown (--json, --csv and --parquet have all): {', '.join(shown.columns[fitting:])}")
     if shown.note:
         click.echo(shown.note)
 

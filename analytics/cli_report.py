@@ -90,8 +90,12 @@ def logs(
     found = areas_of(areas)
     anonymous = anonymous or found is not None
     with _pen(interactive or output is None) as pen:
-        for number, (path, tables) in enumerate(_converted(files, anonymous), 1):
-            if not as_json and len(files) > 1:
+        converted = _converted(files, anonymous)
+        if as_json and len(files) > 1:  # one document, whatever could be read
+            click.echo(dumps([_document(_hidden(tables, found, anonymous), anonymous) for _, tables in converted]))
+            return
+        for number, (path, tables) in enumerate(converted, 1):
+            if len(files) > 1:
                 click.echo(click.style(f"log {number}" if anonymous else str(path), bold=True))
             _tell(tables, found, anonymous, output, as_json, pen)
 
@@ -123,6 +127,26 @@ def _converted(files: Sequence[Path], anonymous: bool) -> list[tuple[Path, dict[
     return found
 
 
+def _hidden(
+    tables: Mapping[str, pa.Table], areas: Mapping[str, str] | None, anonymous: bool
+) -> Mapping[str, pa.Table]:
+    """Return the tables, without names where that was asked for."""
+    if areas is None and not anonymous:
+        return tables
+    from mpiio_ext.analytics.anonymous import anonymous_tables
+
+    return anonymous_tables(tables, areas)
+
+
+def _document(tables: Mapping[str, pa.Table], anonymous: bool) -> dict[str, Any]:
+    """Return what is known of a job as JSON can hold it."""
+    from mpiio_ext.analytics.report.job import document
+
+    found = document(tables, anonymous=anonymous)
+    found["diagnosis"] = [one["document"] for one in found["diagnosis"]]
+    return found
+
+
 def _tell(
     tables: Mapping[str, pa.Table], areas: Mapping[str, str] | None, anonymous: bool, output: Path | None,
     as_json: bool, pen: Pen | None,
@@ -130,18 +154,10 @@ def _tell(
     """Tell what is known of a job: on a page, as JSON, or on the terminal."""  # fmt: skip
     from mpiio_ext.analytics.report.output import job_page, job_text
 
-    anonymous = anonymous or areas is not None
-    if anonymous:
-        from mpiio_ext.analytics.anonymous import anonymous_tables
-
-        tables = anonymous_tables(tables, areas)
+    tables, anonymous = _hidden(tables, areas, anonymous), anonymous or areas is not None
     if output is not None:
         save_text(output, job_page(tables, pen, anonymous=anonymous))
     if as_json:
-        from mpiio_ext.analytics.report.job import document
-
-        found: dict[str, Any] = document(tables, anonymous=anonymous)
-        found["diagnosis"] = [one["document"] for one in found["diagnosis"]]
-        click.echo(dumps(found))
+        click.echo(dumps(_document(tables, anonymous)))
     elif output is None:
         click.echo(job_text(tables, anonymous=anonymous))

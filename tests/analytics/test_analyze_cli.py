@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mpiio_ext.cli import main
+from tests.support import report_results as results
 from tests.support.html_page import Page
 
 darshan = pytest.importorskip("darshan", reason="needs PyDarshan and its sample logs")
@@ -169,6 +170,25 @@ def test_logs_that_cannot_be_read_are_told_and_others_diagnosed(folder: pathlib.
     done = run(["logs", broken, str(LOGS / SAMPLE)])
     assert done.exit_code == 0 and "broken.darshan: skipped" in done.stderr and "550 GB" in done.stdout
     assert run(["logs", broken]).exit_code == 2
+
+
+def test_several_logs_are_one_json_document() -> None:
+    found = json.loads(run(["logs", "--json", str(LOGS / SAMPLE), str(LOGS / PLAIN)]).stdout)
+    assert len(found) == 2 and found[0]["job_id"] == JOB
+
+
+def test_results_of_the_bench_are_compared(tmp_path: pathlib.Path) -> None:
+    runs = [results.run(method, operation, bandwidth=speed) for method, speed in (("even", 500.0), ("auto", 1000.0))
+            for operation in ("write", "read")]  # fmt: skip
+    results.write(tmp_path / "results.json", results.document(runs))
+    done = run(["--results", str(tmp_path)])
+    assert done.exit_code == 0 and "even" in done.stdout and "auto" in done.stdout, done.output + done.stderr
+    done = run(["methods", "--results", str(tmp_path), "--slower", "even", "--faster", "auto", "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    whole = [row for row in found["rows"] if row["quantity"] == "the whole"]
+    assert [row["operation"] for row in whole] == ["read", "write"]
+    assert run(["methods", "--results", str(tmp_path), "--slower", "even", "--faster", "nosuch"]).exit_code == 2
 
 
 # ---- without names ---------------------------------------------------------------------------------------------------
