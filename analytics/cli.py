@@ -29,6 +29,7 @@ _COMMANDS = {
     "read-ratio": ("cli_analyses", "read_ratio", "How much of what jobs move is read (Equation 4)."),
     "sharing": ("cli_analyses", "sharing", "How processes share files: N-N, N-M, N-1 (Equation 5)."),
     "middleware": ("cli_analyses", "middleware", "POSIX, MPI-IO and collective I/O by process count."),
+    "striping": ("cli_analyses", "striping", "How many jobs use a layout of their own on Lustre."),
     "root-causes": ("cli_analyses", "root_causes", "Why large jobs had a low bandwidth."),
     "methods": ("cli_analyses", "methods", "Compare methods of the bench, and say why one was slower."),
 }

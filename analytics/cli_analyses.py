@@ -18,7 +18,7 @@ from mpiio_ext.analytics.cli_output import (
     store_options,
 )
 
-__all__ = ["applications", "methods", "middleware", "read_ratio", "root_causes", "sequential", "sharing"]
+__all__ = ["applications", "methods", "middleware", "read_ratio", "root_causes", "sequential", "sharing", "striping"]
 
 _SVG = click.Path(path_type=Path, dir_okay=False)
 _ORIGIN = click.option("--source", "origin", type=click.Choice(["darshan", "bench", "library", "all"]),
@@ -90,6 +90,7 @@ sequential = _command(
 read_ratio = _command("read-ratio", "Return how many jobs read which share of what they move (Equation 4).")
 sharing = _command("sharing", "Return how many jobs share files in which pattern (Equation 5).")
 middleware = _command("middleware", "Return through which interface jobs of which size do their I/O.")
+striping = _command("striping", "Return how many jobs and files have a Lustre layout that is not the default.")
 root_causes = _command(
     "root-causes", "Return the contributing factors of large jobs with a low bandwidth.",
     [

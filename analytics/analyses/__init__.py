@@ -23,6 +23,7 @@ ANALYSES: dict[str, tuple[str, str]] = {
     "read-ratio": ("read_ratio", "read_ratio"),
     "sharing": ("sharing", "sharing"),
     "middleware": ("middleware", "middleware"),
+    "striping": ("layouts", "striping"),
     "root-causes": ("root_causes", "root_causes"),
 }
 

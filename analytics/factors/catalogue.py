@@ -16,7 +16,7 @@ from mpiio_ext.analytics.factors import paper, pattern, sharing, storage
 from mpiio_ext.analytics.factors.registry import Factor, register, registered
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["BUILT_IN", "ENTRY_POINTS", "factors", "find"]
+__all__ = ["BUILT_IN", "ENTRY_POINTS", "factors", "find", "markdown_table"]
 
 #: Group of entry points.
 ENTRY_POINTS = "mpiio_ext.analytics.factors"
@@ -60,3 +60,13 @@ def find(names: Sequence[str] | None, direction: str) -> dict[str, Factor]:
         if name not in known:
             raise ArgumentError(f"there is no factor {name}; there are {', '.join(known)}")
     return {name: known[name] for name in names}
+
+
+def markdown_table() -> str:
+    """Return the table of factors in docs/analytics-factors.md."""
+    lines = ["| factor | meaning | unit | value | suspicious | thresholds |", "|---|---|---|---|---|---|"]
+    for name, one in factors().items():
+        thresholds = ", ".join(f"`{key}={value}`" for key, value in one.thresholds.items())
+        meaning = one.meaning if len(one.directions) == 2 else f"{one.meaning} ({one.directions[0]}s)"
+        lines.append(f"| `{name}` | {meaning} | {one.unit} | {one.weighting} | {one.bad} | {thresholds} |")
+    return "\n".join(lines)

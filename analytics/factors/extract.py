@@ -8,9 +8,9 @@ are asked for alone, their sweep, and each factor as array arithmetic, weighted 
 Guarantees. One row a job, in the order of the jobs. What is unknown is NULL, never 0. Memory is bounded by the size of
 a piece; pieces are worked on in threads.
 
-Columns. The job, ``app``, ``processes``, ``files``, ``critical_files``, ``bytes``, ``bandwidth`` (Equation 1, B/s),
-``critical_time`` (s), ``critical_bandwidth`` (B/s), ``read_ratio`` (Equation 4), ``files_per_process`` (Equation 5),
-and one of each factor.
+Columns. The job, ``app``, ``processes``, ``files`` (opened, or with bytes moved), ``critical_files``, ``bytes``,
+``bandwidth`` (Equation 1, B/s), ``critical_time`` (s), ``critical_bandwidth`` (B/s), ``read_ratio`` (Equation 4),
+``files_per_process`` (Equation 5), and one of each factor.
 
 Source: IOMiner, Section II-D.
 """
@@ -30,6 +30,7 @@ from mpiio_ext.analytics.factors.registry import Factor
 from mpiio_ext.analytics.factors.tuples import JOB_COLUMNS, as_query, pieces_of_query
 from mpiio_ext.analytics.sweep.paths import Direction, check_direction, mapped
 from mpiio_ext.analytics.sweep.ranges import job_ranges, opened
+from mpiio_ext.analytics.units import bandwidth
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["base_columns", "extract", "with_jobs"]
@@ -37,7 +38,19 @@ __all__ = ["base_columns", "extract", "with_jobs"]
 #: Rows of a piece unless asked for otherwise; dozens of columns are looked at together.
 PIECE = 1 << 18
 
-_BASE = ("job_id", "log_id", "file_id", "app", "processes", "bytes_read", "bytes_written", "{start}", "{end}", "{time}")
+_BASE = (
+    "job_id",
+    "log_id",
+    "file_id",
+    "app",
+    "processes",
+    "bytes_read",
+    "bytes_written",
+    "opens",
+    "{start}",
+    "{end}",
+    "{time}",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,8 +99,8 @@ class _Request:
 
 def extract(
     files: Any,
-    low: float | None = None,
-    high: float | None = None,
+    low: str | float | None = None,
+    high: str | float | None = None,
     direction: Direction = "write",
     *,
     jobs: Any = None,
@@ -106,8 +119,8 @@ def extract(
     Parameters
     ----------
     files : query, pyarrow.Table, pyarrow.dataset.Dataset, path, sequence of paths
-    low, high : float, optional
-        Bounds of the bandwidth (B/s), half-open; None: no bound.
+    low, high : str or float, optional
+        Bounds of the bandwidth (B/s, or as "1GB/s"), half-open; None: no bound.
     direction : {"read", "write"}
     jobs : pyarrow.Table, optional
         Rows of ``darshan_job``, for what only they know (run time, modules); found by ``log_id``, else by `by`.
@@ -140,7 +153,7 @@ def extract(
     check_thresholds(chosen, thresholds)
     if time not in ("span", "critical"):
         raise ArgumentError(f"time is {time!r}; it is 'span' or 'critical'")
-    bounds = (-np.inf if low is None else float(low), np.inf if high is None else float(high))
+    bounds = (-np.inf if low is None else float(bandwidth(low)), np.inf if high is None else float(bandwidth(high)))
     request = _Request(chosen, thresholds, direction, bounds, jobs, by, time, critical, min_known, background)
     found = [table for table in mapped(request.answer, request.pieces(files, rows), threads) if table.num_rows]
     return as_query(files, pa.concat_tables(found) if found else request.answer(_nothing(by)))
@@ -214,16 +227,17 @@ def _rows(view: Files, chosen: Mapping[str, Factor], thresholds: Mapping[str, fl
     table = table.append_column("app", app)
     moved = view.sum(view["{bytes}"])
     processes = view.largest(view["processes"])
+    files = view.count(~((view["opens"] == 0) & (view["bytes_read"] == 0) & (view["bytes_written"] == 0)))
     columns = {
         "processes": processes,
-        "files": view.sizes,
+        "files": files,
         "critical_files": view.count(view.critical),
         "bytes": moved,
         "bandwidth": _bandwidth(view),
         "critical_time": view.critical_time,
         "critical_bandwidth": equations.ratio(moved, view.critical_time),
         "read_ratio": equations.read_ratio(view.sum(view["bytes_read"]), view.sum(view["bytes_written"])),
-        "files_per_process": equations.files_per_process(view.sizes, processes),
+        "files_per_process": equations.files_per_process(files, processes),
     }
     for name, one in chosen.items():
         columns[name] = one.of_jobs(view, thresholds)

@@ -128,8 +128,26 @@ def document(tables: Mapping[str, pa.Table], *, anonymous: bool = False) -> dict
     for direction in _DIRECTIONS:
         factors = extract(files, direction=direction, jobs=jobs).to_pylist()
         if factors:
-            found["directions"][direction] = {"factors": factors[0], "critical_files": _critical(files, direction)}
+            found["directions"][direction] = {"factors": factors[0], "critical_files": _critical(files, direction),
+                                              "own_share": _own_share(tables, direction)}  # fmt: skip
     return found
+
+
+def _own_share(tables: Mapping[str, pa.Table], direction: Literal["read", "write"]) -> float | None:
+    """Return the job's share of what its OSTs moved while its files were in use; None where LMT does not tell."""
+    if "lmt" not in tables:
+        return None
+    from mpiio_ext.analytics.analyses.interference import interference
+    from mpiio_ext.analytics.analyses.source import Tables
+
+    source = Tables({"darshan_file": data_files(tables), "lmt": tables["lmt"]})
+    try:
+        rows = interference(source.load("darshan_file"), source.load("lmt"), direction).rows()
+    except AnalyticsError:  # OSTs of several file systems have the same numbers
+        return None
+    known = [row for row in rows if row["traffic"] is not None and row["own"] is not None]
+    traffic = sum(row["traffic"] for row in known)
+    return min(1.0, sum(row["own"] for row in known) / traffic) if traffic else None
 
 
 def _critical(files: pa.Table, direction: Literal["read", "write"]) -> list[dict[str, Any]]:

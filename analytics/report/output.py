@@ -96,6 +96,9 @@ def _speed_facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         out.append((_PAST[direction], f"{size_words(row['bandwidth'])}/s from the first to the last access; {speed} in "
                     f"the {seconds(row['critical_time'])} of the critical path, on {row['critical_files']:,.0f} of "
                     f"{row['files']:,.0f} files"))  # fmt: skip
+        if side["own_share"] is not None:
+            share = f"{100 * side['own_share']:.0f} %"
+            out.append((f"its OSTs, {_PAST[direction]}", f"{share} of what they moved meanwhile were its own bytes"))
     return out
 
 

@@ -390,7 +390,8 @@ def fill(
         try:
             _carry_out(filler, logs, quiet)
         except ImportError as error:
-            raise AnalyticsError(f"a connector lacks a package: {error}; pip install 'mpiio_ext[analytics]'") from error
+            hint = "is a package missing? pip install 'mpiio_ext[analytics]'"
+            raise AnalyticsError(f"a connector cannot be imported: {error}; {hint}") from error
         except OSError as error:
             raise AnalyticsError(f"{folder}: the store cannot be written: {error}") from error
     filler.report.seconds = time.monotonic() - began

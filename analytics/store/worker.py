@@ -13,15 +13,19 @@ from typing import IO, Any
 _LENGTH = struct.Struct("<Q")
 
 
-def _read(stream: IO[bytes]) -> Any:
+def _read(stream: IO[bytes]) -> bytes | None:
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return None
     (length,) = _LENGTH.unpack(head)
-    return pickle.loads(stream.read(length))
+    return stream.read(length)
 
 
-def _run(function: Any, arguments: tuple[Any, ...]) -> tuple[str, Any]:
+def _run(task: bytes) -> tuple[str, Any]:
+    try:
+        function, arguments = pickle.loads(task)
+    except Exception as error:
+        return "missing", f"a process that converts logs cannot find its connector: {error}"
     try:
         return "done", function(*arguments)
     except ImportError as error:
@@ -37,6 +41,6 @@ def main() -> None:
         os.dup2(nothing, 0)
         os.dup2(2, 1)
         while (task := _read(tasks)) is not None:
-            data = pickle.dumps(_run(*task))
+            data = pickle.dumps(_run(task))
             results.write(_LENGTH.pack(len(data)) + data)
             results.flush()

@@ -113,8 +113,8 @@ def best_option_counts(data: Catalogue) -> dict[int, int]:
 
 def _fitted(data: Catalogue, wanted: Ints, limit: int) -> Ints:
     """Return places in `counts`: the largest number that is not above the wanted one and the pool; else the first."""
-    places: Ints = np.searchsorted(data.counts, np.minimum(wanted, limit), side="right") - 1
-    return np.maximum(places, 0)
+    places: Ints = np.maximum(np.searchsorted(data.counts, np.minimum(wanted, limit), side="right") - 1, 0)
+    return places
 
 
 def _wanted(policy: str, data: Catalogue, members: Ints, pool: int, total: int) -> Ints:
@@ -128,8 +128,8 @@ def _wanted(policy: str, data: Catalogue, members: Ints, pool: int, total: int) 
         return -(-nodes * pool // total)
     size = nodes if policy == "size" else data.processes[members]
     whole = size.sum(axis=1, keepdims=True)
-    rounded: npt.NDArray[np.int64] = (2 * pool * size + whole) // (2 * whole)
-    return rounded
+    shares: Ints = (2 * pool * size + whole) // (2 * whole)
+    return shares
 
 
 def simulate(

@@ -20,6 +20,7 @@ _COMMANDS = {
     "tune": ("mpiio_ext.cli.tune", "tune", "Find hints that make a program faster, and prove it before keeping them."),
     "advise": ("mpiio_ext.advise.command", "advise", "Find hints for a program from one traced run of it."),
     "delegates": ("mpiio_ext.delegates.cli", "delegates", "Watch the I/O delegates of running programs."),
+    "arbitrate": ("mpiio_ext.delegates.arbitration.cli", "arbitrate", "Decide which job gets how many I/O nodes."),
     "pioneer": ("mpiio_ext.pioneer.cli", "pioneer", "Make workload paths and profiles of traces, and carry them out."),
     "analyze": ("mpiio_ext.analytics.cli", "analyze", "Analyse I/O logs: Darshan, Slurm, LMT, and runs of the bench."),
     "report": ("mpiio_ext.cli.report", "report", "Make one HTML page of results of the bench, or compare two sets."),

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 __all__ = ["Series", "chart", "cumulative", "standalone", "steps"]
 
 WIDTH, HEIGHT = 760, 250
-_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 26, 12, 44
+_LEFT, _RIGHT, _TOP, _BOTTOM = 78, 26, 12, 44
 _LEGEND = 22
 _TICKS = 5
 _STYLE = """

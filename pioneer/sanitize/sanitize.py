@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,9 @@ SANITIZED = SCHEMA.append(pa.field("mask", _TEXT)).append(pa.field("parent", pa.
 #: Rows of a rank that may wait for the end of an MPI_File_open whose name has to be found.
 MOST_WAITING = 1 << 18
 
+#: Names of functions that are remembered.
+_MOST_WORDS = 1 << 12
+
 _UNKNOWN = -(2**63)
 _LAYERS = {"posix": 0, "stdio": 1, "mpiio": 2}
 _OTHER_LAYER = 3
@@ -59,6 +63,7 @@ _PLAIN = {"openat": "open", "openat2": "open", "fstatat": "stat", "mkdirat": "mk
 _AT_REMOVEDIR = re.compile(r'"flags":\s*(?:"[^"]*(?:AT_REMOVEDIR|0x200|01000)|512\b)')
 
 
+@lru_cache(maxsize=_MOST_WORDS)
 def _plain_name(word: str) -> str:
     name = normal_name(word)
     return _PLAIN.get(name, name)
@@ -80,6 +85,12 @@ def _step_of(operation: Operation) -> int:
     if operation.role in DATA or operation.role is Role.BEGIN:
         return _MOVE_AT if operation.explicit_offset else _MOVE
     return _ROLE_STEPS.get(operation.role, _USE)
+
+
+@lru_cache(maxsize=_MOST_WORDS)
+def _step_of_word(layer: str, word: str) -> int:
+    """Return the step of a function of a layer: remembered, because every batch has the same few."""
+    return _step_of(operation_of(layer, normal_name(word)))
 
 
 # ---- names -----------------------------------------------------------------------------------------------------------
@@ -139,14 +150,14 @@ class _Columns:
         return rows
 
 
-def _kinds_of(batch: pa.RecordBatch) -> tuple[NDArray[np.int64], list[Operation], NDArray[np.uint8]]:
-    """Return the operation of each row as a number, what the numbers mean, and the layer."""
+def _steps_of(batch: pa.RecordBatch) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Return the step and the layer of each row."""
     names, words = _encoded(batch["operation"])
     layers, layer_words = _encoded(batch["layer"])
     pairs = names * len(layer_words) + layers
-    kinds = [operation_of(layer, normal_name(word)) for word in words for layer in layer_words]
+    steps = [_step_of_word(layer, word) for word in words for layer in layer_words]
     layer_numbers = [_LAYERS.get(layer, _OTHER_LAYER) for layer in layer_words]
-    return pairs, kinds, _mapped(layers, layer_numbers, _OTHER_LAYER, np.uint8)
+    return _mapped(pairs, steps, _NONE, np.uint8), _mapped(layers, layer_numbers, _OTHER_LAYER, np.uint8)
 
 
 def _moved(batch: pa.RecordBatch, layer: NDArray[np.uint8]) -> NDArray[np.int64]:
@@ -166,12 +177,12 @@ def _texts(column: pa.Array) -> tuple[NDArray[np.int32], pa.Buffer | None]:
 
 
 def _columns_of(batch: pa.RecordBatch, names: _Names) -> _Columns:
-    pairs, kinds, layer = _kinds_of(batch)
+    step, layer = _steps_of(batch)
     files, file_words = _encoded(batch["file"])
     places, extra = _texts(batch["extra"])
     count = batch.num_rows
     arrays: dict[str, NDArray[Any]] = {
-        "step": _mapped(pairs, [_step_of(kind) for kind in kinds], _NONE, np.uint8),
+        "step": step,
         "layer": layer,
         "depth": np.ascontiguousarray(batch["depth"].fill_null(-1).to_numpy(zero_copy_only=False), np.int16),
         "file": _mapped(files, [names.number(word) for word in file_words], -1, np.int32),

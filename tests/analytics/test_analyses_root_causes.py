@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mpiio_ext.analytics.analyses.layouts import striping
 from mpiio_ext.analytics.analyses.methods import methods
 from mpiio_ext.analytics.analyses.root_causes import root_causes
 from mpiio_ext.analytics.analyses.source import Tables
@@ -78,6 +79,20 @@ def test_the_figure_has_a_line_a_job_and_ends_in_words() -> None:
         "250 MB/s", "800 MB/s")  # fmt: skip
     assert all(0 <= value <= 1 for line in chart.data["lines"] for value in line["values"] if value is not None)
     assert "slow (3)" in draw(chart)
+
+
+def test_striping_counts_files_and_jobs_that_differ_from_the_default() -> None:
+    default = {"stripe_size": 1 << 20, "stripe_count": 1, "stripe_offset": None, "components": 1, "mount": "/a"}
+    files = [
+        {"log_id": 1, **default}, {"log_id": 1, **default, "stripe_count": 8}, {"log_id": 2, **default},
+        {"log_id": 3, **default, "stripe_size": 1 << 22}, {"log_id": 4, "mount": "/home"},
+        {"log_id": 5, **default, "stripe_count": 248},
+    ]  # fmt: skip
+    found = striping(source(darshan_file=files))
+    rows = {row["stripes"]: (row["files"], row["customised"]) for row in found.table.to_pylist() if row["files"]}
+    assert rows == {"1": (3, 1), "5–8": (1, 1), "> 128": (1, 1)}
+    assert found.caption == ("Of 4 jobs with files on Lustre, 3 (75 %) have a file whose layout is not the default; of "
+                             "5 files, 3 (60 %).")  # fmt: skip
 
 
 # ---- our own runs ----------------------------------------------------------------------------------------------------

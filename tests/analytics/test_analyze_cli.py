@@ -80,7 +80,7 @@ def test_an_analysis_as_table_json_files_and_figure(folder: pathlib.Path, tmp_pa
     assert "<svg" in pathlib.Path(out[2]).read_text()
 
 
-@pytest.mark.parametrize("name", ["sequential", "read-ratio", "sharing", "middleware", "root-causes"])
+@pytest.mark.parametrize("name", ["sequential", "read-ratio", "sharing", "middleware", "striping", "root-causes"])
 def test_every_analysis_answers(folder: pathlib.Path, name: str) -> None:
     found = json.loads(ask(folder, name, "--json").stdout)
     assert found["analysis"] == name and found["caption"]

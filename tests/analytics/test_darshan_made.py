@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import pathlib
 import struct
 from collections.abc import Sequence
@@ -61,6 +62,11 @@ def lustre2(key: int, components: Sequence[tuple[int, int, int, int]], osts: Seq
     parts = [struct.pack("<7q16s", size, count, 0, 0, start, end, 0, b"pool") for size, count, start, end in components]
     head = struct.pack("<Qqqq", key, -1, len(components), len(osts))
     return head + b"".join(parts) + struct.pack(f"<{len(osts)}q", *osts)
+
+
+def words_swapped(data: bytes) -> bytes:
+    """Return records in the other byte order (texts in them, too: nobody looks at those)."""
+    return b"".join(data[at : at + 8][::-1] for at in range(0, len(data), 8))
 
 
 def run(folder: pathlib.Path, data: bytes) -> tuple[Outcome, list[dict[str, Any]], list[dict[str, Any]]]:
@@ -182,6 +188,21 @@ def test_a_module_newer_than_the_library(module: str, tmp_path: pathlib.Path) ->
     assert outcome.log_id == whole[0].log_id
 
 
+@pytest.mark.parametrize(("version", "lustre"), [("3.10", 1), ("3.41", 1), ("3.41", 2)])
+def test_the_other_byte_order(version: str, lustre: int, tmp_path: pathlib.Path) -> None:
+    """Logs of Blue Gene are big-endian; they give the same rows."""
+    osts = [3, 700]
+    layout = lustre1(1, 3, 1 << 20, osts) if lustre == 1 else lustre2(1, [(1 << 20, 2, 0, -1)], osts)
+    record = posix(1, 0, {OPENS: 1, BYTES_READ: 1 << 40, SEQ_READS: 6}, {READ_START: 1.5, READ_TIME: 3.0})
+    modules = {"POSIX": (4, record), "LUSTRE": (lustre, layout), "MPI-IO": (3, mpiio(1, -1, 4, 12))}
+    swapped = {name: (number, words_swapped(data)) for name, (number, data) in modules.items()}
+    job = Job(start_ns=5 * (version == "3.41"))
+    little = run(tmp_path, make_log(job, {1: "/scratch/a"}, modules, version))
+    big = run(tmp_path, make_log(job, {1: "/scratch/a"}, swapped, version, order=">"))
+    assert little == big
+    assert (big[0].status, big[2][0]["osts"], big[2][0]["bytes_read"]) == ("whole", osts, 1 << 40)
+
+
 @pytest.mark.parametrize("version", [1, 2, 3, 4])
 def test_versions_of_posix(version: int, tmp_path: pathlib.Path) -> None:
     """What the columns take has been in every version, at other places."""
@@ -253,6 +274,18 @@ def test_rows_of_many_calls(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPa
     parts = convert(names, str(tmp_path))
     assert parts.outcomes == whole.outcomes
     assert all(parts.tables[name].equals(whole.tables[name]) for name in whole.tables)
+
+
+def test_several_threads_at_once(tmp_path: pathlib.Path) -> None:
+    """Each call has a child of its own; that others fork at the same time changes nothing."""
+    names = write_small_logs(tmp_path, 200)
+    whole = convert(names, str(tmp_path))
+    parts = [names[start : start + 25] for start in range(0, 200, 25)] * 3
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda part: convert(part, str(tmp_path)), parts))
+    jobs = [row for each in found[:8] for row in each.tables["darshan_job"].to_pylist()]
+    assert jobs == whole.tables["darshan_job"].to_pylist()
+    assert [each.outcomes for each in found[8:16]] == [each.outcomes for each in found[:8]]
 
 
 def test_no_logs() -> None:

@@ -171,6 +171,7 @@ def expected_file(posix: list[Any], stdio: list[Any], mpiio: list[Any], processe
     return row
 
 
+@functools.cache
 def expected_files(path: pathlib.Path) -> dict[int, dict[str, Any]]:
     opened = report(path)
     job = opened.metadata["job"]

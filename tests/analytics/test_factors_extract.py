@@ -33,6 +33,7 @@ def test_bounds_are_half_open() -> None:
     assert extract(table, 0, 100)["job_id"].to_pylist() == [0, 1]
     assert extract(table, 100, 200)["job_id"].to_pylist() == [2, 3]
     assert extract(table, 200)["job_id"].to_pylist() == [4]
+    assert extract(table, "0.1kB/s", "200B")["job_id"].to_pylist() == [2, 3]
     assert extract(table).num_rows == 6
     nothing = extract(table, 1000, 2000)
     assert nothing.num_rows == 0
@@ -49,6 +50,14 @@ def test_bandwidth_by_critical_time() -> None:
     assert extract(table, 100, 101, time="critical").num_rows == 1
     with pytest.raises(ArgumentError, match="time is 'wall'"):
         extract(table, time="wall")  # type: ignore[arg-type]
+
+
+def test_files_that_were_only_looked_at_do_not_count() -> None:
+    """Equation 5 is about files that are accessed; what is unknown counts."""
+    times = {"write_start": [0.0, None, None], "write_end": [1.0, None, None]}
+    counts = {"opens": [2, 0, None], "bytes_read": [0, 0, None], "bytes_written": [9, 0, None]}
+    (row,) = extract(pa.table({"job_id": [1] * 3, "processes": [4] * 3, **times, **counts})).to_pylist()
+    assert (row["files"], row["files_per_process"]) == (2, 0.5)
 
 
 def random_files(jobs: int, seed: int = 2) -> pa.Table:

@@ -93,8 +93,8 @@ class Log:
         job = zlib.decompressobj().decompress(data[at + 16 * (count + 1) + 4 * count :])
         return cls(version, job, data[name_map[0] : sum(name_map)], modules, partial)
 
-    def pack(self, level: int = 1) -> bytes:
-        """Return the log as the bytes of a file."""
+    def pack(self, level: int = 1, order: str = "<") -> bytes:
+        """Return the log as the bytes of a file; `order`: of its bytes, as in :mod:`struct`."""
         count, at = (64, 32) if self.is_new else (16, 24)
         header_bytes = at + 16 * (count + 1) + 4 * count
         regions = [zlib.compress(self.job, level)]
@@ -107,13 +107,13 @@ class Log:
                 end += len(region)
             if place:
                 versions[place - 1] = version
-        head = self.version.encode().ljust(8, b"\0") + struct.pack("<q", MAGIC)
-        head += struct.pack("<QQ", 0, self.partial) if self.is_new else struct.pack("<II", 0, self.partial)
+        head = self.version.encode().ljust(8, b"\0") + struct.pack(f"{order}q", MAGIC)
+        head += struct.pack(f"{order}{'QQ' if self.is_new else 'II'}", 0, self.partial)
         flat = [number for pair in maps for number in pair]
-        return b"".join([head, struct.pack(f"<{len(flat)}Q{count}I", *flat, *versions), *regions])
+        return b"".join([head, struct.pack(f"{order}{len(flat)}Q{count}I", *flat, *versions), *regions])
 
 
-def pack_job(job: Job, new: bool) -> bytes:
+def pack_job(job: Job, new: bool, order: str = "<") -> bytes:
     """Return the region of a job (not compressed)."""
     if new:
         times = (job.start, job.start_ns, job.end, job.end_ns)
@@ -121,7 +121,12 @@ def pack_job(job: Job, new: bool) -> bytes:
         times = (job.start, job.end)
     numbers = (job.uid, *times, job.processes, job.job_id)
     text = job.exe + "".join(f"\n{kind}\t{path}" for kind, path in job.mounts)
-    return struct.pack(f"<{len(numbers)}q", *numbers) + job.metadata.encode().ljust(1024, b"\0") + text.encode() + b"\0"
+    return (
+        struct.pack(f"{order}{len(numbers)}q", *numbers)
+        + job.metadata.encode().ljust(1024, b"\0")
+        + text.encode()
+        + b"\0"
+    )
 
 
 def make_log(
@@ -130,15 +135,16 @@ def make_log(
     modules: Mapping[str | int, tuple[int, bytes]],
     version: str = "3.41",
     partial: Sequence[str] = (),
+    order: str = "<",
 ) -> bytes:
-    """Return a log; `modules`: name or index -> version and records as they lie in memory."""
+    """Return a log; `modules`: name or index -> version and records as they lie in memory, in the order of bytes."""
     texts = [(key, name.encode("utf-8", "surrogateescape")) for key, name in names.items()]
-    packed = b"".join(struct.pack("<Q", key) + text + b"\0" for key, text in texts)
+    packed = b"".join(struct.pack(f"{order}Q", key) + text + b"\0" for key, text in texts)
     regions = {place_of(key, version): (number, zlib.compress(data)) for key, (number, data) in modules.items()}
     log = Log(version, b"", zlib.compress(packed) if packed else b"", regions)
     log.partial = sum(1 << place_of(name, version) for name in partial)
-    log.job = pack_job(job, log.is_new)
-    return log.pack()
+    log.job = pack_job(job, log.is_new, order)
+    return log.pack(order=order)
 
 
 def small_logs(

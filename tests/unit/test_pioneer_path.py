@@ -256,3 +256,9 @@ def test_files(tmp_path: pathlib.Path) -> None:
     pa.parquet.write_table(pa.table({"id": [1]}), tmp_path / "other.parquet")
     with pytest.raises(ValueError, match="no workload path"):
         WorkloadPath.load(tmp_path / "other.parquet")
+    with pytest.raises(FileNotFoundError, match="nothing: no such file"):
+        WorkloadPath.load(tmp_path / "nothing")
+    with pytest.raises(FileNotFoundError, match="a folder, not a workload path"):
+        WorkloadPath.load(tmp_path)
+    with pytest.raises(FileNotFoundError, match="nowhere/a cannot be written: there is no folder"):
+        again.save(tmp_path / "nowhere" / "a")

@@ -1,0 +1,75 @@
+"""Times of the exact knapsack from Python: `python benchmarks/arbitration.py [--repeat N]`.
+
+Random concave values and random weights, all numbers of I/O nodes as options, and the worst case, values proportional
+to weights; then one job that goes and comes again. Prints the best and the median of the repetitions in microseconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from mpiio_ext.delegates.arbitration import Solver, solve_arrays
+
+
+def instance(jobs: int, pool: int, options: int, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return first, weights and values."""
+    rng = np.random.default_rng(jobs + options)
+    if kind == "all":
+        weights = np.tile(np.arange(options), jobs)
+    else:
+        drawn = np.sort(rng.integers(0, max(options, pool // 8), (jobs, options)), axis=1)
+        drawn[:, 0] = 0
+        weights = drawn.ravel()
+    values = (np.sort(rng.random((jobs, options)), axis=1) * rng.integers(1, 5000, (jobs, 1))).ravel()
+    if kind == "worst":
+        values = 3.0 * weights
+    return np.arange(jobs + 1) * options, weights.astype(np.int32), values
+
+
+def times(call: Callable[[], object], repeat: int) -> list[float]:
+    """Return the times of a call in microseconds."""
+    found = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        call()
+        found.append((time.perf_counter() - start) * 1e6)
+    return found
+
+
+def say(what: str, found: list[float]) -> None:
+    """Print one line."""
+    print(f"{what:42} best {min(found):10.1f} µs   median {statistics.median(found):10.1f} µs")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeat", type=int, default=20)
+    repeat = parser.parse_args().repeat
+    cases = ((6, 12, 5, "random"), (512, 256, 10, "random"), (512, 256, 257, "all"), (4096, 2048, 10, "random"),
+             (512, 256, 10, "worst"), (4096, 2048, 10, "worst"))
+    for jobs, pool, options, kind in cases:
+        first, weights, values = instance(jobs, pool, options, kind)
+        say(f"{jobs} jobs, {pool} I/O nodes, {options} options, {kind}",
+            times(lambda f=first, w=weights, v=values, p=pool: solve_arrays(f, w, v, p), repeat))
+    _, weights, values = instance(512, 256, 10, "random")
+    weights, values = weights.reshape(512, 10), values.reshape(512, 10)
+    solver = Solver(256)
+    for job in range(512):
+        solver.add(job, weights[job], values[job])
+    solver.solve()
+    going, coming = [], []
+    for job in range(512):
+        going += times(lambda k=job: (solver.remove(k), solver.solve()), 1)
+        coming += times(lambda k=job: (solver.add(k, weights[k], values[k]), solver.solve()), 1)
+    say("one of 512 goes", going)
+    say("and comes again", coming)
+
+
+if __name__ == "__main__":
+    main()

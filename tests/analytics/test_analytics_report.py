@@ -1,0 +1,115 @@
+"""Pages of a store and of a job: what they say, how large they are, and that tables without names have none."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from mpiio_ext.analytics.anonymous import anonymous_tables, without_secrets
+from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.report.job import charts, document, job_tables
+from mpiio_ext.analytics.report.output import job_page, job_text, store_page
+from mpiio_ext.analytics.report.page import cell_words, grid
+from mpiio_ext.analytics.report.pen import Pen
+from tests.support.analytics_jobs import many, source
+from tests.support.html_page import Page
+
+START = 1_517_126_400.0  # a multiple of 5 s
+
+
+def _store() -> object:
+    """Return the four files of the paper's Figure 3 as one job, a second job, and LMT around the first."""
+    times = [(0.0, 10.0), (6.0, 12.0), (4.0, 8.0), (16.0, 18.0)]
+    files = [{"log_id": 1, "job_id": 77, "file_id": 500 + k, "file": f"/scratch/user/$x_{k}$.dat", "processes": 64,
+              "ranks": 64, "bytes_written": 10**9, "bytes_read": 0, "write_start": START + start,
+              "write_end": START + end, "osts": [3], "stripe_count": 1, "mount": "/scratch"}
+             for k, (start, end) in enumerate(times, 1)]  # fmt: skip
+    files.append({"log_id": 1, "job_id": 77, "file": "<STDOUT>", "processes": 64, "bytes_written": 5,
+                  "write_start": START, "write_end": START + 30})  # fmt: skip
+    lmt = [{"time": START + 5 * k, "ost": ost, "file_system": "snx1", "bytes_written": 2e9, "bytes_read": 0.0}
+           for k in range(-20, 30) for ost in (3, 4)]  # fmt: skip
+    return source(
+        darshan_job=[
+            {"log_id": 1, "job_id": 77, "app": "code_x", "exe": "/home/u/code_x in", "uid": 4242, "processes": 64,
+             "start_time": START, "end_time": START + 30, "run_time": 30.0, "bytes_written": 4 * 10**9, "bytes_read": 0,
+             "modules": ["POSIX"], "partial": False},
+            {"log_id": 2, "job_id": 78, "app": "code_y"},
+        ], darshan_file=files, lmt=lmt, slurm=[{"job_id": 77, "node_count": 2, "user": "someone"}],
+    )  # fmt: skip
+
+
+def test_a_job_is_taken_out_of_the_store_with_the_lmt_of_its_time_and_osts() -> None:
+    tables = job_tables(_store(), 77)
+    assert {name: table.num_rows for name, table in tables.items()} == {
+        "darshan_job": 1, "darshan_file": 5, "slurm": 1, "lmt": 31}  # fmt: skip
+    assert set(tables["lmt"]["ost"].to_pylist()) == {3}
+    with pytest.raises(AnalyticsError, match="job 9: the store has no log of it"):
+        job_tables(_store(), 9)
+
+
+def test_the_critical_path_of_figure_3_without_the_standard_streams() -> None:
+    found = document(job_tables(_store(), 77))
+    critical = found["directions"]["write"]["critical_files"]
+    assert [(row["file"][-6], row["exclusive"]) for row in critical] == [("1", 10.0), ("2", 2.0), ("4", 2.0)]
+    assert found["directions"]["write"]["factors"]["critical_time"] == 14.0
+    assert "read" not in found["directions"]
+
+
+def test_the_time_line_shows_each_file_and_its_part_of_the_critical_path() -> None:
+    tables = job_tables(_store(), 77)
+    line, servers = charts(tables, document(tables))
+    assert line.data["labels"] == ["$x_1$.dat", "$x_3$.dat", "$x_2$.dat", "$x_4$.dat"]
+    dark = [(bar["row"], bar["start"], bar["end"]) for bar in line.data["bars"] if bar["critical"]]
+    assert sorted(dark) == [(0, 0.0, 10.0), (2, 10.0, 12.0), (3, 16.0, 18.0)]
+    assert servers.data["spans"] == [[0.0, 30.0]] and set(servers.data["series"][1]["y"]) == {4e8}
+
+
+def test_the_job_s_share_of_the_traffic_of_its_osts() -> None:
+    # Their own 4 GB among 2 GB in each step of 5 s: 0-10 s, 6-12 s and 4-8 s touch two steps each, 16-18 s one.
+    found = document(job_tables(_store(), 77))["directions"]["write"]["own_share"]
+    assert found == pytest.approx(4 / 14)
+
+
+def test_the_page_of_a_job_says_all_of_it_and_stays_small() -> None:
+    with Pen() as pen:
+        text = job_page(job_tables(_store(), 77), pen)
+    page = Page(text)
+    assert page.problems == [] and len(text) < 1_000_000
+    for words in ("I/O of job 77", "code_x", "nodes", "$x_1$.dat", "on the critical path", "by everyone",
+                  "Contributing factors", "time since the start of the job [s]"):  # fmt: skip
+        assert words in page.text, words
+    assert "code_x" in job_text(job_tables(_store(), 77))
+
+
+def test_tables_without_names_keep_numbers_and_relations() -> None:
+    tables = job_tables(_store(), 77)
+    found = anonymous_tables(tables, {"code*": "Physics"})
+    job, files = found["darshan_job"].to_pylist()[0], found["darshan_file"].to_pylist()
+    assert job["app"] == "Physics1" and job["job_id"] == job["log_id"] == 1 and job["start_time"] == 0.0
+    assert job["exe"] is None and job["uid"] is None and job["bytes_written"] == 4 * 10**9
+    assert [row["file"] for row in files] == ["file 1", "file 2", "file 3", "file 4", "<STDOUT>"]
+    assert files[1]["write_start"] == 6.0 and files[1]["job_id"] == 1 and files[0]["osts"] == [3]
+    assert found["slurm"].to_pylist()[0]["user"] is None and found["slurm"]["node_count"][0].as_py() == 2
+    assert min(found["lmt"]["time"].to_pylist()) % 5 == 0
+    assert [table.schema for table in found.values()] == [table.schema for table in tables.values()]
+
+
+def test_a_query_without_secrets_keeps_known_numbers_only() -> None:
+    table = pa.table({"bytes_read": [1], "job_id": [5], "app": ["x"], "start_time": [1.0], "made_up": [3], "uid": [4]})
+    assert without_secrets(table).column_names == ["bytes_read"]
+
+
+def test_the_page_of_a_store_of_many_jobs() -> None:
+    with Pen() as pen:
+        text = store_page(many(3000), pen, title="Many")
+    page = Page(text)
+    assert page.problems == [] and len(text) < 1_000_000
+    for title in ("Sequential I/O", "Read ratio", "File-sharing patterns", "Customised striping", "Low bandwidth"):
+        assert title in page.text
+    assert page.elements["svg"] >= 6
+
+
+def test_cells_are_words_and_long_tables_say_what_is_not_shown() -> None:
+    assert [cell_words(value) for value in (None, float("nan"), True, 1234567, 0.12345, 2.0, [1, 2], "x")] == [
+        "–", "–", "yes", "1,234,567", "0.1235", "2", "1, 2", "x"]  # fmt: skip
+    assert grid(pa.table({"a_b": list(range(30))}), most=25).note == "5 more rows are not shown."

@@ -1,0 +1,103 @@
+"""Our own runs: results of the bench and statistics of the library as tables."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any
+
+from mpiio_ext.analytics.connectors.results import convert
+from mpiio_ext.analytics.tables.schema import TABLES
+from mpiio_ext.bench.results import rows as bench
+from mpiio_ext.bench.results.files import write_document
+
+ENVIRONMENT = {"started": "2026-11-01T12:00:00+00:00", "hosts": ["n1"], "command_line": "python -m mpiio_ext.bench",
+               "mpi_library": "Open MPI", "file_system_mount": "/scratch", "file_system_type": "lustre"}
+
+
+def row(strategy: str, operation: str, repetition: int, data_s: float, **others: Any) -> bench.Row:
+    return bench.Row(workload="block", variant="block", label="block", interface="mpiio", strategy=strategy,
+                     operation=operation, repetition=repetition, order=0, ranks=4, scaled=False, file_bytes=1000,
+                     data_bytes=1000, open_s=1.0, view_s=0.0, data_s=data_s, close_s=1.0,
+                     bandwidth_mb_per_s=1e-3 / data_s, bandwidth_total_mb_per_s=0.1, **others)
+
+
+def results(folder: pathlib.Path, failure: str | None = None) -> None:
+    runs = [row(method, operation, k, seconds, rounds=3, requests=5, collectives_taken_over=8, exchange_s=0.5,
+                request_size_log2=(0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4), compared="bytes")
+            for method, seconds in (("even", 4.0), ("group_cyclic", 2.0)) for k in range(3)
+            for operation in ("write", "read")]
+    folder.mkdir()
+    write_document(folder, environment=ENVIRONMENT, configuration={"hints": {"cb_nodes": "2"}, "strategies": {
+        "even": {"mpiox_method": "even"}}}, rows=runs, absent=[], failure=failure)
+
+
+def read(folder: pathlib.Path, *names: str) -> tuple[Any, dict[str, list[dict[str, Any]]]]:
+    found = convert(names, str(folder))
+    for name, table in found.tables.items():
+        assert table.schema == TABLES[name].schema()
+    return found.outcomes, {name: table.to_pylist() for name, table in found.tables.items()}
+
+
+def test_results_of_the_bench(tmp_path: pathlib.Path) -> None:
+    results(tmp_path / "a")
+    (outcome,), tables = read(tmp_path, "a/results.json")
+    assert (outcome.status, outcome.rows) == ("whole", {"runs": 4, "darshan_job": 2, "darshan_file": 2})
+    even = next(item for item in tables["runs"] if item["method"] == "even" and item["operation"] == "write")
+    assert (even["seconds"], even["bandwidth"], even["bytes"], even["ranks"], even["verified"]) == (
+        4.0, 250.0, 1000, 4, True)
+    assert json.loads(even["hints"]) == {"all": {"cb_nodes": "2"}, "method": {"mpiox_method": "even"}}
+    statistics = json.loads(even["statistics"])
+    assert (statistics["rounds"], statistics["exchange_s"], statistics["requests"]) == (3, 0.5, 5)
+    job = next(item for item in tables["darshan_job"] if item["method"] == "even")
+    file = next(item for item in tables["darshan_file"] if item["method"] == "even")
+    assert job["job_id"] == file["job_id"] == even["job_id"] > 1 << 61
+    assert (job["bytes_written"], job["bytes_read"], job["writes"], job["run_time"]) == (1000, 1000, 5, 12.0)
+    start = 1793534400.0
+    assert (file["write_start"], file["write_end"], file["read_start"], file["read_end"]) == (
+        start, start + 4, start + 4, start + 8)
+    assert (file["mpiio_coll_writes"], file["rounds"], file["exchange_time"], file["opens"]) == (8, 6, None, None)
+    sizes = {name: value for name, value in file.items() if name.startswith("write_size_") and value}
+    assert sizes == {"write_size_0_100": 1, "write_size_1k_10k": 2, "write_size_1m_4m": 4}
+    assert len({item["job_id"] for item in tables["darshan_job"]}) == 2
+
+
+def test_a_run_of_the_bench_that_failed_is_partial(tmp_path: pathlib.Path) -> None:
+    results(tmp_path / "a", failure="the disk is full")
+    (outcome,), tables = read(tmp_path, "a/results.json")
+    assert (outcome.status, outcome.reason) == ("partial", "the bench ended early: the disk is full")
+    assert all(item["partial"] for item in tables["darshan_job"])
+
+
+def statistics(path: str, **numbers: Any) -> str:
+    return json.dumps({"kind": "file" if path else "run", "path": path, "ranks": 4, "collective_writes": 2,
+                       "bytes_written": 500, "bytes_read": 0, "independent_bytes_written": 20, "write_requests": 7,
+                       "read_requests": 0, "exchange_s": 0.25, "io_s": 1.5, "rounds": 3, "partition": "even",
+                       "request_size_log2": [0, 7], **numbers}) + "\n"
+
+
+def test_statistics_of_the_library(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "s.jsonl").write_text(statistics("/a") + statistics("/b") + statistics("") + statistics("/c"))
+    (outcome,), tables = read(tmp_path, "s.jsonl")
+    assert outcome.status == "partial"
+    assert "has no end" in outcome.reason
+    assert [item["file"] for item in tables["darshan_file"]] == ["/a", "/b", "/c"]
+    file = tables["darshan_file"][0]
+    assert (file["bytes_written"], file["writes"], file["mpiio_coll_writes"]) == (520, 7, 8)
+    assert file["exchange_time"] == 0.25
+    assert (file["write_size_0_100"], file["read_size_0_100"], file["opens"], file["write_time"]) == (7, 0, None, None)
+    assert [(job["files"], job["bytes_written"], job["partial"]) for job in tables["darshan_job"]] == [
+        (2, 1040, False), (1, 520, True)]
+    assert len({job["job_id"] for job in tables["darshan_job"]}) == 2
+
+
+def test_other_files_are_skipped(tmp_path: pathlib.Path) -> None:
+    contents = {"results.json": "{}", "cut.json": '{"schema_version": 2, "ru', "empty.json": "", "empty.jsonl": "",
+                "bad.jsonl": "[1]\n{", "count.jsonl": statistics("/a", rounds=-1),
+                "newer.json": '{"schema_version": 99, "runs": []}', "bytes.jsonl": "\x00\x01"}
+    for name, text in contents.items():
+        (tmp_path / name).write_text(text)
+    outcomes, tables = read(tmp_path, *contents, "none.json")
+    assert [outcome.status for outcome in outcomes] == ["skipped"] * 9
+    assert all(outcome.reason for outcome in outcomes)
+    assert not any(tables.values())

@@ -1,0 +1,162 @@
+"""Slurm's accounting in all its forms, real and damaged."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import json
+import pathlib
+import random
+import sqlite3
+import zoneinfo
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpiio_ext.analytics.connectors.base import Outcome
+from mpiio_ext.analytics.connectors.nodelist import expand_nodes
+from mpiio_ext.analytics.connectors.slurm import convert
+from mpiio_ext.analytics.tables.schema import SLURM
+from support.traces import shared_data
+
+TEXT = """JobIDRaw|JobName|User|Account|Partition|QOS|State|ExitCode|Submit|Start|End|Elapsed|NNodes|AllocCPUS|NTasks|\
+NodeList
+100|flash|ann|m1|regular|normal|COMPLETED|0:0|2018-01-28T00:00:00|2018-01-28T01:00:00|2018-01-28T02:00:30|01:00:30|\
+4|128||nid0[0001-0003,5]
+100.batch|batch||m1||||0:0|2018-01-28T01:00:00|2018-01-28T01:00:00|2018-01-28T02:00:30|01:00:30|1|32|1|nid00001
+100.0|flash||m1||||0:0|2018-01-28T01:00:00|2018-01-28T01:00:10|2018-01-28T02:00:00|00:59:50|4|128|128|nid0[0001-0003,5]
+101|x|bob|m2|debug|low|CANCELLED by 55|0:15|2018-01-28T00:00:00|Unknown|Unknown|00:00:00|1|0||None assigned
+102|y|bob|m2|debug|low|RUNNING|0:0|2018-01-28T00:00:00|2018-01-28T03:00:00|Unknown|1-02:03:04|2K|64||a1,b[08-10]
+103_[5-9]|array|bob|m2|debug|low|PENDING|0:0|2018-01-28T00:00:00|Unknown|Unknown|00:00:00|1|0||None assigned
+"""
+
+
+def one(folder: pathlib.Path, text: str | bytes, zone: str = "UTC") -> tuple[Outcome, dict[int, Any]]:
+    name = "log"
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    found = convert([name], str(folder), zone)
+    table = found.tables["slurm"]
+    assert table.schema == SLURM.schema()
+    table.validate(full=True)
+    rows = {row["job_id"]: row for row in table.to_pylist()}
+    assert len(rows) == table.num_rows
+    return found.outcomes[0], rows
+
+
+def test_text(tmp_path: pathlib.Path) -> None:
+    outcome, rows = one(tmp_path, TEXT)
+    assert (outcome.status, outcome.rows) == ("whole", {"slurm": 3})
+    assert rows[100] == {
+        "job_id": 100, "job_name": "flash", "user": "ann", "account": "m1", "partition": "regular", "qos": "normal",
+        "state": "COMPLETED", "exit_code": 0, "submit_time": 1517097600.0, "start_time": 1517101200.0,
+        "end_time": 1517104830.0, "run_time": 3630.0, "node_count": 4, "cores": 128, "tasks": 128,
+        "nodes": ["nid00001", "nid00002", "nid00003", "nid05"]}
+    assert (rows[101]["state"], rows[101]["start_time"], rows[101]["run_time"], rows[101]["nodes"]) == (
+        "CANCELLED", None, None, None)
+    assert (rows[102]["end_time"], rows[102]["run_time"], rows[102]["node_count"]) == (None, 93784.0, 2000)
+    assert rows[102]["nodes"] == ["a1", "b08", "b09", "b10"]
+
+
+@given(st.permutations(range(16)), st.booleans(), st.booleans())
+def test_columns_come_in_any_order(tmp_path_factory: pytest.TempPathFactory, order: list[int], trailing: bool,
+                                   packed: bool) -> None:
+    folder = tmp_path_factory.mktemp("slurm")
+    lines = [line.split("|") for line in TEXT.splitlines()]
+    text = "".join("|".join(line[k] for k in order) + ("|" if trailing else "") + "\n" for line in lines)
+    assert one(folder, gzip.compress(text.encode()) if packed else text)[1] == one(folder, TEXT)[1]
+
+
+def test_times_are_in_the_zone_of_the_site(tmp_path: pathlib.Path) -> None:
+    rows = one(tmp_path, TEXT, "America/Los_Angeles")[1]
+    assert rows[100]["submit_time"] == 1517097600.0 + 8 * 3600
+
+
+@pytest.mark.parametrize(("line", "reason"), [
+    ("104|a|b", "3 columns, not 16"), (TEXT.splitlines()[1].replace("100|", "x100|"), "'x100' is no job ID"),
+    (TEXT.splitlines()[1].replace("0001-0003", "3-1"), "'3-1' is no range of nodes"),
+    (TEXT.splitlines()[1].replace("T00:00:00", "T99:00"), "is no time"),
+    (TEXT.splitlines()[1].replace("|4|128", "|four|128"), "'four' is no number"),
+])
+def test_a_bad_line_is_left_out_and_named(tmp_path: pathlib.Path, line: str, reason: str) -> None:
+    outcome, rows = one(tmp_path, TEXT + line.replace("100|", "104|", 1) + "\n")
+    assert (outcome.status, set(rows)) == ("partial", {100, 101, 102})
+    assert "line 9" in outcome.reason or "line 8" in outcome.reason
+    assert reason.replace("x100", "x104") in outcome.reason
+
+
+def test_tasks_of_arrays_need_their_own_id(tmp_path: pathlib.Path) -> None:
+    outcome, rows = one(tmp_path, "JobID|State\n7_1|COMPLETED\n7_2|FAILED\n8|COMPLETED\n")
+    assert (outcome.status, set(rows)) == ("partial", {8})
+    assert "needs" in outcome.reason or "JobIDRaw" in outcome.reason
+
+
+def test_json(tmp_path: pathlib.Path) -> None:
+    job = {
+        "job_id": 100, "name": "flash", "user": "ann", "account": "m1", "partition": "regular", "qos": "normal",
+        "state": {"current": ["COMPLETED"]},
+        "exit_code": {"return_code": {"set": True, "infinite": False, "number": 3}},
+        "time": {"submission": 1517097600, "start": 1517101200, "end": 1517104830, "elapsed": 3630},
+        "allocation_nodes": 4, "nodes": "nid0[0001-0003,5]",
+        "tres": {"allocated": [{"type": "cpu", "count": 128}, {"type": "node", "count": 4}]},
+        "steps": [{"tasks": {"count": 1}}, {"tasks": {"count": 128}}]}
+    running = {"job_id": 101, "state": "RUNNING", "time": {"start": {"set": True, "number": 5}, "end": 0, "elapsed": 9}}
+    outcome, rows = one(tmp_path, json.dumps({"jobs": [job, running, 5]}))
+    expected = one(tmp_path, TEXT)[1][100] | {"exit_code": 3}
+    assert rows[100] == expected
+    assert (rows[101]["start_time"], rows[101]["end_time"], rows[101]["run_time"]) == (5.0, None, 9.0)
+    assert (outcome.status, outcome.reason) == ("partial", "left out: job ?: no object")
+
+
+def test_real_samples() -> None:
+    folder = shared_data("tokio/samples")
+    found = convert(["sample.slurm", "sample_nersc_jobsdb.sqlite3"], str(folder), "America/Los_Angeles")
+    assert [outcome.status for outcome in found.outcomes] == ["whole", "whole"]
+    rows = found.tables["slurm"].to_pylist()
+    sample = next(row for row in rows if row["job_id"] == 4478544)
+    own = json.loads((folder / "sample.slurm").read_text())["4478544"]
+    zone = zoneinfo.ZoneInfo("America/Los_Angeles")
+    span = [datetime.datetime.fromisoformat(own[name]).replace(tzinfo=zone).timestamp() for name in ("start", "end")]
+    assert (sample["start_time"], sample["end_time"], sample["run_time"]) == (*span, span[1] - span[0])
+    assert (sample["node_count"], len(sample["nodes"])) == (128, 128)
+    with sqlite3.connect(f"{(folder / 'sample_nersc_jobsdb.sqlite3').as_uri()}?mode=ro&immutable=1", uri=True) as base:
+        found_there = base.execute("SELECT stepid, start, completion, numnodes FROM summary").fetchall()
+    theirs = {int(step.split(".")[0]): (float(start), float(end), nodes) for step, start, end, nodes in found_there}
+    ours = {row["job_id"]: (row["start_time"], row["end_time"], row["node_count"]) for row in rows[1:]}
+    assert ours == theirs
+
+
+def test_other_files_are_skipped(tmp_path: pathlib.Path) -> None:
+    for content in (b"", b"  \n", b"{", b"[]", b"\x00\x01\x02", b"SQLite format 3\x00garbage", b"\x1f\x8bnot gzip",
+                    b"{" * 100_000):
+        outcome, rows = one(tmp_path, content)
+        assert (outcome.status, rows) == ("skipped", {}), content[:20]
+        assert outcome.reason
+    assert convert(["none"], str(tmp_path)).outcomes[0].status == "skipped"
+
+
+def test_damaged_text_never_raises(tmp_path: pathlib.Path) -> None:
+    source = random.Random(7)
+    for _ in range(300):
+        data = bytearray(TEXT.encode())
+        for _ in range(source.randrange(1, 12)):
+            at = source.randrange(len(data))
+            data[at : at + source.randrange(3)] = bytes(source.randrange(256) for _ in range(source.randrange(3)))
+        outcome, rows = one(tmp_path, bytes(data[: source.randrange(len(data))] if source.random() < 0.3 else data))
+        assert outcome.rows.get("slurm", 0) == len(rows)
+        assert outcome.status == "whole" or outcome.reason
+
+
+@given(st.lists(st.from_regex(r"[a-z]{1,4}[0-9]{1,3}", fullmatch=True), min_size=1, max_size=20, unique=True))
+def test_plain_lists_of_nodes_are_themselves(names: list[str]) -> None:
+    assert expand_nodes(",".join(names)) == names
+
+
+def test_lists_of_nodes() -> None:
+    assert expand_nodes("r[1-2]n[01-02],login") == ["r1n01", "r1n02", "r2n01", "r2n02", "login"]
+    assert expand_nodes("n[098-101]") == ["n098", "n099", "n100", "n101"]
+    for bad in ("n[1-2", "n1]", "n[[1]]", "n[a-b]", "n[5-1]", "n[1-99999999]"):
+        with pytest.raises(ValueError, match="nodes"):
+            expand_nodes(bad)

@@ -1,0 +1,38 @@
+"""docs/analytics-factors.md: its table is the registry's, its example works, its causes are the rules'."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pyarrow as pa
+
+from mpiio_ext.analytics.diagnosis.causes import RULES
+from mpiio_ext.analytics.factors import catalogue, extract, unregister
+from support import cbuild
+
+TEXT = (cbuild.ROOT / "docs" / "analytics-factors.md").read_text(encoding="utf-8")
+
+
+def test_table_of_factors() -> None:
+    found = TEXT.split("<!-- begin: factors -->\n")[1].split("\n<!-- end: factors -->")[0]
+    assert found == catalogue.markdown_table()
+
+
+def test_example_of_a_factor() -> None:
+    """100 of 300 bytes lie in the file: two thirds were written again."""
+    (code,) = [block for block in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL) if "@factor" in block]
+    scope: dict[str, Any] = {}
+    try:
+        exec(code, scope)
+        times = {"write_start": [0.0], "write_end": [1.0]}
+        table = pa.table({"job_id": [1], **times, "bytes_written": [300], "max_offset_written": [99]})
+        assert extract(table, names=["rewritten"])["rewritten"].to_pylist() == [2 / 3]
+        assert extract(table, names=["rewritten"], slack_bytes=100)["rewritten"].to_pylist() == [1 / 3]
+    finally:
+        unregister("rewritten")
+
+
+def test_every_rule_is_described() -> None:
+    described = set(re.findall(r"^\| `(\w+)` \|", TEXT.split("## Diagnosis")[1], re.MULTILINE))
+    assert described == {rule.__name__ for rule in RULES} | {"slow_file", "dominant_file"}

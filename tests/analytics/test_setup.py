@@ -1,0 +1,115 @@
+"""setup.json: what it may say, and that a wrong one is refused with the place of every mistake."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpiio_ext.analytics import IOMiner
+from mpiio_ext.analytics import setup as setups
+from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.setup import Setup, StripeDefault, load_setup
+
+GOOD: dict[str, Any] = {"store": "s", "inputs": {"darshan": ["logs"]}}
+
+
+def test_the_documented_example_is_good(tmp_path: pathlib.Path) -> None:
+    text = re.search(r"::\n\n(    \{.*?\n    \})\n", setups.__doc__ or "", re.DOTALL)
+    assert text is not None
+    (tmp_path / "setup.json").write_text(text[1])
+    setup = load_setup(tmp_path / "setup.json")
+    assert setup.store == tmp_path / "store"
+    assert [(item.kind, item.path, item.date) for item in setup.inputs][:2] == [
+        ("darshan", "/logs/darshan/2018", "auto"), ("darshan", str(tmp_path / "more/*.darshan"), "mtime")]
+    assert (setup.engine.name, setup.engine.options) == ("spark", {"master": "spark://head:7077"})
+    assert setup.placement is not None
+    assert (setup.placement.subtables, setup.osts, setup.lmt_mounts) == (6, 248, {"snx11025": "/scratch1"})
+    assert setup.stripe_default("/elsewhere") == StripeDefault(1048576, 1, -1)
+
+
+def test_defaults(tmp_path: pathlib.Path) -> None:
+    setup = load_setup(GOOD, tmp_path)
+    assert (setup.period, setup.engine.name, setup.time_zone, setup.placement) == ("month", "duckdb", "UTC", None)
+    assert setup.workers >= 1
+
+
+@pytest.mark.parametrize(("change", "text"), [
+    ({"store": None}, "/store: is null, and a text is wanted"),
+    ({"stores": "x"}, "/stores: is not known here; known are store, inputs"),
+    ({"inputs": {"darshan": "logs"}}, '/inputs/darshan: is "logs", and a list is wanted'),
+    ({"inputs": {"dxt": ["x"]}}, "/inputs/dxt: is not known here; known are darshan, slurm, lmt, results"),
+    ({"inputs": {"lmt": ["x", {"date": "never"}]}}, "/inputs/lmt/1: has no path"),
+    ({"inputs": {"lmt": [{"path": "x", "date": "never"}]}}, '/inputs/lmt/0/date: is "never", and one of auto, path'),
+    ({"workers": -1}, "/workers: is -1, and an integer from 0 to 4096 is wanted"),
+    ({"workers": True}, "/workers: is true"),
+    ({"period": "year"}, '/period: is "year", and one of month, day is wanted'),
+    ({"engine": "mysql"}, '/engine: is "mysql"'),
+    ({"engine": {"name": 5}}, "/engine/name: is 5"),
+    ({"timeout_s": 0}, "/timeout_s: is 0"),
+    ({"placement": {"targets": []}}, "/placement/targets: is empty"),
+    ({"placement": {"targets": ["a", "a"]}}, "/placement/targets: names a folder twice"),
+    ({"placement": {"targets": ["a", "b"], "subtables": 3}}, "/placement/subtables: is 3, which 2 targets cannot"),
+    ({"placement": {"targets": ["a", "b"], "osts": [1]}}, "/placement/osts: has 1 entries for 2 targets"),
+    ({"site": {"time_zone": "Mars/North"}}, '/site/time_zone: "Mars/North" is no time zone'),
+    ({"site": {"mounts": {"/a/b": {"stripe_size": 0}}}}, "/site/mounts/~1a~1b/stripe_size: is 0"),
+    ({"site": {"lmt_mounts": {"x": 5}}}, "/site/lmt_mounts/x: is 5"),
+])
+def test_a_mistake_is_told_with_its_place(change: dict[str, Any], text: str) -> None:
+    with pytest.raises(AnalyticsError) as caught:
+        load_setup({**GOOD, **change})
+    assert f"set-up: {text}" in str(caught.value)
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    with pytest.raises(AnalyticsError) as caught:
+        load_setup({"workers": "x", "osts": -1})
+    assert len(str(caught.value).splitlines()) == 4
+
+
+@pytest.mark.parametrize(("text", "what"), [("", "is not JSON"), ("[1]", "an object is wanted"), ("{", "is not JSON"),
+                                            ('{"store": "a", "store": "b"}', "'store' stands twice")])
+def test_a_file_that_is_no_setup(tmp_path: pathlib.Path, text: str, what: str) -> None:
+    path = tmp_path / "setup.json"
+    path.write_text(text)
+    with pytest.raises(AnalyticsError, match=what):
+        load_setup(path)
+    with pytest.raises(AnalyticsError, match="cannot be read: No such file"):
+        load_setup(tmp_path / "none.json")
+
+
+VALUES = st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+                      lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+                          st.sampled_from(["store", "inputs", "darshan", "path", "date", "engine", "name", "placement",
+                                           "targets", "osts", "site", "mounts", "time_zone", "stripe_size"]), inner,
+                          max_size=4))
+
+
+@given(st.dictionaries(st.sampled_from(["store", "inputs", "workers", "period", "engine", "osts", "timeout_s",
+                                        "placement", "site"]), VALUES))
+def test_anything_is_a_setup_or_refused(document: dict[str, Any]) -> None:
+    try:
+        setup = load_setup(document)
+    except AnalyticsError as error:
+        assert "set-up: /" in str(error)
+    else:
+        assert isinstance(setup, Setup)
+        json.dumps(setup.options())
+
+
+def test_the_miner_fills_the_store_of_its_setup(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "setup.json").write_text(json.dumps({"store": "s", "inputs": {"slurm": ["empty"]}, "workers": 0,
+                                                     "placement": {"targets": ["t"]}}))
+    with IOMiner(tmp_path / "setup.json") as miner:
+        with pytest.raises(AnalyticsError, match="there is no store"):
+            miner.load("slurm")
+        assert str(miner.init_stores("2018-01-01", "2018-01-31")) == "logs: no logs"
+        assert miner.catalog.files("slurm") == []
+        with pytest.raises(AnalyticsError, match="'jobs' is no table"):
+            miner.load("jobs")

@@ -1,0 +1,194 @@
+"""Curves: from tables, estimated, learnt from logs, stored; and what bad files are told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mpiio_ext.delegates.arbitration import Curve, CurveError, Point
+from mpiio_ext.delegates.arbitration.estimate import anchored, estimate, joined
+from mpiio_ext.delegates.arbitration.learn import learn, patterns_of_log, patterns_of_statistics
+from mpiio_ext.delegates.arbitration.pattern import Pattern, distance
+from mpiio_ext.delegates.arbitration.store import KEPT, Store
+from mpiio_ext.delegates.arbitration.tables import read_bench, read_forge, read_jobs
+from mpiio_ext.errors import ArgumentError
+
+HEAD = ("forwarders;clients;processes;layout;spatiality;odirect;stonewall;request;total;operation;time;transfered;"
+        "bandwidth")
+
+
+def forge(path: Path, *rows: str, head: str = HEAD) -> Path:
+    path.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def row(count: object = 1, bandwidth: object = 10.0, layout: int = 0, request: int = 1024) -> str:
+    return f"{count};8;96;{layout};0;1;60;{request};131072;write;1.0;10.0;{bandwidth}"
+
+
+def test_repetitions_of_several_files_become_points(tmp_path: Path) -> None:
+    one = forge(tmp_path / "a.csv", row(1, 10), row(1, 14), row(2, 30))
+    two = forge(tmp_path / "b.csv", row(0, 5), row(0, 7, layout=1))
+    curves = read_forge([one, two])
+    assert [pattern.layout for pattern in curves] == ["file-per-process", "shared"]
+    curve = next(iter(curves.values()))
+    assert curve.counts == (0, 1, 2)
+    point = curve.points[1]
+    assert (point.mean, point.best, point.repetitions) == (12.0, 14.0, 2) and point.deviation == pytest.approx(8**0.5)
+    assert curve.points[2].deviation is None
+    assert next(iter(curves)).request_bytes == 1 << 20
+
+
+@pytest.mark.parametrize(("rows", "head", "told"), [
+    ([row(), row(1, "nan")], HEAD, r"bad.csv:3: bandwidth is not a number"),
+    ([row(1, -3)], HEAD, r"bad.csv:2: bandwidth must be a finite number >= 0, not -3"),
+    ([row(), row(), row(1, "much")], HEAD, r"bad.csv:4: bandwidth must be a number, not 'much'"),
+    ([row(1.5)], HEAD, r"bad.csv:2: forwarders must be a whole number"),
+    ([row(1, "inf")], HEAD, r"bad.csv:2: bandwidth must be a finite"),
+    ([row(layout=2)], HEAD, r"bad.csv:2: layout must be a whole number from 0 to 1"),
+    (["1;8;96"], HEAD, r"bad.csv:2: has not as many fields"),
+    ([row().replace("write", "scan")], HEAD, r"bad.csv:2: operation must be write or read, not 'scan'"),
+    ([], HEAD.replace("bandwidth", "speed").replace("clients;", ""), r"bad.csv:1: missing columns: clients, bandwidth"),
+    ([], "", r"bad.csv:1: is empty"),
+    ([], HEAD, r"bad.csv: no measurement"),
+])
+def test_bad_tables_are_told_file_and_line(tmp_path: Path, rows: list[str], head: str, told: str) -> None:
+    with pytest.raises(CurveError, match=told):
+        read_forge([forge(tmp_path / "bad.csv", *rows, head=head)])
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(CurveError, match=r"none.csv: cannot be read"):
+        read_forge([tmp_path / "none.csv"])
+
+
+def test_table_of_jobs(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text("job,compute_nodes,processes,io_nodes,bandwidth\na,8,64,0,100\na,8,64,2,300\na,8,64,2,310\n"
+                    "new,16,16,,\n", encoding="utf-8")
+    known, unknown = read_jobs(path)
+    assert known.curve is not None and known.curve.points[2].mean == 305 and known.compute_nodes == 8
+    assert unknown.name == "new" and unknown.curve is None
+    path.write_text("job,compute_nodes,processes,io_nodes,bandwidth\na,8,64,0,100\na,9,64,2,300\n", encoding="utf-8")
+    with pytest.raises(CurveError, match=r"jobs.csv:3: job a has 9"):
+        read_jobs(path)
+
+
+def bench_rows() -> list[dict[str, object]]:
+    common = {"variant": "contiguous", "interface": "mpiio", "operation": "write", "phase": ""}
+    return [
+        {**common, "strategy": "auto", "delegates": None, "delegated_accesses": None, "bandwidth_mb_per_s": 100.0},
+        {**common, "strategy": "native", "delegates": None, "delegated_accesses": None, "bandwidth_mb_per_s": 90.0},
+        {**common, "strategy": "delegates", "delegates": 2, "delegated_accesses": 8, "bandwidth_mb_per_s": 200.0},
+        {**common, "strategy": "delegates", "delegates": 2, "delegated_accesses": 8, "bandwidth_mb_per_s": 220.0},
+        {**common, "strategy": "delegates", "delegates": 4, "delegated_accesses": 0, "bandwidth_mb_per_s": 1.0},
+    ]
+
+
+def test_results_of_the_bench(tmp_path: Path) -> None:
+    written, table = tmp_path / "results.json", tmp_path / "results.parquet"
+    written.write_text(json.dumps({"runs": bench_rows()}), encoding="utf-8")
+    pq.write_table(pa.Table.from_pylist(bench_rows()), table)
+    for path in (written, table):
+        curve = read_bench([path])["contiguous [mpiio] write"]
+        assert {count: point.mean for count, point in curve.points.items()} == {0: 100.0, 2: 210.0}
+    assert read_bench([written], direct="native")["contiguous [mpiio] write"].points[0].mean == 90.0
+    broken = bench_rows()
+    del broken[2]["bandwidth_mb_per_s"]
+    written.write_text(json.dumps({"runs": broken}), encoding="utf-8")
+    with pytest.raises(CurveError, match=r"results.json: run 2: bandwidth_mb_per_s missing"):
+        read_bench([written])
+    written.write_text("{", encoding="utf-8")
+    with pytest.raises(CurveError, match=r"results.json: is no JSON"):
+        read_bench([written])
+
+
+def pattern(request: int = 1 << 20, layout: str = "shared", spatiality: str = "contiguous", **more: object) -> Pattern:
+    return Pattern(layout=layout, spatiality=spatiality, request_bytes=request,  # type: ignore[arg-type]
+                   **({"compute_nodes": 8, "processes": 96} | more))  # type: ignore[arg-type]
+
+
+BASE = {
+    pattern(): Curve.of({0: 100.0, 1: 50.0, 2: 200.0}),
+    pattern(4 << 20): Curve.of({0: 400.0, 1: 200.0, 2: 800.0}),
+    pattern(layout="file-per-process"): Curve.of({0: 1000.0, 1: 100.0, 2: 150.0}),
+}
+
+
+def test_estimates() -> None:
+    assert estimate(pattern(), BASE) is BASE[pattern()]
+    between = estimate(pattern(2 << 20), BASE, nearest=2)
+    assert between.points[0].mean == pytest.approx(200.0)  # one doubling from both: their geometric mean
+    assert between.points[2].mean == pytest.approx(400.0)
+    assert between.points[0].repetitions == 0 and between.points[0].deviation == pytest.approx(200 * 0.693147, rel=1e-4)
+    assert "estimated from" in between.source
+    assert distance(pattern(), pattern(layout="file-per-process")) > distance(pattern(), pattern(8 << 20))
+    with pytest.raises(CurveError, match="no measured base pattern"):
+        estimate(pattern(), {})
+
+
+def test_patterns_are_joined_by_time() -> None:
+    curve = joined([(100.0, Curve.of({0: 10.0, 1: 20.0})), (100.0, Curve.of({0: 30.0, 2: 1.0}))])
+    assert curve.counts == (0,)
+    assert curve.points[0].mean == pytest.approx(200 / (100 / 10 + 100 / 30))
+    scaled = anchored(Curve.of({0: 10.0, 1: 20.0, 2: 40.0}), {1: 60.0}, source="x")
+    assert {count: point.mean for count, point in scaled.points.items()} == pytest.approx(
+        {0: 30.0, 1: 60.0, 2: 120.0})
+
+
+def test_learnt_from_logs_and_statistics() -> None:
+    job = {"processes": 96, "log_file": "a.darshan"}
+    files = [
+        {"ranks": 96, "bytes_written": 96 << 20, "writes": 96, "consec_writes": 90, "bytes_read": None, "reads": None},
+        {"ranks": 1, "bytes_written": 0, "writes": 0, "bytes_read": 10 << 20, "reads": 40, "consec_reads": 2},
+        {"ranks": 1, "bytes_written": 8 << 20, "writes": 8, "consec_writes": None},
+    ]
+    found = patterns_of_log(job, files, compute_nodes=8)
+    assert found == {
+        pattern(): 96 << 20,
+        pattern(1 << 18, "file-per-process", "strided", operation="read"): 10 << 20,
+        pattern(layout="file-per-process"): 8 << 20,
+    }
+    curve = learn({each: volume for each, volume in found.items() if each.operation == "write"}, BASE)
+    assert curve.points[0].mean == pytest.approx((96 + 8) / (96 / 100 + 8 / 1000))
+    with pytest.raises(CurveError, match=r"a\.darshan: the number of processes is not known"):
+        patterns_of_log({"log_file": "a.darshan"}, files)
+    own = patterns_of_statistics({"write_requests": 10, "write_request_bytes": 10 << 20, "pieces": 1000,
+                                  "collective_writes": 4}, ranks=96, compute_nodes=8)
+    assert own == {pattern(spatiality="strided"): 10 << 20}
+
+
+def test_uncertainty() -> None:
+    curve = Curve({0: Point.of([100, 110, 90]), 1: Point.of([200])})
+    assert curve.relative_spread() == pytest.approx(0.1)
+    assert curve.lower_bound(0, 0.5) == pytest.approx(100)
+    assert curve.lower_bound(0, 0.95) == pytest.approx(100 - 2.919986 * 10 / 3**0.5, rel=1e-5)
+    assert curve.lower_bound(1, 0.95) < 200 - 2.9 * 20 * 0.99  # one repetition: the spread of the others
+    assert curve.bandwidth(1) == 200 and Curve.of({0: 1.0, 4: 5.0}).bandwidth(1) == 2.0
+    with pytest.raises(ArgumentError, match="nothing about 2"):
+        curve.bandwidth(2)
+    with pytest.raises(ArgumentError, match="mean"):
+        Point(mean=float("nan"), best=1.0)
+
+
+def test_store_keeps_versions(tmp_path: Path) -> None:
+    store = Store(tmp_path / "curves.json")
+    assert store.names() == []
+    curve = Curve({0: Point.of([1, 2]), 4: Point(mean=9, best=9)}, source="measured")
+    for number in range(KEPT + 2):
+        store.save({"a": Curve.of({0: float(number)}), "b": curve})
+    assert store.names() == ["a", "b"]
+    assert store.load("b") == curve
+    assert store.load("a").points[0].mean == KEPT + 1
+    assert store.versions("a") == list(range(3, KEPT + 3))
+    assert store.load("a", 3).points[0].mean == 2
+    with pytest.raises(CurveError, match=r"curves.json: has no curve 'c'"):
+        store.load("c")
+    store.path.write_text('{"format": 99, "curves": {}}', encoding="utf-8")
+    with pytest.raises(CurveError, match="format 99"):
+        store.save({"a": curve})
+    assert json.loads(store.path.read_text(encoding="utf-8"))["format"] == 99
