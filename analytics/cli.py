@@ -65,8 +65,13 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, context_settings=_HELP, invoke_without_command=True)
-@click.option("--results", multiple=True, type=click.Path(path_type=Path), metavar="DIR",
-              help="Results of the bench: compare the methods in them (short for `methods --results DIR`).")
+@click.option(
+    "--results",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Results of the bench: compare the methods in them (short for `methods --results DIR`).",
+)
 @click.pass_context
 def analyze(context: click.Context, results: tuple[Path, ...]) -> None:
     """Analyse I/O logs: Darshan, Slurm, LMT, and runs of the bench.

@@ -27,8 +27,18 @@ _FIGURE = click.option("--figure", type=_SVG, metavar="FILE.svg", help="Write th
 
 
 def _run(
-    name: str, *, setup: Path, anonymous: bool, areas: Path | None, origin: str, as_json: bool, csv: Path | None,
-    parquet: Path | None, figure: Path | None, named: bool, **parameters: Any,
+    name: str,
+    *,
+    setup: Path,
+    anonymous: bool,
+    areas: Path | None,
+    origin: str,
+    as_json: bool,
+    csv: Path | None,
+    parquet: Path | None,
+    figure: Path | None,
+    named: bool,
+    **parameters: Any,
 ) -> None:
     """Carry an analysis out and show it; `named`: its result has names, which it takes out when asked to."""
     from mpiio_ext.analytics.analyses import analysis
@@ -105,8 +115,14 @@ root_causes = _command(
 @output_options
 @_FIGURE
 def methods(
-    results: tuple[Path, ...], setup: Path | None, slower: str | None = None, faster: str | None = None,
-    pattern: str | None = None, as_json: bool = False, csv: Path | None = None, parquet: Path | None = None,
+    results: tuple[Path, ...],
+    setup: Path | None,
+    slower: str | None = None,
+    faster: str | None = None,
+    pattern: str | None = None,
+    as_json: bool = False,
+    csv: Path | None = None,
+    parquet: Path | None = None,
     figure: Path | None = None,
 ) -> None:
     """Compare methods of the bench by what was measured, and say why one was slower.

@@ -136,7 +136,11 @@ def _save_table(table: pa.Table, csv: Path | None, parquet: Path | None) -> None
 
 
 def show_table(
-    table: pa.Table, *, as_json: bool = False, csv: Path | None = None, parquet: Path | None = None,
+    table: pa.Table,
+    *,
+    as_json: bool = False,
+    csv: Path | None = None,
+    parquet: Path | None = None,
     most: int = _SHOWN_ROWS,
 ) -> None:
     """Print a table on the terminal (at most so many rows), or as JSON, or write it."""  # fmt: skip
@@ -180,7 +184,12 @@ def _print_table(table: pa.Table, most: int) -> None:
 
 
 def show(
-    result: Result, *, as_json: bool, csv: Path | None, parquet: Path | None, figure: Path | None,
+    result: Result,
+    *,
+    as_json: bool,
+    csv: Path | None,
+    parquet: Path | None,
+    figure: Path | None,
     most: int = _SHOWN_ROWS,
 ) -> None:
     """Show the result of an analysis: on the terminal, as JSON, as a table in a file, as figures."""

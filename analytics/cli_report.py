@@ -148,8 +148,12 @@ def _document(tables: Mapping[str, pa.Table], anonymous: bool) -> dict[str, Any]
 
 
 def _tell(
-    tables: Mapping[str, pa.Table], areas: Mapping[str, str] | None, anonymous: bool, output: Path | None,
-    as_json: bool, pen: Pen | None,
+    tables: Mapping[str, pa.Table],
+    areas: Mapping[str, str] | None,
+    anonymous: bool,
+    output: Path | None,
+    as_json: bool,
+    pen: Pen | None,
 ) -> None:
     """Tell what is known of a job: on a page, as JSON, or on the terminal."""  # fmt: skip
     from mpiio_ext.analytics.report.output import job_page, job_text

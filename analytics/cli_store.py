@@ -103,9 +103,20 @@ def _counted(counts: dict[str, int]) -> str:
 @store_options
 @output_options
 def query(
-    table: str, filters: tuple[str, ...], joins: tuple[str, ...], columns: tuple[str, ...], percentiles: str | None,
-    sorts: tuple[str, ...], limit: int, explain: bool, setup: Path, anonymous: bool, areas: Path | None, as_json: bool,
-    csv: Path | None, parquet: Path | None,
+    table: str,
+    filters: tuple[str, ...],
+    joins: tuple[str, ...],
+    columns: tuple[str, ...],
+    percentiles: str | None,
+    sorts: tuple[str, ...],
+    limit: int,
+    explain: bool,
+    setup: Path,
+    anonymous: bool,
+    areas: Path | None,
+    as_json: bool,
+    csv: Path | None,
+    parquet: Path | None,
 ) -> None:
     """Filter, join, project and sort TABLE: darshan_job, darshan_file, slurm, lmt, runs.
 

@@ -222,18 +222,24 @@ def _placement(check: _Checker, value: Any) -> PlacementPlan | None:
     if value is None:
         return None
     found = check.object("/placement", value, ("targets", "osts", "subtables"))
-    targets = [check.path(f"/placement/targets/{number}", item)
-               for number, item in enumerate(check.list("/placement/targets", found.get("targets", [])))]
+    targets = [
+        check.path(f"/placement/targets/{number}", item)
+        for number, item in enumerate(check.list("/placement/targets", found.get("targets", [])))
+    ]
     if not targets:
         check.wrong("/placement/targets", "is empty or missing; name the folders to place the tables on")
     if len(set(targets)) < len(targets):
         check.wrong("/placement/targets", "names a folder twice")
     subtables = check.integer("/placement/subtables", found.get("subtables", max(1, len(targets))), 1, 100_000)
     if targets and subtables % len(targets):
-        check.wrong("/placement/subtables", f"is {subtables}, which {len(targets)} targets cannot share evenly; take a "
-                    f"multiple of {len(targets)}")
-    osts = tuple(check.integer(f"/placement/osts/{number}", item, 0, 65535)
-                 for number, item in enumerate(check.list("/placement/osts", found.get("osts", []))))
+        check.wrong(
+            "/placement/subtables",
+            f"is {subtables}, which {len(targets)} targets cannot share evenly; take a multiple of {len(targets)}",
+        )
+    osts = tuple(
+        check.integer(f"/placement/osts/{number}", item, 0, 65535)
+        for number, item in enumerate(check.list("/placement/osts", found.get("osts", [])))
+    )
     if osts and len(osts) != len(targets):
         check.wrong("/placement/osts", f"has {len(osts)} entries for {len(targets)} targets")
     return PlacementPlan(tuple(targets), subtables, osts)
@@ -242,8 +248,12 @@ def _placement(check: _Checker, value: Any) -> PlacementPlan | None:
 def _stripe(check: _Checker, where: str, value: Any) -> StripeDefault:
     fields = {"stripe_size": (1, 1048576), "stripe_count": (-1, 1), "stripe_offset": (-1, -1)}
     found = check.object(where, value, tuple(fields))
-    return StripeDefault(**{name: check.integer(f"{where}/{name}", found.get(name, default), low)
-                            for name, (low, default) in fields.items()})
+    return StripeDefault(
+        **{
+            name: check.integer(f"{where}/{name}", found.get(name, default), low)
+            for name, (low, default) in fields.items()
+        }
+    )
 
 
 def _site(check: _Checker, value: Any) -> dict[str, Any]:

@@ -84,7 +84,11 @@ def _chart(ranked: Mapping[str, list[dict[str, Any]]]) -> Chart:
 
 
 def applications(
-    source: Source, *, top: int = 10, anonymous: bool = False, areas: Mapping[str, str] | None = None,
+    source: Source,
+    *,
+    top: int = 10,
+    anonymous: bool = False,
+    areas: Mapping[str, str] | None = None,
     origin: str | None = "darshan",
 ) -> Result:
     """Rank applications by bytes read and by bytes written.

@@ -156,8 +156,14 @@ def _caption(rows: Sequence[Mapping[str, Any]], able: Mapping[str, int], limits:
 
 
 def root_causes(
-    source: Source, *, processes: int = 1000, process_bytes: float = 10e6, bandwidth: float = 1e9,
-    each_job: bool = False, anonymous: bool = False, areas: Mapping[str, str] | None = None,
+    source: Source,
+    *,
+    processes: int = 1000,
+    process_bytes: float = 10e6,
+    bandwidth: float = 1e9,
+    each_job: bool = False,
+    anonymous: bool = False,
+    areas: Mapping[str, str] | None = None,
     origin: str | None = "darshan",
 ) -> Result:
     """Return the contributing factors of large jobs with a low bandwidth.

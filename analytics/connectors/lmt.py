@@ -132,8 +132,9 @@ def _database(base: sqlite3.Connection, zone: zoneinfo.ZoneInfo) -> list[_Steps]
         utc = _utc(stamps, zone)
         parts = []
         for number, name in names:
-            rows = base.execute("SELECT TS_ID, READ_BYTES, WRITE_BYTES FROM OST_DATA WHERE OST_ID = ? ORDER BY TS_ID",
-                                (number,)).fetchall()
+            rows = base.execute(
+                "SELECT TS_ID, READ_BYTES, WRITE_BYTES FROM OST_DATA WHERE OST_ID = ? ORDER BY TS_ID", (number,)
+            ).fetchall()
             rows = [row for row in rows if row[0] in utc]
             if rows:
                 times = np.array([utc[row[0]] for row in rows])
@@ -168,13 +169,15 @@ def _h5lmt(file: Any) -> list[_Steps]:
     order = [_names(written, "OSTNames").index(name) for name in names]
     lost = file["FSMissingGroup/FSMissingDataSet"][:] if "FSMissingGroup" in file else np.zeros(read.shape, dtype=int)
     if read.shape != (len(names), len(places)) or written.shape != read.shape or lost.shape != read.shape:
-        raise _LogError(f"matrices of {read.shape}, {written.shape} and {lost.shape} for {len(names)} OSTs at "
-                   f"{len(places)} times")
+        raise _LogError(
+            f"matrices of {read.shape}, {written.shape} and {lost.shape} for {len(names)} OSTs at {len(places)} times"
+        )
     parts = []
     for number, name in enumerate(names):
         gone = lost[number, 1:] != 0
-        values = [np.where(gone, np.nan, data[row, 1:] * STEP_S)
-                  for data, row in ((read, number), (written, order[number]))]
+        values = [
+            np.where(gone, np.nan, data[row, 1:] * STEP_S) for data, row in ((read, number), (written, order[number]))
+        ]
         parts.append(_Steps(name, places[1:] - 1, *values))
     return parts
 

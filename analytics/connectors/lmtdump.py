@@ -153,6 +153,5 @@ def load_dump(path: Path) -> tuple[list[sqlite3.Connection], str]:
         except (EOFError, OSError) as error:
             loader.problem = f"the dump is cut off: {error}"
     if not loader.rows:
-        raise DumpError("no SQLite, no HDF5, and no dump of an LMT database: it has no rows of "
-                        + ", ".join(_TABLES))
+        raise DumpError("no SQLite, no HDF5, and no dump of an LMT database: it has no rows of " + ", ".join(_TABLES))
     return loader.bases, loader.problem

@@ -53,15 +53,50 @@ _PACKAGE = "mpiio_ext.analytics.connectors"
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("darshan", f"{_PACKAGE}.darshan", ("*.darshan", "*.darshan_partial"), (), ("darshan_job", "darshan_file"),
-             256, dated=True),
-        Kind("slurm", f"{_PACKAGE}.slurm", ("*.txt", "*.csv", "*.sacct", "*.slurm", "*.json", "*.sqlite3", "*.sqlite",
-                                            "*.txt.gz", "*.sacct.gz", "*.json.gz"),
-             ("time_zone",), ("slurm",), 1),
-        Kind("lmt", f"{_PACKAGE}.lmt", ("*.h5lmt", "*.hdf5", "*.h5", "*.sqlite", "*.sqlite3", "*.sql", "*.sql.gz"),
-             ("time_zone",), ("lmt",), 1),
-        Kind("results", f"{_PACKAGE}.results", ("results.json", "*.jsonl"), (),
-             ("runs", "darshan_job", "darshan_file"), 64),
+        Kind(
+            "darshan",
+            f"{_PACKAGE}.darshan",
+            ("*.darshan", "*.darshan_partial"),
+            (),
+            ("darshan_job", "darshan_file"),
+            256,
+            dated=True,
+        ),
+        Kind(
+            "slurm",
+            f"{_PACKAGE}.slurm",
+            (
+                "*.txt",
+                "*.csv",
+                "*.sacct",
+                "*.slurm",
+                "*.json",
+                "*.sqlite3",
+                "*.sqlite",
+                "*.txt.gz",
+                "*.sacct.gz",
+                "*.json.gz",
+            ),
+            ("time_zone",),
+            ("slurm",),
+            1,
+        ),
+        Kind(
+            "lmt",
+            f"{_PACKAGE}.lmt",
+            ("*.h5lmt", "*.hdf5", "*.h5", "*.sqlite", "*.sqlite3", "*.sql", "*.sql.gz"),
+            ("time_zone",),
+            ("lmt",),
+            1,
+        ),
+        Kind(
+            "results",
+            f"{_PACKAGE}.results",
+            ("results.json", "*.jsonl"),
+            (),
+            ("runs", "darshan_job", "darshan_file"),
+            64,
+        ),
     )
 }
 

@@ -77,24 +77,57 @@ def _started(results: ResultSet) -> float | None:
 
 def _run(results: ResultSet, row: Measured, identity: Mapping[str, Any], start: float | None) -> dict[str, Any]:
     last = row.last
-    statistics = {name: getattr(row, name) for name in (
-        "rounds", "requests", "request_bytes", "messages", "message_bytes", "collectives", "independents", "passed_on",
-        "delegates", "delegated_accesses", "delegated_bytes", "bypass_bytes", "cache_hits", "cache_misses")}
+    statistics = {
+        name: getattr(row, name)
+        for name in (
+            "rounds",
+            "requests",
+            "request_bytes",
+            "messages",
+            "message_bytes",
+            "collectives",
+            "independents",
+            "passed_on",
+            "delegates",
+            "delegated_accesses",
+            "delegated_bytes",
+            "bypass_bytes",
+            "cache_hits",
+            "cache_misses",
+        )
+    }
     statistics |= {f"{name}_s": value for name, value in row.seconds.items()}
     statistics |= {"partition": last.partition, "reason": last.reason, "delegation": last.delegation}
     configuration = results.configuration
     methods = configuration.get("strategies")
-    hints = {"all": configuration.get("hints"),
-             "method": methods.get(row.key.strategy) if isinstance(methods, dict) else None}
+    hints = {
+        "all": configuration.get("hints"),
+        "method": methods.get(row.key.strategy) if isinstance(methods, dict) else None,
+    }
     return {
-        **identity, "run_id": "/".join([results.name, *filter(None, (
-            row.key.variant, row.key.interface, row.key.strategy, row.key.phase, row.key.operation))]),
-        "time": start, "kind": last.kind, "pattern": row.key.variant, "interface": row.key.interface,
-        "operation": row.key.operation, "method": row.key.strategy, "ranks": last.ranks, "bytes": last.data_bytes,
-        "seconds": _seconds(row), "bandwidth": row.bandwidth.median * 1e6, "verified": bool(row.compared),
-        "family": results.environment.get("mpi_library"), "hints": json.dumps(hints, ensure_ascii=False),
-        "statistics": json.dumps({name: value for name, value in statistics.items() if value is not None},
-                                 ensure_ascii=False),
+        **identity,
+        "run_id": "/".join(
+            [
+                results.name,
+                *filter(None, (row.key.variant, row.key.interface, row.key.strategy, row.key.phase, row.key.operation)),
+            ]
+        ),
+        "time": start,
+        "kind": last.kind,
+        "pattern": row.key.variant,
+        "interface": row.key.interface,
+        "operation": row.key.operation,
+        "method": row.key.strategy,
+        "ranks": last.ranks,
+        "bytes": last.data_bytes,
+        "seconds": _seconds(row),
+        "bandwidth": row.bandwidth.median * 1e6,
+        "verified": bool(row.compared),
+        "family": results.environment.get("mpi_library"),
+        "hints": json.dumps(hints, ensure_ascii=False),
+        "statistics": json.dumps(
+            {name: value for name, value in statistics.items() if value is not None}, ensure_ascii=False
+        ),
     }
 
 
@@ -126,8 +159,9 @@ def _bench(results: ResultSet, log: str, log_id: int, out: _Rows) -> None:
     start = _started(results)
     environment = results.environment
     for (variant, interface, method), rows in groups.items():
-        job = _job_id(str(environment.get("started")), str(environment.get("hosts")), results.name, variant, interface,
-                      method)
+        job = _job_id(
+            str(environment.get("started")), str(environment.get("hosts")), results.name, variant, interface, method
+        )
         identity = {"job_id": job, "log_id": log_id}
         out["runs"] += [_run(results, row, identity, start) for row in rows]
         written, then = _direction(rows, False, start)
@@ -135,18 +169,37 @@ def _bench(results: ResultSet, log: str, log_id: int, out: _Rows) -> None:
         known = {**written, **read} if all(row.key.operation != "both" for row in rows) else {}
         common = {**identity, "source": "bench", "method": method, "processes": rows[0].last.ranks}
         took = sum(sum(row.seconds.get(name, 0.0) for name in ("open", "view", "data", "close")) for row in rows)
-        out["darshan_job"].append({
-            **common, **_of("darshan_job", known), "log_file": log, "exe": environment.get("command_line"),
-            "app": "mpiio_ext.bench", "start_time": start, "end_time": None if start is None else start + took,
-            "run_time": took, "partial": results.failure is not None, "pattern": variant, "modules": [],
-            "files": rows[0].last.files, "uses_mpiio": interface != "posix",
-            "uses_hdf5": interface in ("hdf5", "netcdf4"), "uses_pnetcdf": interface == "pnetcdf",
-        })
-        out["darshan_file"].append({
-            **common, **_of("darshan_file", known), "file_id": job, "file": f"{variant} [{interface}]",
-            "mount": environment.get("file_system_mount"), "fs_type": environment.get("file_system_type"),
-            "ranks": rows[0].last.ranks, "rounds": _sum([row.rounds for row in rows]),
-        })
+        out["darshan_job"].append(
+            {
+                **common,
+                **_of("darshan_job", known),
+                "log_file": log,
+                "exe": environment.get("command_line"),
+                "app": "mpiio_ext.bench",
+                "start_time": start,
+                "end_time": None if start is None else start + took,
+                "run_time": took,
+                "partial": results.failure is not None,
+                "pattern": variant,
+                "modules": [],
+                "files": rows[0].last.files,
+                "uses_mpiio": interface != "posix",
+                "uses_hdf5": interface in ("hdf5", "netcdf4"),
+                "uses_pnetcdf": interface == "pnetcdf",
+            }
+        )
+        out["darshan_file"].append(
+            {
+                **common,
+                **_of("darshan_file", known),
+                "file_id": job,
+                "file": f"{variant} [{interface}]",
+                "mount": environment.get("file_system_mount"),
+                "fs_type": environment.get("file_system_type"),
+                "ranks": rows[0].last.ranks,
+                "rounds": _sum([row.rounds for row in rows]),
+            }
+        )
 
 
 def _of(table: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,7 +234,8 @@ def _activity(record: Mapping[str, Any]) -> dict[str, Any]:
     out: dict[str, Any] = {
         "bytes_read": _sum([_count(record, "bytes_read"), _count(record, "independent_bytes_read")]),
         "bytes_written": _sum([_count(record, "bytes_written"), _count(record, "independent_bytes_written")]),
-        "reads": reads, "writes": writes,
+        "reads": reads,
+        "writes": writes,
     }
     if isinstance(sizes, list) and len(sizes) <= 64 and all(type(item) is int for item in sizes):
         if not writes:
@@ -195,25 +249,43 @@ def _library_file(record: Mapping[str, Any], identity: Mapping[str, Any]) -> dic
     ranks = _count(record, "ranks") or 0
     activity = _activity(record)
     path = str(record.get("path", ""))
-    collective = {f"mpiio_coll_{noun}": None if (count := _count(record, f"collective_{noun}")) is None
-                  else count * ranks for noun in ("reads", "writes")}
+    collective = {
+        f"mpiio_coll_{noun}": None if (count := _count(record, f"collective_{noun}")) is None else count * ranks
+        for noun in ("reads", "writes")
+    }
     return {
-        **identity, **activity, **collective, "source": "library", "ranks": ranks, "file": path,
-        "file_id": _job_id(path), "method": record.get("partition") or None, "rounds": _count(record, "rounds"),
-        "exchange_time": _time_of(record, "exchange_s"), "storage_time": _time_of(record, "io_s"),
-        "mpiio_bytes_read": activity["bytes_read"], "mpiio_bytes_written": activity["bytes_written"],
+        **identity,
+        **activity,
+        **collective,
+        "source": "library",
+        "ranks": ranks,
+        "file": path,
+        "file_id": _job_id(path),
+        "method": record.get("partition") or None,
+        "rounds": _count(record, "rounds"),
+        "exchange_time": _time_of(record, "exchange_s"),
+        "storage_time": _time_of(record, "io_s"),
+        "mpiio_bytes_read": activity["bytes_read"],
+        "mpiio_bytes_written": activity["bytes_written"],
         "mpiio_indep_reads": _count(record, "independent_reads"),
         "mpiio_indep_writes": _count(record, "independent_writes"),
     }
 
 
-def _library_job(files: Sequence[dict[str, Any]], record: Mapping[str, Any], identity: Mapping[str, Any], log: str,
-                 whole: bool) -> dict[str, Any]:
+def _library_job(
+    files: Sequence[dict[str, Any]], record: Mapping[str, Any], identity: Mapping[str, Any], log: str, whole: bool
+) -> dict[str, Any]:
     names = ("bytes_read", "bytes_written", "reads", "writes")
     return {
-        **identity, "source": "library", "log_file": log, "partial": not whole, "uses_mpiio": True, "modules": [],
+        **identity,
+        "source": "library",
+        "log_file": log,
+        "partial": not whole,
+        "uses_mpiio": True,
+        "modules": [],
         "processes": _count(record, "ranks") or max((row["ranks"] for row in files), default=0),
-        **{name: _sum([row.get(name) for row in files]) for name in names}, "files": len(files),
+        **{name: _sum([row.get(name) for row in files]) for name in names},
+        "files": len(files),
         "files_read": sum(bool(row["bytes_read"]) for row in files),
         "files_written": sum(bool(row["bytes_written"]) for row in files),
         "method": next((row["method"] for row in files if row["method"]), None),
@@ -296,8 +368,15 @@ def convert(logs: Sequence[str], root: str) -> Converted:
         except (OSError, _LogError, pa.ArrowException, OverflowError) as error:
             outcomes.append(Outcome(log, "skipped", str(error)))
             continue
-        outcomes.append(Outcome(outcome.log, outcome.status, outcome.reason, number,
-                                {name: table.num_rows for name, table in tables.items()}))
+        outcomes.append(
+            Outcome(
+                outcome.log,
+                outcome.status,
+                outcome.reason,
+                number,
+                {name: table.num_rows for name, table in tables.items()},
+            )
+        )
         for name in _TABLES:
             found[name].append(tables[name])
     return Converted({name: pa.concat_tables(tables) for name, tables in found.items()}, outcomes)

@@ -245,17 +245,27 @@ def _json_job(item: Mapping[str, Any], zone: zoneinfo.ZoneInfo) -> dict[str, Any
     start, end = (_time(_number(times.get(name)), zone) for name in ("start", "end"))
     code = item.get("exit_code")
     steps = item.get("steps") if isinstance(item.get("steps"), list) else []
-    tasks = [_integer(_number(step["tasks"].get("count"))) for step in steps or []
-             if isinstance(step, dict) and isinstance(step.get("tasks"), dict)]
+    tasks = [
+        _integer(_number(step["tasks"].get("count")))
+        for step in steps or []
+        if isinstance(step, dict) and isinstance(step.get("tasks"), dict)
+    ]
     elapsed = _number(times.get("elapsed"))
     return {
-        "job_name": item.get("name") or None, "user": item.get("user") or None, "account": item.get("account") or None,
-        "partition": item.get("partition") or None, "qos": item.get("qos") or None, "state": _state_of(item),
+        "job_name": item.get("name") or None,
+        "user": item.get("user") or None,
+        "account": item.get("account") or None,
+        "partition": item.get("partition") or None,
+        "qos": item.get("qos") or None,
+        "state": _state_of(item),
         "exit_code": _integer(_number(code.get("return_code"))) if isinstance(code, dict) else None,
-        "submit_time": _time(_number(times.get("submission")), zone), "start_time": start, "end_time": end,
+        "submit_time": _time(_number(times.get("submission")), zone),
+        "start_time": start,
+        "end_time": end,
         "run_time": None if start is None or elapsed is None else float(_integer(elapsed) or 0),
         "node_count": _integer(_number(item.get("allocation_nodes"))) or _count_of(item, "node"),
-        "cores": _count_of(item, "cpu"), "tasks": max((task for task in tasks if task is not None), default=None),
+        "cores": _count_of(item, "cpu"),
+        "tasks": max((task for task in tasks if task is not None), default=None),
         "nodes": _nodes(item.get("nodes")),
     }
 
@@ -299,8 +309,11 @@ def _database(path: Path, jobs: _Jobs) -> None:
             job = _job_of(str(step).partition(".")[0])
             assert job is not None
             utc = zoneinfo.ZoneInfo("UTC")
-            jobs.add(job[0], {"start_time": _time(start, utc), "end_time": _time(end, utc),
-                              "node_count": _integer(nodes)}, step=False)
+            jobs.add(
+                job[0],
+                {"start_time": _time(start, utc), "end_time": _time(end, utc), "node_count": _integer(nodes)},
+                step=False,
+            )
         except (_LogError, AssertionError) as error:
             jobs.bad.append(f"step {str(step)[:40]}: {error}")
 

@@ -12,6 +12,7 @@ the function's message and the row or group, not as a trace of the engine.
 from __future__ import annotations
 
 import abc
+import atexit
 import contextlib
 import dataclasses
 import inspect
@@ -22,6 +23,7 @@ import re
 import shutil
 import sys
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -175,6 +177,8 @@ class DuckDBEngine(Engine):
             self.backend.raw_sql("SET TimeZone = 'UTC'")
             # The footers of a table with 80 columns take as long as a short query; files that change are read anew.
             self.backend.raw_sql("SET parquet_metadata_cache = true")
+        # DuckDB's binding complains at the end of a process about functions that are still registered.
+        atexit.register(_close, weakref.ref(self))
 
     def read(self, files: Sequence[str], schema: pa.Schema) -> ir.Table:
         """See :meth:`Engine.read`."""
@@ -379,6 +383,11 @@ def java_missing() -> str:
     if (home and (Path(home) / "bin" / "java").exists()) or shutil.which("java"):
         return ""
     return "engine spark needs Java, which is missing: install it (Debian: default-jre-headless) or take engine duckdb"
+
+
+def _close(engine: weakref.ref[Any]) -> None:
+    if (found := engine()) is not None:
+        found.close()
 
 
 def _unique(kind: str) -> str:

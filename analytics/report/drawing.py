@@ -249,4 +249,3 @@ def draw(chart: Chart) -> str:
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     label = f'<svg role="img" aria-label="{escape(chart.title)}" '
     return _tidy(out.getvalue(), chart.name).replace("<svg ", label, 1)
-

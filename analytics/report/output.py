@@ -22,7 +22,12 @@ _PAST = {"read": "reading", "write": "writing"}
 
 
 def store_page(
-    source: Source, pen: Pen | None, *, title: str, anonymous: bool = False, areas: Mapping[str, str] | None = None,
+    source: Source,
+    pen: Pen | None,
+    *,
+    title: str,
+    anonymous: bool = False,
+    areas: Mapping[str, str] | None = None,
     origin: str | None = "darshan",
 ) -> str:
     """Return the page of a store.

@@ -77,7 +77,11 @@ def result_section(result: Result, drawings: Mapping[str, str]) -> Section:
 
 
 def sections(
-    source: Source, pen: Pen | None, *, anonymous: bool = False, areas: Mapping[str, str] | None = None,
+    source: Source,
+    pen: Pen | None,
+    *,
+    anonymous: bool = False,
+    areas: Mapping[str, str] | None = None,
     origin: str | None = "darshan",
 ) -> list[Section]:
     """Return the whole page; `pen` draws, or Plotly where it is None."""  # fmt: skip

@@ -54,7 +54,11 @@ class _Group:
 
 
 def write_files(
-    rows: Iterator[Any], schema: Any, folder: Path, stem: str, model: FileEntry,
+    rows: Iterator[Any],
+    schema: Any,
+    folder: Path,
+    stem: str,
+    model: FileEntry,
     prepare: Callable[[Path], None] | None = None,
 ) -> list[FileEntry]:
     """Write sorted rows to files of at most `FILE_ROWS` rows, and return their entries.
@@ -84,8 +88,9 @@ def write_files(
                     writer.write(rest.slice(0, room))
                     rest = rest.slice(room) if rest.num_rows > room else next(rows, None)
             count, low, high = writer.rows, writer.low, writer.high
-        entries.append(dataclasses.replace(
-            model, path=str(path), rows=count, bytes=path.stat().st_size, low=low, high=high))
+        entries.append(
+            dataclasses.replace(model, path=str(path), rows=count, bytes=path.stat().st_size, low=low, high=high)
+        )
     return [entry for entry in entries if entry.rows]
 
 
@@ -160,13 +165,23 @@ def merge_parts(
     files = list(manifest.files)
     width = max([manifest.osts, osts, *(item.part.osts for item in staged)])
     for group in _groups(manifest, staged, replaced):
-        sources = [Source(folder / entry.path, group.without, max(entry.commits, default=0) * 10**6)
-                   for entry in group.files]
+        sources = [
+            Source(folder / entry.path, group.without, max(entry.commits, default=0) * 10**6) for entry in group.files
+        ]
         sources += [Source(Path(item.part.path), age=number * 10**6 + item.age) for item in group.parts]
         commits = {commit for entry in group.files for commit in entry.commits} | ({number} if group.parts else set())
         schema = TABLES[group.table].schema(width)
-        model = FileEntry(group.table, "", 0, 0, 0, 0, group.period, tuple(sorted(commits)),
-                          width if group.table == "darshan_file" else 0)
+        model = FileEntry(
+            group.table,
+            "",
+            0,
+            0,
+            0,
+            0,
+            group.period,
+            tuple(sorted(commits)),
+            width if group.table == "darshan_file" else 0,
+        )
         place = folder / "tables" / group.table / (group.period or "all")
         made = write_files(merged(group.table, sources, schema), schema, place, f"{number:06d}", model)
         files = [entry for entry in files if entry not in group.files]
@@ -197,4 +212,3 @@ def clean(folder: Path, manifest: Manifest) -> int:
         with contextlib.suppress(OSError):
             path.rmdir()
     return count
-

@@ -84,8 +84,10 @@ def _conform(name: str, table: Any) -> Any:
     foreign = set(table.column_names) - set(schema.names)
     if foreign:
         raise ValueError(f"the connector gave {name} the unknown column {sorted(foreign)[0]}")
-    columns = [table.column(field.name) if field.name in table.column_names else pa.nulls(table.num_rows, field.type)
-               for field in schema]
+    columns = [
+        table.column(field.name) if field.name in table.column_names else pa.nulls(table.num_rows, field.type)
+        for field in schema
+    ]
     whole = pa.table(columns, names=schema.names).cast(schema)
     for key in KEYS[name][:1]:
         if whole.column(key).null_count:

@@ -79,8 +79,20 @@ class Report:
     seconds: float = 0.0
 
     def __str__(self) -> str:
-        counts = [(name, getattr(self, name)) for name in (
-            "whole", "partial", "skipped", "duplicate", "unreadable", "known", "vanished", "outside", "others")]
+        counts = [
+            (name, getattr(self, name))
+            for name in (
+                "whole",
+                "partial",
+                "skipped",
+                "duplicate",
+                "unreadable",
+                "known",
+                "vanished",
+                "outside",
+                "others",
+            )
+        ]
         words = {"known": "unchanged", "outside": "outside the period", "others": "other files"}
         line = ", ".join(f"{count:,} {words.get(name, name)}" for name, count in counts if count) or "no logs"
         rows = ", ".join(f"{count:,} rows of {name}" for name, count in self.rows.items() if count)
@@ -135,9 +147,14 @@ class _Filler:
                     space -= sizes[stop]
                     stop += 1
                 mine = order[at:stop]
-                yield _Chunk(number, kind, columns["root"][int(mine[0])].as_py(),
-                             columns["period"][int(mine[0])].as_py(), rows[mine],
-                             columns["path"].take(pa.array(mine)).to_pylist())
+                yield _Chunk(
+                    number,
+                    kind,
+                    columns["root"][int(mine[0])].as_py(),
+                    columns["period"][int(mine[0])].as_py(),
+                    rows[mine],
+                    columns["path"].take(pa.array(mine)).to_pylist(),
+                )
                 at, number = stop, number + 1
 
     def convert(self, pool: Pool, chunk: _Chunk) -> tuple[_Chunk, list[Done]]:
@@ -167,11 +184,20 @@ class _Filler:
             rows = chunk.rows[at : at + len(item.statuses)]
             ids = [log_id_of(chunk.kind, chunk.root, path) for path in chunk.paths[at : at + len(rows)]]
             counts = {f"rows_{name}": item.rows.get(name, [None] * len(rows)) for name in TABLES}
-            self._results.append((rows, pa.table({
-                "status": pa.array(item.statuses, pa.string()), "reason": pa.array(item.reasons, pa.string()),
-                "same_as": pa.nulls(len(rows), pa.string()), "log_id": pa.array(ids, pa.int64()),
-                **{name: pa.array(values, pa.int64()) for name, values in counts.items()},
-            })))
+            self._results.append(
+                (
+                    rows,
+                    pa.table(
+                        {
+                            "status": pa.array(item.statuses, pa.string()),
+                            "reason": pa.array(item.reasons, pa.string()),
+                            "same_as": pa.nulls(len(rows), pa.string()),
+                            "log_id": pa.array(ids, pa.int64()),
+                            **{name: pa.array(values, pa.int64()) for name, values in counts.items()},
+                        }
+                    ),
+                )
+            )
             self._staged += [Staged(part, chunk.period, chunk.number) for part in item.parts]
             for name, values in item.rows.items():
                 self.report.rows[name] = self.report.rows.get(name, 0) + sum(values)
@@ -185,10 +211,20 @@ class _Filler:
         """Keep logs that are not converted for the next commit."""
         if len(rows):
             empty = {f"rows_{name}": pa.nulls(len(rows), pa.int64()) for name in TABLES}
-            self._results.append((rows, pa.table({
-                "status": pa.array([status] * len(rows), pa.string()), "reason": pa.array(reasons, pa.string()),
-                "same_as": pa.array(same_as, pa.string()), "log_id": pa.nulls(len(rows), pa.int64()), **empty,
-            })))
+            self._results.append(
+                (
+                    rows,
+                    pa.table(
+                        {
+                            "status": pa.array([status] * len(rows), pa.string()),
+                            "reason": pa.array(reasons, pa.string()),
+                            "same_as": pa.array(same_as, pa.string()),
+                            "log_id": pa.nulls(len(rows), pa.int64()),
+                            **empty,
+                        }
+                    ),
+                )
+            )
 
     # ---- committing ----
 
@@ -368,8 +404,11 @@ def _carry_out(filler: _Filler, logs: Any, quiet: bool | None) -> None:
     marks = []
     for table, gone in ((filler.plan.vanished, True), (filler.plan.returned, False)):
         if table.num_rows:
-            marks.append(table.set_column(LOGS.get_field_index("vanished"), "vanished",
-                                          pa.array([gone] * table.num_rows, pa.bool_())))
+            marks.append(
+                table.set_column(
+                    LOGS.get_field_index("vanished"), "vanished", pa.array([gone] * table.num_rows, pa.bool_())
+                )
+            )
     if marks:
         filler.commit(pa.concat_tables(marks))
     elif filler.manifest.commit == 0:

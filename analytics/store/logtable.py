@@ -25,19 +25,34 @@ from mpiio_ext.analytics.tables.schema import TABLES
 __all__ = ["LOGS", "SEEN", "Comparison", "compare", "keys_of", "read_logs", "write_logs"]
 
 #: What a scan sees of a log. ``date`` is ``YYYY-MM-DD`` or empty; ``root`` is the folder that ``path`` is relative to.
-SEEN = pa.schema([
-    ("kind", pa.string()), ("root", pa.string()), ("path", pa.string()), ("size", pa.int64()),
-    ("mtime_ns", pa.int64()), ("date", pa.string()),
-])
+SEEN = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("root", pa.string()),
+        ("path", pa.string()),
+        ("size", pa.int64()),
+        ("mtime_ns", pa.int64()),
+        ("date", pa.string()),
+    ]
+)
 
 #: What the manifest knows of a log. ``status``: whole, partial, skipped, duplicate or unreadable; ``reason``: why, for
 #: people; ``same_as``: the log with the same contents; ``commit``: of its rows (`FileEntry.commits`); ``vanished``: not
 #: found any more (its rows stay); ``rows_TABLE``: rows that it gave.
-LOGS = pa.schema([
-    *SEEN, ("period", pa.string()), ("status", pa.string()), ("reason", pa.string()), ("same_as", pa.string()),
-    ("log_id", pa.int64()), ("digest", pa.string()), ("commit", pa.int64()), ("vanished", pa.bool_()),
-    *((f"rows_{name}", pa.int64()) for name in TABLES),
-])
+LOGS = pa.schema(
+    [
+        *SEEN,
+        ("period", pa.string()),
+        ("status", pa.string()),
+        ("reason", pa.string()),
+        ("same_as", pa.string()),
+        ("log_id", pa.int64()),
+        ("digest", pa.string()),
+        ("commit", pa.int64()),
+        ("vanished", pa.bool_()),
+        *((f"rows_{name}", pa.int64()) for name in TABLES),
+    ]
+)
 
 
 def keys_of(logs: Any) -> Any:

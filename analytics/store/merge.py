@@ -73,9 +73,14 @@ class _Reader:
         if self._source.without:
             gone = pa.array(sorted(self._source.without), pa.int64())
             table = table.filter(pc.invert(pc.is_in(table.column("log_id"), value_set=gone)))
-        columns = [table.column(field.name) if field.name in table.column_names
-                   else pa.array(np.full(table.num_rows, self._source.age)) if field.name == "age"
-                   else _absent(field, table) for field in self._schema]
+        columns = [
+            table.column(field.name)
+            if field.name in table.column_names
+            else pa.array(np.full(table.num_rows, self._source.age))
+            if field.name == "age"
+            else _absent(field, table)
+            for field in self._schema
+        ]
         return pa.table(columns, schema=self._schema)
 
     def leave(self, bound: Any, *, whole: bool) -> Any:
@@ -142,8 +147,9 @@ def merged(table: str, sources: Sequence[Source], schema: Any) -> Iterator[Any]:
     together = table in IDENTITY
     inner = schema.append(pa.field("age", pa.int64())) if together else schema
     order = [(key, "ascending") for key in KEYS[table]]
-    finish: Callable[[Any], Any] = (lambda rows: best_rows(table, rows)) if together else (
-        lambda rows: rows.sort_by(order))
+    finish: Callable[[Any], Any] = (
+        (lambda rows: best_rows(table, rows)) if together else (lambda rows: rows.sort_by(order))
+    )
     readers = [reader for source in sources if (reader := _Reader(source, inner, key_of(table))).rows.num_rows]
     while readers:
         going = [reader for reader in readers if not reader.ended]

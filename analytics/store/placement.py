@@ -138,13 +138,16 @@ def _striped_on(ost: int) -> Callable[[Path], None]:
     """Return what makes a file with one stripe on an OST."""
     lfs = shutil.which("lfs")
     if lfs is None:
-        raise AnalyticsError("/placement/osts of the set-up names OSTs, but there is no lfs command; leave it out, or "
-                             "run where Lustre's tools are installed")
+        raise AnalyticsError(
+            "/placement/osts of the set-up names OSTs, but there is no lfs command; leave it out, or "
+            "run where Lustre's tools are installed"
+        )
 
     def prepare(path: Path) -> None:
         path.unlink(missing_ok=True)
-        done = subprocess.run([lfs, "setstripe", "-c", "1", "-i", str(ost), str(path)], capture_output=True, text=True,
-                              check=False)
+        done = subprocess.run(
+            [lfs, "setstripe", "-c", "1", "-i", str(ost), str(path)], capture_output=True, text=True, check=False
+        )
         if done.returncode:
             raise AnalyticsError(f"{path.parent}: no file could be made on OST {ost}: {done.stderr.strip()}")
 
@@ -164,8 +167,9 @@ def _write_table(
     while (subtable := pieces.number()) is not None:
         target = target_of(subtable, plan.subtables, len(plan.targets))
         place_ = Path(manifest.placement["folders"][target]) / table
-        model = FileEntry(table, "", 0, 0, 0, 0, "", commits, manifest.osts if table == "darshan_file" else 0,
-                          subtable, target)
+        model = FileEntry(
+            table, "", 0, 0, 0, 0, "", commits, manifest.osts if table == "darshan_file" else 0, subtable, target
+        )
         prepare = _striped_on(plan.osts[target]) if plan.osts else None
         out += write_files(pieces.rows(), schema, place_, f"{number:06d}-{subtable:05d}", model, prepare)
         step(f"placed {table} {subtable}")
@@ -188,8 +192,12 @@ def _folders(folder: Path, plan: PlacementPlan) -> list[str]:
 def _placed(folder: Path, manifest: Manifest, plan: PlacementPlan, *, anew: bool) -> Manifest:
     """Write what has to be written, and return the manifest that names it."""
     number = manifest.commit + 1
-    wanted = {"targets": list(plan.targets), "folders": _folders(folder, plan), "subtables": plan.subtables,
-              "osts": list(plan.osts)}
+    wanted = {
+        "targets": list(plan.targets),
+        "folders": _folders(folder, plan),
+        "subtables": plan.subtables,
+        "osts": list(plan.osts),
+    }
     here = {name: value for name, value in manifest.placement.items() if name != "bounds"}
     anew = anew or here != wanted
     if anew:
@@ -299,8 +307,9 @@ def _groups_between(metadata: Any, column: int, low: float, high: float) -> list
     return out
 
 
-def _file_bytes(path: Path, table: str, wanted: Sequence[str] | None, low: float, high: float, *,
-                measured: bool) -> tuple[int, int]:
+def _file_bytes(
+    path: Path, table: str, wanted: Sequence[str] | None, low: float, high: float, *, measured: bool
+) -> tuple[int, int]:
     """Return row groups and bytes that a query reads of a file."""
     counting = _Counting(path)
     with pq.ParquetFile(counting) as file:
@@ -322,7 +331,12 @@ def _file_bytes(path: Path, table: str, wanted: Sequence[str] | None, low: float
 
 
 def traffic(
-    catalog: Catalog, tables: Sequence[str], low: float, high: float, *, columns: Sequence[str] | None = None,
+    catalog: Catalog,
+    tables: Sequence[str],
+    low: float,
+    high: float,
+    *,
+    columns: Sequence[str] | None = None,
     measured: bool = False,
 ) -> list[Traffic]:
     """Return what a query over a range of jobs reads from each storage target.
@@ -352,5 +366,7 @@ def traffic(
             counts = found.setdefault(entry.target, [0, 0, 0])
             for place_, value in enumerate((1, groups, size)):
                 counts[place_] += value
-    return [Traffic(number, folders[number] if number >= 0 else str(catalog.folder), *counts)
-            for number, counts in sorted(found.items())]
+    return [
+        Traffic(number, folders[number] if number >= 0 else str(catalog.folder), *counts)
+        for number, counts in sorted(found.items())
+    ]

@@ -131,8 +131,11 @@ def mark_duplicates(todo: Any, found: Any, logs: Any, replaced: Any) -> Any:
     mine = pc.binary_join_element_wise(marked.column("kind"), marked.column("digest"), "\0").combine_chunks()
     alone = np.asarray(pc.or_(pc.equal(found, ""), pc.starts_with(found, "!")))
     out: list[str | None] = [None] * todo.num_rows
-    valid = np.asarray(pc.and_(pc.not_equal(pc.fill_null(logs.column("digest"), ""), ""),
-                               pc.not_equal(logs.column("status"), "duplicate")))
+    valid = np.asarray(
+        pc.and_(
+            pc.not_equal(pc.fill_null(logs.column("digest"), ""), ""), pc.not_equal(logs.column("status"), "duplicate")
+        )
+    )
     if replaced.num_rows:
         valid &= ~np.asarray(pc.is_in(keys_of(logs), value_set=keys_of(replaced).combine_chunks()))
     old = logs.filter(pa.array(valid))
@@ -151,4 +154,3 @@ def mark_duplicates(todo: Any, found: Any, logs: Any, replaced: Any) -> Any:
         else:
             out[row] = names[int(earliest[row])].as_py()
     return pa.array(out, pa.string())
-

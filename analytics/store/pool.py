@@ -50,8 +50,11 @@ class _Worker:
     def __init__(self) -> None:
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 # closed with the worker
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM.format(path=sys.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=self._words, bufsize=0,
+            [sys.executable, "-c", _PROGRAM.format(path=sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._words,
+            bufsize=0,
         )
         try:
             self.call(os.getpid, (), _START_S)
@@ -63,7 +66,7 @@ class _Worker:
         data = pickle.dumps(value)
         data = _LENGTH.pack(len(data)) + data
         while data:
-            data = data[self._process.stdin.write(data):]
+            data = data[self._process.stdin.write(data) :]
 
     def _receive(self, count: int, until: float) -> bytes:
         assert self._process.stdout is not None

@@ -159,11 +159,18 @@ def scan(inputs: Sequence[Input]) -> tuple[Any, list[str], int]:
         paths = pa.array(found.paths, pa.string())
         times = np.array(found.times, dtype=np.int64)
         whole = pc.binary_join_element_wise(pa.scalar(root), paths, "/") if count else paths
-        tables.append(pa.table({
-            "kind": pa.array([source.kind] * count, pa.string()), "root": pa.array([root] * count, pa.string()),
-            "path": paths, "size": pa.array(found.sizes, pa.int64()), "mtime_ns": pa.array(times),
-            "date": _dates(source, whole, times) if count else paths,
-        }).cast(SEEN))
+        tables.append(
+            pa.table(
+                {
+                    "kind": pa.array([source.kind] * count, pa.string()),
+                    "root": pa.array([root] * count, pa.string()),
+                    "path": paths,
+                    "size": pa.array(found.sizes, pa.int64()),
+                    "mtime_ns": pa.array(times),
+                    "date": _dates(source, whole, times) if count else paths,
+                }
+            ).cast(SEEN)
+        )
         problems += found.problems
         others += found.others
     logs = pa.concat_tables(tables) if tables else SEEN.empty_table()

@@ -46,4 +46,3 @@ def main() -> None:
             data = pickle.dumps(_run(task))
             results.write(_LENGTH.pack(len(data)) + data)
             results.flush()
-
