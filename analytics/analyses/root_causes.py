@@ -155,6 +155,16 @@ def _caption(rows: Sequence[Mapping[str, Any]], able: Mapping[str, int], limits:
     return " ".join(words)
 
 
+def _schema(each_job: bool) -> Any:
+    import pyarrow as pa
+
+    return pa.schema([
+        ("direction", pa.string()), ("application", pa.string()), ("job_id" if each_job else "jobs", pa.int64()),
+        ("processes", pa.int64()), ("nodes", pa.int64()), ("bandwidth", pa.float64()),
+        *((name, pa.float64()) for name in FACTORS),
+    ])  # fmt: skip
+
+
 def root_causes(
     source: Source,
     *,
@@ -205,15 +215,10 @@ def root_causes(
         label = labels(sorted({row["application"] for row in rows}), areas or {})
         rows = [{**row, "application": label[row["application"]], "job_id": None} for row in rows]
     rows.sort(key=lambda row: (row["direction"], row["application"], row["bandwidth"]))
-    schema = pa.schema([
-        ("direction", pa.string()), ("application", pa.string()), ("job_id" if each_job else "jobs", pa.int64()),
-        ("processes", pa.int64()), ("nodes", pa.int64()), ("bandwidth", pa.float64()),
-        *((name, pa.float64()) for name in FACTORS),
-    ])  # fmt: skip
     return Result(
         name="root-causes", title="Low bandwidth of large jobs", unit="jobs", caption=_caption(rows, able, limits),
         parameters={**limits, "origin": origin},
-        table=pa.Table.from_pylist(rows if each_job else _by_application(rows), schema=schema),
+        table=pa.Table.from_pylist(rows if each_job else _by_application(rows), schema=_schema(each_job)),
         charts=[_chart([row for row in rows if row["direction"] == direction], direction)
                 for direction in directions if any(row["direction"] == direction for row in rows)],
     )  # fmt: skip
