@@ -234,6 +234,7 @@ class Hints:
     delegate_write_behind : bytes of a buffer for small writes to delegates of other nodes.
     delegate_timeout : seconds that a step of starting delegates may take.
     delegate_hosts : hosts for spawned delegates.
+    arbiter : folder of a running ``mpiio-ext arbiter``.
     others : hints of the MPI library that are passed on, {name: value}.
 
     Raises
@@ -282,6 +283,7 @@ class Hints:
     delegate_write_behind: int | str | None = None
     delegate_timeout: int | None = None
     delegate_hosts: str | None = None
+    arbiter: str | None = None
     others: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -67,6 +67,7 @@ class _Stats:
     bypass_bytes_written, bypass_bytes_read : bytes that went past the delegates: whole pages of long runs.
     delegated_fences : times that all written bytes were brought to the file.
     moved_ranges : page ranges given to another delegate to even the load out.
+    remapped_ranges : page ranges given to another delegate because the arbiter said so.
     redirected_pages : page accesses repeated because the page had moved to another delegate.
     deferred_errors : ranges of bytes that delegates had taken and could not write.
     dead_delegate_accesses : page accesses made in the file, since the delegate of the page was gone.
@@ -121,6 +122,7 @@ class _Stats:
     bypass_bytes_read: int
     delegated_fences: int
     moved_ranges: int
+    remapped_ranges: int
     redirected_pages: int
     deferred_errors: int
     dead_delegate_accesses: int

@@ -226,7 +226,7 @@ int mpiox_cache_access_page(const mpiox_cache *cache, const mpiox_page_access *a
         return MPIOX_OK;
     const span span = span_of(cache, access);
     uint32_t frame;
-    int code = mpiox_frame_hold(cache, access->file, access->page, &frame);
+    int code = mpiox_frame_hold(cache, access->file, access->page, !access->impatient, &frame);
     const bool missed = code == MPIOX_FRAME_MISS;
     for (int requests = 0; requests < MAX_REQUESTS; requests++) {
         if (code == MPIOX_FRAME_GONE)

@@ -21,6 +21,7 @@ typedef struct mpiox_page_access {
     mpiox_side memory;    /* the same stream bytes in memory; not modified by writes */
     const int64_t *ahead; /* reads: pages likely to be read next from this delegate, or NULL */
     int32_t ahead_count;
+    bool impatient; /* a page whose range is changing hands is MPIOX_PAGE_MOVED at once, instead of waited for */
 } mpiox_page_access;
 
 enum {                      /* results of mpiox_cache_access_page() beside MPIOX_OK */
@@ -38,7 +39,8 @@ int mpiox_cache_access_page(const mpiox_cache *cache, const mpiox_page_access *a
                             mpiox_error *error);
 
 /* Is the page in the cache? Exact at some moment during the call; for large accesses that go straight to the file
- * unless the page is cached. MPIOX_FRAME_HIT (nothing is held), _MISS, _GONE or _MOVED. */
+ * unless the page is cached. MPIOX_FRAME_HIT (nothing is held), _MISS, _GONE or _MOVED (or moving: perhaps cached
+ * elsewhere). */
 int mpiox_cache_has_page(const mpiox_cache *cache, int32_t file, int64_t page);
 
 #endif

@@ -58,15 +58,18 @@ static bool is_unchanged(const mpiox_cache *cache, uint32_t changes)
     return changes % 2 == 0 && changes == atomic_load_explicit(&cache->header->table_changes, memory_order_acquire);
 }
 
-/* One try. False: the delegate is changing something; wait a little. True: *result is final. */
-static bool try_hold(const mpiox_cache *cache, int32_t file, int64_t page, uint32_t *frame, int *result)
+/* One try. False: the delegate is changing something; wait a little. True: *result is final. *moving: the page's range
+ * is changing hands. */
+static bool try_hold(const mpiox_cache *cache, int32_t file, int64_t page, uint32_t *frame, int *result, bool *moving)
 {
     const uint32_t changes = atomic_load_explicit(&cache->header->table_changes, memory_order_acquire);
     const uint32_t found = mpiox_frame_find(cache, file, page);
     int owner;
     *result = MPIOX_FRAME_MISS;
+    *moving = false;
     if (found == MPIOX_CACHE_NO_FRAME) {
         owner = look_at_owner(cache, file, page); /* before the table is looked at again: both at one moment */
+        *moving = owner == MPIOX_FRAME_MISS;
         if (owner == MPIOX_FRAME_MOVED)
             *result = MPIOX_FRAME_MOVED;
         return owner == MPIOX_FRAME_MOVED || (owner == MPIOX_FRAME_HIT && is_unchanged(cache, changes));
@@ -85,16 +88,20 @@ static bool try_hold(const mpiox_cache *cache, int32_t file, int64_t page, uint3
         return true;
     }
     mpiox_frame_release(cache, found);
+    *moving = owner == MPIOX_FRAME_MISS;
     if (owner == MPIOX_FRAME_MOVED)
         *result = MPIOX_FRAME_MOVED;
     return owner == MPIOX_FRAME_MOVED;
 }
 
-int mpiox_frame_hold(const mpiox_cache *cache, int32_t file, int64_t page, uint32_t *frame)
+int mpiox_frame_hold(const mpiox_cache *cache, int32_t file, int64_t page, bool patient, uint32_t *frame)
 {
     mpiox_backoff backoff = {0};
+    bool moving;
     int result;
-    while (!try_hold(cache, file, page, frame, &result)) {
+    while (!try_hold(cache, file, page, frame, &result, &moving)) {
+        if (moving && !patient)
+            return MPIOX_FRAME_MOVED;
         if (!mpiox_cache_is_serving(cache, false))
             return MPIOX_FRAME_GONE;
         mpiox_wait_backoff(&backoff);
@@ -119,9 +126,9 @@ int mpiox_frame_look(const mpiox_cache *cache, int32_t file, int64_t page)
         const int owner = look_at_owner(cache, file, page);
         if (!mpiox_cache_is_serving(cache, false))
             return MPIOX_FRAME_GONE;
-        if (owner == MPIOX_FRAME_MOVED)
+        if (owner != MPIOX_FRAME_HIT)
             return MPIOX_FRAME_MOVED;
-        if (owner == MPIOX_FRAME_HIT && is_unchanged(cache, changes))
+        if (is_unchanged(cache, changes))
             return found == MPIOX_CACHE_NO_FRAME ? MPIOX_FRAME_MISS : MPIOX_FRAME_HIT;
         mpiox_wait_backoff(&backoff);
         (void)mpiox_cache_watch((void *)cache);

@@ -30,7 +30,8 @@ enum mpiox_op {
     MPIOX_OP_CLOSE,
     /* A page that was not found: file, page; arg[0] = 1: its bytes will be read (it must be filled), 0: only written;
      * arg[1] = n <= MPIOX_OP_AHEAD pages in ahead[] that are likely to be read next.
-     * -> frame, held for the client, which releases it; result MPIOX_PAGE_MOVED (mpiox_cache_page.h) */
+     * -> frame, held for the client, which releases it; result MPIOX_PAGE_MOVED (mpiox_cache_page.h), also while the
+     * page's range is changing hands: who waits for that must not keep a slot, or a connection, that the mover needs */
     MPIOX_OP_PAGE,
     /* Fence: bring pages [arg[0], arg[1]) of the file to the file system; arg[2] = 1: to stable storage as well;
      * arg[3] = 1: drop the pages afterwards (nothing stale is left). -> result of this; the deferred errors stay in the

@@ -8,6 +8,8 @@
  *   mpiox_delegated_behind.c collected writes that a delegate elsewhere did not take
  *   mpiox_delegated_trace.c  what is lost with a host that vanishes
  *   mpiox_delegated_ahead.c  which pages this rank will read next
+ *   mpiox_delegated_balance.c  page ranges move from busy delegates to idle ones
+ *   mpiox_delegated_remap.c  page ranges move because the arbiter gives the job other I/O nodes
  *
  * Owners.  Units of the file (stripes, or pages where stripes are smaller) belong to the delegates by the static-cyclic
  *          file domain, with their number adjusted so that it divides the number of I/O servers or is a multiple of it
@@ -31,6 +33,13 @@ int mpiox_delegated_open(mpiox_file *file, mpiox_group *group, mpiox_delegated *
  * mpiox_delegated_stats() and _free(). */
 int mpiox_delegated_close(mpiox_delegated *delegated, mpiox_error *error);
 void mpiox_delegated_free(mpiox_delegated *delegated); /* local; NULL-safe */
+/* After the file was opened, and its opening has been agreed: rank 0 follows the arbiter's map, if the job has one;
+ * page ranges change hands from now on. Local, blocking; NULL-safe. */
+void mpiox_delegated_follow(mpiox_delegated *delegated);
+/* Before the file is closed: when this returns nothing moves any more. Local, blocking; NULL-safe. */
+void mpiox_delegated_unfollow(mpiox_delegated *delegated);
+/* MPI_Finalize begins, all files are closed: the job leaves its arbiter, if it has one. Local, blocking. */
+void mpiox_delegated_end(void);
 /* Put this rank's counters into the file's. Local; NULL-safe. */
 void mpiox_delegated_stats(const mpiox_delegated *delegated, mpiox_stats *out);
 

@@ -218,6 +218,14 @@ static int learn_remote_owners(mpiox_delegated *delegated, int32_t owner)
     return code;
 }
 
+void mpiox_delegated_learn(mpiox_delegated *delegated, int32_t owner)
+{
+    if (mpiox_delegated_owner(delegated, owner)->local)
+        learn_owners(delegated, owner);
+    else
+        (void)learn_remote_owners(delegated, owner);
+}
+
 /* The pages of a delegate that is gone, in the file. */
 static int transfer_pages(access_t *a, int32_t owner, int64_t from, int64_t to)
 {
@@ -352,10 +360,13 @@ static int access_everywhere(access_t *a, int64_t from, int64_t to, int64_t *don
 {
     const mpiox_delegated *delegated = a->delegated;
     int16_t owners[MPIOX_FILE_RANGES];
+    mpiox_backoff backoff = {0};
     int code;
 
     a->owners = owners;
     do {
+        if (a->moved) /* perhaps it is still moving */
+            mpiox_wait_backoff(&backoff);
         a->moved = false;
         for (int32_t r = 0; r < delegated->ranges; r++)
             owners[r] = atomic_load_explicit(&delegated->owner_of[r], memory_order_relaxed);

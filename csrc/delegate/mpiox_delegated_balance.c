@@ -37,7 +37,8 @@ static int32_t extreme(const mpiox_delegated *delegated, const loads *now, int s
     int32_t found = -1;
 
     for (int32_t i = 0; i < delegated->owners; i++)
-        if (!atomic_load(&delegated->lost[i]) && (found < 0 || sign * now->of_owner[i] > sign * now->of_owner[found]))
+        if (!atomic_load(&delegated->lost[i]) && !delegated->idle[i] &&
+            (found < 0 || sign * now->of_owner[i] > sign * now->of_owner[found]))
             found = i;
     return found;
 }
@@ -55,24 +56,6 @@ static int32_t best_range(const mpiox_delegated *delegated, const loads *now, in
     return best;
 }
 
-/* False: it could not be moved; it stays where it is, or its old owner is dead. */
-static bool move_range(mpiox_delegated *delegated, int32_t range, int32_t from, int32_t to)
-{
-    mpiox_slot give = {.op = MPIOX_OP_GIVE}, adopt = {.op = MPIOX_OP_ADOPT}, done = {.op = MPIOX_OP_GIVE};
-
-    give.arg[0] = adopt.arg[0] = done.arg[0] = range;
-    give.arg[1] = to;
-    done.arg[2] = 1;
-    if (mpiox_delegated_request(delegated, from, &give) != MPIOX_OK)
-        return false;
-    const bool adopted = mpiox_delegated_request(delegated, to, &adopt) == MPIOX_OK;
-    done.arg[1] = adopted ? to : from;
-    if (mpiox_delegated_request(delegated, from, &done) != MPIOX_OK)
-        return false;
-    atomic_store(&delegated->owner_of[range], (int16_t)done.arg[1]);
-    return adopted;
-}
-
 static void even_out(mpiox_delegated *delegated, loads *now)
 {
     for (int moves = 0; moves < MOST_MOVES; moves++) {
@@ -84,7 +67,7 @@ static void even_out(mpiox_delegated *delegated, loads *now)
             return;
         const int32_t range = best_range(delegated, now, from, to);
 
-        if (range < 0 || !move_range(delegated, range, from, to))
+        if (range < 0 || !mpiox_delegated_move_range(delegated, range, from, to))
             return;
         mpiox_delegated_count_up(&delegated->stats.moved_ranges, 1);
     }
@@ -103,5 +86,7 @@ void mpiox_delegated_balance(mpiox_delegated *delegated)
     if (PMPI_Reduce(mine, now.of_range, delegated->ranges, MPI_INT64_T, MPI_SUM, 0, topology->comm) != MPI_SUCCESS ||
         topology->rank != 0)
         return;
+    mpiox_delegated_move_lock();
     even_out(delegated, &now);
+    mpiox_delegated_move_unlock();
 }

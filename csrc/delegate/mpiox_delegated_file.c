@@ -110,6 +110,7 @@ void mpiox_delegated_free(mpiox_delegated *delegated)
     pthread_mutex_destroy(&delegated->reader.lock);
     pthread_mutex_destroy(&delegated->refreshing);
     free(delegated->traces);
+    free(delegated->idle);
     free(delegated->lost);
     free(delegated->index);
     free(delegated);
@@ -126,10 +127,11 @@ static mpiox_delegated *allocate(mpiox_file *file, mpiox_group *group)
     delegated->group = group;
     delegated->page_bytes = group->page_bytes;
     delegated->lost = calloc((size_t)group->count, sizeof *delegated->lost);
+    delegated->idle = calloc((size_t)group->count, sizeof *delegated->idle);
     delegated->traces = calloc((size_t)group->count, sizeof *delegated->traces);
     pthread_mutex_init(&delegated->reader.lock, NULL);
     pthread_mutex_init(&delegated->refreshing, NULL);
-    if (delegated->index && delegated->lost && delegated->traces)
+    if (delegated->index && delegated->lost && delegated->idle && delegated->traces)
         return delegated;
     mpiox_delegated_free(delegated);
     return NULL;

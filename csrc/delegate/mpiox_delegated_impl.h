@@ -41,7 +41,9 @@ struct mpiox_delegated {
     struct mpiox_delegated *replica; /* acknowledgement level buddy: the second copy of dirty pages; else NULL */
     int32_t shift;                   /* of a replica: pages of owner i are copied to delegate (i + shift) mod owners */
     atomic_bool *lost;               /* [owners] this rank has found the delegate dead and acted on it */
-    mpiox_delegated_trace *traces;   /* [owners] */
+    bool *idle;                      /* [owners] not of this job now: under mpiox_delegated_move_lock() */
+    struct mpiox_delegated *remapped_next;
+    mpiox_delegated_trace *traces; /* [owners] */
     mpiox_stats_delegated stats;
     mpiox_independent_counters direct; /* of what went straight to the file; not added to the file's own */
     atomic_bool used;                  /* accessed through the delegates since the last fence */
@@ -70,6 +72,20 @@ static inline void mpiox_delegated_count_up(atomic_int_least64_t *counter, int64
 /* A request without data to one delegate, local or not; answers are in *slot. MPIOX_E_UNSUPPORTED: it does not serve.
  * */
 int mpiox_delegated_request(const mpiox_delegated *delegated, int32_t owner, mpiox_slot *slot);
+
+/* ---- mpiox_delegated_move.c -------------------------------------------------------------------------------------- */
+
+/* A page range changes hands. False: it could not be moved; it stays where it is, or its old owner is dead, or has not
+ * had it. Between the two below. Local, blocking. */
+bool mpiox_delegated_move_range(mpiox_delegated *delegated, int32_t range, int32_t from, int32_t to);
+/* One thread of the process moves ranges at a time. */
+void mpiox_delegated_move_lock(void);
+void mpiox_delegated_move_unlock(void);
+
+/* ---- mpiox_delegated_access.c ------------------------------------------------------------------------------------ */
+
+/* Take over from an owner, as far as this rank knows it, which ranges it has given to whom. Local, blocking. */
+void mpiox_delegated_learn(mpiox_delegated *delegated, int32_t owner);
 
 /* ---- mpiox_delegated_file.c -------------------------------------------------------------------------------------- */
 

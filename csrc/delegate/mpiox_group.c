@@ -267,6 +267,17 @@ static mpiox_topology *meet(MPI_Comm comm, const mpiox_hints *hints, opening_wor
     return topology;
 }
 
+/* comm: of the program. */
+static void note_place(MPI_Comm comm)
+{
+    int rank = 0, size = 1;
+
+    PMPI_Comm_rank(comm, &rank);
+    PMPI_Comm_size(comm, &size);
+    own.first = rank == 0;
+    own.ranks = size;
+}
+
 /* Collective over comm; the same answer on all ranks. */
 static bool start(MPI_Comm comm, const mpiox_hints *hints)
 {
@@ -277,6 +288,8 @@ static bool start(MPI_Comm comm, const mpiox_hints *hints)
     if (topology == NULL)
         return false;
     started = start_on(topology, hints);
+    if (started)
+        note_place(comm);
     mpiox_topology_release(topology);
     return started;
 }
@@ -471,6 +484,8 @@ static int split(MPI_Comm comm, const mpiox_hints *hints, MPI_Comm *mine)
     mpiox_topology_release(topology);
     result = PMPI_Comm_split(comm, serves ? MPI_UNDEFINED : 0, rank, mine);
     settle(!present || serves ? ABSENT : PRESENT);
+    if (present && !serves && result == MPI_SUCCESS)
+        note_place(*mine);
     if (serves) {
         mpiox_group_carve_serve(true);
         snprintf(own.reason, sizeof own.reason, "this rank was a delegate");

@@ -34,6 +34,8 @@ typedef struct mpiox_group {
     mpiox_delegate *delegates; /* [count] */
     mpiox_group_mode mode;
     int64_t page_bytes, cap_bytes; /* of each delegate */
+    int32_t ranks;                 /* of the program */
+    bool first;                    /* this process is its rank 0 */
     char id[64];                   /* names the group for `mpiio-ext delegates status` */
     char reason[160];              /* why this mode, or why there is no group */
     mpiox_hints hints;             /* those it was started with */

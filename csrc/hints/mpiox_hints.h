@@ -82,6 +82,7 @@ typedef struct mpiox_hints {
     int64_t delegate_write_behind; /* mpiox_delegate_write_behind: bytes of a buffer for small writes to other nodes */
     int32_t delegate_timeout;      /* mpiox_delegate_timeout: seconds that a step of starting them may take */
     char delegate_hosts[256];      /* mpiox_delegate_hosts: hosts that spawned delegates run on; "" = spread */
+    char arbiter[256];             /* mpiox_arbiter: folder of the arbiter that gives the job I/O nodes; "" = none */
     uint8_t source[48];            /* mpiox_hint_source by registry index */
 } mpiox_hints;
 

@@ -223,6 +223,16 @@ static void format_delegate_hosts(const mpiox_hints *hints, char *text, int64_t 
     snprintf(text, (size_t)text_bytes, "%s", hints->delegate_hosts);
 }
 
+static int parse_arbiter(const char *text, mpiox_hints *hints)
+{
+    return parse_text(text, hints->arbiter, sizeof hints->arbiter);
+}
+
+static void format_arbiter(const mpiox_hints *hints, char *text, int64_t text_bytes)
+{
+    snprintf(text, (size_t)text_bytes, "%s", hints->arbiter);
+}
+
 static int parse_partition(const char *text, mpiox_hints *hints)
 {
     if (strcmp(text, "auto") != 0 && mpiox_partition_find(text) == NULL)
@@ -340,6 +350,9 @@ static const mpiox_hint_spec specs[] = {
      parse_delegate_timeout, format_delegate_timeout},
     {"mpiox_delegate_hosts", "text", "host;host;... or host,host,...", "",
      "hosts for spawned delegates; empty: spread over the job's", parse_delegate_hosts, format_delegate_hosts},
+    {"mpiox_arbiter", "text", "folder", "",
+     "folder of a running mpiio-ext arbiter, which says which of the job's delegates serve; empty: all", parse_arbiter,
+     format_arbiter},
 };
 
 enum { SPECS = (int)(sizeof specs / sizeof specs[0]) };

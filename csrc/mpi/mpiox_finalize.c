@@ -17,6 +17,7 @@
 #include "mpiox_datatype.h"
 #include "mpiox_topology.h"
 #include "mpiox_mpi_report.h"
+#include "mpiox_delegated.h"
 #include "mpiox_group.h"
 #include "mpiox_handle.h"
 #include "mpiox_finalize.h"
@@ -49,6 +50,7 @@ static int clean_up(MPI_Comm comm, int key, void *value, void *extra)
     (void)extra;
     mpiox_handle_each(finish_accesses, NULL);
     mpiox_mpi_run_finalize();
+    mpiox_delegated_end();
     mpiox_group_finalize();
     mpiox_topology_finalize();
     mpiox_typemap_mpi_finalize();

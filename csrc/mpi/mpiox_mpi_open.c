@@ -180,6 +180,7 @@ static void attach_delegates(mpiox_handle *handle)
     group = mpiox_group_get(handle->file->topology->comm, &handle->hints, &handle->why_no_delegates);
     if (group != NULL)
         mpiox_delegated_open(handle->file, group, &handle->delegated, &handle->why_no_delegates);
+    mpiox_delegated_follow(handle->delegated);
 }
 
 /* On all ranks or on none: without collectives the file stays with the MPI library. */
@@ -333,6 +334,7 @@ int mpiox_mpi_close(MPI_File *fh)
         mpiox_error error;
 
         mpiox_nonblocking_close(handle);
+        mpiox_delegated_unfollow(handle->delegated);
         if (mpiox_delegated_close(handle->delegated, &error) != MPIOX_OK)
             deferred = mpiox_mpi_error_code(handle->path, &error);
         mpiox_mpi_report_close(handle);

@@ -139,7 +139,11 @@ static int start_record(server *s, const mpiox_link_record *record, bool write, 
     const mpiox_link_filter *filter = &s->filters[record->filter];
     if (mpiox_link_check_record(record, view, filter) != MPIOX_OK)
         return END;
-    *w = (record_work){.access = {.file = record->file, .write = write, .view = view, .origin = record->origin},
+    *w = (record_work){.access = {.file = record->file,
+                                  .write = write,
+                                  .view = view,
+                                  .origin = record->origin,
+                                  .impatient = true}, /* whoever moves the range may need the same connection */
                        .walk = {filter, view, record->origin, record->position, record->position + record->length, 0},
                        .left = record->bytes,
                        .error = {.code = MPIOX_OK, .rank = -1, .offset = -1, .length = -1}};
@@ -440,7 +444,7 @@ static int serve_cached(server *s, const mpiox_link_message *request)
         const int found = mpiox_cache_has_page(s->cache, (int32_t)file, first + i);
         if (found == MPIOX_FRAME_GONE)
             return END;
-        if (found == MPIOX_FRAME_HIT)
+        if (found != MPIOX_FRAME_MISS) /* moved: it may be cached by the delegate that has it now */
             bits[i / 64] |= UINT64_C(1) << i % 64;
     }
     return answer(s, request, MPIOX_OK, 0, bits, (count + 63) / 64 * 8);

@@ -196,16 +196,6 @@ static bool may_give(const mpiox_server *server, const mpiox_slot *slot)
     return owner == (slot->arg[2] == 1 ? MPIOX_RANGE_MOVING : server->options.delegate);
 }
 
-/* Requests that waited for a range that was changing hands. */
-static void serve_moving(mpiox_server *server)
-{
-    mpiox_requests moving = server->moving;
-    mpiox_slot *slot;
-    server->moving.count = 0;
-    while ((slot = mpiox_server_requests_take(server, &moving)) != NULL)
-        mpiox_server_ask_page(server, slot);
-}
-
 static void end_giving(mpiox_server *server, mpiox_slot *slot)
 {
     const bool gone = slot->arg[1] != server->options.delegate;
@@ -213,7 +203,6 @@ static void end_giving(mpiox_server *server, mpiox_slot *slot)
     if (gone)
         MPIOX_COUNT(server, moved_out, 1);
     answer(server, slot, MPIOX_OK);
-    serve_moving(server);
 }
 
 /* What a request asks for. False: it is not legal. */
@@ -558,5 +547,4 @@ void mpiox_server_adopt(mpiox_server *server, mpiox_slot *slot)
     atomic_store(&record_of(server, slot->file)->owner_of[slot->arg[0]], (int16_t)server->options.delegate);
     MPIOX_COUNT(server, moved_in, 1);
     answer(server, slot, MPIOX_OK);
-    serve_moving(server);
 }

@@ -103,12 +103,9 @@ static bool serve(mpiox_server *server, mpiox_slot *slot)
     const int owner = is_open(server, slot->file) && slot->page >= 0
                           ? mpiox_server_look_at_owner(server, slot->file, slot->page)
                           : -1;
-    if (owner < 0 || owner == MPIOX_FRAME_MOVED) { /* MPIOX_PAGE_MOVED is the same number */
-        answer(server, slot, owner < 0 ? MPIOX_E_ARG : owner);
-        return true;
-    }
-    if (owner == MPIOX_FRAME_MISS) {
-        mpiox_server_requests_append(server, &server->moving, slot);
+    if (owner != MPIOX_FRAME_HIT) { /* who waits for a range that is moving keeps no slot: the mover needs one */
+        answer(server, slot, owner < 0 ? MPIOX_E_ARG : MPIOX_FRAME_MOVED); /* as MPIOX_PAGE_MOVED */
+        ;
         return true;
     }
     uint32_t frame = mpiox_frame_find(&server->cache, slot->file, slot->page);

@@ -146,7 +146,6 @@ struct mpiox_server {
 
     uint32_t *request_next; /* [slots] */
     mpiox_requests parked;  /* for a frame */
-    mpiox_requests moving;  /* for a range that changes hands */
     mpiox_requests fencing; /* for a free fence */
 
     mpiox_server_file files[MPIOX_CACHE_MAX_FILES];

@@ -59,6 +59,7 @@
     X(bypass_bytes_read, "bytes", SUM, "bytes read past the delegates: whole pages of long runs")                      \
     X(delegated_fences, "calls", MAX, "times that all written bytes were brought to the file")                         \
     X(moved_ranges, "ranges", SUM, "page ranges given to another delegate to even the load out")                       \
+    X(remapped_ranges, "ranges", SUM, "page ranges given to another delegate because the arbiter said so")             \
     X(redirected_pages, "pages", SUM, "page accesses repeated because the page had moved to another delegate")         \
     X(deferred_errors, "ranges", MAX, "ranges of bytes that delegates had taken and could not write")                  \
     X(dead_delegate_accesses, "pages", SUM, "page accesses made in the file, since the delegate of the page was gone")

@@ -19,6 +19,7 @@ _COMMANDS = {
     "hints": ("mpiio_ext.cli.hints", "hints", "List every hint, its value in force and where it came from."),
     "tune": ("mpiio_ext.cli.tune", "tune", "Find hints that make a program faster, and prove it before keeping them."),
     "advise": ("mpiio_ext.advise.command", "advise", "Find hints for a program from one traced run of it."),
+    "arbiter": ("mpiio_ext.delegates.arbiter.command", "arbiter", "Give the jobs of a machine their I/O nodes."),
     "delegates": ("mpiio_ext.delegates.cli", "delegates", "Watch the I/O delegates of running programs."),
     "arbitrate": ("mpiio_ext.delegates.arbitration.cli", "arbitrate", "Decide which job gets how many I/O nodes."),
     "pioneer": ("mpiio_ext.pioneer.cli", "pioneer", "Make workload paths and profiles of traces, and carry them out."),

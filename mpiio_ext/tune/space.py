@@ -46,6 +46,7 @@ _NOT_OURS = frozenset(
         "mpiox_delegate_ack",
         "mpiox_delegate_timeout",
         "mpiox_delegate_hosts",
+        "mpiox_arbiter",
         "striping_unit",
         "striping_factor",
         "direct_read",

@@ -30,7 +30,7 @@ static void *look_up(void *context)
             wrong += kind == 0 ? found != MPIOX_FRAME_HIT : kind == 1 && found != MPIOX_FRAME_MISS;
             continue;
         }
-        const int found = mpiox_frame_hold(&the.cache, 0, page, &frame);
+        const int found = mpiox_frame_hold(&the.cache, 0, page, true, &frame);
         hits += found == MPIOX_FRAME_HIT;
         misses += found == MPIOX_FRAME_MISS;
         wrong += kind == 0 ? found != MPIOX_FRAME_HIT : kind == 1 && found != MPIOX_FRAME_MISS;
@@ -87,7 +87,7 @@ static void *follow(void *context)
     (void)context;
     while (!atomic_load(&over)) {
         uint32_t frame;
-        const int found = mpiox_frame_hold(&the.cache, 0, 0, &frame);
+        const int found = mpiox_frame_hold(&the.cache, 0, 0, true, &frame);
         if (found == MPIOX_FRAME_HIT) {
             wrong += atomic_load(&the.cache.frames[frame].page) != 0;
             mpiox_frame_release(&the.cache, frame);
@@ -143,7 +143,7 @@ static void exclusive_use(void)
 {
     const mpiox_cache *cache = &the.cache;
     uint32_t frame;
-    CHECK_EQUAL(mpiox_frame_hold(cache, 0, 1, &frame), MPIOX_FRAME_HIT);
+    CHECK_EQUAL(mpiox_frame_hold(cache, 0, 1, true, &frame), MPIOX_FRAME_HIT);
     CHECK(!mpiox_frame_try_exclusive(cache, frame));
     CHECK(!mpiox_frame_wait_exclusive(cache, frame, 0.01)); /* somebody holds it, for ever as it seems */
     CHECK_EQUAL(atomic_load(&cache->frames[frame].holds), 1);
@@ -158,8 +158,8 @@ static void exclusive_use(void)
     CHECK_EQUAL(atomic_load(&cache->frames[frame].flags), MPIOX_FRAME_QUEUED); /* its token is still in the ring */
     mpiox_frame_release(cache, frame);
     mpiox_word_set(&cache->header->state, MPIOX_CACHE_ENDED);
-    CHECK_EQUAL(mpiox_frame_hold(cache, 0, 1, &frame), MPIOX_FRAME_GONE);
-    CHECK_EQUAL(mpiox_frame_hold(cache, 0, ABSENT, &frame), MPIOX_FRAME_GONE);
+    CHECK_EQUAL(mpiox_frame_hold(cache, 0, 1, true, &frame), MPIOX_FRAME_GONE);
+    CHECK_EQUAL(mpiox_frame_hold(cache, 0, ABSENT, true, &frame), MPIOX_FRAME_GONE);
     CHECK_EQUAL(mpiox_frame_look(cache, 0, 1), MPIOX_FRAME_GONE);
     CHECK_EQUAL(atomic_load(&cache->frames[1].holds), 0);
 }
@@ -184,9 +184,9 @@ static void dies_in_a_change(void)
     pthread_create(&thread, NULL, dead_delegate, NULL);
     pthread_join(thread, NULL);
     CHECK(mpiox_cache_is_serving(&the.cache, false)); /* nobody has looked yet */
-    CHECK_EQUAL(mpiox_frame_hold(&the.cache, 0, 0, &frame), MPIOX_FRAME_GONE);
+    CHECK_EQUAL(mpiox_frame_hold(&the.cache, 0, 0, true, &frame), MPIOX_FRAME_GONE);
     CHECK_EQUAL(mpiox_word_get(&the.cache.header->state), MPIOX_CACHE_DEAD);
-    CHECK_EQUAL(mpiox_frame_hold(&the.cache, 0, 7, &frame), MPIOX_FRAME_GONE);
+    CHECK_EQUAL(mpiox_frame_hold(&the.cache, 0, 7, true, &frame), MPIOX_FRAME_GONE);
     CHECK_EQUAL(mpiox_cache_rescue(&the.cache), 0); /* nothing was dirty */
     CHECK_EQUAL(mpiox_word_get(&the.cache.header->state), MPIOX_CACHE_RESCUED);
     mock_free(&the);

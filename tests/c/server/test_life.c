@@ -180,7 +180,7 @@ static void killed_holder(void)
         while (both->file < 0)
             usleep(1000);
         if (access_bytes(&mine, both->file, true, bytes, 0, 100, NULL) != MPIOX_OK ||
-            mpiox_frame_hold(&mine, both->file, 0, &frame) != MPIOX_FRAME_HIT)
+            mpiox_frame_hold(&mine, both->file, 0, true, &frame) != MPIOX_FRAME_HIT)
             _exit(1);
         (void)mpiox_dirty_mark(&mine, frame, 500, 50, 0, 1); /* marked, not counted */
         both->state = 1;
@@ -227,7 +227,7 @@ static void all_killed(void)
         while (both->file < 0)
             usleep(1000);
         if (access_bytes(&mine, both->file, true, bytes, 2 * i * PAGE, 100, NULL) != MPIOX_OK ||
-            (i == 1 && mpiox_frame_hold(&mine, both->file, 2, &frame) != MPIOX_FRAME_HIT))
+            (i == 1 && mpiox_frame_hold(&mine, both->file, 2, true, &frame) != MPIOX_FRAME_HIT))
             _exit(1);
         atomic_fetch_add(&both->state, 1);
         pause();
@@ -263,7 +263,7 @@ static void stopped_holder(void)
         const int id = mpiox_ring_join(&mine);
         while (both->file < 0)
             usleep(1000);
-        if (mpiox_frame_hold(&mine, both->file, 0, &frame) != MPIOX_FRAME_HIT)
+        if (mpiox_frame_hold(&mine, both->file, 0, true, &frame) != MPIOX_FRAME_HIT)
             _exit(1);
         both->state = 1;
         while (both->state == 1)

@@ -1,0 +1,282 @@
+/* mpiox_arbiter.c - announcing a job, and the thread that follows the map: mpiox_arbiter.h. */
+#include "mpiox_arbiter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mpiox_wait.h"
+
+enum { LOOK_MS = 100, PATH_BYTES = 1024, JOB_BYTES = 1024 };
+static const double beat_s = 1, patience_s = 10; /* without a map, until that is said */
+
+struct mpiox_arbiter {
+    mpiox_arbiter_options options; /* its texts are ours */
+    char folder[PATH_BYTES], job[MPIOX_MAP_NAME], host[64];
+    pthread_t thread;
+    int wake;   /* eventfd: the thread is to end */
+    int notify; /* inotify, or -1 */
+    int64_t generation;
+    struct stat seen; /* the map as it was looked at last */
+    bool looked;      /* there was one */
+    bool told_missing, told_bad, told_old;
+    double started, beaten;
+};
+
+static void path_of(const mpiox_arbiter *arbiter, const char *format, char *path, size_t bytes)
+{
+    const int length = snprintf(path, bytes, "%s/", arbiter->folder);
+
+    if (length >= 0 && (size_t)length < bytes)
+        snprintf(path + length, bytes - (size_t)length, format, arbiter->job);
+}
+
+/* ---- the announcement -------------------------------------------------------------------------------------------- */
+
+static bool write_whole(const char *path, const char *text, size_t bytes)
+{
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    bool written = fd >= 0 && write(fd, text, bytes) == (ssize_t)bytes;
+    const int why = errno;
+
+    if (fd >= 0 && close(fd) != 0)
+        return false;
+    errno = why;
+    return written;
+}
+
+static bool announce(const mpiox_arbiter *arbiter)
+{
+    const char *scheduler = getenv("SLURM_JOB_ID");
+    char text[JOB_BYTES], path[PATH_BYTES], draft[PATH_BYTES];
+    const int length = snprintf(text, sizeof text,
+                                "mpiox-job 1\njob %s\nhost %s\npid %ld\nranks %d\ndelegates %d\nprogram %s\n"
+                                "scheduler_job %.64s\napplied %lld\n",
+                                arbiter->job, arbiter->host, (long)getpid(), (int)arbiter->options.ranks,
+                                (int)arbiter->options.delegates, program_invocation_short_name,
+                                scheduler != NULL && scheduler[0] != '\0' ? scheduler : "-",
+                                (long long)arbiter->generation);
+
+    path_of(arbiter, "jobs/%s", path, sizeof path);
+    path_of(arbiter, "jobs/.%s", draft, sizeof draft);
+    if (length < 0 || (size_t)length >= sizeof text)
+        return false;
+    if (write_whole(draft, text, (size_t)length) && rename(draft, path) == 0)
+        return true;
+    const int why = errno;
+    unlink(draft);
+    errno = why;
+    return false;
+}
+
+/* The job lives. Who was thought dead announces itself again. */
+static void beat(mpiox_arbiter *arbiter)
+{
+    char path[PATH_BYTES];
+
+    if (!arbiter->options.announces || mpiox_now() - arbiter->beaten < beat_s)
+        return;
+    arbiter->beaten = mpiox_now();
+    path_of(arbiter, "jobs/%s", path, sizeof path);
+    if (utimensat(AT_FDCWD, path, NULL, 0) != 0 && errno == ENOENT)
+        (void)announce(arbiter);
+}
+
+/* ---- the map ----------------------------------------------------------------------------------------------------- */
+
+static void tell(const mpiox_arbiter *arbiter, bool *told, const char *what)
+{
+    if (*told || !arbiter->options.announces)
+        return;
+    *told = true;
+    fprintf(stderr, "mpiio_ext: %s/map: %s; the I/O delegates stay as they are\n", arbiter->folder, what);
+}
+
+/* The whole file; NULL: not to be had (errno). */
+static char *load(const char *path, size_t *bytes)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat status;
+    char *text = NULL;
+    ssize_t got = -1;
+
+    if (fd >= 0 && fstat(fd, &status) == 0 && status.st_size <= MPIOX_MAP_BYTES &&
+        (text = malloc((size_t)status.st_size + 1)) != NULL)
+        got = read(fd, text, (size_t)status.st_size);
+    if (fd >= 0)
+        close(fd);
+    *bytes = got > 0 ? (size_t)got : 0;
+    if (got >= 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static void follow(mpiox_arbiter *arbiter, const mpiox_map *map)
+{
+    if (map->generation < arbiter->generation) {
+        tell(arbiter, &arbiter->told_old, "it is older than the one in force");
+        return;
+    }
+    if (map->generation == arbiter->generation || !map->named)
+        return;
+    arbiter->options.apply(arbiter->options.context, map);
+    arbiter->generation = map->generation;
+    if (arbiter->options.announces)
+        (void)announce(arbiter);
+}
+
+static void look(mpiox_arbiter *arbiter)
+{
+    char path[PATH_BYTES], what[128];
+    const char *reason;
+    struct stat now;
+    mpiox_map map;
+    size_t bytes;
+
+    path_of(arbiter, "map", path, sizeof path);
+    if (stat(path, &now) != 0) {
+        if (arbiter->looked || mpiox_now() - arbiter->started > patience_s)
+            tell(arbiter, &arbiter->told_missing, "there is none");
+        return;
+    }
+    if (arbiter->looked && now.st_ino == arbiter->seen.st_ino && now.st_size == arbiter->seen.st_size &&
+        now.st_mtim.tv_sec == arbiter->seen.st_mtim.tv_sec && now.st_mtim.tv_nsec == arbiter->seen.st_mtim.tv_nsec)
+        return;
+    char *text = load(path, &bytes);
+    if (text == NULL)
+        return; /* replaced meanwhile, or out of reach: again at the next look */
+    arbiter->seen = now;
+    arbiter->looked = true;
+    if (mpiox_map_parse(text, bytes, arbiter->job, &map, &reason) == MPIOX_OK) {
+        follow(arbiter, &map);
+    } else {
+        snprintf(what, sizeof what, "no map (%s)", reason);
+        tell(arbiter, &arbiter->told_bad, what);
+    }
+    free(text);
+}
+
+/* ---- the thread -------------------------------------------------------------------------------------------------- */
+
+/* True: to end. */
+static bool wait_for_news(mpiox_arbiter *arbiter)
+{
+    struct pollfd of[2] = {{.fd = arbiter->wake, .events = POLLIN}, {.fd = arbiter->notify, .events = POLLIN}};
+    char events[4096] __attribute__((aligned(8)));
+
+    (void)poll(of, arbiter->notify >= 0 ? 2 : 1, LOOK_MS);
+    while (arbiter->notify >= 0 && read(arbiter->notify, events, sizeof events) > 0) {
+    }
+    return (of[0].revents & POLLIN) != 0;
+}
+
+static void *run(void *argument)
+{
+    mpiox_arbiter *arbiter = argument;
+
+    do {
+        look(arbiter);
+        beat(arbiter);
+    } while (!wait_for_news(arbiter));
+    return NULL;
+}
+
+static bool start_thread(mpiox_arbiter *arbiter)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const bool started = pthread_create(&arbiter->thread, NULL, run, arbiter) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+/* ---- start and end ----------------------------------------------------------------------------------------------- */
+
+static bool is_name(const char *job)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+    return job[0] != '\0' && job[0] != '.' && strlen(job) < MPIOX_MAP_NAME && strspn(job, allowed) == strlen(job);
+}
+
+static void release(mpiox_arbiter *arbiter)
+{
+    if (arbiter->notify >= 0)
+        close(arbiter->notify);
+    if (arbiter->wake >= 0)
+        close(arbiter->wake);
+    free(arbiter);
+}
+
+static mpiox_arbiter *make(const mpiox_arbiter_options *options)
+{
+    mpiox_arbiter *arbiter = calloc(1, sizeof *arbiter);
+
+    if (arbiter == NULL)
+        return NULL;
+    arbiter->options = *options;
+    snprintf(arbiter->folder, sizeof arbiter->folder, "%s", options->folder);
+    snprintf(arbiter->job, sizeof arbiter->job, "%s", options->job);
+    gethostname(arbiter->host, sizeof arbiter->host - 1);
+    arbiter->started = mpiox_now();
+    arbiter->wake = eventfd(0, EFD_CLOEXEC);
+    arbiter->notify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (arbiter->notify >= 0 && inotify_add_watch(arbiter->notify, options->folder, IN_MOVED_TO | IN_CLOSE_WRITE) < 0) {
+        close(arbiter->notify);
+        arbiter->notify = -1;
+    }
+    return arbiter;
+}
+
+int mpiox_arbiter_start(const mpiox_arbiter_options *options, mpiox_arbiter **out, mpiox_error *error)
+{
+    *out = NULL;
+    if (!is_name(options->job) || strlen(options->folder) + MPIOX_MAP_NAME + 16 > PATH_BYTES)
+        return mpiox_error_set(error, MPIOX_E_ARG, 0, -1, -1, "the arbiter's folder");
+    mpiox_arbiter *arbiter = make(options);
+
+    if (arbiter == NULL)
+        return mpiox_error_set(error, MPIOX_E_NOMEM, 0, -1, -1, "following the arbiter");
+    if (options->announces && !announce(arbiter)) {
+        const int why = errno;
+
+        release(arbiter);
+        return mpiox_error_set(error, MPIOX_E_IO, why, -1, -1, "announcing the job to the arbiter");
+    }
+    if (arbiter->wake < 0 || !start_thread(arbiter)) {
+        release(arbiter);
+        return mpiox_error_set(error, MPIOX_E_NOMEM, 0, -1, -1, "following the arbiter");
+    }
+    *out = arbiter;
+    return MPIOX_OK;
+}
+
+void mpiox_arbiter_stop(mpiox_arbiter *arbiter)
+{
+    const uint64_t one = 1;
+    char path[PATH_BYTES];
+
+    if (arbiter == NULL)
+        return;
+    while (write(arbiter->wake, &one, sizeof one) < 0 && errno == EINTR) {
+    }
+    pthread_join(arbiter->thread, NULL);
+    path_of(arbiter, "jobs/%s", path, sizeof path);
+    if (arbiter->options.announces)
+        unlink(path);
+    release(arbiter);
+}

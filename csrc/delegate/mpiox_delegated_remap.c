@@ -1,0 +1,150 @@
+/*
+ * mpiox_delegated_remap.c - the arbiter gives this job other I/O nodes while its files are open.
+ *
+ * Problem.   The delegates of a job, one on each I/O node that it may use, are started once. Which of them serve is to
+ *            change while ranks read and write, without a fence and without a byte lost.
+ * Algorithm. Rank 0 of each file follows the map (mpiox_arbiter.h) and gives the file's page ranges to the delegates
+ *            of the I/O nodes that the job has now: range r to the (r mod count)-th of them. A range changes hands as
+ *            in mpiox_delegated_balance.c: its pages are brought to the file and dropped at the old owner while
+ *            accesses wait, then the new one has it. The other ranks learn of it when the old owner sends them on.
+ * Guarantee. A range has one owner at a time. What cannot be moved (a delegate has died, a file with copies at buddies)
+ *            stays where it is. Delegates that the job does not have serve no page.
+ * Source.    J. L. Bez et al., "Arbitration Policies for On-Demand User-Level I/O Forwarding on HPC Platforms", 2021,
+ *            Section 4.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "mpiox_arbiter.h"
+#include "mpiox_delegated_impl.h"
+#include "mpiox_event.h"
+
+enum { TEXT_BYTES = 512 };
+
+static struct {
+    mpiox_arbiter *arbiter;
+    bool begun;
+    mpiox_map map; /* in force, if `named` */
+    mpiox_delegated *first;
+} all; /* between mpiox_delegated_move_lock() and _unlock() */
+
+/* Which of the file's owners serve. Returns their number; 0: none that lives, then nothing changes. */
+static int32_t choose(const mpiox_delegated *delegated, const mpiox_map *map, int16_t *chosen)
+{
+    bool taken[MPIOX_FILE_RANGES] = {false};
+    int32_t count = 0;
+
+    for (int32_t i = 0; i < map->count; i++) {
+        const int32_t owner = map->nodes[i] % delegated->owners;
+
+        if (taken[owner] || atomic_load(&delegated->lost[owner]) ||
+            mpiox_delegate_has_died(mpiox_delegated_owner(delegated, owner)))
+            continue;
+        taken[owner] = true;
+        chosen[count++] = (int16_t)owner;
+    }
+    return count;
+}
+
+/* Give a range to `to`, whoever has it. Another opening of the file may have moved it: then its owner says so. */
+static bool bring(mpiox_delegated *delegated, int32_t range, int32_t to)
+{
+    for (int tries = 0; tries < delegated->owners; tries++) {
+        const int32_t from = atomic_load(&delegated->owner_of[range]);
+
+        if (from == to || atomic_load(&delegated->lost[from]))
+            return from == to;
+        if (mpiox_delegated_move_range(delegated, range, from, to))
+            return true;
+        mpiox_delegated_learn(delegated, from);
+        if (atomic_load(&delegated->owner_of[range]) == from)
+            return false;
+    }
+    return false;
+}
+
+static void remap(mpiox_delegated *delegated, const mpiox_map *map)
+{
+    int16_t chosen[MPIOX_FILE_RANGES];
+    const int32_t count = delegated->replica != NULL || !map->named ? 0 : choose(delegated, map, chosen);
+    const int64_t event = mpiox_event_begin();
+    int32_t moved = 0;
+
+    if (count == 0)
+        return;
+    for (int32_t i = 0; i < delegated->owners; i++)
+        delegated->idle[i] = true;
+    for (int32_t i = 0; i < count; i++)
+        delegated->idle[chosen[i]] = false;
+    for (int32_t r = 0; r < delegated->ranges; r++) {
+        if (atomic_load(&delegated->owner_of[r]) != chosen[r % count])
+            moved += bring(delegated, r, chosen[r % count]);
+    }
+    mpiox_delegated_count_up(&delegated->stats.remapped_ranges, moved);
+    if (event != 0)
+        mpiox_event_end("remap", delegated->file->path, -1, -1, event,
+                        "\"generation\":%lld,\"delegates\":%d,\"ranges\":%d", (long long)map->generation, count, moved);
+}
+
+/* On the thread of the arbiter. */
+static void apply(void *context, const mpiox_map *map)
+{
+    (void)context;
+    mpiox_delegated_move_lock();
+    all.map = *map;
+    for (mpiox_delegated *delegated = all.first; delegated != NULL; delegated = delegated->remapped_next)
+        remap(delegated, map);
+    mpiox_delegated_move_unlock();
+}
+
+/* The first file of this process that goes through the delegates. */
+static void begin(const mpiox_group *group)
+{
+    const mpiox_arbiter_options options = {.folder = group->hints.arbiter,
+                                           .job = group->id,
+                                           .announces = group->first,
+                                           .ranks = group->ranks,
+                                           .delegates = group->count,
+                                           .apply = apply};
+    char text[TEXT_BYTES];
+    mpiox_error error;
+
+    if (group->hints.arbiter[0] == '\0' || all.begun)
+        return;
+    all.begun = true;
+    if (mpiox_arbiter_start(&options, &all.arbiter, &error) != MPIOX_OK && group->first)
+        fprintf(stderr, "mpiio_ext: mpiox_arbiter=%s: %s; the job keeps all its I/O delegates\n", group->hints.arbiter,
+                mpiox_error_text(&error, NULL, text, sizeof text));
+}
+
+void mpiox_delegated_end(void)
+{
+    mpiox_arbiter_stop(all.arbiter);
+    all.arbiter = NULL;
+}
+
+void mpiox_delegated_follow(mpiox_delegated *delegated)
+{
+    if (delegated == NULL || delegated->file->topology->rank != 0)
+        return;
+    mpiox_delegated_move_lock();
+    begin(delegated->group);
+    delegated->remapped_next = all.first;
+    all.first = delegated;
+    remap(delegated, &all.map);
+    mpiox_delegated_move_unlock();
+}
+
+void mpiox_delegated_unfollow(mpiox_delegated *delegated)
+{
+    if (delegated == NULL)
+        return;
+    mpiox_delegated_move_lock();
+    for (mpiox_delegated **at = &all.first; *at != NULL; at = &(*at)->remapped_next) {
+        if (*at == delegated) {
+            *at = delegated->remapped_next;
+            break;
+        }
+    }
+    mpiox_delegated_move_unlock();
+}

@@ -1,0 +1,111 @@
+"""``mpiio-ext arbiter``: the command line of the arbiter."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from mpiio_ext.errors import MpiioExtError
+
+if TYPE_CHECKING:
+    from mpiio_ext.delegates.arbiter.service import Arbiter
+    from mpiio_ext.delegates.arbiter.settings import Settings
+
+__all__ = ["arbiter"]
+
+
+def _fail(message: object) -> NoReturn:
+    print(f"mpiio-ext arbiter: {message}", file=sys.stderr)
+    sys.exit(2)
+
+
+@click.command()
+@click.option("--dir", "folder", type=click.Path(path_type=Path), required=True,
+              help="Folder that all jobs see; they find the arbiter by the hint mpiox_arbiter=FOLDER.")
+@click.option("--io-nodes", type=int, help="I/O nodes in the pool. Without it: as in the folder's settings.json.")
+@click.option("--policy", "policy_name", default=None, help="zero, one, static, size, process, oracle or mckp.")
+@click.option("--curves", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+              help='JSON: {"program": {"number of I/O nodes": MB/s, ...}, ...}.')
+@click.option("--lease", type=float, default=None, help="Seconds without a word after which a job is dead [10].")
+@click.option("--set", "only_set", is_flag=True, help="Change the settings of a running arbiter, and leave.")
+@click.option("--status", is_flag=True, help="Print settings, map and jobs as JSON, and leave.")
+@click.option("--interval", type=float, default=0.05, show_default=True, help="Seconds between two looks.")
+def arbiter(
+    folder: Path, io_nodes: int | None, policy_name: str | None, curves: Path | None, lease: float | None,
+    only_set: bool, status: bool, interval: float,
+) -> None:
+    """Give the jobs of a machine I/O nodes, and others when jobs come and go.
+
+    Serves until it is interrupted. Jobs go on with what they have when it ends, and follow it again when it is back.
+    """
+    from mpiio_ext.delegates.arbiter import settings
+    from mpiio_ext.delegates.arbiter.service import Arbiter
+
+    if status:
+        _print_status(folder)
+        return
+    try:
+        first = _settings(folder, io_nodes, policy_name, curves, lease)
+        if only_set:
+            settings.write(folder, first)
+            return
+        stop = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stop.set())
+        with Arbiter(folder, first, lambda line: print(line, flush=True)) as service:
+            _serve(service, stop, interval)
+    except (MpiioExtError, OSError) as error:
+        _fail(error)
+
+
+def _serve(service: Arbiter, stop: threading.Event, interval: float) -> None:
+    told = ""
+    while not stop.is_set():
+        try:
+            service.step()
+            told = ""
+        except OSError as error:  # a full or unreachable file system: jobs keep what they have
+            if str(error) != told:
+                print(f"mpiio-ext arbiter: {error}; trying again", file=sys.stderr, flush=True)
+            told = str(error)
+        stop.wait(interval)
+
+
+def _settings(
+    folder: Path, io_nodes: int | None, policy_name: str | None, curves: Path | None, lease: float | None
+) -> Settings:
+    """Return the folder's settings with what the command line says instead."""
+    from mpiio_ext.delegates.arbiter import settings
+
+    known = json.loads(settings.read(folder).encode()) if (folder / "settings.json").exists() else {}
+    given = {"io_nodes": io_nodes, "policy": policy_name, "lease_s": lease}
+    known |= {name: value for name, value in given.items() if value is not None}
+    if curves is not None:
+        known["curves"] = json.loads(curves.read_text(encoding="utf-8"))
+    if "io_nodes" not in known:
+        _fail(f"{folder} has no settings.json yet: say --io-nodes")
+    return settings.decode(json.dumps(known))
+
+
+def _print_status(folder: Path) -> None:
+    import dataclasses
+
+    from mpiio_ext.delegates.arbiter import announcements, mapfile, settings
+
+    try:
+        content = mapfile.read(folder)
+        jobs, _ = announcements.read_all(folder)
+        document = {
+            "settings": json.loads(settings.read(folder).encode()),
+            "map": {"generation": content.generation, "jobs": {name: list(n) for name, n in content.jobs.items()}},
+            "jobs": [dataclasses.asdict(job) for job in jobs],
+        }
+    except (MpiioExtError, OSError) as error:
+        _fail(error)
+    print(json.dumps(document, indent=2))

@@ -1,0 +1,69 @@
+"""From numbers of I/O nodes to I/O nodes: which ones each job has.
+
+Algorithm. A job can use the I/O nodes that it has delegates on: the lowest ones. Jobs keep what they have as far as
+their new number goes; what is free then goes to those that get more, the job with the fewest to choose from first. Of
+several nodes the highest is kept or taken, since fewer other jobs can use it. Where a policy gives more than there is,
+or none at all to a job that cannot do without, nodes are shared, those with the fewest jobs first.
+Guarantees. Every job has at least one I/O node and at most those that it has delegates on; the same input gives the
+same answer; no job moves without need.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+__all__ = ["place"]
+
+
+def place(
+    counts: Mapping[str, int], usable: Mapping[str, int], before: Mapping[str, tuple[int, ...]], io_nodes: int
+) -> dict[str, tuple[int, ...]]:
+    """Return the I/O nodes of every job, ascending.
+
+    Parameters
+    ----------
+    counts : job -> number that the policy gives it
+    usable : job -> how many I/O nodes it can use: those with an index below this
+    before : job -> what it has now
+    io_nodes : in the pool, at least 1
+    """
+    wanted = {job: max(1, min(count, usable[job], io_nodes)) for job, count in sorted(counts.items())}
+    load: Counter[int] = Counter()
+    held: dict[str, list[int]] = {}
+    for job, count in wanted.items():
+        reach = min(usable[job], io_nodes)
+        kept = sorted((node for node in before.get(job, ()) if node < reach), reverse=True)
+        held[job] = [node for node in kept if load[node] == 0][:count]
+        load.update(held[job])
+    for job, count in sorted(wanted.items(), key=lambda item: (usable[item[0]], item[0])):
+        reach = min(usable[job], io_nodes)
+        while len(held[job]) < count:
+            node = min((node for node in range(reach) if node not in held[job]), key=lambda node: (load[node], -node))
+            if load[node] > 0:
+                node = _make_room(job, range(reach), held, wanted, usable, load, io_nodes)
+            if node < 0:
+                if held[job]:
+                    break  # sharing is for those that would have none
+                node = min(range(reach), key=lambda node: (load[node], -node))
+            held[job].append(node)
+            load[node] += 1
+    return {job: tuple(sorted(nodes)) for job, nodes in held.items()}
+
+
+def _make_room(
+    job: str, nodes: Iterable[int], held: dict[str, list[int]], wanted: Mapping[str, int], usable: Mapping[str, int],
+    load: Counter[int], io_nodes: int,
+) -> int:
+    """Move another job from one of these nodes to a free one. Returns the node; -1: there is none."""
+    for node in nodes:
+        for other in wanted:
+            if other == job or node not in held[other] or load[node] != 1:
+                continue
+            free = [each for each in range(min(usable[other], io_nodes)) if load[each] == 0]
+            if free:
+                held[other][held[other].index(node)] = free[-1]
+                load[node] -= 1
+                load[free[-1]] += 1
+                return node
+    return -1

@@ -1,0 +1,171 @@
+"""The arbiter itself: it looks who is there, asks the policy, and writes the map.
+
+Problem. Jobs come and go; I/O nodes should follow at once, and nothing may depend on the arbiter living on.
+Algorithm. A step reads settings, announcements and the map. When the jobs or the settings are others than those of the
+last decision, the policy decides, `placement` says which I/O nodes, and a new map is written, if it differs.
+Guarantees. All state lies in the folder: an arbiter that starts again goes on with the next generation, and jobs keep
+what they have. A policy that finds no allocation leaves everybody one I/O node. One arbiter at a time per folder.
+Source. Arbitration paper, Sections 3 and 4.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from mpiio_ext.delegates.arbiter import announcements, mapfile, settings
+from mpiio_ext.delegates.arbiter.announcements import Announcement
+from mpiio_ext.delegates.arbiter.mapfile import Map, MapError
+from mpiio_ext.delegates.arbiter.placement import place
+from mpiio_ext.delegates.arbiter.settings import Settings
+from mpiio_ext.delegates.arbitration.curves import Curve
+from mpiio_ext.delegates.arbitration.jobs import Job, Machine
+from mpiio_ext.delegates.arbitration.registry import policy
+from mpiio_ext.errors import ArgumentError, MpiioExtError
+
+__all__ = ["Arbiter", "BusyError"]
+
+
+class BusyError(MpiioExtError):
+    """Another arbiter serves the folder."""
+
+
+class Arbiter:
+    """Serves one folder.
+
+    Parameters
+    ----------
+    folder : on a file system that all jobs see; made if it is not there
+    first : settings to begin with; None: those in the folder
+    tell : is given lines for people
+
+    Raises
+    ------
+    BusyError
+        Another arbiter serves the folder.
+    ArgumentError
+        There are no settings, or wrong ones.
+    OSError
+        The folder cannot be made or written.
+    """
+
+    def __init__(self, folder: Path, first: Settings | None = None, tell: Callable[[str], None] = print) -> None:
+        self._folder, self._tell = folder, tell
+        (folder / "jobs").mkdir(parents=True, exist_ok=True)
+        self._lock = _lock(folder)
+        if first is not None:
+            settings.write(folder, first)
+        elif not (folder / "settings.json").exists():
+            raise ArgumentError(f"{folder} has no settings.json: say --io-nodes")
+        self._settings = settings.read(folder)
+        self._settings_seen = (folder / "settings.json").stat().st_mtime_ns
+        self._map = self._last_map()
+        self._decided: object = None
+        self._strange: set[str] = set()
+
+    def __enter__(self) -> Arbiter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._lock.close()
+
+    @property
+    def map(self) -> Map:
+        """The map in force."""
+        return self._map
+
+    def _last_map(self) -> Map:
+        try:
+            return mapfile.read(self._folder)
+        except MapError as error:
+            # Readers keep to the generation that they have: go on well behind anything that was ever written.
+            self._tell(f"{self._folder / 'map'}: {error}; beginning anew")
+            return Map(int(time.time()))
+
+    def step(self) -> bool:
+        """Look, and decide if something has changed. Returns whether a new map was written.
+
+        Raises
+        ------
+        OSError
+            The folder cannot be read or written; the map in force stays.
+        """
+        self._follow_settings()
+        jobs = self._jobs()
+        reason = (self._settings, [(a.job, a.delegates, a.ranks) for a in jobs])
+        if reason == self._decided:
+            return False
+        counts = self._counts(jobs)
+        usable = {a.job: a.delegates for a in jobs}
+        nodes = place(counts, usable, self._map.jobs, self._settings.io_nodes)
+        self._decided = reason
+        if nodes == self._map.jobs and self._map.generation > 0:
+            return False
+        new = Map(self._map.generation + 1, nodes)
+        mapfile.write(self._folder, new)
+        self._map = new
+        self._tell(f"generation {new.generation}: " + (", ".join(
+            f"{job} {','.join(map(str, has))}" for job, has in nodes.items()) or "no jobs"))
+        return True
+
+    def _follow_settings(self) -> None:
+        try:
+            seen = (self._folder / "settings.json").stat().st_mtime_ns
+            if seen == self._settings_seen:
+                return
+            self._settings_seen = seen
+            self._settings = settings.read(self._folder)
+        except (ArgumentError, OSError) as error:
+            self._tell(f"{error}; the settings before it stay in force")
+
+    def _jobs(self) -> list[Announcement]:
+        found, others = announcements.read_all(self._folder)
+        for name in set(others) - self._strange:
+            self._tell(f"{self._folder / 'jobs' / name}: not a job's announcement; left out")
+        self._strange = set(others)
+        living = []
+        for job in found:
+            if announcements.alive(job, self._settings.lease_s):
+                living.append(job)
+            else:
+                self._tell(f"{job.job}: expired after {job.age_s:.0f} s without a word")
+                (self._folder / "jobs" / job.job).unlink(missing_ok=True)
+        return living
+
+    def _counts(self, jobs: Sequence[Announcement]) -> dict[str, int]:
+        """Ask the policy how many I/O nodes each job gets."""
+        asked = [self._job(announcement) for announcement in jobs]
+        pool = self._settings.io_nodes
+        machine = Machine(io_nodes=pool, most=pool, direct=False, divisible=False)
+        if not asked:
+            return {}
+        try:
+            grants = policy(self._settings.policy).allocate(asked, machine).grants
+        except MpiioExtError as error:
+            self._tell(f"{self._settings.policy}: {error}; every job has one I/O node")
+            return dict.fromkeys((job.name for job in asked), 1)
+        return {name: grant.io_nodes for name, grant in grants.items()}
+
+    def _job(self, announcement: Announcement) -> Job:
+        points = self._settings.curves.get(announcement.program)
+        has = self._map.jobs.get(announcement.job)
+        reach = min(announcement.delegates, self._settings.io_nodes)
+        usable = {count: value for count, value in (points or {}).items() if 1 <= count <= reach}
+        return Job(
+            name=announcement.job, compute_nodes=1, processes=announcement.ranks,
+            curve=Curve.of(usable) if usable else None, current=len(has) if has else None,
+        )
+
+
+def _lock(folder: Path) -> IO[str]:
+    file = (folder / ".lock").open("w", encoding="utf-8")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        file.close()
+        raise BusyError(f"{folder}: another arbiter serves this folder") from error
+    return file

@@ -1,0 +1,160 @@
+"""The arbiter and running jobs: I/O nodes change hands while ranks write and read, and no byte is lost.
+
+Source. Arbitration paper, Section 4 (its own clients read the mapping every 10 s; its remapping was never shown).
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from mpiio_ext.delegates.arbiter import announcements, mapfile, settings
+from mpiio_ext.delegates.arbiter.mapfile import Map
+from mpiio_ext.delegates.arbiter.settings import Settings
+from support.launch import base_environment, python_run, starter
+
+pytestmark = pytest.mark.mpi
+
+PROGRAM = pathlib.Path(__file__).parents[1] / "programs" / "delegates_remapped.py"
+POOL = 4
+SMALL = "mpiox_delegate_page=4k:mpiox_delegate_cache=600k"
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path) -> pathlib.Path:
+    """The arbiter's folder."""
+    (tmp_path / "arbiter" / "jobs").mkdir(parents=True)
+    return tmp_path / "arbiter"
+
+
+@pytest.fixture
+def arbiter(folder: pathlib.Path) -> Iterator[subprocess.Popen[str]]:
+    """Run ``mpiio-ext arbiter``."""
+    command = [sys.executable, "-m", "mpiio_ext", "arbiter", "--dir", str(folder), "--io-nodes", str(POOL)]
+    with (folder.parent / "arbiter.log").open("w") as log:
+        process = subprocess.Popen([*command, "--policy", "size"], stdout=log, stderr=log, text=True)
+        try:
+            deadline = time.monotonic() + 60
+            while mapfile.read(folder).generation == 0 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(60)
+
+
+def start(
+    folder: pathlib.Path, name: str, ranks: int, seconds: float, *, mode: str, least: int, **more: str
+) -> subprocess.Popen[str]:
+    """Start a job that follows the arbiter."""
+    hints = f"*:mpiox_delegates={POOL}:mpiox_delegate_mode={mode}:{SMALL}:mpiox_arbiter={folder}"
+    words = [str(PROGRAM), str(folder.parent / name), str(seconds), str(least)]
+    launch = [str(starter()), "-n", str(ranks), sys.executable, *words]
+    environment = {**base_environment(), "MPIOX_HINTS": hints, **more}
+    return subprocess.Popen(launch, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(job: subprocess.Popen[str]) -> dict[str, object]:
+    """Return what the job printed; it must have read and written what it should."""
+    try:
+        out, err = job.communicate(timeout=240)
+    except subprocess.TimeoutExpired:
+        job.kill()
+        out, err = job.communicate()
+        pytest.fail(f"the job hangs\n{out}\n{err}")
+    assert job.returncode == 0, err
+    found: dict[str, object] = json.loads(out.splitlines()[-1])
+    assert found["wrong_reads"] == 0 and found["same"], found
+    return found
+
+
+@pytest.mark.parametrize("mode", ["thread", "spawn"])
+def test_three_jobs_come_and_go(
+    extension: str, folder: pathlib.Path, arbiter: subprocess.Popen[str], mode: str
+) -> None:
+    """Jobs start and end at different times, and policy and pool change: each is re-mapped ten times or more."""
+    jobs: list[subprocess.Popen[str]] = []
+    applied: dict[str, set[int]] = {}
+    had: dict[str, set[tuple[int, ...]]] = {}
+    begun = time.monotonic()
+    turn = 0
+    while time.monotonic() - begun < 100 and (len(jobs) < 3 or any(job.poll() is None for job in jobs)):
+        if len(jobs) < 3 and time.monotonic() - begun > 2 * len(jobs):
+            jobs.append(start(folder, f"file{len(jobs)}", 2, 12 - 2 * len(jobs), mode=mode, least=200))
+        turn += 1
+        policy = ("size", "process", "one", "mckp")[turn % 4]
+        settings.write(folder, Settings(io_nodes=1 + turn % POOL, policy=policy))
+        time.sleep(0.3)
+        content = mapfile.read(folder)
+        for job in announcements.read_all(folder)[0]:
+            applied.setdefault(job.job, set()).add(job.applied)
+            had.setdefault(job.job, set()).add(content.jobs.get(job.job, ()))
+    found = [finish(job) for job in jobs]
+    assert len(applied) == 3
+    assert all(len(generations - {0}) >= 10 for generations in applied.values()), applied
+    assert all(len(nodes) >= 3 for nodes in had.values()), had
+    for job in found:
+        delegates = job["delegates"]
+        assert isinstance(delegates, list) and len(delegates) == POOL
+        assert sum(d["bytes_written"] > 0 for d in delegates) >= 2, delegates  # more than one has served
+        assert sum(d["moved_in"] for d in delegates) >= 100, delegates
+        changed = sum(d["moved_in"] for d in delegates) - sum(d["moved_out"] for d in delegates)
+        assert abs(changed) <= 1, delegates  # one may be between two delegates
+    assert announcements.read_all(folder) == ([], [])  # they have left
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_between_nodes(extension: str, folder: pathlib.Path, ranks: int) -> None:
+    """Every rank is a node of its own: page ranges move while accesses to them are on their way."""
+    job = start(folder, "file", ranks, 5, mode="thread", least=50, MPIOX_RANKS_PER_NODE="1")
+    generation = 0
+    while job.poll() is None:
+        generation += 1
+        names = [entry.name for entry in (folder / "jobs").iterdir() if not entry.name.startswith(".")]
+        nodes = [(0,), (0, 1, 2, 3), (3,), (1, 2), (2, 0)][generation % 5]
+        mapfile.write(folder, Map(generation, dict.fromkeys(names, nodes)))
+        time.sleep(0.25)
+        assert generation < 800
+    found = finish(job)
+    assert isinstance(found["remapped_ranges"], int) and found["remapped_ranges"] >= 50
+
+
+def test_bad_maps_change_nothing(extension: str, folder: pathlib.Path) -> None:
+    """A map that is cut, changed or old is said once, and the last good one stays in force."""
+    job = start(folder, "file", 1, 6, mode="thread", least=1)
+    deadline = time.monotonic() + 60
+    names: list[str] = []
+    while not names and time.monotonic() < deadline:
+        names = [entry.name for entry in (folder / "jobs").iterdir() if not entry.name.startswith(".")]
+        time.sleep(0.05)
+    mapfile.write(folder, Map(7, dict.fromkeys(names, (2,))))
+    while time.monotonic() < deadline and announcements.read_all(folder)[0][0].applied != 7:
+        time.sleep(0.05)
+    good = Map(8, dict.fromkeys(names, (1,))).encode()
+    old = Map(3, dict.fromkeys(names, (0,))).encode()
+    for bad in (good[:-5], good.replace(b" 1\n", b" 3\n"), b"", old, b"\xff" * 99):
+        (folder / ".map").write_bytes(bad)
+        (folder / ".map").replace(folder / "map")
+        time.sleep(0.3)
+        assert announcements.read_all(folder)[0][0].applied == 7
+    (folder / "map").unlink()
+    out, err = job.communicate(timeout=200)
+    assert job.returncode == 0, err
+    assert json.loads(out.splitlines()[-1])["same"]
+    lines = [line for line in err.splitlines() if "/map:" in line]
+    assert len(lines) == 3, err  # no map, an older one, none at all: once each
+    assert all("stay as they are" in line for line in lines)
+
+
+def test_no_folder(extension: str, tmp_path: pathlib.Path) -> None:
+    """A folder that is not there: a line says so, and the job goes on with all its delegates."""
+    hints = f"*:mpiox_delegates=2:mpiox_delegate_mode=thread:mpiox_arbiter={tmp_path / 'nowhere'}"
+    launch = python_run([PROGRAM, tmp_path / "file", "0.5", "0"], 2, env={"MPIOX_HINTS": hints})
+    assert "nowhere" in launch.stderr and "keeps all its I/O delegates" in launch.stderr, launch.describe()

@@ -1,0 +1,87 @@
+"""Ranks write and read all the time while the arbiter gives the job other I/O nodes: tests/mpi/test_arbiter_live.py.
+
+    delegates_remapped.py FILE SECONDS LEAST [SEED]
+
+Every rank writes small pieces of its own, keeps what it wrote, reads pieces back and compares. It goes on for SECONDS,
+and until page ranges have changed hands LEAST times. Then the file is closed and compared as a whole, by plain reads.
+Rank 0 prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import zlib
+
+import mpiio_ext.delegates  # isort: skip  (before mpi4py)
+import mpiio_ext.stats  # isort: skip
+import numpy as np
+from mpi4py import MPI
+
+BYTES = 1 << 20  # of each rank
+COUNTERS = ("bytes_written", "moved_in", "moved_out")
+MOST = 120.0  # seconds, whatever happens
+
+
+def rounds(file: MPI.File, own: np.ndarray, seconds: float, least: int, seed: int) -> tuple[int, int]:
+    """Write and read until the time is over. Returns how many accesses were made, and how many read wrong bytes."""
+    world = MPI.COMM_WORLD
+    rng = np.random.default_rng([seed, world.rank])
+    base = world.rank * len(own)
+    accesses = wrong = 0
+    begun, on = time.monotonic(), True
+    while on:
+        for _ in range(50):
+            length = int(rng.integers(1, 9000))
+            at = int(rng.integers(0, len(own) - length))
+            if rng.random() < 0.6:
+                piece = rng.integers(1, 256, length, dtype=np.uint8)
+                file.Write_at(base + at, piece)
+                own[at : at + length] = piece
+            else:
+                got = np.zeros(length, np.uint8)
+                file.Read_at(base + at, got)
+                wrong += not np.array_equal(got, own[at : at + length])
+            accesses += 1
+        passed = time.monotonic() - begun
+        moved = mpiio_ext.stats.of(file).remapped_ranges if world.rank == 0 else 0
+        on = world.bcast((passed < seconds or moved < least) and passed < MOST, 0)
+    return accesses, wrong
+
+
+def main() -> None:
+    """Run the rounds, compare, report."""
+    path, seconds, least = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
+    seed = int(sys.argv[4]) if len(sys.argv) > 4 else 1
+    world = MPI.COMM_WORLD
+    own = np.zeros(BYTES, np.uint8)
+    file = MPI.File.Open(world, path, MPI.MODE_CREATE | MPI.MODE_RDWR)
+    file.Write_at(world.rank * BYTES, own)
+    accesses, wrong = rounds(file, own, seconds, least, seed)
+    remapped = mpiio_ext.stats.of(file).remapped_ranges
+    world.Barrier()
+    delegates = [{name: item.counters[name] for name in COUNTERS} for item in mpiio_ext.delegates.own()]
+    file.Close()
+    with open(path, "rb") as plain:
+        plain.seek(world.rank * BYTES)
+        same = plain.read(BYTES) == own.tobytes()
+    sums = world.gather((accesses, wrong, same, remapped, zlib.crc32(own)), 0)
+    if world.rank == 0:
+        print(
+            json.dumps(
+                {
+                    "accesses": sum(row[0] for row in sums),
+                    "wrong_reads": sum(row[1] for row in sums),
+                    "same": all(row[2] for row in sums),
+                    "remapped_ranges": sums[0][3],
+                    "checksums": [row[4] for row in sums],
+                    "delegates": delegates,
+                }
+            ),
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,219 @@
+"""The arbiter without jobs: map, announcements, settings, placement, decisions; and the map's reader in C."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpiio_ext.delegates.arbiter import announcements, mapfile, settings
+from mpiio_ext.delegates.arbiter.mapfile import Map, MapError
+from mpiio_ext.delegates.arbiter.placement import place
+from mpiio_ext.delegates.arbiter.service import Arbiter, BusyError
+from mpiio_ext.delegates.arbiter.settings import Settings
+from mpiio_ext.errors import ArgumentError
+from support import cbuild
+
+NAMES = st.text("abcXYZ019._-", min_size=1, max_size=20).filter(lambda name: not name.startswith("."))
+NODES = st.lists(st.integers(0, mapfile.MOST_NODES - 1), unique=True, max_size=12).map(tuple)
+MAPS = st.builds(Map, st.integers(1, 2**62), st.dictionaries(NAMES, NODES, max_size=6))
+
+
+def announce(folder: pathlib.Path, job: str, *, ranks: int = 4, delegates: int = 8, pid: int | None = None,
+             program: str = "app", age_s: float = 0.0, host: str = "elsewhere") -> pathlib.Path:
+    """Write what the library writes."""
+    path = folder / "jobs" / job
+    path.write_text(f"mpiox-job 1\njob {job}\nhost {host}\npid {os.getpid() if pid is None else pid}\nranks {ranks}\n"
+                    f"delegates {delegates}\nprogram {program}\nscheduler_job -\napplied 0\n")
+    os.utime(path, (time.time() - age_s,) * 2)
+    return path
+
+
+# ---- the map --------------------------------------------------------------------------------------------------------
+
+
+@given(MAPS)
+def test_a_map_comes_back(content: Map) -> None:
+    assert mapfile.decode(content.encode()) == content
+
+
+@given(MAPS, st.data())
+def test_a_damaged_map_is_none(content: Map, data: st.DataObject) -> None:
+    """Cut short anywhere, or with any byte changed: refused, whatever it says."""
+    whole = content.encode()
+    cut = data.draw(st.integers(0, len(whole) - 1))
+    at = data.draw(st.integers(0, len(whole) - 1))
+    byte = data.draw(st.integers(0, 255).filter(lambda value: value != whole[at]))
+    for damaged in (whole[:cut], whole[:at] + bytes([byte]) + whole[at + 1 :], whole + b"job x 1\n"):
+        with pytest.raises(MapError):
+            mapfile.decode(damaged)
+
+
+def test_the_reader_in_c(tmp_path: pathlib.Path) -> None:
+    """It takes what Python writes, refuses every damage, and is clean under the sanitizers."""
+    program = cbuild.program("arbiter/test_map.c", "arbiter", "common")
+    path = tmp_path / "map"
+    path.write_bytes(Map(12, {"other": (), "job.1": (0, 5, 239), "job.10": (1,)}).encode())
+    out = cbuild.check(program, str(path), "job.1", timeout=120)
+    assert out.splitlines()[0] == "12 0,5,239"
+    assert out.splitlines()[-1].endswith(" 0 failures")
+
+
+# ---- announcements --------------------------------------------------------------------------------------------------
+
+
+def test_announcements(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "jobs").mkdir()
+    announce(tmp_path, "b", ranks=16)
+    announce(tmp_path, "a", age_s=30)
+    (tmp_path / "jobs" / "half").write_text("mpiox-job 1\njob half\n")
+    (tmp_path / "jobs" / "other").write_bytes(b"\xff\xfe")
+    found, others = announcements.read_all(tmp_path)
+    assert [(item.job, item.ranks) for item in found] == [("a", 4), ("b", 16)]
+    assert others == ["half", "other"]
+    assert not announcements.alive(found[0], 10) and announcements.alive(found[1], 10)
+
+
+def test_a_dead_process_of_this_host_is_no_job(tmp_path: pathlib.Path) -> None:
+    import socket
+
+    (tmp_path / "jobs").mkdir()
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    announce(tmp_path, "gone", pid=gone.pid, host=socket.gethostname()[:63])
+    announce(tmp_path, "here", host=socket.gethostname()[:63])
+    found, _ = announcements.read_all(tmp_path)
+    assert [announcements.alive(item, 10) for item in found] == [False, True]
+
+
+# ---- placement ------------------------------------------------------------------------------------------------------
+
+
+@given(st.dictionaries(NAMES, st.tuples(st.integers(0, 9), st.integers(1, 9), NODES), min_size=1, max_size=8),
+       st.integers(1, 9))
+def test_placement(jobs: dict[str, tuple[int, int, tuple[int, ...]]], io_nodes: int) -> None:
+    counts = {job: count for job, (count, _, _) in jobs.items()}
+    usable = {job: number for job, (_, number, _) in jobs.items()}
+    before = {job: nodes for job, (_, _, nodes) in jobs.items()}
+    found = place(counts, usable, before, io_nodes)
+    assert found == place(dict(reversed(counts.items())), usable, before, io_nodes)
+    for job, nodes in found.items():
+        assert 1 <= len(nodes) <= max(1, counts[job]) and list(nodes) == sorted(set(nodes))
+        assert nodes[-1] < min(usable[job], io_nodes)
+
+
+def test_nobody_moves_without_need() -> None:
+    before = {"a": (4, 5), "b": (0,)}
+    assert place({"a": 2, "b": 2}, {"a": 8, "b": 8}, before, 8) == {"a": (4, 5), "b": (0, 7)}
+    assert place({"a": 1, "b": 1}, {"a": 8, "b": 8}, before, 8) == {"a": (5,), "b": (0,)}
+
+
+# ---- decisions ------------------------------------------------------------------------------------------------------
+
+
+def test_jobs_come_and_go(tmp_path: pathlib.Path) -> None:
+    curves = {"fast": {1: 100.0, 2: 190.0, 4: 300.0}, "flat": {1: 50.0, 4: 51.0}}
+    with Arbiter(tmp_path, Settings(io_nodes=5, curves=curves), lambda _: None) as arbiter:
+        assert arbiter.step() and arbiter.map.jobs == {}
+        announce(tmp_path, "one", program="fast")
+        assert arbiter.step() and len(arbiter.map.jobs["one"]) == 4
+        announce(tmp_path, "two", program="flat")
+        assert arbiter.step()
+        assert {job: len(nodes) for job, nodes in arbiter.map.jobs.items()} == {"one": 4, "two": 1}
+        assert not arbiter.step()  # nothing has changed
+        announce(tmp_path, "three", program="fast", delegates=2)
+        assert arbiter.step() and {len(arbiter.map.jobs[job]) for job in ("one", "three")} == {2}
+        (tmp_path / "jobs" / "one").unlink()
+        assert arbiter.step() and sorted(arbiter.map.jobs) == ["three", "two"]
+        assert mapfile.read(tmp_path) == arbiter.map
+
+
+def test_more_jobs_than_io_nodes(tmp_path: pathlib.Path) -> None:
+    """Everybody has one, shared; MCKP has no allocation within the pool and the arbiter says so."""
+    lines: list[str] = []
+    with Arbiter(tmp_path, Settings(io_nodes=2), lines.append) as arbiter:
+        for number in range(5):
+            announce(tmp_path, f"job{number}")
+        arbiter.step()
+        assert {len(nodes) for nodes in arbiter.map.jobs.values()} == {1}
+        load = [sum(node in nodes for nodes in arbiter.map.jobs.values()) for node in range(2)]
+        assert sorted(load) == [2, 3]
+    assert any("one I/O node" in line for line in lines)
+
+
+def test_a_new_arbiter_goes_on(tmp_path: pathlib.Path) -> None:
+    with Arbiter(tmp_path, Settings(io_nodes=4), lambda _: None) as arbiter:
+        announce(tmp_path, "a")
+        arbiter.step()
+        before = arbiter.map
+        with pytest.raises(BusyError):
+            Arbiter(tmp_path, None, lambda _: None)
+    with Arbiter(tmp_path, None, lambda _: None) as arbiter:
+        assert arbiter.map == before and not arbiter.step()
+        announce(tmp_path, "b")
+        assert arbiter.step() and arbiter.map.generation == before.generation + 1
+    (tmp_path / "map").write_bytes(b"damaged")
+    with Arbiter(tmp_path, None, lambda _: None) as arbiter:
+        assert arbiter.step() and arbiter.map.generation > before.generation + 1
+
+
+def test_the_dead_expire(tmp_path: pathlib.Path) -> None:
+    with Arbiter(tmp_path, Settings(io_nodes=4, lease_s=5), lambda _: None) as arbiter:
+        announce(tmp_path, "old", age_s=60)
+        announce(tmp_path, "new")
+        arbiter.step()
+        assert list(arbiter.map.jobs) == ["new"] and not (tmp_path / "jobs" / "old").exists()
+
+
+def test_settings_change_while_it_runs(tmp_path: pathlib.Path) -> None:
+    lines: list[str] = []
+    with Arbiter(tmp_path, Settings(io_nodes=4, policy="size"), lines.append) as arbiter:
+        announce(tmp_path, "a")
+        arbiter.step()
+        assert arbiter.map.jobs == {"a": (0, 1, 2, 3)}
+        settings.write(tmp_path, Settings(io_nodes=4, policy="one"))
+        assert arbiter.step() and len(arbiter.map.jobs["a"]) == 1
+        (tmp_path / "settings.json").write_text('{"io_nodes": 4, "policy": "best"}')
+        assert not arbiter.step()
+    assert any("best" in line and "stay in force" in line for line in lines)
+
+
+@pytest.mark.parametrize(("text", "where"), [
+    ("{", "line 1"), ("[]", "object"), ('{"policy": "mckp"}', "/io_nodes"), ('{"io_nodes": 0}', "io_nodes"),
+    ('{"io_nodes": true}', "/io_nodes"), ('{"io_nodes": 1, "nodes": 2}', "/nodes"),
+    ('{"io_nodes": 1, "curves": {"app": {"x": 1}}}', "/curves/app/x"), ('{"io_nodes": 1, "lease_s": 0}', "lease_s"),
+    ('{"io_nodes": 1, "curves": {"app": {}}}', "app"),
+])
+def test_wrong_settings_say_where(text: str, where: str) -> None:
+    with pytest.raises(ArgumentError, match=where):
+        settings.decode(text)
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mpiio_ext", "arbiter", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_the_command(tmp_path: pathlib.Path) -> None:
+    folder = str(tmp_path)
+    missing = run("--dir", folder)
+    assert missing.returncode == 2 and "--io-nodes" in missing.stderr
+    with Arbiter(tmp_path, Settings(io_nodes=3), lambda _: None) as arbiter:
+        announce(tmp_path, "a")
+        arbiter.step()
+        busy = run("--dir", folder)
+        assert busy.returncode == 2 and "another arbiter" in busy.stderr
+        assert run("--dir", folder, "--set", "--io-nodes", "2", "--policy", "size").returncode == 0
+        arbiter.step()
+    status = json.loads(run("--dir", folder, "--status").stdout)
+    assert status["settings"]["io_nodes"] == 2 and status["map"]["jobs"] == {"a": [0, 1]}
+    assert status["jobs"][0]["ranks"] == 4
+    wrong = run("--dir", folder, "--set", "--policy", "best")
+    assert wrong.returncode == 2 and "best" in wrong.stderr
