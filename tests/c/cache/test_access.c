@@ -289,7 +289,7 @@ static void holder_died(const char *path, uint64_t seed)
     while (all->progress < 1)
         usleep(100);
     for (int64_t page = 0; page < PAGES; page++) {
-        if (mpiox_frame_hold(&the.cache, 0, page, &frame) == MPIOX_FRAME_HIT)
+        if (mpiox_frame_hold(&the.cache, 0, page, true, &frame) == MPIOX_FRAME_HIT)
             break; /* for good */
     }
     kill(delegate, SIGKILL);
