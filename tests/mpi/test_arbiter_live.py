@@ -51,11 +51,11 @@ def arbiter(folder: pathlib.Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def start(
-    folder: pathlib.Path, name: str, ranks: int, seconds: float, *, mode: str, least: int, **more: str
+    folder: pathlib.Path, name: str, ranks: int, seconds: float, *stop: str, mode: str, least: int, **more: str
 ) -> subprocess.Popen[str]:
     """Start a job that follows the arbiter."""
     hints = f"*:mpiox_delegates={POOL}:mpiox_delegate_mode={mode}:{SMALL}:mpiox_arbiter={folder}"
-    words = [str(PROGRAM), str(folder.parent / name), str(seconds), str(least)]
+    words = [str(PROGRAM), str(folder.parent / name), str(seconds), str(least), *stop]
     launch = [str(starter()), "-n", str(ranks), sys.executable, *words]
     environment = {**base_environment(), "MPIOX_HINTS": hints, **more}
     return subprocess.Popen(launch, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -83,11 +83,13 @@ def test_three_jobs_come_and_go(
     jobs: list[subprocess.Popen[str]] = []
     applied: dict[str, set[int]] = {}
     had: dict[str, set[tuple[int, ...]]] = {}
+    stops = [folder.parent / f"stop{number}" for number in range(3)]
     begun = time.monotonic()
     turn = 0
-    while time.monotonic() - begun < 100 and (len(jobs) < 3 or any(job.poll() is None for job in jobs)):
+    while time.monotonic() - begun < 140 and (len(jobs) < 3 or any(job.poll() is None for job in jobs)):
         if len(jobs) < 3 and time.monotonic() - begun > 2 * len(jobs):
-            jobs.append(start(folder, f"file{len(jobs)}", 2, 12 - 2 * len(jobs), mode=mode, least=200))
+            name, stop = f"file{len(jobs)}", str(stops[len(jobs)])
+            jobs.append(start(folder, name, 2, 4, stop, mode=mode, least=200))
         turn += 1
         policy = ("size", "process", "one", "mckp")[turn % 4]
         settings.write(folder, Settings(io_nodes=1 + turn % POOL, policy=policy))
@@ -96,6 +98,9 @@ def test_three_jobs_come_and_go(
         for job in announcements.read_all(folder)[0]:
             applied.setdefault(job.job, set()).add(job.applied)
             had.setdefault(job.job, set()).add(content.jobs.get(job.job, ()))
+        # When all have been given other I/O nodes often enough they end, one after the other.
+        if len(applied) == 3 and all(len(applied[name] - {0}) >= 10 and len(had[name]) >= 3 for name in applied):
+            next((stop_file for stop_file in stops if not stop_file.exists()), stops[0]).touch()
     found = [finish(job) for job in jobs]
     assert len(applied) == 3
     assert all(len(generations - {0}) >= 10 for generations in applied.values()), applied

@@ -1,15 +1,16 @@
 """Ranks write and read all the time while the arbiter gives the job other I/O nodes: tests/mpi/test_arbiter_live.py.
 
-    delegates_remapped.py FILE SECONDS LEAST [SEED]
+    delegates_remapped.py FILE SECONDS LEAST [STOP]
 
-Every rank writes small pieces of its own, keeps what it wrote, reads pieces back and compares. It goes on for SECONDS,
-and until page ranges have changed hands LEAST times. Then the file is closed and compared as a whole, by plain reads.
-Rank 0 prints one line of JSON.
+Every rank writes small pieces of its own, keeps what it wrote, reads pieces back and compares. It goes on for
+SECONDS, until page ranges have changed hands LEAST times, and until there is a file STOP, if one is named. Then the
+file is closed and compared as a whole, by plain reads. Rank 0 prints one line of JSON.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 import zlib
@@ -21,13 +22,13 @@ from mpi4py import MPI
 
 BYTES = 1 << 20  # of each rank
 COUNTERS = ("bytes_written", "moved_in", "moved_out")
-MOST = 120.0  # seconds, whatever happens
+MOST = 150.0  # seconds, whatever happens
 
 
-def rounds(file: MPI.File, own: np.ndarray, seconds: float, least: int, seed: int) -> tuple[int, int]:
+def rounds(file: MPI.File, own: np.ndarray, seconds: float, least: int, stop: str) -> tuple[int, int]:
     """Write and read until the time is over. Returns how many accesses were made, and how many read wrong bytes."""
     world = MPI.COMM_WORLD
-    rng = np.random.default_rng([seed, world.rank])
+    rng = np.random.default_rng([1, world.rank])
     base = world.rank * len(own)
     accesses = wrong = 0
     begun, on = time.monotonic(), True
@@ -46,19 +47,20 @@ def rounds(file: MPI.File, own: np.ndarray, seconds: float, least: int, seed: in
             accesses += 1
         passed = time.monotonic() - begun
         moved = mpiio_ext.stats.of(file).remapped_ranges if world.rank == 0 else 0
-        on = world.bcast((passed < seconds or moved < least) and passed < MOST, 0)
+        done = passed >= seconds and moved >= least and (not stop or os.path.exists(stop))
+        on = world.bcast(not done and passed < MOST, 0)
     return accesses, wrong
 
 
 def main() -> None:
     """Run the rounds, compare, report."""
     path, seconds, least = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
-    seed = int(sys.argv[4]) if len(sys.argv) > 4 else 1
+    stop = sys.argv[4] if len(sys.argv) > 4 else ""
     world = MPI.COMM_WORLD
     own = np.zeros(BYTES, np.uint8)
     file = MPI.File.Open(world, path, MPI.MODE_CREATE | MPI.MODE_RDWR)
     file.Write_at(world.rank * BYTES, own)
-    accesses, wrong = rounds(file, own, seconds, least, seed)
+    accesses, wrong = rounds(file, own, seconds, least, stop)
     remapped = mpiio_ext.stats.of(file).remapped_ranges
     world.Barrier()
     delegates = [{name: item.counters[name] for name in COUNTERS} for item in mpiio_ext.delegates.own()]

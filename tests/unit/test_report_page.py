@@ -396,5 +396,6 @@ def test_noncontiguous_that_is_said_stays_and_that_of_a_kernel_is_not_guessed(tm
 def test_definitions_take_no_room_and_interfaces_have_their_names(tmp_path):
     page, html = page_of(results.document([results.run("auto", interface="netcdf4")]), folder=tmp_path)
     style = html.split("<style>")[1].split("</style>")[0]
-    assert style.index("svg { display: block; width: 100%") < style.index(".defs { position: absolute; width: 0;")
+    figures = style.index("svg:where(:not(.drawing *)) { display: block; width: 100%")
+    assert figures < style.index(".defs { position: absolute; width: 0;")
     assert "[netCDF-4]" in page.text
