@@ -1,21 +1,31 @@
 """What jobs say of themselves: one file each in the folder ``jobs``, written and touched by the library.
 
 Problem. The arbiter must know which jobs run, without a connection to them. Jobs die without a word.
-Algorithm. A job touches its file every second. One that has not done so for the lease is taken for dead, at once where
-its process ran on this host and is gone.
-Guarantees. A file that is half written, of another version, or not a job's is left out and named once.
+Algorithm. A job touches its file every second. One whose file stays as it is for the lease is taken for dead, at once
+where its process ran on this host and is gone. How long that is the arbiter measures by its own clock: the times of
+files are another host's.
+Guarantees. A file that is half written, of another version, or not a job's is left out and named once. Nothing that a
+user puts into the folder stops the arbiter or spoils the map.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import socket
+import stat
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Announcement", "alive", "read_all"]
+__all__ = ["Announcement", "is_gone", "read_all"]
+
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,126}")  # as csrc/arbiter has it: names are words of the map
+_MOST_BYTES = 4096
+_MOST = 2**31 - 1
+_NOT_A_JOBS = (errno.ELOOP, errno.EACCES, errno.ENXIO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +40,8 @@ class Announcement:
     program : file name of its executable
     scheduler_job : ID of the scheduler's job; "" = none
     applied : generation of the map that it follows; 0 = none yet
-    age_s : since it was touched last, s
+    touched_ns : when it was touched last, by the clock of the file system
+    age_s : since then, s, as far as that clock and this host's agree
     """
 
     job: str
@@ -41,45 +52,63 @@ class Announcement:
     program: str
     scheduler_job: str
     applied: int
+    touched_ns: int
     age_s: float
 
 
-def _parse(path: Path, age_s: float) -> Announcement | None:
+def _number(text: str, least: int, most: int = _MOST) -> int:
+    value = int(text)
+    if not least <= value <= most:
+        raise ValueError
+    return value
+
+
+def _parse(name: str, text: str, touched_ns: int) -> Announcement | None:
+    words = dict(line.split(" ", 1) for line in text.split("\n") if " " in line)
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return None
-    words = dict(line.split(" ", 1) for line in lines if " " in line)
-    try:
-        if words["mpiox-job"] != "1" or words["job"] != path.name:
-            return None
-        ranks, delegates = int(words["ranks"]), int(words["delegates"])
-        if ranks < 1 or delegates < 1:
+        if words["mpiox-job"] != "1" or words["job"] != name or not _NAME.fullmatch(name):
             return None
         scheduler = words["scheduler_job"]
         return Announcement(
-            job=words["job"], host=words["host"], pid=int(words["pid"]), ranks=ranks, delegates=delegates,
-            program=words["program"], scheduler_job="" if scheduler == "-" else scheduler,
-            applied=int(words["applied"]), age_s=age_s,
+            job=name, host=words["host"], pid=_number(words["pid"], 1), ranks=_number(words["ranks"], 1),
+            delegates=_number(words["delegates"], 1), program=words["program"],
+            scheduler_job="" if scheduler == "-" else scheduler, applied=_number(words["applied"], 0, 2**62),
+            touched_ns=touched_ns, age_s=time.time() - touched_ns / 1e9,
         )
     except (KeyError, ValueError):
         return None
 
 
-def read_all(folder: Path, *, now: float | None = None) -> tuple[list[Announcement], list[str]]:
+def _read(path: str) -> tuple[str, int] | None:
+    """Return content and time of a file; None: a job would not have written it. Never waits, as opening a pipe does."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
+            return None
+        return file.read(_MOST_BYTES).decode("utf-8", errors="replace"), status.st_mtime_ns
+
+
+def read_all(folder: Path) -> tuple[list[Announcement], list[str]]:
     """Return the announcements in an arbiter's folder, by name, and the names of files that are none.
 
-    `now` is the time in s since 1970 by the clock of the file system's server; None: of this host.
+    Raises
+    ------
+    OSError
+        The file system fails. Who is there is not known then: nobody must be taken for gone.
     """
-    now = time.time() if now is None else now
     found: list[Announcement] = []
     others: list[str] = []
     for entry in _entries(folder / "jobs"):
         try:
-            age = now - entry.stat().st_mtime
-        except OSError:
+            content = None if entry.is_dir(follow_symlinks=False) else _read(entry.path)
+        except FileNotFoundError:
             continue  # it has just left
-        announcement = _parse(Path(entry.path), age)
+        except OSError as error:
+            if error.errno not in _NOT_A_JOBS:
+                raise
+            content = None
+        announcement = _parse(entry.name, *content) if content is not None else None
         if announcement is None:
             others.append(entry.name)
         else:
@@ -92,16 +121,14 @@ def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
         yield from (entry for entry in entries if not entry.name.startswith("."))
 
 
-def alive(announcement: Announcement, lease_s: float) -> bool:
-    """Return whether the job is to be taken for running."""
-    if announcement.age_s > lease_s:
-        return False
+def is_gone(announcement: Announcement) -> bool:
+    """Return whether the job's process ran on this host and does not any more."""
     if announcement.host != socket.gethostname()[:63]:
-        return True
+        return False
     try:
         os.kill(announcement.pid, 0)
     except ProcessLookupError:
-        return False
+        return True
     except PermissionError:
         pass  # another user's
-    return True
+    return False

@@ -31,11 +31,12 @@ def _fail(message: object) -> NoReturn:
 @click.option("--io-nodes", type=int, help="I/O nodes in the pool. Without it: as in the folder's settings.json.")
 @click.option("--policy", "policy_name", default=None, help="zero, one, static, size, process, oracle or mckp.")
 @click.option("--curves", type=click.Path(path_type=Path, exists=True, dir_okay=False),
-              help='JSON: {"program": {"number of I/O nodes": MB/s, ...}, ...}.')
+              help='JSON: {"program": {"number of I/O nodes": MB/s, ...}, ...}, or a store of `arbitrate curves`.')
 @click.option("--lease", type=float, default=None, help="Seconds without a word after which a job is dead [10].")
 @click.option("--set", "only_set", is_flag=True, help="Change the settings of a running arbiter, and leave.")
 @click.option("--status", is_flag=True, help="Print settings, map and jobs as JSON, and leave.")
-@click.option("--interval", type=float, default=0.05, show_default=True, help="Seconds between two looks.")
+@click.option("--interval", type=click.FloatRange(min=0.001), default=0.05, show_default=True,
+              help="Seconds between two looks.")
 def arbiter(
     folder: Path, io_nodes: int | None, policy_name: str | None, curves: Path | None, lease: float | None,
     only_set: bool, status: bool, interval: float,
@@ -87,10 +88,28 @@ def _settings(
     given = {"io_nodes": io_nodes, "policy": policy_name, "lease_s": lease}
     known |= {name: value for name, value in given.items() if value is not None}
     if curves is not None:
-        known["curves"] = json.loads(curves.read_text(encoding="utf-8"))
+        known["curves"] = _curves(curves)
     if "io_nodes" not in known:
         _fail(f"{folder} has no settings.json yet: say --io-nodes")
     return settings.decode(json.dumps(known))
+
+
+def _curves(path: Path) -> object:
+    """Return the curves in a file, as the settings have them: program -> number of I/O nodes -> MB/s."""
+    from mpiio_ext.delegates.arbitration.store import Store
+    from mpiio_ext.errors import ArgumentError
+
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ArgumentError(f"{path}: is no JSON: {error}") from error
+    if not isinstance(document, dict) or "format" not in document:
+        return document
+    stored = {name: Store(path).load(name) for name in Store(path).names()}
+    return {
+        name: {str(count): curve.bandwidth(count) for count in curve.counts if count > 0}
+        for name, curve in stored.items() if curve.counts[-1] > 0
+    }
 
 
 def _print_status(folder: Path) -> None:

@@ -56,6 +56,8 @@ def _make_room(
     load: Counter[int], io_nodes: int,
 ) -> int:
     """Move another job from one of these nodes to a free one. Returns the node; -1: there is none."""
+    if all(load[node] > 0 for node in range(io_nodes)):
+        return -1
     for node in nodes:
         for other in wanted:
             if other == job or node not in held[other] or load[node] != 1:

@@ -4,12 +4,14 @@ Problem. Jobs come and go; I/O nodes should follow at once, and nothing may depe
 Algorithm. A step reads settings, announcements and the map. When the jobs or the settings are others than those of the
 last decision, the policy decides, `placement` says which I/O nodes, and a new map is written, if it differs.
 Guarantees. All state lies in the folder: an arbiter that starts again goes on with the next generation, and jobs keep
-what they have. A policy that finds no allocation leaves everybody one I/O node. One arbiter at a time per folder.
+what they have. Generations only rise, also when the map has been lost: jobs say which one they follow. A policy that
+finds no allocation leaves everybody one I/O node. One arbiter at a time per folder.
 Source. Arbitration paper, Sections 3 and 4.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import time
 from collections.abc import Callable, Sequence
@@ -62,10 +64,13 @@ class Arbiter:
         elif not (folder / "settings.json").exists():
             raise ArgumentError(f"{folder} has no settings.json: say --io-nodes")
         self._settings = settings.read(folder)
-        self._settings_seen = (folder / "settings.json").stat().st_mtime_ns
+        self._settings_seen: int | None = (folder / "settings.json").stat().st_mtime_ns
         self._map = self._last_map()
         self._decided: object = None
         self._strange: set[str] = set()
+        self._silent: dict[str, tuple[int, float]] = {}  # job -> its file's time, and since when that stays, s
+        self._expired: dict[str, int] = {}  # job -> its file's time
+        self._looked = time.monotonic()
 
     def __enter__(self) -> Arbiter:
         return self
@@ -97,15 +102,16 @@ class Arbiter:
         self._follow_settings()
         jobs = self._jobs()
         reason = (self._settings, [(a.job, a.delegates, a.ranks) for a in jobs])
-        if reason == self._decided:
+        generation = max([self._map.generation, *(a.applied for a in jobs)])
+        if reason == self._decided and generation == self._map.generation:
             return False
         counts = self._counts(jobs)
         usable = {a.job: a.delegates for a in jobs}
         nodes = place(counts, usable, self._map.jobs, self._settings.io_nodes)
         self._decided = reason
-        if nodes == self._map.jobs and self._map.generation > 0:
+        if nodes == self._map.jobs and self._map.generation == generation > 0:
             return False
-        new = Map(self._map.generation + 1, nodes)
+        new = Map(generation + 1, nodes)
         mapfile.write(self._folder, new)
         self._map = new
         self._tell(f"generation {new.generation}: " + (", ".join(
@@ -113,8 +119,9 @@ class Arbiter:
         return True
 
     def _follow_settings(self) -> None:
+        path = self._folder / "settings.json"
         try:
-            seen = (self._folder / "settings.json").stat().st_mtime_ns
+            seen = path.stat().st_mtime_ns if path.exists() else None
             if seen == self._settings_seen:
                 return
             self._settings_seen = seen
@@ -123,18 +130,33 @@ class Arbiter:
             self._tell(f"{error}; the settings before it stay in force")
 
     def _jobs(self) -> list[Announcement]:
+        now = time.monotonic()
         found, others = announcements.read_all(self._folder)
         for name in set(others) - self._strange:
             self._tell(f"{self._folder / 'jobs' / name}: not a job's announcement; left out")
         self._strange = set(others)
         living = []
         for job in found:
-            if announcements.alive(job, self._settings.lease_s):
+            silent_s = self._silence(job, now - self._looked)
+            if silent_s <= self._settings.lease_s and not announcements.is_gone(job):
                 living.append(job)
-            else:
-                self._tell(f"{job.job}: expired after {job.age_s:.0f} s without a word")
-                (self._folder / "jobs" / job.job).unlink(missing_ok=True)
+            elif self._expired.get(job.job) != job.touched_ns:
+                self._expired[job.job] = job.touched_ns
+                self._tell(f"{job.job}: expired after {silent_s:.0f} s without a word")
+                with contextlib.suppress(OSError):  # another user's, perhaps
+                    (self._folder / "jobs" / job.job).unlink()
+        self._looked = now
+        for told in (self._silent, self._expired):
+            for name in set(told) - {job.job for job in found}:
+                del told[name]
         return living
+
+    def _silence(self, job: Announcement, since_s: float) -> float:
+        """Return how long the job has said nothing, s. A look that came late is not the job's silence alone."""
+        touched_ns, silent_s = self._silent.get(job.job, (job.touched_ns, 0.0))
+        silent_s = silent_s + min(since_s, self._settings.lease_s / 4) if touched_ns == job.touched_ns else 0.0
+        self._silent[job.job] = (job.touched_ns, silent_s)
+        return silent_s
 
     def _counts(self, jobs: Sequence[Announcement]) -> dict[str, int]:
         """Ask the policy how many I/O nodes each job gets."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pathlib
@@ -18,6 +19,8 @@ from mpiio_ext.delegates.arbiter.mapfile import Map, MapError
 from mpiio_ext.delegates.arbiter.placement import place
 from mpiio_ext.delegates.arbiter.service import Arbiter, BusyError
 from mpiio_ext.delegates.arbiter.settings import Settings
+from mpiio_ext.delegates.arbitration.curves import Curve
+from mpiio_ext.delegates.arbitration.store import Store
 from mpiio_ext.errors import ArgumentError
 from support import cbuild
 
@@ -27,11 +30,11 @@ MAPS = st.builds(Map, st.integers(1, 2**62), st.dictionaries(NAMES, NODES, max_s
 
 
 def announce(folder: pathlib.Path, job: str, *, ranks: int = 4, delegates: int = 8, pid: int | None = None,
-             program: str = "app", age_s: float = 0.0, host: str = "elsewhere") -> pathlib.Path:
+             program: str = "app", age_s: float = 0.0, host: str = "elsewhere", applied: int = 0) -> pathlib.Path:
     """Write what the library writes."""
     path = folder / "jobs" / job
     path.write_text(f"mpiox-job 1\njob {job}\nhost {host}\npid {os.getpid() if pid is None else pid}\nranks {ranks}\n"
-                    f"delegates {delegates}\nprogram {program}\nscheduler_job -\napplied 0\n")
+                    f"delegates {delegates}\nprogram {program}\nscheduler_job -\napplied {applied}\n")
     os.utime(path, (time.time() - age_s,) * 2)
     return path
 
@@ -78,7 +81,44 @@ def test_announcements(tmp_path: pathlib.Path) -> None:
     found, others = announcements.read_all(tmp_path)
     assert [(item.job, item.ranks) for item in found] == [("a", 4), ("b", 16)]
     assert others == ["half", "other"]
-    assert not announcements.alive(found[0], 10) and announcements.alive(found[1], 10)
+    assert 29 < found[0].age_s < 60
+
+
+def test_what_no_job_writes_harms_nobody(tmp_path: pathlib.Path) -> None:
+    """Pipes, links, folders, large files, names that would spoil the map, numbers out of range: left out."""
+    jobs = tmp_path / "jobs"
+    jobs.mkdir()
+    announce(tmp_path, "fine")
+    os.mkfifo(jobs / "pipe")
+    (jobs / "link").symlink_to(jobs / "fine")
+    (jobs / "nowhere").symlink_to(jobs / "gone")
+    (jobs / "folder").mkdir()
+    (jobs / "large").write_bytes(b"x" * 5000)
+    announce(tmp_path, "two words")
+    announce(tmp_path, "pid", pid=10**30)
+    announce(tmp_path, "ranks", ranks=0)
+    announce(tmp_path, "x" * 128)
+    announce(tmp_path, "negative", applied=-1)
+    (jobs / os.fsdecode(b"\xff")).write_text("mpiox-job 1\n")
+    found, others = announcements.read_all(tmp_path)
+    assert [item.job for item in found] == ["fine"] and len(others) == 11
+    with Arbiter(tmp_path, Settings(io_nodes=4), lambda _: None) as arbiter:
+        assert arbiter.step() and list(mapfile.read(tmp_path).jobs) == ["fine"]
+
+
+def test_a_file_system_that_fails_ends_no_job(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Arbiter(tmp_path, Settings(io_nodes=4), lambda _: None) as arbiter:
+        announce(tmp_path, "a")
+        arbiter.step()
+
+        def fail(*_: object) -> int:
+            raise OSError(errno.ESTALE, "stale")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "open", fail)
+            with pytest.raises(OSError, match="stale"):
+                arbiter.step()
+        assert not arbiter.step() and list(arbiter.map.jobs) == ["a"]
 
 
 def test_a_dead_process_of_this_host_is_no_job(tmp_path: pathlib.Path) -> None:
@@ -90,7 +130,7 @@ def test_a_dead_process_of_this_host_is_no_job(tmp_path: pathlib.Path) -> None:
     announce(tmp_path, "gone", pid=gone.pid, host=socket.gethostname()[:63])
     announce(tmp_path, "here", host=socket.gethostname()[:63])
     found, _ = announcements.read_all(tmp_path)
-    assert [announcements.alive(item, 10) for item in found] == [False, True]
+    assert [announcements.is_gone(item) for item in found] == [True, False]
 
 
 # ---- placement ------------------------------------------------------------------------------------------------------
@@ -165,11 +205,49 @@ def test_a_new_arbiter_goes_on(tmp_path: pathlib.Path) -> None:
 
 
 def test_the_dead_expire(tmp_path: pathlib.Path) -> None:
-    with Arbiter(tmp_path, Settings(io_nodes=4, lease_s=5), lambda _: None) as arbiter:
-        announce(tmp_path, "old", age_s=60)
-        announce(tmp_path, "new")
+    """By the arbiter's clock: the times of the files may be an hour before or behind."""
+    lines: list[str] = []
+    with Arbiter(tmp_path, Settings(io_nodes=4, lease_s=0.4), lines.append) as arbiter:
+        old = announce(tmp_path, "old", age_s=3600)
+        new = announce(tmp_path, "new", age_s=3600)
+        ahead = announce(tmp_path, "ahead", age_s=-3600)
         arbiter.step()
-        assert list(arbiter.map.jobs) == ["new"] and not (tmp_path / "jobs" / "old").exists()
+        assert list(arbiter.map.jobs) == ["ahead", "new", "old"]
+        for beat in range(12):
+            time.sleep(0.05)
+            os.utime(new, (beat, beat))
+            arbiter.step()
+        assert list(arbiter.map.jobs) == ["new"] and not old.exists() and not ahead.exists()
+    assert sum("expired" in line for line in lines) == 2
+
+
+def test_an_announcement_that_cannot_be_removed(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another user's: its job expires all the same, once, and comes back when it is touched."""
+    lines: list[str] = []
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EPERM, "not yours")
+
+    monkeypatch.setattr(pathlib.Path, "unlink", refuse)
+    with Arbiter(tmp_path, Settings(io_nodes=4, lease_s=0.2), lines.append) as arbiter:
+        path = announce(tmp_path, "a")
+        arbiter.step()
+        for _ in range(8):
+            time.sleep(0.05)
+            arbiter.step()
+        assert arbiter.map.jobs == {} and sum("expired" in line for line in lines) == 1
+        os.utime(path)
+        assert arbiter.step() and list(arbiter.map.jobs) == ["a"]
+
+
+def test_a_lost_map_does_not_lower_the_generation(tmp_path: pathlib.Path) -> None:
+    """Jobs follow generation 57: they would take no notice of the 1 of a new beginning."""
+    with Arbiter(tmp_path, Settings(io_nodes=4), lambda _: None) as arbiter:
+        announce(tmp_path, "a", applied=57)
+        assert arbiter.step() and arbiter.map.generation == 58
+        assert not arbiter.step()
+        announce(tmp_path, "a", applied=58)
+        assert not arbiter.step()
 
 
 def test_settings_change_while_it_runs(tmp_path: pathlib.Path) -> None:
@@ -182,7 +260,10 @@ def test_settings_change_while_it_runs(tmp_path: pathlib.Path) -> None:
         assert arbiter.step() and len(arbiter.map.jobs["a"]) == 1
         (tmp_path / "settings.json").write_text('{"io_nodes": 4, "policy": "best"}')
         assert not arbiter.step()
-    assert any("best" in line and "stay in force" in line for line in lines)
+        (tmp_path / "settings.json").unlink()
+        assert not any(arbiter.step() for _ in range(3))
+    told = [line for line in lines if "stay in force" in line]
+    assert len(told) == 2 and "best" in told[0], told  # once each
 
 
 @pytest.mark.parametrize(("text", "where"), [
@@ -217,3 +298,18 @@ def test_the_command(tmp_path: pathlib.Path) -> None:
     assert status["jobs"][0]["ranks"] == 4
     wrong = run("--dir", folder, "--set", "--policy", "best")
     assert wrong.returncode == 2 and "best" in wrong.stderr
+
+
+def test_curves_on_the_command_line(tmp_path: pathlib.Path) -> None:
+    """An object of numbers, or what ``mpiio-ext arbitrate curves --store`` has written."""
+    with Arbiter(tmp_path / "arbiter", Settings(io_nodes=3), lambda _: None):
+        pass
+    command = ("--dir", str(tmp_path / "arbiter"), "--set", "--curves")
+    store = tmp_path / "store.json"
+    Store(store).save({"app": Curve.of({0: 10.0, 1: 20.0, 4: 50.0})})
+    assert run(*command, str(store)).returncode == 0
+    assert settings.read(tmp_path / "arbiter").curves == {"app": {1: 20.0, 4: 50.0}}
+    bad = tmp_path / "bad.json"
+    bad.write_text("{bad")
+    wrong = run(*command, str(bad))
+    assert wrong.returncode == 2 and "bad.json: is no JSON" in wrong.stderr and "Traceback" not in wrong.stderr
