@@ -5,18 +5,15 @@ Problem.   A path says what the representatives have done. Another rank has othe
 Algorithm. A rank belongs to a group: 0 to the root's; the others to their subgroups in proportion to the numbers of
            members. Its offset in a shared file is that of the root plus its rank times the distance, per rank, of the
            representative from the root; where that is no whole number, or the root takes no part, the representative's
-           own. A view of a subarray or a distributed array becomes that of the rank's tile, behind the last one in
-           another copy of the array; the displacement of any other view moves by the distance of the first bytes of the
-           two views. Offsets through views that tell ranks apart do not move. Private files have the offsets of the
-           representative. An operation in a session uses the handle of that session, a wait the request of the call
-           that it ends.
+           own. Views become those of the rank (`rank_views`); offsets through views that tell ranks apart do not move.
+           Private files have the offsets of the representative. An operation in a session uses the handle of that
+           session, a wait the request of the call that it ends.
 Guarantee. Every operation that is left out is counted, with its reason: the engine does not make it, its session has
            no open, or the trace does not tell its view. What one rank leaves out of a collective all leave out.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -31,14 +28,14 @@ from mpiio_ext.pioneer.engine.coverage import OPERATIONS, reason_of
 from mpiio_ext.pioneer.engine.meetings import meetings
 from mpiio_ext.pioneer.engine.opens import AT_OFFSETS, IMPLIED, with_opens
 from mpiio_ext.pioneer.engine.places import Placing
+from mpiio_ext.pioneer.engine.rank_views import RankViews, parsed
 from mpiio_ext.pioneer.operations import WHENCE, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
-from mpiio_ext.pioneer.path.views import View, next_tile, view_of
+from mpiio_ext.pioneer.path.views import View
 from mpiio_ext.pioneer.profile import find_sessions
 from mpiio_ext.pioneer.profile.sessions import Sessions
 
-__all__ = ["OPERATIONS", "Plan", "group_of_rank", "make_plan", "open_flags", "reading_numbers",
-           "writing_numbers"]
+__all__ = ["OPERATIONS", "Plan", "group_of_rank", "make_plan", "open_flags", "reading_numbers", "writing_numbers"]
 
 _READS, _WRITES, _TRUNCATES, _APPENDS = 1, 2, 4, 8  # of fopen, as in mpiox_engine_stdio.c
 _AMODES = {"CREATE": 1, "RDONLY": 2, "WRONLY": 4, "RDWR": 8, "DELETE_ON_CLOSE": 16, "EXCL": 64, "APPEND": 128}
@@ -202,44 +199,6 @@ def open_flags(operation: Operation, extra: dict[str, Any], *, reads: bool, writ
     return _posix_flags(extra, operation.name, reads, writes)
 
 
-def _parsed(text: str | None) -> dict[str, Any]:
-    try:
-        found = json.loads(text) if text else {}
-    except json.JSONDecodeError:
-        found = {}
-    return found if isinstance(found, dict) else {}
-
-
-# ---- views -----------------------------------------------------------------------------------------------------------
-
-
-def _views_by_group(extra: dict[str, Any], groups: int) -> list[View] | None:
-    """Return the view that each group sets; None where that of one is not known."""
-    own = extra.get("groups")
-    extras = own if isinstance(own, list) and len(own) == groups else [extra] * groups
-    found = [view_of(item) if item is not None else None for item in extras]
-    known = next((view for view in found if view is not None), None)
-    if known is None or any(view is None and item is not None for view, item in zip(found, extras, strict=True)):
-        return None
-    return [known if view is None else view for view in found]
-
-
-def _view_of_rank(views: Sequence[View], group: int, rank: int, other: int) -> View:
-    """Return the view of a rank; `other` is the representative of its group."""
-    own, root = views[group], views[0]
-    apart = own.first - root.first
-    if group == 0 or rank == other:
-        return own
-    dealt = next_tile(own.type, other, rank)
-    if dealt is not None:
-        kind, copy = dealt
-        return View(own.displacement + copy * kind.extent, kind.text, kind)
-    if apart % max(1, other):
-        return own
-    displacement = own.displacement + apart // max(1, other) * (rank - other)
-    return View(displacement, own.text, own.type) if displacement >= 0 else own
-
-
 # ---- handles ---------------------------------------------------------------------------------------------------------
 
 
@@ -341,6 +300,7 @@ class _Planner:
         self.kinds = [operation_of(*pair) for pair in pairs]
         sessions = find_sessions(path)
         self.handles = _handles_of(sessions, self.kinds)
+        self.views = RankViews(path, self.kinds, sessions)
         self.meetings = np.array(meetings(path, self.kinds, sessions), np.int64)
         self.requests = _Requests()
         self.files, self.extras = table["file"].to_pylist(), table["extra"].to_pylist()
@@ -410,16 +370,15 @@ class _Planner:
         end = -1 if offset < 0 else offset + size if view is None else view.end_of(offset + size)
         return (offset if explicit else -1), place, end
 
-    def _view(self, row: int, extra: dict[str, Any]) -> View | None:
-        views = _views_by_group(extra, self.path.group_count)
-        if views is None:
+    def _view(self, row: int) -> View | None:
+        found = self.views.set_by(row, self.group, self.rank)
+        if found is None:
             return None
-        view = _view_of_rank(views, self.group, self.rank, self.path.info.representatives[self.group])
         self.handles.views[int(self.handles.of[row])] = len(self.in_force)
-        if any((item.displacement, item.text) != (views[0].displacement, views[0].text) for item in views):
+        if found[1]:
             self.dealt.add(len(self.in_force))
-        self.in_force.append(view)
-        return view
+        self.in_force.append(found[0])
+        return found[0]
 
     def row(self, row: int) -> tuple[int, ...] | None:
         """Return the columns of an operation, without its slack time; None: it is left out."""
@@ -428,7 +387,7 @@ class _Planner:
         if number is None or (session >= 0 and not self.handles.has_open[session]):
             self.leave_out(kind, known=number is not None)
             return None
-        extra, view, request = _parsed(self.extras[row]), -1, -1
+        extra, view, request = parsed(self.extras[row]), -1, -1
         if kind.role is Role.OPEN and extra.get(IMPLIED):
             self.implied.add(session)
         if self._at_offset(row, kind):
@@ -436,7 +395,7 @@ class _Planner:
         slot, flags = self._slot(row, kind), self._flags(row, kind, extra)
         offset, place, end = self._where(row, kind)
         if kind.name == "MPI_File_set_view":
-            set_to = self._view(row, extra)
+            set_to = self._view(row)
             if set_to is None:
                 self.leave_out(kind, known=True)
                 return None

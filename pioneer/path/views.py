@@ -10,6 +10,7 @@ Guarantee. What `make` returns has the bytes of the type that was traced in the 
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -137,6 +138,27 @@ class FileType:
             return min(at + part.first for length, at, part in zip(lengths, places, inner, strict=True)
                        if length * part.size)  # fmt: skip
         return min(at + inner[0].first for length, at in self._runs() if length)
+
+    @property
+    def end(self) -> int:
+        """The byte behind its highest one, counted from where the type begins; 0 where it has none."""
+        numbers, inner = self.numbers, self.inner
+        if not self.kind or self.size == 0:
+            return numbers[0][0] if not self.kind else 0
+        if self.kind == "R":
+            return inner[0].end
+        if self.kind == "A":
+            sizes, counts, starts, (order,) = numbers
+            last = [start + count - 1 for start, count in zip(starts, counts, strict=True)]
+            return _element(sizes, last, order) * inner[0].extent + inner[0].end
+        if self.kind == "D":
+            last = [int(_dealt(*place)[-1]) for place in _darray_places(self)]
+            return _element(numbers[2], last, numbers[6][0]) * inner[0].extent + inner[0].end
+        if self.kind == "S":
+            lengths, places = numbers
+            parts = zip(lengths, places, inner, strict=True)
+            return max(at + (length - 1) * part.extent + part.end for length, at, part in parts if length * part.size)
+        return max(at + (length - 1) * inner[0].extent + inner[0].end for length, at in self._runs() if length)
 
     def pieces(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return (offsets, lengths) of its bytes, in the order of the data."""
@@ -268,43 +290,71 @@ def _darray_starts(kind: FileType) -> list[int]:
 # ---- tiles -----------------------------------------------------------------------------------------------------------
 
 
-def _tile(kind: FileType, other: int, rank: int) -> tuple[FileType, int] | None:
-    """Return the subarray or distributed array of a rank, of that of another one; and which copy of the array."""
+def _tile(kind: FileType, root: FileType | None, other: int, rank: int) -> FileType | None:
+    """Return the subarray or distributed array of a rank; see `next_tile`."""
     numbers = kind.numbers
     if kind.kind == "D":
-        processes, place = numbers[0][0], numbers[1][0] + rank - other
-        return FileType("D", (numbers[0], (place % processes,), *numbers[2:]), kind.inner), place // processes
+        place = (numbers[1][0] + rank - other) % numbers[0][0]
+        return FileType("D", (numbers[0], (place,), *numbers[2:]), kind.inner)
     sizes, counts, starts, (order,) = numbers
-    if any(count == 0 or size % count or at % count for size, count, at in zip(sizes, counts, starts, strict=True)):
+    like = root is not None and root.kind == "A" and (root.numbers[:2], root.numbers[3]) == (numbers[:2], numbers[3])
+    begin = root.numbers[2] if root is not None and like else (0,) * len(starts)
+    if any(count == 0 or size % count or at % count or first % count
+           for size, count, at, first in zip(sizes, counts, starts, begin, strict=True)):  # fmt: skip
         return None
     tiles = [size // count for size, count in zip(sizes, counts, strict=True)]
-    own = _element(tiles, [at // count for at, count in zip(starts, counts, strict=True)], order)
-    if own == 0 or own % other:
+    own, first = (_element(tiles, [at // count for at, count in zip(place, counts, strict=True)], order)
+                  for place in (starts, begin))  # fmt: skip
+    if own == first or (own - first) % other:
         return None
-    copy, index = divmod(own // other * rank, math.prod(tiles))
-    places = np.unravel_index(index, tiles, order="F" if order else "C")
+    every, step = math.prod(tiles), (own - first) // other
+    number = (first + step * rank + rank * math.gcd(step, every) // every) % every
+    places = np.unravel_index(number, tiles, order="F" if order else "C")
     moved = tuple(int(place) * count for place, count in zip(places, counts, strict=True))
-    return FileType("A", (sizes, counts, moved, (order,)), kind.inner), copy
+    return FileType("A", (sizes, counts, moved, (order,)), kind.inner)
 
 
-def next_tile(kind: FileType, other: int, rank: int) -> tuple[FileType, int] | None:
-    """Return the file type of a rank, made of the one of rank `other`, where it is a tile of arrays; and which copy.
+def _has_array(kind: FileType) -> bool:
+    return kind.kind in ("A", "D") or any(map(_has_array, kind.inner))
 
-    Tiles of subarrays are dealt to the ranks in the order of the array, rank 0 having the first one; a distributed
-    array has the place of each process. Ranks beyond the last tile get tiles of further copies of the arrays.
+
+def _is_in_order(kind: FileType) -> bool:
+    """Return whether no part of a structure begins before the one before it ends."""
+    parts = [(at + part.first, at + (length - 1) * part.extent + part.end)
+             for length, at, part in zip(*kind.numbers[:2], kind.inner, strict=True) if length * part.size]  # fmt: skip
+    return all(before[1] <= behind[0] for before, behind in itertools.pairwise(parts))
+
+
+def next_tile(kind: FileType, root: FileType | None, other: int, rank: int) -> FileType | None:
+    """Return the file type of a rank, reckoned from those of rank `other` and of rank 0, where it is tiles of arrays.
+
+    The numbers of the tiles, in the order of the array, are a multiple of the rank apart from rank 0's. Where that
+    comes back to rank 0's tile it goes on with the next one, so that each tile has one rank. A distributed array has
+    the place of each process.
+
+    Parameters
+    ----------
+    kind : of rank `other`.
+    root : of rank 0; where it is another kind of type, or None, rank 0 has the first tile.
+    other : not 0.
+    rank : as many ranks as there are tiles have different ones.
 
     Returns
     -------
-    None where there is no array, it is not in tiles, or its arrays are dealt in different ways.
+    None where there is no array, one is not in tiles that can be told, or where what comes out would not ascend as MPI
+    demands, though `kind` does.
     """
-    if kind.kind in ("A", "D") and not any(part.kind in ("A", "D") for part in kind.inner):
-        return _tile(kind, other, rank) if other > 0 else None
-    found = [next_tile(part, other, rank) for part in kind.inner]
-    known = [item for item in found if item is not None]
-    if not known or len({copy for _, copy in known}) != 1 or kind.kind in ("A", "D"):
+    if kind.kind in ("A", "D"):
+        return None if other <= 0 or any(map(_has_array, kind.inner)) else _tile(kind, root, other, rank)
+    like = root is not None and (root.kind, len(root.inner)) == (kind.kind, len(kind.inner))
+    roots = root.inner if root is not None and like else (None,) * len(kind.inner)
+    found = [next_tile(part, above, other, rank) for part, above in zip(kind.inner, roots, strict=True)]
+    if not any(found) or any(item is None and _has_array(part) and part != above
+                             for item, part, above in zip(found, kind.inner, roots, strict=True)):  # fmt: skip
         return None
-    inner = tuple(part if item is None else item[0] for part, item in zip(kind.inner, found, strict=True))
-    return FileType(kind.kind, kind.numbers, inner), known[0][1]
+    inner = tuple(item or part for item, part in zip(found, kind.inner, strict=True))
+    made = FileType(kind.kind, kind.numbers, inner)
+    return None if kind.kind == "S" and _is_in_order(kind) and not _is_in_order(made) else made
 
 
 # ---- texts -----------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import pathlib
 import re
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -239,6 +240,54 @@ def test_views_move_with_the_rank(tmp_path: pathlib.Path) -> None:
     assert [plan.place.tolist()[3] for plan in plans] == [64, 84, 94]
     assert [plan.end.tolist()[2] for plan in plans] == [64 + 260, 84 + 260, 94 + 260]
     assert plans[0].views == ["V(4;1;40;10)"]
+
+
+def bt_view(rank: int) -> Row:
+    """Return the view of one of 4 ranks of NAS BT: tiles `rank` and 7 - `rank` of 2 x 2 x 2, of 3 x 3 x 3 elements."""
+    first, second = ((3 * (t // 4), 3 * (t // 2 % 2), 3 * (t % 2)) for t in (rank, 7 - rank))
+    parts = [f"A(6,6,6;3,3,3;{','.join(map(str, starts))};0;8)" for starts in (first, second)]
+    return {"displacement": 40, "filetype": f"S(1,1;0,0;{';'.join(parts)})"}
+
+
+@pytest.mark.parametrize("members", [
+    ((0,), (1,), (2, 3)), ((0,), (1, 2, 3)), ((0,), (1,), (2,), (3,)), ((0,), (3, 1, 2)),
+])  # fmt: skip
+@pytest.mark.parametrize("ranks", [4, 16, 18])
+def test_ranks_beyond_the_traced_ones_have_copies_of_the_file(
+    tmp_path: pathlib.Path, ranks: int, members: tuple[tuple[int, ...], ...]
+) -> None:
+    """Views that MPI takes, no byte in two of them, and each copy whole: of 4 ranks that make two steps."""
+    views = [bt_view(group[0]) for group in members]
+    steps = [mpiio("write_at_all", **{f"g{group}": (at, 432, 0) for group in range(len(members))}) for at in (0, 432)]
+    path = path_of([mpiio("open"), mpiio("set_view", extra={**views[0], "groups": views}), *steps, mpiio("close")],
+                   members)  # fmt: skip
+    written = []
+    for rank in range(ranks):
+        plan = make_plan(path, rank, ranks, Places(tmp_path))
+        (view,) = plan.in_force
+        offsets, lengths = view.pieces(0, 864)
+        assert (offsets[1:] >= (offsets + lengths)[:-1]).all(), view.text
+        assert plan.offset.tolist()[1] == 40 + rank // 4 * 2**20
+        written.append(offsets)
+    every = np.sort(np.concatenate(written))
+    assert len(set(every.tolist())) == every.size == ranks * 108
+    for copy in range(ranks // 4):
+        begin = 40 + copy * 2**20
+        assert every[copy * 432:(copy + 1) * 432].tolist() == list(range(begin, begin + 2 * 1728, 8))
+
+
+def test_views_with_gaps_have_copies_and_plain_ones_move(tmp_path: pathlib.Path) -> None:
+    """Blocks dealt to 2 ranks would overlap on 4; what lies behind one another goes on so; files of a rank stay."""
+    strided = [{"displacement": at, "filetype": "V(4;1;20;10)"} for at in (0, 10)]
+    plain = [{"displacement": at, "filetype": "10"} for at in (0, 10)]
+    own = {"owner": "private", "file": "p.{rank}"}
+    for views, values, expected in ((strided, {}, [0, 10, 2**20, 2**20 + 10]), (plain, {}, [0, 10, 20, 30]),
+                                    (strided, own, [0, 10, 0, 10])):  # fmt: skip
+        data = {"g0": (0, 40, 0), "g1": (0, 40, 0)}
+        rows = [mpiio("open"), mpiio("set_view", extra={**views[0], "groups": views}), mpiio("write_at", **data)]
+        path = path_of([{**row, **values} for row in (*rows, mpiio("close"))], members=((0,), (1,)))
+        plans = [make_plan(path, rank, 4, Places(tmp_path)) for rank in range(4)]
+        assert [plan.offset.tolist()[1] for plan in plans] == expected
 
 
 def test_a_view_that_is_not_told_is_left_out_by_all(tmp_path: pathlib.Path) -> None:

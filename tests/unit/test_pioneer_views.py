@@ -110,23 +110,68 @@ def test_texts_are_given_back() -> None:
 
 
 def test_ranks_get_the_tiles_of_an_array_in_its_order() -> None:
-    """A child that has the second of 2 x 2 tiles: the others have those behind it, then those of another copy."""
-    child = parse("S(1,1;512,0;A(3,40,40;3,20,20;0,0,20;0;8);A(40,40;20,20;0,20;0;8))")
-    starts = {0: (0, 0), 1: (0, 20), 2: (20, 0), 3: (20, 20), 4: (0, 0), 5: (0, 20)}
-    for rank, (row, column) in starts.items():
-        found = next_tile(child, 1, rank)
-        assert found is not None
-        kind, copy = found
-        assert copy == rank // 4
-        assert kind.text == f"S(1,1;512,0;A(3,40,40;3,20,20;0,{row},{column};0;8);A(40,40;20,20;{row},{column};0;8))"
-    every = np.concatenate([next_tile(child.inner[1], 1, rank)[0].pieces()[0] for rank in range(4)])
-    assert sorted(every.tolist()) == list(range(0, 40 * 40 * 8, 8))
+    """A child that has the second of 2 x 2 tiles: the others have those behind it."""
+    child = parse("S(1,1;0,512;A(8,8;4,4;0,4;0;8);A(3,40,40;3,20,20;0,0,20;0;8))")
+    for rank, (row, column) in enumerate([(0, 0), (0, 20), (20, 0), (20, 20)]):
+        kind = next_tile(child, None, 1, rank)
+        assert kind is not None
+        assert [part.text for part in kind.inner] == [
+            f"A(8,8;4,4;{row // 5},{column // 5};0;8)", f"A(3,40,40;3,20,20;0,{row},{column};0;8)"]  # fmt: skip
+    assert begins_of([next_tile(child.inner[0], None, 1, rank) for rank in range(4)]) == list(range(0, 8 * 8 * 8, 8))
+
+
+def begins_of(kinds: list[FileType | None]) -> list[int]:
+    """Return where the pieces of file types begin, sorted."""
+    return sorted(np.concatenate([kind.pieces()[0] for kind in kinds if kind is not None]).tolist())
+
+
+@pytest.mark.parametrize(("sizes", "starts", "other"), [
+    ("6,4", "3,0", 1), ("6,4", "0,2", 1), ("6,4", "3,2", 3), ("9,6", "3,0", 1),
+])  # fmt: skip
+def test_each_tile_has_one_rank(sizes: str, starts: str, other: int) -> None:
+    """Also where ranks are dealt along the columns: there are gaps between the tiles of successive ranks."""
+    child = parse(f"A({sizes};3,2;{starts};0;8)")
+    rows, columns = map(int, sizes.split(","))
+    ranks = range(rows // 3 * (columns // 2))
+    found = begins_of([next_tile(child, None, other, rank) for rank in ranks])
+    assert found == list(range(0, rows * columns * 8, 8))
+
+
+#: File types of NAS BT on four ranks: rank r has tiles r and 7 - r of 2 x 2 x 2, here of one element.
+BT = [f"S(1,1;0,0;A(2,2,2;1,1,1;0,{row},{column};0;8);A(2,2,2;1,1,1;1,{1 - row},{1 - column};0;8))"
+      for row in (0, 1) for column in (0, 1)]  # fmt: skip
+
+
+@pytest.mark.parametrize("other", [1, 2, 3])
+def test_tiles_are_counted_from_those_of_the_root(other: int) -> None:
+    """Two tiles a rank, of which the second ones come nearer with the rank."""
+    found = [next_tile(parse(BT[other]), parse(BT[0]), other, rank) for rank in range(4)]
+    assert [kind and kind.text for kind in found] == BT
+
+
+def test_tiles_that_would_not_ascend() -> None:
+    """MPI refuses such a file type: on one rank alone, for which all others wait."""
+    root, child = (parse(f"S(1,1;0,0;A(8;1;{first};0;8);A(8;1;{second};0;8))") for first, second in ((0, 4), (2, 5)))
+    assert [kind and kind.text for kind in (next_tile(child, root, 1, rank) for rank in (2, 4))] == [
+        "S(1,1;0,0;A(8;1;4;0;8);A(8;1;6;0;8))", None]  # fmt: skip
+    assert next_tile(child, root, 1, 3) is not None
+    assert next_tile(parse("S(1,1;0,0;A(8;1;2;0;8);A(8;2;3;0;8))"), root, 1, 2) is None  # the second one is no tile
+
+
+@pytest.mark.parametrize("text", [
+    "8", "C(3;V(2;1;16;8))", "A(8,6;3,2;2,1;0;8)", "A(8,6;3,2;2,1;1;8)", "D(4;1;8,9;1,2;-1,2;2,2;0;8)",
+    "S(1,2,0;100,0,900;8;V(2;1;16;4);8)", "R(-8;64;I(1,2;40,8;4))", "V(3;2;-40;8)",
+])  # fmt: skip
+def test_where_a_type_ends(text: str) -> None:
+    kind = parse(text)
+    offsets, lengths = kind.pieces()
+    assert (kind.first, kind.end) == (offsets.min(), (offsets + lengths).max())
 
 
 def test_distributed_arrays_and_what_is_in_no_tiles() -> None:
-    dealt = next_tile(parse("D(4;1;8,8;1,1;-1,-1;2,2;0;8)"), 1, 6)
+    dealt = next_tile(parse("D(4;1;8,8;1,1;-1,-1;2,2;0;8)"), None, 1, 2)
     assert dealt is not None
-    assert (dealt[0].text, dealt[1]) == ("D(4;2;8,8;1,1;-1,-1;2,2;0;8)", 1)
+    assert dealt.text == "D(4;2;8,8;1,1;-1,-1;2,2;0;8)"
     for text in ("V(4;1;40;10)", "A(10;4;4;0;8)", "A(12;4;5;0;8)", "A(12;4;0;0;8)", "8"):
-        assert next_tile(parse(text), 1, 2) is None
-    assert next_tile(parse("A(12;4;4;0;8)"), 2, 3) is None
+        assert next_tile(parse(text), None, 1, 2) is None
+    assert next_tile(parse("A(12;4;4;0;8)"), None, 2, 3) is None

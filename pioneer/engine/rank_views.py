@@ -1,0 +1,156 @@
+"""Which view each rank sets, of the views that the representatives have set.
+
+Problem.   A view that tells ranks apart says which part of an array a rank has. The path has those of representatives
+           alone; and there may be more ranks than the array has parts.
+Algorithm. With N ranks in the trace, rank r has the part of rank r modulo N, in copy r / N of the file: each copy lies
+           behind everything that N ranks touch through views or at offsets, at a multiple of 1 MiB. The part of a rank
+           that is no representative is reckoned from the root's and the one of its group's representative: tiles of
+           arrays by their numbers (`next_tile`), anything else by the distance of the first bytes. Plain views are no
+           parts: they move by that distance, however many ranks there are.
+Guarantee. Of N ranks that are all representatives each copy has every view as it was. No view is made up that MPI
+           refuses: its bytes ascend where those of the path's views do, and its displacement is not negative. A rank
+           whose view the MPI library refuses leaves the collective, and all others wait in it for ever.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow.compute as pc
+
+from mpiio_ext.pioneer.operations import DATA, Operation, Role
+from mpiio_ext.pioneer.path import Template, WorkloadPath
+from mpiio_ext.pioneer.path.views import View, next_tile, view_of
+from mpiio_ext.pioneer.path.workload_path import PathInfo
+from mpiio_ext.pioneer.profile.sessions import Sessions
+
+__all__ = ["RankViews", "parsed", "view_of_rank"]
+
+_ALIGNMENT = 1 << 20
+_MOVING = DATA | {Role.BEGIN}
+
+
+def parsed(text: str | None) -> dict[str, Any]:
+    """Return the column `extra` of an operation."""
+    try:
+        found = json.loads(text) if text else {}
+    except json.JSONDecodeError:
+        found = {}
+    return found if isinstance(found, dict) else {}
+
+
+def _views_by_group(extra: dict[str, Any], groups: int) -> list[View] | None:
+    """Return the view that each group sets; None where that of one is not known."""
+    own = extra.get("groups")
+    extras = own if isinstance(own, list) and len(own) == groups else [extra] * groups
+    found = [view_of(item) if item is not None else None for item in extras]
+    known = next((view for view in found if view is not None), None)
+    if known is None or any(view is None and item is not None for view, item in zip(found, extras, strict=True)):
+        return None
+    return [known if view is None else view for view in found]
+
+
+def _tell_apart(views: Sequence[View]) -> bool:
+    return any((view.displacement, view.text) != (views[0].displacement, views[0].text) for view in views)
+
+
+def _traced(info: PathInfo) -> int:
+    """Return how many ranks were traced."""
+    return info.ranks or 1 + max(rank for group in (info.representatives, *info.members) for rank in group)
+
+
+def _likely_group(views: Sequence[View], group: int, place: int, info: PathInfo, taking_part: int) -> int:
+    """Return the group of a rank that was traced, if it has a view that `group` can use; else that one."""
+    near = next((number for number, ranks in enumerate(info.members) if place in ranks), group)
+    return near if taking_part >> near & 1 and views[near].type.size == views[group].type.size else group
+
+
+def view_of_rank(
+    views: Sequence[View], group: int, rank: int, info: PathInfo, taking_part: int = -1
+) -> tuple[View, int]:
+    """Return the view of a rank of a group, in the first copy of the file, and the number of its copy.
+
+    Parameters
+    ----------
+    views : of the representatives.
+    group : of the rank.
+    rank : may be beyond those that were traced.
+    info : of the path.
+    taking_part : groups that set a view, bit by bit; the others' are not known.
+    """
+    own = views[group]
+    if rank == info.representatives[group]:
+        return own, 0
+    copy, place = 0, rank
+    if _tell_apart(views) and not all(view.type.is_plain for view in views):
+        copy, place = divmod(rank, _traced(info))
+        group = _likely_group(views, group, place, info, taking_part)
+        own = views[group]
+    other, root = info.representatives[group], views[0]
+    if group == 0 or place == other:
+        return own, copy
+    dealt = next_tile(own.type, root.type, other, place)
+    if dealt is not None:
+        return View(own.displacement, dealt.text, dealt), copy
+    apart = own.first - root.first
+    displacement = own.displacement + apart // other * (place - other) if apart % other == 0 else own.displacement
+    return (View(displacement, own.text, own.type) if displacement >= 0 else own), copy
+
+
+class RankViews:
+    """The views that one rank of a group sets, going along a path."""
+
+    def __init__(self, path: WorkloadPath, kinds: Sequence[Operation], sessions: Sessions) -> None:
+        self._path, self._kinds, self._sessions = path, kinds, sessions
+        self._lengths: dict[str, int] | None = None
+
+    def set_by(self, row: int, group: int, rank: int) -> tuple[View, bool] | None:
+        """Return the view that an MPI_File_set_view sets, and whether views tell ranks apart; None: it is not told."""
+        views = _views_by_group(parsed(self._path.table["extra"][row].as_py()), self._path.group_count)
+        if views is None:
+            return None
+        taking_part = self._path.table["groups"][row].as_py()
+        view, copy = view_of_rank(views, group, rank, self._path.info, taking_part)
+        file = self._path.table["file"][row].as_py()
+        if copy and file is not None and not Template(file).has_rank:
+            if self._lengths is None:
+                self._lengths = self._measured()
+            view = View(view.displacement + copy * self._lengths[file], view.text, view.type)
+        return view, _tell_apart(views)
+
+    def _ends(self, row: int) -> list[list[View]] | None:
+        """Return of each group the views of its first and last rank; None where they are not told."""
+        info = self._path.info
+        views = _views_by_group(parsed(self._path.table["extra"][row].as_py()), self._path.group_count)
+        if views is None:
+            return None
+        return [[view, view_of_rank(views, group, max(info.members[group], default=0), info)[0]]
+                for group, view in enumerate(views)]  # fmt: skip
+
+    def _measured(self) -> dict[str, int]:
+        """Return how much of each file the ranks that were traced touch, bytes, rounded up to the alignment."""
+        table, groups = self._path.table, self._path.group_count
+        files = table["file"].to_pylist()
+        columns = [pc.fill_null(table[f"{name}_{group}"], -1).to_pylist()
+                   for group in range(groups) for name in ("offset", "size")]  # fmt: skip
+        found: dict[str, int] = {}
+        in_force: dict[int, list[list[View]]] = {}
+        for row, (file, session) in enumerate(zip(files, self._sessions.of.tolist(), strict=True)):
+            ends = [0]
+            if self._kinds[row].name == "MPI_File_set_view":
+                views = self._ends(row)
+                if views is not None:
+                    in_force[session] = views
+                    ends += [view.end_of(view.type.size) for pair in views for view in pair]
+            elif self._kinds[row].role in _MOVING:
+                for group in range(groups):
+                    offset, size = columns[2 * group][row], columns[2 * group + 1][row]
+                    if offset >= 0 and size > 0:
+                        through = in_force.get(session)
+                        behind = offset + size
+                        ends += [behind] if through is None else [view.end_of(behind) for view in through[group]]
+            if file is not None:
+                found[file] = max(found.get(file, 0), *ends)
+        return {file: -(-end // _ALIGNMENT) * _ALIGNMENT for file, end in found.items()}
