@@ -3,8 +3,8 @@
 Problem. A shared file with the default layout of one stripe is limited by one OST. Who asks for more?
 
 Algorithm. :func:`mpiio_ext.analytics.analyses.striping.custom_stripes` tells which files differ from the default of
-their mount point: in stripe size, count or offset, or by a layout of several components. The default is that of the
-set-up, else Lustre's own (1 MiB, 1 stripe, any OST). A job counts as customised when one of its files is.
+their mount point: in stripe size or count, or by a layout of several components. The default is that of the set-up,
+else Lustre's own (1 MiB, 1 stripe). A job counts as customised when one of its files is.
 
 Source: IOMiner, Sections III-B and III-C.
 """
@@ -25,13 +25,12 @@ _COUNTS = {"1": (1, 1), "2–4": (2, 4), "5–8": (5, 8), "9–32": (9, 32), "33
 
 def _custom(source: Source, files: Any) -> list[Any]:
     """Return the customised files, as an expression for each default that there is."""
-    from mpiio_ext.analytics.analyses.striping import SiteDefault, custom_stripes
+    from mpiio_ext.analytics.analyses.striping import custom_stripes
 
     mounts = getattr(getattr(source, "setup", None), "mounts", {})
     found = []
     for mount, given in mounts.items():
-        default = SiteDefault(given.stripe_size, given.stripe_count, given.stripe_offset)
-        found.append(custom_stripes(files.filter(lambda table, mount=mount: table["mount"] == mount), default))
+        found.append(custom_stripes(files.filter(lambda table, mount=mount: table["mount"] == mount), given))
     rest = files.filter(lambda table: ~table["mount"].fill_null("").isin(list(mounts))) if mounts else files
     found.append(custom_stripes(rest))
     return [one.expression for one in found]

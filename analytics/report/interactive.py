@@ -121,7 +121,7 @@ def script() -> str:
 def interactive(chart: Chart) -> str:
     """Return a chart as an element that Plotly's script fills; AnalyticsError where Plotly is not installed.
 
-    The element's ID differs from the chart's name, which the page uses as an anchor: Plotly fills the first that it finds.
+    The element's ID differs from the chart's name, which the page uses as an anchor: Plotly fills the first of an ID.
     """
     _plotly()
     from plotly.io import to_html
