@@ -62,8 +62,8 @@ FIELDS: dict[str, str] = {
     "/placement/osts": "where the targets lie on Lustre: the OST of each, in the same order",
     "/placement/subtables": "subtables of each table; a multiple of the targets; default: one per target",
     "/site/time_zone": "of times without zone in logs (sacct, LMT databases), e.g. America/Los_Angeles; default UTC",
-    "/site/mounts/*": "default stripe_size (B, 1048576) and stripe_count (1; -1, all OSTs: then counts are not compared) "
-    "of a mount point; stripe_offset (not compared without) only where logs have offsets: Darshan's are 0 for all files",
+    "/site/mounts/*": "default stripe_size (B, 1048576) and stripe_count (1; -1, all OSTs: counts are not compared) of "
+    "a mount point; stripe_offset (without it not compared) only where logs have it: Darshan's is 0 for all files",
     "/site/lmt_mounts/*": "LMT's name of a file system -> its mount point",
 }
 

@@ -103,7 +103,7 @@ def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
         ("processes", f"{first['processes']:,}" if first["processes"] is not None else "not known"),
         ("run time", seconds(first["run_time"]) if first["run_time"] else "not known"),
         ("read, written", ", ".join(moved)),
-        ("files", f"{files.num_rows:,}"),
+        ("files", f"{files.num_rows:,}, without standard streams"),
         ("modules", ", ".join(first["modules"] or ()) or "not known"),
     ]
     if "slurm" in tables and tables["slurm"].num_rows:
@@ -117,14 +117,18 @@ def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
     return out
 
 
-def document(tables: Mapping[str, pa.Table], *, anonymous: bool = False) -> dict[str, Any]:
-    """Return what is known of a job: facts, diagnoses, factors, critical files; as JSON can hold it."""
+def document(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+    """Return what is known of a job: facts, diagnoses, factors, critical files; as JSON can hold it.
+
+    All of them look at the same files, so that they agree: those that are not in the background
+    (:class:`mpiio_ext.analytics.factors.files.Files`).
+    """
     from mpiio_ext.analytics.factors import extract
     from mpiio_ext.analytics.report.findings import diagnoses
 
-    jobs, files = tables["darshan_job"], data_files(tables)
+    jobs, files = tables["darshan_job"], tables["darshan_file"].sort_by("job_id")
     found: dict[str, Any] = {"job_id": jobs["job_id"][0].as_py(), "facts": dict(facts(tables)),
-                             "diagnosis": diagnoses(tables, anonymous=anonymous), "directions": {}}  # fmt: skip
+                             "diagnosis": diagnoses(tables), "directions": {}}  # fmt: skip
     for direction in _DIRECTIONS:
         factors = extract(files, direction=direction, jobs=jobs).to_pylist()
         if factors:
@@ -151,9 +155,13 @@ def _own_share(tables: Mapping[str, pa.Table], direction: Literal["read", "write
 
 
 def _critical(files: pa.Table, direction: Literal["read", "write"]) -> list[dict[str, Any]]:
+    import pyarrow as pa
+
+    from mpiio_ext.analytics.factors.files import Files
     from mpiio_ext.analytics.sweep import critical_files
 
-    rows = critical_files(files, direction, ("file",)).to_pylist()
+    swept = files.filter(pa.array(~Files(files, direction, "job_id").background()))
+    rows = critical_files(swept, direction, ("file",)).to_pylist()
     return [{name: row[name] for name in ("file", f"{direction}_start", f"{direction}_end", "since", "exclusive",
                                           "share")} for row in rows]  # fmt: skip
 

@@ -25,7 +25,7 @@ def _store() -> object:
               "write_end": START + end, "osts": [3], "stripe_count": 1, "mount": "/scratch"}
              for k, (start, end) in enumerate(times, 1)]  # fmt: skip
     files.append({"log_id": 1, "job_id": 77, "file": "<STDOUT>", "processes": 64, "bytes_written": 5,
-                  "write_start": START, "write_end": START + 30})  # fmt: skip
+                  "write_start": START, "write_end": START + 30, "write_time": 0.01})  # fmt: skip
     lmt = [{"time": START + 5 * k, "ost": ost, "file_system": "snx1", "bytes_written": 2e9, "bytes_read": 0.0}
            for k in range(-20, 30) for ost in (3, 4)]  # fmt: skip
     return source(

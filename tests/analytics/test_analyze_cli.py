@@ -153,7 +153,12 @@ def test_a_job_as_text_json_and_page(folder: pathlib.Path, tmp_path: pathlib.Pat
     text = ask(folder, "job", str(JOB)).stdout
     assert "2,048" in text and "550 GB" in text and "ior" in text
     found = json.loads(ask(folder, "job", str(JOB), "--json").stdout)
-    assert found["job_id"] == JOB and found["directions"]["write"]["factors"]["bytes"] == 549755813888
+    factors, told = found["directions"]["write"]["factors"], found["diagnosis"][0]
+    assert found["job_id"] == JOB and factors["bytes"] == 549755815877
+    said = {one["meaning"]: one["value"] for one in told["facts"]}
+    assert factors["bandwidth"] == pytest.approx(said["bandwidth over that (Equation 1)"])
+    critical = sorted(row["file"] for row in found["directions"]["write"]["critical_files"])
+    assert critical == sorted(row["file"] for row in told["critical_files"])
     assert all(one["direction"] in ("read", "write") for one in found["diagnosis"])
     ask(folder, "job", str(JOB), "-o", str(tmp_path / "job.html"))
     page = _page(tmp_path / "job.html")
