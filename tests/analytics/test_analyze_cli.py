@@ -96,6 +96,21 @@ def test_query_filters_projects_and_sorts(folder: pathlib.Path) -> None:
     assert len(sizes) == 3 and sizes == sorted(sizes, reverse=True)
 
 
+def test_a_query_s_file_has_all_rows_and_the_terminal_says_where_it_stops(
+    folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    ask(folder, "query", "darshan_file", "--csv", str(tmp_path / "all.csv"))
+    assert len((tmp_path / "all.csv").read_text().splitlines()) > 2048
+    assert "Only 1,000 rows were asked for" in ask(folder, "query", "darshan_file").stdout
+    percentiles = ask(folder, "query", "darshan_job", "--percentile", "bytes_written").stdout
+    assert re.search(r"^ +100 +549,755,815,877 *$", percentiles, re.MULTILINE)
+    setup = ["--setup", str(folder / "setup.json")]
+    refused = run(["query", "darshan_job", "--percentile", "opens", "--sort", "opens", *setup])
+    assert refused.exit_code == 2 and "not with --project or --sort" in refused.stderr
+    short = ask(folder, "read-ratio").stdout
+    assert "of 102 rows are shown" in short and len(short.splitlines()) < 15
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
