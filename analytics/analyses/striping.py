@@ -21,7 +21,18 @@ from __future__ import annotations
 from mpiio_ext.analytics.query import Tuples
 from mpiio_ext.analytics.setup import StripeDefault
 
-__all__ = ["custom_stripes", "ost_union"]
+__all__ = ["custom_stripes", "customised", "ost_union"]
+
+
+def customised(default: StripeDefault | None = None) -> str:
+    """Return the condition that a file's layout is not the default, as :meth:`Tuples.filter` takes it."""
+    site = default or StripeDefault()
+    differs = [f"stripe_size != {site.stripe_size}", "components > 1"]
+    if site.stripe_count != -1:  # of "all OSTs" a log has the number
+        differs.append(f"stripe_count != {site.stripe_count}")
+    if site.stripe_offset is not None:
+        differs.append(f"stripe_offset != {site.stripe_offset}")
+    return " or ".join(differs)
 
 
 def custom_stripes(files: Tuples, default: StripeDefault | None = None) -> Tuples:
@@ -33,13 +44,7 @@ def custom_stripes(files: Tuples, default: StripeDefault | None = None) -> Tuple
         Of ``darshan_file``.
     default : StripeDefault, optional
     """
-    site = default or StripeDefault()
-    differs = [f"stripe_size != {site.stripe_size}", "components > 1"]
-    if site.stripe_count != -1:  # of "all OSTs" a log has the number
-        differs.append(f"stripe_count != {site.stripe_count}")
-    if site.stripe_offset is not None:
-        differs.append(f"stripe_offset != {site.stripe_offset}")
-    return files.filter(" or ".join(differs)).project(
+    return files.filter(customised(default)).project(
         "job_id", "log_id", "file_id", "stripe_size", "stripe_count", "stripe_offset", "components"
     )
 
