@@ -64,7 +64,8 @@ FIELDS: dict[str, str] = {
     "/site/time_zone": "of times without zone in logs (sacct, LMT databases), e.g. America/Los_Angeles; default UTC",
     "/site/mounts/*": "default stripe_size (B, 1048576) and stripe_count (1; -1, all OSTs: counts are not compared) of "
     "a mount point; stripe_offset (without it not compared) only where logs have it: Darshan's is 0 for all files",
-    "/site/lmt_mounts/*": "LMT's name of a file system -> its mount point",
+    "/site/lmt_mounts/*": "LMT's name of a file system -> its mount point; without any, LMT is taken to be of the file "
+    "system that a job is on",
 }
 
 
