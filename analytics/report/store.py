@@ -40,7 +40,8 @@ def overview(source: Source, *, anonymous: bool = False, origin: str | None = "d
             facts.append(("period", count_words(max(1, round((row["last"] - row["first"]) / 86400)), "day")))
         else:
             facts.append(("period", f"{_date(row['first'])} to {_date(row['last'])} UTC"))
-    return Section(anchor="store", title="What is in the store", facts=facts)
+    none = ["No logs to count: `mpiio-ext analyze manifest --all` lists those that the store knows."]
+    return Section(anchor="store", title="What is in the store", facts=facts, sentences=[] if row["jobs"] else none)
 
 
 def _date(seconds: float) -> str:
