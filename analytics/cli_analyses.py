@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,20 @@ _SVG = click.Path(path_type=Path, dir_okay=False)
 _ORIGIN = click.option("--source", "origin", type=click.Choice(["darshan", "bench", "library", "all"]),
                        default="darshan", show_default=True, help="Logs to count.")  # fmt: skip
 _FIGURE = click.option("--figure", type=_SVG, metavar="FILE.svg", help="Write the figure, too.")
+
+
+def _every_fifth(table: Any) -> Any:
+    return table.take(list(range(0, table.num_rows, 5)))
+
+
+def _with_jobs(table: Any) -> Any:
+    import pyarrow.compute as pc
+
+    return table.filter(pc.greater(table["jobs"], 0))
+
+
+#: What the terminal shows of tables with a row for each percent.
+_SHORT: dict[str, Callable[[Any], Any]] = {"sequential": _every_fifth, "read-ratio": _with_jobs}
 
 
 def _run(
@@ -48,6 +63,10 @@ def _run(
         parameters |= {"areas": found_areas, "anonymous": anonymous or found_areas is not None}
     with miner_of(setup) as miner:
         result = analysis(name)(miner, origin=None if origin == "all" else origin, **parameters)
+    if not (as_json or csv or parquet) and name in _SHORT:
+        shown = _SHORT[name](result.table)
+        note = f"{shown.num_rows} of {result.table.num_rows} rows are shown; --json, --csv and --parquet have all."
+        result = dataclasses.replace(result, table=shown, caption=f"{result.caption}\n{note}")
     show(result, as_json=as_json, csv=csv, parquet=parquet, figure=figure, most=120)
 
 

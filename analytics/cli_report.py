@@ -92,7 +92,7 @@ def logs(
     with _pen(interactive or output is None) as pen:
         converted = _converted(files, anonymous)
         if as_json and len(files) > 1:  # one document, whatever could be read
-            click.echo(dumps([_document(_hidden(tables, found, anonymous), anonymous) for _, tables in converted]))
+            click.echo(dumps([_document(_hidden(tables, found, anonymous)) for _, tables in converted]))
             return
         for number, (path, tables) in enumerate(converted, 1):
             if len(files) > 1:
@@ -138,11 +138,11 @@ def _hidden(
     return anonymous_tables(tables, areas)
 
 
-def _document(tables: Mapping[str, pa.Table], anonymous: bool) -> dict[str, Any]:
+def _document(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
     """Return what is known of a job as JSON can hold it."""
     from mpiio_ext.analytics.report.job import document
 
-    found = document(tables, anonymous=anonymous)
+    found = document(tables)
     found["diagnosis"] = [one["document"] for one in found["diagnosis"]]
     return found
 
@@ -158,10 +158,10 @@ def _tell(
     """Tell what is known of a job: on a page, as JSON, or on the terminal."""  # fmt: skip
     from mpiio_ext.analytics.report.output import job_page, job_text
 
-    tables, anonymous = _hidden(tables, areas, anonymous), anonymous or areas is not None
+    tables = _hidden(tables, areas, anonymous)
     if output is not None:
-        save_text(output, job_page(tables, pen, anonymous=anonymous))
+        save_text(output, job_page(tables, pen))
     if as_json:
-        click.echo(dumps(_document(tables, anonymous)))
+        click.echo(dumps(_document(tables)))
     elif output is None:
-        click.echo(job_text(tables, anonymous=anonymous))
+        click.echo(job_text(tables))

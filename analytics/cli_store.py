@@ -13,6 +13,8 @@ from mpiio_ext.analytics.errors import AnalyticsError
 __all__ = ["init", "manifest", "query"]
 
 _SETUP = click.Path(path_type=Path, dir_okay=False)
+#: Rows of a query that the terminal asks for: more than it shows, so that it can say that there are more.
+_MOST_ROWS = 1000
 #: Reasons that are printed after a fill; the manifest has all of them.
 _SHOWN_REASONS = 5
 
@@ -98,7 +100,7 @@ def _counted(counts: dict[str, int]) -> str:
 @click.option("--project", "columns", multiple=True, metavar="COLUMNS", help="Columns, with commas between them.")
 @click.option("--percentile", "percentiles", metavar="COLUMN", help="The percentiles of a column.")
 @click.option("--sort", "sorts", multiple=True, metavar="COLUMN", help="Order; -COLUMN: largest first.")
-@click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="Rows at most.")
+@click.option("--limit", type=click.IntRange(min=1), help="Rows at most; default: all, on the terminal the first.")
 @click.option("--explain", is_flag=True, help="Print the plan of the engine instead of the rows.")
 @store_options
 @output_options
@@ -109,7 +111,7 @@ def query(
     columns: tuple[str, ...],
     percentiles: str | None,
     sorts: tuple[str, ...],
-    limit: int,
+    limit: int | None,
     explain: bool,
     setup: Path,
     anonymous: bool,
@@ -125,6 +127,8 @@ def query(
     """  # noqa: D301  (click wants the backspace character itself)
     if areas is not None:
         raise click.UsageError("--areas: only analyses name science areas; --anonymous leaves applications out")
+    if percentiles and (columns or sorts):
+        raise click.UsageError("--percentile has columns and an order of its own; not with --project or --sort")
     if anonymous and explain:
         raise click.UsageError("--explain prints conditions and paths; not with --anonymous")
     with miner_of(setup) as miner:
@@ -134,13 +138,15 @@ def query(
         for other in joins:
             name, _, key = other.partition(":")
             tuples = tuples.join(miner.load(name), key or "job_id")
-        if sorts and not percentiles:  # before the projection, which may leave the column out
+        if sorts:  # before the projection, which may leave the column out
             tuples = tuples.sort(*sorts)
         if percentiles:
             tuples = tuples.percentile(percentiles)
         elif columns:
             tuples = tuples.project(*(name.strip() for group in columns for name in group.split(",")))
-        tuples = tuples.limit(limit)
+        on_terminal = not (as_json or csv or parquet)
+        if limit or on_terminal:
+            tuples = tuples.limit(limit or _MOST_ROWS)
         if explain:
             click.echo(tuples.explain())
             return
@@ -151,4 +157,6 @@ def query(
         rows = without_secrets(rows)
         if not rows.column_names:
             raise AnalyticsError("--anonymous leaves nothing: all columns name someone, a job or a time")
-    show_table(rows, as_json=as_json, csv=csv, parquet=parquet, most=60)
+    show_table(rows, as_json=as_json, csv=csv, parquet=parquet, most=101 if percentiles else 60)
+    if on_terminal and not limit and rows.num_rows == _MOST_ROWS:
+        click.echo(f"Only {_MOST_ROWS:,} rows were asked for; --limit, --json, --csv and --parquet go further.")

@@ -22,7 +22,7 @@ Example
       "placement": {"targets": ["/scratch/ost1", "/scratch/ost2"], "subtables": 6},
       "site": {
         "time_zone": "America/Los_Angeles",
-        "mounts": {"/scratch1": {"stripe_size": 1048576, "stripe_count": 1, "stripe_offset": -1}},
+        "mounts": {"/scratch1": {"stripe_size": 1048576, "stripe_count": 1}},
         "lmt_mounts": {"snx11025": "/scratch1"}
       }
     }
@@ -62,8 +62,10 @@ FIELDS: dict[str, str] = {
     "/placement/osts": "where the targets lie on Lustre: the OST of each, in the same order",
     "/placement/subtables": "subtables of each table; a multiple of the targets; default: one per target",
     "/site/time_zone": "of times without zone in logs (sacct, LMT databases), e.g. America/Los_Angeles; default UTC",
-    "/site/mounts/*": "default stripe_size (B, 1048576), stripe_count (1), stripe_offset (-1) of a mount point",
-    "/site/lmt_mounts/*": "LMT's name of a file system -> its mount point",
+    "/site/mounts/*": "default stripe_size (B, 1048576) and stripe_count (1; -1, all OSTs: counts are not compared) of "
+    "a mount point; stripe_offset (without it not compared) only where logs have it: Darshan's is 0 for all files",
+    "/site/lmt_mounts/*": "LMT's name of a file system -> its mount point; without any, LMT is taken to be of the file "
+    "system that a job is on",
 }
 
 
@@ -95,11 +97,21 @@ class PlacementPlan:
 
 @dataclasses.dataclass(frozen=True)
 class StripeDefault:
-    """Stripe settings of files for which nobody asked otherwise; the values of the paper's system."""
+    """Stripe settings of files for which nobody asked otherwise; Lustre's own unless the site has others.
+
+    Attributes
+    ----------
+    stripe_size : int
+        In bytes.
+    stripe_count : int
+        -1 is all OSTs: files are not told apart by their count then.
+    stripe_offset : int or None
+        First OST, of the paper's system -1 (any); None: files are not told apart by it.
+    """
 
     stripe_size: int = 1048576
     stripe_count: int = 1
-    stripe_offset: int = -1
+    stripe_offset: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -246,14 +258,10 @@ def _placement(check: _Checker, value: Any) -> PlacementPlan | None:
 
 
 def _stripe(check: _Checker, where: str, value: Any) -> StripeDefault:
-    fields = {"stripe_size": (1, 1048576), "stripe_count": (-1, 1), "stripe_offset": (-1, -1)}
-    found = check.object(where, value, tuple(fields))
-    return StripeDefault(
-        **{
-            name: check.integer(f"{where}/{name}", found.get(name, default), low)
-            for name, (low, default) in fields.items()
-        }
-    )
+    lowest = {"stripe_size": 1, "stripe_count": -1, "stripe_offset": -1}
+    found = check.object(where, value, tuple(lowest))
+    given = {name: check.integer(f"{where}/{name}", found[name], low) for name, low in lowest.items() if name in found}
+    return StripeDefault(**given)
 
 
 def _site(check: _Checker, value: Any) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from mpiio_ext.analytics.analyses.interference import interference
 from mpiio_ext.analytics.analyses.striping import custom_stripes, ost_union
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.query import Engine, load, open_engine
+from mpiio_ext.analytics.setup import StripeDefault
 
 TARGETS_S = {"custom_stripes": 0.1, "ost_union": 0.4, "critical_paths": 5.0, "interference": 1.0}
 MEMORY = "4GB"
@@ -67,7 +68,7 @@ def queries(engine: Engine, store: Folder) -> dict[str, Callable[[], Any]]:
     [bounds] = engine.arrow(day).to_pylist()
     of_day = files.filter(f"write_start between {bounds['low']} and {bounds['high']}").limit(PAIRS)
     found: dict[str, Callable[[], Any]] = {
-        "custom_stripes": lambda: custom_stripes(files).arrow(),
+        "custom_stripes": lambda: custom_stripes(files, StripeDefault(stripe_offset=-1)).arrow(),
         "ost_union": lambda: ost_union(files).arrow(),
         "interference": lambda: interference(of_day, lmt).arrow(),
     }

@@ -2,20 +2,22 @@
 
 Problem. A shared file with the default layout of one stripe is limited by one OST. Who asks for more?
 
-Algorithm. :func:`mpiio_ext.analytics.analyses.striping.custom_stripes` tells which files differ from the default of
-their mount point: in stripe size, count or offset, or by a layout of several components. The default is that of the
-set-up, else Lustre's own (1 MiB, 1 stripe, any OST). A job counts as customised when one of its files is.
+Algorithm. :func:`mpiio_ext.analytics.analyses.striping.customised` tells which files differ from the default of
+their mount point: in stripe size or count, or by a layout of several components. The default is that of the set-up,
+else Lustre's own (1 MiB, 1 stripe). A job counts as customised when one of its files is.
 
 Source: IOMiner, Sections III-B and III-C.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from mpiio_ext.analytics.analyses.counting import count_words, share, share_words
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.analyses.source import Source, fetch
+from mpiio_ext.analytics.setup import StripeDefault
 
 __all__ = ["striping"]
 
@@ -23,18 +25,18 @@ __all__ = ["striping"]
 _COUNTS = {"1": (1, 1), "2–4": (2, 4), "5–8": (5, 8), "9–32": (9, 32), "33–128": (33, 128), "> 128": (129, None)}
 
 
-def _custom(source: Source, files: Any) -> list[Any]:
-    """Return the customised files, as an expression for each default that there is."""
-    from mpiio_ext.analytics.analyses.striping import SiteDefault, custom_stripes
+def _own(table: Any, mounts: Mapping[str, StripeDefault]) -> Any:
+    """Return whether each file's layout is its own: not the default of its mount point."""
+    from mpiio_ext.analytics.analyses.striping import customised
+    from mpiio_ext.analytics.query.binding import bind
 
-    mounts = getattr(getattr(source, "setup", None), "mounts", {})
-    found = []
-    for mount, given in mounts.items():
-        default = SiteDefault(given.stripe_size, given.stripe_count, given.stripe_offset)
-        found.append(custom_stripes(files.filter(lambda table, mount=mount: table["mount"] == mount), default))
-    rest = files.filter(lambda table: ~table["mount"].fill_null("").isin(list(mounts))) if mounts else files
-    found.append(custom_stripes(rest))
-    return [one.expression for one in found]
+    mount = table["mount"].fill_null("")
+    own = bind(customised(), table, boolean=True)
+    if mounts:
+        own = own & ~mount.isin(list(mounts))
+    for name, default in mounts.items():
+        own = own | ((mount == name) & bind(customised(default), table, boolean=True))
+    return own.fill_null(False)
 
 
 def _in_class(stripes: int | None, low: int, high: int | None) -> bool:
@@ -56,20 +58,19 @@ def striping(source: Source, *, origin: str | None = "darshan") -> Result:
     Result
         Rows: ``stripes``, ``files`` and ``customised`` files with so many stripes.
     """
-    import ibis
     import pyarrow as pa
 
-    files = source.load("darshan_file")
+    files = source.load("darshan_file").filter("stripe_count is not null")
     if origin is not None:
         files = files.filter(lambda table: table["source"] == origin)
-    striped = files.expression
-    striped = striped.filter(striped["stripe_count"].notnull())
-    by_count = fetch(striped.group_by("stripe_count").agg(files=striped.count())).to_pylist()
-    jobs = fetch(striped.agg(jobs=striped["log_id"].nunique()))["jobs"][0].as_py()
-    parts = _custom(source, files)
-    custom = ibis.union(*parts, distinct=False) if len(parts) > 1 else parts[0]
-    own = fetch(custom.group_by("stripe_count").agg(files=custom.count())).to_pylist()
-    customised = fetch(custom.agg(jobs=custom["log_id"].nunique()))["jobs"][0].as_py()
+    striped = files.project("log_id", "mount", "stripe_size", "stripe_count", "stripe_offset", "components").expression
+    mounts = getattr(getattr(source, "setup", None), "mounts", {})
+    marked = striped.select("log_id", "stripe_count", own=_own(striped, mounts))
+    by_count = fetch(marked.group_by("stripe_count", "own").agg(files=marked.count())).to_pylist()
+    own = [row for row in by_count if row["own"]]
+    logs = marked["log_id"]
+    [found] = fetch(marked.agg(jobs=logs.nunique(), customised=logs.nunique(where=marked["own"]))).to_pylist()
+    jobs, customised = found["jobs"], found["customised"]
     numbers = [[sum(row["files"] for row in rows if _in_class(row["stripe_count"], *ends)) for ends in _COUNTS.values()]
                for rows in (by_count, own)]  # fmt: skip
     every, changed = (sum(row["files"] for row in rows) for rows in (by_count, own))

@@ -145,7 +145,8 @@ def _caption(rows: Sequence[Mapping[str, Any]], able: Mapping[str, int], limits:
     for direction, past in (("read", "reading"), ("write", "writing")):
         slow = [row for row in rows if row["direction"] == direction]
         apps = len({row["application"] for row in slow})
-        words.append(f"Of {count_words(able[direction], 'such job')} {past}, {len(slow):,} were slow"
+        verb = "was" if len(slow) == 1 else "were"
+        words.append(f"Of {count_words(able[direction], 'such job')} {past}, {len(slow):,} {verb} slow"
                      + (f", of {count_words(apps, 'application')}." if slow else "."))  # fmt: skip
         crowded = sum(1 for row in slow if (row["processes_per_ost"] or 0) > 3)
         if slow:

@@ -8,8 +8,9 @@ the other from the start of the bench. Requests are those to the file system.
 Statistics of the library (``MPIOX_STATS_FILE``, one JSON object a line). A job is what stands up to a line of the kind
 ``run``; each line of the kind ``file`` is a row of ``darshan_file`` (source ``library``). There are no times in them.
 
-Histograms of both have powers of two; a bucket goes to Darshan's bin that holds its lower end. So the shares below
-1 KiB, 1 MiB, 4 MiB and 1 GiB are exact. What is not recorded is NULL.
+Histograms of both have powers of two; a bucket goes to the bin that most of it belongs to. So the shares below 1 KiB,
+1 MiB, 4 MiB and 1 GiB are exact; but a request of exactly so many bytes, which Darshan counts in the bin that ends
+there, is here in the next one. What is not recorded is NULL.
 """
 
 from __future__ import annotations

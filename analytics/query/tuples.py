@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from mpiio_ext.analytics import units
 from mpiio_ext.analytics.query import binding, functions, groups, joins, results
 from mpiio_ext.analytics.query.language import ExpressionError
-from mpiio_ext.analytics.query.origins import origins
-from mpiio_ext.analytics.tables.schema import DARSHAN_FILE
+from mpiio_ext.analytics.query.origins import Origin, origins
+from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -37,6 +37,7 @@ __all__ = ["APPROXIMATE_RANK_ERROR", "Tuples"]
 #: How far the rank of an approximate quantile may be from the one asked for, as a fraction of the rows.
 APPROXIMATE_RANK_ERROR = 0.01
 _SAMPLE_ROWS = 1000
+_FLAT = ("int32", "int64", "float64", "bool")
 _SHOWN_ROWS = 10
 _BATCH_ROWS = 100_000
 
@@ -234,7 +235,9 @@ class Tuples:
         """Return the factors that contribute to the performance of jobs with a bandwidth from `low` to below `high`.
 
         The tuples are those of ``darshan_file``, or a join that contains them. Each file of a log counts once, however
-        often the join repeats it. See :mod:`mpiio_ext.analytics.factors` for the factors and the thresholds.
+        often the join repeats it. A join with ``darshan_job`` that keeps the log ID of both also tells what only a log
+        knows: its run time, its application, and whether it used MPI-IO at all; without it, factors that need these are
+        NULL. See :mod:`mpiio_ext.analytics.factors` for the factors and the thresholds.
 
         Parameters
         ----------
@@ -245,14 +248,17 @@ class Tuples:
         # By name, since the factors are written with this package and not the other way round.
         extract = importlib.import_module("mpiio_ext.analytics.factors").extract
         bounds = float(units.bandwidth(low)), float(units.bandwidth(high))
-        found: Tuples = extract(self.files(), *bounds, direction, **thresholds)
+        found: Tuples = extract(self._files(of_jobs=True), *bounds, direction, **thresholds)
         return found
 
     # ---- smaller ones ------------------------------------------------------------------------------------------------
 
     def files(self) -> Tuples:
         """Return the tuples of ``darshan_file`` that a join contains, under their own names and each once."""
-        found = self._then(lambda table: _files_of(self.engine, table, self.name))
+        return self._files(of_jobs=False)
+
+    def _files(self, *, of_jobs: bool) -> Tuples:
+        found = self._then(lambda table: _files_of(self.engine, table, self.name, of_jobs))
         return Tuples(self.engine, found._expression, DARSHAN_FILE.name, self._waits_for)
 
     def limit(self, rows: int) -> Tuples:
@@ -436,8 +442,8 @@ def _quantiles(
     return both.select(percentile=both.percentile, **values).order_by("percentile")
 
 
-def _files_of(engine: Engine, table: ir.Table, name: str) -> ir.Table:
-    """Return the rows of ``darshan_file`` in a join, each once."""
+def _files_of(engine: Engine, table: ir.Table, name: str, of_jobs: bool) -> ir.Table:
+    """Return the rows of ``darshan_file`` in a join, each once; with `of_jobs` also what only their logs' rows know."""
     known = origins(table, engine.sources, engine.merged)
     if name == DARSHAN_FILE.name and not any(known.values()):  # not loaded from a store
         return table
@@ -460,5 +466,26 @@ def _files_of(engine: Engine, table: ir.Table, name: str) -> ir.Table:
     if "log_id" in found and logs:
         # A job with several logs: the join by job ID pairs each log with the files of all.
         table = table.filter([table[found["log_id"]] == table[other] for other in logs])
+    if of_jobs and "log_id" in found:
+        found |= _of_logs(known, found["log_id"])
     files = table.select(**{original: table[column] for original, column in found.items()})
     return files.distinct() if repeated else files
+
+
+def _of_logs(known: Mapping[str, set[Origin]], log_id: str) -> dict[str, str]:
+    """Return {name: column} of what a join knows of a file's log: numbers, flags and the application.
+
+    Empty unless the join has the log ID of ``darshan_job`` too: by job ID alone, a file is paired with every log of its
+    job, whose run times are not its own.
+    """
+    own = (DARSHAN_JOB.name, "log_id")
+    if own not in known[log_id] and not any(own in places for places in known.values()):
+        return {}
+    files = DARSHAN_FILE.names()
+    wanted = {each.name for each in DARSHAN_JOB.columns if each.type in _FLAT or each.name == "app"}.difference(files)
+    return {
+        original: column
+        for column, places in known.items()
+        for source, original in places
+        if source == DARSHAN_JOB.name and original in wanted
+    }

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
 
-__all__ = ["COLOURS", "draw"]
+__all__ = ["COLOURS", "draw", "logarithmic"]
 
 #: Okabe and Ito, without the yellow, which is too light for lines.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#555c66")
@@ -104,6 +104,11 @@ def _ranking(data: Mapping[str, Any]) -> Any:
     return figure
 
 
+def logarithmic(data: Mapping[str, Any]) -> bool:
+    """Return whether bars stand on a logarithmic axis: where that is asked for, and counts are large enough for it."""
+    return bool(data.get("log")) and max((value for one in data["series"] for value in one["values"]), default=0) > 50
+
+
 def _bars(data: Mapping[str, Any]) -> Any:
     figure, (axes,) = _figure(2.9)
     series = data["series"]
@@ -124,7 +129,7 @@ def _bars(data: Mapping[str, Any]) -> Any:
                           ha="left" if place < 50 else "right", va="bottom")  # fmt: skip
     if "labels" in data:
         axes.set_xticks(places, data["labels"])
-    if data.get("log") and max((value for one in series for value in one["values"]), default=0) > 50:
+    if logarithmic(data):
         axes.set_yscale("log")
         axes.set_ylim(bottom=0.7)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")

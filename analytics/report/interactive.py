@@ -11,7 +11,7 @@ from typing import Any
 
 from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.report.drawing import COLOURS
+from mpiio_ext.analytics.report.drawing import COLOURS, logarithmic
 
 __all__ = ["interactive", "script"]
 
@@ -28,7 +28,7 @@ def _lined(text: str) -> str:
 
 
 def _ranking(data: Mapping[str, Any]) -> tuple[Traces, dict[str, Any]]:
-    traces, layout = [], {"grid": {"rows": 1, "columns": len(data["panels"]), "pattern": "independent"},
+    traces, layout = [], {"grid": {"rows": 1, "columns": len(data["panels"]), "pattern": "independent", "xgap": 0.4},
                           "showlegend": False}  # fmt: skip
     for number, panel in enumerate(data["panels"], 1):
         end = "" if number == 1 else str(number)
@@ -47,7 +47,7 @@ def _bars(data: Mapping[str, Any]) -> tuple[Traces, dict[str, Any]]:
         traces.append({"type": "bar", "name": " and ".join(ends["names"]), "x": ends["x"], "y": ends["values"],
                        "text": ends["names"], "width": 2.4})  # fmt: skip
     layout = {"barmode": "overlay" if ends else "group", "showlegend": bool(data.get("legend"))}
-    return traces, layout | ({"yaxis": {"type": "log"}} if data.get("log") else {})
+    return traces, layout | ({"yaxis": {"type": "log"}} if logarithmic(data) else {})
 
 
 def _lines(data: Mapping[str, Any]) -> tuple[Traces, dict[str, Any]]:
@@ -119,7 +119,10 @@ def script() -> str:
 
 
 def interactive(chart: Chart) -> str:
-    """Return a chart as an element that Plotly's script fills; AnalyticsError where Plotly is not installed."""
+    """Return a chart as an element that Plotly's script fills; AnalyticsError where Plotly is not installed.
+
+    The element's ID differs from the chart's name, which the page uses as an anchor: Plotly fills the first of an ID.
+    """
     _plotly()
     from plotly.io import to_html
 
@@ -130,4 +133,4 @@ def interactive(chart: Chart) -> str:
         ranged = {"range": chart.data[f"{key}_range"]} if chart.data.get(f"{key}_range") else {}
         layout[axis] = {"gridcolor": "#d5d9df", "linecolor": "#555c66", **named, **ranged, **layout.get(axis, {})}
     return str(to_html({"data": traces, "layout": layout}, full_html=False, include_plotlyjs=False, validate=False,
-                       div_id=chart.name, config={"displaylogo": False, "responsive": True}))  # fmt: skip
+                       div_id=f"chart-{chart.name}", config={"displaylogo": False, "responsive": True}))  # fmt: skip

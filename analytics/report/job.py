@@ -15,6 +15,8 @@ Source: IOMiner, Sections II-D and III-F; the load of the servers beside it as i
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -60,16 +62,35 @@ def job_tables(source: Source, job_id: int) -> dict[str, pa.Table]:
 
 
 def _lmt_rows(source: Source, tables: Mapping[str, pa.Table]) -> pa.Table | None:
-    """Return the steps of LMT around a job on the OSTs of its files."""
-    osts = sorted({ost for row in tables["darshan_file"]["osts"].to_pylist() for ost in row or ()})
+    """Return the steps of LMT around a job on the OSTs of its files.
+
+    OSTs of several file systems have the same numbers. The set-up says which file system is which mount point
+    (``lmt_mounts``); where it does not, LMT must be of one, and that one is taken for the job's.
+    """
+    osts = _osts(tables["darshan_file"])
     starts = [time for time in tables["darshan_job"]["start_time"].to_pylist() if time is not None]
     ends = [time for time in tables["darshan_job"]["end_time"].to_pylist() if time is not None]
     if not osts or not starts or not ends or not has(source, "lmt"):
         return None
     rows = expression(source, "lmt")
     near = (rows["time"] >= min(starts) - _MARGIN_S) & (rows["time"] <= max(ends) + _MARGIN_S)
-    found = fetch(rows.filter(near & rows["ost"].isin(osts)))
-    return found if found.num_rows else None
+    if mounts := getattr(getattr(source, "setup", None), "lmt_mounts", {}):
+        own = [(rows["file_system"] == name) & rows["ost"].isin(sorted(osts[mount]))
+               for name, mount in mounts.items() if mount in osts]  # fmt: skip
+        found = fetch(rows.filter(near & functools.reduce(operator.or_, own))) if own else None
+    else:
+        found = fetch(rows.filter(near & rows["ost"].isin(sorted(set().union(*osts.values())))))
+        found = None if len(found["file_system"].unique()) > 1 else found
+    return found if found is not None and found.num_rows else None
+
+
+def _osts(files: pa.Table) -> dict[str, set[int]]:
+    """Return the OSTs of files by mount point."""
+    found: dict[str, set[int]] = {}
+    for mount, osts in zip(files["mount"].to_pylist(), files["osts"].to_pylist(), strict=True):
+        if osts:
+            found.setdefault(mount or "", set()).update(osts)
+    return found
 
 
 def data_files(tables: Mapping[str, pa.Table]) -> pa.Table:
@@ -103,7 +124,7 @@ def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
         ("processes", f"{first['processes']:,}" if first["processes"] is not None else "not known"),
         ("run time", seconds(first["run_time"]) if first["run_time"] else "not known"),
         ("read, written", ", ".join(moved)),
-        ("files", f"{files.num_rows:,}"),
+        ("files", f"{files.num_rows:,}, without standard streams"),
         ("modules", ", ".join(first["modules"] or ()) or "not known"),
     ]
     if "slurm" in tables and tables["slurm"].num_rows:
@@ -117,14 +138,18 @@ def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
     return out
 
 
-def document(tables: Mapping[str, pa.Table], *, anonymous: bool = False) -> dict[str, Any]:
-    """Return what is known of a job: facts, diagnoses, factors, critical files; as JSON can hold it."""
+def document(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+    """Return what is known of a job: facts, diagnoses, factors, critical files; as JSON can hold it.
+
+    All of them look at the same files, so that they agree: those that are not in the background
+    (:class:`mpiio_ext.analytics.factors.files.Files`).
+    """
     from mpiio_ext.analytics.factors import extract
     from mpiio_ext.analytics.report.findings import diagnoses
 
-    jobs, files = tables["darshan_job"], data_files(tables)
+    jobs, files = tables["darshan_job"], tables["darshan_file"].sort_by("job_id")
     found: dict[str, Any] = {"job_id": jobs["job_id"][0].as_py(), "facts": dict(facts(tables)),
-                             "diagnosis": diagnoses(tables, anonymous=anonymous), "directions": {}}  # fmt: skip
+                             "diagnosis": diagnoses(tables), "directions": {}}  # fmt: skip
     for direction in _DIRECTIONS:
         factors = extract(files, direction=direction, jobs=jobs).to_pylist()
         if factors:
@@ -135,7 +160,7 @@ def document(tables: Mapping[str, pa.Table], *, anonymous: bool = False) -> dict
 
 def _own_share(tables: Mapping[str, pa.Table], direction: Literal["read", "write"]) -> float | None:
     """Return the job's share of what its OSTs moved while its files were in use; None where LMT does not tell."""
-    if "lmt" not in tables:
+    if "lmt" not in tables or len(_osts(tables["darshan_file"])) > 1:  # OSTs of two mount points have the same numbers
         return None
     from mpiio_ext.analytics.analyses.interference import interference
     from mpiio_ext.analytics.analyses.source import Tables
@@ -151,9 +176,13 @@ def _own_share(tables: Mapping[str, pa.Table], direction: Literal["read", "write
 
 
 def _critical(files: pa.Table, direction: Literal["read", "write"]) -> list[dict[str, Any]]:
+    import pyarrow as pa
+
+    from mpiio_ext.analytics.factors.files import Files
     from mpiio_ext.analytics.sweep import critical_files
 
-    rows = critical_files(files, direction, ("file",)).to_pylist()
+    swept = files.filter(pa.array(~Files(files, direction, "job_id").background()))
+    rows = critical_files(swept, direction, ("file",)).to_pylist()
     return [{name: row[name] for name in ("file", f"{direction}_start", f"{direction}_end", "since", "exclusive",
                                           "share")} for row in rows]  # fmt: skip
 

@@ -22,9 +22,10 @@ def overview(source: Source, *, anonymous: bool = False, origin: str | None = "d
     """Return what the store holds, in one pass over the jobs."""
     jobs = jobs_of(source, origin)
     row = fetch(jobs.aggregate(
-        jobs=jobs.count(), apps=jobs["app"].nunique(), users=jobs["uid"].nunique(), files=jobs["files"].sum(),
-        read=jobs["bytes_read"].sum(), written=jobs["bytes_written"].sum(), first=jobs["start_time"].min(),
-        last=jobs["end_time"].max(), partial=jobs["partial"].fill_null(False).cast("int64").sum(),
+        jobs=jobs.count(), apps=jobs["app"].fill_null("").nunique(), users=jobs["uid"].nunique(),
+        files=jobs["files"].sum(), read=jobs["bytes_read"].sum(), written=jobs["bytes_written"].sum(),
+        first=jobs["start_time"].min(), last=jobs["end_time"].max(),
+        partial=jobs["partial"].fill_null(False).cast("int64").sum(),
         core_hours=(jobs["run_time"] * jobs["processes"]).sum() / 3600.0,
     )).to_pylist()[0]  # fmt: skip
     facts = [
@@ -39,7 +40,8 @@ def overview(source: Source, *, anonymous: bool = False, origin: str | None = "d
             facts.append(("period", count_words(max(1, round((row["last"] - row["first"]) / 86400)), "day")))
         else:
             facts.append(("period", f"{_date(row['first'])} to {_date(row['last'])} UTC"))
-    return Section(anchor="store", title="What is in the store", facts=facts)
+    none = ["No logs to count: `mpiio-ext analyze manifest --all` lists those that the store knows."]
+    return Section(anchor="store", title="What is in the store", facts=facts, sentences=[] if row["jobs"] else none)
 
 
 def _date(seconds: float) -> str:

@@ -43,7 +43,8 @@ class Catalog:
         self.folder = Path(folder).absolute()
         found = read_manifest(self.folder)
         if found is None:
-            raise AnalyticsError(f"{self.folder}: there is no store; fill it with IOMiner(setup).init_stores(...)")
+            how = "mpiio-ext analyze init SETUP, or IOMiner(setup).init_stores()"
+            raise AnalyticsError(f"{self.folder}: there is no store; fill it: {how}")
         self.manifest: Manifest = found
         self.osts = found.osts
 

@@ -5,7 +5,7 @@ sources, are sorted together and written. A source whose batch is used up reads 
 seen together, because the best of them stays (`best_rows`), only rows below the bound leave, and sources that end at
 the bound read on.
 
-Memory. One batch a source, and one row group of the output. Sources are merged `FAN_IN` at a time.
+Memory. One batch a source, and one row group of the output. The more sources there are, the smaller are their batches.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from mpiio_ext.analytics.tables.parquet import KEYS, key_of
 
 __all__ = ["IDENTITY", "Source", "best_rows", "merged"]
 
-_BATCH_ROWS = 8192
+#: Rows of the batches of all sources together; of one source at least and at most.
+_ROWS, _LEAST_ROWS, _MOST_ROWS = 1 << 17, 1024, 8192
 
 #: Tables whose rows are facts that several logs may tell: by what two rows are known to be of the same thing (each of
 #: the alternatives, where none of its columns is NULL), and what a better row knows first of all.
@@ -46,9 +47,9 @@ class Source:
 class _Reader:
     """The rows of one source that have not left yet."""
 
-    def __init__(self, source: Source, schema: Any, key: str) -> None:
+    def __init__(self, source: Source, schema: Any, key: str, batch_rows: int) -> None:
         self._file = pq.ParquetFile(source.path, memory_map=True)
-        self._batches: Iterator[Any] = self._file.iter_batches(batch_size=_BATCH_ROWS)
+        self._batches: Iterator[Any] = self._file.iter_batches(batch_size=batch_rows)
         self._schema, self._key, self._source = schema, key, source
         self.rows = schema.empty_table()
         self.keys: Any = np.array([])
@@ -150,7 +151,9 @@ def merged(table: str, sources: Sequence[Source], schema: Any) -> Iterator[Any]:
     finish: Callable[[Any], Any] = (
         (lambda rows: best_rows(table, rows)) if together else (lambda rows: rows.sort_by(order))
     )
-    readers = [reader for source in sources if (reader := _Reader(source, inner, key_of(table))).rows.num_rows]
+    size = max(_LEAST_ROWS, min(_MOST_ROWS, _ROWS // max(1, len(sources))))
+    opened = (_Reader(source, inner, key_of(table), size) for source in sources)
+    readers = [reader for reader in opened if reader.rows.num_rows]
     while readers:
         going = [reader for reader in readers if not reader.ended]
         bound = min((reader.keys[-1] for reader in going), default=None)

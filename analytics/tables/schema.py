@@ -35,7 +35,8 @@ __all__ = [
 #: OSTs per column of the bitmap (``ost_word_0`` has bit k for OST k); 62, so that no engine meets a sign bit.
 OST_WORD_BITS = 62
 
-#: Darshan's histogram of request sizes: name in the columns -> upper bound in bytes (exclusive; None: no bound).
+#: Darshan's histogram of request sizes: name in the columns -> upper bound in bytes (None: no bound). A bin holds its
+#: bound: a request of exactly 1 KiB is in 100_1k.
 SIZE_BINS: dict[str, int | None] = {
     "0_100": 100,
     "100_1k": 1 << 10,
@@ -223,7 +224,7 @@ DARSHAN_FILE = Table(
             ("mpiio_bytes_written", "int64", "B", "written through MPI-IO"),
             ("stripe_size", "int64", "B", "Lustre stripe size; of a composite layout, of its largest component"),
             ("stripe_count", "int64", "count", "Lustre stripe count; of a composite layout, of its largest component"),
-            ("stripe_offset", "int64", "", "Lustre stripe offset asked for; NULL where the log has none"),
+            ("stripe_offset", "int64", "", "Darshan's LUSTRE_STRIPE_OFFSET: mostly 0, whatever was asked for"),
             ("components", "int32", "count", "components of the Lustre layout"),
             ("osts", "list<int32>", "", "OSTs of all components, ascending, each once"),
             ("method", "string", "", "file-domain method of the extension (source library)"),

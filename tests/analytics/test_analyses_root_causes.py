@@ -82,7 +82,7 @@ def test_the_figure_has_a_line_a_job_and_ends_in_words() -> None:
 
 
 def test_striping_counts_files_and_jobs_that_differ_from_the_default() -> None:
-    default = {"stripe_size": 1 << 20, "stripe_count": 1, "stripe_offset": None, "components": 1, "mount": "/a"}
+    default = {"stripe_size": 1 << 20, "stripe_count": 1, "stripe_offset": 0, "components": 1, "mount": "/a"}
     files = [
         {"log_id": 1, **default}, {"log_id": 1, **default, "stripe_count": 8}, {"log_id": 2, **default},
         {"log_id": 3, **default, "stripe_size": 1 << 22}, {"log_id": 4, "mount": "/home"},

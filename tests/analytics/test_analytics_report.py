@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import types
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
+from mpiio_ext.analytics.analyses.source import Tables
 from mpiio_ext.analytics.anonymous import anonymous_tables, without_secrets
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.report.job import charts, document, job_tables
@@ -25,7 +29,7 @@ def _store() -> object:
               "write_end": START + end, "osts": [3], "stripe_count": 1, "mount": "/scratch"}
              for k, (start, end) in enumerate(times, 1)]  # fmt: skip
     files.append({"log_id": 1, "job_id": 77, "file": "<STDOUT>", "processes": 64, "bytes_written": 5,
-                  "write_start": START, "write_end": START + 30})  # fmt: skip
+                  "write_start": START, "write_end": START + 30, "write_time": 0.01})  # fmt: skip
     lmt = [{"time": START + 5 * k, "ost": ost, "file_system": "snx1", "bytes_written": 2e9, "bytes_read": 0.0}
            for k in range(-20, 30) for ost in (3, 4)]  # fmt: skip
     return source(
@@ -45,6 +49,20 @@ def test_a_job_is_taken_out_of_the_store_with_the_lmt_of_its_time_and_osts() -> 
     assert set(tables["lmt"]["ost"].to_pylist()) == {3}
     with pytest.raises(AnalyticsError, match="job 9: the store has no log of it"):
         job_tables(_store(), 9)
+
+
+def test_only_lmt_of_the_job_s_own_file_system_counts() -> None:
+    store: Any = _store()
+    store.setup = types.SimpleNamespace(lmt_mounts={"snx1": "/scratch"})
+    assert job_tables(store, 77)["lmt"].num_rows == 31
+    store.setup.lmt_mounts = {"snx1": "/elsewhere"}
+    assert "lmt" not in job_tables(store, 77)
+    lmt = store.tables["lmt"]
+    other = lmt.set_column(lmt.column_names.index("file_system"), "file_system", pa.array(["snx2"] * lmt.num_rows))
+    both: Any = Tables({**store.tables, "lmt": pa.concat_tables([lmt, other])})
+    assert "lmt" not in job_tables(both, 77)  # nobody says which of the two it is
+    both.setup = types.SimpleNamespace(lmt_mounts={"snx1": "/scratch", "snx2": "/home"})
+    assert set(job_tables(both, 77)["lmt"]["file_system"].to_pylist()) == {"snx1"}
 
 
 def test_the_critical_path_of_figure_3_without_the_standard_streams() -> None:

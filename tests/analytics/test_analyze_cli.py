@@ -96,6 +96,21 @@ def test_query_filters_projects_and_sorts(folder: pathlib.Path) -> None:
     assert len(sizes) == 3 and sizes == sorted(sizes, reverse=True)
 
 
+def test_a_query_s_file_has_all_rows_and_the_terminal_says_where_it_stops(
+    folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    ask(folder, "query", "darshan_file", "--csv", str(tmp_path / "all.csv"))
+    assert len((tmp_path / "all.csv").read_text().splitlines()) > 2048
+    assert "Only 1,000 rows were asked for" in ask(folder, "query", "darshan_file").stdout
+    percentiles = ask(folder, "query", "darshan_job", "--percentile", "bytes_written").stdout
+    assert re.search(r"^ +100 +549,755,815,877 *$", percentiles, re.MULTILINE)
+    setup = ["--setup", str(folder / "setup.json")]
+    refused = run(["query", "darshan_job", "--percentile", "opens", "--sort", "opens", *setup])
+    assert refused.exit_code == 2 and "not with --project or --sort" in refused.stderr
+    short = ask(folder, "read-ratio").stdout
+    assert "of 102 rows are shown" in short and len(short.splitlines()) < 15
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -144,7 +159,8 @@ def test_the_interactive_report_has_plotly_once(folder: pathlib.Path, tmp_path: 
     pytest.importorskip("plotly", reason="needs Plotly")
     ask(folder, "report", "-o", str(tmp_path / "io.html"), "--interactive")
     text = (tmp_path / "io.html").read_text(encoding="utf-8")
-    assert text.count("plotly.js v") == 1 and 'id="sharing"' in text
+    assert text.count("plotly.js v") == 1 and 'id="chart-sharing"' in text
+    assert not [problem for problem in Page(text).problems if "twice" in problem]  # Plotly fills the first of an ID
     assert not re.search(r"<script[^>]+src=|<link[^>]+href=", text) and "cdn.plot.ly" not in text.split("</script>")[-2]
 
 
@@ -152,7 +168,12 @@ def test_a_job_as_text_json_and_page(folder: pathlib.Path, tmp_path: pathlib.Pat
     text = ask(folder, "job", str(JOB)).stdout
     assert "2,048" in text and "550 GB" in text and "ior" in text
     found = json.loads(ask(folder, "job", str(JOB), "--json").stdout)
-    assert found["job_id"] == JOB and found["directions"]["write"]["factors"]["bytes"] == 549755813888
+    factors, told = found["directions"]["write"]["factors"], found["diagnosis"][0]
+    assert found["job_id"] == JOB and factors["bytes"] == 549755815877
+    said = {one["meaning"]: one["value"] for one in told["facts"]}
+    assert factors["bandwidth"] == pytest.approx(said["bandwidth over that (Equation 1)"])
+    critical = sorted(row["file"] for row in found["directions"]["write"]["critical_files"])
+    assert critical == sorted(row["file"] for row in told["critical_files"])
     assert all(one["direction"] in ("read", "write") for one in found["diagnosis"])
     ask(folder, "job", str(JOB), "-o", str(tmp_path / "job.html"))
     page = _page(tmp_path / "job.html")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pathlib
 import sys
 import types
 from typing import Any
@@ -128,3 +129,33 @@ def test_files_of_any_join(miner: Miner) -> None:
     assert unlogged.count() == 4
     with pytest.raises(ExpressionError, match="column 'job_id' is missing: load darshan_file"):
         jobs.files()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_factors_of_a_join_know_what_only_the_log_knows(engine: str, tmp_path: pathlib.Path) -> None:
+    """Run time, application and whether MPI-IO was used reach the factors, each of its own log."""
+    store = Store(tmp_path, osts=10)
+    known = {"uses_mpiio": False, "partial": False, "app": "vasp"}
+    logs = [(10, 1, 10.0), (20, 2, 4.0), (21, 2, 16.0)]
+    store.add("darshan_job", [{"log_id": log, "job_id": job, "run_time": time, "bytes_written": GB, **known}
+                              for log, job, time in logs])  # fmt: skip
+    store.add("darshan_file", [{"log_id": log, "job_id": job, "file_id": 1, "bytes_written": GB, "bytes_read": 0,
+                                "opens": 1, "write_time": 2.0, "write_start": 10.0 * log, "write_end": 10.0 * log + 2}
+                               for log, job, _ in logs])  # fmt: skip
+    store.add("slurm", [{"job_id": job, "run_time": 999.0} for job in (1, 2)])
+    miner = Miner(analytics_query.engine(engine), store)
+    jobs, files = miner.load("darshan_job"), miner.load("darshan_file")
+
+    def found(tuples: Tuples) -> list[tuple[Any, ...]]:
+        rows = sorted(tuples.extract_perf_factors("0", "1TB", "write").rows(), key=lambda row: row["job_id"])
+        return [tuple(row[name] for name in ("app", "idle", "collective", "no_collective")) for row in rows]
+
+    # Job 2 has two logs: 2 s of 4 s and 2 s of 16 s in files.
+    right = [("vasp", pytest.approx(0.8), 0.0, 1.0), ("vasp", pytest.approx(0.8), 0.0, 1.0)]
+    assert found(jobs.join(files, "job_id")) == right
+    assert found(files.join(jobs, ["job_id", "log_id"])) == right
+    assert found(jobs.join(files, "job_id").join(miner.load("slurm"), "job_id")) == right
+    assert found(jobs.rename(log="log_id", took="run_time").join(files, "job_id")) == right
+    # Without the log's ID nobody knows which of a job's logs a file is of.
+    unknown = [(None, None, None, None)] * 2
+    assert found(files) == found(jobs.project("job_id", "run_time").join(files, "job_id")) == unknown

@@ -14,9 +14,10 @@ from support.analytics_query import ENGINES, Store
 pytest.importorskip("ibis")
 
 from mpiio_ext.analytics.analyses.interference import interference
-from mpiio_ext.analytics.analyses.striping import SiteDefault, custom_stripes, ost_union
+from mpiio_ext.analytics.analyses.striping import custom_stripes, ost_union
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.query import load
+from mpiio_ext.analytics.setup import StripeDefault
 
 START = 1_500_000_000.0
 STEPS = 30
@@ -123,8 +124,13 @@ def test_striping(name: str, tmp_path: Any) -> None:
     store.add("darshan_file", FILES, osts=80)
     files = load(analytics_query.engine(name), store, "darshan_file")
     customised = [number for number, layout in enumerate(list(LAYOUTS) * 4) if LAYOUTS[layout]]
-    assert sorted(row["file_id"] for row in custom_stripes(files)) == customised
-    wide = {row["file_id"] for row in custom_stripes(files, SiteDefault(count=8))}
+    paper = StripeDefault(stripe_offset=-1)
+    assert sorted(row["file_id"] for row in custom_stripes(files, paper)) == customised
+    named = [number for number, layout in enumerate(list(LAYOUTS) * 4) if layout[2] == 17]
+    assert sorted(row["file_id"] for row in custom_stripes(files)) == sorted(set(customised) - set(named))
+    anywhere = {row["file_id"] for row in custom_stripes(files, StripeDefault(stripe_count=-1))}
+    assert anywhere == {n for n, layout in enumerate(list(LAYOUTS) * 4) if layout[0] == 1 << 22 or layout[3] == 2}
+    wide = {row["file_id"] for row in custom_stripes(files, StripeDefault(stripe_count=8, stripe_offset=-1))}
     layouts = list(LAYOUTS) * 4
     default = {None, (1 << 20, 8, None, 1)}
     assert wide == {n for n, layout in enumerate(layouts) if layout[0] is not None and layout not in default}

@@ -30,7 +30,7 @@ def test_the_documented_example_is_good(tmp_path: pathlib.Path) -> None:
     assert (setup.engine.name, setup.engine.options) == ("spark", {"master": "spark://head:7077"})
     assert setup.placement is not None
     assert (setup.placement.subtables, setup.osts, setup.lmt_mounts) == (6, 248, {"snx11025": "/scratch1"})
-    assert setup.stripe_default("/elsewhere") == StripeDefault(1048576, 1, -1)
+    assert setup.stripe_default("/elsewhere") == StripeDefault(1048576, 1, None)
 
 
 def test_defaults(tmp_path: pathlib.Path) -> None:

@@ -35,7 +35,8 @@ def test_merged_is_sorted(tmp_path_factory: pytest.TempPathFactory, sources: lis
                           without: set[int]) -> None:
     folder = tmp_path_factory.mktemp("merge")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(merge, "_BATCH_ROWS", batch)
+        patch.setattr(merge, "_LEAST_ROWS", batch)
+        patch.setattr(merge, "_MOST_ROWS", batch)
         files = [write(folder / f"{k}.parquet", "darshan_job", [
             {"job_id": job, "log_id": log, "exe": str(k)} for job, log in rows]) for k, rows in enumerate(sources)]
         files = [Source(file.path, frozenset(without)) for file in files]
@@ -53,7 +54,8 @@ def test_each_step_of_an_ost_stays_once(tmp_path_factory: pytest.TempPathFactory
                                         sources: list[list[tuple[int, int, int | None]]], batch: int) -> None:
     folder = tmp_path_factory.mktemp("merge")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(merge, "_BATCH_ROWS", batch)
+        patch.setattr(merge, "_LEAST_ROWS", batch)
+        patch.setattr(merge, "_MOST_ROWS", batch)
         files = [Source(write(folder / f"{k}.parquet", "lmt", [
             {"time": time * 5.0, "ost": ost, "ost_name": f"O{ost}", "file_system": "f", "bytes_read": moved}
             for time, ost, moved in rows]).path, age=k) for k, rows in enumerate(sources)]

@@ -92,7 +92,7 @@ def _files(random: Any, log: Any, start: Any, run_time: Any, processes: Any, fil
         "osts": [[int(k)] if not s else list(range(int(k), int(k) + 8)) for k, s in zip(osts, shared, strict=True)],
     }  # fmt: skip
     upper = [bound if bound is not None else 1 << 62 for bound in SIZE_BINS.values()]
-    bins = np.searchsorted(np.array(upper), size, side="right")
+    bins = np.searchsorted(np.array(upper), size, side="left")
     for number, name in enumerate(SIZE_BINS):
         columns[f"read_size_{name}"] = np.where(bins == number, reads, 0)
         columns[f"write_size_{name}"] = np.where(bins == number, writes, 0)
