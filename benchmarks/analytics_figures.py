@@ -7,7 +7,7 @@ The logs are found in the installed package ``darshan``; a store is made in a te
 
 from __future__ import annotations
 
-import sys
+import argparse
 import tempfile
 from pathlib import Path
 
@@ -39,4 +39,6 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description="Make the figures of docs/analytics.md anew.")
+    parser.add_argument("folder", type=Path, help="where to write them: docs/images/analytics")
+    main(parser.parse_args().folder)
