@@ -225,3 +225,15 @@ def test_under_the_extension(tmp_path: pathlib.Path) -> None:
     used = [line for line in lines if line["kind"] == "file" and line["path"].endswith("/all")]
     assert [line["hints"]["mpiox_partition"]["value"] for line in used] == ["group_cyclic"], lines
     assert used[0]["collective_writes"] > 0
+
+
+def test_without_the_extension(tmp_path: pathlib.Path) -> None:
+    """Where nobody asks for the extension the path meets the MPI library alone, as its program did."""
+    save(EVERYTHING, tmp_path / "path.parquet")
+    words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet", tmp_path / "below", "--time-scale", "0"]
+    environment = {"MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(tmp_path / "stats")}
+    launch = python_run(words, 2, timeout_s=60, env=environment)
+    assert "0 calls failed, 2 were left out" in launch.stdout, launch.describe()
+    assert not (tmp_path / "stats").exists()
+    python_run([*words, "--extension"], 2, timeout_s=60, env=environment)
+    assert (tmp_path / "stats").exists()
