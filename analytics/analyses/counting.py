@@ -9,9 +9,7 @@ from typing import Any
 
 from mpiio_ext.analytics.analyses.source import Source, expression
 
-__all__ = ["count_words", "jobs_of", "share", "share_words", "size_words"]
-
-_UNITS = (("EB", 1e18), ("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
+__all__ = ["count_words", "jobs_of", "share", "share_words"]
 
 
 def jobs_of(source: Source, origin: str | None, table: str = "darshan_job") -> Any:
@@ -37,11 +35,3 @@ def share_words(percent: float) -> str:
 def count_words(count: int, one: str, many: str = "") -> str:
     """Return a count with its noun."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
-def size_words(size_bytes: float) -> str:
-    """Return bytes in powers of 1000 with three digits."""
-    for unit, factor in _UNITS:
-        if size_bytes >= factor:
-            return f"{size_bytes / factor:.3g} {unit}"
-    return f"{size_bytes:.0f} B"

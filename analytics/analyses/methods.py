@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.analyses.source import Source, Tables, expression, fetch
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.units import size_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,7 +40,7 @@ _MEASURED = {
     "requests": ("requests", "requests to the file system", False),
     "request_mean_bytes": ("request_mean_bytes", "mean request [B]", False),
     "messages": ("messages", "messages", False),
-    "message_bytes": ("message_bytes", "bytes of messages", False),
+    "message_bytes": ("message_bytes", "in messages [B]", False),
 }
 #: A phase is evidence when it accounts for so much of the difference in time.
 _EVIDENCE = 0.1
@@ -118,9 +119,7 @@ def _compared(slow: Mapping[str, Any], fast: Mapping[str, Any]) -> list[dict[str
 
 
 def _number(value: float, words: str) -> str:
-    from mpiio_ext.report.words import binary_size
-
-    return binary_size(round(value)) if words == "mean request [B]" else f"{value:,.0f}"
+    return size_words(round(value)) if words.endswith("[B]") else f"{value:,.0f}"
 
 
 def _sentence(case: tuple[str, ...], names: tuple[str, str], compared: Sequence[Mapping[str, Any]]) -> str:

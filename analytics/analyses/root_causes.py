@@ -19,9 +19,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from mpiio_ext.analytics.analyses.applications import NO_NAME, labels
-from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, share, share_words, size_words
+from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, share, share_words
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.analyses.source import Source, expression, fetch, has
+from mpiio_ext.analytics.units import size_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,6 +100,12 @@ def _end_words(name: str, value: float) -> str:
     return f"{size_words(value)}/s" if name == "bandwidth" else f"{value:,.3g}"
 
 
+def _words(name: str, value: float | None) -> str:
+    """Return what a point on an axis means; empty where it is not known."""
+    title = _AXES[name].replace("-\n", "-").replace("\n", " ")
+    return "" if value is None else f"{title}: {_end_words(name, value)}"
+
+
 def _axis(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     known = [row[name] for row in rows if row[name] is not None]
     low, high = (0.0, 1.0) if name in (*_SHARES, "collective") else (min(known), max(known)) if known else (0.0, 1.0)
@@ -130,7 +137,8 @@ def _chart(rows: Sequence[Mapping[str, Any]], direction: str) -> Chart:
     axes = [_axis(name, rows) for name in names]
     shown = rows if len(rows) <= _MOST_LINES else [rows[k * len(rows) // _MOST_LINES] for k in range(_MOST_LINES)]
     lines = [{"group": group_of.get(row["application"], others),
-              "values": [_place(axis, row[name]) for axis, name in zip(axes, names, strict=True)]}
+              "values": [_place(axis, row[name]) for axis, name in zip(axes, names, strict=True)],
+              "words": [_words(name, row[name]) for name in names]}
              for row in shown]  # fmt: skip
     return Chart(kind="parallel", name=f"root-causes-{direction}",
                  title="Slow reads" if direction == "read" else "Slow writes",

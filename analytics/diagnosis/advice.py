@@ -57,7 +57,7 @@ def larger_requests(mpiio: bool) -> Advice:
             see="docs/performance.md",
         )
     return Advice(
-        "Collect data in a buffer of at least 1 MiB before writing or after reading, or go through MPI-IO, HDF5 or"
+        "Collect data in a buffer of at least 1 MB before writing or after reading, or go through MPI-IO, HDF5 or"
         " PnetCDF, which this library can then speed up by hints alone.",
         see="docs/performance.md",
     )

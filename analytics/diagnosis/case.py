@@ -91,6 +91,17 @@ class Case:
         start, end = self.files.intervals()
         return float(sweep(np.where(chosen, np.nan, start), end).exclusive.sum())
 
+    @functools.cached_property
+    def bandwidth(self) -> float:
+        """Return the bytes moved over the critical time (B/s); NaN where they are unknown."""
+        moved = float(self.files.sum(self.files["{bytes}"])[0])
+        return moved / self.time if self.time > 0 else float("nan")
+
+    @property
+    def fast(self) -> bool:
+        """Whether the bandwidth is known and not low."""
+        return bool(self.bandwidth >= self.limits.fast)
+
     # ---- words -------------------------------------------------------------------------------------------------------
 
     def value(self, number: float) -> float:
@@ -137,12 +148,17 @@ class Case:
         advice: list[Advice],
         chosen: Any = None,
         osts: Any = (),
+        *,
+        at_most: bool = False,
     ) -> Finding | None:
-        """Return a finding, or None where it explains too little of the critical time."""
+        """Return a finding, or None where it explains too little of the critical time.
+
+        `at_most`: `time` is that of the files that it is about, and not what was measured or would be saved.
+        """
         share = min(1.0, time / self.time) if self.time > 0 else 0.0
         if share < self.limits.reported:
             return None
         files = [] if chosen is None else self.named(chosen)
         names = self.ost_names(osts)
         said = self.value(share), self.value(share * self.time)
-        return Finding(cause, title, *said, confidence, reason, evidence, files, names, advice)
+        return Finding(cause, title, *said, confidence, reason, evidence, files, names, advice, at_most)

@@ -1,9 +1,9 @@
 """The rules: what in a job's critical files may have made it slow, and how much of the critical time that explains.
 
 Each rule looks at a :class:`Case` and returns a finding or nothing. A share of critical time is either the exclusive
-time of the files that the rule is about, or, where it can be computed, the time that would be saved. Rules know each
-other's pitfalls: small requests that are consecutive are no cause (the operating system merges them; IOMiner, Section
-III-F); where collective calls are made, ranks do not meet at an OST, aggregators do.
+time of the files that the rule is about (``at_most``), or, where that can be computed, the time that it costs. Rules
+know each other's pitfalls: small requests that are consecutive are no cause (the operating system merges them; IOMiner,
+Section III-F); where collective calls are made, ranks do not meet at an OST, aggregators do.
 """
 
 from __future__ import annotations
@@ -122,6 +122,7 @@ def small_requests(case: Case) -> Finding | None:
         evidence,
         [*advice, say.measure()],
         chosen,
+        at_most=True,
     )
 
 
@@ -150,6 +151,7 @@ def contention(case: Case) -> Finding | None:
             *([] if case.files["{independent}"][row] > 0 else [say.use_collective(case.files.direction)]),
         ],
         chosen,
+        at_most=True,
     )
 
 
@@ -174,6 +176,7 @@ def root_writes(case: Case) -> Finding | None:
         ],
         [say.parallel_root()],
         chosen,
+        at_most=True,
     )
 
 
@@ -196,6 +199,7 @@ def serialised(case: Case) -> Finding | None:
         ],
         [say.overlap()],
         files.critical,
+        at_most=True,
     )
 
 
@@ -268,6 +272,7 @@ def small_files(case: Case) -> Finding | None:
         ],
         [say.bundle()],
         chosen,
+        at_most=True,
     )
 
 
@@ -287,6 +292,7 @@ def unaligned(case: Case) -> Finding | None:
         ],
         [say.align()],
         chosen,
+        at_most=True,
     )
 
 

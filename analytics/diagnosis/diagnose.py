@@ -5,8 +5,10 @@ Problem. A user has a slow job and its log. Numbers of factors do not tell which
 Algorithm. The sweep line says which files the job waited for. Rules look at these files (:mod:`.causes`); each finding
 says how much of the critical time it explains, and the findings are ordered by that.
 
-Guarantees. Nothing is guessed about what a log lacks: it is listed as unknown, with the missing module. Where no rule
-applies, that is said. The anonymous form is made of rows without names, ids and dates, and its numbers have two digits.
+Guarantees. A job whose bandwidth is not low (:attr:`Limits.fast`) is said to be so, and of it only that is called a
+cause whose cost is measured or computed. Nothing is guessed about what a log lacks: it is listed as unknown, with the
+missing module. Where no rule applies, that is said. The anonymous form is made of rows without names, ids and dates,
+and its numbers have two digits.
 
 Source: IOMiner, Sections II-D and III-F.
 """
@@ -85,14 +87,16 @@ def diagnose(
     if not _time(view) > 0:
         return Diagnosis(who, direction, unknown=[f"no file has times of {direction}s"])
     case = Case(view, limits, anonymous)
+    found, seen = _findings(case)
     return Diagnosis(
         who,
         direction,
         facts=_facts(case),
         critical_files=_critical(case),
-        findings=_findings(case),
-        notes=_notes(case),
+        findings=found,
+        notes=[*seen, *_notes(case)],
         unknown=_unknown(case, jobs),
+        not_low=_not_low(case),
     )
 
 
@@ -138,7 +142,7 @@ def _facts(case: Case) -> list[Evidence]:
         *case.evidence("from the first access to the last one", float((last - first)[0]), "s"),
         *case.evidence("bandwidth over that (Equation 1)", float(bandwidth([moved], first, last)[0]), "B/s"),
         *case.evidence("critical time, in which files are accessed", case.time, "s"),
-        *case.evidence("bandwidth over the critical time", moved / case.time, "B/s"),
+        *case.evidence("bandwidth over the critical time", case.bandwidth, "B/s"),
         *case.evidence(f"files {verb}", float(files.timed().sum()), "count"),
         *case.evidence("critical files", float(len(case.order)), "count"),
         *case.evidence("processes", float(files.largest(files["processes"])[0]), "count"),
@@ -153,12 +157,25 @@ def _critical(case: Case) -> list[tuple[str, Evidence]]:
     return shown
 
 
-def _findings(case: Case) -> list[Finding]:
+def _not_low(case: Case) -> str:
+    if not case.fast:
+        return ""
+    here, bound = (said(value, "B/s") for value in (case.value(case.bandwidth), case.limits.fast))
+    return f"the bandwidth over the critical time is {here}, and low is below {bound}"
+
+
+def _findings(case: Case) -> tuple[list[Finding], list[str]]:
+    """Return the causes, and what was only seen: of a job whose bandwidth is not low, all that may cost nothing."""
     found = [finding for rule in RULES if (finding := rule(case)) is not None]
     longest = case.name(case.order[0])
     if not any(longest in finding.files for finding in found) and (file := dominant_file(case)) is not None:
         found.append(file)
-    return sorted(found, key=lambda finding: (-finding.share, _RANK[finding.confidence]))
+    found.sort(key=lambda finding: (-finding.share, _RANK[finding.confidence]))
+    if not case.fast:
+        return found, []
+    seen = [f"{each.title} The files that this is about take {said(each.share, 'share')} of the critical time. It is"
+            " not called a cause, because the bandwidth is not low." for each in found if each.at_most]  # fmt: skip
+    return [each for each in found if not each.at_most], seen
 
 
 def _notes(case: Case) -> list[str]:

@@ -15,6 +15,10 @@ class Limits:
     ----------
     reported : float
         Share of the critical time that a finding must explain.
+    fast : float
+        Bandwidth over the critical time (B/s) from which on it is not low. What a log says of requests, layouts and
+        ranks is then no cause of slow I/O, only something seen; what can be shown to cost time still is one. The
+        paper's bound of a low bandwidth.
     small_bytes : int
         Largest small request (B); a bound of Darshan's histogram.
     small, non_consecutive, unaligned, independent : float
@@ -36,6 +40,7 @@ class Limits:
     """
 
     reported: float = 0.05
+    fast: float = 1e9
     small_bytes: int = 1 << 20
     small: float = 0.5
     non_consecutive: float = 0.5

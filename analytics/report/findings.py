@@ -43,7 +43,7 @@ def findings(told: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _shown(finding: Finding, direction: str) -> dict[str, Any]:
     from mpiio_ext.report.words import seconds
 
-    evidence = [f"Explains {100 * finding.share:.0f} % of the critical time of the {direction}s "
+    evidence = [f"Explains {finding.explained} of the {direction}s "
                 f"({seconds(finding.time)}); confidence {finding.confidence}: {finding.reason}"]  # fmt: skip
     evidence += [one.text() for one in finding.evidence]
     for label, names in (("files", finding.files), ("OSTs", finding.osts)):

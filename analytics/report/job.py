@@ -20,10 +20,11 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from mpiio_ext.analytics.analyses.counting import count_words, size_words
+from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.analyses.source import Source, expression, fetch, has
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.units import size_words
 from mpiio_ext.report.words import seconds
 
 if TYPE_CHECKING:

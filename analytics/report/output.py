@@ -9,6 +9,7 @@ from mpiio_ext.analytics.analyses.source import Source
 from mpiio_ext.analytics.report import job
 from mpiio_ext.analytics.report.findings import findings
 from mpiio_ext.analytics.report.page import Figure, Grid, Section, cell_words, render
+from mpiio_ext.analytics.units import size_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,7 +85,6 @@ def _factor_rows(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _speed_facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
-    from mpiio_ext.analytics.analyses.counting import size_words
     from mpiio_ext.report.words import seconds
 
     out = []

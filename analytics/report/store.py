@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.analyses import ANALYSES, analysis
-from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, size_words
+from mpiio_ext.analytics.analyses.counting import count_words, jobs_of
 from mpiio_ext.analytics.analyses.source import Source, fetch
 from mpiio_ext.analytics.report.page import Figure, Section, grid
+from mpiio_ext.analytics.units import size_words
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Result

@@ -107,7 +107,7 @@ def test_order_is_by_share() -> None:
 def test_small_requests_and_their_advice(way: str) -> None:
     independent = {f"mpiio_coll_{way}s": 0, f"mpiio_indep_{way}s": 100}
     none = {f"mpiio_{kind}_{way}s": None for kind in ("coll", "indep", "nb")}
-    for extra, word in ((independent, "mpiox_delegates="), (none, "1 MiB"), ({}, f"romio_cb_{way}=enable")):
+    for extra, word in ((independent, "mpiox_delegates="), (none, "1 MB"), ({}, f"romio_cb_{way}=enable")):
         found = causes(file(0, 10, way, **small(way, **extra)))["small_requests"]
         assert any(word in each.text + each.command for each in found.advice)
     consecutive = diagnose(JOB, [file(0, 10, way, **small(way, **{f"consec_{way}s": 99}))])
@@ -147,6 +147,37 @@ def test_metadata_small_files_and_alignment() -> None:
     found = causes(*many)["small_files"]
     assert (len(found.files), found.files[-1]) == (6, "and 115 more")
     assert causes(file(0, 10, ranks=9, unaligned=100))["unaligned"].confidence == "low"
+
+
+def test_a_fast_job_has_causes_only_where_they_are_shown_to_cost_time() -> None:
+    """19.8 GB/s with unaligned requests: seen, and no cause; an OST that is slower than the others still is one."""
+    unaligned = {"ranks": 9, "unaligned": 100}
+    found = diagnose(JOB, [file(0, 10, bytes_written=198 * 10**9, **unaligned)])
+    assert list(found.findings) == []
+    assert found.conclusion == (
+        "No cause was found: the bandwidth over the critical time is 19.8 GB/s, and low is below 1 GB/s."
+    )
+    (seen,) = [note for note in found.notes if "do not begin at blocks" in note]
+    assert "100 % of the critical time" in seen and "not called a cause" in seen
+    assert "explains" not in found.text() and found.to_dict()["low_bandwidth"] is False
+
+    slow = diagnose(JOB, [file(0, 10, **unaligned)])
+    assert "This may explain at most 100 % of the critical time." in slow.conclusion
+    assert slow.to_dict()["low_bandwidth"] is True and slow.findings[0].at_most
+    assert "unaligned" in causes(file(0, 10, bytes_written=198 * 10**9, **unaligned), limits=Limits(fast=20e9))
+
+    many = [file(0, 90 if k % 6 == 4 else 3, osts=[k % 6], stripe_count=1, bytes_written=10**10, file=f"f{k}")
+            for k in range(36)]  # fmt: skip
+    both = diagnose(JOB, many)
+    assert [finding.cause for finding in both.findings] == ["slow_ost"] and not both.findings[0].at_most
+    assert "All in all the bandwidth over the critical time is 4 GB/s, and low is below 1 GB/s." in both.conclusion
+
+
+def test_sizes_of_a_diagnosis_are_of_one_family() -> None:
+    """Powers of 1000 everywhere, as bandwidths have; blocks and bounds exactly."""
+    found = diagnose(JOB, [file(0, 10, ranks=9, unaligned=100, **small(alignment=4096))]).text()
+    assert not re.search(r"\b[KMGT]iB", found)
+    assert "4,096 B" in found and "at most 1,048,576 B" in found and "kB" in found
 
 
 def test_slow_ost_on_rows() -> None:
@@ -270,6 +301,9 @@ def test_every_hint_in_advice_exists() -> None:
 def test_numbers_in_words() -> None:
     assert [said(value, "share") for value in (0.0, 0.004, 0.5, 1.0)] == ["0 %", "0.4 %", "50 %", "100 %"]
     assert said(7.06e8, "B/s") == "706 MB/s"
-    assert said(1 << 30, "B") == "1 GiB"
+    assert said(19.8e9, "B/s") == "19.8 GB/s"
+    assert [said(value, "B") for value in (100, 4096, 5000, 1 << 20, 3 << 20, 1 << 30, 999_950, 2.5e15)] == [
+        "100 B", "4,096 B", "5 kB", "1,048,576 B", "3.15 MB", "1.07 GB", "1 MB", "2.5 PB",
+    ]  # fmt: skip
     assert said(39211.7, "s") == "39,212 s"
     assert [rounded(value, 2) for value in (0.0, 727.18, 0.0123, 2050, 1.0)] == [0.0, 730, 0.012, 2000, 1.0]
