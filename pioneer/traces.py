@@ -55,13 +55,17 @@ def _stored(path: Path) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
         raise ValueError(f"{path}: no whole Parquet file: {error}") from error
     info = info_of(file.schema_arrow.with_metadata(file.metadata.metadata))
     schema = SANITIZED if "mask" in file.schema_arrow.names else SCHEMA
-    missing = [name for name in schema.names if name not in file.schema_arrow.names]
+    there = [name for name in schema.names if name in file.schema_arrow.names]
+    missing = [name for name in schema.names if name not in there and name != "session"]  # earlier ones have none
     if missing:
         raise ValueError(f"{path}: a trace table without the columns {', '.join(missing)}")
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for batch in file.iter_batches(columns=schema.names):
-            yield from pa.Table.from_batches([batch]).select(schema.names).cast(schema).to_batches()
+        for batch in file.iter_batches(columns=there):
+            table = pa.Table.from_batches([batch])
+            if len(there) < len(schema):
+                table = table.append_column("session", pa.nulls(batch.num_rows, pa.int64()))
+            yield from table.select(schema.names).cast(schema).to_batches()
 
     return info, batches()
 
@@ -176,7 +180,7 @@ def save_sanitized(info: TraceInfo, batches: Iterable[pa.RecordBatch], path: Pat
 
 
 def tables_of(batches: Iterable[pa.RecordBatch], *, below: str | None = None) -> dict[int, pa.Table]:
-    """Return the application's operations (`table.SCHEMA`) by rank, of sanitized rows.
+    """Return the application's operations (`sanitize.APPLICATION`) by rank, of sanitized rows.
 
     Parameters
     ----------

@@ -7,7 +7,8 @@ Algorithm. A rank belongs to a group: 0 to the root's; the others to their subgr
            representative from the root; where that is no whole number, or the root takes no part, the representative's
            own. Views become those of the rank (`rank_views`); offsets through views that tell ranks apart do not move.
            Private files have the offsets of the representative. An operation in a session uses the handle of that
-           session, a wait the request of the call that it ends.
+           session, a wait the request of the call that it ends. The handle is closed by the last close of its session:
+           those before are of its duplicates, which are left out.
 Guarantee. Every operation that is left out is counted, with its reason: the engine does not make it, its session has
            no open, or the trace does not tell its view. What one rank leaves out of a collective all leave out.
 """
@@ -24,7 +25,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mpiio_ext.pioneer.engine.coverage import OPERATIONS, reason_of
+from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, OPERATIONS, reason_of
 from mpiio_ext.pioneer.engine.meetings import meetings
 from mpiio_ext.pioneer.engine.opens import AT_OFFSETS, IMPLIED, with_opens
 from mpiio_ext.pioneer.engine.places import Placing
@@ -213,6 +214,7 @@ class _Handles:
     free: list[int] = field(default_factory=list)
     slot_of: dict[int, int] = field(default_factory=dict)
     views: dict[int, int] = field(default_factory=dict)
+    duplicates: Counter[int] = field(default_factory=Counter)
     count: int = 0
 
     def open(self, session: int) -> int:
@@ -305,6 +307,7 @@ class _Planner:
         self.requests = _Requests()
         self.files, self.extras = table["file"].to_pylist(), table["extra"].to_pylist()
         self.owners, self.groups = table["owner"].to_pylist(), table["groups"].to_numpy()
+        self.numbered = table["session"].is_valid().to_numpy()
         self.offsets = _own_values(path, "offset", rank, self.group)
         self.in_stream = pc.fill_null(path.table[f"offset_{self.group}"], -1).to_numpy()
         self.implied: set[int] = set()  # sessions whose open is not in the trace
@@ -323,10 +326,22 @@ class _Planner:
             return -1
         return self.numbers.setdefault(str(self.places.of(Template(name).name(self.rank))), len(self.numbers))
 
-    def leave_out(self, kind: Operation, *, known: bool) -> None:
+    def leave_out(self, kind: Operation, *, known: bool, why: str | None = None) -> None:
         """Count an operation that is not made."""
         self.unknown[kind.name] += 1
-        self.reasons.setdefault(kind.name, reason_of(kind.name, known=known))
+        self.reasons.setdefault(kind.name, why or reason_of(kind.name, known=known))
+
+    def _is_of_duplicate(self, row: int, kind: Operation) -> bool:
+        """Return whether this closes a duplicate while others stay open; note duplicates."""
+        session = int(self.handles.of[row])
+        if session < 0 or not self.numbered[row]:  # else the first close ends the session
+            return False
+        if kind.role is Role.DUPLICATE:
+            self.handles.duplicates[session] += 1
+        elif kind.role is Role.CLOSE and self.handles.duplicates[session] > 0:
+            self.handles.duplicates[session] -= 1
+            return True
+        return False
 
     def _slot(self, row: int, kind: Operation) -> int:
         session = int(self.handles.of[row])
@@ -384,6 +399,9 @@ class _Planner:
         """Return the columns of an operation, without its slack time; None: it is left out."""
         kind, session = self.kinds[row], int(self.handles.of[row])
         number = OPERATIONS.get(kind.name)
+        if self._is_of_duplicate(row, kind):
+            self.leave_out(kind, known=True, why=LEFT_OUT["dup"])
+            return None
         if number is None or (session >= 0 and not self.handles.has_open[session]):
             self.leave_out(kind, known=number is not None)
             return None

@@ -5,7 +5,7 @@ Problem.   Children mimic the root; what the root does beyond that, and what chi
 Algorithm. Of each operation only its name, its layer and its file count, with the rank taken out of the file's name:
            the shadow sequence. The root's is compared with the first child's (`diff.compare`); what corresponds is
            mimicked, what the child has alone is inserted behind what precedes it. The result is compared with the next
-           subgroup's child, and so on.
+           subgroup's child, and so on. What corresponds is through the same handle of its file (`handles`).
 Guarantee. Leaving out what a group takes no part in gives back its representative's operations, in order.
 """
 
@@ -21,7 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mpiio_ext.pioneer.path.diff import EFFORT, compare
+from mpiio_ext.pioneer.path.diff import EFFORT, Difference, compare
+from mpiio_ext.pioneer.path.handles import NONE, busy_files, first_rows, pair_sessions, sessions_of, tags_of
 from mpiio_ext.pioneer.path.names import Template, find_templates
 from mpiio_ext.pioneer.path.workload_path import PER_GROUP, PathInfo, WorkloadPath
 
@@ -68,10 +69,12 @@ class _Sequence:
     ----------
     table : its trace.
     tokens : shadow sequence; equal numbers are equal operations on the same file of the path.
+    sessions : number of the session of each operation, `NONE` where it is not told.
     """
 
     table: pa.Table
     tokens: NDArray[np.int32]
+    sessions: NDArray[np.int64]
 
 
 class _Shadows:
@@ -79,23 +82,23 @@ class _Shadows:
 
     def __init__(self, templates: Mapping[str, Template]) -> None:
         self._templates = templates
-        self._numbers: dict[tuple[str, str, str], int] = {}
+        self._numbers: dict[tuple[str, str, str, int], int] = {}
 
-    def _number(self, key: tuple[str, str, str]) -> int:
+    def _number(self, key: tuple[str, str, str, int]) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
 
-    def of(self, table: pa.Table) -> NDArray[np.int32]:
-        """Return the shadow sequence of a trace table."""
+    def of(self, table: pa.Table, tags: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return the shadow sequence of a trace table; `tags` are those of its handles."""
         columns = [table[name].combine_chunks().dictionary_encode() if not pa.types.is_dictionary(table[name].type)
                    else table[name].unify_dictionaries().combine_chunks() for name in ("layer", "operation", "file")]
         indices = [np.asarray(pc.fill_null(column.indices, -1)) for column in columns]
         words = [column.dictionary.to_pylist() for column in columns]
         texts = [self._templates[name].text if name in self._templates else name for name in words[2]]
-        codes = np.stack(indices, axis=1) if table.num_rows else np.zeros((0, 3), np.int64)
+        codes = np.stack([*indices, tags], axis=1) if table.num_rows else np.zeros((0, 4), np.int64)
         unique, inverse = np.unique(codes, axis=0, return_inverse=True)
         numbers = [
-            self._number((words[0][layer], words[1][operation], texts[file] if file >= 0 else _NO_FILE))
-            for layer, operation, file in unique
+            self._number((words[0][layer], words[1][operation], texts[file] if file >= 0 else _NO_FILE, tag))
+            for layer, operation, file, tag in unique.tolist()
         ]
         return np.asarray(numbers, np.int32)[inverse.reshape(-1)] if numbers else np.zeros(0, np.int32)
 
@@ -105,16 +108,38 @@ class _Shadows:
 
 @dataclass(slots=True)
 class _Merged:
-    """A path under construction: for each operation its token and the row of each group, -1 where it takes no part."""
+    """A path under construction.
+
+    Attributes
+    ----------
+    tokens, sessions : of each operation.
+    begins : it is the first of its session in one of the groups.
+    rows : for each group the row of each operation, -1 where it takes no part.
+    minimal : the differences are the fewest.
+    """
 
     tokens: NDArray[np.int32]
+    sessions: NDArray[np.int64]
+    begins: NDArray[np.bool_]
     rows: list[NDArray[np.int64]]
     minimal: bool = True
 
-    def add(self, tokens: NDArray[np.int32], effort: int) -> None:
+    def _compared(self, other: _Sequence, effort: int) -> tuple[Difference, NDArray[np.int64]]:
+        """Return what corresponds, and the sessions of the other's operations by their numbers here."""
+        found = compare(self.tokens, other.tokens, effort=effort)
+        here, there = np.flatnonzero(found.common_first), np.flatnonzero(found.common_second)
+        begins = self.begins[here] & first_rows(other.sessions)[there]
+        stay, of = pair_sessions(self.sessions[here], other.sessions[there], begins)
+        found.common_first[here[~stay]] = found.common_second[there[~stay]] = False
+        new = int(self.sessions.max(initial=NONE)) + 1
+        count = int(other.sessions.max(initial=NONE)) + 1
+        numbers = np.array([*(of.get(session, new + session) for session in range(count)), NONE], np.int64)
+        self.minimal &= found.minimal and bool(stay.all())
+        return found, numbers[other.sessions]
+
+    def add(self, other: _Sequence, effort: int) -> None:
         """Merge the operations of another group."""
-        found = compare(self.tokens, tokens, effort=effort)
-        self.minimal &= found.minimal
+        found, sessions = self._compared(other, effort)
         common = np.flatnonzero(found.common_second)
         # The place of each new operation: behind the one of the path that corresponds to what precedes it.
         before = np.concatenate([[-1], np.flatnonzero(found.common_first)])
@@ -126,16 +151,41 @@ class _Merged:
         own[np.flatnonzero(found.common_first)] = common
         own[self.tokens.size :] = alone
         nobody = np.full(alone.size, -1, np.int64)
-        self.tokens = np.concatenate([self.tokens, tokens[alone]])[order]
+        begins = first_rows(other.sessions)
+        self.begins[np.flatnonzero(found.common_first)] |= begins[common]
+        self.tokens = np.concatenate([self.tokens, other.tokens[alone]])[order]
+        self.sessions = np.concatenate([self.sessions, sessions[alone]])[order]
+        self.begins = np.concatenate([self.begins, begins[alone]])[order]
         self.rows = [np.concatenate([rows, nobody])[order] for rows in self.rows] + [own[order]]
 
 
 def _merge(sequences: Sequence[_Sequence], effort: int) -> _Merged:
     first = sequences[0]
-    merged = _Merged(first.tokens, [np.arange(first.tokens.size, dtype=np.int64)])
+    merged = _Merged(first.tokens, first.sessions, first_rows(first.sessions),
+                     [np.arange(first.tokens.size, dtype=np.int64)])  # fmt: skip
     for sequence in sequences[1:]:
-        merged.add(sequence.tokens, effort)
+        merged.add(sequence, effort)
     return merged
+
+
+def _in_order(sessions: NDArray[np.int64]) -> pa.Array:
+    """Return the sessions by numbers in the order of their first operations, null where there is none."""
+    numbers, first, inverse = np.unique(sessions, return_index=True, return_inverse=True)
+    place = np.empty(numbers.size, np.int64)
+    place[np.argsort(np.where(numbers < 0, sessions.size, first), kind="stable")] = np.arange(numbers.size)
+    return pa.array(place[inverse.reshape(-1)], mask=sessions < 0)
+
+
+def _sequences_of(tables: Sequence[pa.Table], templates: Mapping[str, Template]) -> list[_Sequence]:
+    """Return the shadow sequences of representatives."""
+    sessions = [sessions_of(table) for table in tables]
+    files = [[None if name is None else templates[name].text for name in table["file"].cast(pa.string()).to_pylist()]
+             for table in tables]  # fmt: skip
+    layers = [table["layer"].cast(pa.string()).to_pylist() for table in tables]
+    busy = set().union(*map(busy_files, sessions, layers, files))
+    shadows = _Shadows(templates)
+    return [_Sequence(table, shadows.of(table, tags_of(table, own, names, busy)), own)
+            for table, own, names in zip(tables, sessions, files, strict=True)]  # fmt: skip
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------
@@ -226,6 +276,7 @@ def _table_of(
         "file": pa.array(files, pa.string()),
         "owner": pa.array(_owners(files, groups, templates, users), pa.string()),
         "groups": pa.array(groups),
+        "session": _in_order(merged.sessions),
         "layer": taken["layer"],
         "extra": _extras_of(sequences, merged.rows, templates),
     }
@@ -272,8 +323,7 @@ def extract(
         for name in used:
             text = templates[name].text
             users[text] = users.get(text, 0) + 1
-    shadows = _Shadows(templates)
-    sequences = [_Sequence(tables[rank], shadows.of(tables[rank])) for rank in chosen]
+    sequences = _sequences_of([tables[rank] for rank in chosen], templates)
     merged = _merge(sequences, effort)
     info = PathInfo(representatives=tuple(chosen), members=tuple(tuple(group) for group in members), ranks=ranks,
                     minimal=merged.minimal)  # fmt: skip

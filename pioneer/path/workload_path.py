@@ -2,7 +2,9 @@
 
 Content.   One row for each operation, in order; its number is the global sequence ID. `groups` tells who makes it: bit
            0 is the root process, bit g the children of subgroup g. What differs between them stands once for each
-           group, as the group's representative has done it: `offset_0`, `offset_1`, ...
+           group, as the group's representative has done it: `offset_0`, `offset_1`, ... Operations through one open
+           handle of a file, or duplicates of it, have the same `session`; where it is null, or the column is missing,
+           the file's opens and closes in order tell the sessions (`profile.sessions`).
 Names.     Files are templates (`names.Template`), so that every rank can tell its own.
 Files.     Parquet, with what is common to all rows in the metadata (key ``pioneer-path``, JSON). A name that ends in
            ``.json`` is one JSON object, to be read and written by hand: "pioneer-path" is what is common, "operations"
@@ -41,6 +43,7 @@ COMMON = (
     pa.field("file", _TEXT),
     pa.field("owner", _TEXT),
     pa.field("groups", pa.int64(), nullable=False),
+    pa.field("session", pa.int64()),
     pa.field("layer", _TEXT, nullable=False),
     pa.field("extra", pa.string()),
 )
@@ -147,6 +150,9 @@ class WorkloadPath:
             values["representatives"] = tuple(values["representatives"])
             values["members"] = tuple(tuple(ranks) for ranks in values["members"])
             info = PathInfo(**values)
+            if "session" not in table.column_names:  # paths of earlier releases
+                place = next(at for at, field in enumerate(COMMON) if field.name == "session")
+                table = table.add_column(place, COMMON[place], pa.nulls(table.num_rows, pa.int64()))
             return cls(table.cast(cls.schema(len(info.representatives))), info)
         except (KeyError, TypeError) as error:
             raise ValueError(f"{path} is no workload path: {error}") from error

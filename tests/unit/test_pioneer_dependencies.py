@@ -16,13 +16,14 @@ Row = tuple[Any, ...]
 
 
 def path_of(rows: list[Row], ids: list[int] | None = None) -> WorkloadPath:
-    """Return a path of rows (operation, file, layer, groups, extra); what is missing: posix, both groups, nothing."""
+    """Return a path of rows (operation, file, layer, groups, extra, session); else posix, both groups, nothing."""
     schema = WorkloadPath.schema(2)
     filled = []
     for number, row in enumerate(rows):
-        operation, file, layer, groups, extra = (*row, *(None, "posix", 3, None)[len(row) - 1 :])
+        operation, file, layer, groups, extra, session = (*row, *(None, "posix", 3, None, None)[len(row) - 1 :])
         filled.append({"id": ids[number] if ids else number, "operation": operation, "file": file, "layer": layer,
-                       "groups": groups, "extra": None if extra is None else json.dumps(extra)})  # fmt: skip
+                       "session": session, "groups": groups,
+                       "extra": None if extra is None else json.dumps(extra)})  # fmt: skip
     columns = {}
     for field in schema:
         kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
@@ -67,6 +68,16 @@ def test_what_holds() -> None:
           ("MPI_File_write_all_begin", "a", "mpiio")], 2,
          "MPI_File_write_all_begin: MPI_File_read_all has been begun and not ended"),
         ([("MPI_Wait", None, "mpi")], 0, "MPI_Wait: nothing waits to be completed"),
+        ([("open", "a", "posix", 3, {"flags": os.O_WRONLY}, 0), ("open", "a", "posix", 3, {"flags": 0}, 1),
+          ("write", "a", "posix", 3, None, 0), ("write", "a", "posix", 3, None, 1)], 3,
+         "write: the file is open for reading only"),
+        ([("open", "a", "posix", 3, None, 0), ("open", "a", "posix", 3, None, 1), ("close", "a", "posix", 3, None, 0),
+          ("read", "a", "posix", 3, None, 0)], 3, "read: the file is not open in session 0"),
+        ([("open", "a", "posix", 3, None, 0), ("dup", "a", "posix", 3, None, 0), ("close", "a", "posix", 3, None, 0),
+          ("read", "a", "posix", 3, None, 0), ("close", "a", "posix", 3, None, 0), ("read", "a", "posix", 3, None, 0)],
+         5, "read: the file is not open"),
+        ([("fopen", "a", "stdio", 3, {"mode": "r"}), ("fwrite", "a", "stdio")], 1,
+         "fwrite: the file is open for reading only"),
     ],
 )  # fmt: skip
 def test_what_does_not_hold(rows: list[Row], row: int, why: str) -> None:

@@ -17,6 +17,16 @@ from mpiio_ext.pioneer.path.extract import slack_of
 from mpiio_ext.pioneer.table import SCHEMA
 
 Call = tuple[str, str | None] | tuple[str, str | None, int]
+#: Operation, file, number of the session, flags of an open.
+Through = tuple[str, str, int] | tuple[str, str, int, int]
+
+
+def trace_of_handles(rank: int, calls: Sequence[Through]) -> pa.Table:
+    """Return the trace table of one rank, with its sessions."""
+    table = trace(rank, [(operation, file) for operation, file, *_ in calls])
+    extras = [None if len(call) < 4 else f'{{"flags": {call[3]}}}' for call in calls]
+    table = table.set_column(table.schema.get_field_index("extra"), "extra", pa.array(extras, pa.string()))
+    return table.append_column("session", pa.array([call[2] for call in calls], pa.int64()))
 
 
 def trace(rank: int, calls: Sequence[Call], *, every_ns: int = 100, takes_ns: int = 30) -> pa.Table:
@@ -212,6 +222,41 @@ def test_path_of_several_subgroups() -> None:
     assert paths_of(path) in ([open_, write, read, fsync, close], [open_, read, write, fsync, close])
 
 
+def test_handles_of_one_file() -> None:
+    """The root has opened its reading handle first, the child its writing one, and no others correspond."""
+    root = trace_of_handles(0, [("open", "a", 5, 0), ("open", "a", 6, 1), ("write", "a", 6), ("read", "a", 5),
+                                ("fsync", "a", 6), ("close", "a", 5), ("close", "a", 6)])  # fmt: skip
+    child = trace_of_handles(1, [("open", "a", 0, 1), ("write", "a", 0), ("fsync", "a", 0), ("close", "a", 0)])
+    rows = extract({0: root, 1: child}, ((0,), (1,))).table.to_pylist()
+    assert [(row["operation"], row["session"], row["groups"]) for row in rows] == [
+        ("open", 0, 1), ("open", 1, 3), ("write", 1, 3), ("read", 0, 1), ("fsync", 1, 3), ("close", 0, 1),
+        ("close", 1, 3),
+    ]  # fmt: skip
+
+
+def test_what_corresponds_is_in_one_session() -> None:
+    """The root closes and opens again in between: its second session is its own, up to the close."""
+    root = trace_of_handles(0, [("open", "a", 0), ("write", "a", 0), ("close", "a", 0), ("open", "a", 1),
+                                ("fsync", "a", 1), ("close", "a", 1)])  # fmt: skip
+    child = trace_of_handles(1, [("open", "a", 0), ("write", "a", 0), ("fsync", "a", 0), ("close", "a", 0)])
+    path = extract({0: root, 1: child}, ((0,), (1,)))
+    rows = path.table.to_pylist()
+    for group, own in ((0, root), (1, child)):
+        made = [row for row in rows if row["groups"] >> group & 1]
+        assert [row["operation"] for row in made] == own["operation"].to_pylist()
+        pairs = set(zip([row["session"] for row in made], own["session"].to_pylist(), strict=True))
+        assert len({one for one, _ in pairs}) == len({other for _, other in pairs}) == len(pairs)
+    assert not path.info.minimal  # as few differences as there are would tear the child's session
+
+
+def test_each_group_opens_by_its_own_call() -> None:
+    root = trace_of_handles(0, [("creat", "a", 0), *[("write", "a", 0)] * 3, ("close", "a", 0)])
+    child = trace_of_handles(1, [("open", "a", 4), *[("write", "a", 4)] * 3, ("close", "a", 4)])
+    rows = extract({0: root, 1: child}, ((0,), (1,))).table.to_pylist()
+    assert [(row["operation"], row["session"], row["groups"]) for row in rows] == [
+        ("open", 0, 2), ("creat", 0, 1), *[("write", 0, 3)] * 3, ("close", 0, 3)]  # fmt: skip
+
+
 def test_slack_is_what_lies_between() -> None:
     table = trace(0, [("a", None), ("b", None), ("c", None)], every_ns=100, takes_ns=150)
     assert slack_of(table).tolist() == [0, 0, 0]
@@ -253,6 +298,10 @@ def test_files(tmp_path: pathlib.Path) -> None:
     assert again.info == path.info
     assert again.table.equals(path.table)
     assert [item.name for item in tmp_path.iterdir()] == ["path.parquet"]
+    metadata = pa.parquet.read_metadata(tmp_path / "path.parquet").metadata
+    before = path.table.drop_columns(["session"]).replace_schema_metadata(metadata)
+    pa.parquet.write_table(before, tmp_path / "path.parquet")  # of a release without sessions
+    assert WorkloadPath.load(tmp_path / "path.parquet").table.equals(path.table)
     pa.parquet.write_table(pa.table({"id": [1]}), tmp_path / "other.parquet")
     with pytest.raises(ValueError, match="no workload path"):
         WorkloadPath.load(tmp_path / "other.parquet")
