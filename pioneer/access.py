@@ -1,4 +1,4 @@
-"""What an open allows: reading, writing, or both, by the flags that traces have of it.
+"""What an open allows, reading, writing, or both, and whether it makes the file, by the flags that traces have of it.
 
 Content.   Flags of `open` as numbers or names, modes of `fopen`, modes of MPI-IO as names or numbers of MPICH and
            Open MPI. What is not told allows everything.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Any
 
 from mpiio_ext.pioneer.operations import Operation
 
-__all__ = ["allowed"]
+__all__ = ["allowed", "creates"]
 
-_RDONLY, _WRONLY = 2, 4  # MPI_MODE_* of MPICH and Open MPI
+_CREATE, _RDONLY, _WRONLY = 1, 2, 4  # MPI_MODE_* of MPICH and Open MPI
 
 
 def _mpiio(flags: object) -> tuple[bool, bool]:
@@ -35,6 +36,14 @@ def _stdio(mode: object) -> tuple[bool, bool]:
     return mode[0] == "r", mode[0] != "r"
 
 
+def _parsed(extra: str | None) -> dict[str, Any]:
+    try:
+        found = json.loads(extra) if extra else {}
+    except json.JSONDecodeError:
+        found = {}
+    return found if isinstance(found, dict) else {}
+
+
 def allowed(operation: Operation, extra: str | None) -> tuple[bool, bool]:
     """Return whether an open allows to read, and to write.
 
@@ -43,15 +52,29 @@ def allowed(operation: Operation, extra: str | None) -> tuple[bool, bool]:
     operation : the open.
     extra : JSON object with its arguments.
     """
-    try:
-        found = json.loads(extra) if extra else {}
-    except json.JSONDecodeError:
-        found = {}
-    if not isinstance(found, dict):
-        return True, True
+    found = _parsed(extra)
     if operation.layer == "stdio":
         return _stdio(found.get("mode", found.get("flags")))
     flags = found.get("amode" if operation.layer == "mpiio" else "flags")
     if flags is None:
         return True, True
     return _mpiio(flags) if operation.layer == "mpiio" else _posix(flags)
+
+
+def creates(operation: Operation, extra: str | None) -> bool:
+    """Return whether an open makes its file where there is none; False where its flags are not told.
+
+    Parameters
+    ----------
+    operation, extra : as of `allowed`.
+    """
+    if operation.name == "creat":
+        return True
+    found = _parsed(extra)
+    if operation.layer == "stdio":
+        mode = found.get("mode", found.get("flags"))
+        return isinstance(mode, str) and mode[:1] in ("w", "a")
+    flags, bit = found.get("amode" if operation.layer == "mpiio" else "flags"), os.O_CREAT
+    if isinstance(flags, int):
+        return bool(flags & (_CREATE if operation.layer == "mpiio" else bit))
+    return isinstance(flags, str) and "CREAT" in flags

@@ -296,7 +296,7 @@ class _Planner:
 
     def __init__(self, path: WorkloadPath, rank: int, ranks: int, places: Placing) -> None:
         table = path.table
-        self.path, self.rank, self.places = path, rank, places
+        self.path, self.rank, self.ranks, self.places = path, rank, ranks, places
         self.group = group_of_rank(rank, ranks, path.info.members)
         pairs = zip(table["layer"].to_pylist(), table["operation"].to_pylist(), strict=True)
         self.kinds = [operation_of(*pair) for pair in pairs]
@@ -324,7 +324,8 @@ class _Planner:
         """Return the number of a file of the path, by its name here."""
         if name is None:
             return -1
-        return self.numbers.setdefault(str(self.places.of(Template(name).name(self.rank))), len(self.numbers))
+        place = self.places.of(Template(name).name(self.rank, self.ranks))
+        return self.numbers.setdefault(str(place), len(self.numbers))
 
     def leave_out(self, kind: Operation, *, known: bool, why: str | None = None) -> None:
         """Count an operation that is not made."""

@@ -128,6 +128,27 @@ def test_every_other_operation(tmp_path: pathlib.Path, ranks: int) -> None:
         assert content[begin + 3 * BLOCK : begin + 4 * BLOCK] == pattern(BLOCK)
 
 
+@pytest.mark.parametrize("ranks", [2, 4, 5])
+def test_files_of_other_ranks(tmp_path: pathlib.Path, ranks: int) -> None:
+    """Neighbours read what ranks that are late have written; the root looks at files, and removes one."""
+    late = {"slack": 100_000_000, "groups": 2}
+    own, following, third = "part.{rank}", "part.{rank~1}", "part.{rank=3}"
+    rows = [row("stat", "in", "shared", **late),
+            *[row(name, own, "private", size=300) for name in ("open", "write", "close")],
+            *[row(name, following, "private", size=300) for name in ("open", "read", "close")],
+            row("stat", third, "private", groups=1), row("stat", "in", "shared", **late),
+            row("unlink", third, "private", groups=1),
+            *[row(name, own, "private", size=200) for name in ("open", "write", "close")]]  # fmt: skip
+    seen, launch = run(tmp_path, rows, ranks)
+    for found in seen:
+        assert found["read"] == 300, launch.describe()
+        calls = dict(zip(found["ids"], found["results"], strict=True))
+        assert calls[5] == 300, launch.describe()
+        assert calls.get(7, 0) == calls.get(9, 0) == 0, launch.describe()
+    sizes = [(tmp_path / "below" / f"part.{rank}").stat().st_size for rank in range(ranks)]
+    assert sizes == [200 if rank == 3 % ranks else 300 for rank in range(ranks)], launch.describe()
+
+
 def test_the_root_waits_before_it_removes_a_file(tmp_path: pathlib.Path) -> None:
     """It is far ahead of the children, who have still to open what it has made and what it will remove."""
     late = {"slack": 150_000_000}

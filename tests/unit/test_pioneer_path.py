@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.pioneer.path import Template, WorkloadPath, compare, extract, find_groups, find_templates
 from mpiio_ext.pioneer.path.extract import slack_of
+from mpiio_ext.pioneer.path.names import LOOKED, MADE, OPENED, WRITTEN, templates_by_rank
 from mpiio_ext.pioneer.table import SCHEMA
 
 Call = tuple[str, str | None] | tuple[str, str | None, int]
@@ -122,6 +123,42 @@ def test_templates_give_the_names_back(ranks: list[int], parts: list[tuple[str, 
         assert next(iter(found.values())).has_rank
 
 
+@pytest.mark.parametrize(
+    ("template", "rank", "ranks", "name"),
+    [("p.{rank~1+1:03}", 3, 4, "p.001"), ("p.{rank~-1}", 0, 8, "p.7"), ("p.{rank=5}", 0, 4, "p.1"),
+     ("p.{rank=5}", 2, None, "p.5"), ("p.{rank~1}", 3, None, "p.4"), ("p.{rank}", 3, 2, "p.3")],
+)  # fmt: skip
+def test_references(template: str, rank: int, ranks: int | None, name: str) -> None:
+    assert Template(template).name(rank, ranks) == name
+    assert Template(template).refers == ("~" in template or "=" in template)
+    assert Template(template).has_rank == ("=" not in template)
+    assert Template(template).own.text in ("p.{rank}", "p.{rank+1:03}")
+
+
+def test_files_that_others_look_at() -> None:
+    """The root looks at all, neighbours read, children read the root's; whose file it is, is who has written it."""
+    ranks = range(6)
+    names: dict[int, dict[str, int]] = {rank: {f"part.{rank}": WRITTEN, f"ring_{rank + 1:02}": MADE} for rank in ranks}
+    for rank in ranks:
+        names[0].setdefault(f"part.{rank}", LOOKED)
+        names[rank].setdefault(f"ring_{(rank + 1) % 6 + 1:02}", OPENED)
+        names[rank].setdefault(f"ring_{(rank - 1) % 6 + 1:02}", OPENED)
+        names[rank] |= {"both.0": WRITTEN if rank < 2 else OPENED}
+        names[rank].setdefault("own.0", WRITTEN if rank == 0 else OPENED)
+        names[rank].setdefault(f"own.{rank}", WRITTEN)
+    found = {rank: {name: template.text for name, template in own.items()}
+             for rank, own in templates_by_rank(names, 6).items()}  # fmt: skip
+    assert found[0] == {
+        "part.0": "part.{rank}", **{f"part.{rank}": f"part.{{rank={rank}}}" for rank in range(1, 6)},
+        "ring_01": "ring_{rank+1:02}", "ring_02": "ring_{rank~1+1:02}", "ring_06": "ring_{rank~-1+1:02}",
+        "both.0": "both.0", "own.0": "own.{rank}",
+    }  # fmt: skip
+    assert found[4] == {
+        "part.4": "part.{rank}", "ring_05": "ring_{rank+1:02}", "ring_06": "ring_{rank~1+1:02}",
+        "ring_04": "ring_{rank~-1+1:02}", "both.0": "both.0", "own.0": "own.{rank=0}", "own.4": "own.{rank}",
+    }  # fmt: skip
+
+
 # ---- differences -----------------------------------------------------------------------------------------------------
 
 
@@ -210,6 +247,25 @@ def test_path_of_root_and_child() -> None:
     assert (rows[3]["slack_0"], rows[3]["slack_1"]) == (70, 0)
     assert path.info.representatives == (0, 3)
     assert path.made_by([0]).num_rows == 4
+
+
+def test_the_root_looks_at_all_files() -> None:
+    """Each rank's own file stays one file of the path; a rename of all names both."""
+    write = [("open", "part.{}"), ("write", "part.{}", 0), ("close", "part.{}")]
+    tables = {}
+    for rank in range(4):
+        calls: list[Call] = [(call[0], call[1].format(rank), *call[2:]) for call in write]  # type: ignore[misc]
+        tables[rank] = trace(rank, [*calls, *([("stat", f"part.{other}") for other in range(4)] if rank == 0 else [])])
+    renamed = [f'{{"file2":"final.{other}"}}' for other in range(4)]
+    extras = pa.array([*[None] * 3, *renamed], pa.string())
+    tables[0] = tables[0].set_column(tables[0].schema.get_field_index("extra"), "extra", extras)
+    path = extract(tables, ((0,), (1, 2, 3)), ranks=4)
+    assert paths_of(path) == [
+        *[(name, "part.{rank}", 3) for name in ("open", "write", "close")], ("stat", "part.{rank}", 1),
+        *[("stat", f"part.{{rank={other}}}", 1) for other in (1, 2, 3)],
+    ]  # fmt: skip
+    assert set(path.words("owner")) == {"private"}
+    assert path.words("extra")[3:].tolist() == renamed
 
 
 def test_path_of_several_subgroups() -> None:
