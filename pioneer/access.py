@@ -12,7 +12,7 @@ from typing import Any
 
 from mpiio_ext.pioneer.operations import Operation
 
-__all__ = ["allowed", "creates"]
+__all__ = ["allowed", "creates", "parsed"]
 
 _CREATE, _RDONLY, _WRONLY = 1, 2, 4  # MPI_MODE_* of MPICH and Open MPI
 
@@ -36,7 +36,8 @@ def _stdio(mode: object) -> tuple[bool, bool]:
     return mode[0] == "r", mode[0] != "r"
 
 
-def _parsed(extra: str | None) -> dict[str, Any]:
+def parsed(extra: str | None) -> dict[str, Any]:
+    """Return the object that the column `extra` of an operation is; an empty one where it is none."""
     try:
         found = json.loads(extra) if extra else {}
     except json.JSONDecodeError:
@@ -52,7 +53,7 @@ def allowed(operation: Operation, extra: str | None) -> tuple[bool, bool]:
     operation : the open.
     extra : JSON object with its arguments.
     """
-    found = _parsed(extra)
+    found = parsed(extra)
     if operation.layer == "stdio":
         return _stdio(found.get("mode", found.get("flags")))
     flags = found.get("amode" if operation.layer == "mpiio" else "flags")
@@ -70,7 +71,7 @@ def creates(operation: Operation, extra: str | None) -> bool:
     """
     if operation.name == "creat":
         return True
-    found = _parsed(extra)
+    found = parsed(extra)
     if operation.layer == "stdio":
         mode = found.get("mode", found.get("flags"))
         return isinstance(mode, str) and mode[:1] in ("w", "a")

@@ -243,14 +243,14 @@ def _handles_of(sessions: Sessions, operations: Sequence[Operation]) -> _Handles
 
 @dataclass(slots=True)
 class _Requests:
-    """Places of the nonblocking calls that are under way, by the number that the trace gives them."""
+    """Places of the nonblocking calls that are under way, by their files and the numbers that the trace gives them."""
 
     of_number: dict[Any, tuple[int, int]] = field(default_factory=dict)
     free: list[int] = field(default_factory=list)
     count: int = 0
     _nameless: int = 0
 
-    def start(self, extra: dict[str, Any], slot: int) -> int:
+    def start(self, extra: dict[str, Any], slot: int, file: str | None) -> int:
         """Return the place of a call; one that was complete at once gives it up for the next call to wait for."""
         place = self.free.pop() if self.free else self.count
         self.count = max(self.count, place + 1)
@@ -258,16 +258,18 @@ class _Requests:
             self.free.append(place)
             return place
         self._nameless += 1
-        number = extra.get("request", ("nameless", self._nameless))
+        number = (file, extra["request"]) if "request" in extra else ("nameless", self._nameless)
         if number in self.of_number:  # nobody has waited for that one
             self.free.append(self.of_number.pop(number)[0])
         self.of_number[number] = place, slot
         return place
 
-    def wait(self, extra: dict[str, Any]) -> int | None:
+    def wait(self, extra: dict[str, Any], file: str | None) -> int | None:
         """Return the place of the call that a wait ends; -1: all; None: there is none."""
         if "request" in extra:
-            found = self.of_number.pop(extra["request"], None)
+            wanted = extra["request"]
+            number = next((key for key in self.of_number if key[1] == wanted and file in (None, key[0])), None)
+            found = None if number is None else self.of_number.pop(number)
             if found is None:
                 return None
             self.free.append(found[0])
@@ -420,9 +422,9 @@ class _Planner:
                 return None
             view, offset = self.view_numbers.setdefault(set_to.text, len(self.view_numbers)), set_to.displacement
         if kind.nonblocking:
-            request = self.requests.start(extra, slot)
+            request = self.requests.start(extra, slot, self.files[row])
         elif kind.role is Role.WAIT:
-            found = self.requests.wait(extra)
+            found = self.requests.wait(extra, self.files[row])
             if found is None:
                 self.leave_out(kind, known=True)
                 return None
