@@ -2,7 +2,8 @@
 
 Problem.   A path says what the representatives have done. Another rank has other names and other offsets; and there may
            be more ranks, or fewer, than were traced.
-Algorithm. A rank belongs to a group: 0 to the root's; the others to their subgroups in proportion to the numbers of
+Algorithm. A rank belongs to a group: 0 to the root's; with as many ranks as were traced, or a multiple of them, the
+           others to that of the rank modulo their number; else to the subgroups in proportion to the numbers of
            members. Its offset in a shared file is that of the root plus its rank times the distance, per rank, of the
            representative from the root; where that is no whole number, or the root takes no part, the representative's
            own. Views become those of the rank (`rank_views`); offsets through views that tell ranks apart do not move.
@@ -15,6 +16,7 @@ Guarantee. Every operation that is left out is counted, with its reason: the eng
 
 from __future__ import annotations
 
+import functools
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -126,10 +128,28 @@ def reading_numbers() -> list[int]:
 # ---- ranks and groups ------------------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(maxsize=8)
+def _groups_of_traced(members: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
+    """Return the group of each rank that was traced, and that of the rank behind the last; none where one is missing.
+
+    The group behind the last follows the shortest period that the children's groups have: odd and even ranks for one.
+    """
+    of = {rank: group for group, ranks in enumerate(members) for rank in ranks}
+    groups = tuple(of.get(rank, -1) for rank in range(len(of)))
+    if -1 in groups or groups[:1] != (0,) or len(groups) < 2:
+        return ()
+    children = groups[1:]
+    period = next(step for step in range(1, len(children) + 1) if children[step:] == children[:-step])
+    return (*groups, children[len(children) % period])
+
+
 def group_of_rank(rank: int, ranks: int, members: Sequence[Sequence[int]]) -> int:
     """Return the group of a rank when the path is carried out by so many."""
     if rank == 0 or len(members) < 2:
         return 0
+    traced = _groups_of_traced(tuple(tuple(group) for group in members))
+    if traced and ranks % (len(traced) - 1) == 0:
+        return traced[rank % (len(traced) - 1) or -1]
     sizes = [max(1, len(group)) for group in members[1:]]
     place = (rank - 1) * sum(sizes) / max(1, ranks - 1)
     ends = np.cumsum(sizes)
