@@ -8,7 +8,8 @@ Content.   One row for each operation, in order; its number is the global sequen
 Names.     Files are templates (`names.Template`), so that every rank can tell its own.
 Files.     Parquet, with what is common to all rows in the metadata (key ``pioneer-path``, JSON). A name that ends in
            ``.json`` is one JSON object, to be read and written by hand: "pioneer-path" is what is common, "operations"
-           the rows, without the columns that they have no value for; `id` may be left out.
+           the rows, without the columns that they have no value for; `id` may be left out, `extra` may be an object.
+           Its form is `schema.json`; what is wrong is said with its place (`document`).
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from mpiio_ext.pioneer.path.document import MOST_GROUPS, problems_of, problems_of_info
+
 __all__ = ["COMMON", "MOST_GROUPS", "OWNERS", "PER_GROUP", "VERSION", "PathInfo", "WorkloadPath"]
 
 VERSION = 1
-#: Bits of the column `groups`.
-MOST_GROUPS = 63
-
 #: File classes of the paper: used by the root process alone, by several processes, by each process its own; and by
 #: children alone.
 OWNERS = ("root", "shared", "private", "child")
 
+_MOST_PROBLEMS = 20
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 COMMON = (
@@ -147,6 +148,9 @@ class WorkloadPath:
         if values.get("version") != VERSION:
             raise ValueError(f"{path}: a path of version {values.get('version')}; this release reads {VERSION}")
         try:
+            problems = problems_of_info(values)
+            if problems:
+                raise ValueError(_lines(path, problems))
             values["representatives"] = tuple(values["representatives"])
             values["members"] = tuple(tuple(ranks) for ranks in values["members"])
             info = PathInfo(**values)
@@ -158,6 +162,16 @@ class WorkloadPath:
             raise ValueError(f"{path} is no workload path: {error}") from error
 
 
+def _lines(path: Path, problems: Sequence[str]) -> str:
+    """Return a message of several problems."""
+    more = [f"{path}: and {len(problems) - _MOST_PROBLEMS:,} more"] if len(problems) > _MOST_PROBLEMS else []
+    return "\n".join([*(f"{path}: {problem}" for problem in problems[:_MOST_PROBLEMS]), *more])
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number of JSON")
+
+
 def _from_parquet(path: Path) -> tuple[pa.Table, dict[str, Any]]:
     table = pq.read_table(path)
     text = (table.schema.metadata or {}).get(b"pioneer-path")
@@ -167,21 +181,24 @@ def _from_parquet(path: Path) -> tuple[pa.Table, dict[str, Any]]:
 
 
 def _from_json(path: Path) -> tuple[pa.Table, dict[str, Any]]:
-    found = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(found, dict) or not isinstance(found.get("pioneer-path"), dict):
-        raise ValueError(f"{path} is no workload path: it is no object with a member 'pioneer-path'")
-    info, rows = found["pioneer-path"], found.get("operations")
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ValueError(f"{path} is no workload path: 'operations' is no list of objects")
-    schema = WorkloadPath.schema(len(info.get("representatives", ())))
-    unknown = sorted({name for row in rows for name in row} - set(schema.names))
-    if unknown:
-        raise ValueError(f"{path}: operations have no '{unknown[0]}'; they have {', '.join(schema.names)}")
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:  # among them no UTF-8
+        raise ValueError(f"{path}: no JSON: {error}") from error
+    info = found.get("pioneer-path") if isinstance(found, dict) else None
+    if isinstance(info, dict) and info.get("version", VERSION) != VERSION:
+        return pa.table({}), info
+    problems = problems_of(found)
+    if problems:
+        raise ValueError(_lines(path, problems))
+    rows, info = found["operations"], found["pioneer-path"]
     columns = {}
-    for field in schema:
+    for field in WorkloadPath.schema(len(info["representatives"])):
         kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
-        values = [row.get(field.name, number if field.name == "id" else None) for number, row in enumerate(rows)]
-        if not field.nullable and None in values:
-            raise ValueError(f"{path}: operation {values.index(None)} has no '{field.name}'")
+        values = [row.get(field.name) for row in rows]
+        if field.name == "id":
+            values = [number if value is None else value for number, value in enumerate(values)]
+        elif field.name == "extra":
+            values = [json.dumps(value) if isinstance(value, dict) else value for value in values]
         columns[field.name] = pa.array(values, kind)
     return pa.table(columns), info
