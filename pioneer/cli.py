@@ -79,12 +79,14 @@ def path(
     trace: tuple[str, ...], output: str, name: str | None, each_rank: bool, only: tuple[str, ...], skip: tuple[str, ...]
 ) -> None:
     """Make the generic workload path of a TRACE: files or folders, one or several."""
-    from mpiio_ext.pioneer.traces import path_of, read_sanitized, selected, tables_of
+    from mpiio_ext.pioneer.traces import path_of, read_sanitized, require_match, selected, tables_of
 
     try:
         info, rows = read_sanitized([Path(source) for source in trace], name, say=_say)
-        tables = {rank: selected(table, only, skip) for rank, table in tables_of(rows).items()}
+        every = tables_of(rows)
+        tables = {rank: selected(table, only, skip) for rank, table in every.items()}
         say_loss(info)
+        require_match(every, tables)
         found = path_of(tables, info, each_rank=each_rank)
         found.save(Path(output))
     except (OSError, ValueError) as error:

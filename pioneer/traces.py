@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,11 +27,13 @@ from mpiio_ext.pioneer.sanitize import SANITIZED, application_only, sanitize
 from mpiio_ext.pioneer.sanitize.survey import take_survey
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo, info_of
 
-__all__ = ["groups_of", "is_table", "open_trace", "path_of", "read_sanitized", "sanitized", "save_sanitized",
-           "selected", "tables_of"]
+__all__ = ["groups_of", "is_table", "open_trace", "path_of", "read_sanitized", "require_match", "sanitized",
+           "save_sanitized", "selected", "tables_of"]
 
 _PARQUET = b"PAR1"
 _KEY = b"pioneer"
+#: Names of files in a message.
+_NAMED = 5
 
 
 def is_table(path: Path) -> bool:
@@ -155,6 +157,28 @@ def selected(table: pa.Table, only: Sequence[str], skip: Sequence[str]) -> pa.Ta
     return table.filter(pc.is_in(names, pa.array(kept, pa.string())))
 
 
+def require_match(tables: Mapping[int, pa.Table], kept: Mapping[int, pa.Table]) -> None:
+    """Make sure that a selection has left something.
+
+    Parameters
+    ----------
+    tables, kept : operations by rank, before and after `selected`.
+
+    Raises
+    ------
+    ValueError
+        No operation on a file is left, and there were some; the message names files that there are.
+    """
+    if any(table["file"].null_count < table.num_rows for table in kept.values()):
+        return
+    names = sorted({name for table in tables.values() for name in pc.unique(table["file"].cast(pa.string())).to_pylist()
+                    if name is not None})  # fmt: skip
+    if names:
+        more = f" and {len(names) - _NAMED:,} others" if len(names) > _NAMED else ""
+        raise ValueError(f"--only and --skip leave no operation on a file; the trace has {', '.join(names[:_NAMED])}"
+                         f"{more} (a pattern is for the whole name: '*/out.*')")  # fmt: skip
+
+
 def save_sanitized(info: TraceInfo, batches: Iterable[pa.RecordBatch], path: Path) -> int:
     """Write sanitized rows to a Parquet file; the number of rows. The file is there when it is complete.
 
@@ -235,6 +259,6 @@ def path_of(tables: dict[int, pa.Table], info: TraceInfo, *, each_rank: bool = F
     ValueError
         There are no operations, or too many ranks for `each_rank`.
     """
-    if not tables:
+    if not any(table.num_rows for table in tables.values()):
         raise ValueError("the trace has no operations of the application")
     return extract(tables, groups_of(tables, each_rank=each_rank), ranks=info.ranks or len(tables))

@@ -13,10 +13,12 @@ import jsonschema
 import numpy as np
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mpiio_ext.errors import ArgumentError
+from mpiio_ext.pioneer.cli import pioneer
 from mpiio_ext.pioneer.path import Template, WorkloadPath, compare, extract, find_groups, find_templates
 from mpiio_ext.pioneer.path import document as document_module
 from mpiio_ext.pioneer.path.document import problems_of
@@ -24,6 +26,7 @@ from mpiio_ext.pioneer.path.extract import slack_of
 from mpiio_ext.pioneer.path.names import LOOKED, MADE, OPENED, WRITTEN, templates_by_rank
 from mpiio_ext.pioneer.path.workload_path import COMMON, PathInfo
 from mpiio_ext.pioneer.table import SCHEMA
+from support.pioneer_traces import saved_table
 
 Call = tuple[str, str | None] | tuple[str, str | None, int]
 #: Operation, file, number of the session, flags of an open.
@@ -460,6 +463,18 @@ def test_form_of_paths() -> None:
     assert set(form["properties"]["pioneer-path"]["properties"]) == {item.name for item in dataclasses.fields(PathInfo)}
     jsonschema.Draft202012Validator(form["properties"]["pioneer-path"] | {"$defs": form["$defs"]}).validate(
         hand_written()["pioneer-path"])  # fmt: skip
+
+
+def test_patterns_that_match_nothing(tmp_path: pathlib.Path) -> None:
+    """An error that names what there is; one that matches something is none."""
+    table, path = saved_table(tmp_path), tmp_path / "path.parquet"
+    words = ["path", str(table), "-o", str(path), "--only"]
+    found = CliRunner().invoke(pioneer, [*words, "TYPO"])
+    assert found.exit_code == 1
+    assert "leave no operation on a file; the trace has /scratch/log, /scratch/own.000" in found.output
+    assert not path.exists()
+    assert CliRunner().invoke(pioneer, [*words, "*/log"]).exit_code == 0
+    assert WorkloadPath.load(path).table.num_rows == 22
 
 
 def test_files(tmp_path: pathlib.Path) -> None:
