@@ -194,11 +194,10 @@ def carry_out(
         raise MemoryError("the engine has no memory for its buffers")
     ended = arrays["start"] + arrays["duration"]
     return Outcome(
-        **{name: arrays[name] for name in ("start", "duration", "result", "error")},
-        **{name: getattr(order, name) for name in ("bytes_written", "bytes_read", "bytes_preallocated", "failed",
-                                                   "left_out", "spun_ns")},
-        seconds=float(ended[-1]) / 1e9 if ended.size else 0.0,
-        late=_late(plan, arrays["start"], arrays["duration"], time_scale),
+        start=arrays["start"], duration=arrays["duration"], result=arrays["result"], error=arrays["error"],
+        seconds=float(ended[-1]) / 1e9 if ended.size else 0.0, bytes_written=order.bytes_written,
+        bytes_read=order.bytes_read, bytes_preallocated=order.bytes_preallocated, failed=order.failed,
+        left_out=order.left_out, spun_ns=order.spun_ns, late=_late(plan, arrays["start"], arrays["duration"], time_scale),
     )  # fmt: skip
 
 
