@@ -38,7 +38,7 @@ from pioneer_programs import ProgramError, Traced
 from mpiio_ext.pioneer.compare import LIMITS, compare_paths
 from mpiio_ext.pioneer.compare.metrics import touched_of_classes
 from mpiio_ext.pioneer.compare.touched import touched_by_ranks
-from mpiio_ext.pioneer.engine import expected_path
+from mpiio_ext.pioneer.engine import comparable_path, expected_path
 from mpiio_ext.pioneer.fidelity import CONTROLS, Row, fidelity, to_json, to_markdown
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.synthesis import synthesize
@@ -152,7 +152,7 @@ def carried_out(
     planned_s = sum(float(np.nansum(synthetic.table[f"{kind}_0"].to_numpy())) for kind in ("slack", "duration")) / 1e9
     again, said = programs.replayed(synthetic, place, ranks, time_scale=float(paced),
                                     seconds=120 + 4 * planned_s * paced)  # fmt: skip
-    values = compare_paths(expected_path(original, ranks), again.path).values
+    values = compare_paths(expected_path(original, ranks), comparable_path(again.path, original, ranks)).values
     same = ranks == original.info.ranks
     crowded = ranks > max(original.info.ranks, len(os.sched_getaffinity(0)))
     beside = OF_PACE if not paced or crowded else NOT_OF_RUNS if same else OF_SCALE
@@ -282,7 +282,8 @@ def _largest(loop: Loop) -> str:
 
 def loop_table(loops: Sequence[Loop]) -> str:
     """Return the closed loop as Markdown; values beyond a limit are bold, those that are not judged in brackets."""
-    head = ["path", "ranks", "largest but for time", "bytes of every rank", "slack, us", "arrival", "makespan", "beyond"]
+    head = ["path", "ranks", "largest but for time", "bytes of every rank", "slack, us", "arrival", "makespan",
+            "beyond"]  # fmt: skip
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for loop in loops:
         cells = [f"{loop.name}{', ' * bool(loop.spoilt)}{loop.spoilt}", str(loop.ranks), _largest(loop),

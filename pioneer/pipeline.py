@@ -39,7 +39,7 @@ from mpiio_ext.pioneer.compare.comparison import Comparison, compare_workloads
 from mpiio_ext.pioneer.compare.page import save_all
 from mpiio_ext.pioneer.compare.workload import load_workload
 from mpiio_ext.pioneer.engine.coverage import LEFT_OUT
-from mpiio_ext.pioneer.engine.expected import expected_path
+from mpiio_ext.pioneer.engine.expected import comparable_path, expected_path
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.profile import Profile, characterize
 from mpiio_ext.pioneer.profile.document import save as save_profile
@@ -316,9 +316,10 @@ class Pipeline:
         files = f"{self._at('run/files').resolve()}/"
         original = load_workload(self._at("sanitized.parquet"), only=self.only, skip=self.skip, without=LEFT_OUT,
                                  each_rank=self.each_rank)  # fmt: skip
-        again = self.each_rank and self.ranks == original.activity.ranks
+        same = self.each_rank and self.ranks == original.activity.ranks
+        again = load_workload(self._at("run/trace"), below=files, each_rank=same)
+        again = replace(again, path=comparable_path(again.path, original.path, self.ranks))
         original = replace(original, path=expected_path(original.path, self.ranks))
-        found = compare_workloads(original, load_workload(self._at("run/trace"), below=files, each_rank=again),
-                                  note=note)  # fmt: skip
+        found = compare_workloads(original, again, note=note)
         save_all(found, self._at("."))
         return found
