@@ -7,10 +7,10 @@ Problem.   A path that is carried out and traced again is compared with itself; 
            there: a read at the file pointer ends early, and nobody can tell where the accesses behind it are.
 Algorithm. The plans of one rank of each group that is there say which operations are made, by which call, and after
            which slack time; where the first rank of a group is not the one that was traced, at which offsets and
-           through which views, too. Everything else is the path's. Files are classed by who of the ranks uses them, as
-           `path.extract` does. With fewer ranks than were traced, accesses at the file pointer of a shared file that come
-           behind a read at it, with no seek between them, have no offset: here, and by `comparable_path` in the path of
-           the replay's trace.
+           through which views, too. Everything else is the path's. Files are classed by who of the ranks uses them,
+           as `path.extract` does. With fewer ranks than were traced, accesses at the file pointer of a shared file
+           that come behind a read at it, with no seek between them, have no offset: here, and by `comparable_path` in
+           the path of the replay's trace.
 Guarantee. With as many ranks as were traced, and nothing left out, it is the path itself.
 """
 
