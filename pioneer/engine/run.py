@@ -197,7 +197,8 @@ def carry_out(
         start=arrays["start"], duration=arrays["duration"], result=arrays["result"], error=arrays["error"],
         seconds=float(ended[-1]) / 1e9 if ended.size else 0.0, bytes_written=order.bytes_written,
         bytes_read=order.bytes_read, bytes_preallocated=order.bytes_preallocated, failed=order.failed,
-        left_out=order.left_out, spun_ns=order.spun_ns, late=_late(plan, arrays["start"], arrays["duration"], time_scale),
+        left_out=order.left_out, spun_ns=order.spun_ns,
+        late=_late(plan, arrays["start"], arrays["duration"], time_scale),
     )  # fmt: skip
 
 
