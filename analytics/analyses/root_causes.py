@@ -123,7 +123,9 @@ def _end_words(name: str, value: float) -> str:
         return f"{100 * value:.0f} %"
     if name == "collective":
         return "yes" if value else "no"
-    return f"{size_words(value)}/s" if name == "bandwidth" else f"{value:,.3g}"
+    if name == "bandwidth":
+        return f"{size_words(value)}/s"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _words(name: str, value: float | None) -> str:
