@@ -5,6 +5,8 @@ Every hint that is named here exists (``mpiio-ext hints``); a test looks each of
 
 from __future__ import annotations
 
+import math
+
 from mpiio_ext.analytics.diagnosis.model import Advice
 
 __all__ = [
@@ -63,9 +65,11 @@ def larger_requests(mpiio: bool) -> Advice:
     )
 
 
-def stripes(processes: float, now: float) -> list[Advice]:
-    """Too many processes per OST."""
-    wanted = int(max(2, min(processes, 8 * max(now, 1))))
+def stripes(processes: float, now: float, osts: int | None) -> list[Advice]:
+    """Too many processes per OST; none where the file lies on all of the `osts` that are known to exist."""
+    if osts is not None and now >= osts:
+        return []
+    wanted = int(min(max(2, min(processes, 8 * max(now, 1))), osts or math.inf))
     return [
         Advice(
             "Stripe the file over more OSTs before it is created (an existing file keeps its stripes).",

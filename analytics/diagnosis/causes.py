@@ -145,11 +145,9 @@ def contention(case: Case) -> Finding | None:
         [
             *case.evidence("processes per OST, weighted by exclusive time", case.mean(ratio, chosen), "ratio"),
             *case.evidence("OSTs of all files of the job", case.per_job["osts"], "count"),
+            *case.evidence("OSTs that are known to exist", case.known_osts or float("nan"), "count"),
         ],
-        [
-            *say.stripes(ranks, count),
-            *([] if case.files["{independent}"][row] > 0 else [say.use_collective(case.files.direction)]),
-        ],
+        [*say.stripes(ranks, count, case.known_osts), say.use_collective(case.files.direction)],
         chosen,
         at_most=True,
     )
@@ -297,25 +295,26 @@ def unaligned(case: Case) -> Finding | None:
 
 
 def dominant_file(case: Case) -> Finding | None:
-    """One file takes nearly all of the time, and no rule says why."""
+    """One file takes nearly all of the time, far more than its part of the bytes, and no rule says why."""
     row = case.order[0]
     chosen = np.zeros(len(case.files), dtype=bool)
     chosen[row] = True
     share, saved = case.per_job["dominant_file"], case.time - case.time_without(chosen)
     if saved < case.limits.dominant * case.time or int(case.files.counted.sum()) < 2 or case.busy < case.limits.busy:
         return None
+    part = case.files["{bytes}"][row] / case.total("{bytes}", slice(None))
+    if not share >= case.limits.dominant_excess * part:  # the file of the data beside small ones; or bytes unknown
+        return None
     return case.finding(
         "dominant_file",
-        "One file takes nearly all of the time.",
+        "One file takes nearly all of the time, and has far less of the bytes.",
         saved,
         "medium",
         "from the times of the files; why it takes so long, its counters do not say",
         [
             *case.evidence("exclusive time of the file, of the critical time", share, "share"),
             *case.evidence("its bytes", float(case.files["{bytes}"][row]), "B"),
-            *case.evidence(
-                "its share of the job's bytes", case.files["{bytes}"][row] / case.total("{bytes}", slice(None)), "share"
-            ),
+            *case.evidence("its share of the job's bytes", part, "share"),
             *case.evidence("processes that access it", float(case.files["ranks"][row]), "count"),
             *case.evidence("its OSTs", float(case.files["stripe_count"][row]), "count"),
         ],
