@@ -11,7 +11,7 @@ from mpiio_ext.analytics.diagnosis.model import Advice
 
 __all__ = [
     "align", "bundle", "collective_buffering", "contact", "delegates", "imbalance", "larger_requests", "measure",
-    "metadata", "overlap", "parallel_root", "stripes", "use_collective",
+    "metadata", "no_sieving", "overlap", "parallel_root", "stripes", "use_collective",
 ]  # fmt: skip
 
 
@@ -49,6 +49,22 @@ def collective_buffering(direction: str) -> Advice:
         f"mpiio-ext run -H romio_cb_{direction}=enable:mpiox_exchange=two_phase -- PROGRAM",
         "docs/hints.md",
     )
+
+
+def no_sieving() -> list[Advice]:
+    """Read-modify-write."""
+    return [
+        Advice(
+            "Let the extension carry the calls out: it writes pieces as they are, and reads nothing for it.",
+            "mpirun -n RANKS mpiio-ext run -- PROGRAM",
+            "docs/performance.md",
+        ),
+        Advice(
+            "Or forbid the MPI library to do it (ROMIO; other libraries ignore the hint).",
+            "mpiio-ext run -H romio_ds_write=disable -- PROGRAM",
+            "docs/hints.md",
+        ),
+    ]
 
 
 def larger_requests(mpiio: bool) -> Advice:

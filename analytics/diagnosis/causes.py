@@ -126,6 +126,38 @@ def small_requests(case: Case) -> Finding | None:
     )
 
 
+def read_modify_write(case: Case) -> Finding | None:
+    """The MPI library reads ranges of a file in order to write pieces of them: data sieving."""
+    files = case.files
+    asked, read = files["mpiio_bytes_read"], files["bytes_read"]
+    written, stored = files["mpiio_bytes_written"], files["bytes_written"]
+    extra = read - asked  # unknown where Darshan has either not
+    chosen = files.critical & (written > 0) & (extra >= case.limits.read_modify_write * written)
+    if not chosen.any():
+        return None
+    direction = files.direction
+    part = np.ones(len(files)) if direction == "write" else np.clip(extra / np.where(read > 0, read, np.nan), 0, 1)
+    return case.finding(
+        "read_modify_write",
+        "The MPI library reads what it is about to overwrite: it writes small pieces by read-modify-write."
+        if direction == "write"
+        else "The reads are not the program's: the MPI library reads what it is about to overwrite.",
+        float((case.exclusive * part)[chosen].sum()),
+        "high" if not (asked[chosen] > 0).any() else "medium",
+        "POSIX reads bytes of the file that no MPI-IO call asked for"
+        + ("" if direction == "read" else "; how long the ranges stay locked is not in the log"),
+        [
+            *case.evidence("read through POSIX", float(read[chosen].sum()), "B"),
+            *case.evidence("read through MPI-IO", float(asked[chosen].sum()), "B"),
+            *case.evidence("written through POSIX", case.total("bytes_written", chosen & ~np.isnan(stored)), "B"),
+            *case.evidence("written through MPI-IO", float(written[chosen].sum()), "B"),
+        ],
+        say.no_sieving(),
+        chosen,
+        at_most=direction == "write",
+    )
+
+
 def contention(case: Case) -> Finding | None:
     """Many processes meet at few OSTs."""
     ratio = case.per_file["processes_per_ost"]
@@ -326,6 +358,7 @@ def dominant_file(case: Case) -> Finding | None:
 #: In the order in which they are told where they explain the same.
 RULES: tuple[Callable[[Case], Finding | None], ...] = (
     slow_ost,
+    read_modify_write,
     small_requests,
     contention,
     root_writes,

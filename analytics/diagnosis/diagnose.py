@@ -188,8 +188,9 @@ def _findings(case: Case) -> tuple[list[Finding], list[str]]:
     found.sort(key=lambda finding: (-finding.share, _RANK[finding.confidence]))
     if not case.fast:
         return found, []
-    seen = [f"{each.title} The files that this is about take {said(each.share, 'share')} of the critical time. It is"
-            " not called a cause, because the bandwidth is not low." for each in found if each.at_most]  # fmt: skip
+    seen = [f"{each.title} The files that this is about take {said(each.share, 'share')} of the critical time"
+            f" ({'; '.join(one.text() for one in each.evidence)}). It is not called a cause, because the bandwidth is"
+            " not low." for each in found if each.at_most]  # fmt: skip
     return [each for each in found if not each.at_most], seen
 
 

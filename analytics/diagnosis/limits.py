@@ -25,6 +25,8 @@ class Limits:
         Largest small request (B); a bound of Darshan's histogram.
     small, non_consecutive, unaligned, independent : float
         Share of a file's requests, or of its MPI-IO calls, from which on the file is called so.
+    read_modify_write : float
+        Bytes that POSIX reads and no MPI-IO call asked for, over those that MPI-IO writes to the file.
     contention : float
         Processes per OST of a file (the paper's jobs above 3 were slow).
     root : float
@@ -51,6 +53,7 @@ class Limits:
     non_consecutive: float = 0.5
     unaligned: float = 0.5
     independent: float = 0.5
+    read_modify_write: float = 0.05
     contention: float = 3.0
     root: float = 0.5
     serialised: float = 0.5

@@ -75,7 +75,8 @@ def test_the_good_osts_are_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "cause"), [("shane_macsio", "small_requests"), ("ior_hdf5_example", "contention"), ("dxt.darshan", None)]
+    ("name", "cause"),
+    [("shane_macsio", "read_modify_write"), ("ior_hdf5_example", "contention"), ("dxt.darshan", None)],
 )
 def test_example_logs(name: str, cause: str | None) -> None:
     folder = darshan_rows.example("dxt.darshan").parent
@@ -116,6 +117,31 @@ def test_small_requests_and_their_advice(way: str) -> None:
     assert "most follow the one before" in consecutive.notes[0]
     large = file(0, 10, way, **small(way, **{f"bytes_{'written' if way == 'write' else 'read'}": 1 << 40}))
     assert "small_requests" not in causes(large)
+
+
+def test_read_modify_write_is_told_from_reads_of_the_program() -> None:
+    sieved = {"bytes_read": 10 << 20, "mpiio_bytes_read": 0, "mpiio_bytes_written": 100 << 20}
+    found = causes(file(0, 10, **sieved))["read_modify_write"]
+    assert [(each.meaning.split()[-1], each.value / (1 << 20)) for each in found.evidence] == [
+        ("POSIX", 10), ("MPI-IO", 0), ("POSIX", 100), ("MPI-IO", 100)]  # fmt: skip
+    assert found.at_most and found.confidence == "high"
+    assert any("romio_ds_write=disable" in each.command for each in found.advice)
+    for other in ({"mpiio_bytes_read": 9 << 20}, {"mpiio_bytes_read": None}, {"mpiio_bytes_written": 0},
+                  {"bytes_read": 4 << 20}):  # fmt: skip
+        assert "read_modify_write" not in causes(file(0, 10, **{**sieved, **other}))
+
+
+def test_read_modify_write_of_a_real_log() -> None:
+    """The .h5 of the sample: no MPI-IO read, 25.9 GB of POSIX reads for 257.7 GB of MPI-IO writes."""
+    (path,) = darshan_rows.shared_data("darshan").glob("jlbez*.darshan")
+    job, files = darshan_rows.rows(path)
+    for direction in ("read", "write"):
+        found = diagnose(job, files, direction, limits=Limits(fast=1e12))  # type: ignore[arg-type]
+        (one,) = [each for each in found.findings if each.cause == "read_modify_write"]
+        assert [each.value for each in one.evidence] == pytest.approx([25.9e9, 0, 266.1e9, 257.7e9], rel=0.002)
+        assert one.at_most == (direction == "write")
+    notes = diagnose(job, files, "write").notes  # 23.6 GB/s: seen, and not called a cause
+    assert any("reads what it is about to overwrite" in note and "MPI-IO: 258 GB" in note for note in notes)
 
 
 def test_contention_counts_processes_not_aggregators() -> None:
@@ -333,7 +359,7 @@ def test_every_hint_in_advice_exists() -> None:
         advice.metadata(),
         advice.overlap(),
     ]
-    pieces += [advice.parallel_root(), *advice.contact(["1"]), *advice.stripes(64, 1, None)]
+    pieces += [*advice.no_sieving(), advice.parallel_root(), *advice.contact(["1"]), *advice.stripes(64, 1, None)]
     pieces += [made(way) for way in ("read", "write") for made in (advice.use_collective, advice.collective_buffering)]
     pieces += [made(flag) for flag in (True, False) for made in (advice.larger_requests, advice.imbalance)]
     assert len(pieces) > 15
