@@ -131,6 +131,8 @@ class Diagnosis:
     not_low : str
         Where the bandwidth is not low: that, with both numbers, as a clause. Nothing is called a cause then that cannot
         be shown to cost time.
+    trivial : str
+        Where the I/O is too little of the run time to be worth tuning: that, as a clause. There are no findings then.
     """
 
     job: str
@@ -141,6 +143,7 @@ class Diagnosis:
     notes: Sequence[str] = ()
     unknown: Sequence[str] = ()
     not_low: str = ""
+    trivial: str = ""
 
     @property
     def conclusion(self) -> str:
@@ -152,6 +155,8 @@ class Diagnosis:
             return f"{first.title} This {verb} {first.explained}.{rest}"
         if not self.critical_files:
             return f"The job has no {self.direction} time that could be examined."
+        if self.trivial:
+            return f"No cause was looked for: {self.trivial}."
         if self.not_low:
             return f"No cause was found: {self.not_low}."
         text = "No cause was found: none of the factors that are known for this job is suspicious."
@@ -181,6 +186,7 @@ class Diagnosis:
             "direction": self.direction,
             "conclusion": self.conclusion,
             "low_bandwidth": not self.not_low,
+            "worth_tuning": bool(self.critical_files) and not self.trivial,
             "facts": [dataclasses.asdict(fact) for fact in self.facts],
             "critical_files": [
                 {"file": name, "exclusive_time": {"value": time.value, "unit": "s"}, "share": time.meaning}

@@ -253,3 +253,6 @@ def test_nothing_anonymous_has_names_ids_or_times(folder: pathlib.Path, tmp_path
     assert {name: _leaks(text, secrets) for name, text in outputs.items() if _leaks(text, secrets)} == {}
     assert "Benchmark1" in outputs["applications"] and "Benchmark1" in outputs["job"]
     assert _leaks(ask(folder, "job", str(JOB)).output, secrets)  # the check finds what it looks for
+    told = outputs["job"].split("Factors")[0]
+    assert "slow_ost" in outputs["job --json"] and "OST 14" not in told and "OST 1 is" in told
+    assert re.search(r"\bfile \d+: 7\d0 s", told)  # two digits, and a file's number is that of the tables
