@@ -22,8 +22,8 @@ bool mpiox_trace_file_begin(int operation, int64_t thread, int64_t depth, int64_
 bool mpiox_trace_file_cancel(int64_t thread);
 bool mpiox_trace_file_text(int64_t number, const char *text);
 bool mpiox_trace_file_operation(int operation, int layer, const char *name);
-/* What a thread is doing, for the case that the process is killed meanwhile; without the lock. _noting: false while there
- * is no file. _note: once its operation and the name of its file are defined. */
+/* What a thread is doing, for the case that the process is killed meanwhile; without the lock. _noting: false while
+ * there is no file. _note: once its operation and the name of its file are defined. */
 bool mpiox_trace_file_noting(void);
 void mpiox_trace_file_note(const mpiox_tracefile_record *call);
 void mpiox_trace_file_note_handle(const mpiox_tracefile_record *call);
