@@ -8,8 +8,8 @@
  *            little-endian; those of an item are varints (7 bits a byte, low ones first).
  * Deltas.    A record states what differs from a prediction, which is made from the records before it in the same block
  *            (mpiox_tracefile_state): so each block is read without the others, except for texts.
- * Slots.     Behind the header's numbers stands what each thread is doing: a call is put into a slot when it begins, and
- *            taken out when its record is committed. Of a process that was killed the slots tell what was under way.
+ * Slots.     Behind the header's numbers stands what each thread is doing: a call is put into a slot when it begins,
+ *            and taken out when its record is committed. Of a process that was killed they tell what was under way.
  * Guarantee. `committed` of the header is stored after the bytes below it, with release order: whatever kills the
  *            process, the bytes below it are whole. A finished block has a checksum.
  */
