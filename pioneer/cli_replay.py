@@ -6,6 +6,7 @@ be made, ends all of them after they have agreed on it, so that none waits for a
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["replay"]
 
 _HELP = {"help_option_names": ["-h", "--help"]}
+#: By these `mpiio-ext run` and `mpiio-ext tune` put the extension under a program, or the user tells it hints.
+_ASKED_BY = ("MPIOX_HINTS", "MPIOX_HINTS_FILE")
 
 
 def _under_extension(hint: tuple[str, ...], hints_file: str | None, words: list[str]) -> None:
@@ -31,6 +34,19 @@ def _under_extension(hint: tuple[str, ...], hints_file: str | None, words: list[
 
     command = (sys.executable, "-m", "mpiio_ext", "pioneer", "replay", *words)
     start(command, str(mpiio_ext.get_library()), _settings(hint, hints_file, None), dry_run=False)
+
+
+def _extension_is_asked() -> bool:
+    """Return whether somebody has put the extension under this process, rather than Python's import of mpiio_ext."""
+    preloaded = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
+    return any(Path(item).name == "libmpiio_ext.so" for item in preloaded) or any(map(os.environ.get, _ASKED_BY))
+
+
+def _hints() -> Any:
+    """Return the hints of every MPI_File_open; None: none. The MPI library's own way where nobody wants another."""
+    from mpi4py import MPI
+
+    return None if _extension_is_asked() else MPI.Info.Create({"mpiox_enable": "false"})
 
 
 def _refuse(comm: Any, error: Exception | None) -> None:
@@ -127,7 +143,7 @@ def replay(
     with unrecorded():
         most = 2**63 - 1 if most_bytes is None else most_bytes
         _replay(MPI.COMM_WORLD, Path(workload_path), place, dry_run, time_scale=time_scale,
-                spin_ns=None if spin_us is None else 1000 * spin_us, most_bytes=most)  # fmt: skip
+                spin_ns=None if spin_us is None else 1000 * spin_us, most_bytes=most, info=_hints())  # fmt: skip
 
 
 def _replay(comm: Any, source: Path, place: Path, dry_run: bool, **settings: Any) -> None:
