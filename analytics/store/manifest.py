@@ -118,7 +118,7 @@ def read_manifest(folder: Path) -> Manifest | None:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         found = document.get("format") if isinstance(document, dict) else None
         raise AnalyticsError(
-            f"{path}: a store of format {found}, and this mpiio_ext knows format {FORMAT}, whose tables have other columns;"
+            f"{path}: a store of format {found}, and this mpiio_ext knows format {FORMAT}, whose columns differ;"
             " fill a new folder, or remove this one and fill it again from the logs (mpiio-ext analyze init)"
         )
     try:
