@@ -139,7 +139,7 @@ def _who(jobs: Any, anonymous: bool) -> str:
 
 def _facts(case: Case) -> list[Evidence]:
     files = case.files
-    first, last = files.span
+    first, last = files.counted_span
     moved = float(files.sum(files["{bytes}"])[0])
     verb = "written" if files.direction == "write" else "read"
     return [

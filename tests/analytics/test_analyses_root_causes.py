@@ -64,6 +64,16 @@ def test_parameters_move_the_bounds() -> None:
         3, 1, 1, 1, 1]  # fmt: skip
 
 
+def test_a_pause_between_two_files_is_no_slow_job_unless_the_span_is_asked_for() -> None:
+    job, file = _job(1, "paused", seconds=10)
+    later = {**file, "file_id": 2, "write_start": 2000.0, "write_end": 2010.0}
+    paused = source(darshan_job=[{**job, "bytes_written": 80 * GB}], darshan_file=[file, later])
+    found = root_causes(paused)
+    assert found.table.num_rows == 0 and "of the time in which their files are accessed" in found.caption
+    [row] = root_causes(paused, time="span").table.to_pylist()
+    assert row["bandwidth"] == pytest.approx(80 * GB / 1010)
+
+
 def test_an_anonymous_result_names_areas_and_no_jobs() -> None:
     found = root_causes(_store(), each_job=True, areas={"slow": "Physics"})
     text = json.dumps(found.as_json()) + repr(found.charts)
