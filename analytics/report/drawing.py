@@ -105,6 +105,8 @@ def logarithmic(data: Mapping[str, Any]) -> bool:
 
 
 def _bars(data: Mapping[str, Any]) -> Any:
+    from matplotlib.ticker import NullLocator
+
     figure, (axes,) = _figure(2.9)
     series = data["series"]
     places = data.get("x") or list(range(len(data["labels"])))
@@ -127,6 +129,7 @@ def _bars(data: Mapping[str, Any]) -> Any:
     if logarithmic(data):
         axes.set_yscale("log")
         axes.set_ylim(bottom=0.7)
+        axes.yaxis.set_minor_locator(NullLocator())  # a tenth of the time of a drawing
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     _frame(axes, data)
     if data.get("legend"):

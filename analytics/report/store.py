@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.analyses import ANALYSES, analysis
 from mpiio_ext.analytics.analyses.counting import count_words, jobs_of
-from mpiio_ext.analytics.analyses.source import Source, fetch
+from mpiio_ext.analytics.analyses.source import Remembered, Source, fetch
 from mpiio_ext.analytics.report.page import Figure, Section, grid
 from mpiio_ext.analytics.units import size_words
 
@@ -21,7 +21,8 @@ __all__ = ["overview", "result_section", "results", "sections"]
 
 def overview(source: Source, *, anonymous: bool = False, origin: str | None = "darshan") -> Section:
     """Return what the store holds, in one pass over the jobs."""
-    jobs = jobs_of(source, origin)
+    jobs = jobs_of(source, origin, ["app", "uid", "files", "bytes_read", "bytes_written", "start_time", "end_time",
+                                    "run_time", "processes", "partial"])  # fmt: skip
     row = fetch(jobs.aggregate(
         jobs=jobs.count(), apps=jobs["app"].fill_null("").nunique(), users=jobs["uid"].nunique(),
         files=jobs["files"].sum(), read=jobs["bytes_read"].sum(), written=jobs["bytes_written"].sum(),
@@ -88,6 +89,7 @@ def sections(
     origin: str | None = "darshan",
 ) -> list[Section]:
     """Return the whole page; `pen` draws, or Plotly where it is None."""  # fmt: skip
+    source = Remembered(source)
     first = overview(source, anonymous=anonymous or areas is not None, origin=origin)
     found = []
     for one in results(source, anonymous=anonymous or areas is not None, areas=areas, origin=origin):

@@ -117,7 +117,8 @@ def test_why_was_even_slower_than_group_cyclic() -> None:
     found = methods(_runs(), slower="even", faster="group_cyclic")
     assert found.caption == (
         "interleaved, write: even took 2.00× as long as group_cyclic (400 ms against 200 ms): exchange 250 ms against "
-        "60 ms; rounds 64 against 16; requests to the file system 4,096 against 256; mean request 64 KiB against 1 MiB."
+        "60 ms; rounds 64 against 16; requests to the file system 4,096 against 256; mean request 65,536 B against "
+        "1,048,576 B."
     )
     rows = {row["quantity"]: row for row in found.table.to_pylist()}
     assert rows["exchange"]["share"] == pytest.approx(0.95) and rows["messages"]["ratio"] is None
