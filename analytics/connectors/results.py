@@ -106,6 +106,8 @@ def _run(results: ResultSet, row: Measured, identity: Mapping[str, Any], start: 
         )
     }
     statistics |= {f"{name}_s": value for name, value in row.seconds.items()}
+    spread = row.bandwidth
+    statistics |= {"repetitions": spread.count, "bandwidth_low": spread.low * 1e6, "bandwidth_high": spread.high * 1e6}
     statistics |= {"partition": last.partition, "reason": last.reason, "delegation": last.delegation}
     configuration = results.configuration
     methods = configuration.get("strategies")

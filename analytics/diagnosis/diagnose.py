@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from mpiio_ext.analytics.diagnosis.beyond import beyond, why_unknown
 from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
 from mpiio_ext.analytics.diagnosis.causes import RULES, dominant_file
 from mpiio_ext.analytics.diagnosis.limits import Limits
@@ -102,6 +103,7 @@ def diagnose(
         unknown=_unknown(case, jobs),
         not_low=_not_low(case),
         trivial=_trivial(case),
+        beyond=beyond(case),
     )
 
 
@@ -235,8 +237,8 @@ def _unknown(case: Case, jobs: Any) -> list[str]:
             there = module in modules
             why = f"module {module} has nothing on the critical files" if there else f"no module {module} in the log"
             unknown.append(f"{about} ({', '.join(missing)}): {why}")
-        elif missing:
-            unknown.append(f"{', '.join(missing)}: too few of the critical files have the counters")
+        else:
+            unknown += [f"{name}: {why_unknown(case, name)}" for name in missing]
     if np.isnan(case.per_job.get("root_writes", 0.0)):
         unknown.append("what rank 0 wrote (root_writes): ranks are not recorded by themselves")
     if np.isnan(case.per_job["straggler"]):

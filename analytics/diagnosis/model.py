@@ -133,6 +133,8 @@ class Diagnosis:
         be shown to cost time.
     trivial : str
         Where the I/O is too little of the run time to be worth tuning: that, as a clause. There are no findings then.
+    beyond : sequence of str
+        Factors of the job that are beyond their limits, in words, whether or not a finding is about them.
     """
 
     job: str
@@ -144,6 +146,7 @@ class Diagnosis:
     unknown: Sequence[str] = ()
     not_low: str = ""
     trivial: str = ""
+    beyond: Sequence[str] = ()
 
     @property
     def conclusion(self) -> str:
@@ -159,7 +162,11 @@ class Diagnosis:
             return f"No cause was looked for: {self.trivial}."
         if self.not_low:
             return f"No cause was found: {self.not_low}."
-        text = "No cause was found: none of the factors that are known for this job is suspicious."
+        if self.beyond:
+            text = ("No cause was found: none of the factors that are known explains the time of the critical files."
+                    f" Beyond their limits in the job as a whole: {'; '.join(self.beyond)}.")  # fmt: skip
+        else:
+            text = "No cause was found: none of the factors that are known for this job is suspicious."
         return f"{text} Some are unknown, see below." if self.unknown else text
 
     def text(self) -> str:
@@ -193,6 +200,7 @@ class Diagnosis:
                 for name, time in self.critical_files
             ],
             "findings": [_finding(finding) for finding in self.findings],
+            "beyond_limits": list(self.beyond),
             "notes": list(self.notes),
             "unknown": list(self.unknown),
         }

@@ -285,6 +285,24 @@ def test_what_is_unknown_is_said() -> None:
     assert "module POSIX has nothing on the critical files" in " ".join(diagnose(JOB, [stdio]).unknown)
 
 
+def test_factors_beyond_their_limits_that_explain_nothing_are_named() -> None:
+    """The example's reads: 100 % metadata and unaligned requests, while its critical file is open and hardly used."""
+    found = diagnose(*darshan_rows.rows(darshan_rows.example("dxt.darshan")), "read")
+    assert list(found.findings) == [] and "is suspicious" not in found.text()
+    for words in ("none of the factors that are known explains", "metadata calls in the time of all calls 100 %",
+                  "requests that are not aligned 100 %"):  # fmt: skip
+        assert words in found.conclusion
+    assert len(found.to_dict()["beyond_limits"]) == len(found.beyond) >= 2
+    assert list(diagnose(JOB, [file(0, 10)]).beyond) == []
+
+
+def test_why_osts_cannot_be_compared() -> None:
+    text = " ".join(diagnose(JOB, [file(0, 10)]).unknown)
+    assert "slow_ost: 1 alike file to compare, and 4 are needed" in text and "counters" not in text
+    four = [file(k, 10, file=f"f{k}", stripe_count=1, osts=[0]) for k in range(4)]
+    assert "slow_ost: the alike files lie on fewer than 4 OSTs" in diagnose(JOB, four).unknown
+
+
 def test_direction_is_the_longer_one_and_times_may_be_missing() -> None:
     files = [file(0, 10), file(0, 30, "read")]
     assert diagnose(JOB, files).direction == "read"
