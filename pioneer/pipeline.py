@@ -40,6 +40,7 @@ from mpiio_ext.pioneer.compare.page import save_all
 from mpiio_ext.pioneer.compare.workload import load_workload
 from mpiio_ext.pioneer.engine.coverage import LEFT_OUT
 from mpiio_ext.pioneer.engine.expected import comparable_path, expected_path
+from mpiio_ext.pioneer.engine.room import CALLS_FAILED
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.profile import Profile, characterize
 from mpiio_ext.pioneer.profile.document import save as save_profile
@@ -133,7 +134,7 @@ def _launch(command: Sequence[str], log: Path, limit_s: float) -> None:
             status = None
         finally:
             _end(process)
-    if status != 0:
+    if status not in (0, CALLS_FAILED):
         tail = log.read_text(encoding="utf-8", errors="replace")[-_TAIL:].strip()
         how = f"was ended after {limit_s:,.0f} s" if status is None else f"ended with status {status}"
         raise StepError(f"{' '.join(command)}\n{how}; the end of its output:\n{tail}")
@@ -307,9 +308,13 @@ class Pipeline:
                             f"{self.ranks} ranks; its output:\n{text[-_TAIL:].strip()}")  # fmt: skip
         numbers = {name: float(value) if "." in value else int(value.replace(",", ""))
                    for name, value in found.groupdict().items()}  # fmt: skip
-        left_out = [line.strip() for line in text.splitlines() if line.strip().startswith("left out:")]
+        left_out, failed = ([line.strip() for line in text.splitlines() if line.strip().startswith(word)]
+                            for word in ("left out:", "failed:"))  # fmt: skip
+        for line in failed:
+            self.say("replay", line)
         return {"pioneer_replay": VERSION, "command": list(command), "mode": self.mode, "seed": self.seed,
-                "time_scale": self.time_scale, "wall_s": round(wall_s, 3), **numbers, "reasons": left_out}  # fmt: skip
+                "time_scale": self.time_scale, "wall_s": round(wall_s, 3), **numbers, "reasons": left_out,
+                "failures": failed}  # fmt: skip
 
     def _compare(self) -> Comparison:
         note = "" if self.time_scale == 1 else f"slack times were multiplied by {self.time_scale:g}"

@@ -18,7 +18,7 @@ from mpiio_ext._load import get_library, get_tracer
 from mpiio_ext.pioneer.readers import own
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo
 from support import cbuild
-from support.launch import PROGRAMS, base_environment, mpi_run, python_run, run_bounded, starter
+from support.launch import PROGRAMS, base_environment, mpi_family, mpi_run, python_run, run_bounded, starter
 
 pytestmark = pytest.mark.mpi
 
@@ -518,3 +518,27 @@ def test_command(program: pathlib.Path, tmp_path: pathlib.Path, inside: bool) ->
     info, rows = read(tmp_path / "trace")
     assert [source.rank for source in info.sources] == [0, 1]
     assert "collective_write" in {row["operation"] for row in rows}
+    if inside and mpi_family() == "mpich":  # whose starter does not say which job a rank is of
+        return
+    again = [*command, str(program), "mpi", str(tmp_path)]
+    launch = run_bounded(again, env=base_environment(), timeout_s=60, check=False)
+    assert launch.returncode == 2, launch.describe()
+    assert "traces of an earlier run: name another folder" in " ".join(launch.stderr.split()), launch.describe()
+
+
+def test_ranks_without_and_with_several_traces(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """A trace file that was lost, and one of another run, are told; what is there is read."""
+    mpiexec = starter()
+    assert mpiexec is not None
+    for name in ("first", "second"):
+        trace = [sys.executable, "-m", "mpiio_ext", "trace", "-o", str(tmp_path / name), "--", mpiexec, "-n", "3"]
+        run_bounded([*trace, str(program), "mpi", str(tmp_path)], env=base_environment(), timeout_s=60)
+    (other,) = (tmp_path / "second").glob("rank0.*.mpioxtrace")
+    other.rename(tmp_path / "first" / f"again.{other.name}")
+    (lost,) = (tmp_path / "first").glob("rank2.*.mpioxtrace")
+    lost.unlink()
+    info, rows = read(tmp_path / "first")
+    assert {row["rank"] for row in rows} == {0, 1}
+    said = [problem.why for source in info.sources for problem in source.loss.problems]
+    assert sum("rank 0 has several traces" in why for why in said) == 1, said
+    assert sum("1 of 3 ranks have no trace: 2:" in why for why in said) == 1, said
