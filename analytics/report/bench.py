@@ -52,9 +52,10 @@ def why_section(source: Source) -> Added:
     found = explained(source)
     percent = round(100 * (WORTH_ASKING - 1))
     about = (
-        "Of each pattern and kernel, the slowest of our methods and auto are compared with the fastest of ours, and auto"
-        f" with the MPI library alone, where the median times differ by {percent} % or more. What is named differs with"
-        " the time; times of phases are those of the rank that was in each longest."
+        "Of each pattern and kernel, the slowest of our methods and auto are compared with the fastest of ours,"
+        " and auto with the MPI library alone, where the median times differ by"
+        f" {percent} % or more. What is named differs with the time; times of phases are those of the rank that was in"
+        " each longest."
     )
     if not found:
         sentences = [about, "No two methods of these results differ so much."]
