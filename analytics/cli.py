@@ -75,8 +75,9 @@ class _Commands(click.Group):
     metavar="DIR",
     help="Results of the bench: compare the methods in them (short for `methods --results DIR`).",
 )
+@click.option("--verbose", is_flag=True, help="Show what Spark and Java say when they start.")
 @click.pass_context
-def analyze(context: click.Context, results: tuple[Path, ...]) -> None:
+def analyze(context: click.Context, results: tuple[Path, ...], verbose: bool) -> None:
     """Analyse I/O logs: Darshan, Slurm, LMT, and runs of the bench.
 
     \b
@@ -87,6 +88,7 @@ def analyze(context: click.Context, results: tuple[Path, ...]) -> None:
 
     Exit status: 0 done, 2 a set-up, a store or a log that cannot be used.
     """  # noqa: D301  (click wants the backspace character itself)
+    context.meta["mpiio_ext.analytics.verbose"] = verbose
     if context.invoked_subcommand is not None:
         if results:
             raise click.UsageError("--results goes without a subcommand, or behind `methods`")
