@@ -6,11 +6,12 @@ one line each) and exit status 2.
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Any
 
 import click
+
+from mpiio_ext.cli.lazy import LazyGroup
 
 __all__ = ["analyze"]
 
@@ -36,25 +37,13 @@ _COMMANDS = {
     "interference": ("cli_layout", "interference", "Whose traffic files met on their OSTs (LMT)."),
     "methods": ("cli_analyses", "methods", "Compare methods of the bench, and say why one was slower."),
 }
+_SUBCOMMANDS = {
+    name: (f"mpiio_ext.analytics.{module}", attribute, line) for name, (module, attribute, line) in _COMMANDS.items()
+}
 
 
-class _Commands(click.Group):
-    """Commands that are imported when they are called, and whose errors are a line and exit status 2."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
-        if name not in _COMMANDS:
-            return None
-        module, attribute, _ = _COMMANDS[name]
-        found = getattr(importlib.import_module(f"mpiio_ext.analytics.{module}"), attribute)
-        assert isinstance(found, click.Command)
-        return found
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, _, line) in _COMMANDS.items()])
+class _Commands(LazyGroup):
+    """Commands whose errors are a line and exit status 2."""
 
     def invoke(self, ctx: click.Context) -> Any:
         from mpiio_ext.errors import MpiioExtError
@@ -67,7 +56,7 @@ class _Commands(click.Group):
             raise SystemExit(2) from error
 
 
-@click.group(cls=_Commands, context_settings=_HELP, invoke_without_command=True)
+@click.group(cls=_Commands, subcommands=_SUBCOMMANDS, context_settings=_HELP, invoke_without_command=True)
 @click.option(
     "--results",
     multiple=True,

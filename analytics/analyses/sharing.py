@@ -36,7 +36,8 @@ _CLASSES = (
 
 def _per_job(source: Source, origin: str | None) -> Any:
     """Return one row a job of several processes: P, F, and files that all processes open."""
-    files = jobs_of(source, origin, "darshan_file")
+    columns = ["log_id", "file", "bytes_read", "bytes_written", "processes", "ranks"]
+    files = jobs_of(source, origin, columns, "darshan_file")
     moved = files["bytes_read"].fill_null(0) + files["bytes_written"].fill_null(0)
     data = files.filter((moved > 0) & ~files["file"].fill_null("").startswith("<") & (files["processes"] > 1))
     everywhere = (data["ranks"] >= data["processes"]).fill_null(False)
@@ -91,7 +92,7 @@ def sharing(source: Source, *, origin: str | None = "darshan") -> Result:
     per_job = _per_job(source, origin)
     classes = per_job.select(kind=_class_of(per_job))
     rows = fetch(classes.group_by("kind").agg(jobs=classes.count())).to_pylist()
-    jobs = jobs_of(source, origin)
+    jobs = jobs_of(source, origin, ["processes"])
     every = fetch(jobs.aggregate(jobs=jobs.count(), one=(jobs["processes"] <= 1).cast("int64").sum())).to_pylist()[0]
     counts = {row["kind"]: row["jobs"] for row in rows}
     known = sum(counts.values())

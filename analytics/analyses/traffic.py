@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mpiio_ext.analytics.analyses.counting import count_words, share, share_words, size_words
+from mpiio_ext.analytics.analyses.counting import count_words, share, share_words
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.store.placement import target_of, traffic
+from mpiio_ext.analytics.units import size_words
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -3,6 +3,7 @@
 =============  ======================================================================================================
 `drawing`      figures as SVG, by Matplotlib
 `pen`          a process that draws while the queries run
+`start`        what keeps a command that makes a page quick
 `interactive`  figures as Plotly's, for ``--interactive``
 `page`         the HTML
 `store`        what the page of a store shows

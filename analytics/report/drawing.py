@@ -11,8 +11,8 @@ series apart, a hatch, a line style or a place does so too.
 - ``bars``: ``series`` of ``name`` and ``values``, over ``labels`` or ``x``; ``notes`` above the bars, ``ends`` (bars of
   their own at both ends), ``log``, ``legend``.
 - ``lines``: ``series`` of ``name``, ``x``, ``y``.
-- ``parallel``: ``axes`` of ``name``, ``low``, ``high``, ``log``; ``lines`` of ``group`` and ``values`` (0 to 1, None
-  where not known); ``groups`` in order of their colours.
+- ``parallel``: ``axes`` of ``name``, ``low``, ``high``, ``log``; ``lines`` of ``group``, ``values`` (0 to 1, None
+  where not known) and ``words`` (what each value is, to point at); ``groups`` in order of their colours.
 - ``files``: ``bars`` of ``row``, ``start``, ``end``, ``critical``, ``label``; ``quantity``.
 - ``steps``: ``x``, and ``series`` of ``name`` and ``y``, level over ``step`` from each x on; ``spans`` to shade.
 
@@ -25,6 +25,8 @@ import io
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
+
+from mpiio_ext.analytics.units import size_words
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
@@ -57,17 +59,10 @@ def _figure(height: float, columns: int = 1) -> tuple[Any, list[Any]]:
     return figure, list(axes)
 
 
-def _size(value: float, _: int = 0) -> str:
-    for unit, factor in (("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if abs(value) >= factor * 0.9995:
-            return f"{value / factor:.3g} {unit}"
-    return f"{value:.3g} B"
-
-
 def _quantity(axis: Any, quantity: str) -> None:
     if quantity:
         end = "/s" if quantity == "rate" else ""
-        axis.set_major_formatter(lambda value, place: _size(value, place) + end)
+        axis.set_major_formatter(lambda value, _: size_words(value) + end)
 
 
 def _frame(axes: Any, data: Mapping[str, Any], grid: str = "y") -> None:
@@ -110,6 +105,8 @@ def logarithmic(data: Mapping[str, Any]) -> bool:
 
 
 def _bars(data: Mapping[str, Any]) -> Any:
+    from matplotlib.ticker import NullLocator
+
     figure, (axes,) = _figure(2.9)
     series = data["series"]
     places = data.get("x") or list(range(len(data["labels"])))
@@ -132,6 +129,7 @@ def _bars(data: Mapping[str, Any]) -> Any:
     if logarithmic(data):
         axes.set_yscale("log")
         axes.set_ylim(bottom=0.7)
+        axes.yaxis.set_minor_locator(NullLocator())  # a tenth of the time of a drawing
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     _frame(axes, data)
     if data.get("legend"):

@@ -16,6 +16,7 @@ from mpiio_ext.analytics.report.drawing import COLOURS, logarithmic
 __all__ = ["interactive", "script"]
 
 Traces = list[dict[str, Any]]
+_DASHES = ("solid", "dash", "dot")
 _LAYOUT: dict[str, Any] = {
     "plot_bgcolor": "#fff", "height": 330, "margin": {"l": 70, "r": 20, "t": 20, "b": 60},
     "colorway": list(COLOURS), "font": {"family": "system-ui, sans-serif", "size": 12},
@@ -76,19 +77,36 @@ def _files(data: Mapping[str, Any]) -> tuple[Traces, dict[str, Any]]:
 
 
 def _parallel(data: Mapping[str, Any]) -> tuple[Traces, dict[str, Any]]:
-    groups = {group: number for number, group in enumerate(data["groups"])}
-    places = list(range(len(data["axes"])))
-    shown: Traces = []
-    seen: set[str] = set()
-    for line in data["lines"]:
-        group = line["group"]
-        shown.append({"type": "scatter", "mode": "lines", "name": group, "legendgroup": group, "x": places,
-                      "y": line["values"], "showlegend": group not in seen, "opacity": 0.6,
-                      "line": {"color": COLOURS[groups[group] % len(COLOURS)], "width": 1.2}})  # fmt: skip
-        seen.add(group)
-    names = [_lined(f"{axis['name']}\n{axis['low']} … {axis['high']}") for axis in data["axes"]]
-    return shown, {"xaxis": {"tickvals": places, "ticktext": names}, "legend": {"orientation": "v"},
-                   "yaxis": {"visible": False, "range": [-0.03, 1.03]}}  # fmt: skip
+    """Return a trace a group, whose lines are apart by a gap, and the axes: a line each with both ends beside it."""
+    traces: Traces = []
+    for number, group in enumerate(data["groups"]):
+        x: list[int | None] = []
+        y: list[float | None] = []
+        texts: list[str] = []
+        for line in data["lines"]:
+            if line["group"] == group:  # what is not known is skipped, as in the drawing
+                points = [(place, value) for place, value in enumerate(line["values"]) if value is not None]
+                x += [*(place for place, _ in points), None]
+                y += [*(value for _, value in points), None]
+                texts += [*(line["words"][place] for place, _ in points), ""]
+        traces.append({"type": "scatter", "mode": "lines+markers", "name": group, "x": x, "y": y, "text": texts,
+                       "marker": {"size": 4}, "opacity": 0.6, "hovertemplate": "%{text}",
+                       "line": {"color": COLOURS[number % len(COLOURS)], "width": 1.2,
+                                "dash": _DASHES[number // len(COLOURS) % len(_DASHES)]}})  # fmt: skip
+    places = range(len(data["axes"]))
+    shapes = [{"type": "line", "x0": place, "x1": place, "y0": 0, "y1": 1, "layer": "below",
+               "line": {"color": "#555c66", "width": 1}} for place in places]  # fmt: skip
+    ends = [{"x": place, "y": height, "text": data["axes"][place][end], "showarrow": False, "yanchor": anchor,
+             "font": {"size": 11, "color": "#555c66"}}
+            for place in places for height, end, anchor in ((1, "high", "bottom"), (0, "low", "top"))]  # fmt: skip
+    names = [_lined(axis["name"]) for axis in data["axes"]]
+    return traces, {
+        "shapes": shapes, "annotations": ends, "hovermode": "closest", "height": 400, "showlegend": True,
+        "xaxis": {"tickvals": list(places), "ticktext": names, "range": [-0.3, len(names) - 0.7], "showgrid": False,
+                  "zeroline": False, "showline": False},
+        "yaxis": {"visible": False, "range": [-0.1, 1.1], "fixedrange": True},
+        "legend": {"orientation": "v"}, "margin": {"l": 20, "r": 20, "t": 20, "b": 70},
+    }  # fmt: skip
 
 
 _KINDS: dict[str, Callable[[Mapping[str, Any]], tuple[Traces, dict[str, Any]]]] = {

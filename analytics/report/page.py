@@ -107,11 +107,12 @@ def render(title: str, head: str, sections: Sequence[Section], *, script: str = 
     import mpiio_ext
     import mpiio_ext.report
 
+    shared = Path(mpiio_ext.report.__file__).parent / "templates"  # head, foot and style of every page
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True,
+        loader=jinja2.FileSystemLoader([Path(__file__).parent / "templates", shared]), autoescape=True,
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    style = (Path(mpiio_ext.report.__file__).parent / "templates" / "style.css").read_text(encoding="utf-8")
+    style = (shared / "style.css").read_text(encoding="utf-8")
     return environment.get_template("analytics.html").render(
         title=title, head=head, sections=sections, style=style, script=script, version=mpiio_ext.__version__
     )

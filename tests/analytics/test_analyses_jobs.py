@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mpiio_ext.analytics.analyses.applications import NO_NAME, applications, labels
-from mpiio_ext.analytics.analyses.counting import share_words, size_words
+from mpiio_ext.analytics.analyses.counting import share_words
 from mpiio_ext.analytics.analyses.middleware import middleware
 from mpiio_ext.analytics.analyses.read_ratio import read_ratio
 from mpiio_ext.analytics.analyses.sequential import sequential
@@ -155,4 +155,3 @@ def test_an_empty_store_gives_empty_results(analysis: object) -> None:
 def test_words_never_round_to_nothing_or_all() -> None:
     assert [share_words(value) for value in (0, 0.04, 9.96, 50, 99.96, 100)] == [
         "0.0 %", "< 0.1 %", "10 %", "50 %", "> 99.9 %", "100 %"]  # fmt: skip
-    assert [size_words(value) for value in (5, 1234, 2.5e15)] == ["5 B", "1.23 kB", "2.5 PB"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import xml.etree.ElementTree as ET
 
@@ -10,6 +11,7 @@ import pytest
 from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.report.drawing import draw
+from mpiio_ext.analytics.report.interactive import interactive
 from mpiio_ext.analytics.report.pen import Pen
 
 CHARTS = {
@@ -20,8 +22,9 @@ CHARTS = {
     "lines": {"series": [{"name": "reads", "x": [0, 50, 100], "y": [0, 40, 100]}], "x_label": "jobs [%]",
               "y_label": "sequential [%]", "x_range": [0, 100], "y_range": [0, 100]},
     "parallel": {"axes": [{"name": "small", "low": "0 %", "high": "100 %"}, {"name": "OSTs", "low": "1", "high": "8"}],
-                 "groups": ["A", "B"], "lines": [{"group": "A", "values": [0.1, 0.9]},
-                                                 {"group": "B", "values": [None, 0.9]}]},
+                 "groups": ["A", "B"], "lines": [{"group": "A", "values": [0.1, 0.9], "words": ["10 %", "7"]},
+                                                 {"group": "B", "values": [None, 0.9], "words": ["", "7"]},
+                                                 {"group": "A", "values": [0.2, 0.5], "words": ["20 %", "4"]}]},
     "files": {"bars": [{"row": 0, "start": 0, "end": 10, "critical": False},
                        {"row": 0, "start": 0, "end": 10, "critical": True},
                        {"row": 1, "start": 4, "end": 8, "critical": False}], "labels": ["File1", "File3"],
@@ -52,6 +55,23 @@ def test_drawings_do_not_share_identifiers_and_refer_to_their_own() -> None:
     assert len({name for group in names for name in group}) == sum(map(len, names))
     for text, group in zip(every, names, strict=True):
         assert set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text)) <= set(group)
+
+
+def test_interactive_parallel_coordinates_have_an_axis_each_with_its_ends() -> None:
+    pytest.importorskip("plotly", reason="needs Plotly")
+    text = interactive(_chart("parallel"))
+    call = r'Plotly.newPlot\(\s*"chart-fig-parallel",\s*(\[.*?\]),\s*(\{.*?\}),\s*\{"displaylogo"'
+    found = re.search(call, text, re.DOTALL)
+    assert found is not None, text
+    traces, layout = json.loads(found[1]), json.loads(found[2])
+    lines = [tuple(line[end] for end in ("x0", "x1", "y0", "y1")) for line in layout["shapes"]]
+    assert lines == [(0, 0, 0, 1), (1, 1, 0, 1)]
+    ends = {(one["x"], one["y"]): one["text"] for one in layout["annotations"]}
+    assert ends == {(0, 0): "0 %", (0, 1): "100 %", (1, 0): "1", (1, 1): "8"}
+    assert layout["xaxis"]["ticktext"] == ["small", "OSTs"]
+    assert [(one["name"], one["x"], one["y"]) for one in traces] == [
+        ("A", [0, 1, None, 0, 1, None], [0.1, 0.9, None, 0.2, 0.5, None]), ("B", [1, None], [0.9, None])]  # fmt: skip
+    assert traces[0]["text"] == ["10 %", "7", "", "20 %", "4", ""]
 
 
 def test_a_drawing_is_the_same_every_time() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import types
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from mpiio_ext.analytics.analyses.counting import jobs_of
 from mpiio_ext.analytics.analyses.source import Tables
 from mpiio_ext.analytics.anonymous import anonymous_tables, without_secrets
 from mpiio_ext.analytics.errors import AnalyticsError
@@ -115,6 +118,40 @@ def test_tables_without_names_keep_numbers_and_relations() -> None:
 def test_a_query_without_secrets_keeps_known_numbers_only() -> None:
     table = pa.table({"bytes_read": [1], "job_id": [5], "app": ["x"], "start_time": [1.0], "made_up": [3], "uid": [4]})
     assert without_secrets(table).column_names == ["bytes_read"]
+
+
+def test_the_page_of_a_store_loads_each_table_once_and_asks_for_few_columns() -> None:
+    class Counting:
+        def __init__(self) -> None:
+            self.tables, self.loads = many(300), list[str]()
+
+        def load(self, table: str) -> Any:
+            self.loads.append(table)
+            return self.tables.load(table)
+
+    source = Counting()
+    with Pen() as pen:
+        store_page(source, pen, title="x")
+    assert len(source.loads) == len(set(source.loads)) >= 2
+    assert list(jobs_of(source, "darshan", ["app"]).columns) == ["app", "source"]
+
+
+def test_a_page_starts_without_pandas_and_pandas_still_works_afterwards() -> None:
+    """In a process of its own: this one has imported pandas long ago."""
+    code = (
+        "import sys, gc, pyarrow as pa\n"
+        "from mpiio_ext.analytics.report.start import quick_start\n"
+        "with quick_start():\n"
+        "    assert not gc.isenabled()\n"
+        "    table = pa.Table.from_pylist([{'a': 1, 'b': 'x'}])\n"
+        "    assert 'pandas' not in sys.modules\n"
+        "assert gc.isenabled()\n"
+        "import pandas as pd\n"
+        "assert table.to_pandas()['a'].tolist() == [1]\n"
+        "assert pa.array(pd.Series([1.0, None])).null_count == 1\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_page_of_a_store_of_many_jobs() -> None:
