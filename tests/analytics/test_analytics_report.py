@@ -100,7 +100,14 @@ def test_the_page_of_a_job_says_all_of_it_and_stays_small() -> None:
     for words in ("I/O of job 77", "code_x", "nodes", "$x_1$.dat", "on the critical path", "by everyone",
                   "Contributing factors", "time since the start of the job [s]"):  # fmt: skip
         assert words in page.text, words
+    assert "Orange: its part of the critical path" in page.text and "Dark" not in page.text
     assert "code_x" in job_text(job_tables(_store(), 77))
+
+
+def test_a_page_counts_files_in_one_way() -> None:
+    text = job_text(job_tables(_store(), 77))
+    assert "5, of them 1 standard stream" in text and "on 3 of 5 files" in text
+    assert "files written, standard streams among them: 5" in text
 
 
 def test_tables_without_names_keep_numbers_and_relations() -> None:
