@@ -81,11 +81,11 @@ static bool announce(const mpiox_arbiter *arbiter)
 }
 
 /* The job lives. Who was thought dead announces itself again. */
-static void beat(mpiox_arbiter *arbiter)
+void mpiox_arbiter_beat(mpiox_arbiter *arbiter)
 {
     char path[PATH_BYTES];
 
-    if (!arbiter->options.announces || mpiox_now() - arbiter->beaten < beat_s)
+    if (arbiter == NULL || !arbiter->options.announces || mpiox_now() - arbiter->beaten < beat_s)
         return;
     arbiter->beaten = mpiox_now();
     path_of(arbiter, "jobs/%s", path, sizeof path);
@@ -188,7 +188,7 @@ static void *run(void *argument)
 
     do {
         look(arbiter);
-        beat(arbiter);
+        mpiox_arbiter_beat(arbiter);
     } while (!wait_for_news(arbiter));
     return NULL;
 }

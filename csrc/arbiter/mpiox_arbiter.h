@@ -35,6 +35,8 @@ typedef struct mpiox_arbiter_options {
  * folder is too long or has characters that it must not have), MPIOX_E_IO (announcing failed: the folder is missing or
  * not writable, with *error) or MPIOX_E_NOMEM. */
 int mpiox_arbiter_start(const mpiox_arbiter_options *options, mpiox_arbiter **out, mpiox_error *error);
+/* Within apply(), now and then where that takes long: the job lives. NULL-safe. */
+void mpiox_arbiter_beat(mpiox_arbiter *arbiter);
 /* End the thread, after what it is applying; the announcement is removed. Blocking, local. NULL-safe. */
 void mpiox_arbiter_stop(mpiox_arbiter *arbiter);
 
