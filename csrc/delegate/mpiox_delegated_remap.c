@@ -127,13 +127,16 @@ static void apply(void *context, const mpiox_map *map)
     mpiox_delegated_move_unlock();
 }
 
-/* The first file of this process that goes through the delegates. */
-static void begin(const mpiox_group *group)
+/* The first file that this process leads, and that goes through the delegates. */
+static void begin(const mpiox_delegated *delegated)
 {
+    const mpiox_group *group = delegated->group;
+    const bool tells = group->first || delegated->file->topology->size > 1; /* else every rank that is alone would */
+
     const mpiox_arbiter_options options = {.folder = group->hints.arbiter,
                                            .job = group->id,
-                                           .announces = group->first,
                                            .ranks = group->ranks,
+                                           .nodes = group->nodes,
                                            .delegates = group->count,
                                            .apply = apply};
     char text[TEXT_BYTES];
@@ -142,7 +145,7 @@ static void begin(const mpiox_group *group)
     if (group->hints.arbiter[0] == '\0' || all.begun)
         return;
     all.begun = true;
-    if (mpiox_arbiter_start(&options, &all.arbiter, &error) != MPIOX_OK && group->first)
+    if (mpiox_arbiter_start(&options, &all.arbiter, &error) != MPIOX_OK && tells)
         fprintf(stderr, "mpiio_ext: mpiox_arbiter=%s: %s; the job keeps all its I/O delegates\n", group->hints.arbiter,
                 mpiox_error_text(&error, NULL, text, sizeof text));
 }
@@ -158,7 +161,7 @@ void mpiox_delegated_follow(mpiox_delegated *delegated)
     if (delegated == NULL || delegated->file->topology->rank != 0)
         return;
     mpiox_delegated_move_lock();
-    begin(delegated->group);
+    begin(delegated);
     delegated->remapped_next = all.first;
     all.first = delegated;
     remap(delegated, &all.map, false, NULL);
