@@ -195,3 +195,13 @@ def test_no_folder(extension: str, tmp_path: pathlib.Path) -> None:
     hints = f"*:mpiox_delegates=2:mpiox_delegate_mode=thread:mpiox_arbiter={tmp_path / 'nowhere'}"
     launch = python_run([PROGRAM, tmp_path / "file", "0.5", "0"], 2, env={"MPIOX_HINTS": hints})
     assert "nowhere" in launch.stderr and "keeps all its I/O delegates" in launch.stderr, launch.describe()
+
+
+def test_world_rank_0_leads_no_file(extension: str, folder: pathlib.Path) -> None:
+    """Another process announces the job, and it is gone when the job has ended."""
+    program = PROGRAM.with_name("delegates_remapped_others.py")
+    hints = f"*:mpiox_delegates=2:mpiox_delegate_mode=thread:{SMALL}:mpiox_arbiter={folder}"
+    launch = python_run([program, folder.parent / "file", folder / "jobs"], 3, env={"MPIOX_HINTS": hints})
+    found = json.loads(launch.stdout.splitlines()[-1])
+    assert len(found["announced"]) == 1 and found["delegated_writes"] > 0, found
+    assert announcements.read_all(folder) == ([], [])
