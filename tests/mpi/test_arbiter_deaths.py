@@ -26,7 +26,8 @@ pytestmark = pytest.mark.mpi
 
 PROGRAMS = pathlib.Path(__file__).parents[1] / "programs"
 POOL = 4
-SMALL = "mpiox_delegate_page=4k:mpiox_delegate_cache=600k:mpiox_delegate_timeout=120"
+#: Units of a page: else all that the programs write lies in two or three page ranges.
+SMALL = "mpiox_delegate_page=4k:mpiox_delegate_cache=600k:striping_unit=4096:mpiox_delegate_timeout=120"
 LIMIT_S = 240.0
 
 

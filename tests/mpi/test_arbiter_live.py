@@ -24,7 +24,8 @@ pytestmark = pytest.mark.mpi
 
 PROGRAM = pathlib.Path(__file__).parents[1] / "programs" / "delegates_remapped.py"
 POOL = 4
-SMALL = "mpiox_delegate_page=4k:mpiox_delegate_cache=600k"
+#: Units of a page: else all that the programs write lies in two or three page ranges.
+SMALL = "mpiox_delegate_page=4k:mpiox_delegate_cache=600k:striping_unit=4096"
 
 
 @pytest.fixture
