@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 import click
@@ -47,8 +48,10 @@ def _refuse_second_run(folder: Path) -> None:
             raise SystemExit(2)
         raise click.BadParameter(f"{folder} has traces of an earlier run: name another folder, or remove them",
                                  param_hint="-o")  # fmt: skip
-    if started:
-        mark.write_text(f"{job}\n")
+    if started:  # as a whole: another rank must not read a mark that is being written
+        partial = folder / f".run.{socket.gethostname()}.{os.getpid()}"
+        partial.write_text(f"{job}\n")
+        partial.replace(mark)
 
 
 def _pattern(glob: str) -> str:
