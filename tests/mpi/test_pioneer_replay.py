@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from mpiio_ext._load import get_library
 from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from support.launch import PROGRAMS, Launch, python_run
 from support.pioneer_paths import BLOCK, EVERYTHING, row, save
@@ -225,3 +226,19 @@ def test_under_the_extension(tmp_path: pathlib.Path) -> None:
     used = [line for line in lines if line["kind"] == "file" and line["path"].endswith("/all")]
     assert [line["hints"]["mpiox_partition"]["value"] for line in used] == ["group_cyclic"], lines
     assert used[0]["collective_writes"] > 0
+
+
+@pytest.mark.parametrize("asked", ["", "--extension", "preloaded"])
+def test_the_extension_is_used_when_it_is_asked_for(tmp_path: pathlib.Path, asked: str) -> None:
+    """Importing mpiio_ext puts it under MPI-IO; a replay is the MPI library's own way all the same, unless asked."""
+    save(EVERYTHING, tmp_path / "path.parquet")
+    words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet", tmp_path / "below", "--time-scale", "0"]
+    variables = {"MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(tmp_path / "stats")}
+    if asked == "preloaded":
+        variables["LD_PRELOAD"] = str(get_library())
+    launch = python_run([*words, *(["--extension"] if asked == "--extension" else [])], 2, timeout_s=60, env=variables)
+    assert "0 calls failed, " in launch.stdout, launch.describe()
+    stats = tmp_path / "stats"
+    lines = [json.loads(line) for line in stats.read_text().splitlines()] if stats.exists() else []
+    made = sum(line["collective_writes"] for line in lines if line["kind"] == "file" and line["path"].endswith("/all"))
+    assert (made > 0) == bool(asked), launch.describe()
