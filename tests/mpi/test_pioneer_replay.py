@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from mpiio_ext._load import get_library
 from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from support.launch import PROGRAMS, Launch, python_run
 from support.pioneer_paths import BLOCK, EVERYTHING, row, save
