@@ -21,6 +21,8 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 _COMMANDS = {
     "init": ("cli_store", "init", "Convert the logs of a period into the store."),
     "manifest": ("cli_store", "manifest", "Say which log gave which rows, and why others did not."),
+    "place": ("cli_layout", "place", "Lay the tables on storage targets, by ranges of jobs."),
+    "traffic": ("cli_layout", "traffic", "Bytes that a question reads from each storage target."),
     "query": ("cli_store", "query", "Filter, project and sort a table of the store."),
     "report": ("cli_report", "report", "Make one HTML page of the store."),
     "job": ("cli_report", "job", "Diagnose a job: text, JSON, or an HTML page."),
@@ -32,6 +34,7 @@ _COMMANDS = {
     "middleware": ("cli_analyses", "middleware", "POSIX, MPI-IO and collective I/O by process count."),
     "striping": ("cli_analyses", "striping", "How many jobs use a layout of their own on Lustre."),
     "root-causes": ("cli_analyses", "root_causes", "Why large jobs had a low bandwidth."),
+    "interference": ("cli_layout", "interference", "Whose traffic files met on their OSTs (LMT)."),
     "methods": ("cli_analyses", "methods", "Compare methods of the bench, and say why one was slower."),
 }
 _SUBCOMMANDS = {

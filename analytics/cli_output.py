@@ -106,6 +106,13 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)
 
 
+def units_of(table: pa.Table) -> dict[str, dict[str, str]]:
+    """Return ``units`` of the columns that say theirs, for JSON; Parquet has them as metadata of its fields."""
+    units = {field.name: (field.metadata or {}).get(b"unit", b"").decode() for field in table.schema}
+    found = {name: unit for name, unit in units.items() if unit}
+    return {"units": found} if found else {}
+
+
 def save_text(path: Path, text: str) -> None:
     """Write a file that is there whole or not at all; ReportError otherwise."""
     from mpiio_ext.report.output import check_target, write_whole
@@ -197,7 +204,7 @@ def show(
         _save_figures(result, figure)
     if as_json:
         _save_table(result.table, csv, parquet)
-        click.echo(dumps(result.as_json()))
+        click.echo(dumps(result.as_json() | units_of(result.table)))
         return
     if csv is None and parquet is None:
         click.echo(result.title)

@@ -87,12 +87,13 @@ def job(
     job_id: int, setup: Path, anonymous: bool, areas: Path | None, output: Path | None, as_json: bool, interactive: bool
 ) -> None:
     """Diagnose the job JOBID: what was slow, on what evidence, and what would help."""
-    from mpiio_ext.analytics.report.job import job_tables
+    from mpiio_ext.analytics.report.job import job_tables, store_osts
 
     with _pen(interactive or output is None) as pen:
         with miner_of(setup) as miner:
             tables = job_tables(miner, job_id)
-        _tell(tables, areas_of(areas), anonymous, output, as_json, pen)
+            osts = store_osts(miner, tables)
+        _tell(tables, areas_of(areas), anonymous, output, as_json, pen, osts)
 
 
 @click.command("logs", context_settings=HELP)
@@ -113,7 +114,7 @@ def logs(
     with _pen(interactive or output is None) as pen:
         converted = _converted(files, anonymous)
         if as_json and len(files) > 1:  # one document, whatever could be read
-            click.echo(dumps([_document(_hidden(tables, found, anonymous)) for _, tables in converted]))
+            click.echo(dumps([_document(_hidden(tables, found, anonymous), anonymous) for _, tables in converted]))
             return
         for number, (path, tables) in enumerate(converted, 1):
             if len(files) > 1:
@@ -159,11 +160,11 @@ def _hidden(
     return anonymous_tables(tables, areas)
 
 
-def _document(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+def _document(tables: Mapping[str, pa.Table], anonymous: bool, osts: int | None = None) -> dict[str, Any]:
     """Return what is known of a job as JSON can hold it."""
     from mpiio_ext.analytics.report.job import document
 
-    found = document(tables)
+    found = document(tables, anonymous=anonymous, osts=osts)
     found["diagnosis"] = [one["document"] for one in found["diagnosis"]]
     return found
 
@@ -175,14 +176,16 @@ def _tell(
     output: Path | None,
     as_json: bool,
     pen: Pen | None,
+    osts: int | None = None,
 ) -> None:
     """Tell what is known of a job: on a page, as JSON, or on the terminal."""  # fmt: skip
     from mpiio_ext.analytics.report.output import job_page, job_text
 
+    hide = anonymous or areas is not None
     tables = _hidden(tables, areas, anonymous)
     if output is not None:
-        save_text(output, job_page(tables, pen))
+        save_text(output, job_page(tables, pen, anonymous=hide, osts=osts))
     if as_json:
-        click.echo(dumps(_document(tables)))
+        click.echo(dumps(_document(tables, hide, osts)))
     elif output is None:
-        click.echo(job_text(tables))
+        click.echo(job_text(tables, anonymous=hide, osts=osts))

@@ -50,8 +50,8 @@ class Folder:
         self.facts: dict[str, Any] = json.loads((folder / "store.json").read_text(encoding="utf-8"))
         self.osts = int(self.facts["osts"])
 
-    def files(self, table: str) -> list[str]:
-        """Return the files of a table."""
+    def files(self, table: str, low: float | None = None, high: float | None = None) -> list[str]:  # noqa: ARG002
+        """Return the files of a table, whatever the range."""
         return sorted(str(path) for path in self.folder.glob(f"{table}_[0-9]*.parquet"))
 
 

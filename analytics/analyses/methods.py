@@ -8,7 +8,8 @@ operation and phase of a kernel. Of two methods every statistic is compared: tim
 waiting (of the rank that spent longest in it, so that they overlap among ranks and do not add up), of a kernel also of
 opening and closing, rounds, requests and their size, messages. The phases whose times differ most in the direction of
 the whole are the evidence. Waiting for other ranks is what imbalance costs. Nothing is concluded from a statistic that
-one of the two does not have.
+one of the two does not have, and nothing at all where the repetitions of the two overlap: then there is no difference
+to explain, by the rule of ``mpiio-ext report --baseline``.
 
 Source: IOMiner, Section III-F, for our own runs.
 """
@@ -28,6 +29,8 @@ from mpiio_ext.analytics.units import size_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from mpiio_ext.report.rows import Spread
 
 __all__ = ["WORTH_ASKING", "Explained", "explained", "methods", "tables_of_results"]
 
@@ -96,7 +99,7 @@ def _rows(source: Source, pattern: str | None) -> list[dict[str, Any]]:
     for row in fetch(runs).to_pylist():
         kept = {name: row[name] for name in (*_CASE, "method", "run_id", "ranks", "bytes", "seconds", "bandwidth",
                                              "verified")}  # fmt: skip
-        rows.append(kept | _statistics(row))
+        rows.append(kept | _statistics(row) | {"spread": _spread(row)})
     rows.sort(key=lambda row: (*(row[name] or "" for name in _CASE), -(row["bandwidth"] or 0)))
     return rows
 
@@ -112,6 +115,28 @@ def _cases(rows: Sequence[dict[str, Any]]) -> dict[tuple[str, ...], dict[str, di
 # ---- two methods -----------------------------------------------------------------------------------------------------
 
 
+def _spread(row: Mapping[str, Any]) -> Spread | None:
+    """Return the bandwidths of a run's repetitions [B/s]; None where they were not kept."""
+    from mpiio_ext.report.rows import Spread
+
+    given = json.loads(row["statistics"]) if row["statistics"] else {}
+    low, high = given.get("bandwidth_low"), given.get("bandwidth_high")
+    if low is None or high is None or row["bandwidth"] is None:
+        return None
+    return Spread(row["bandwidth"], low, high, int(given.get("repetitions") or 0))
+
+
+def _noise(slow: Mapping[str, Any], fast: Mapping[str, Any]) -> str:
+    """Return why two runs do not differ, in words; empty where they do, or where their spread is not known."""
+    from mpiio_ext.report.baseline import judge_change
+
+    one, other = slow["spread"], fast["spread"]
+    if one is None or other is None or judge_change(one, other) != "within noise":
+        return ""
+    ranges = [f"{size_words(each.low)}/s to {size_words(each.high)}/s" for each in (one, other)]
+    return f"no difference beyond the spread of the repetitions ({ranges[0]} against {ranges[1]})"
+
+
 def _compared(slow: Mapping[str, Any], fast: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return every quantity of two runs, and which share of the difference in time it accounts for.
 
@@ -120,6 +145,8 @@ def _compared(slow: Mapping[str, Any], fast: Mapping[str, Any]) -> list[dict[str
     out = []
     alike = slow["bytes"] == fast["bytes"]
     whole = slow["seconds"] - fast["seconds"] if alike and None not in (slow["seconds"], fast["seconds"]) else None
+    if _noise(slow, fast) or (whole or 0) <= 0:
+        whole = None  # shares of a difference that is none, or the other way round, say nothing
     for name, words, is_time in [("seconds", "the whole", True), *_MEASURED.values()]:
         one, other = slow[name], fast[name]
         known = alike and one is not None and other is not None
@@ -159,13 +186,17 @@ def _where(case: tuple[str, ...]) -> str:
     return f"{case[0]}, {f'{case[3]}, ' if case[3] else ''}{case[2]}"
 
 
-def _sentence(case: tuple[str, ...], names: tuple[str, str], compared: Sequence[Mapping[str, Any]]) -> str:
+def _sentence(
+    case: tuple[str, ...], names: tuple[str, str], compared: Sequence[Mapping[str, Any]], noise: str
+) -> str:
     """Return the difference and its evidence in words."""
     from mpiio_ext.report.words import seconds
 
     whole, where = compared[0], _where(case)
     if whole["ratio"] is None:
         return f"{where}: no times to compare."
+    if noise:
+        return f"{where}: {names[0]} and {names[1]}: {noise}."
     if whole["difference"] <= 0:
         return (f"{where}: {names[0]} was not slower than {names[1]} ({seconds(whole['slower'])} against "
                 f"{seconds(whole['faster'])}).")  # fmt: skip
@@ -178,9 +209,10 @@ def _pair(rows: Sequence[dict[str, Any]], slower: str, faster: str) -> tuple[lis
     out, sentences = [], []
     for case, by_method in _cases(rows).items():
         if slower in by_method and faster in by_method:
-            compared = _compared(by_method[slower], by_method[faster])
+            runs = by_method[slower], by_method[faster]
+            compared = _compared(*runs)
             out += compared
-            sentences.append(_sentence(case, (slower, faster), compared))
+            sentences.append(_sentence(case, (slower, faster), compared, _noise(*runs)))
     if not out:
         known = sorted({row["method"] for row in rows if row["method"]})
         raise AnalyticsError(
@@ -232,14 +264,15 @@ def _asked(by_method: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
     pairs = [(slowest, fastest), (shown, fastest), (shown, _NATIVE)]
     return [(slow, fast) for slow, fast in dict.fromkeys(pairs)
             if slow != fast and fast in timed and by_method[slow]["bytes"] == by_method[fast]["bytes"]
-            and timed[slow] >= WORTH_ASKING * timed[fast]]  # fmt: skip
+            and timed[slow] >= WORTH_ASKING * timed[fast]
+            and not _noise(by_method[slow], by_method[fast])]  # fmt: skip
 
 
 def explained(source: Source) -> list[Explained]:
     """Return why methods were slower, in every case of the results: the largest differences first.
 
     Compared are, of each case, the slowest of our methods and ``auto`` with the fastest of ours, and ``auto`` with the
-    MPI library alone, as far as one took `WORTH_ASKING` times as long as the other.
+    MPI library alone, as far as one took `WORTH_ASKING` times as long as the other, beyond the spread of repetitions.
     """
     found = []
     for case, by_method in _cases(_rows(source, None)).items():
@@ -295,7 +328,8 @@ def methods(
     Result
         Of all: a row a measurement with bandwidth [B/s], ``of_best`` (bandwidth over the best of the same pattern and
         operation) and statistics. Of two: a row a quantity, with both values, their difference and ratio, and for times
-        the ``share`` of the whole difference. NULL where a method has no such statistic.
+        the ``share`` of the whole difference. NULL where a method has no such statistic, and shares where the two do
+        not differ by more than their repetitions.
 
     Raises
     ------

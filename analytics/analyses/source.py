@@ -67,6 +67,7 @@ class Remembered:
 
     def __init__(self, source: Source) -> None:
         self.setup: Any = getattr(source, "setup", None)
+        self.catalog: Any = getattr(source, "catalog", None)
         self._source = source
         self._loaded: dict[str, Any] = {}
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mpiio_ext.analytics.analyses import ANALYSES, analysis
 from mpiio_ext.analytics.analyses.counting import count_words, jobs_of
 from mpiio_ext.analytics.analyses.source import Remembered, Source, fetch
+from mpiio_ext.analytics.report.coverage import coverage
 from mpiio_ext.analytics.report.page import Figure, Section, grid
 from mpiio_ext.analytics.units import size_words
 
@@ -42,8 +43,10 @@ def overview(source: Source, *, anonymous: bool = False, origin: str | None = "d
             facts.append(("period", count_words(max(1, round((row["last"] - row["first"]) / 86400)), "day")))
         else:
             facts.append(("period", f"{_date(row['first'])} to {_date(row['last'])} UTC"))
+    known, missing = coverage(source, anonymous=anonymous)
     none = ["No logs to count: `mpiio-ext analyze manifest --all` lists those that the store knows."]
-    return Section(anchor="store", title="What is in the store", facts=facts, sentences=[] if row["jobs"] else none)
+    return Section(anchor="store", title="What is in the store", facts=[*facts, *known],
+                   sentences=[*([] if row["jobs"] else none), *missing])  # fmt: skip
 
 
 def _date(seconds: float) -> str:

@@ -37,8 +37,8 @@ SEEN = pa.schema(
 )
 
 #: What the manifest knows of a log. ``status``: whole, partial, skipped, duplicate or unreadable; ``reason``: why, for
-#: people; ``same_as``: the log with the same contents; ``commit``: of its rows (`FileEntry.commits`); ``vanished``: not
-#: found any more (its rows stay); ``rows_TABLE``: rows that it gave.
+#: people; ``same_as``: the log with the same contents; ``log_id``: ``source_log`` of its rows; ``commit``: of its rows
+#: (`FileEntry.commits`); ``vanished``: not found any more (its rows stay); ``rows_TABLE``: rows that it gave.
 LOGS = pa.schema(
     [
         *SEEN,

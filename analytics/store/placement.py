@@ -39,7 +39,7 @@ from mpiio_ext.analytics.store.merge import Source, merged
 from mpiio_ext.analytics.tables.parquet import key_of
 from mpiio_ext.analytics.tables.schema import TABLES
 
-__all__ = ["Traffic", "place", "subtables", "target_of", "traffic"]
+__all__ = ["Traffic", "place", "target_of", "traffic"]
 
 #: Files that a subtable may have before they are merged.
 _MOST_FILES = 8
@@ -259,15 +259,6 @@ def place(store: str | Path, plan: PlacementPlan, *, anew: bool = False) -> Mani
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
-
-
-def subtables(catalog: Catalog, table: str) -> list[list[str]]:
-    """Return the files of each subtable: what one task of an executor reads; not placed: all files as one."""
-    count = catalog.manifest.placement.get("subtables", 1)
-    out: list[list[str]] = [[] for _ in range(count)]
-    for entry in catalog.entries(table):
-        out[max(0, entry.subtable)].append(str(catalog.path(entry)))
-    return out
 
 
 class _Counting:

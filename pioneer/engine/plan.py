@@ -65,6 +65,7 @@ class Plan:
     place : of writes what the bytes are counted from; 0 where that is not known.
     end : of reads the byte of the file that they do not go beyond, -1: not known.
     slack : ns.
+    failed_before : the call has failed in the trace, too.
     meets : how often all ranks meet before it (`meetings`).
     meets_after : the same behind the last one.
     through : of accesses: which of `in_force` their offsets count in, -1: the file itself.
@@ -94,6 +95,7 @@ class Plan:
     through: NDArray[np.int32]
     stream: NDArray[np.int64]
     slack: NDArray[np.int64]
+    failed_before: NDArray[np.bool_]
     meets: NDArray[np.int32]
     meets_after: int
     paths: list[str]
@@ -441,8 +443,10 @@ def make_plan(path: WorkloadPath, rank: int, ranks: int, places: Placing) -> Pla
     arrays: dict[str, Any] = {name: columns[:, number].astype(_KINDS.get(name, np.int64))
                               for number, name in enumerate(_COLUMNS)}  # fmt: skip
     met = np.searchsorted(planner.meetings, arrays["ids"], side="right").astype(np.int32)
+    errors = pc.fill_null(pc.match_substring(path.table["extra"].cast("string"), '"errno":'), False).to_numpy()
     return Plan(
-        **arrays, meets=np.diff(met, prepend=np.int32(0)), meets_after=planner.meetings.size - int(met.max(initial=0)),
+        **arrays, failed_before=errors[arrays["ids"]],
+        meets=np.diff(met, prepend=np.int32(0)), meets_after=planner.meetings.size - int(met.max(initial=0)),
         paths=list(planner.numbers), views=list(planner.view_numbers),
         in_force=planner.in_force, slots=planner.handles.count,
         requests=planner.requests.count, folders=planner.folders, unknown=planner.unknown, reasons=planner.reasons,

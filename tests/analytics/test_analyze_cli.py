@@ -153,6 +153,11 @@ def test_the_report_is_one_page_that_fetches_nothing(folder: pathlib.Path, tmp_p
     ask(folder, "report", "-o", str(tmp_path / "io.html"), "--title", "Two <jobs>")
     page = _page(tmp_path / "io.html")
     assert "Two <jobs>" in page.text and "File-sharing patterns" in page.text and page.elements["svg"] >= 4
+    assert "3 (1 skipped, 2 whole)" in page.text and "1 log of darshan skipped: " in page.text
+    assert re.search(r"darshan_job 2\b.*darshan_file [\d,]+", page.text)
+    ask(folder, "report", "-o", str(tmp_path / "hidden.html"), "--anonymous")
+    hidden = _page(tmp_path / "hidden.html").text
+    assert "3 (1 skipped, 2 whole)" in hidden and "1 log of darshan skipped" not in hidden
 
 
 def test_the_interactive_report_has_plotly_once(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
@@ -290,3 +295,6 @@ def test_nothing_anonymous_has_names_ids_or_times(folder: pathlib.Path, tmp_path
     assert {name: _leaks(text, secrets) for name, text in outputs.items() if _leaks(text, secrets)} == {}
     assert "Benchmark1" in outputs["applications"] and "Benchmark1" in outputs["job"]
     assert _leaks(ask(folder, "job", str(JOB)).output, secrets)  # the check finds what it looks for
+    told = outputs["job"].split("Factors")[0]
+    assert "slow_ost" in outputs["job --json"] and "OST 14" not in told and "OST 1 is" in told
+    assert re.search(r"\bfile \d+: 7\d0 s", told)  # two digits, and a file's number is that of the tables

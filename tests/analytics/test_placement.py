@@ -12,7 +12,7 @@ from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.setup import PlacementPlan
 from mpiio_ext.analytics.store.catalog import Catalog
 from mpiio_ext.analytics.store.fill import fill
-from mpiio_ext.analytics.store.placement import place, subtables, target_of, traffic
+from mpiio_ext.analytics.store.placement import place, target_of, traffic
 from support import fake_logs
 
 JOBS = 60
@@ -78,10 +78,15 @@ def test_a_job_range_reads_from_its_target_alone(store: pathlib.Path) -> None:
     really = traffic(catalog, tables, 0, 9, measured=True)
     assert really[0].bytes >= first.bytes
     assert really[1].bytes == 0
-    assert [len(files) for files in subtables(catalog, "darshan_job")] == [1] * 6
+    units = {by: catalog.units("darshan_job", by) for by in ("target", "subtable")}
+    assert [len(files) for files in units["subtable"] or []] == [1] * 6
+    assert [len(files) for files in units["target"] or []] == [3, 3]
+    few = catalog.units("darshan_job", "target", 0, 9) or []
+    assert [len(files) for files in few] == [1, 0]
 
 
 def test_what_is_not_placed_reads_from_the_store(store: pathlib.Path) -> None:
+    assert Catalog(store / "store").units("darshan_job") is None
     (found,) = traffic(Catalog(store / "store"), ["darshan_job"], 0, JOBS)
     assert (found.target, found.folder, found.files) == (-1, str(store / "store"), 1)
 

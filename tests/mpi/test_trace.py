@@ -8,6 +8,7 @@ import platform
 import signal
 import subprocess
 import sys
+import time
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from mpiio_ext._load import get_library, get_tracer
 from mpiio_ext.pioneer.readers import own
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo
 from support import cbuild
-from support.launch import PROGRAMS, base_environment, mpi_run, python_run, run_bounded, starter
+from support.launch import PROGRAMS, base_environment, mpi_family, mpi_run, python_run, run_bounded, starter
 
 pytestmark = pytest.mark.mpi
 
@@ -337,6 +338,65 @@ def test_a_killed_process_leaves_a_trace(program: pathlib.Path, tmp_path: pathli
     assert source.lines == source.rows == 50001
 
 
+def asleep(process: subprocess.Popen[str]) -> bool:
+    """Return whether a process waits in the kernel, now and a little later."""
+    for _ in range(3):
+        if pathlib.Path(f"/proc/{process.pid}/stat").read_text("ascii").rpartition(")")[2].split()[0] != "S":
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def killed_in_a_call(program: pathlib.Path, folder: pathlib.Path, how: str) -> list[Row]:
+    """Kill the program when it says that it is about to make its call, and does nothing more; what was unfinished."""
+    variables = base_environment() | environment(folder / "trace")
+    process = subprocess.Popen([str(program), "block", str(folder), how], env=variables, stdout=subprocess.PIPE,
+                               text=True)  # fmt: skip
+    try:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        deadline = time.monotonic() + 60
+        while not asleep(process) and time.monotonic() < deadline:
+            time.sleep(0.01)
+    finally:
+        process.kill()
+        process.communicate(timeout=60)
+    info, rows = read(folder / "trace")
+    (source,) = info.sources
+    assert source.loss.truncated and source.loss.skipped == 0
+    assert len({row["line"] for row in rows if "unfinished" not in row["extra"]}) == source.lines
+    assert all(row["duration"] is not None for row in rows if "unfinished" not in row["extra"])
+    return [row for row in rows if row["extra"] == {"unfinished": 1}]
+
+
+@pytest.mark.parametrize("how", ["read", "write"])
+def test_the_call_that_a_process_was_killed_in(program: pathlib.Path, tmp_path: pathlib.Path, how: str) -> None:
+    """What is known of it is in the trace: operation, file, descriptor, start; its end is not."""
+    (row,) = killed_in_a_call(program, tmp_path, how)
+    _, rows = read(tmp_path / "trace")
+    opened = next(item for item in of(rows, tmp_path / "data") if item["operation"] == "open")
+    assert (row["operation"], row["layer"], row["file"]) == (how, "posix", str(tmp_path / "data"))
+    assert (row["handle"], row["thread"], row["depth"]) == (opened["result"], 0, 0)
+    assert row["result"] is None and row["duration"] is None and row["offset"] is None
+    assert row["timestamp"] >= opened["timestamp"] + opened["duration"]
+    assert rows[-1] == row
+
+
+def test_a_name_that_is_used_for_the_first_time(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """Nobody opens the pipe's other end."""
+    (row,) = killed_in_a_call(program, tmp_path, "open")
+    assert (row["operation"], row["file"], row["handle"], row["result"]) == ("open", str(tmp_path / "data"), None, None)
+
+
+def test_a_call_that_is_made_inside_of_another_one(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """The MPI library opens a pipe: both calls are under way, each at its depth."""
+    outer, *inner = killed_in_a_call(program, tmp_path, "mpi")
+    assert (outer["operation"], outer["depth"], outer["file"]) == ("MPI_File_open", 0, str(tmp_path / "data"))
+    assert [(row["operation"], row["depth"], row["file"]) for row in inner] == [
+        (inner[0]["operation"], 1, str(tmp_path / "data"))]  # fmt: skip
+    assert inner[0]["operation"] in ("open", "openat")
+    assert outer["timestamp"] <= inner[0]["timestamp"]
+
+
 def test_a_full_disk_ends_the_trace_and_not_the_program(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
     limit_kib = 3 * 1024
     variables = base_environment() | environment(tmp_path / "trace")
@@ -407,3 +467,27 @@ def test_command(program: pathlib.Path, tmp_path: pathlib.Path, inside: bool) ->
     info, rows = read(tmp_path / "trace")
     assert [source.rank for source in info.sources] == [0, 1]
     assert "collective_write" in {row["operation"] for row in rows}
+    if inside and mpi_family() == "mpich":  # whose starter does not say which job a rank is of
+        return
+    again = [*command, str(program), "mpi", str(tmp_path)]
+    launch = run_bounded(again, env=base_environment(), timeout_s=60, check=False)
+    assert launch.returncode == 2, launch.describe()
+    assert "traces of an earlier run: name another folder" in " ".join(launch.stderr.split()), launch.describe()
+
+
+def test_ranks_without_and_with_several_traces(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """A trace file that was lost, and one of another run, are told; what is there is read."""
+    mpiexec = starter()
+    assert mpiexec is not None
+    for name in ("first", "second"):
+        trace = [sys.executable, "-m", "mpiio_ext", "trace", "-o", str(tmp_path / name), "--", mpiexec, "-n", "3"]
+        run_bounded([*trace, str(program), "mpi", str(tmp_path)], env=base_environment(), timeout_s=60)
+    (other,) = (tmp_path / "second").glob("rank0.*.mpioxtrace")
+    other.rename(tmp_path / "first" / f"again.{other.name}")
+    (lost,) = (tmp_path / "first").glob("rank2.*.mpioxtrace")
+    lost.unlink()
+    info, rows = read(tmp_path / "first")
+    assert {row["rank"] for row in rows} == {0, 1}
+    said = [problem.why for source in info.sources for problem in source.loss.problems]
+    assert sum("rank 0 has several traces" in why for why in said) == 1, said
+    assert sum("1 of 3 ranks have no trace: 2:" in why for why in said) == 1, said
