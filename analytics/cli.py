@@ -71,8 +71,9 @@ class _Commands(LazyGroup):
     metavar="FILE",
     help="With --results: the report of the bench with what was found.  [default: report.html in DIR]",
 )
+@click.option("--verbose", is_flag=True, help="Show what Spark and Java say when they start.")
 @click.pass_context
-def analyze(context: click.Context, results: tuple[Path, ...], output: Path | None) -> None:
+def analyze(context: click.Context, results: tuple[Path, ...], output: Path | None, verbose: bool) -> None:
     """Analyse I/O logs: Darshan, Slurm, LMT, and runs of the bench.
 
     \b
@@ -84,6 +85,7 @@ def analyze(context: click.Context, results: tuple[Path, ...], output: Path | No
 
     Exit status: 0 done, 2 a set-up, a store or a log that cannot be used.
     """  # noqa: D301  (click wants the backspace character itself)
+    context.meta["mpiio_ext.analytics.verbose"] = verbose
     if context.invoked_subcommand is not None:
         if results or output:
             raise click.UsageError("--results and its -o go without a subcommand, or behind `methods` (--results)")

@@ -264,8 +264,7 @@ def _asked(by_method: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
     pairs = [(slowest, fastest), (shown, fastest), (shown, _NATIVE)]
     return [(slow, fast) for slow, fast in dict.fromkeys(pairs)
             if slow != fast and fast in timed and by_method[slow]["bytes"] == by_method[fast]["bytes"]
-            and timed[slow] >= WORTH_ASKING * timed[fast]
-            and not _noise(by_method[slow], by_method[fast])]  # fmt: skip
+            and not _noise(by_method[slow], by_method[fast]) and timed[slow] >= WORTH_ASKING * timed[fast]]  # fmt: skip
 
 
 def explained(source: Source) -> list[Explained]:
