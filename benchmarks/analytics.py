@@ -63,8 +63,8 @@ class Folder:
     def units(
         self,
         table: str,
-        by: str,
-        low: float | None = None,
+        by: str,  # noqa: ARG002
+        low: float | None = None,  # noqa: ARG002
         high: float | None = None,  # noqa: ARG002
     ) -> list[list[str]] | None:
         """Return the files of each range of jobs, which are the same in all tables; None where nothing is placed."""
