@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.query import groups
 from mpiio_ext.analytics.query.dispatch import Placed, cut, local_units
-from mpiio_ext.analytics.query.engines import Batched, Engine, Read, call, plain_errors, unique_name
+from mpiio_ext.analytics.query.engines import Batched, Engine, Mapped, Read, call, plain_errors, unique_name
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -251,6 +251,20 @@ class SparkEngine(Engine):
             warnings.simplefilter("ignore", UserWarning)
             self.session.udf.register(name, arrow_udf(function, kind, ArrowUDFType.SCALAR))
         return call(name, arguments, result)
+
+    def mapped(self, expression: ir.Table, function: Mapped, schema: pa.Schema) -> ir.Table:
+        """See :meth:`Engine.mapped`: in the executors, each of which gets `function` once, when the table is read."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        shared = self.session.sparkContext.broadcast(function)
+
+        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                yield from shared.value(batch).cast(schema).to_batches()
+
+        with plain_errors("spark"):
+            query, _ = self.dispatched(expression)
+            return self._view(self._frame(query).mapInArrow(work, from_arrow_schema(schema)))
 
     def map_groups(self, expression: ir.Table, keys: Sequence[str], function: groups.Function) -> groups.Results:
         """See :meth:`Engine.map_groups`: executors call `function`, and send back pickled results."""
