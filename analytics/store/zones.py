@@ -80,9 +80,9 @@ def _off(slurm: Any, darshan: Any) -> tuple[float, int, int]:
     wrong = ~np.isin(run, right)
     known = len(np.unique(run))
     found = [(0, True, 0, 0.0)]
-    for shift in range(-_MOST, _MOST + 1, _STEP):
-        runs = len(np.unique(run[wrong & (lowest <= shift) & (highest >= shift)])) if shift else 0
-        found.append((runs, shift % 3600 == 0, -abs(shift), float(shift)))
+    for by in range(-_MOST, _MOST + 1, _STEP):
+        runs = len(np.unique(run[wrong & (lowest <= by) & (highest >= by)])) if by else 0
+        found.append((runs, by % 3600 == 0, -abs(by), float(by)))
     runs, _, _, shift = max(found)
     return (shift, runs, known) if runs >= max(1, _SHARE * known) else (0.0, 0, known)
 
@@ -107,7 +107,8 @@ def zone_notes(folder: Path, manifest: Manifest, zone: str) -> list[str]:
         notes.append(f"slurm is {_words(shift)} against Darshan, for {runs:,} of {known:,} runs: {_advice(zone)}")
     shift, jobs = _twice(slurm)
     if jobs:
-        notes.append(f"slurm has {jobs:,} {'job' if jobs == 1 else 'jobs'} twice, {shift / 3600:g} h apart: {_advice(zone)}")
+        many = f"{jobs:,} {'job' if jobs == 1 else 'jobs'}"
+        notes.append(f"slurm has {many} twice, {shift / 3600:g} h apart: {_advice(zone)}")
     return notes
 
 
