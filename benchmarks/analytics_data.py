@@ -37,8 +37,12 @@ _SQL_TYPES = {
 
 
 def uniform(*keys: str) -> str:
-    """Return SQL for a number from 0 to 1 that depends on `keys` only."""
-    return f"((hash({', '.join(keys)}) >> 11)::DOUBLE / 9007199254740992.0)"
+    """Return SQL for a number from 0 to 1 that depends on `keys` only.
+
+    DuckDB's hash of several values ends with an XOR of that of the last one: without the second hash, numbers whose
+    keys differ in their end would not be independent of each other.
+    """
+    return f"((hash(hash({', '.join(keys)})) >> 11)::DOUBLE / 9007199254740992.0)"
 
 
 def normal(*keys: str) -> str:
@@ -51,7 +55,7 @@ def jobs_sql(low: int, high: int, jobs: int) -> str:
     span = DAYS * DAY_S
     return f"""
         SELECT i AS job_id, i + 1 AS log_id, 'darshan' AS source,
-            greatest(1, least(2000, floor(exp(1.54 + 1.5 * {normal("i", "'files'")}))))::BIGINT AS files,
+            greatest(1, least(2000, floor(exp(1.2 + 1.5 * {normal("i", "'files'")}))))::BIGINT AS files,
             {START} + {span} * (i / {jobs}.0) AS start_time,
             60 + 3600 * {uniform("i", "'run'")} AS run_time,
             (2 ** floor(12 * {uniform("i", "'ranks'")} ** 2))::INTEGER AS processes,

@@ -4,10 +4,12 @@ Usage: ``python benchmarks/analytics_report.py FOLDER [--repeats 5] [--json FILE
 ``benchmarks/analytics_data.py FOLDER --jobs 100000 --report`` has written. Run it on a quiet machine.
 
 ============  ==========================================================================
-`store`       ``mpiio-ext analyze report``: all jobs of FOLDER     (target 2 s, 1 MB)
-`store-one`   the same of a store of one log                       (target 2 s, 1 MB)
-`job`         ``mpiio-ext analyze job``: the page of one job of FOLDER  (target 2 s, 1 MB)
+`store`       ``mpiio-ext analyze report``: all jobs of FOLDER
+`store-one`   the same of a store of one log
+`job`         ``mpiio-ext analyze job``: the page of one job of FOLDER, that which wrote most
 ============  ==========================================================================
+
+The target of each is 2 s and 1 MB.
 
 A command is timed from its start to its end, the start of the interpreter and the writing of the page included. Its CPU
 time is that of all its processes: where other programs use the machine it says more than the time on the clock.

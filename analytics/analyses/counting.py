@@ -5,16 +5,20 @@ A job of the paper is one log here: one run of a program. A job of the scheduler
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from mpiio_ext.analytics.analyses.source import Source, expression
+from mpiio_ext.analytics.analyses.source import Source, columns_of, expression
 
 __all__ = ["count_words", "jobs_of", "share", "share_words"]
 
 
-def jobs_of(source: Source, origin: str | None, table: str = "darshan_job") -> Any:
-    """Return a table of logs, those of one `origin` (``darshan``, ``bench``, ``library``) or of all (None)."""
-    rows = expression(source, table)
+def jobs_of(source: Source, origin: str | None, columns: Sequence[str], table: str = "darshan_job") -> Any:
+    """Return columns of a table of logs, those of one `origin` (``darshan``, ``bench``, ``library``) or of all (None).
+
+    The column ``source`` is there in any case.
+    """
+    rows = columns_of(expression(source, table), list(dict.fromkeys([*columns, "source"])))
     return rows if origin is None else rows.filter(rows["source"] == origin)
 
 

@@ -131,6 +131,10 @@ class Diagnosis:
     not_low : str
         Where the bandwidth is not low: that, with both numbers, as a clause. Nothing is called a cause then that cannot
         be shown to cost time.
+    trivial : str
+        Where the I/O is too little of the run time to be worth tuning: that, as a clause. There are no findings then.
+    beyond : sequence of str
+        Factors of the job that are beyond their limits, in words, whether or not a finding is about them.
     """
 
     job: str
@@ -141,6 +145,8 @@ class Diagnosis:
     notes: Sequence[str] = ()
     unknown: Sequence[str] = ()
     not_low: str = ""
+    trivial: str = ""
+    beyond: Sequence[str] = ()
 
     @property
     def conclusion(self) -> str:
@@ -152,9 +158,15 @@ class Diagnosis:
             return f"{first.title} This {verb} {first.explained}.{rest}"
         if not self.critical_files:
             return f"The job has no {self.direction} time that could be examined."
+        if self.trivial:
+            return f"No cause was looked for: {self.trivial}."
         if self.not_low:
             return f"No cause was found: {self.not_low}."
-        text = "No cause was found: none of the factors that are known for this job is suspicious."
+        if self.beyond:
+            text = ("No cause was found: none of the factors that are known explains the time of the critical files."
+                    f" Beyond their limits in the job as a whole: {'; '.join(self.beyond)}.")  # fmt: skip
+        else:
+            text = "No cause was found: none of the factors that are known for this job is suspicious."
         return f"{text} Some are unknown, see below." if self.unknown else text
 
     def text(self) -> str:
@@ -181,12 +193,14 @@ class Diagnosis:
             "direction": self.direction,
             "conclusion": self.conclusion,
             "low_bandwidth": not self.not_low,
+            "worth_tuning": bool(self.critical_files) and not self.trivial,
             "facts": [dataclasses.asdict(fact) for fact in self.facts],
             "critical_files": [
                 {"file": name, "exclusive_time": {"value": time.value, "unit": "s"}, "share": time.meaning}
                 for name, time in self.critical_files
             ],
             "findings": [_finding(finding) for finding in self.findings],
+            "beyond_limits": list(self.beyond),
             "notes": list(self.notes),
             "unknown": list(self.unknown),
         }

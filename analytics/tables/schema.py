@@ -289,6 +289,7 @@ RUNS = Table(
         ("pattern", "string", "", "name of the pattern or kernel"),
         ("interface", "string", "", "mpiio, hdf5, pnetcdf, netcdf4, posix"),
         ("operation", "string", "", "write or read"),
+        ("phase", "string", "", "part of a kernel that is timed by itself; NULL where it has none"),
         ("method", "string", "", "native, even, group_cyclic …"),
         ("ranks", "int32", "count", ""),
         ("bytes", "int64", "B", "moved by the measurement"),
