@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -66,7 +67,13 @@ def miner_of(setup: Path) -> IOMiner:
 
     if not setup.exists():
         raise AnalyticsError(f"{setup}: there is no set-up; name one by --setup FILE (docs/analytics.md)")
-    return IOMiner(setup)
+    miner = IOMiner(setup)
+    context = click.get_current_context(silent=True)
+    if context is not None and context.meta.get("mpiio_ext.analytics.verbose") and miner.setup.engine.name == "spark":
+        engine = miner.setup.engine
+        engine = dataclasses.replace(engine, options={**engine.options, "verbose": True})
+        miner.setup = dataclasses.replace(miner.setup, engine=engine)
+    return miner
 
 
 def areas_of(path: Path | None) -> dict[str, str] | None:

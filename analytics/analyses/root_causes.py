@@ -3,8 +3,9 @@
 Problem. Among the jobs that should have been fast, which were not, and what do they have in common?
 
 Algorithm. Jobs of more than 1,000 processes of which each moved at least 10 MB are looked for in the table of jobs; the
-files of these alone are read. :func:`mpiio_ext.analytics.factors.extract` keeps those below 1 GB/s and gives the five
-factors of the paper, weighted by exclusive time (Equation 2). The number of nodes comes from Slurm, since one node may
+files of these alone are read. :func:`mpiio_ext.analytics.factors.extract` keeps those below 1 GB/s on the critical path
+(or, if asked for, over the span of Equation 1, which takes pauses for I/O) and gives the five factors of the paper,
+weighted by exclusive time (Equation 2). The number of nodes comes from Slurm, since one node may
 be the limit. A line of the figure is a job, a colour an application; axes go from the smallest to the largest value, on
 a logarithmic scale where that is a hundredfold. By application the table holds the job of the median bandwidth, because
 jobs of one application are alike, and a mean of several would be none of them.
@@ -39,6 +40,9 @@ _SHARES = ("small", "non_consecutive")
 _AXES = {**FACTORS, "nodes": "nodes", "bandwidth": "bandwidth"}
 #: Applications with a colour and a row of the legend of their own; lines in a figure.
 _MOST_GROUPS, _MOST_LINES = 7, 400
+#: What bytes are divided by.
+_OVER = {"critical": "of the time in which their files are accessed",
+         "span": "of the time from the first access to the last one"}  # fmt: skip
 
 
 _DIRECTIONS: tuple[Literal["read", "write"], ...] = ("read", "write")
@@ -94,12 +98,14 @@ def _rows(
     jobs, files = _of_direction(*candidates, direction, limits["process_bytes"])
     if not files.num_rows:
         return [], jobs.num_rows
-    found = extract(files, 0, limits["bandwidth"], direction, jobs=jobs, by="log_id", names=list(FACTORS)).to_pylist()
+    found = extract(files, 0, limits["bandwidth"], direction, jobs=jobs, by="log_id", names=list(FACTORS),
+                    time=limits["time"]).to_pylist()  # fmt: skip
+    speed = "critical_bandwidth" if limits["time"] == "critical" else "bandwidth"
     job_of = dict(zip(jobs["log_id"].to_pylist(), jobs["job_id"].to_pylist(), strict=True))
     nodes = _nodes(source, sorted({job_of[row["log_id"]] for row in found}))
     return [{"direction": direction, "application": row["app"] or NO_NAME, "job_id": job_of[row["log_id"]],
              "processes": None if row["processes"] is None else int(row["processes"]),
-             "nodes": nodes.get(job_of[row["log_id"]]), "bandwidth": row["bandwidth"],
+             "nodes": nodes.get(job_of[row["log_id"]]), "bandwidth": row[speed],
              **{name: row[name] for name in FACTORS}} for row in found], jobs.num_rows  # fmt: skip
 
 
@@ -179,7 +185,7 @@ def _chart(rows: Sequence[Mapping[str, Any]], direction: str) -> Chart:
 def _caption(rows: Sequence[Mapping[str, Any]], able: Mapping[str, int], limits: Mapping[str, Any]) -> str:
     least, below = (size_words(limits[name]) for name in ("process_bytes", "bandwidth"))
     words = [f"Jobs of more than {limits['processes']:,} processes that moved at least {least} each, "
-             f"at less than {below}/s."]  # fmt: skip
+             f"at less than {below}/s {_OVER[limits['time']]}."]  # fmt: skip
     for direction, past in (("read", "reading"), ("write", "writing")):
         slow = [row for row in rows if row["direction"] == direction]
         apps = len({row["application"] for row in slow})
@@ -213,6 +219,7 @@ def root_causes(
     processes: int = 1000,
     process_bytes: float = 10e6,
     bandwidth: float = 1e9,
+    time: Literal["critical", "span"] = "critical",
     each_job: bool = False,
     anonymous: bool = False,
     areas: Mapping[str, str] | None = None,
@@ -229,7 +236,9 @@ def root_causes(
     process_bytes : float
         Bytes that each process moved at least, on average.
     bandwidth : float
-        Bandwidth (Equation 1) below which a job is slow [B/s].
+        Bandwidth below which a job is slow [B/s].
+    time : {"critical", "span"}
+        What bytes are divided by for it: the time in which files are accessed, or the span of Equation 1.
     each_job : bool
         A row a job, instead of the median one of each application.
     anonymous, areas
@@ -246,7 +255,7 @@ def root_causes(
     """  # fmt: skip
     import pyarrow as pa
 
-    limits = {"processes": processes, "process_bytes": process_bytes, "bandwidth": bandwidth}
+    limits = {"processes": processes, "process_bytes": process_bytes, "bandwidth": bandwidth, "time": time}
     rows: list[dict[str, Any]] = []
     able: dict[str, int] = {}
     candidates = _candidates(source, limits, origin)

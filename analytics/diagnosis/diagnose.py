@@ -148,7 +148,7 @@ def _streams(files: Files) -> str:
 
 def _facts(case: Case) -> list[Evidence]:
     files = case.files
-    first, last = files.span
+    first, last = files.counted_span
     moved = float(files.sum(files["{bytes}"])[0])
     verb = "written" if files.direction == "write" else "read"
     return [

@@ -180,7 +180,7 @@ def document(
     found: dict[str, Any] = {"job_id": jobs["job_id"][0].as_py(), "facts": dict(facts(tables)), "diagnosis": told,
                              "directions": {}}  # fmt: skip
     for direction in _DIRECTIONS:
-        factors = extract(files, direction=direction, jobs=jobs).to_pylist()
+        factors = extract(files, direction=direction, jobs=jobs, by="job_id").to_pylist()
         if factors:
             found["directions"][direction] = {"factors": factors[0], "critical_files": _critical(files, direction),
                                               "own_share": _own_share(tables, direction)}  # fmt: skip

@@ -243,6 +243,7 @@ static void meet(const mpiio_ext_engine_plan *plan, int32_t times)
 static void carry_out(mpiox_engine *e, const mpiox_engine_operation *const *operations)
 {
     mpiio_ext_engine_plan *plan = e->plan;
+    meet(plan, 1); /* ranks have taken unequal times to get here: they begin together, as the path's slack times say */
     const int64_t begun = now();
     int64_t last = begun; /* end of the call before */
     for (int64_t i = 0; i < plan->count; i++) {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mpiio_ext.analytics.analyses.layouts import striping
-from mpiio_ext.analytics.analyses.methods import methods
+from mpiio_ext.analytics.analyses.methods import explained, methods
 from mpiio_ext.analytics.analyses.root_causes import root_causes
 from mpiio_ext.analytics.analyses.source import Tables
 from mpiio_ext.analytics.errors import AnalyticsError
@@ -62,6 +62,16 @@ def test_each_job_has_a_row_with_its_own_factors() -> None:
 def test_parameters_move_the_bounds() -> None:
     assert root_causes(_store(), processes=999, process_bytes=1e6, bandwidth=20e9).table["jobs"].to_pylist() == [
         3, 1, 1, 1, 1]  # fmt: skip
+
+
+def test_a_pause_between_two_files_is_no_slow_job_unless_the_span_is_asked_for() -> None:
+    job, file = _job(1, "paused", seconds=10)
+    later = {**file, "file_id": 2, "write_start": 2000.0, "write_end": 2010.0}
+    paused = source(darshan_job=[{**job, "bytes_written": 80 * GB}], darshan_file=[file, later])
+    found = root_causes(paused)
+    assert found.table.num_rows == 0 and "of the time in which their files are accessed" in found.caption
+    [row] = root_causes(paused, time="span").table.to_pylist()
+    assert row["bandwidth"] == pytest.approx(80 * GB / 1010)
 
 
 def test_an_anonymous_result_names_areas_and_no_jobs() -> None:
@@ -152,6 +162,30 @@ def test_nothing_is_concluded_from_what_one_method_does_not_count() -> None:
     assert methods(_runs(), slower="native", faster="even").caption.endswith(
         "no statistic that was kept of both differs with it.")  # fmt: skip
     assert "was not slower" in methods(_runs(), slower="group_cyclic", faster="even").caption
+
+
+def test_runs_of_different_amounts_are_not_compared() -> None:
+    """The bench gives a slow library a smaller file."""
+    rows = _runs().tables["runs"].to_pylist()
+    small = [{**row, "bytes": 1 if row["method"] == "even" else row["bytes"]} for row in rows]
+    one = source(runs=small)
+    assert "no times to compare" in methods(one, slower="even", faster="group_cyclic").caption
+    assert {found.slower for found in explained(_runs())} == {"even"}
+    assert explained(one) == []
+
+
+def test_phases_of_a_kernel_are_compared_each_with_itself() -> None:
+    base = {"kind": "kernel", "pattern": "flash", "interface": "mpiio", "operation": "write", "ranks": 4, "bytes": 8}
+    runs = [{**base, "phase": phase, "method": method, "seconds": seconds, "bandwidth": 8 / seconds,
+             "statistics": json.dumps({"open_s": opening, "plan_s": 0.5})}
+            for phase, method, seconds, opening in (
+                ("corners", "even", 4.0, 3.0), ("corners", "group_cyclic", 2.0, 1.0),
+                ("plotfile", "even", 1.0, 0.1), ("plotfile", "group_cyclic", 1.0, 0.1))]  # fmt: skip
+    (found,) = explained(source(runs=runs))
+    assert (found.phase, found.slower, found.faster, found.ratio, found.main) == (
+        "corners", "even", "group_cyclic", 2.0, "opening")  # fmt: skip
+    caption = methods(source(runs=runs), slower="even", faster="group_cyclic").caption
+    assert "flash, corners, write: even took 2.00×" in caption and "flash, plotfile, write: even was not" in caption
 
 
 def test_all_methods_beside_each_other() -> None:

@@ -16,7 +16,7 @@ from support import darshan_rows
 LOGS = ("sample-badost", "sample-goodost", "ior_hdf5_example", "shane_macsio", "example.darshan")
 
 #: The connector also has files of the module STDIO alone, and rows that only have a layout.
-OTHERS = {"files", "files_per_process", "metadata", "straggler"}
+OTHERS = {"log_id", "files", "files_per_process", "metadata", "straggler"}
 
 
 def log(name: str) -> pathlib.Path:

@@ -299,3 +299,15 @@ def test_reasons_of_calls_that_fail(tmp_path: pathlib.Path) -> None:
     assert "failed: 2 x open: ENOENT (first on rank 0)" in launch.stderr, launch.describe()
     said = re.search("failed: 2 x MPI_File_open: .*(NO_SUCH_FILE|File does not exist)", launch.stderr)
     assert said, launch.describe()
+
+
+def test_input_is_as_long_as_what_was_read(tmp_path: pathlib.Path) -> None:
+    """A read of 1 MiB that has met 6 bytes meets 6 bytes again; one that has met the end makes no file longer."""
+    read = {"at": 0, "size": 1 << 20, "extra": {"moved": 6}}
+    save([row("open", "f", "shared", extra={"flags": 0}), row("read", "f", "shared", **read),
+          row("read", "f", "shared", at=6, size=1 << 20, extra={"moved": 0}), row("close", "f", "shared")],
+         tmp_path / "path.parquet")  # fmt: skip
+    words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet", tmp_path / "below"]
+    launch = python_run(words, 2, timeout_s=60)
+    assert "and read 12 bytes" in launch.stdout, launch.describe()
+    assert (tmp_path / "below" / "f").stat().st_size == 6

@@ -25,14 +25,15 @@ class Store:
         self.osts = osts
         self._files: dict[str, list[str]] = {}
 
-    def add(self, table: str, rows: Sequence[Mapping[str, Any]], osts: int = 0, row_group: int = 1 << 20) -> None:
-        """Write one more file of a table, with the words of `osts` OSTs."""
+    def add(self, table: str, rows: Any, osts: int = 0, row_group: int = 1 << 20) -> None:
+        """Write one more file of a table (rows as mappings, or an Arrow table), with the words of `osts` OSTs."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         known = self._files.setdefault(table, [])
         path = self.folder / f"{table}_{len(known)}.parquet"
-        pq.write_table(pa.Table.from_pylist(list(rows), TABLES[table].schema(osts)), path, row_group_size=row_group)
+        whole = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(list(rows), TABLES[table].schema(osts))
+        pq.write_table(whole, path, row_group_size=row_group)
         known.append(str(path))
 
     def files(self, table: str, low: float | None = None, high: float | None = None) -> list[str]:
