@@ -10,6 +10,9 @@
 #include "mpiox_rawtrace.h"
 
 _Static_assert(sizeof(mpiio_ext_rawtrace_row) == sizeof(mpiox_rawtrace_row), "the same struct");
+_Static_assert(sizeof(mpiio_ext_rawtrace_columns) == sizeof(mpiox_rawtrace_columns), "the same struct");
+_Static_assert(offsetof(mpiio_ext_rawtrace_columns, offsets) == offsetof(mpiox_rawtrace_columns, offsets),
+               "the same struct");
 _Static_assert(offsetof(mpiio_ext_rawtrace_row, layer) == offsetof(mpiox_rawtrace_row, layer), "the same struct");
 
 static mpiox_rawtrace *of(mpiio_ext_rawtrace *trace)
@@ -63,6 +66,11 @@ int mpiio_ext_rawtrace_feed(mpiio_ext_rawtrace *trace, const void *bytes, int64_
     return mpiox_rawtrace_feed(of(trace), bytes, count);
 }
 
+int mpiio_ext_rawtrace_records(mpiio_ext_rawtrace *trace, const mpiio_ext_rawtrace_columns *columns)
+{
+    return mpiox_rawtrace_records(of(trace), (const mpiox_rawtrace_columns *)columns);
+}
+
 int mpiio_ext_rawtrace_end(mpiio_ext_rawtrace *trace)
 {
     return mpiox_rawtrace_end(of(trace));
@@ -84,7 +92,7 @@ int64_t mpiio_ext_rawtrace_names(const mpiio_ext_rawtrace *trace, int which, con
                                  const int64_t **offsets)
 {
     const mpiox_rawtrace *t = look(trace);
-    const mpiox_rawtrace_names *const tables[] = {&t->rows.operations, &t->rows.files, &t->dftracer.categories};
+    const mpiox_rawtrace_names *const tables[] = {&t->rows.operations, &t->rows.files, &t->rows.categories};
 
     if (which < 0 || which > 2)
         return MPIOX_E_ARG;
@@ -95,8 +103,8 @@ int64_t mpiio_ext_rawtrace_names(const mpiio_ext_rawtrace *trace, int which, con
 
 int64_t mpiio_ext_rawtrace_category_events(const mpiio_ext_rawtrace *trace, int64_t index)
 {
-    const mpiox_rawtrace_dftracer *state = &look(trace)->dftracer;
-    return index >= 0 && index < state->categories.count ? state->category_events[index] : 0;
+    const mpiox_rawtrace_rows *rows = &look(trace)->rows;
+    return index >= 0 && index < rows->categories.count ? rows->category_events[index] : 0;
 }
 
 int64_t mpiio_ext_rawtrace_count(const mpiio_ext_rawtrace *trace, int what)

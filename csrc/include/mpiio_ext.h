@@ -262,8 +262,9 @@ void mpiio_ext_sanitizer_free(mpiio_ext_sanitizer *sanitizer);
 
 /* ---- raw traces ---- */
 
-/* A raw trace in text (strace, ltrace, LANL-Trace, DFTracer), fed piece by piece, handed out as rows; mpiio_ext.pioneer
- * makes tables of them. Not thread-safe. Everything that is returned holds until the next call that takes the trace. */
+/* A raw trace (strace, ltrace, LANL-Trace, DFTracer, Recorder), fed piece by piece, handed out as rows, of which
+ * mpiio_ext.pioneer makes tables. Not thread-safe. Everything that is returned holds until the next call that takes the
+ * trace. */
 typedef struct mpiio_ext_rawtrace mpiio_ext_rawtrace;
 
 /* A call. Times in ns; INT64_MIN: the trace does not tell; operation, file: numbers of names, file -1: none; depth: -1
@@ -275,6 +276,18 @@ typedef struct mpiio_ext_rawtrace_row {
     int32_t depth, layer;
 } mpiio_ext_rawtrace_row;
 
+/* Records as columns, of `count` elements each. Times in s, NaN: none; numbers: INT64_MIN: none, INT64_MAX: what stands
+ * there is no such number. Texts: names of functions, then of arguments 1, 2 ...; text i of a column is
+ * bytes[offsets[i] .. offsets[i + 1]). */
+typedef struct mpiio_ext_rawtrace_columns {
+    int64_t count;
+    const double *start, *end;
+    const int64_t *rank, *thread, *numbers; /* numbers: how many arguments */
+    int64_t texts;
+    const char *const *bytes;
+    const int64_t *const *offsets;
+} mpiio_ext_rawtrace_columns;
+
 /* A new one, NULL when memory is exhausted; free it with mpiio_ext_rawtrace_free() (NULL-safe). */
 mpiio_ext_rawtrace *mpiio_ext_rawtrace_create(void);
 void mpiio_ext_rawtrace_free(mpiio_ext_rawtrace *trace);
@@ -285,10 +298,11 @@ int mpiio_ext_rawtrace_describe(mpiio_ext_rawtrace *trace, const char *name, con
 int mpiio_ext_rawtrace_constant(mpiio_ext_rawtrace *trace, const char *key, int64_t value, const char *text);
 /* The name of a datatype by its handle, and the bytes of an element (> 0). */
 int mpiio_ext_rawtrace_datatype(mpiio_ext_rawtrace *trace, int64_t value, const char *name, int64_t element_bytes);
-/* Begin a file of the form "text", "dftracer" or "dftracer tables" (its hashes alone); feed its bytes; end it. 0,
- * MPIOX_E_ARG (-2): no such form; MPIOX_E_NOMEM (-1). */
+/* Begin a file of the form "text", "dftracer", "dftracer tables" (its hashes alone) or "recorder"; feed its bytes, or
+ * hand in columns of records ("recorder"); end it. 0, MPIOX_E_ARG (-2): no such form; MPIOX_E_NOMEM (-1). */
 int mpiio_ext_rawtrace_begin(mpiio_ext_rawtrace *trace, const char *form);
 int mpiio_ext_rawtrace_feed(mpiio_ext_rawtrace *trace, const void *bytes, int64_t count);
+int mpiio_ext_rawtrace_records(mpiio_ext_rawtrace *trace, const mpiio_ext_rawtrace_columns *columns);
 int mpiio_ext_rawtrace_end(mpiio_ext_rawtrace *trace);
 /* Rows that are ready, in the order in which the calls began; their number, 0: none now; MPIOX_E_NOMEM (-1). The JSON
  * of row i is extra[offsets[i] .. offsets[i + 1]), empty: none. */

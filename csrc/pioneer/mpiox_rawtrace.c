@@ -6,7 +6,7 @@
 
 #include "mpiox_error.h"
 
-static const char *const names[] = {"", "text", "dftracer", "dftracer tables"};
+static const char *const names[] = {"", "text", "dftracer", "dftracer tables", "recorder"};
 
 mpiox_rawtrace *mpiox_rawtrace_create(void)
 {
@@ -21,6 +21,7 @@ void mpiox_rawtrace_free(mpiox_rawtrace *trace)
     mpiox_rawtrace_rows_free(&trace->rows);
     mpiox_rawtrace_text_free(&trace->text);
     mpiox_rawtrace_dftracer_free(&trace->dftracer);
+    mpiox_rawtrace_recorder_free(&trace->recorder);
     free(trace->carry);
     free(trace);
 }
@@ -33,7 +34,8 @@ int mpiox_rawtrace_begin(mpiox_rawtrace *trace, const char *form)
             trace->form = (mpiox_rawtrace_form)i;
     }
     mpiox_rawtrace_rows_begin(&trace->rows);
-    trace->rows.sorted = trace->form == MPIOX_RAWTRACE_DFTRACER; /* which writes a call when it is over */
+    /* These write a call when it is over. */
+    trace->rows.sorted = trace->form == MPIOX_RAWTRACE_DFTRACER || trace->form == MPIOX_RAWTRACE_RECORDER;
     mpiox_rawtrace_text_free(&trace->text);
     trace->dftracer.unit_ns = 0;
     trace->carry_bytes = 0;
@@ -51,6 +53,8 @@ static int parse(mpiox_rawtrace *trace, const char *p, const char *end)
     case MPIOX_RAWTRACE_DFTRACER_TABLES:
         return mpiox_rawtrace_dftracer_line(&trace->dftracer, &trace->calls, &trace->rows, p, end,
                                             trace->form == MPIOX_RAWTRACE_DFTRACER_TABLES);
+    case MPIOX_RAWTRACE_RECORDER:
+        return mpiox_rawtrace_recorder_line(&trace->recorder, &trace->calls, &trace->rows, p, end);
     default:
         return MPIOX_E_ARG;
     }
@@ -112,9 +116,39 @@ int mpiox_rawtrace_feed(mpiox_rawtrace *trace, const char *bytes, int64_t count)
     return MPIOX_OK;
 }
 
+static mpiox_rawtrace_span text_at(const mpiox_rawtrace_columns *columns, int64_t column, int64_t i)
+{
+    const int64_t *offsets = columns->offsets[column] + i;
+
+    return (mpiox_rawtrace_span){columns->bytes[column] + offsets[0], columns->bytes[column] + offsets[1]};
+}
+
+int mpiox_rawtrace_records(mpiox_rawtrace *trace, const mpiox_rawtrace_columns *columns)
+{
+    const int64_t most = columns->texts - 1 < MPIOX_RAWTRACE_RECORD_ARGUMENTS ? columns->texts - 1
+                                                                              : MPIOX_RAWTRACE_RECORD_ARGUMENTS;
+    int code = trace->form == MPIOX_RAWTRACE_RECORDER && columns->texts > 0 ? MPIOX_OK : MPIOX_E_ARG;
+
+    for (int64_t i = 0; i < columns->count && code == MPIOX_OK; i++) {
+        const int64_t given = columns->numbers[i];
+        mpiox_rawtrace_record record;
+        record.start = columns->start[i];
+        record.end = columns->end[i];
+        record.rank = columns->rank[i];
+        record.thread = columns->thread[i];
+        record.name = text_at(columns, 0, i);
+        record.count = given == MPIOX_RAWTRACE_BAD ? -1 : given < 0 ? 0 : (int)(given < most ? given : most);
+        for (int k = 0; k < record.count; k++)
+            record.argument[k] = text_at(columns, k + 1, i);
+        code = mpiox_rawtrace_recorder_record(&trace->recorder, &trace->calls, &trace->rows, &record);
+    }
+    return code;
+}
+
 int mpiox_rawtrace_end(mpiox_rawtrace *trace)
 {
-    const bool closed = trace->carry_bytes == 1 && trace->carry[0] == ']'; /* DFTracer's last line may have no end */
+    const bool closed = trace->form != MPIOX_RAWTRACE_RECORDER && trace->carry_bytes == 1 &&
+                        trace->carry[0] == ']'; /* DFTracer's last line may have no end */
     const char *nothing = "";
     int code = MPIOX_OK;
 

@@ -12,6 +12,7 @@
 #define MPIOX_RAWTRACE_H
 
 #include "mpiox_rawtrace_dftracer.h"
+#include "mpiox_rawtrace_recorder.h"
 #include "mpiox_rawtrace_text.h"
 
 enum { MPIOX_RAWTRACE_MAX_LINE = 1 << 20 };
@@ -20,7 +21,8 @@ typedef enum mpiox_rawtrace_form {
     MPIOX_RAWTRACE_NONE,
     MPIOX_RAWTRACE_TEXT,
     MPIOX_RAWTRACE_DFTRACER,
-    MPIOX_RAWTRACE_DFTRACER_TABLES
+    MPIOX_RAWTRACE_DFTRACER_TABLES,
+    MPIOX_RAWTRACE_RECORDER
 } mpiox_rawtrace_form;
 
 typedef struct mpiox_rawtrace {
@@ -29,6 +31,7 @@ typedef struct mpiox_rawtrace {
     mpiox_rawtrace_rows rows;
     mpiox_rawtrace_text text;
     mpiox_rawtrace_dftracer dftracer;
+    mpiox_rawtrace_recorder recorder;
     char *carry; /* the beginning of a line */
     int64_t carry_bytes, carry_capacity;
     bool too_long; /* the rest of this line is skipped */
@@ -42,6 +45,19 @@ int mpiox_rawtrace_begin(mpiox_rawtrace *trace, const char *form);
 
 /* The next bytes of the file. MPIOX_E_NOMEM. */
 int mpiox_rawtrace_feed(mpiox_rawtrace *trace, const char *bytes, int64_t count);
+
+/* The next records of a file of Recorder that is a table: columns[i] is record `first + i`. */
+typedef struct mpiox_rawtrace_columns {
+    int64_t count;
+    const double *start, *end;              /* s; NaN: none */
+    const int64_t *rank, *thread, *numbers; /* of arguments; MPIOX_RAWTRACE_NULL: none, MPIOX_RAWTRACE_BAD: no number */
+    int64_t texts;                          /* columns of texts: names of functions, first arguments, second ones ... */
+    const char *const *bytes;
+    const int64_t *const *offsets; /* count + 1 in each */
+} mpiox_rawtrace_columns;
+
+/* MPIOX_E_NOMEM; MPIOX_E_ARG: there is no column of names, or the file has another form. */
+int mpiox_rawtrace_records(mpiox_rawtrace *trace, const mpiox_rawtrace_columns *columns);
 
 /* The file ends. */
 int mpiox_rawtrace_end(mpiox_rawtrace *trace);

@@ -28,9 +28,7 @@ typedef struct event {
 void mpiox_rawtrace_dftracer_free(mpiox_rawtrace_dftracer *state)
 {
     mpiox_rawtrace_names_free(&state->hashes);
-    mpiox_rawtrace_names_free(&state->categories);
     free(state->file_of);
-    free(state->category_events);
     memset(state, 0, sizeof *state);
 }
 
@@ -434,27 +432,6 @@ static int set_args(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *calls,
     return code != MPIOX_OK ? code : more == 0 ? MPIOX_OK : MPIOX_E_CORRUPT;
 }
 
-/* Count an event that is no call, by its category. */
-static int count_other(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_rows *rows, const event *event)
-{
-    const int32_t i = mpiox_rawtrace_names_add(&state->categories, event->category.start,
-                                               event->category.end - event->category.start);
-
-    if (i >= state->category_capacity) {
-        const int64_t capacity = 2 * state->category_capacity + 16;
-        int64_t *grown = realloc(state->category_events, (size_t)capacity * sizeof *grown);
-        if (grown == NULL)
-            return MPIOX_E_NOMEM;
-        memset(grown + state->category_capacity, 0, (size_t)(capacity - state->category_capacity) * sizeof *grown);
-        state->category_events = grown;
-        state->category_capacity = capacity;
-    }
-    rows->events++;
-    if (i >= 0)
-        state->category_events[i]++;
-    return i >= 0 ? MPIOX_OK : MPIOX_E_NOMEM;
-}
-
 static int layer_of(const event *event)
 {
     const bool file = event->name.end - event->name.start > 9 && memcmp(event->name.start, "MPI_File_", 9) == 0;
@@ -585,7 +562,7 @@ int mpiox_rawtrace_dftracer_line(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_
     } else if ((layer = layer_of(&event)) >= 0)
         code = call_event(state, calls, rows, &event, layer, line);
     else
-        code = count_other(state, rows, &event);
+        code = mpiox_rawtrace_rows_other(rows, event.category.start, event.category.end - event.category.start);
     if (code == MPIOX_E_CORRUPT) {
         mpiox_rawtrace_rows_problem(rows, "cannot be parsed: table of hashes", line.start, line.end - line.start);
         code = MPIOX_OK;

@@ -23,10 +23,7 @@ typedef struct mpiox_rawtrace_dftracer {
     mpiox_rawtrace_names hashes; /* as written, without quotes */
     int32_t *file_of;            /* number of a hash -> number of a file, or -1 */
     int64_t file_capacity;
-    int64_t unit_ns;                 /* of times; 0: microseconds */
-    mpiox_rawtrace_names categories; /* of events that are no calls */
-    int64_t *category_events;
-    int64_t category_capacity;
+    int64_t unit_ns; /* of times; 0: microseconds */
 } mpiox_rawtrace_dftracer;
 
 void mpiox_rawtrace_dftracer_free(mpiox_rawtrace_dftracer *state);

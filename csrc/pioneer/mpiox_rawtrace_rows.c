@@ -25,6 +25,8 @@ void mpiox_rawtrace_rows_free(mpiox_rawtrace_rows *rows)
     drop_notes(rows);
     mpiox_rawtrace_names_free(&rows->operations);
     mpiox_rawtrace_names_free(&rows->files);
+    mpiox_rawtrace_names_free(&rows->categories);
+    free(rows->category_events);
     free(rows->ring);
     free(rows->aside);
     free(rows->notes);
@@ -260,4 +262,23 @@ int mpiox_rawtrace_rows_note(mpiox_rawtrace_rows *rows, const char *text, int64_
     copy[bytes] = '\0';
     rows->notes[rows->note_count++] = (mpiox_rawtrace_note){rows->lines, bytes, copy};
     return MPIOX_OK;
+}
+
+int mpiox_rawtrace_rows_other(mpiox_rawtrace_rows *rows, const char *category, int64_t bytes)
+{
+    const int32_t i = mpiox_rawtrace_names_add(&rows->categories, category, bytes);
+
+    if (i >= rows->category_capacity) {
+        const int64_t capacity = 2 * rows->category_capacity + 16;
+        int64_t *grown = realloc(rows->category_events, (size_t)capacity * sizeof *grown);
+        if (grown == NULL)
+            return MPIOX_E_NOMEM;
+        memset(grown + rows->category_capacity, 0, (size_t)(capacity - rows->category_capacity) * sizeof *grown);
+        rows->category_events = grown;
+        rows->category_capacity = capacity;
+    }
+    rows->events++;
+    if (i >= 0)
+        rows->category_events[i]++;
+    return i >= 0 ? MPIOX_OK : MPIOX_E_NOMEM;
 }

@@ -74,6 +74,9 @@ typedef struct mpiox_rawtrace_rows {
     mpiox_rawtrace_problem problems[MPIOX_RAWTRACE_PROBLEMS];
     mpiox_rawtrace_note *notes;
     int64_t note_count, note_capacity;
+    mpiox_rawtrace_names categories; /* of records that are no calls of the table's layers, of all files */
+    int64_t *category_events;
+    int64_t category_capacity;
 } mpiox_rawtrace_rows;
 
 void mpiox_rawtrace_rows_free(mpiox_rawtrace_rows *rows);
@@ -101,5 +104,8 @@ void mpiox_rawtrace_rows_problem(mpiox_rawtrace_rows *rows, const char *why, con
 void mpiox_rawtrace_rows_remark(mpiox_rawtrace_rows *rows, const char *why, const char *text, int64_t bytes);
 
 int mpiox_rawtrace_rows_note(mpiox_rawtrace_rows *rows, const char *text, int64_t bytes);
+
+/* Count a record that is understood and no call, by its category. MPIOX_E_NOMEM. */
+int mpiox_rawtrace_rows_other(mpiox_rawtrace_rows *rows, const char *category, int64_t bytes);
 
 #endif

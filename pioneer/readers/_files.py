@@ -1,8 +1,9 @@
 """Files of raw traces: their bytes, plain or compressed, piece by piece, and numbers in their names.
 
 Problem.    A trace ends in the middle when its program died: also a compressed one, whose last block is then missing.
-Algorithm.  Files that begin as gzip does are inflated by zlib member by member, so that everything before the damage is
-            read; the damage is told to the source's Loss.
+Algorithm.  Files that begin as gzip does are inflated member by member, so that everything before the damage is read;
+            the damage is told to the source's Loss. By python-isal where it is installed, which takes a third of the
+            time that zlib takes: inflating is then no longer most of reading.
 Guarantee.  Memory does not depend on the size of a file.
 """
 
@@ -12,8 +13,15 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from mpiio_ext.pioneer.table import Source
+
+inflate: Any  # zlib, or what has its interface
+try:
+    from isal import isal_zlib as inflate
+except ImportError:
+    inflate = zlib
 
 __all__ = ["CHUNK_BYTES", "begin_of", "chunks_of", "files_of", "number_rank", "ranks_by_name"]
 
@@ -35,7 +43,7 @@ def files_of(paths: Sequence[Path], suffixes: Sequence[str] = ()) -> list[Path]:
 
 
 def _inflate(pieces: Iterator[bytes], source: Source) -> Iterator[bytes]:
-    inflater = zlib.decompressobj(wbits=31)
+    inflater = inflate.decompressobj(wbits=31)
     begun = False
     for read in pieces:
         piece = read
@@ -43,11 +51,11 @@ def _inflate(pieces: Iterator[bytes], source: Source) -> Iterator[bytes]:
             if inflater.eof:
                 if not piece.strip(b"\0"):  # padding
                     break
-                inflater = zlib.decompressobj(wbits=31)
+                inflater = inflate.decompressobj(wbits=31)
             begun = True
             try:
                 out = inflater.decompress(piece, CHUNK_BYTES)
-            except zlib.error as error:
+            except inflate.error as error:
                 source.loss.truncated = True
                 source.loss.add(source.lines, f"not gzip from here on: {error}", count=0)
                 return

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mpiio_ext._binding import ffi, lib
 from mpiio_ext.pioneer.readers._functions import ALIASES, CONSTANTS, FUNCTIONS
 from mpiio_ext.pioneer.table import LAYERS, SCHEMA, Source
 
-__all__ = ["TAKEN_BYTES", "Placement", "RawTrace", "text_of"]
+__all__ = ["TAKEN_BYTES", "Placement", "RawTrace", "Records", "text_of"]
 
 #: `mpiio_ext_rawtrace_row`.
 _ROW = np.dtype(
@@ -34,6 +36,25 @@ TAKEN_BYTES = 4 << 20
 
 #: From processes and threads as the trace has them, and the lines of the rows, to ranks and threads of the table.
 Placement = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """Records of a table: `mpiio_ext_rawtrace_columns`.
+
+    Attributes
+    ----------
+    start, end : float64, s; NaN: none.
+    rank, thread, numbers : int64: process, thread, number of arguments; the least: none, the largest: no such number.
+    texts : large_binary: names of functions, then first arguments, second ones and so on.
+    """
+
+    start: np.ndarray
+    end: np.ndarray
+    rank: np.ndarray
+    thread: np.ndarray
+    numbers: np.ndarray
+    texts: list[pa.Array]
 
 
 def _byte_by_byte(error: UnicodeError) -> tuple[str, int]:
@@ -154,6 +175,34 @@ class RawTrace:
             if fed >= taken_bytes or count == 0:
                 yield from self._take(source, place)
                 fed = 0
+
+    def records(
+        self, form: str, pieces: Iterable[Records], source: Source, place: Placement
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a file whose records are columns, as `batches` does."""
+        self._check(lib.mpiio_ext_rawtrace_begin(self._handle, form.encode()))
+        for piece in pieces:
+            self._hand_in(piece)
+            source.lines = lib.mpiio_ext_rawtrace_count(self._handle, 0)
+            yield from self._take(source, place)
+        self._check(lib.mpiio_ext_rawtrace_end(self._handle))
+        self._finish(source)
+
+    def _hand_in(self, records: Records) -> None:
+        columns = ffi.new("mpiio_ext_rawtrace_columns *", {"count": len(records.start), "texts": len(records.texts)})
+        keep: list[Any] = [columns]
+        for name, kind in (("start", "double"), ("end", "double"), ("rank", "int64_t"), ("thread", "int64_t"),
+                           ("numbers", "int64_t")):  # fmt: skip
+            keep.append(ffi.from_buffer(f"{kind}[]", np.ascontiguousarray(getattr(records, name))))
+            setattr(columns, name, keep[-1])
+        offsets, data = [], []
+        for text in (pc.fill_null(text, b"") for text in records.texts):
+            places = np.frombuffer(text.buffers()[1], np.int64)[text.offset : text.offset + len(text) + 1]
+            offsets.append(ffi.from_buffer("int64_t[]", np.ascontiguousarray(places)))
+            data.append(ffi.from_buffer("char[]", text.buffers()[2] or b"\0"))
+        keep += [offsets, data, ffi.new("int64_t *[]", offsets), ffi.new("char *[]", data)]
+        columns.offsets, columns.bytes = keep[-2:]
+        self._check(lib.mpiio_ext_rawtrace_records(self._handle, columns))
 
     def others(self) -> dict[str, int]:
         """Return how many events were no calls, by their category, in all files so far."""

@@ -73,36 +73,69 @@ class _Tables:
         return self.ranks[pid]
 
 
-@dataclass
+_LAST = np.iinfo(np.int64).max  # larger than every number of a process or thread
+
+
+def _index(sorted_values: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return where each value stands, the last place where it does not."""
+    places = np.searchsorted(sorted_values[:-1], values)
+    return np.where(sorted_values[places] == values, places, len(sorted_values) - 1)
+
+
 class _Placement:
-    tables: _Tables
-    threads: dict[tuple[int, int], int] = field(default_factory=dict)
-    count: dict[int, int] = field(default_factory=dict)
-    seen: set[int] = field(default_factory=set)
+    """Ranks and threads of rows; threads of a process are numbered in the order of the lines on which they show.
+
+    Attributes
+    ----------
+    tables : of the first pass.
+    seen : processes that rows were of.
+    """
+
+    def __init__(self, tables: _Tables) -> None:
+        self.tables = tables
+        self.seen: set[int] = set()
+        self._threads: dict[tuple[int, int], int] = {}
+        self._count: dict[int, int] = {}
+        self._tabulate()
 
     def _add(self, pid: int, tid: int) -> None:
         """Number a thread."""
-        if (pid, tid) not in self.threads:
-            self.tables.rank_of(pid)
-            self.threads[pid, tid] = self.count.get(pid, 0)
-            self.count[pid] = self.threads[pid, tid] + 1
+        if (pid, tid) not in self._threads:
+            self._threads[pid, tid] = self._count.get(pid, 0)
+            self._count[pid] = self._threads[pid, tid] + 1
+
+    def _tabulate(self) -> None:
+        """Make the arrays in which the pairs are looked up: numbers of processes and of threads, and codes of both."""
+        pairs = list(self._threads)
+        self._pids = np.array([*sorted({pid for pid, _ in pairs}), _LAST], np.int64)
+        self._tids = np.array([*sorted({tid for _, tid in pairs}), _LAST], np.int64)
+        each = np.array(pairs, np.int64).reshape(len(pairs), 2)
+        codes = self._codes(each[:, 0], each[:, 1])
+        order = np.argsort(codes)
+        self._known = np.array([*codes[order].tolist(), _LAST], np.int64)
+        found = [(self.tables.rank_of(pid), number, pid) for (pid, _), number in self._threads.items()]
+        self._found = np.array(found, np.int64).reshape(len(pairs), 3)[order]
+
+    def _codes(self, processes: np.ndarray, threads: np.ndarray) -> np.ndarray:
+        codes: np.ndarray = _index(self._pids, processes) * len(self._tids) + _index(self._tids, threads)
+        return codes
 
     def __call__(
         self, processes: np.ndarray, threads: np.ndarray, lines: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """Return ranks and threads of rows; threads are numbered in the order of the lines on which they show."""
-        changes = np.flatnonzero((processes[1:] != processes[:-1]) | (threads[1:] != threads[:-1])) + 1
-        starts = np.concatenate([[0], changes])
-        lengths = np.diff(np.concatenate([starts, [len(processes)]]))
-        found = np.zeros((2, len(starts)), np.int64)
-        runs = list(zip(processes[starts].tolist(), threads[starts].tolist(), strict=True))
-        if not set(runs) <= self.threads.keys():
-            for i in np.argsort(np.minimum.reduceat(lines, starts), kind="stable").tolist():
-                self._add(*runs[i])
-        for i, run in enumerate(runs):
-            found[:, i] = self.tables.rank_of(run[0]), self.threads[run]
-        self.seen.update(pid for pid, _ in runs)
-        return np.repeat(found[0], lengths), np.repeat(found[1], lengths)
+        """Return ranks and threads of rows."""
+        places = _index(self._known, self._codes(processes, threads))
+        new = np.flatnonzero(places == len(self._known) - 1)
+        if new.size:
+            pairs = np.stack([processes[new], threads[new]], axis=1)[np.argsort(lines[new], kind="stable")]
+            every, first = np.unique(pairs, axis=0, return_index=True)
+            for pid, tid in every[np.argsort(first)].tolist():
+                self._add(pid, tid)
+            self._tabulate()
+            places = _index(self._known, self._codes(processes, threads))
+        used = np.flatnonzero(np.bincount(places, minlength=len(self._found)))
+        self.seen.update(self._found[used, 2].tolist())
+        return self._found[places, 0], self._found[places, 1]
 
 
 def _first_pass(parser: RawTrace, paths: Sequence[Path]) -> _Tables:

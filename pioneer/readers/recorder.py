@@ -3,31 +3,33 @@
 Problem.    The trace itself is compressed in a format of its own, which its tools alone read; they print the arguments
             by position.
 Algorithm.  ``START END FUNCTION LEVEL TYPE ( ARGUMENTS )`` a line, or a row with the columns rank, thread_id, tstart,
-            tend, func_id, arg_count, args_1 ... args_10; arguments by the signatures that the other readers use.
+            tend, func_id, arg_count, args_1 ... args_10; arguments by the signatures that the other readers use. Both
+            are read in C (csrc/pioneer/mpiox_rawtrace_recorder.h); here columns are brought into the types it takes.
 Ranks.      The name of the file, or the column.
 Guarantee.  Every record of POSIX, stdio and MPI is a row or counted in Loss; records of HDF5 and of the application are
-            counted by name.
+            counted by name. Memory does not depend on the size of a file.
 Missing.    See `LACKS`.
 """
 
 from __future__ import annotations
 
-import json
+import math
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.readers._files import begin_of, chunks_of, files_of, ranks_by_name
-from mpiio_ext.pioneer.readers._functions import CONSTANTS, DATATYPES, FUNCTIONS, layer_of, operation_of
+from mpiio_ext.pioneer.readers._functions import DATATYPES
 from mpiio_ext.pioneer.readers._order import ordered
-from mpiio_ext.pioneer.readers._rawtrace import text_of
-from mpiio_ext.pioneer.table import SCHEMA, Source, TraceInfo
+from mpiio_ext.pioneer.readers._rawtrace import Placement, RawTrace, Records
+from mpiio_ext.pioneer.table import Source, TraceInfo
 
 __all__ = ["LACKS", "NAME", "read", "recognizes"]
 
@@ -38,17 +40,12 @@ LACKS = [
     "depth of calls inside of others; extra has their level",
     "text: threads; Parquet: times have 32 bits, microseconds for the first seconds only, and 10 arguments",
 ]
-_BATCH = 1 << 15
-_MAX_LINE = 1 << 20
-_MOST_SECONDS = 4e9  # more, and the difference of two times would not fit into a column
-_MOST_RANK = (1 << 31) - 1
+#: Records of a batch of Parquet: what is made of them fits into a cache.
+_BATCH = 1 << 14
 _LINE = re.compile(rb"(-?\d+\.?\d*(?:e-?\d+)?) (-?\d+\.?\d*(?:e-?\d+)?) (\w+) (-?\d+) (-?\d+) \((.*) \)\s*$")
 _COLUMNS = ("rank", "thread_id", "tstart", "tend", "func_id", "arg_count")
-_NAMES = {(key, str(value)): text for key, value, text in CONSTANTS}
-#: HDF5, netCDF and the like: no calls of the layers of the table.
-_OTHER = re.compile(r"H5|nc_|ncmpi_|adios|RECORDER_|user_")
-
-_Row = dict[str, Any]
+_ARGUMENTS = 10
+_NONE, _BAD = np.iinfo(np.int64).min, np.iinfo(np.int64).max  # as in mpiox_rawtrace_recorder.h
 
 
 def recognizes(path: Path) -> bool:
@@ -72,184 +69,160 @@ def _files(paths: Sequence[Path]) -> list[Path]:
     return found
 
 
-def _number(text: str) -> int | None:
-    """Return a number as C prints it, that fits into a column."""
+# ---- columns of Parquet ----------------------------------------------------------------------------------------------
+
+
+def _single(column: pa.Array) -> pa.Array:
+    """Return the values of a column that Recorder declares as repeated, with one value a row."""
+    if not pa.types.is_list(column.type) and not pa.types.is_large_list(column.type):
+        return column
+    offsets, counts = column.offsets.slice(0, len(column)), pc.list_value_length(column)
+    first = pc.if_else(pc.greater(pc.fill_null(counts, 0), 0), offsets, pa.scalar(None, offsets.type))
+    return column.values.take(first)
+
+
+def _whole(value: Any) -> int:
+    """Return a number of a column that has another type than it should have."""
     try:
-        value = int(text, 16) if text[:2] == "0x" else int(text)
-    except ValueError:
-        return None
-    return value if -(2**63) < value < 2**63 else None
+        found = int(value)
+    except (ValueError, TypeError, OverflowError):
+        return int(_BAD)
+    return found if _NONE < found < _BAD else int(_BAD)
 
 
-@lru_cache(maxsize=4096)
-def _signature(name: str) -> tuple[str, str, tuple[str, ...]]:
-    operation = operation_of(name)
-    words = FUNCTIONS.get(operation, ("", ""))[1].partition("=")[0]
-    return operation, layer_of(operation), tuple(words.split(",")) if words else ()
+def _wholes(column: pa.Array) -> NDArray[np.int64]:
+    """Return whole numbers; what is none is `_BAD`, what is not there `_NONE`."""
+    if pa.types.is_integer(column.type) and column.type != pa.uint64():
+        numbers: NDArray[np.int64] = np.array(pc.fill_null(column.cast(pa.int64()), int(_NONE)), np.int64)
+        return numbers
+    return np.array([_NONE if value is None else _whole(value) for value in column.to_pylist()], np.int64)
 
 
-def _set_argument(row: _Row, extra: dict[str, Any], word: str, text: str) -> int | None:
-    """Put an argument into its column; returns a factor of the size."""
-    value = _number(text)
-    if word == "file":
-        row["file"] = text
-    elif word == "handle" and value is None and text:
-        row["file"] = text  # Recorder names files in place of descriptors
-    elif word in ("handle", "offset", "size") and value is not None:
-        row[word] = value
-    elif word == "unit" and value is not None:
-        return value
-    elif word == "datatype":
-        extra[word] = text
-        return DATATYPES.get(text.removesuffix("_C"), -1)
-    elif word not in ("-", "..."):
-        extra[word] = _NAMES.get((word, text), value if value is not None and text[:2] != "0x" else text)
-        return value if word == "count" else None
-    return None
+def _second(value: Any) -> float:
+    try:
+        return float(value)
+    except (ValueError, TypeError):
+        return math.inf  # a number that no time can be
 
 
-def _row(name: str, arguments: Sequence[str], level: int | None) -> _Row:
-    operation, layer, words = _signature(name)
-    row: _Row = {"operation": operation, "layer": layer}
-    extra: dict[str, Any] = {}
-    factors = []
-    for word, text in zip(words, arguments, strict=False):
-        factor = _set_argument(row, extra, word, text)
-        if factor is not None:
-            factors.append(factor)
-    if factors and min(factors) >= 0 and ("count" in extra) == ("datatype" in extra):
-        size = 1
-        for factor in factors:
-            size *= factor
-        row["size"] = size if size < 2**63 else None
-    if not words and arguments:
-        extra["args"] = ", ".join(arguments)
-    if level is not None:
-        row["depth"] = 0 if level == 0 else None
-        if level > 0:
-            extra["level"] = level
-    row["extra"] = json.dumps(extra) if extra else None
-    return row
+def _seconds(column: pa.Array) -> NDArray[np.float64]:
+    """Return times, s: what is none is infinite, what is not there NaN."""
+    if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
+        numbers: NDArray[np.float64] = np.asarray(pc.fill_null(column.cast(pa.float64(), safe=False), math.nan))
+        told = np.asarray(column.is_valid()) & np.isnan(numbers)
+        return np.where(told, math.inf, numbers) if told.any() else np.ascontiguousarray(numbers)
+    return np.array([math.nan if value is None else _second(value) for value in column.to_pylist()], np.float64)
 
 
-def _times(row: _Row, start: float, end: float) -> bool:
-    """Set the times of a row; false: they make no sense."""
-    if not (abs(start) < _MOST_SECONDS and abs(end) < _MOST_SECONDS):
-        return False
-    row["timestamp"] = round(start * 1e9)
-    row["duration"] = round(end * 1e9) - row["timestamp"]
-    return True
+def _texts(column: pa.Array) -> pa.Array:
+    """Return texts; of other types as Python prints them."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _texts(column.dictionary_decode())
+    if any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary,
+                                   pa.types.is_large_binary)):  # fmt: skip
+        return column.cast(pa.large_binary())
+    return pa.array([None if value is None else str(value).encode() for value in column.to_pylist()], pa.large_binary())
 
 
-def _lines(path: Path, source: Source) -> Iterator[bytes]:
-    rest = b""
-    for chunk in chunks_of(path, source):
-        pieces = (rest + chunk).split(b"\n")
-        rest = pieces.pop()
-        yield from pieces
-        if len(rest) > _MAX_LINE:
-            source.loss.add(source.lines + 1, "longer than 1 MiB", text_of(rest[:200]))
-            rest = b""
-    if rest:
-        source.loss.truncated = True
-        yield rest
+def _names(column: pa.Array) -> pa.Array:
+    """Return names of functions; none where the column has no texts."""
+    is_text = column.type in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+    if is_text or pa.types.is_dictionary(column.type):
+        return _texts(column)
+    return pa.nulls(len(column), pa.large_binary())
 
 
-def _text_rows(path: Path, source: Source, others: Counter[str]) -> Iterator[_Row]:
-    for line in _lines(path, source):
-        source.lines += 1
-        match = _LINE.match(line)
-        if match is None:
-            if line.strip():
-                source.loss.add(source.lines, "cannot be parsed: no record of Recorder", text_of(line[:200]))
-            continue
-        name = match[3].decode()
-        if _OTHER.match(name):
-            others[name] += 1
-            continue
-        level = _number(match[4].decode())
-        if level is None:
-            source.loss.add(source.lines, "cannot be parsed: level", text_of(line[:200]))
-            continue
-        row = _row(name, text_of(match[6]).split(), level)
-        if not _times(row, float(match[1]), float(match[2])):
-            source.loss.add(source.lines, "cannot be parsed: times", text_of(line[:200]))
-            continue
-        yield row | {"rank": source.rank, "thread": 0, "line": source.lines}
+class _Threads:
+    """Numbers of the threads of each rank, in the order in which they show."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[int, int], int] = {}
+        self._count: dict[int, int] = {}
+
+    def _number(self, rank: int, thread: int) -> int:
+        if (rank, thread) not in self._numbers:
+            self._numbers[rank, thread] = self._count.get(rank, 0)
+            self._count[rank] = self._numbers[rank, thread] + 1
+        return self._numbers[rank, thread]
+
+    def numbered(self, ranks: NDArray[np.int64], threads: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the numbers of threads; `_BAD` stays."""
+        starts = np.flatnonzero(np.diff(ranks, prepend=ranks[:1] - 1) | np.diff(threads, prepend=threads[:1]))
+        runs = zip(ranks[starts].tolist(), threads[starts].tolist(), strict=True)
+        each = [thread if thread == _BAD else self._number(rank, thread) for rank, thread in runs]
+        return np.repeat(np.array(each, np.int64), np.diff(starts, append=ranks.size))
 
 
-def _single(value: Any) -> Any:
-    """Return the value of a column that Recorder declares as repeated, with one value a row."""
-    return value[0] if isinstance(value, list) and value else value
+def _records(batch: pa.RecordBatch, default_rank: int, threads: _Threads) -> Records:
+    """Return a batch as the parser takes it."""
+    columns = {name: _single(batch.column(i)) for i, name in enumerate(batch.schema.names)}
+    ranks = _wholes(columns["rank"])
+    ranks[ranks == _NONE] = default_rank
+    numbers = _wholes(columns["thread_id"])
+    numbers[numbers == _NONE] = 0
+    given = [columns[f"args_{i + 1}"] for i in range(_ARGUMENTS) if f"args_{i + 1}" in columns]
+    return Records(
+        start=_seconds(columns["tstart"]), end=_seconds(columns["tend"]), rank=ranks,
+        thread=threads.numbered(ranks, numbers), numbers=_wholes(columns["arg_count"]),
+        texts=[_names(columns["func_id"]), *map(_texts, given)],
+    )  # fmt: skip
 
 
-def _record(values: _Row, default_rank: int) -> tuple[_Row, int]:
-    """Return the row of a record of Parquet, without thread and line, and its thread as Recorder has it.
-
-    Raises
-    ------
-    ValueError, TypeError, OverflowError
-        A value is no number where it should be one, or is out of range.
-    """
-    count = int(values.get("arg_count") or 0)
-    given = [str(values.get(f"args_{i + 1}") or "") for i in range(min(count, 10))]
-    row = _row(values["func_id"], given, None)
-    if not _times(row, float(values["tstart"]), float(values["tend"])):
-        raise ValueError("times")
-    rank = default_rank if values.get("rank") is None else int(values["rank"])
-    if not -1 <= rank <= _MOST_RANK:
-        raise ValueError("rank")
-    return row | {"rank": rank}, int(values.get("thread_id") or 0)
-
-
-def _parquet_rows(path: Path, source: Source, others: Counter[str]) -> Iterator[_Row]:
-    threads: dict[int, int] = {}
-    expected = 0
+def _pieces(path: Path, source: Source) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a table; what cannot be read is told to the source's Loss."""
+    expected = taken = 0
     try:
         file = pq.ParquetFile(path, page_checksum_verification=True)
         expected = file.metadata.num_rows
-        for batch in file.iter_batches(_BATCH):
-            for item in batch.to_pylist():
-                source.lines += 1
-                values = {key: _single(value) for key, value in item.items()}
-                name = values.get("func_id")
-                if not isinstance(name, str) or values.get("tstart") is None or values.get("tend") is None:
-                    source.loss.add(source.lines, "cannot be parsed: no name or no times", str(item)[:200])
-                    continue
-                if _OTHER.match(name):
-                    others[name] += 1
-                    continue
-                try:
-                    row, thread = _record(values, source.rank)
-                except (ValueError, TypeError, OverflowError) as error:
-                    source.loss.add(source.lines, f"cannot be parsed: {error}", str(item)[:200])
-                    continue
-                yield row | {"thread": threads.setdefault(thread, len(threads)), "line": source.lines}
+        missing = set(_COLUMNS) - set(file.schema_arrow.names)
+        if missing:
+            raise ValueError(f"there is no column {', '.join(sorted(missing))}")
+        wanted = [name for name in file.schema_arrow.names if name in _COLUMNS or re.fullmatch(r"args_\d+", name)]
+        for batch in file.iter_batches(_BATCH, columns=wanted):
+            yield batch
+            taken += len(batch)
     except (pa.ArrowException, OSError, ValueError) as error:
         source.loss.truncated = True
-        source.loss.add(source.lines, f"cannot be parsed: {error}", count=max(expected - source.lines, 1))
+        source.loss.add(taken, f"cannot be parsed: {error}", count=max(expected - taken, 1))
 
 
-def _batches(
-    rows: Callable[[Path, Source, Counter[str]], Iterator[_Row]], path: Path, source: Source
-) -> Iterator[pa.RecordBatch]:
-    others: Counter[str] = Counter()
-    held: list[_Row] = []
-    for row in rows(path, source, others):
-        held.append(row)
-        if len(held) == _BATCH:
-            yield pa.RecordBatch.from_pylist(held, SCHEMA)
-            source.rows += len(held)
-            held = []
-    if held:
-        yield pa.RecordBatch.from_pylist(held, SCHEMA)
-        source.rows += len(held)
+def _table(path: Path, source: Source) -> Iterator[Records]:
+    """Yield the records of a table."""
+    threads = _Threads()
+    for batch in _pieces(path, source):
+        yield _records(batch, source.rank, threads)
+
+
+# ---- files -----------------------------------------------------------------------------------------------------------
+
+
+def _in_one_thread(rank: int) -> Placement:
+    def place(processes: np.ndarray, threads: np.ndarray, _: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.full(len(processes), rank), np.zeros(len(threads), np.int64)
+
+    return place
+
+
+def _as_told(processes: np.ndarray, threads: np.ndarray, _: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return processes, threads
+
+
+def _one_file(parser: RawTrace, path: Path, source: Source) -> Iterator[pa.RecordBatch]:
+    before = parser.others()
+    if path.suffix == ".parquet":
+        batches = parser.records(NAME, _table(path, source), source, _as_told)
+    else:
+        batches = parser.batches(NAME, chunks_of(path, source), source, _in_one_thread(source.rank))
+    yield from ordered(batches, source)
     if source.lines == 0 and not source.loss.problems:
         source.loss.truncated = True
         source.loss.add(0, "empty file", count=0)
+    more = {name: count - before.get(name, 0) for name, count in parser.others().items()}
+    others = sorted(((count, name) for name, count in more.items() if count), key=lambda item: -item[0])
     if others:
-        most = ", ".join(f"{count} {name}" for name, count in others.most_common(5))
-        source.loss.add(0, f"{others.total()} records are of other layers: {most}", count=0)
+        most = ", ".join(f"{count} {name}" for count, name in others[:5])
+        source.loss.add(0, f"{sum(count for count, _ in others)} records are of other layers: {most}", count=0)
 
 
 def _rank_in_name(path: Path) -> int:
@@ -268,8 +241,10 @@ def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
     info.sources = [Source(path=str(path), rank=rank) for rank, path in pairs]
 
     def rows() -> Iterator[pa.RecordBatch]:
+        parser = RawTrace(nested=True)
+        for name, size in DATATYPES.items():
+            parser.name_datatype(int(_NONE), name, size)  # told by their names, never by a handle
         for (_, path), source in zip(pairs, info.sources, strict=True):
-            parse = _parquet_rows if path.suffix == ".parquet" else _text_rows
-            yield from ordered(_batches(parse, path, source), source)
+            yield from _one_file(parser, path, source)
 
     return info, rows()

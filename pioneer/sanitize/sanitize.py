@@ -41,6 +41,9 @@ SANITIZED = SCHEMA.append(pa.field("mask", _TEXT)).append(pa.field("parent", pa.
 #: Rows of a rank that may wait for the end of an MPI_File_open whose name has to be found.
 MOST_WAITING = 1 << 18
 
+#: Rows of all ranks that may wait for more of their rank, and rows of one that do not: ranks whose rows are mixed.
+MOST_GATHERED, ENOUGH = 1 << 16, 1 << 8
+
 #: Names of functions that are remembered.
 _MOST_WORDS = 1 << 12
 
@@ -61,6 +64,9 @@ _PLAIN = {"openat": "open", "openat2": "open", "fstatat": "stat", "mkdirat": "mk
           "renameat": "rename", "renameat2": "rename", "linkat": "link", "symlinkat": "symlink", "fchmodat": "chmod",
           "readlinkat": "readlink", "faccessat": "access", "faccessat2": "access", "fchownat": "chown"}  # fmt: skip
 _AT_REMOVEDIR = re.compile(r'"flags":\s*(?:"[^"]*(?:AT_REMOVEDIR|0x200|01000)|512\b)')
+
+
+_normal_name = lru_cache(maxsize=_MOST_WORDS)(normal_name)
 
 
 @lru_cache(maxsize=_MOST_WORDS)
@@ -211,8 +217,7 @@ def _operations_of(batch: pa.RecordBatch) -> pa.Array:
     """Return the operations by the names of the functions that programs call."""
     indices, words = _encoded(batch["operation"])
     plain = [_plain_name(word) for word in words]
-    special = {place: word for place, word in enumerate(normal_name(word) for word in words)
-               if word in ("fstatat", "unlinkat")}  # fmt: skip
+    special = {place: word for place, word in enumerate(map(_normal_name, words)) if word in ("fstatat", "unlinkat")}
     for place, word in special.items():
         rows = np.flatnonzero(indices == place)
         if word == "fstatat":  # of a descriptor: fstat
@@ -284,11 +289,41 @@ class _Sanitizers:
 
 
 def _by_rank(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield stretches of one rank each."""
+    """Yield the rows of each rank: one piece a rank, however its rows are mixed with those of others."""
     ranks = batch["rank"].to_numpy(zero_copy_only=False)
-    begins = np.flatnonzero(np.diff(ranks, prepend=ranks[0] - 1 if ranks.size else 0))
-    for begin, end in zip(begins, [*begins[1:], ranks.size], strict=True):
-        yield int(ranks[begin]), batch.slice(int(begin), int(end - begin))
+    if not ranks.size:
+        return
+    if (ranks == ranks[0]).all():
+        yield int(ranks[0]), batch
+        return
+    order = np.argsort(ranks, kind="stable")
+    begins = np.flatnonzero(np.diff(ranks[order], prepend=ranks[order[0]] - 1))
+    for rows in np.split(order, begins[1:]):
+        yield int(ranks[rows[0]]), batch.take(pa.array(rows))
+
+
+class _Gathered:
+    """Rows of each rank until they are worth a pass: a piece costs as much as a thousand rows."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, list[pa.RecordBatch]] = {}
+        self._count: dict[int, int] = {}
+
+    def add(self, rank: int, part: pa.RecordBatch) -> pa.RecordBatch | None:
+        """Return the rows of a rank that are to be looked at now, None: it should have more."""
+        self._rows.setdefault(rank, []).append(part)
+        self._count[rank] = self._count.get(rank, 0) + part.num_rows
+        return self.take(rank) if self._count[rank] >= max(MOST_GATHERED // len(self._rows), ENOUGH) else None
+
+    def take(self, rank: int) -> pa.RecordBatch:
+        """Return all that there is of a rank."""
+        found, self._rows[rank], self._count[rank] = whole(self._rows[rank]), [], 0
+        return found
+
+    def rest(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield what is left of each rank."""
+        for rank in sorted(rank for rank, count in self._count.items() if count):
+            yield rank, self.take(rank)
 
 
 def sanitize(
@@ -302,11 +337,17 @@ def sanitize(
     system_files : names of files whose operations are masked; `system_files.matcher`.
     """
     machines = _Sanitizers(_Names(pattern=matcher() if system_files is None else system_files))
+    gathered = _Gathered()
     for batch in batches:
         for rank, part in _by_rank(batch):
-            found = machines.feed(rank, part)
+            ready = gathered.add(rank, part)
+            found = machines.feed(rank, ready) if ready is not None else None
             if found is not None:
                 yield found
+    for rank, part in gathered.rest():
+        found = machines.feed(rank, part)
+        if found is not None:
+            yield found
     yield from machines.rest()
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import gzip
 import json
 import pathlib
+import zlib
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mpiio_ext.pioneer.readers import dftracer, find_reader
+from mpiio_ext.pioneer.readers import _files, dftracer, find_reader
 from mpiio_ext.pioneer.table import info_of, with_info
 from support.traces import is_sorted, rows_of, shared_data, table_of
 
@@ -189,3 +191,33 @@ def test_cm1() -> None:
     assert table["file"].null_count == 0
     assert is_sorted(table)
     assert len(table) == 72_760
+
+
+def test_either_inflater(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members one behind the other, a missing end and damage: python-isal and zlib find the same."""
+    pytest.importorskip("isal", reason="python-isal (mpiio_ext[trace]) is not installed")
+    assert _files.inflate is not zlib
+    whole = gzip.compress(OLD.encode()[:-3]) + gzip.compress(OLD.encode()[-3:])
+    path = tmp_path / "a.pfw.gz"
+    for content in (whole, whole + bytes(9), whole[:-9], whole[:400], whole + b"x", whole[:300] + b"\xff" * 60):
+        path.write_bytes(content)
+        found = []
+        for inflate in (_files.inflate, zlib):
+            with monkeypatch.context() as patch:
+                patch.setattr(_files, "inflate", inflate)
+                info, table = table_of(dftracer, path)
+            found.append((table.to_pylist(), info.sources[0].loss.truncated))
+        assert found[0] == found[1]
+        assert found[0][1] == (content not in (whole, whole + bytes(9)))
+
+
+def test_threads_that_take_turns(tmp_path: pathlib.Path) -> None:
+    """Processes and threads by turns, some with the same numbers: each has its own, in the order of the lines."""
+    lines = [f'{{"id":{i},"name":"read","cat":"POSIX","pid":{7 + i % 2},"tid":{9 - i % 3},"ts":{100 + i},"dur":1,'
+             '"ph":"X"}\n' for i in range(6000)]  # fmt: skip
+    path = write(tmp_path, "a.pfw", "".join(lines))
+    info, table = table_of(dftracer, path)
+    number = {0: {0: 0, 2: 1, 1: 2}, 1: {1: 0, 0: 1, 2: 2}}
+    assert table["rank"].to_pylist() == [i % 2 for i in range(6000)]
+    assert table["thread"].to_pylist() == [number[i % 2][i % 3] for i in range(6000)]
+    assert (info.ranks, info.sources[0].rank) == (2, -1)

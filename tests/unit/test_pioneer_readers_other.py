@@ -101,6 +101,56 @@ def test_recorder_parquet(tmp_path: pathlib.Path, repeated: bool) -> None:
     assert info.sources[0].loss.truncated
 
 
+def as_columns(lines: list[str]) -> dict[str, list[object]]:
+    """Return lines of recorder2text as what recorder2parquet has of them."""
+    words = [line.split() for line in lines]
+    given = [one[6:-1] for one in words]
+    return {"rank": [4] * len(words), "thread_id": [7] * len(words), "tstart": [float(one[0]) for one in words],
+            "tend": [float(one[1]) for one in words], "func_id": [one[2] for one in words],
+            "arg_count": [len(one) for one in given],
+            **{f"args_{i + 1}": [one[i] if i < len(one) else "" for one in given] for i in range(10)}}  # fmt: skip
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_recorder_text_and_parquet_agree(tmp_path: pathlib.Path, data: st.DataObject) -> None:
+    """The same records as text and as a table are the same rows, but for what one of them lacks: levels."""
+    names = ["open64", "pwrite", "lseek", "fwrite", "MPI_File_write_at", "MPI_File_set_view", "stat", "nobody", "H5F"]
+    words = st.sampled_from(["/data/x", "5", "0x7f", "-1", "MPI_INT", "MPI_DOUBLE_C", "4096", "0", "\"", "é", "9" * 30])
+    times = st.integers(-(10**15), 10**15).map(lambda micro: f"{micro / 1e6:.6f}")
+    line = st.builds("{} {} {} 0 0 ( {} )".format, times, times, st.sampled_from(names),
+                     st.lists(words, max_size=7).map(" ".join))  # fmt: skip
+    lines = data.draw(st.lists(line, min_size=1, max_size=12))
+    (tmp_path / "4.txt").write_text("".join(f"{one}\n" for one in lines), encoding="utf-8")
+    pq.write_table(pa.table(as_columns(lines)), tmp_path / "4.parquet")
+    told, _ = table_of(recorder, tmp_path / "4.txt")
+    text, table = (rows_of(recorder, tmp_path / name) for name in ("4.txt", "4.parquet"))
+    assert told.skipped == 0
+    for one, other in zip(text, table, strict=True):
+        assert one.pop("depth") == 0
+        assert abs(one["timestamp"] - other.pop("timestamp")) < 200  # of a double
+        assert abs(one.pop("duration") - other.pop("duration")) < 400
+        del one["timestamp"]
+        assert one == other
+
+
+def test_recorder_arguments_that_are_too_many(tmp_path: pathlib.Path) -> None:
+    """A name with blanks moves the arguments behind it: they are all kept as they stand there."""
+    (tmp_path / "0.txt").write_text("0.5 0.75 open 0 0 ( /data/my file 66 384 )\n0.5 0.75 read 0 0 ( 5 0x7f zero )\n")
+    rows = rows_of(recorder, tmp_path / "0.txt")
+    assert json.loads(rows[0]["extra"])["args"] == "/data/my, file, 66, 384"
+    assert json.loads(rows[1]["extra"]) == {"size": "zero"}
+    assert "size" not in rows[1]
+
+
+def test_recorder_times_are_exact(tmp_path: pathlib.Path) -> None:
+    """Nanoseconds of a day, which no double holds; more digits are rounded; exponents."""
+    text = "86400.123456789 86400.1234567895 close 0 0 ( 5 )\n-0.000000001 1e-3 close 0 0 ( 5 )\n7. 7 close 0 0 ( 5 )\n"
+    (tmp_path / "0.txt").write_text(text)
+    found = [(row["timestamp"], row["duration"]) for row in rows_of(recorder, tmp_path / "0.txt")]
+    assert found == [(-1, 1_000_001), (7_000_000_000, 0), (86_400_123_456_789, 1)]
+
+
 def mutated(content: bytes, data: st.DataObject, most: int = 6) -> bytes:
     """Return bytes some of which have been replaced, removed or added, and perhaps the end cut off."""
     found = bytearray(content)

@@ -84,6 +84,25 @@ def test_writes_of_nonblocking_calls_on_other_threads() -> None:
     ]  # fmt: skip
 
 
+def test_accesses_within_those_of_mpiio_where_no_depth_is_told() -> None:
+    """Darshan DXT: the same file, in time within; not beside, not on another file, not where the depth is told."""
+
+    def access(operation: str, layer: str, file: str, begin: int, end: int, depth: int | None = None) -> Row:
+        return call(operation, layer, file=file, timestamp=begin, duration=end - begin, depth=depth, offset=0, size=8)
+
+    rows = [
+        access("MPI_File_write", "mpiio", "/a", 100, 200), access("write", "posix", "/a", 100, 150),
+        access("write", "posix", "/b", 120, 130), access("read", "posix", "/a", 150, 200),
+        access("write", "posix", "/a", 160, 170, depth=0), access("write", "posix", "/a", 190, 201),
+        access("write", "posix", "/a", 300, 310), access("MPI_File_write", "mpiio", "/a", 400, 500),
+        access("write", "posix", "/a", 400, 500),
+    ]  # fmt: skip
+    assert seen(rows, "mask", "parent") == [
+        (None, None), ("inside MPI-IO", 1), (None, None), ("inside MPI-IO", 1), (None, None), (None, None),
+        (None, None), (None, None), ("inside MPI-IO", 8),
+    ]  # fmt: skip
+
+
 def test_offsets_are_followed() -> None:
     """Reads and writes at the file pointer, short ones, seeks, explicit offsets, append, a failed call."""
     rows = [
@@ -150,7 +169,21 @@ def test_ranks_have_their_own_handles() -> None:
     rows = [call("open", file="a", result=3), call("open", file="b", result=3, rank=1),
             call("write", handle=3, size=1, result=1), call("write", handle=3, size=2, result=2, rank=1),
             call("write", handle=3, size=1, result=1, rank=1)]  # fmt: skip
-    assert seen(rows, "rank", "file", "offset")[2:] == [(0, "a", 0), (1, "b", 0), (1, "b", 2)]
+    found = sorted(seen(rows, "rank", "file", "offset"), key=lambda row: row[0])
+    assert (found[1], found[3:]) == ((0, "a", 0), [(1, "b", 0), (1, "b", 2)])
+
+
+def test_ranks_whose_rows_are_mixed() -> None:
+    """Every other row is of another rank: each has its own in their order, and they are not looked at one by one."""
+    rows = [call("open", file=f"of {rank}", result=3, rank=rank) for rank in range(4)]
+    rows += [call("write", handle=3, size=rank + 1, result=rank + 1, rank=rank)
+             for _ in range(3000) for rank in range(4)]  # fmt: skip
+    batches = list(sanitize([batch_of(rows[:5000]), batch_of(rows[5000:])]))
+    assert len(batches) == 4
+    for rank in range(4):
+        own = [row for batch in batches for row in batch.to_pylist() if row["rank"] == rank]
+        assert [row["offset"] for row in own] == [None, *(i * (rank + 1) for i in range(3000))]
+        assert {row["file"] for row in own} == {f"of {rank}"}
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,16 @@ static const char *const fragments[] = {
     "]",
     "\xff\xfe",
     "\\",
+    "0.000010 0.0000205 open 0 0 ( /data/x 66 384 )\n",
+    "0.000031 1e-5 pwrite 1 0 ( 5 0x7f 800 ",
+    "-3.9999999999e9 4000000000 ",
+    "1.5 2.25 MPI_File_write_at 0 1 ( ",
+    "MPI_DOUBLE_C ",
+    "MPI_NOTHING ",
+    " )",
+    " 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 ",
+    "0.5 0.75 H5Dwrite 0 3 ( 1 2 )\n",
+    "0.5 0.75 nobody 0 3 ( a \"b c )\n",
 };
 
 typedef struct text {
@@ -158,7 +168,8 @@ static void describe(mpiox_rawtrace *trace)
                                               functions[i][0][0] == 'M' ? MPIOX_LAYER_MPIIO : MPIOX_LAYER_POSIX,
                                               functions[i][1]) == MPIOX_OK);
     REQUIRE(mpiox_rawtrace_calls_constant(&trace->calls, "whence", 0, "SEEK_SET", 0) == MPIOX_OK &&
-            mpiox_rawtrace_calls_constant(&trace->calls, "datatype", 1024, "MPI_INT", 4) == MPIOX_OK);
+            mpiox_rawtrace_calls_constant(&trace->calls, "datatype", 1024, "MPI_INT", 4) == MPIOX_OK &&
+            mpiox_rawtrace_calls_constant(&trace->calls, "datatype", INT64_MIN, "MPI_DOUBLE", 8) == MPIOX_OK);
 }
 
 /* Feed a text in pieces of `piece` bytes, each in memory of its own. */
@@ -189,16 +200,72 @@ static uint64_t parse(const char *form, const text *in, int64_t piece)
     return sum;
 }
 
+/* Columns of Recorder, of which every text has memory of its own: each record is a row, of another layer, or lost. */
+static void parse_columns(const text *in, choices *c)
+{
+    enum { MOST = 40, TEXTS = 4 };
+    static const double times[] = {0, -1.5, 4e9, 1e300, 0.25, 1e-9};
+    static const int64_t numbers[] = {0, 1, 7, -1, INT32_MAX, (int64_t)INT32_MAX + 1, INT64_MIN, INT64_MAX};
+    mpiox_rawtrace *trace = mpiox_rawtrace_create();
+    const int64_t count = choose(c, 0, MOST);
+    double start[MOST], end[MOST];
+    int64_t whole[3][MOST], offsets[TEXTS][MOST + 1], rows = 0;
+    const int64_t *places[TEXTS];
+    char *bytes[TEXTS];
+
+    REQUIRE(trace != NULL);
+    describe(trace);
+    for (int64_t i = 0; i < count; i++) {
+        start[i] = times[choose(c, 0, 5)];
+        end[i] = choose(c, 0, 9) == 0 ? __builtin_nan("") : times[choose(c, 0, 5)];
+        for (int k = 0; k < 3; k++)
+            whole[k][i] = numbers[choose(c, 0, 7)];
+    }
+    for (int k = 0; k < TEXTS; k++) {
+        int64_t used = 0;
+        for (int64_t i = 0; i < count; i++) {
+            offsets[k][i] = used;
+            used += choose(c, 0, 20) < 20 ? choose(c, 0, 9) : 0;
+            used = used < in->used ? used : in->used;
+        }
+        offsets[k][count] = used;
+        places[k] = offsets[k];
+        bytes[k] = malloc((size_t)used + 1);
+        REQUIRE(bytes[k] != NULL);
+        memcpy(bytes[k], in->bytes, (size_t)used);
+    }
+    const mpiox_rawtrace_columns columns = {.count = count,
+                                            .start = start,
+                                            .end = end,
+                                            .rank = whole[0],
+                                            .thread = whole[1],
+                                            .numbers = whole[2],
+                                            .texts = TEXTS,
+                                            .bytes = (const char *const *)bytes,
+                                            .offsets = places};
+    REQUIRE(mpiox_rawtrace_begin(trace, "recorder") == MPIOX_OK);
+    REQUIRE(mpiox_rawtrace_records(trace, &columns) == MPIOX_OK && mpiox_rawtrace_end(trace) == MPIOX_OK);
+    (void)take(trace, 1, &rows);
+    REQUIRE(trace->rows.lines == count && rows == trace->rows.made);
+    REQUIRE(rows + trace->rows.skipped + trace->rows.events == count);
+    for (int k = 0; k < TEXTS; k++)
+        free(bytes[k]);
+    mpiox_rawtrace_free(trace);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    static const char *const forms[] = {"text", "text", "dftracer", "dftracer tables"};
+    static const char *const forms[] = {"text", "text", "dftracer", "dftracer tables", "recorder"};
     static text in;
     choices c = {data, bytes};
-    const char *form = forms[choose(&c, 0, 3)];
+    const char *form = forms[choose(&c, 0, 4)];
     const int64_t piece = choose(&c, 1, 100);
 
+    choices again = c;
     make_text(&in, &c);
     REQUIRE(parse(form, &in, MAX_TEXT) == parse(form, &in, piece));
+    if (form == forms[4])
+        parse_columns(&in, &again);
     return 0;
 }
 

@@ -1,0 +1,50 @@
+/*
+ * mpiox_rawtrace_recorder.h - records of Recorder: lines of recorder2text, or columns of recorder2parquet.
+ *
+ *   START END FUNCTION LEVEL TYPE ( ARGUMENT ARGUMENT ... )
+ *
+ * Problem.   Arguments are told by position, separated by blanks; a file stands in place of its descriptor.
+ * Algorithm. Times are read digit by digit: their nanoseconds are exact, where a double has 53 bits. Arguments get
+ *            their meaning from the signatures of mpiox_rawtrace_call.h; a text where a handle belongs is a file.
+ * Guarantee. Every record is a row, a problem, or counted as one of another layer (HDF5, netCDF, ADIOS, the
+ *            application's own). More arguments than the signature has are kept in `extra`, all of them: a name with
+ *            blanks has moved the others.
+ */
+#ifndef MPIOX_RAWTRACE_RECORDER_H
+#define MPIOX_RAWTRACE_RECORDER_H
+
+#include "mpiox_rawtrace_call.h"
+#include "mpiox_rawtrace_rows.h"
+
+enum { MPIOX_RAWTRACE_RECORD_ARGUMENTS = 64 };
+
+/* Stands in a column of numbers for "not a number that can be". */
+#define MPIOX_RAWTRACE_BAD INT64_MAX
+
+/* Zeroed memory is the state before a trace. */
+typedef struct mpiox_rawtrace_recorder {
+    mpiox_rawtrace_names datatypes; /* as written */
+    int64_t *element_bytes;         /* of datatype i; 0: not known */
+    int64_t capacity;
+} mpiox_rawtrace_recorder;
+
+/* One record. Times in s; NaN: there is none. */
+typedef struct mpiox_rawtrace_record {
+    double start, end;
+    int64_t rank, thread; /* MPIOX_RAWTRACE_NULL: the record does not tell */
+    mpiox_rawtrace_span name;
+    int count;
+    mpiox_rawtrace_span argument[MPIOX_RAWTRACE_RECORD_ARGUMENTS];
+} mpiox_rawtrace_record;
+
+void mpiox_rawtrace_recorder_free(mpiox_rawtrace_recorder *state);
+
+/* One line without its end. MPIOX_E_NOMEM. */
+int mpiox_rawtrace_recorder_line(mpiox_rawtrace_recorder *state, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows,
+                                 const char *p, const char *end);
+
+/* One record of columns. MPIOX_E_NOMEM. */
+int mpiox_rawtrace_recorder_record(mpiox_rawtrace_recorder *state, mpiox_rawtrace_calls *calls,
+                                   mpiox_rawtrace_rows *rows, const mpiox_rawtrace_record *record);
+
+#endif
