@@ -62,11 +62,18 @@ class _Commands(LazyGroup):
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Results of the bench: compare the methods in them (short for `methods --results DIR`).",
+    help="Results of the bench: compare the methods in them, and add to their report why one was slower.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="With --results: the report of the bench with what was found.  [default: report.html in DIR]",
 )
 @click.option("--verbose", is_flag=True, help="Show what Spark and Java say when they start.")
 @click.pass_context
-def analyze(context: click.Context, results: tuple[Path, ...], verbose: bool) -> None:
+def analyze(context: click.Context, results: tuple[Path, ...], output: Path | None, verbose: bool) -> None:
     """Analyse I/O logs: Darshan, Slurm, LMT, and runs of the bench.
 
     \b
@@ -74,17 +81,24 @@ def analyze(context: click.Context, results: tuple[Path, ...], verbose: bool) ->
       mpiio-ext analyze report --setup setup.json -o io.html
       mpiio-ext analyze job 4478544 --setup setup.json
       mpiio-ext analyze logs *.darshan
+      mpiio-ext analyze --results bench-results/2026-01-02T03-04-05
 
     Exit status: 0 done, 2 a set-up, a store or a log that cannot be used.
     """  # noqa: D301  (click wants the backspace character itself)
     context.meta["mpiio_ext.analytics.verbose"] = verbose
     if context.invoked_subcommand is not None:
-        if results:
-            raise click.UsageError("--results goes without a subcommand, or behind `methods`")
+        if results or output:
+            raise click.UsageError("--results and its -o go without a subcommand, or behind `methods` (--results)")
         return
     if not results:
+        if output:
+            raise click.UsageError("-o is for the report of results: name them by --results DIR")
         click.echo(context.get_help())
         return
     from mpiio_ext.analytics.cli_analyses import methods
+    from mpiio_ext.analytics.cli_report import report_of_bench
 
+    if output is None and len(results) > 1:
+        raise click.UsageError("several results: name the report by -o FILE")
     context.invoke(methods, results=results)
+    report_of_bench(results, output)

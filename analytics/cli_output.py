@@ -181,13 +181,16 @@ def _print_table(table: pa.Table, most: int) -> None:
     console = Console()
     if not console.is_terminal:  # a pipe has no width
         console = Console(width=160)
-    widths = [max([len(name), *(len(row[at]) for row in shown.rows)]) + 3 for at, name in enumerate(shown.columns)]
+    # Headings are broken between words, cells are not.
+    widths = [max(len(word) for word in [*name.split(), *(row[at] for row in shown.rows)]) + 3
+              for at, name in enumerate(shown.columns)]  # fmt: skip
     fitting = max(1, sum(sum(widths[: at + 1]) <= console.width for at in range(len(widths))))
     if len(widths) <= 5:  # names of files may take several lines
         fitting = len(widths)
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name, number in list(zip(shown.columns, shown.numbers, strict=True))[:fitting]:
-        drawn.add_column(name, justify="right" if number else "left", overflow="fold")
+    for name, number, width in list(zip(shown.columns, shown.numbers, widths, strict=True))[:fitting]:
+        drawn.add_column(name, justify="right" if number else "left", overflow="fold",
+                         min_width=width - 3 if number else None)  # fmt: skip
     for row in shown.rows:
         drawn.add_row(*(Text(text) for text in row[:fitting]))
     console.print(drawn)

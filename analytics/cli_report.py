@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.report.pen import Pen
 
-__all__ = ["job", "logs", "report"]
+__all__ = ["job", "logs", "report", "report_of_bench"]
 
 _PAGE = click.Path(path_type=Path, dir_okay=False)
 _INTERACTIVE = click.option("--interactive", is_flag=True, help="Figures to zoom and to point at: Plotly, in the page.")
@@ -57,6 +57,24 @@ def report(
                           anonymous=anonymous or found is not None,
                           origin=None if origin == "all" else origin)  # fmt: skip
     save_text(output, text)
+
+
+def report_of_bench(results: Sequence[Path], output: Path | None) -> None:
+    """Write the report of the bench with a section that says why methods were slower, and tell where.
+
+    Without `output` it takes the place of the page that the bench has put beside its results.
+    """
+    from mpiio_ext.analytics.analyses.methods import tables_of_results
+    from mpiio_ext.analytics.report.bench import bench_page
+    from mpiio_ext.report.output import check_target
+
+    files = [path / "results.json" if path.is_dir() else path for path in results]
+    target = files[0].parent / "report.html" if output is None else output
+    check_target(target, files)
+    page = bench_page(results, tables_of_results(results), target)
+    save_text(target, page.text)
+    if page.left_out:
+        click.echo(f"mpiio-ext: left out, to keep the page below 1 MB: {page.left_out}", err=True)
 
 
 @click.command("job", context_settings=HELP)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import datetime
 import importlib
 import os
+import warnings
 from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -61,7 +62,7 @@ class IOMiner:
         Returns
         -------
         Report
-            How many logs were converted, skipped and why; ``print`` it.
+            How many logs were converted, skipped and why; ``print`` it. A store that has no rows then is warned of.
 
         Raises
         ------
@@ -71,6 +72,8 @@ class IOMiner:
         from mpiio_ext.analytics.store.fill import fill
 
         report = fill(self.setup, start_date, end_date, quiet=quiet)
+        if not self.catalog.manifest.files:
+            warnings.warn(f"the store has no rows:\n{report}", stacklevel=2)
         if self.setup.placement is not None:
             from mpiio_ext.analytics.store.placement import place
 

@@ -143,16 +143,18 @@ def _words(name: str, value: float | None) -> str:
 def _axis(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     known = [row[name] for row in rows if row[name] is not None]
     low, high = (0.0, 1.0) if name in (*_SHARES, "collective") else (min(known), max(known)) if known else (0.0, 1.0)
-    if low == high:  # one value: its line is in the middle
-        low, high = low * 0.5, high * 1.5 or 1.0
+    one = low == high  # its lines meet in the middle, and the ends of the axis are no values
     log = low > 0 and high / low >= 100
-    return {"name": _AXES[name] + ("\n(log)" if log else ""), "low": _end_words(name, low),
-            "high": _end_words(name, high), "from": low, "to": high, "log": log}  # fmt: skip
+    return {"name": _AXES[name] + ("\n(log)" if log else ""), "low": "" if one else _end_words(name, low),
+            "high": "" if one else _end_words(name, high), "only": _end_words(name, low) if one else "",
+            "from": low, "to": high, "log": log}  # fmt: skip
 
 
 def _place(axis: Mapping[str, Any], value: float | None) -> float | None:
     if value is None:
         return None
+    if axis["only"]:
+        return 0.5
     if axis["log"]:
         return math.log(value / axis["from"]) / math.log(axis["to"] / axis["from"])
     return float((value - axis["from"]) / (axis["to"] - axis["from"]))
@@ -190,11 +192,16 @@ def _caption(rows: Sequence[Mapping[str, Any]], able: Mapping[str, int], limits:
         verb = "was" if len(slow) == 1 else "were"
         words.append(f"Of {count_words(able[direction], 'such job')} {past}, {len(slow):,} {verb} slow"
                      + (f", of {count_words(apps, 'application')}." if slow else "."))  # fmt: skip
-        crowded = sum(1 for row in slow if (row["processes_per_ost"] or 0) > 3)
-        if slow:
-            words.append(f"{share_words(share(crowded, len(slow)))} of these have more than 3 processes per OST.")
+        known = [row["processes_per_ost"] for row in slow if row["processes_per_ost"] is not None]
+        if known:
+            percent = share_words(share(sum(value > 3 for value in known), len(known)))
+            among = "these" if len(known) == len(slow) else f"the {len(known):,} whose layout is known"
+            words.append(f"{percent} of {among} have more than 3 processes per OST.")
         if len(slow) > _MOST_LINES:
             words.append(f"The figure shows {_MOST_LINES} of them, evenly spaced.")
+    shown = [name for name in _AXES if any(row[name] is not None for row in rows)]
+    if any(row[name] is None for row in rows for name in shown):
+        words.append("Dotted lines pass an axis on which the log of the job tells nothing.")
     return " ".join(words)
 
 

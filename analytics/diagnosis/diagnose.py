@@ -139,6 +139,13 @@ def _who(jobs: Any, anonymous: bool) -> str:
     return f"{row['app']} ({number})" if row.get("app") else number.capitalize()
 
 
+def _streams(files: Files) -> str:
+    """Return that standard streams are among the files with times, where they are."""
+    names = files.table["file"].to_pylist() if "file" in files.table.schema.names else []
+    among = any(name and name.startswith("<STD") and timed for name, timed in zip(names, files.timed(), strict=False))
+    return ", standard streams among them" if among else ""
+
+
 def _facts(case: Case) -> list[Evidence]:
     files = case.files
     first, last = files.counted_span
@@ -151,7 +158,7 @@ def _facts(case: Case) -> list[Evidence]:
         *case.evidence("critical time, in which files are accessed", case.time, "s"),
         *case.evidence("bandwidth over the critical time", case.bandwidth, "B/s"),
         *case.evidence("critical time, of the run time", case.of_run, "share"),
-        *case.evidence(f"files {verb}", float(files.timed().sum()), "count"),
+        *case.evidence(f"files {verb}{_streams(files)}", float(files.timed().sum()), "count"),
         *case.evidence("critical files", float(len(case.order)), "count"),
         *case.evidence("processes", float(files.largest(files["processes"])[0]), "count"),
     ]

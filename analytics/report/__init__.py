@@ -8,5 +8,6 @@
 `page`         the HTML
 `store`        what the page of a store shows
 `job`          what the page of a job shows
+`bench`        the report of the bench, with a section that says why methods were slower
 =============  ======================================================================================================
 """

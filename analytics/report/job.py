@@ -130,6 +130,12 @@ def _sum(table: pa.Table, column: str) -> int | float | None:
     return sum(known) if known else None
 
 
+def _files_words(every: int, data: int) -> str:
+    """Return the number of files, the same one that every other part of a page counts from."""
+    streams = every - data
+    return f"{every:,}" + (f", of them {count_words(streams, 'standard stream')}" if streams else "")
+
+
 def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
     """Return what the logs say about a job, in words."""
     jobs, files = tables["darshan_job"], data_files(tables)
@@ -141,7 +147,7 @@ def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
         ("processes", f"{first['processes']:,}" if first["processes"] is not None else "not known"),
         ("run time", seconds(first["run_time"]) if first["run_time"] else "not known"),
         ("read, written", ", ".join(moved)),
-        ("files", f"{files.num_rows:,}, without standard streams"),
+        ("files", _files_words(tables["darshan_file"].num_rows, files.num_rows)),
         ("modules", ", ".join(first["modules"] or ()) or "not known"),
     ]
     if "slurm" in tables and tables["slurm"].num_rows:

@@ -114,7 +114,7 @@ def _drawings(charts: Sequence[Chart], pen: Pen | None) -> dict[str, str]:
 
 def _caption(chart: Chart) -> str:
     if chart.kind == "files":
-        words = "Light: from the first to the last access of each file. Dark: its part of the critical path. The "
+        words = "Blue: from the first to the last access of each file. Orange: its part of the critical path. The "
         return f"{words}standard streams are left out. {chart.data['left_out']}".strip()
     return "Shaded: the job. Its own bytes are among those of everyone."
 

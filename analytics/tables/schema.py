@@ -180,6 +180,10 @@ DARSHAN_JOB = Table(
             ("uses_hdf5", "bool", "", "has records of HDF5"),
             ("uses_pnetcdf", "bool", "", "has records of PnetCDF"),
             ("uses_lustre", "bool", "", "has records of Lustre"),
+            ("read_start", "float64", "s since 1970 UTC", "first read of any file"),
+            ("read_end", "float64", "s since 1970 UTC", "end of the last read of any file"),
+            ("write_start", "float64", "s since 1970 UTC", "first write to any file"),
+            ("write_end", "float64", "s since 1970 UTC", "end of the last write to any file"),
         ),
     ),
 )
@@ -285,6 +289,7 @@ RUNS = Table(
         ("pattern", "string", "", "name of the pattern or kernel"),
         ("interface", "string", "", "mpiio, hdf5, pnetcdf, netcdf4, posix"),
         ("operation", "string", "", "write or read"),
+        ("phase", "string", "", "part of a kernel that is timed by itself; NULL where it has none"),
         ("method", "string", "", "native, even, group_cyclic …"),
         ("ranks", "int32", "count", ""),
         ("bytes", "int64", "B", "moved by the measurement"),

@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "mpiox_trace_lock.h"
+#include "mpiox_trace_streams.h"
 #include "mpiox_trace_system.h"
 #include "mpiox_tracefile.h"
 
@@ -105,6 +106,7 @@ int64_t mpiox_trace_descriptor_advance(int fd, int64_t moved)
     if (d == NULL || moved < 0)
         return MPIOX_TRACEFILE_NONE;
     if (d->ask) {
+        mpiox_trace_streams_disturb();
         const int64_t now = mpiox_trace_position(fd);
 
         return now < moved ? MPIOX_TRACEFILE_NONE : now - moved;
@@ -116,8 +118,18 @@ void mpiox_trace_descriptor_seek(int fd, int64_t position)
 {
     description *d = of(fd);
 
+    if (d != NULL && d->ask)
+        mpiox_trace_streams_disturb();
     if (d != NULL && position >= 0)
         atomic_store_explicit(&d->position, position, memory_order_relaxed);
+}
+
+void mpiox_trace_descriptor_ask(int fd)
+{
+    description *d = of(fd);
+
+    if (d != NULL)
+        d->ask = true;
 }
 
 void mpiox_trace_descriptors_share(void)
@@ -128,6 +140,7 @@ void mpiox_trace_descriptors_share(void)
         if (d != NULL)
             d->ask = true;
     }
+    mpiox_trace_streams_share();
 }
 
 /* ---- handles ----------------------------------------------------------------------------------------------------- */

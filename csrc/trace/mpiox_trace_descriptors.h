@@ -16,6 +16,8 @@ void mpiox_trace_descriptor_copy(int from, int to); /* dup: one position for bot
 /* Where a transfer of `moved` bytes at the file's position began, which goes on behind it; unknown: _NONE. */
 int64_t mpiox_trace_descriptor_advance(int fd, int64_t moved);
 void mpiox_trace_descriptor_seek(int fd, int64_t position);
+/* The position of a descriptor is moved by others, too: it is asked for. */
+void mpiox_trace_descriptor_ask(int fd);
 /* Positions are shared with another process from now on: they are asked for. */
 void mpiox_trace_descriptors_share(void);
 

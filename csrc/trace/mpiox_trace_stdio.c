@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "mpiox_trace_descriptors.h"
+#include "mpiox_trace_streams.h"
 #include "mpiox_trace_wrap.h"
 
 BEHIND(off_t, ftello, (FILE *))
@@ -24,6 +25,7 @@ static bool started(mpiox_tracefile_record *call, int operation, FILE *stream)
     if (file == 0)
         return false;
     mpiox_trace_start_on(call, operation, MPIOX_TRACEFILE_STDIO, file, (int64_t)(intptr_t)stream);
+    mpiox_trace_stream_begin(stream);
     return true;
 }
 
@@ -32,9 +34,13 @@ static void moved(mpiox_tracefile_record *call, FILE *stream, int64_t asked, int
     const int error = errno;
 
     mpiox_trace_stop(call);
-    mpiox_trace_self.inside++;
-    const off_t now = NEXT(ftello)(stream);
-    mpiox_trace_self.inside--;
+    int64_t now = mpiox_trace_stream_moved(stream, done);
+    if (now < 0) {
+        mpiox_trace_self.inside++;
+        now = NEXT(ftello)(stream);
+        mpiox_trace_self.inside--;
+        mpiox_trace_stream_learned(stream, now);
+    }
     call->size = asked;
     if (now >= 0 && done >= 0 && now >= done)
         call->offset = now - done;
@@ -61,6 +67,7 @@ static FILE *opened(mpiox_tracefile_record *call, FILE *stream, int32_t file, co
         if (mpiox_trace_descriptor_file(fileno(stream)) == 0)
             mpiox_trace_descriptor_open(fileno(stream), file,
                                         flags_of(mode) | O_APPEND); /* its position is asked for */
+        mpiox_trace_descriptor_ask(fileno(stream)); /* also that of fdopen: the stream moves it unseen */
     }
     mpiox_trace_extra(call, MPIOX_KEY_FLAGS, flags_of(mode));
     errno = error;
@@ -264,6 +271,25 @@ FRONT(int, __fprintf_chk, (FILE * stream, int level, const char *format, ...))
     va_end(list);
     return result;
 }
+
+/* ---- what is not recorded ---------------------------------------------------------------------------------------- */
+
+#define TOUCHES(type, name, parameters, arguments)                                                                     \
+    WRAP(type, name, parameters)                                                                                       \
+    {                                                                                                                  \
+        mpiox_trace_stream_touch(stream);                                                                              \
+        return NEXT(name) arguments;                                                                                   \
+    }
+
+#undef putc_unlocked
+#undef fputc_unlocked
+#undef fputs_unlocked
+TOUCHES(int, __overflow, (FILE * stream, int character), (stream, character))
+TOUCHES(int, fputc_unlocked, (int character, FILE *stream), (character, stream))
+TOUCHES(int, putc_unlocked, (int character, FILE *stream), (character, stream))
+TOUCHES(int, fputs_unlocked, (const char *text, FILE *stream), (text, stream))
+TOUCHES(int, putw, (int word, FILE *stream), (word, stream))
+TOUCHES(int, fsetpos, (FILE * stream, const fpos_t *position), (stream, position))
 
 /* ---- positions --------------------------------------------------------------------------------------------------- */
 

@@ -31,6 +31,7 @@ from mpiio_ext.pioneer.engine.places import Placing
 from mpiio_ext.pioneer.engine.rank_views import RankViews, parsed
 from mpiio_ext.pioneer.operations import WHENCE, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
+from mpiio_ext.pioneer.path.short import MOVED
 from mpiio_ext.pioneer.path.views import View
 from mpiio_ext.pioneer.profile import find_sessions
 from mpiio_ext.pioneer.profile.sessions import Sessions
@@ -359,9 +360,9 @@ class _Planner:
         """Return whether an access is made at its offset, since the trace does not tell the session's seeks."""
         return kind.name in AT_OFFSETS and int(self.handles.of[row]) in self.implied and self._offset(row) >= 0
 
-    def _where(self, row: int, kind: Operation) -> tuple[int, int, int]:
+    def _where(self, row: int, kind: Operation, extra: dict[str, Any]) -> tuple[int, int, int]:
         """Return offset, place and end of an access."""
-        offset, size = self._offset(row), max(0, int(self.sizes[row]))
+        offset, size = self._offset(row), max(0, int(extra.get(MOVED, self.sizes[row])))
         through = self.handles.views.get(int(self.handles.of[row]), -1)
         view = self.in_force[through] if through >= 0 else None
         explicit = (kind.explicit_offset or kind.role in (Role.SEEK, Role.RESIZE, Role.MAP)
@@ -395,7 +396,7 @@ class _Planner:
         if self._at_offset(row, kind):
             number = OPERATIONS.get(AT_OFFSETS[kind.name])
         slot, flags = self._slot(row, kind), self._flags(row, kind, extra)
-        offset, place, end = self._where(row, kind)
+        offset, place, end = self._where(row, kind, extra)
         if kind.name == "MPI_File_set_view":
             set_to = self._view(row)
             if set_to is None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mpiio_ext.analytics.analyses.layouts import striping
-from mpiio_ext.analytics.analyses.methods import methods
+from mpiio_ext.analytics.analyses.methods import explained, methods
 from mpiio_ext.analytics.analyses.root_causes import root_causes
 from mpiio_ext.analytics.analyses.source import Tables
 from mpiio_ext.analytics.errors import AnalyticsError
@@ -54,6 +54,16 @@ def test_slow_large_jobs_are_found_and_the_median_one_stands_for_its_application
     assert "Of 0 such jobs reading, 0 were slow." in found.caption
 
 
+def test_jobs_without_a_layout_are_not_counted_as_uncrowded() -> None:
+    assert "100 % of these have more than 3 processes per OST." in root_causes(_store()).caption
+    store = _store()
+    files = store.tables["darshan_file"].to_pylist()
+    files[0] |= {"stripe_count": None, "osts": None}
+    jobs = store.tables["darshan_job"].to_pylist()
+    found = root_causes(source(darshan_job=jobs, darshan_file=files))
+    assert "100 % of the 3 whose layout is known have more than 3 processes per OST." in found.caption
+
+
 def test_each_job_has_a_row_with_its_own_factors() -> None:
     rows = root_causes(_store(), each_job=True).table.to_pylist()
     assert [(row["job_id"], row["small"]) for row in rows] == [(106, 0.0), (103, 0.0), (102, 0.0), (101, 0.75)]
@@ -87,6 +97,10 @@ def test_the_figure_has_a_line_a_job_and_ends_in_words() -> None:
     ends = {axis["name"].split("\n")[0]: (axis["low"], axis["high"]) for axis in chart.data["axes"]}
     assert ends["small"] == ("0 %", "100 %") and ends["OSTs"] == ("1", "8") and ends["bandwidth"] == (
         "250 MB/s", "800 MB/s")  # fmt: skip
+    nodes = next(axis for axis in chart.data["axes"] if axis["name"] == "nodes")
+    assert (nodes["low"], nodes["high"], nodes["only"]) == ("", "", "64")  # one job's alone: no ends are made up
+    places = [line["values"][chart.data["axes"].index(nodes)] for line in chart.data["lines"]]
+    assert sorted(places, key=str) == [0.5, None, None, None] and "Dotted lines" in root_causes(_store()).caption
     assert all(0 <= value <= 1 for line in chart.data["lines"] for value in line["values"] if value is not None)
     assert "slow (3)" in draw(chart)
 
@@ -158,6 +172,30 @@ def test_nothing_is_concluded_from_what_one_method_does_not_count() -> None:
     assert methods(_runs(), slower="native", faster="even").caption.endswith(
         "no statistic that was kept of both differs with it.")  # fmt: skip
     assert "was not slower" in methods(_runs(), slower="group_cyclic", faster="even").caption
+
+
+def test_runs_of_different_amounts_are_not_compared() -> None:
+    """The bench gives a slow library a smaller file."""
+    rows = _runs().tables["runs"].to_pylist()
+    small = [{**row, "bytes": 1 if row["method"] == "even" else row["bytes"]} for row in rows]
+    one = source(runs=small)
+    assert "no times to compare" in methods(one, slower="even", faster="group_cyclic").caption
+    assert {found.slower for found in explained(_runs())} == {"even"}
+    assert explained(one) == []
+
+
+def test_phases_of_a_kernel_are_compared_each_with_itself() -> None:
+    base = {"kind": "kernel", "pattern": "flash", "interface": "mpiio", "operation": "write", "ranks": 4, "bytes": 8}
+    runs = [{**base, "phase": phase, "method": method, "seconds": seconds, "bandwidth": 8 / seconds,
+             "statistics": json.dumps({"open_s": opening, "plan_s": 0.5})}
+            for phase, method, seconds, opening in (
+                ("corners", "even", 4.0, 3.0), ("corners", "group_cyclic", 2.0, 1.0),
+                ("plotfile", "even", 1.0, 0.1), ("plotfile", "group_cyclic", 1.0, 0.1))]  # fmt: skip
+    (found,) = explained(source(runs=runs))
+    assert (found.phase, found.slower, found.faster, found.ratio, found.main) == (
+        "corners", "even", "group_cyclic", 2.0, "opening")  # fmt: skip
+    caption = methods(source(runs=runs), slower="even", faster="group_cyclic").caption
+    assert "flash, corners, write: even took 2.00×" in caption and "flash, plotfile, write: even was not" in caption
 
 
 def test_all_methods_beside_each_other() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.report.drawing import draw
+from mpiio_ext.analytics.report.drawing import draw, pieces
 from mpiio_ext.analytics.report.interactive import interactive
 from mpiio_ext.analytics.report.pen import Pen
 
@@ -72,6 +72,29 @@ def test_interactive_parallel_coordinates_have_an_axis_each_with_its_ends() -> N
     assert [(one["name"], one["x"], one["y"]) for one in traces] == [
         ("A", [0, 1, None, 0, 1, None], [0.1, 0.9, None, 0.2, 0.5, None]), ("B", [1, None], [0.9, None])]  # fmt: skip
     assert traces[0]["text"] == ["10 %", "7", "", "20 %", "4", ""]
+
+
+def test_a_line_of_parallel_coordinates_is_broken_where_nothing_is_known() -> None:
+    assert pieces([0.1, 0.2, None, 0.4, None, 0.6]) == (
+        [[(0, 0.1), (1, 0.2)], [(3, 0.4)], [(5, 0.6)]], [[(1, 0.2), (3, 0.4)], [(3, 0.4), (5, 0.6)]])  # fmt: skip
+    assert pieces([None, 0.2, 0.3, None]) == ([[(1, 0.2), (2, 0.3)]], []) and pieces([None, None]) == ([], [])
+    axes = [{"name": name, "low": "", "high": "", "only": "128" if name == "b" else ""} for name in "abc"]
+    lines = [{"group": "A", "values": [0.1, None, 0.9], "words": ["a: 1", "", "c: 9"]}]
+    chart = Chart(kind="parallel", name="p", title="", data={"axes": axes, "groups": ["A"], "lines": lines})
+    text = draw(chart)
+    assert "stroke-dasharray: 1.1" in text and ">128<" in text
+    page = interactive(chart)
+    assert '"dash":"dot"' in page and "128" in page
+
+
+def test_series_of_plotly_differ_by_more_than_their_colour() -> None:
+    for kind, words in (("bars", '"shape":"\\u002f"'), ("lines", '"dash":"solid"'), ("parallel", '"symbol":"square"'),
+                        ("steps", '"ticksuffix":"B\\u002fs"'), ("ranking", '"ticksuffix":"B"')):  # fmt: skip
+        data = CHARTS[kind]
+        for line in data.get("lines", ()):
+            line.setdefault("words", ["", ""])
+        assert words in interactive(_chart(kind)), kind
+    assert '"textposition":"outside"' in interactive(_chart("ranking"))
 
 
 def test_a_drawing_is_the_same_every_time() -> None:

@@ -13,8 +13,9 @@ import pytest
 from mpiio_ext.analytics.analyses.counting import jobs_of
 from mpiio_ext.analytics.analyses.source import Tables
 from mpiio_ext.analytics.anonymous import anonymous_tables, without_secrets
+from mpiio_ext.analytics.cli_output import show_table
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.report.job import charts, document, job_tables
+from mpiio_ext.analytics.report.job import charts, document, job_tables, store_osts
 from mpiio_ext.analytics.report.output import job_page, job_text, store_page
 from mpiio_ext.analytics.report.page import cell_words, grid
 from mpiio_ext.analytics.report.pen import Pen
@@ -52,6 +53,20 @@ def test_a_job_is_taken_out_of_the_store_with_the_lmt_of_its_time_and_osts() -> 
     assert set(tables["lmt"]["ost"].to_pylist()) == {3}
     with pytest.raises(AnalyticsError, match="job 9: the store has no log of it"):
         job_tables(_store(), 9)
+
+
+def test_the_store_tells_how_many_osts_there_are() -> None:
+    """By the bitmaps of all files of the mount point: OSTs 0 to 99, of which one was never met."""
+    store: Any = _store()
+    tables = job_tables(store, 77)
+    assert store_osts(store, tables) is None  # no bitmaps
+    files = store.tables["darshan_file"]
+    masks = [[sum(1 << bit for bit in range(62) if bit != 7), 0, 0, 0, 0], [0, (1 << 38) - 1, 0, 0, 0]]
+    for number, mask in enumerate(masks):
+        files = files.append_column(f"ost_word_{number}", pa.array(mask, pa.int64()))
+    assert store_osts(Tables({**store.tables, "darshan_file": files}), tables) == 100
+    elsewhere = files.set_column(files.column_names.index("mount"), "mount", pa.array(["/home"] * 5))
+    assert store_osts(Tables({**store.tables, "darshan_file": elsewhere}), tables) is None
 
 
 def test_only_lmt_of_the_job_s_own_file_system_counts() -> None:
@@ -99,7 +114,14 @@ def test_the_page_of_a_job_says_all_of_it_and_stays_small() -> None:
     for words in ("I/O of job 77", "code_x", "nodes", "$x_1$.dat", "on the critical path", "by everyone",
                   "Contributing factors", "time since the start of the job [s]"):  # fmt: skip
         assert words in page.text, words
+    assert "Orange: its part of the critical path" in page.text and "Dark" not in page.text
     assert "code_x" in job_text(job_tables(_store(), 77))
+
+
+def test_a_page_counts_files_in_one_way() -> None:
+    text = job_text(job_tables(_store(), 77))
+    assert "5, of them 1 standard stream" in text and "on 3 of 5 files" in text
+    assert "files written, standard streams among them: 5" in text
 
 
 def test_tables_without_names_keep_numbers_and_relations() -> None:
@@ -162,6 +184,26 @@ def test_the_page_of_a_store_of_many_jobs() -> None:
     for title in ("Sequential I/O", "Read ratio", "File-sharing patterns", "Customised striping", "Low bandwidth"):
         assert title in page.text
     assert page.elements["svg"] >= 6
+
+
+def test_ids_are_plain_and_times_are_dates() -> None:
+    table = pa.table({"job_id": [4478544, None], "start_time": [1490000342.5, None], "uid": [12345, 1],
+                      "time": [float("nan"), 0.0], "opens": [12345, 1], "run_time": [5.5, 1234567.0]})  # fmt: skip
+    found = grid(table)
+    assert found.columns == ["job id", "start time [UTC]", "uid", "time [UTC]", "opens", "run time"]
+    assert found.rows == [["4478544", "2017-03-20 08:59:02", "12345", "–", "12,345", "5.5"],
+                          ["–", "–", "1", "1970-01-01 00:00:00", "1", "1,234,567"]]  # fmt: skip
+
+
+def test_all_five_factors_of_each_job_fit_into_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["direction", "application", "job_id", "processes", "nodes", "bandwidth", "small", "non_consecutive",
+             "collective", "osts", "processes_per_ost"]  # fmt: skip
+    values = ["write", "an_application_of_38_letters_in_a_path", 54478544, 131072, 4096, 987654321.0, 0.12345, 0.98765,
+              1.0, 248.0, 528.51612]  # fmt: skip
+    show_table(pa.table({name: [value] for name, value in zip(names, values, strict=True)}))
+    text = capsys.readouterr().out
+    assert "528.5" in text and "54478544" in text and "Not shown" not in text
+    assert max(map(len, text.splitlines())) <= 160
 
 
 def test_cells_are_words_and_long_tables_say_what_is_not_shown() -> None:

@@ -14,55 +14,22 @@ import pytest
 pytest.importorskip("darshan")
 
 from mpiio_ext.analytics.connectors.darshan import convert
-from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB, SIZE_BINS
+from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB
+from support import darshan_rows
 from support.darshan_logs import Log, packaged_logs, shared_logs
 
 LOGS = list({path.read_bytes(): path for path in [*shared_logs(), *packaged_logs()]}.values())  # each once
 
-#: Counters of POSIX and STDIO that are added up.
-BOTH = {
-    "bytes_read": "BYTES_READ",
-    "bytes_written": "BYTES_WRITTEN",
-    "reads": "READS",
-    "writes": "WRITES",
-    "opens": "OPENS",
-    "read_time": "F_READ_TIME",
-    "write_time": "F_WRITE_TIME",
-    "meta_time": "F_META_TIME",
-}
-POSIX = {
-    "consec_reads": "CONSEC_READS",
-    "consec_writes": "CONSEC_WRITES",
-    "seq_reads": "SEQ_READS",
-    "seq_writes": "SEQ_WRITES",
-    "unaligned": "FILE_NOT_ALIGNED",
-} | {f"{way}_size_{name}": f"SIZE_{way}_{name}".upper() for way in ("read", "write") for name in SIZE_BINS}
-MPIIO = {
-    "mpiio_indep_reads": "INDEP_READS",
-    "mpiio_indep_writes": "INDEP_WRITES",
-    "mpiio_coll_reads": "COLL_READS",
-    "mpiio_coll_writes": "COLL_WRITES",
-    "mpiio_nb_reads": "NB_READS",
-    "mpiio_nb_writes": "NB_WRITES",
-    "mpiio_bytes_read": "BYTES_READ",
-    "mpiio_bytes_written": "BYTES_WRITTEN",
-}
+#: Counters that the connector knows beside those of the rows of other tests.
+POSIX = {**darshan_rows.POSIX, "seq_reads": "SEQ_READS", "seq_writes": "SEQ_WRITES"}
+MPIIO = {**darshan_rows.MPIIO, "mpiio_bytes_read": "BYTES_READ", "mpiio_bytes_written": "BYTES_WRITTEN"}
+BOTH, EXTREMES = darshan_rows.SUMS, darshan_rows.SHARED
 TIMES = {
-    "read_start": "F_READ_START_TIMESTAMP",
-    "read_end": "F_READ_END_TIMESTAMP",
-    "write_start": "F_WRITE_START_TIMESTAMP",
-    "write_end": "F_WRITE_END_TIMESTAMP",
-}
-EXTREMES = {
-    "fastest_rank_time": "F_FASTEST_RANK_TIME",
-    "slowest_rank_time": "F_SLOWEST_RANK_TIME",
-    "fastest_rank_bytes": "FASTEST_RANK_BYTES",
-    "slowest_rank_bytes": "SLOWEST_RANK_BYTES",
-    "slowest_rank": "SLOWEST_RANK",
+    f"{way}_{edge}": f"F_{way}_{edge}_TIMESTAMP".upper() for way in ("read", "write") for edge in ("start", "end")
 }
 ACTIVITY = [*BOTH, "consec_reads", "consec_writes", "seq_reads", "seq_writes"]
-#: Columns that only other sources have.
-OTHERS = {"method", "pattern", "rounds", "exchange_time", "storage_time"}
+#: Columns that only other sources have, or that the store fills in.
+OTHERS = {"method", "pattern", "rounds", "exchange_time", "storage_time", "source_log"}
 
 
 @functools.cache
@@ -217,6 +184,10 @@ def expected_job(path: pathlib.Path, files: list[dict[str, Any]]) -> dict[str, A
         "uses_pnetcdf": bool(modules & {"PNETCDF_FILE", "PNETCDF_VAR"}),
         "uses_lustre": "LUSTRE" in modules,
     }
+    for way in ("read", "write"):
+        for end, pick in (("start", min), ("end", max)):
+            known = [f[f"{way}_{end}"] for f in files if f[f"{way}_{end}"] is not None]
+            row[f"{way}_{end}"] = pick(known, default=None)
     return row
 
 
@@ -246,9 +217,11 @@ def test_every_value_is_pydarshans(path: pathlib.Path) -> None:
         assert differences(row, wanted[row["file_id"]]) == [], row["file"]
     assert differences(job, expected_job(path, list(wanted.values()))) == []
     assert {row["log_id"] for row in [*files, job]} == {outcome.log_id}
+    assert {row["source_log"] for row in [*files, job]} == {None}, "the log is the run; the store fills it in"
     assert job["log_file"] == path.name
     assert job["app"] == (pathlib.PurePosixPath(job["exe"].split()[0]).name if job["exe"] else None)
-    checked = set(wanted[files[0]["file_id"]]) | set(expected_job(path, [])) | OTHERS | {"log_id", "log_file", "app"}
+    checked = set(wanted[files[0]["file_id"]]) | set(expected_job(path, [])) | OTHERS
+    checked |= {"log_id", "source_log", "log_file", "app"}
     assert checked >= {*DARSHAN_FILE.names(), *DARSHAN_JOB.names()}
 
 
