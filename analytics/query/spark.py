@@ -205,6 +205,8 @@ class SparkEngine(Engine):
 
     def dispatched(self, expression: ir.Table) -> tuple[ir.Table, list[list[int]]]:
         """Return a query cut along the units of the placed tables in it, and the units of each of its unions."""
+        if not self._placed:
+            return expression, []
         root, units = cut(expression.op(), self._placed)
         return root.to_expr(), units
 
