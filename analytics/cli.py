@@ -6,11 +6,12 @@ one line each) and exit status 2.
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Any
 
 import click
+
+from mpiio_ext.cli.lazy import LazyGroup
 
 __all__ = ["analyze"]
 
@@ -20,6 +21,8 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 _COMMANDS = {
     "init": ("cli_store", "init", "Convert the logs of a period into the store."),
     "manifest": ("cli_store", "manifest", "Say which log gave which rows, and why others did not."),
+    "place": ("cli_layout", "place", "Lay the tables on storage targets, by ranges of jobs."),
+    "traffic": ("cli_layout", "traffic", "Bytes that a question reads from each storage target."),
     "query": ("cli_store", "query", "Filter, project and sort a table of the store."),
     "report": ("cli_report", "report", "Make one HTML page of the store."),
     "job": ("cli_report", "job", "Diagnose a job: text, JSON, or an HTML page."),
@@ -31,27 +34,16 @@ _COMMANDS = {
     "middleware": ("cli_analyses", "middleware", "POSIX, MPI-IO and collective I/O by process count."),
     "striping": ("cli_analyses", "striping", "How many jobs use a layout of their own on Lustre."),
     "root-causes": ("cli_analyses", "root_causes", "Why large jobs had a low bandwidth."),
+    "interference": ("cli_layout", "interference", "Whose traffic files met on their OSTs (LMT)."),
     "methods": ("cli_analyses", "methods", "Compare methods of the bench, and say why one was slower."),
+}
+_SUBCOMMANDS = {
+    name: (f"mpiio_ext.analytics.{module}", attribute, line) for name, (module, attribute, line) in _COMMANDS.items()
 }
 
 
-class _Commands(click.Group):
-    """Commands that are imported when they are called, and whose errors are a line and exit status 2."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
-        if name not in _COMMANDS:
-            return None
-        module, attribute, _ = _COMMANDS[name]
-        found = getattr(importlib.import_module(f"mpiio_ext.analytics.{module}"), attribute)
-        assert isinstance(found, click.Command)
-        return found
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, _, line) in _COMMANDS.items()])
+class _Commands(LazyGroup):
+    """Commands whose errors are a line and exit status 2."""
 
     def invoke(self, ctx: click.Context) -> Any:
         from mpiio_ext.errors import MpiioExtError
@@ -64,16 +56,24 @@ class _Commands(click.Group):
             raise SystemExit(2) from error
 
 
-@click.group(cls=_Commands, context_settings=_HELP, invoke_without_command=True)
+@click.group(cls=_Commands, subcommands=_SUBCOMMANDS, context_settings=_HELP, invoke_without_command=True)
 @click.option(
     "--results",
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Results of the bench: compare the methods in them (short for `methods --results DIR`).",
+    help="Results of the bench: compare the methods in them, and add to their report why one was slower.",
 )
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="With --results: the report of the bench with what was found.  [default: report.html in DIR]",
+)
+@click.option("--verbose", is_flag=True, help="Show what Spark and Java say when they start.")
 @click.pass_context
-def analyze(context: click.Context, results: tuple[Path, ...]) -> None:
+def analyze(context: click.Context, results: tuple[Path, ...], output: Path | None, verbose: bool) -> None:
     """Analyse I/O logs: Darshan, Slurm, LMT, and runs of the bench.
 
     \b
@@ -81,16 +81,24 @@ def analyze(context: click.Context, results: tuple[Path, ...]) -> None:
       mpiio-ext analyze report --setup setup.json -o io.html
       mpiio-ext analyze job 4478544 --setup setup.json
       mpiio-ext analyze logs *.darshan
+      mpiio-ext analyze --results bench-results/2026-01-02T03-04-05
 
     Exit status: 0 done, 2 a set-up, a store or a log that cannot be used.
     """  # noqa: D301  (click wants the backspace character itself)
+    context.meta["mpiio_ext.analytics.verbose"] = verbose
     if context.invoked_subcommand is not None:
-        if results:
-            raise click.UsageError("--results goes without a subcommand, or behind `methods`")
+        if results or output:
+            raise click.UsageError("--results and its -o go without a subcommand, or behind `methods` (--results)")
         return
     if not results:
+        if output:
+            raise click.UsageError("-o is for the report of results: name them by --results DIR")
         click.echo(context.get_help())
         return
     from mpiio_ext.analytics.cli_analyses import methods
+    from mpiio_ext.analytics.cli_report import report_of_bench
 
+    if output is None and len(results) > 1:
+        raise click.UsageError("several results: name the report by -o FILE")
     context.invoke(methods, results=results)
+    report_of_bench(results, output)

@@ -119,6 +119,9 @@ root_causes = _command(
                      help="Bytes that each process moved at least."),
         click.option("--bandwidth", type=_Size(), default="1GB", show_default=True,
                      help="Bandwidth a second below which a job is slow."),
+        click.option("--time", type=click.Choice(["critical", "span"]), default="critical", show_default=True,
+                     help="What bytes are divided by: the time in which files are accessed, or the span from the "
+                          "first access to the last one (Equation 1), which has the pauses in it."),
         click.option("--each-job", is_flag=True, help="A row a job, instead of the median one of an application."),
     ], named=True,
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -66,7 +67,13 @@ def miner_of(setup: Path) -> IOMiner:
 
     if not setup.exists():
         raise AnalyticsError(f"{setup}: there is no set-up; name one by --setup FILE (docs/analytics.md)")
-    return IOMiner(setup)
+    miner = IOMiner(setup)
+    context = click.get_current_context(silent=True)
+    if context is not None and context.meta.get("mpiio_ext.analytics.verbose") and miner.setup.engine.name == "spark":
+        engine = miner.setup.engine
+        engine = dataclasses.replace(engine, options={**engine.options, "verbose": True})
+        miner.setup = dataclasses.replace(miner.setup, engine=engine)
+    return miner
 
 
 def areas_of(path: Path | None) -> dict[str, str] | None:
@@ -104,6 +111,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if value - value == 0 else None
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+
+
+def units_of(table: pa.Table) -> dict[str, dict[str, str]]:
+    """Return ``units`` of the columns that say theirs, for JSON; Parquet has them as metadata of its fields."""
+    units = {field.name: (field.metadata or {}).get(b"unit", b"").decode() for field in table.schema}
+    found = {name: unit for name, unit in units.items() if unit}
+    return {"units": found} if found else {}
 
 
 def save_text(path: Path, text: str) -> None:
@@ -167,13 +181,16 @@ def _print_table(table: pa.Table, most: int) -> None:
     console = Console()
     if not console.is_terminal:  # a pipe has no width
         console = Console(width=160)
-    widths = [max([len(name), *(len(row[at]) for row in shown.rows)]) + 3 for at, name in enumerate(shown.columns)]
+    # Headings are broken between words, cells are not.
+    widths = [max(len(word) for word in [*name.split(), *(row[at] for row in shown.rows)]) + 3
+              for at, name in enumerate(shown.columns)]  # fmt: skip
     fitting = max(1, sum(sum(widths[: at + 1]) <= console.width for at in range(len(widths))))
     if len(widths) <= 5:  # names of files may take several lines
         fitting = len(widths)
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name, number in list(zip(shown.columns, shown.numbers, strict=True))[:fitting]:
-        drawn.add_column(name, justify="right" if number else "left", overflow="fold")
+    for name, number, width in list(zip(shown.columns, shown.numbers, widths, strict=True))[:fitting]:
+        drawn.add_column(name, justify="right" if number else "left", overflow="fold",
+                         min_width=width - 3 if number else None)  # fmt: skip
     for row in shown.rows:
         drawn.add_row(*(Text(text) for text in row[:fitting]))
     console.print(drawn)
@@ -197,7 +214,7 @@ def show(
         _save_figures(result, figure)
     if as_json:
         _save_table(result.table, csv, parquet)
-        click.echo(dumps(result.as_json()))
+        click.echo(dumps(result.as_json() | units_of(result.table)))
         return
     if csv is None and parquet is None:
         click.echo(result.title)

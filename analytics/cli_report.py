@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.report.pen import Pen
 
-__all__ = ["job", "logs", "report"]
+__all__ = ["job", "logs", "report", "report_of_bench"]
 
 _PAGE = click.Path(path_type=Path, dir_okay=False)
 _INTERACTIVE = click.option("--interactive", is_flag=True, help="Figures to zoom and to point at: Plotly, in the page.")
@@ -26,12 +26,15 @@ _INTERACTIVE = click.option("--interactive", is_flag=True, help="Figures to zoom
 @contextlib.contextmanager
 def _pen(interactive: bool) -> Iterator[Pen | None]:
     """Start what draws before anything else is imported; None where Plotly draws in the reader's browser."""
+    from mpiio_ext.analytics.report.start import quick_start
+
     if interactive:
-        yield None
+        with quick_start():
+            yield None
         return
     from mpiio_ext.analytics.report.pen import Pen
 
-    with Pen() as pen:
+    with Pen() as pen, quick_start():
         yield pen
 
 
@@ -56,6 +59,24 @@ def report(
     save_text(output, text)
 
 
+def report_of_bench(results: Sequence[Path], output: Path | None) -> None:
+    """Write the report of the bench with a section that says why methods were slower, and tell where.
+
+    Without `output` it takes the place of the page that the bench has put beside its results.
+    """
+    from mpiio_ext.analytics.analyses.methods import tables_of_results
+    from mpiio_ext.analytics.report.bench import bench_page
+    from mpiio_ext.report.output import check_target
+
+    files = [path / "results.json" if path.is_dir() else path for path in results]
+    target = files[0].parent / "report.html" if output is None else output
+    check_target(target, files)
+    page = bench_page(results, tables_of_results(results), target)
+    save_text(target, page.text)
+    if page.left_out:
+        click.echo(f"mpiio-ext: left out, to keep the page below 1 MB: {page.left_out}", err=True)
+
+
 @click.command("job", context_settings=HELP)
 @click.argument("job_id", type=int, metavar="JOBID")
 @store_options
@@ -66,12 +87,13 @@ def job(
     job_id: int, setup: Path, anonymous: bool, areas: Path | None, output: Path | None, as_json: bool, interactive: bool
 ) -> None:
     """Diagnose the job JOBID: what was slow, on what evidence, and what would help."""
-    from mpiio_ext.analytics.report.job import job_tables
+    from mpiio_ext.analytics.report.job import job_tables, store_osts
 
     with _pen(interactive or output is None) as pen:
         with miner_of(setup) as miner:
             tables = job_tables(miner, job_id)
-        _tell(tables, areas_of(areas), anonymous, output, as_json, pen)
+            osts = store_osts(miner, tables)
+        _tell(tables, areas_of(areas), anonymous, output, as_json, pen, osts)
 
 
 @click.command("logs", context_settings=HELP)
@@ -92,7 +114,7 @@ def logs(
     with _pen(interactive or output is None) as pen:
         converted = _converted(files, anonymous)
         if as_json and len(files) > 1:  # one document, whatever could be read
-            click.echo(dumps([_document(_hidden(tables, found, anonymous)) for _, tables in converted]))
+            click.echo(dumps([_document(_hidden(tables, found, anonymous), anonymous) for _, tables in converted]))
             return
         for number, (path, tables) in enumerate(converted, 1):
             if len(files) > 1:
@@ -138,11 +160,11 @@ def _hidden(
     return anonymous_tables(tables, areas)
 
 
-def _document(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+def _document(tables: Mapping[str, pa.Table], anonymous: bool, osts: int | None = None) -> dict[str, Any]:
     """Return what is known of a job as JSON can hold it."""
     from mpiio_ext.analytics.report.job import document
 
-    found = document(tables)
+    found = document(tables, anonymous=anonymous, osts=osts)
     found["diagnosis"] = [one["document"] for one in found["diagnosis"]]
     return found
 
@@ -154,14 +176,16 @@ def _tell(
     output: Path | None,
     as_json: bool,
     pen: Pen | None,
+    osts: int | None = None,
 ) -> None:
     """Tell what is known of a job: on a page, as JSON, or on the terminal."""  # fmt: skip
     from mpiio_ext.analytics.report.output import job_page, job_text
 
+    hide = anonymous or areas is not None
     tables = _hidden(tables, areas, anonymous)
     if output is not None:
-        save_text(output, job_page(tables, pen))
+        save_text(output, job_page(tables, pen, anonymous=hide, osts=osts))
     if as_json:
-        click.echo(dumps(_document(tables)))
+        click.echo(dumps(_document(tables, hide, osts)))
     elif output is None:
-        click.echo(job_text(tables))
+        click.echo(job_text(tables, anonymous=hide, osts=osts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def _reasons(logs: Any, *, paths: bool = True) -> list[str]:
     """Return a line for each reason why logs are not whole, the most frequent first."""
     counts: dict[tuple[str, str], list[str]] = {}
     for row in logs.select(["status", "reason", "path"]).to_pylist():
-        if row["status"] != "whole":
+        if row["status"] not in ("whole", "outside"):
             counts.setdefault((row["status"], row["reason"] or "no reason given"), []).append(row["path"])
     ordered = sorted(counts.items(), key=lambda item: (-len(item[1]), item[0]))
     return [f"{len(found):,} {status}: {reason}" + (f" ({found[0]}{' …' if len(found) > 1 else ''})" if paths else "")
@@ -49,7 +50,9 @@ def init(setup: Path, start: str | None, end: str | None, quiet: bool) -> None:
     Days are written 2018-01-31. Without them all logs are converted. What the store has already is not converted again.
     """
     with miner_of(setup) as miner:
-        report = miner.init_stores(start, end, quiet=True if quiet else None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the report says it
+            report = miner.init_stores(start, end, quiet=True if quiet else None)
         click.echo(str(report))
         lines = _reasons(_logs(miner))
     for line in lines[:_SHOWN_REASONS]:
@@ -61,11 +64,12 @@ def init(setup: Path, start: str | None, end: str | None, quiet: bool) -> None:
 @click.command("manifest", context_settings=HELP)
 @store_options
 @output_options
-@click.option("--all", "every", is_flag=True, help="Also the logs that were converted as a whole.")
+@click.option("--all", "every", is_flag=True, help="Also logs that are whole, or of no period so far.")
 def manifest(
     setup: Path, anonymous: bool, areas: Path | None, as_json: bool, csv: Path | None, parquet: Path | None, every: bool
 ) -> None:
     """Say which logs the store knows, what each gave, and why logs are partial or were skipped."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     if areas is not None:
@@ -79,7 +83,8 @@ def manifest(
         summary = {"logs": logs.num_rows, "status": counts}
         click.echo(dumps(summary) if as_json else _counted(counts))
         return
-    shown = logs if every else logs.filter(pc.not_equal(logs["status"], "whole"))
+    fine = pc.is_in(logs["status"], value_set=pa.array(["whole", "outside"]))
+    shown = logs if every else logs.filter(pc.invert(fine))
     kept = ["kind", "path", "status", "reason", *(name for name in logs.column_names if name.startswith("rows_"))]
     if as_json or csv is not None or parquet is not None:
         show_table(shown.select(kept), as_json=as_json, csv=csv, parquet=parquet)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import datetime
 import importlib
 import os
+import warnings
 from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -61,7 +62,7 @@ class IOMiner:
         Returns
         -------
         Report
-            How many logs were converted, skipped and why; ``print`` it.
+            How many logs were converted, skipped and why; ``print`` it. A store that has no rows then is warned of.
 
         Raises
         ------
@@ -71,6 +72,8 @@ class IOMiner:
         from mpiio_ext.analytics.store.fill import fill
 
         report = fill(self.setup, start_date, end_date, quiet=quiet)
+        if not self.catalog.manifest.files:
+            warnings.warn(f"the store has no rows:\n{report}", stacklevel=2)
         if self.setup.placement is not None:
             from mpiio_ext.analytics.store.placement import place
 
@@ -84,25 +87,28 @@ class IOMiner:
 
         return Catalog(self.setup.store)
 
-    def load(self, name: str) -> Any:
+    def load(self, name: str, jobs: tuple[int | None, int | None] | None = None) -> Any:
         """Return a table of the store as tuples to query, an instance of `mpiio_ext.analytics.query.tuples.Tuples`.
 
         Parameters
         ----------
         name : str
             ``darshan_job``, ``darshan_file``, ``slurm``, ``lmt`` or ``runs``.
+        jobs : pair of int, optional
+            Only jobs with IDs from the first to the second, both included; None: no bound. Files that hold none of
+            them are not opened; where the store is placed, storage targets that hold none are not touched.
 
         Raises
         ------
         AnalyticsError
-            There is no store, or no such table.
+            There is no store or no such table, or `jobs` is no range.
         """
         catalog = self.catalog
         catalog.entries(name)
         query = importlib.import_module("mpiio_ext.analytics.query")
         if self._engine is None:
             self._engine = query.open_engine(self.setup.engine.name, **self.setup.engine.options)
-        return query.load(self._engine, catalog, name)
+        return query.load(self._engine, catalog, name, jobs)
 
     def close(self) -> None:
         """End the query engine."""

@@ -51,10 +51,11 @@ FIELDS: dict[str, str] = {
     "/inputs/*": "logs of this kind (darshan, slurm, lmt, results): folders (searched below), files, or shell patterns",
     "/inputs/*/*/path": "the same, where the entry has options",
     "/inputs/*/*/date": "what dates a log: path (a date in it), mtime, any (belongs to every period), or auto, the "
-    "default (the path, else mtime for Darshan and any for the others)",
+    "default (the path; else for Darshan the start of the job, which the log has, for others any)",
     "/workers": "processes that convert logs; 0: this one; default: the processors this process may use",
     "/period": "logs of one day or month lie together in files: day, month (default)",
-    "/engine": "duckdb (default) or spark; or an object with name and options of the engine, e.g. master, memory",
+    "/engine": "duckdb (default) or spark; or an object with name and options of the engine: memory, temporary; "
+    "threads (duckdb); master, configuration, verbose, dispatch (spark; target: a task reads from one storage target)",
     "/osts": "OSTs that the bitmap has at least; it grows by itself; default 0",
     "/timeout_s": "a chunk of logs whose conversion takes longer is tried log by log, and the log that takes longer is "
     "skipped; default 600",

@@ -1,5 +1,8 @@
 """Numbers with units: sizes, durations and bandwidths as people write them, in bytes, seconds and bytes a second.
 
+What is read may have either family of prefixes; what is written (`size_words`) has powers of 1000 alone, as bandwidths
+of storage have, so that no page has two meanings of a gigabyte beside each other.
+
 Problem. "1GB" means 10^9 bytes to some and 2^30 to others, "5m" is a minute or a metre. A threshold that is off by 7 %
 changes a list of jobs silently.
 
@@ -19,7 +22,7 @@ import re
 
 from mpiio_ext.analytics.errors import AnalyticsError
 
-__all__ = ["UNITS", "Quantity", "UnitError", "bandwidth", "duration", "parse", "size"]
+__all__ = ["UNITS", "Quantity", "UnitError", "bandwidth", "duration", "parse", "size", "size_words"]
 
 
 class UnitError(AnalyticsError, ValueError):
@@ -101,6 +104,26 @@ def bandwidth(value: str | int | float) -> int | float:
     if isinstance(value, str) and (quantity := parse(value)).unit == "B":
         return quantity.value
     return _of_unit(value, "B/s")
+
+
+#: Largest power of two that is taken for the size of a block, a stripe or a buffer, and said exactly.
+_MOST_EXACT = 1 << 26
+_PREFIXES = (("EB", 1e18), ("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
+
+
+def size_words(size_bytes: float) -> str:
+    """Return bytes as people read them: in powers of 1000 with three digits, ``19.8 GB``.
+
+    Blocks, stripes and bounds of histograms are powers of two: from 1024 to 64 Mi these are said exactly,
+    ``1,048,576 B`` instead of 1.05 MB.
+    """
+    whole = int(size_bytes)
+    if whole == size_bytes and 1024 <= whole <= _MOST_EXACT and whole & (whole - 1) == 0:
+        return f"{whole:,} B"
+    for unit, factor in _PREFIXES:
+        if abs(size_bytes) >= factor * 0.9995:  # what rounds to it
+            return f"{size_bytes / factor:.3g} {unit}"
+    return f"{size_bytes:.3g} B"
 
 
 def _of_unit(value: str | int | float, unit: str) -> int | float:

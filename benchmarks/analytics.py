@@ -10,6 +10,11 @@ ost_union        number of OSTs of each job                          (target 0.4
 critical_paths   sweep line over the writes of every job, no engine  (target 5 s)
 interference     each OST's traffic while a file was written, for    (target 1 s)
                  about a million (file, OST) pairs of the day of LMT
+join_by_job      bytes and OSTs of each job's files beside what the  (no target)
+                 job's row says: a join and a group by job ID
+
+On Spark all of it runs twice: on the files as Spark divides them, and *placed*, with the files of each range of jobs as
+a storage target of their own, so that a task joins and groups without a shuffle.
 
 DuckDB has two threads and 4 GB. Medians after one run that does not count (the files are in the page cache then); the
 result is one JSON document, with the rows of each result and what the store and the machine were.
@@ -33,7 +38,7 @@ from typing import Any
 from mpiio_ext.analytics.analyses.interference import interference
 from mpiio_ext.analytics.analyses.striping import custom_stripes, ost_union
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.query import Engine, load, open_engine
+from mpiio_ext.analytics.query import Engine, Tuples, load, open_engine
 from mpiio_ext.analytics.setup import StripeDefault
 
 TARGETS_S = {"custom_stripes": 0.1, "ost_union": 0.4, "critical_paths": 5.0, "interference": 1.0}
@@ -45,20 +50,43 @@ PAIRS = 1_000_000
 class Folder:
     """A folder of generated Parquet files as a store."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, placed: bool = False) -> None:
         self.folder = folder
+        self.placed = placed
         self.facts: dict[str, Any] = json.loads((folder / "store.json").read_text(encoding="utf-8"))
         self.osts = int(self.facts["osts"])
 
-    def files(self, table: str) -> list[str]:
-        """Return the files of a table."""
+    def files(self, table: str, low: float | None = None, high: float | None = None) -> list[str]:  # noqa: ARG002
+        """Return the files of a table, whatever the range."""
         return sorted(str(path) for path in self.folder.glob(f"{table}_[0-9]*.parquet"))
+
+    def units(
+        self,
+        table: str,
+        by: str,
+        low: float | None = None,
+        high: float | None = None,  # noqa: ARG002
+    ) -> list[list[str]] | None:
+        """Return the files of each range of jobs, which are the same in all tables; None where nothing is placed."""
+        return [[file] for file in self.files(table)] if self.placed and table != "lmt" else None
 
 
 def critical_paths(store: Folder) -> Any:
     """Return the critical paths of the writes of all jobs; the sweep line reads the files by itself."""
     sweep = importlib.import_module("mpiio_ext.analytics.sweep")
     return sweep.critical_paths(store.files("darshan_file"), "write", threads=THREADS)
+
+
+def joined_by_job(jobs: Tuples, files: Tuples) -> Tuples:
+    """Return each job's bytes by its own row and by its files, and its OSTs."""
+    told = jobs.project("job_id", told="bytes_written")
+    added = told.join(files.project("job_id", "bytes_written", *ost_words(files.columns)), "job_id")
+    return added.group("job_id", told="max(told)", added="sum(bytes_written)", osts="ost_count()")
+
+
+def ost_words(columns: list[str]) -> list[str]:
+    """Return the words of the OST bitmap among columns."""
+    return [name for name in columns if name.startswith("ost_word_")]
 
 
 def queries(engine: Engine, store: Folder) -> dict[str, Callable[[], Any]]:
@@ -71,6 +99,7 @@ def queries(engine: Engine, store: Folder) -> dict[str, Callable[[], Any]]:
         "custom_stripes": lambda: custom_stripes(files, StripeDefault(stripe_offset=-1)).arrow(),
         "ost_union": lambda: ost_union(files).arrow(),
         "interference": lambda: interference(of_day, lmt).arrow(),
+        "join_by_job": lambda: joined_by_job(load(engine, store, "darshan_job"), files).arrow(),
     }
     if engine.name == "duckdb":  # it runs on no engine
         found["critical_paths"] = lambda: critical_paths(store)
@@ -98,7 +127,7 @@ def measure(engine: Engine, store: Folder, repeats: int, only: list[str]) -> dic
             found[name] = measured(query, repeats)
         except (AnalyticsError, ImportError) as error:
             found[name] = {"missing": str(error)}
-        found[name]["target_s"] = TARGETS_S[name]
+        found[name]["target_s"] = TARGETS_S.get(name)
         print(f"{engine.name:8s} {name:16s} {json.dumps(found[name])}", file=sys.stderr)
     return found
 
@@ -140,7 +169,9 @@ def main() -> None:
         except AnalyticsError as error:
             result["engines"][f"spark, local[{threads}]"] = {"missing": str(error)}
             continue
-        result["engines"][f"spark, local[{threads}]"] = measure(spark, store, arguments.repeats, only)
+        for name, source in (("", store), (", placed", Folder(arguments.folder, placed=True))):
+            found = measure(spark, source, arguments.repeats, only)
+            result["engines"][f"spark, local[{threads}]{name}"] = found
         spark.close()
     text = json.dumps(result, indent=1)
     if arguments.json:

@@ -1,11 +1,14 @@
 """A store like that of a production system, straight as Parquet files by the schema, for measurements of queries.
 
-Usage: ``python benchmarks/analytics_data.py FOLDER [--jobs 1000000]``
+Usage: ``python benchmarks/analytics_data.py FOLDER [--jobs 1000000] [--report]``
 
 10 files a job on average, lognormal; 0.08 % of the jobs have customised stripes, on up to all of 248 OSTs; nine files
 of ten lie on Lustre; sizes are lognormal; a day of LMT in steps of 5 s for each OST, without gaps. All numbers come
 from hashes of job and file, so that the same call writes the same rows. DuckDB does it in parallel: about two minutes
 for a million jobs on two busy cores. Jobs start within ten days, the LMT day is the first of them.
+
+With ``--report``, columns that only the report reads are there too: histograms of request sizes, sequential requests,
+collective calls, and each job's sums over its files.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mpiio_ext.analytics.tables.schema import OST_WORD_BITS, TABLES, ost_words
+from mpiio_ext.analytics.tables.schema import OST_WORD_BITS, SIZE_BINS, TABLES, ost_words
 
 OSTS = 248
 START = 1_517_097_600  # 2018-01-28 UTC
@@ -34,8 +37,12 @@ _SQL_TYPES = {
 
 
 def uniform(*keys: str) -> str:
-    """Return SQL for a number from 0 to 1 that depends on `keys` only."""
-    return f"((hash({', '.join(keys)}) >> 11)::DOUBLE / 9007199254740992.0)"
+    """Return SQL for a number from 0 to 1 that depends on `keys` only.
+
+    DuckDB's hash of several values ends with an XOR of that of the last one: without the second hash, numbers whose
+    keys differ in their end would not be independent of each other.
+    """
+    return f"((hash(hash({', '.join(keys)})) >> 11)::DOUBLE / 9007199254740992.0)"
 
 
 def normal(*keys: str) -> str:
@@ -48,7 +55,7 @@ def jobs_sql(low: int, high: int, jobs: int) -> str:
     span = DAYS * DAY_S
     return f"""
         SELECT i AS job_id, i + 1 AS log_id, 'darshan' AS source,
-            greatest(1, least(2000, floor(exp(1.54 + 1.5 * {normal("i", "'files'")}))))::BIGINT AS files,
+            greatest(1, least(2000, floor(exp(1.2 + 1.5 * {normal("i", "'files'")}))))::BIGINT AS files,
             {START} + {span} * (i / {jobs}.0) AS start_time,
             60 + 3600 * {uniform("i", "'run'")} AS run_time,
             (2 ** floor(12 * {uniform("i", "'ranks'")} ** 2))::INTEGER AS processes,
@@ -92,6 +99,30 @@ def files_sql(low: int, high: int, jobs: int) -> str:
                 FROM (SELECT * EXCLUDE (files), unnest(range(files)) AS f FROM ({jobs_sql(low, high, jobs)}))))"""
 
 
+def requests_sql(files: str) -> str:
+    """Return SQL for files with what the report reads of their requests."""
+    parts = []
+    for way in ("read", "write"):
+        large = f"floor({way}s * {uniform('job_id', 'f', repr(way + 'large'))})::BIGINT"
+        parts += [f"{large} AS {way}_size_1m_4m", f"{way}s - {large} AS {way}_size_1k_10k"]
+        parts += [f"0::BIGINT AS {way}_size_{name}" for name in SIZE_BINS if name not in ("1m_4m", "1k_10k")]
+        parts += [f"floor({way}s * {uniform('job_id', repr(way + 'consec'))})::BIGINT AS consec_{way}s"]
+        calls = f"CASE WHEN {uniform('job_id', repr('mpiio'))} < 0.1 THEN {way}s"
+        parts += [f"{calls} ELSE 0 END AS mpiio_coll_{way}s", f"0::BIGINT AS mpiio_indep_{way}s"]
+    return f"SELECT *, {', '.join(parts)} FROM ({files})"
+
+
+def sums_sql(jobs: str, files: str) -> str:
+    """Return SQL for jobs with their sums over a table of files."""
+    sums = ", ".join(f"sum({name})::BIGINT AS {name}" for name in ("bytes_read", "bytes_written", "reads", "writes"))
+    return f"""
+        SELECT jobs.*, sums.* EXCLUDE (job_id), start_time + run_time AS end_time, true AS uses_posix,
+            {uniform("job_id", repr("mpiio"))} < 0.3 AS uses_mpiio, true AS uses_lustre, false AS partial,
+            (1000 + floor(500 * {uniform("job_id", repr("user"))}))::BIGINT AS uid
+        FROM ({jobs}) AS jobs JOIN (SELECT job_id, {sums} FROM '{files}' GROUP BY job_id) AS sums USING (job_id)
+        ORDER BY job_id"""
+
+
 def lmt_sql() -> str:
     """Return SQL for a day of LMT."""
     return f"""
@@ -114,8 +145,8 @@ def columns_of(con: Any, table: str, sql: str) -> str:
     return f"SELECT {', '.join(parts)} FROM ({sql})"
 
 
-def generate(folder: Path, jobs: int) -> dict[str, Any]:
-    """Write the store and return what is in it."""
+def generate(folder: Path, jobs: int, report: bool = False) -> dict[str, Any]:
+    """Write the store and return what is in it; with `report`, all columns that a report reads."""
     import duckdb
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -129,8 +160,11 @@ def generate(folder: Path, jobs: int) -> dict[str, Any]:
 
     for part, low in enumerate(range(0, jobs, JOBS_PER_FILE)):
         high = min(jobs, low + JOBS_PER_FILE)
-        write("darshan_file", f"darshan_file_{part:04d}", files_sql(low, high, jobs))
-        write("darshan_job", f"darshan_job_{part:04d}", jobs_sql(low, high, jobs))
+        files, of_jobs = files_sql(low, high, jobs), jobs_sql(low, high, jobs)
+        write("darshan_file", f"darshan_file_{part:04d}", requests_sql(files) if report else files)
+        if report:
+            of_jobs = sums_sql(of_jobs, f"{folder}/darshan_file_{part:04d}.parquet")
+        write("darshan_job", f"darshan_job_{part:04d}", of_jobs)
     write("lmt", "lmt_0000", lmt_sql())
     rows = {
         table: con.execute(f"SELECT count(*) FROM '{folder}/{table}_*.parquet'").fetchall()[0][0]
@@ -146,8 +180,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--jobs", type=int, default=1_000_000)
+    parser.add_argument("--report", action="store_true", help="also the columns that only a report reads")
     arguments = parser.parse_args()
-    print(json.dumps(generate(arguments.folder, arguments.jobs)))
+    print(json.dumps(generate(arguments.folder, arguments.jobs, arguments.report)))
 
 
 if __name__ == "__main__":

@@ -36,7 +36,9 @@ import pioneer_programs as programs
 from pioneer_programs import ProgramError, Traced
 
 from mpiio_ext.pioneer.compare import LIMITS, compare_paths
-from mpiio_ext.pioneer.engine import expected_path
+from mpiio_ext.pioneer.compare.metrics import touched_of_classes
+from mpiio_ext.pioneer.compare.touched import touched_by_ranks
+from mpiio_ext.pioneer.engine import comparable_path, expected_path
 from mpiio_ext.pioneer.fidelity import CONTROLS, Row, fidelity, to_json, to_markdown
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.synthesis import synthesize
@@ -123,6 +125,8 @@ class Loop:
     values : of all metrics.
     judged : metrics whose limits count.
     said : what the replay has said of its slack times, "" where there are none.
+    of_ranks : the metric `touched` of every rank, where as many were traced; not judged, since two representatives do
+        not tell what ranks whose offsets follow no rule touch.
     """
 
     name: str
@@ -132,6 +136,7 @@ class Loop:
     values: Mapping[str, float]
     judged: Sequence[str]
     said: str
+    of_ranks: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def failed(self) -> list[str]:
@@ -140,19 +145,20 @@ class Loop:
 
 
 def carried_out(
-    name: str, original: WorkloadPath, synthetic: WorkloadPath, place: Path, ranks: int, *, paced: bool,
-    spoilt: str = "",
+    name: str, traced: Traced, synthetic: WorkloadPath, place: Path, ranks: int, *, paced: bool, spoilt: str = "",
 ) -> Loop:  # fmt: skip
     """Carry a path out, and compare its trace with the original."""
+    original = traced.path
     planned_s = sum(float(np.nansum(synthetic.table[f"{kind}_0"].to_numpy())) for kind in ("slack", "duration")) / 1e9
     again, said = programs.replayed(synthetic, place, ranks, time_scale=float(paced),
                                     seconds=120 + 4 * planned_s * paced)  # fmt: skip
-    values = compare_paths(expected_path(original, ranks), again.path).values
+    values = compare_paths(expected_path(original, ranks), comparable_path(again.path, original, ranks)).values
     same = ranks == original.info.ranks
     crowded = ranks > max(original.info.ranks, len(os.sched_getaffinity(0)))
     beside = OF_PACE if not paced or crowded else NOT_OF_RUNS if same else OF_SCALE
+    every = touched_of_classes(touched_by_ranks(traced.tables), touched_by_ranks(again.tables), ()) if same else {}
     late = next((line.strip() for line in said.splitlines() if "slack times ended" in line), "")
-    return Loop(name=name, ranks=ranks, spoilt=spoilt, paced=paced, values=dict(values), said=late,
+    return Loop(name=name, ranks=ranks, spoilt=spoilt, paced=paced, values=dict(values), said=late, of_ranks=every,
                 judged=tuple(item for item in values if item not in beside))  # fmt: skip
 
 
@@ -167,7 +173,7 @@ def closed_loop(found: Mapping[str, Traced], output: Path, progress: Progress) -
         for count in (max(1, ranks // 4), ranks, 4 * ranks):
             paced = one.makespan < 20 or count == ranks
             loop = progress.attempt(f"loop: {name} on {count} ranks", lambda: carried_out(
-                name, one.path, synthetic, output / "loop", count, paced=paced))  # fmt: skip  # noqa: B023
+                name, one, synthetic, output / "loop", count, paced=paced))  # fmt: skip  # noqa: B023
             if loop is not None:
                 yield loop
 
@@ -179,7 +185,7 @@ def spoilt_loops(found: Mapping[str, Traced], output: Path, progress: Progress) 
         one = found[str(name)]
         spoilt = spoil(one.path, np.random.default_rng(0))
         loop = progress.attempt(f"loop: {name}, {control}", lambda: carried_out(
-            str(name), one.path, spoilt, output / "loop", one.path.info.ranks, paced=True,  # noqa: B023
+            str(name), one, spoilt, output / "loop", one.path.info.ranks, paced=True,  # noqa: B023
             spoilt=control))  # fmt: skip  # noqa: B023
         if loop is not None:
             yield loop
@@ -276,10 +282,12 @@ def _largest(loop: Loop) -> str:
 
 def loop_table(loops: Sequence[Loop]) -> str:
     """Return the closed loop as Markdown; values beyond a limit are bold, those that are not judged in brackets."""
-    head = ["path", "ranks", "largest but for time", "slack, us", "arrival", "makespan", "beyond"]
+    head = ["path", "ranks", "largest but for time", "bytes of every rank", "slack, us", "arrival", "makespan",
+            "beyond"]  # fmt: skip
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for loop in loops:
-        cells = [f"{loop.name}{', ' * bool(loop.spoilt)}{loop.spoilt}", str(loop.ranks), _largest(loop)]
+        cells = [f"{loop.name}{', ' * bool(loop.spoilt)}{loop.spoilt}", str(loop.ranks), _largest(loop),
+                 f"({max(loop.of_ranks.values()):.3f})" if loop.of_ranks else ""]  # fmt: skip
         for name in ("slack_us", "arrival", "makespan"):
             text = f"{loop.values[name]:.3g}"
             cells.append(f"**{text}**" if name in loop.failed else text if name in loop.judged else f"({text})")

@@ -54,16 +54,22 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def _is_command() -> bool:
-    """Return whether this process is `mpiio-ext` or `python -m mpiio_ext…` rather than a program of its user."""
+def _module() -> str:
+    """Return the module that `python -m` runs in this process, or an empty string."""
     words = [*sys.orig_argv, ""]
-    module = words[words.index("-m") + 1] if "-m" in words else ""
-    return module.split(".")[0] == "mpiio_ext" or (sys.argv[:1] != [] and Path(sys.argv[0]).name == "mpiio-ext")
+    return words[words.index("-m") + 1] if "-m" in words else ""
 
 
-try:
-    load()
-except LoadError as _error:
-    if _is_command():  # whose user wants a line, not a traceback
-        raise SystemExit(f"mpiio_ext: {_error}") from None
-    raise
+def _is_tool() -> bool:
+    """Return whether this process is `mpiio-ext`, which puts the extension under nothing but what it is told to."""
+    return _module() == "mpiio_ext" or (sys.argv[:1] != [] and Path(sys.argv[0]).name == "mpiio-ext")
+
+
+# A path that `mpiio-ext pioneer replay` carries out must meet the MPI library that the program met.
+if not _is_tool():
+    try:
+        load()
+    except LoadError as _error:
+        if _module().split(".")[0] == "mpiio_ext":  # whose user wants a line, not a traceback
+            raise SystemExit(f"mpiio_ext: {_error}") from None
+        raise

@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Launch", "launched_rank", "let_rank_0_speak", "plan", "starter_family"]
+__all__ = ["RANK_VARIABLES", "Launch", "launched_rank", "let_rank_0_speak", "plan", "starter_family"]
 
 _OPENMPI = frozenset({"orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi"})
 _HYDRA = frozenset({"mpiexec.hydra", "mpirun.mpich", "mpiexec.mpich"})
@@ -34,7 +34,7 @@ _SPEAKING_S = 1.0
 #: Name of the tracer's library, which goes in front of every other.
 TRACER = "libmpiio_ext_trace.so"
 #: In which starters tell a process its rank.
-_RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
+RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class Launch:
 
 def launched_rank(environment: Mapping[str, str]) -> int:
     """Return the rank that a starter has given this process; 0 where none has."""
-    values = (environment[name] for name in _RANK_VARIABLES if environment.get(name, "").isdecimal())
+    values = (environment[name] for name in RANK_VARIABLES if environment.get(name, "").isdecimal())
     return int(next(values, "0"))
 
 

@@ -60,11 +60,13 @@ def say_loss(info: TraceInfo) -> None:
     """Tell on stderr what of a trace was not understood."""
     for source in info.sources:
         loss = source.loss
-        if loss.skipped or loss.truncated:
-            click.echo(f"mpiio-ext: {source.path}: {loss.skipped} of {source.lines} lines were not understood"
-                       f"{', and its end is missing' if loss.truncated else ''}", err=True)  # fmt: skip
+        said = [f"{loss.skipped:,} lines or records were not understood, of {max(source.lines, loss.skipped):,}"
+                ] * bool(loss.skipped) + ["its end is missing"] * loss.truncated  # fmt: skip
+        if said or loss.problems:
+            click.echo(f"mpiio-ext: {source.path}: {', and '.join(said) or 'look at this'}", err=True)
             for problem in loss.problems[:3]:
-                click.echo(f"  line {problem.line}: {problem.why}: {problem.text[:80]}", err=True)
+                text = f": {problem.text[:80]}" if problem.text else ""
+                click.echo(f"  {f'line {problem.line}: ' if problem.line > 0 else ''}{problem.why}{text}", err=True)
 
 
 @pioneer.command(context_settings=_HELP, short_help="Make the workload path of a trace.")

@@ -77,11 +77,12 @@ def _progress() -> Iterator[Callable[[str, str], None]]:
 @click.option("--format", "reader", metavar="NAME", help="Format of the trace; else it is found out.")
 @click.option("--only", multiple=True, metavar="GLOB", help="Take operations on files that match; may be repeated.")
 @click.option("--skip", multiple=True, metavar="GLOB", help="Leave out those on files that match; may be repeated.")
+@click.option("--each-rank", is_flag=True, help="Each rank is a subgroup of the path: its own offsets, its own views.")
 @click.option("--replace", is_flag=True, help="Remove the results of an earlier run in DIR first.")
 def everything(
     trace: tuple[Path, ...], output: Path, ranks: int | None, mode: str, seed: int, scale: dict[str, float],
     time_scale: float, spin_us: int | None, launcher: str | None, limit: float | None, reader: str | None,
-    only: tuple[str, ...], skip: tuple[str, ...], replace: bool,
+    only: tuple[str, ...], skip: tuple[str, ...], each_rank: bool, replace: bool,
 ) -> None:  # fmt: skip
     """Go from a TRACE to a workload that was carried out, traced again and compared with it.
 
@@ -106,7 +107,7 @@ def everything(
             steps = Pipeline(
                 trace=trace, folder=output, ranks=ranks or 0, mode=mode, seed=seed, scale=factors,
                 time_scale=time_scale, spin_us=spin_us, launcher=shlex.split(launcher or ""), reader=reader,
-                limit_s=limit or 0.0, only=only, skip=skip, say=say,
+                limit_s=limit or 0.0, only=only, skip=skip, each_rank=each_rank, say=say,
             )  # fmt: skip
             steps.prepare(replace=replace)
             found = steps.run()

@@ -6,7 +6,6 @@ be made, ends all of them after they have agreed on it, so that none waits for a
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["replay"]
 
 _HELP = {"help_option_names": ["-h", "--help"]}
-#: By these `mpiio-ext run` and `mpiio-ext tune` put the extension under a program, or the user tells it hints.
-_ASKED_BY = ("MPIOX_HINTS", "MPIOX_HINTS_FILE")
 
 
 def _under_extension(hint: tuple[str, ...], hints_file: str | None, words: list[str]) -> None:
@@ -34,19 +31,6 @@ def _under_extension(hint: tuple[str, ...], hints_file: str | None, words: list[
 
     command = (sys.executable, "-m", "mpiio_ext", "pioneer", "replay", *words)
     start(command, str(mpiio_ext.get_library()), _settings(hint, hints_file, None), dry_run=False)
-
-
-def _extension_is_asked() -> bool:
-    """Return whether somebody has put the extension under this process, rather than Python's import of mpiio_ext."""
-    preloaded = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
-    return any(Path(item).name == "libmpiio_ext.so" for item in preloaded) or any(map(os.environ.get, _ASKED_BY))
-
-
-def _hints() -> Any:
-    """Return the hints of every MPI_File_open; None: none. The MPI library's own way where nobody wants another."""
-    from mpi4py import MPI
-
-    return None if _extension_is_asked() else MPI.Info.Create({"mpiox_enable": "false"})
 
 
 def _refuse(comm: Any, error: Exception | None) -> None:
@@ -73,12 +57,69 @@ def _say_left_out(comm: Any, plan: Plan) -> None:
 
 
 def _say_plan(comm: Any, plan: Plan, place: Path) -> None:
-    numbers = comm.gather((plan.ids.size, plan.bytes_written, len(plan.paths), sum(plan.unknown.values())))
+    from mpiio_ext.pioneer.engine.room import input_bytes
+    from mpiio_ext.pioneer.engine.run import needed_files
+
+    made = input_bytes(needed_files(plan))
+    numbers = comm.gather((plan.ids.size, plan.bytes_written, len(plan.paths), sum(plan.unknown.values()), made))
     if numbers is not None:
         counts = [sum(column) for column in zip(*numbers, strict=True)]
         click.echo(f"{comm.size} ranks would make {counts[0]:,} calls on {counts[2]:,} files below {place} "
                    f"and write {counts[1]:,} bytes; {counts[3]:,} operations are left out")  # fmt: skip
+        if counts[4]:
+            click.echo(f"  before it files that are read would be made longer by {counts[4]:,} bytes, counted by each "
+                       "rank that reads them")  # fmt: skip
     _say_left_out(comm, plan)
+
+
+def _check_room(comm: Any, plan: Plan, place: Path, most_bytes: int) -> None:
+    """End all ranks where a rank would make more input than it may write, or the file system has too little room."""
+    from mpiio_ext.pioneer.engine.room import free_bytes, input_bytes, room_needed
+    from mpiio_ext.pioneer.engine.run import needed_files
+
+    needed = needed_files(plan)
+    made, error = input_bytes(needed), None
+    if made > most_bytes:
+        error = ValueError(f"the files that it reads would have to be made longer by {made:,} bytes; --most-bytes "
+                           f"allows {most_bytes:,}")  # fmt: skip
+    _refuse(comm, error)
+    room = room_needed(plan, needed, comm, most_bytes)
+    if comm.rank == 0 and room > (free := free_bytes(place)):
+        error = ValueError(f"{place}: the path needs room for up to {room:,} bytes, and {free:,} are free: name a "
+                           "folder of another file system, or say with --most-bytes what each rank may write"
+                           )  # fmt: skip
+    _refuse(comm, error)
+
+
+def _failures(plan: Plan, outcome: Outcome) -> Counter[tuple[str, str, bool]]:
+    """Return how many calls have failed, by function, reason, and whether they have failed in the trace."""
+    import errno
+
+    from mpi4py import MPI
+
+    from mpiio_ext.pioneer.engine import engine_name
+
+    found: Counter[tuple[str, str, bool]] = Counter()
+    for row in outcome.error.nonzero()[0].tolist():
+        name, error = engine_name(int(plan.operation[row])), int(outcome.error[row])
+        why = MPI.Get_error_string(error) if name.startswith("MPI_") else errno.errorcode.get(error, str(error))
+        found[name, why, bool(plan.failed_before[row])] += 1
+    return found
+
+
+def _say_failed(comm: Any, plan: Plan, outcome: Outcome) -> bool:
+    """Print which calls have failed, and why; whether rank 0 has seen one that had not failed in the trace."""
+    several = comm.gather(_failures(plan, outcome))
+    total: Counter[tuple[str, str, bool]] = Counter()
+    where: dict[tuple[str, str, bool], int] = {}
+    for rank, own in enumerate(several or ()):
+        total.update(own)
+        for kind in own:
+            where.setdefault(kind, rank)
+    for (name, why, before), count in sorted(total.items()):
+        note = "in the trace, too" if before else f"first on rank {where[name, why, before]}"
+        click.echo(f"  failed: {count:,} x {name}: {why} ({note})", err=not before)
+    return any(not before for _, _, before in total)
 
 
 def _say_late(late: Sequence[Any], spun_ns: int) -> None:
@@ -112,19 +153,22 @@ def _say_outcome(comm: Any, plan: Plan, outcome: Outcome) -> None:
               help="Slack times are multiplied by it; 0: as fast as can be.")
 @click.option("--spin-us", type=click.IntRange(min=0), metavar="US", help="End of each slack time that is spun for; "
               "0: none.  [default: as much as sleeps are late here, measured; next to none where ranks share cores]")
-@click.option("--most-bytes", type=click.IntRange(min=0), default=None, metavar="N", help="That a rank may write.")
+@click.option("--most-bytes", type=click.IntRange(min=0), default=None, metavar="N",
+              help="That a rank may write, preallocate, and make of files that are read.")
+@click.option("--existing", is_flag=True, help="FOLDER may hold files that no replay has made; they may be lost.")
 @click.option("--extension", is_flag=True, help="Put the extension under it, as mpiio-ext run does.")
 @click.option("-H", "--hint", multiple=True, metavar="[GLOB:]NAME=VALUE", help="The same, with a hint.")
 @click.option("--hints-file", metavar="FILE", help="The same, with the hints of FILE.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and end.")
 def replay(
     workload_path: str, folder: str | None, time_scale: float, spin_us: int | None, most_bytes: int | None,
-    extension: bool, hint: tuple[str, ...], hints_file: str | None, dry_run: bool,
+    existing: bool, extension: bool, hint: tuple[str, ...], hints_file: str | None, dry_run: bool,
 ) -> None:  # fmt: skip
     """Carry out a workload PATH below FOLDER, by as many ranks as there are.
 
     FOLDER is made where it is missing; without it the folder is that of PATH's name with ".replay" behind it. Nothing
-    outside of it is touched.
+    outside of it is touched. A folder with files in it is taken only if an earlier replay has made it. The exit status
+    is 3 where calls have failed that had not failed in the trace.
 
     \b
       mpirun -n 8 mpiio-ext pioneer replay path.parquet /scratch/me/replay
@@ -135,6 +179,7 @@ def replay(
         words = [workload_path, str(place), "--time-scale", repr(time_scale)]
         words += [] if spin_us is None else ["--spin-us", str(spin_us)]
         words += [] if most_bytes is None else ["--most-bytes", str(most_bytes)]
+        words += ["--existing"] if existing else []
         _under_extension(hint, hints_file, [*words, *(["--dry-run"] if dry_run else [])])
     from mpi4py import MPI
 
@@ -142,12 +187,13 @@ def replay(
 
     with unrecorded():
         most = 2**63 - 1 if most_bytes is None else most_bytes
-        _replay(MPI.COMM_WORLD, Path(workload_path), place, dry_run, time_scale=time_scale,
-                spin_ns=None if spin_us is None else 1000 * spin_us, most_bytes=most, info=_hints())  # fmt: skip
+        _replay(MPI.COMM_WORLD, Path(workload_path), place, dry_run, existing, time_scale=time_scale,
+                spin_ns=None if spin_us is None else 1000 * spin_us, most_bytes=most)  # fmt: skip
 
 
-def _replay(comm: Any, source: Path, place: Path, dry_run: bool, **settings: Any) -> None:
+def _replay(comm: Any, source: Path, place: Path, dry_run: bool, existing: bool, **settings: Any) -> None:
     from mpiio_ext.pioneer.engine import Places, carry_out, make_plan, prepare_files
+    from mpiio_ext.pioneer.engine.room import CALLS_FAILED, claim
     from mpiio_ext.pioneer.path import WorkloadPath
 
     error: Exception | None = None
@@ -161,11 +207,13 @@ def _replay(comm: Any, source: Path, place: Path, dry_run: bool, **settings: Any
     if dry_run:
         _say_plan(comm, plan, place)
         return
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as caught:
-        error = caught
+    if comm.rank == 0:
+        try:
+            claim(place, existing=existing)
+        except (OSError, ValueError) as caught:
+            error = caught
     _refuse(comm, error)
+    _check_room(comm, plan, place, settings["most_bytes"])
     try:
         prepare_files(plan, comm)
     except OSError as caught:  # on all ranks, the same
@@ -179,3 +227,5 @@ def _replay(comm: Any, source: Path, place: Path, dry_run: bool, **settings: Any
         comm.Abort(1)
         raise
     _say_outcome(comm, plan, outcome)
+    if _say_failed(comm, plan, outcome) and comm.rank == 0:  # one of them is enough for the starter
+        raise SystemExit(CALLS_FAILED)

@@ -26,7 +26,7 @@ from mpiio_ext.pioneer.synthesis import find_violations, synthesize, with_shapes
 
 __all__ = ["CONTROLS", "QUOTA_LIMITS", "Row", "fidelity", "to_json", "to_markdown"]
 
-_MULTISETS = ("duration", "opened", "size", "request_gap", "session_gap", "offset")
+_MULTISETS = ("duration", "opened", "size", "request_gap", "session_gap", "offset", "touched")
 #: Limits of the modes that draw nothing anew.
 QUOTA_LIMITS: Mapping[str, float] = {**LIMITS, "counts": 0.0, **dict.fromkeys(_MULTISETS, 0.005)}
 

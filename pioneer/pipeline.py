@@ -39,7 +39,8 @@ from mpiio_ext.pioneer.compare.comparison import Comparison, compare_workloads
 from mpiio_ext.pioneer.compare.page import save_all
 from mpiio_ext.pioneer.compare.workload import load_workload
 from mpiio_ext.pioneer.engine.coverage import LEFT_OUT
-from mpiio_ext.pioneer.engine.expected import expected_path
+from mpiio_ext.pioneer.engine.expected import comparable_path, expected_path
+from mpiio_ext.pioneer.engine.room import CALLS_FAILED
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.profile import Profile, characterize
 from mpiio_ext.pioneer.profile.document import save as save_profile
@@ -133,7 +134,7 @@ def _launch(command: Sequence[str], log: Path, limit_s: float) -> None:
             status = None
         finally:
             _end(process)
-    if status != 0:
+    if status not in (0, CALLS_FAILED):
         tail = log.read_text(encoding="utf-8", errors="replace")[-_TAIL:].strip()
         how = f"was ended after {limit_s:,.0f} s" if status is None else f"ended with status {status}"
         raise StepError(f"{' '.join(command)}\n{how}; the end of its output:\n{tail}")
@@ -161,6 +162,7 @@ class Pipeline:
     launcher : words before ``-n``; empty: see `default_launcher`.
     reader : format of the trace; None: it is found out.
     only, skip : patterns of names of files, as of `traces.selected`.
+    each_rank : each rank that was traced is a subgroup of the path.
     limit_s : after which a replay is ended; 0: 10 times its planned time and 10 minutes.
     say : called with the name of a step and what it is at.
     """
@@ -177,6 +179,7 @@ class Pipeline:
     reader: str | None = None
     only: Sequence[str] = ()
     skip: Sequence[str] = ()
+    each_rank: bool = False
     limit_s: float = 0.0
     say: Callable[[str, str], None] = _nothing
 
@@ -261,7 +264,8 @@ class Pipeline:
     def _path(self) -> WorkloadPath:
         info, rows = read_sanitized([self._at("sanitized.parquet")])
         tables = {rank: selected(table, self.only, self.skip) for rank, table in tables_of(rows).items()}
-        found = path_of({rank: table for rank, table in tables.items() if table.num_rows}, info)
+        tables = {rank: table for rank, table in tables.items() if table.num_rows}
+        found = path_of(tables, info, each_rank=self.each_rank)
         found.save(self._at("path.parquet"))
         self.ranks = self.ranks or max(1, sum(len(group) for group in found.info.members))
         self.say("path", f"{found.table.num_rows:,} operations, {found.group_count} groups")
@@ -304,15 +308,23 @@ class Pipeline:
                             f"{self.ranks} ranks; its output:\n{text[-_TAIL:].strip()}")  # fmt: skip
         numbers = {name: float(value) if "." in value else int(value.replace(",", ""))
                    for name, value in found.groupdict().items()}  # fmt: skip
-        left_out = [line.strip() for line in text.splitlines() if line.strip().startswith("left out:")]
+        left_out, failed = ([line.strip() for line in text.splitlines() if line.strip().startswith(word)]
+                            for word in ("left out:", "failed:"))  # fmt: skip
+        for line in failed:
+            self.say("replay", line)
         return {"pioneer_replay": VERSION, "command": list(command), "mode": self.mode, "seed": self.seed,
-                "time_scale": self.time_scale, "wall_s": round(wall_s, 3), **numbers, "reasons": left_out}  # fmt: skip
+                "time_scale": self.time_scale, "wall_s": round(wall_s, 3), **numbers, "reasons": left_out,
+                "failures": failed}  # fmt: skip
 
     def _compare(self) -> Comparison:
         note = "" if self.time_scale == 1 else f"slack times were multiplied by {self.time_scale:g}"
         files = f"{self._at('run/files').resolve()}/"
-        original = load_workload(self._at("sanitized.parquet"), only=self.only, skip=self.skip, without=LEFT_OUT)
+        original = load_workload(self._at("sanitized.parquet"), only=self.only, skip=self.skip, without=LEFT_OUT,
+                                 each_rank=self.each_rank)  # fmt: skip
+        same = self.each_rank and self.ranks == original.activity.ranks
+        again = load_workload(self._at("run/trace"), below=files, each_rank=same)
+        again = replace(again, path=comparable_path(again.path, original.path, self.ranks))
         original = replace(original, path=expected_path(original.path, self.ranks))
-        found = compare_workloads(original, load_workload(self._at("run/trace"), below=files), note=note)
+        found = compare_workloads(original, again, note=note)
         save_all(found, self._at("."))
         return found

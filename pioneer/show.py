@@ -17,8 +17,7 @@ Guarantee. The same path gives the same text, and no line depends on what else i
 from __future__ import annotations
 
 import fnmatch
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +27,7 @@ from mpiio_ext.pioneer.engine.plan import group_of_rank
 from mpiio_ext.pioneer.operations import DATA, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 from mpiio_ext.pioneer.profile import find_sessions
-from mpiio_ext.pioneer.show_operations import HEAD, NULL, OperationLines, encoded, printable
+from mpiio_ext.pioneer.show_operations import HEAD, NULL, OperationLines, encoded, printable, ranges
 
 __all__ = ["Selection", "show"]
 
@@ -51,15 +50,6 @@ class Selection:
     rank: int | None = None
     head: int | None = None
     tail: int | None = None
-
-
-def _ranges(ranks: Sequence[int]) -> str:
-    """Return ranks in few words: 1-3,7."""
-    parts = []
-    for _, run in itertools.groupby(enumerate(sorted(ranks)), lambda item: item[1] - item[0]):
-        numbers = [rank for _, rank in run]
-        parts.append(str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}")
-    return ",".join(parts) or NULL
 
 
 # ---- the path --------------------------------------------------------------------------------------------------------
@@ -116,7 +106,7 @@ class _Text:
             return "root-exclusive"
         if not groups & 1 and groups == self.children:
             return "child-exclusive"
-        listed = ",".join(str(group) for group in range(self.path.group_count) if groups >> group & 1)
+        listed = ranges([group for group in range(self.path.group_count) if groups >> group & 1]).replace(" ", "_")
         return f"{'groups' if groups & 1 else 'child-exclusive:groups'}={listed}"
 
     # ---- heads
@@ -130,7 +120,7 @@ class _Text:
         for group, members in enumerate(info.members):
             kind = "root" if group == 0 else "children"
             own = int((self.groups >> group & 1).sum())
-            yield (f"group {group:<3} {kind:<8}  ranks {_ranges(members)}  represented by rank "
+            yield (f"group {group:<3} {kind:<8}  ranks {ranges(members)}  represented by rank "
                    f"{info.representatives[group]}  {own} operations")  # fmt: skip
 
     def file_lines(self, rows: NDArray[np.int64]) -> Iterator[str]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mpiio_ext.pioneer.path import WorkloadPath
     from mpiio_ext.pioneer.profile import Sessions
 
-__all__ = ["HEAD", "NULL", "OperationLines", "encoded", "printable"]
+__all__ = ["HEAD", "NULL", "OperationLines", "encoded", "printable", "ranges"]
 
 NULL = "-"
 _AMODES = ("CREATE", "RDONLY", "WRONLY", "RDWR", "DELETE_ON_CLOSE", "UNIQUE_OPEN", "EXCL", "APPEND", "SEQUENTIAL")
@@ -35,6 +35,10 @@ _OPEN_FLAGS = ("O_CREAT", "O_EXCL", "O_TRUNC", "O_APPEND", "O_NONBLOCK", "O_SYNC
 _CHUNK = 1 << 14
 _NONE = np.iinfo(np.int64).min
 _NOWHERE = f"{NULL:<4} {'':<9}"  # an operation outside of sessions
+#: Ranges that are listed, and numbers an even distance apart that are one.
+_MOST_RANGES, _LEAST_EVEN = 8, 3
+#: Characters of an argument, a file type for one.
+_MOST_TEXT = 100
 #: Texts of arguments that are remembered.
 _MOST_TEXTS = 1 << 16
 
@@ -77,6 +81,34 @@ def _open_flags(value: int) -> str:
     return "|".join([access or "O_ACCMODE", *([_bits(rest, known)] if rest else [])])
 
 
+def ranges(numbers: Sequence[int]) -> str:
+    """Return numbers in few words: 1-3,7; 1-511:2, every second one; of many irregular ones the first, and how many."""
+    rest, parts = sorted(numbers), []
+    while rest:
+        step = rest[1] - rest[0] if len(rest) > 1 else 1
+        count = next((at for at in range(1, len(rest)) if rest[at] - rest[at - 1] != step), len(rest))
+        if step > 1 and count < _LEAST_EVEN:
+            count = 1
+        parts.append(str(rest[0]) if count == 1 else f"{rest[0]}-{rest[count - 1]}{f':{step}' if step > 1 else ''}")
+        rest = rest[count:]
+    if len(parts) > _MOST_RANGES:
+        return f"{','.join(parts[: _MOST_RANGES - 1])},… ({len(numbers)} in all)"
+    return ",".join(parts) or NULL
+
+
+def _merged(notes: str) -> str:
+    """Return what several groups have in common as one word: g1-3:+1000/rank."""
+    groups: dict[str, list[int]] = {}
+    for word in notes.split():
+        group, _, told = word.partition(":")
+        groups.setdefault(told, []).append(int(group[1:]))
+    return "".join(f"g{ranges(several).replace(' ', '')}:{told} " for told, several in groups.items())
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT - 20]}…({len(text):,}_characters)"
+
+
 def _arguments(layer: str, extra: str | None) -> list[str]:
     """Return the arguments of a call as words; what is no JSON object stands as it is."""
     try:
@@ -95,7 +127,7 @@ def _arguments(layer: str, extra: str | None) -> list[str]:
             text = f"{value:#o}"
         else:
             text = value if isinstance(value, str) and " " not in value else json.dumps(value, separators=(",", ":"))
-        words.append(f"{name}={text}")
+        words.append(f"{name}={_shortened(text)}")
     return words
 
 
@@ -253,6 +285,9 @@ class OperationLines:
                     if differ.size:
                         moves = shared[differ] & (one[differ] != _NONE) & (name == "offset")
                         found[differ] += self._told(group, first, name, one[differ], other[differ], moves)
+        if self._path.group_count > 2:
+            each, inverse = np.unique(found.astype(str), return_inverse=True)
+            found = np.array([_merged(notes) for notes in each.tolist()], object)[inverse.reshape(-1)]
         return found
 
     def _told(

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mpiio_ext.pioneer.path import MOST_GROUPS, WorkloadPath, extract, find_groups
+from mpiio_ext.pioneer.path.short import with_moved
 from mpiio_ext.pioneer.readers import find_reader, reader_of
 from mpiio_ext.pioneer.sanitize import SANITIZED, application_only, sanitize
 from mpiio_ext.pioneer.sanitize.survey import take_survey
@@ -233,4 +234,5 @@ def path_of(tables: dict[int, pa.Table], info: TraceInfo, *, each_rank: bool = F
     """
     if not tables:
         raise ValueError("the trace has no operations of the application")
+    tables = {rank: with_moved(table) for rank, table in tables.items()}
     return extract(tables, groups_of(tables, each_rank=each_rank), ranks=info.ranks or len(tables))

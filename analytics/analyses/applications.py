@@ -114,7 +114,7 @@ def applications(
     """  # fmt: skip
     import pyarrow as pa
 
-    jobs = jobs_of(source, origin)
+    jobs = jobs_of(source, origin, ["app", "bytes_read", "bytes_written"])
     query = jobs.group_by(app=jobs["app"].fill_null(NO_NAME)).agg(
         jobs=jobs.count(), bytes_read=jobs["bytes_read"].sum(), bytes_written=jobs["bytes_written"].sum()
     )

@@ -5,18 +5,20 @@ A job of the paper is one log here: one run of a program. A job of the scheduler
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from mpiio_ext.analytics.analyses.source import Source, expression
+from mpiio_ext.analytics.analyses.source import Source, columns_of, expression
 
-__all__ = ["count_words", "jobs_of", "share", "share_words", "size_words"]
-
-_UNITS = (("EB", 1e18), ("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
+__all__ = ["count_words", "jobs_of", "share", "share_words"]
 
 
-def jobs_of(source: Source, origin: str | None, table: str = "darshan_job") -> Any:
-    """Return a table of logs, those of one `origin` (``darshan``, ``bench``, ``library``) or of all (None)."""
-    rows = expression(source, table)
+def jobs_of(source: Source, origin: str | None, columns: Sequence[str], table: str = "darshan_job") -> Any:
+    """Return columns of a table of logs, those of one `origin` (``darshan``, ``bench``, ``library``) or of all (None).
+
+    The column ``source`` is there in any case.
+    """
+    rows = columns_of(expression(source, table), list(dict.fromkeys([*columns, "source"])))
     return rows if origin is None else rows.filter(rows["source"] == origin)
 
 
@@ -37,11 +39,3 @@ def share_words(percent: float) -> str:
 def count_words(count: int, one: str, many: str = "") -> str:
     """Return a count with its noun."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
-def size_words(size_bytes: float) -> str:
-    """Return bytes in powers of 1000 with three digits."""
-    for unit, factor in _UNITS:
-        if size_bytes >= factor:
-            return f"{size_bytes / factor:.3g} {unit}"
-    return f"{size_bytes:.0f} B"

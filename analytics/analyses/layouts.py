@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mpiio_ext.analytics.analyses.counting import count_words, share, share_words
+from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, share, share_words
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.analyses.source import Source, fetch
 from mpiio_ext.analytics.setup import StripeDefault
@@ -60,10 +60,9 @@ def striping(source: Source, *, origin: str | None = "darshan") -> Result:
     """
     import pyarrow as pa
 
-    files = source.load("darshan_file").filter("stripe_count is not null")
-    if origin is not None:
-        files = files.filter(lambda table: table["source"] == origin)
-    striped = files.project("log_id", "mount", "stripe_size", "stripe_count", "stripe_offset", "components").expression
+    columns = ["log_id", "mount", "stripe_size", "stripe_count", "stripe_offset", "components"]
+    files = jobs_of(source, origin, columns, "darshan_file")
+    striped = files.filter(files["stripe_count"].notnull())
     mounts = getattr(getattr(source, "setup", None), "mounts", {})
     marked = striped.select("log_id", "stripe_count", own=_own(striped, mounts))
     by_count = fetch(marked.group_by("stripe_count", "own").agg(files=marked.count())).to_pylist()

@@ -3,17 +3,20 @@
 Problem. Why was ``even`` slower than ``group_cyclic`` here? The bench says which method was faster. The extension's
 statistics say what each method did; beside each other they say why.
 
-Algorithm. Rows of the table ``runs`` (a measurement: bandwidth, time, statistics) are grouped by pattern, interface and
-operation. Of two methods every statistic is compared: times of planning, exchange, storage and waiting (of the rank
-that spent longest in it, so that they overlap among ranks and do not add up), rounds, requests and their size,
-messages. The phases whose times differ most in the direction of the whole are the evidence. Waiting for other ranks is
-what imbalance costs. Nothing is concluded from a statistic that one of the two does not have.
+Algorithm. Rows of the table ``runs`` (a measurement: bandwidth, time, statistics) are grouped by pattern, interface,
+operation and phase of a kernel. Of two methods every statistic is compared: times of planning, exchange, storage and
+waiting (of the rank that spent longest in it, so that they overlap among ranks and do not add up), of a kernel also of
+opening and closing, rounds, requests and their size, messages. The phases whose times differ most in the direction of
+the whole are the evidence. Waiting for other ranks is what imbalance costs. Nothing is concluded from a statistic that
+one of the two does not have, and nothing at all where the repetitions of the two overlap: then there is no difference
+to explain, by the rule of ``mpiio-ext report --baseline``.
 
 Source: IOMiner, Section III-F, for our own runs.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,11 +25,14 @@ from typing import TYPE_CHECKING, Any
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.analyses.source import Source, Tables, expression, fetch
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.units import size_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["methods", "tables_of_results"]
+    from mpiio_ext.report.rows import Spread
+
+__all__ = ["WORTH_ASKING", "Explained", "explained", "methods", "tables_of_results"]
 
 #: Name in the statistics -> (name here, words, whether it is a time).
 _MEASURED = {
@@ -34,16 +40,21 @@ _MEASURED = {
     "exchange_s": ("exchange_time", "exchange", True),
     "io_s": ("storage_time", "storage", True),
     "wait_s": ("wait_time", "waiting for other ranks", True),
+    "open_s": ("open_time", "opening", True),
+    "close_s": ("close_time", "closing", True),
     "independent_s": ("independent_time", "independent accesses", True),
     "rounds": ("rounds", "rounds", False),
     "requests": ("requests", "requests to the file system", False),
     "request_mean_bytes": ("request_mean_bytes", "mean request [B]", False),
     "messages": ("messages", "messages", False),
-    "message_bytes": ("message_bytes", "bytes of messages", False),
+    "message_bytes": ("message_bytes", "in messages [B]", False),
 }
 #: A phase is evidence when it accounts for so much of the difference in time.
 _EVIDENCE = 0.1
-_CASE = ("pattern", "interface", "operation")
+_CASE = ("pattern", "interface", "operation", "phase")
+#: How many times as long a method took as another, from which on it is worth asking why.
+WORTH_ASKING = 1.1
+_NATIVE, _DEFAULT = "native", "auto"
 
 
 def tables_of_results(results: Sequence[Path]) -> Tables:
@@ -73,6 +84,8 @@ def tables_of_results(results: Sequence[Path]) -> Tables:
 def _statistics(row: Mapping[str, Any]) -> dict[str, float | None]:
     """Return what was measured of a run, by the names of `_MEASURED`."""
     given = json.loads(row["statistics"]) if row["statistics"] else {}
+    if row["kind"] != "kernel":  # the time of a pattern is without them
+        given.pop("open_s", None), given.pop("close_s", None)
     if given.get("requests") and given.get("request_bytes") is not None:
         given["request_mean_bytes"] = given["request_bytes"] / given["requests"]
     return {name: given.get(key) for key, (name, _, _) in _MEASURED.items()}
@@ -86,7 +99,7 @@ def _rows(source: Source, pattern: str | None) -> list[dict[str, Any]]:
     for row in fetch(runs).to_pylist():
         kept = {name: row[name] for name in (*_CASE, "method", "run_id", "ranks", "bytes", "seconds", "bandwidth",
                                              "verified")}  # fmt: skip
-        rows.append(kept | _statistics(row))
+        rows.append(kept | _statistics(row) | {"spread": _spread(row)})
     rows.sort(key=lambda row: (*(row[name] or "" for name in _CASE), -(row["bandwidth"] or 0)))
     return rows
 
@@ -102,13 +115,41 @@ def _cases(rows: Sequence[dict[str, Any]]) -> dict[tuple[str, ...], dict[str, di
 # ---- two methods -----------------------------------------------------------------------------------------------------
 
 
+def _spread(row: Mapping[str, Any]) -> Spread | None:
+    """Return the bandwidths of a run's repetitions [B/s]; None where they were not kept."""
+    from mpiio_ext.report.rows import Spread
+
+    given = json.loads(row["statistics"]) if row["statistics"] else {}
+    low, high = given.get("bandwidth_low"), given.get("bandwidth_high")
+    if low is None or high is None or row["bandwidth"] is None:
+        return None
+    return Spread(row["bandwidth"], low, high, int(given.get("repetitions") or 0))
+
+
+def _noise(slow: Mapping[str, Any], fast: Mapping[str, Any]) -> str:
+    """Return why two runs do not differ, in words; empty where they do, or where their spread is not known."""
+    from mpiio_ext.report.baseline import judge_change
+
+    one, other = slow["spread"], fast["spread"]
+    if one is None or other is None or judge_change(one, other) != "within noise":
+        return ""
+    ranges = [f"{size_words(each.low)}/s to {size_words(each.high)}/s" for each in (one, other)]
+    return f"no difference beyond the spread of the repetitions ({ranges[0]} against {ranges[1]})"
+
+
 def _compared(slow: Mapping[str, Any], fast: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return every quantity of two runs, and which share of the difference in time it accounts for."""
+    """Return every quantity of two runs, and which share of the difference in time it accounts for.
+
+    Runs that moved different amounts (the bench gives a slow library a smaller file) are not compared.
+    """
     out = []
-    whole = slow["seconds"] - fast["seconds"] if None not in (slow["seconds"], fast["seconds"]) else None
+    alike = slow["bytes"] == fast["bytes"]
+    whole = slow["seconds"] - fast["seconds"] if alike and None not in (slow["seconds"], fast["seconds"]) else None
+    if _noise(slow, fast) or (whole or 0) <= 0:
+        whole = None  # shares of a difference that is none, or the other way round, say nothing
     for name, words, is_time in [("seconds", "the whole", True), *_MEASURED.values()]:
         one, other = slow[name], fast[name]
-        known = one is not None and other is not None
+        known = alike and one is not None and other is not None
         out.append({
             **{key: slow[key] for key in _CASE}, "quantity": words, "slower": one, "faster": other,
             "difference": one - other if known else None, "ratio": one / other if known and other else None,
@@ -118,31 +159,48 @@ def _compared(slow: Mapping[str, Any], fast: Mapping[str, Any]) -> list[dict[str
 
 
 def _number(value: float, words: str) -> str:
-    from mpiio_ext.report.words import binary_size
-
-    return binary_size(round(value)) if words == "mean request [B]" else f"{value:,.0f}"
+    return size_words(round(value)) if words.endswith("[B]") else f"{value:,.0f}"
 
 
-def _sentence(case: tuple[str, ...], names: tuple[str, str], compared: Sequence[Mapping[str, Any]]) -> str:
-    """Return the difference and its evidence in words."""
+def _phases(parts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the times that account for a part of the difference, the largest part first."""
+    times = [row for row in parts if row["share"] is not None and row["share"] >= _EVIDENCE]
+    return sorted(times, key=lambda row: -row["share"])
+
+
+def _evidence(parts: Sequence[Mapping[str, Any]]) -> str:
+    """Return what differs with the time, in words; empty where no statistic that both have does."""
     from mpiio_ext.report.words import seconds
 
-    whole, parts = compared[0], compared[1:]
-    where = f"{case[0]}, {case[2]}"
-    if whole["ratio"] is None:
-        return f"{where}: no times to compare."
-    if whole["difference"] <= 0:
-        return (f"{where}: {names[0]} was not slower than {names[1]} ({seconds(whole['slower'])} against "
-                f"{seconds(whole['faster'])}).")  # fmt: skip
-    times = [row for row in parts if row["share"] is not None and row["share"] >= _EVIDENCE]
-    times.sort(key=lambda row: -row["share"])
+    times = _phases(parts)
     evidence = [f"{row['quantity']} {seconds(row['slower'])} against {seconds(row['faster'])}" for row in times]
     timed = {words for _, words, is_time in _MEASURED.values() if is_time}
     counts = [row for row in parts if row["ratio"] is not None and row["quantity"] not in timed
               and not 0.8 < row["ratio"] < 1.25]  # fmt: skip
     evidence += [f"{row['quantity'].removesuffix(' [B]')} {_number(row['slower'], row['quantity'])} against "
                  f"{_number(row['faster'], row['quantity'])}" for row in counts]  # fmt: skip
-    told = "; ".join(evidence) or "no statistic that was kept of both differs with it"
+    return "; ".join(evidence)
+
+
+def _where(case: tuple[str, ...]) -> str:
+    return f"{case[0]}, {f'{case[3]}, ' if case[3] else ''}{case[2]}"
+
+
+def _sentence(
+    case: tuple[str, ...], names: tuple[str, str], compared: Sequence[Mapping[str, Any]], noise: str
+) -> str:
+    """Return the difference and its evidence in words."""
+    from mpiio_ext.report.words import seconds
+
+    whole, where = compared[0], _where(case)
+    if whole["ratio"] is None:
+        return f"{where}: no times to compare."
+    if noise:
+        return f"{where}: {names[0]} and {names[1]}: {noise}."
+    if whole["difference"] <= 0:
+        return (f"{where}: {names[0]} was not slower than {names[1]} ({seconds(whole['slower'])} against "
+                f"{seconds(whole['faster'])}).")  # fmt: skip
+    told = _evidence(compared[1:]) or "no statistic that was kept of both differs with it"
     return (f"{where}: {names[0]} took {whole['ratio']:.2f}× as long as {names[1]} ({seconds(whole['slower'])} against "
             f"{seconds(whole['faster'])}): {told}.")  # fmt: skip
 
@@ -151,15 +209,81 @@ def _pair(rows: Sequence[dict[str, Any]], slower: str, faster: str) -> tuple[lis
     out, sentences = [], []
     for case, by_method in _cases(rows).items():
         if slower in by_method and faster in by_method:
-            compared = _compared(by_method[slower], by_method[faster])
+            runs = by_method[slower], by_method[faster]
+            compared = _compared(*runs)
             out += compared
-            sentences.append(_sentence(case, (slower, faster), compared))
+            sentences.append(_sentence(case, (slower, faster), compared, _noise(*runs)))
     if not out:
         known = sorted({row["method"] for row in rows if row["method"]})
         raise AnalyticsError(
             f"no pattern was run with both {slower} and {faster}; methods: {', '.join(known) or 'none'}"
         )
     return out, sentences
+
+
+# ---- every pair that is worth asking about ---------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """Why one method was slower than another in one case.
+
+    Attributes
+    ----------
+    pattern, interface, operation, phase : str
+        What was run; `phase` is empty where it has none.
+    slower, faster : str
+        The two methods.
+    ratio : float
+        Time of the slower one over that of the faster one.
+    main : str
+        The phase that accounts for most of the difference; empty where no time that both have does.
+    evidence : str
+        What differs, in words; empty where nothing that was counted of both does.
+    """
+
+    pattern: str
+    interface: str
+    operation: str
+    phase: str
+    slower: str
+    faster: str
+    ratio: float
+    main: str
+    evidence: str
+
+
+def _asked(by_method: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Return the pairs (slower, faster) of a case: our slowest and our default against our fastest and the library."""
+    timed = {name: row["seconds"] for name, row in by_method.items() if row["seconds"]}
+    ours = [name for name in timed if not name.startswith(_NATIVE)]
+    if not ours:
+        return []
+    fastest, slowest = min(ours, key=timed.__getitem__), max(ours, key=timed.__getitem__)
+    shown = _DEFAULT if _DEFAULT in ours else fastest
+    pairs = [(slowest, fastest), (shown, fastest), (shown, _NATIVE)]
+    return [(slow, fast) for slow, fast in dict.fromkeys(pairs)
+            if slow != fast and fast in timed and by_method[slow]["bytes"] == by_method[fast]["bytes"]
+            and not _noise(by_method[slow], by_method[fast]) and timed[slow] >= WORTH_ASKING * timed[fast]]  # fmt: skip
+
+
+def explained(source: Source) -> list[Explained]:
+    """Return why methods were slower, in every case of the results: the largest differences first.
+
+    Compared are, of each case, the slowest of our methods and ``auto`` with the fastest of ours, and ``auto`` with the
+    MPI library alone, as far as one took `WORTH_ASKING` times as long as the other.
+    """
+    found = []
+    for case, by_method in _cases(_rows(source, None)).items():
+        for slower, faster in _asked(by_method):
+            whole, *parts = _compared(by_method[slower], by_method[faster])
+            phases = _phases(parts)
+            found.append(Explained(
+                pattern=case[0], interface=case[1], operation=case[2], phase=case[3] or "", slower=slower,
+                faster=faster, ratio=whole["ratio"], main=phases[0]["quantity"] if phases else "",
+                evidence=_evidence(parts),
+            ))  # fmt: skip
+    return sorted(found, key=lambda one: -one.ratio)
 
 
 # ---- all methods -----------------------------------------------------------------------------------------------------
@@ -175,7 +299,7 @@ def _with_best(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def _chart(rows: Sequence[dict[str, Any]]) -> list[Chart]:
     cases = _cases(rows)
     names = list(dict.fromkeys(row["method"] for row in rows))[:7]
-    labels = [f"{case[0]}\n{case[2]}" for case in cases][:8]
+    labels = [f"{case[0]}\n{' '.join(filter(None, (case[3], case[2])))}" for case in cases][:8]
     values = [[(found.get(name, {}).get("bandwidth") or 0) / 1e6 for found in list(cases.values())[:8]]
               for name in names]  # fmt: skip
     return [Chart(kind="bars", name="methods", title="Bandwidth by method", data={
@@ -203,7 +327,8 @@ def methods(
     Result
         Of all: a row a measurement with bandwidth [B/s], ``of_best`` (bandwidth over the best of the same pattern and
         operation) and statistics. Of two: a row a quantity, with both values, their difference and ratio, and for times
-        the ``share`` of the whole difference. NULL where a method has no such statistic.
+        the ``share`` of the whole difference. NULL where a method has no such statistic, and shares where the two do
+        not differ by more than their repetitions.
 
     Raises
     ------

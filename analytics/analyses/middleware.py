@@ -29,8 +29,9 @@ def _jobs(source: Source, origin: str | None) -> Any:
     """Return one row a job: its class, its interface, HDF5, PnetCDF."""
     import ibis
 
-    jobs = jobs_of(source, origin)
-    files = jobs_of(source, origin, "darshan_file")
+    uses = [f"uses_{name}" for name in ("posix", "stdio", "mpiio", "hdf5", "pnetcdf")]
+    jobs = jobs_of(source, origin, ["log_id", "processes", *uses])
+    files = jobs_of(source, origin, ["log_id", "mpiio_coll_reads", "mpiio_coll_writes"], "darshan_file")
     made = files["mpiio_coll_reads"].fill_null(0) + files["mpiio_coll_writes"].fill_null(0)
     collective = files.filter(made > 0).select("log_id").distinct().mutate(collective=True)
     joined = jobs.left_join(collective, "log_id")

@@ -55,7 +55,7 @@ def read_ratio(source: Source, *, origin: str | None = "darshan") -> Result:
     import ibis
     import pyarrow as pa
 
-    jobs = jobs_of(source, origin)
+    jobs = jobs_of(source, origin, ["bytes_read", "bytes_written"])
     read, written = jobs["bytes_read"], jobs["bytes_written"]
     ratio = (read.cast("float64") * _BINS / ibis.greatest(read + written, 1).cast("float64")).floor().cast("int64")
     number = ibis.cases(

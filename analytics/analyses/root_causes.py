@@ -3,8 +3,9 @@
 Problem. Among the jobs that should have been fast, which were not, and what do they have in common?
 
 Algorithm. Jobs of more than 1,000 processes of which each moved at least 10 MB are looked for in the table of jobs; the
-files of these alone are read. :func:`mpiio_ext.analytics.factors.extract` keeps those below 1 GB/s and gives the five
-factors of the paper, weighted by exclusive time (Equation 2). The number of nodes comes from Slurm, since one node may
+files of these alone are read. :func:`mpiio_ext.analytics.factors.extract` keeps those below 1 GB/s on the critical path
+(or, if asked for, over the span of Equation 1, which takes pauses for I/O) and gives the five factors of the paper,
+weighted by exclusive time (Equation 2). The number of nodes comes from Slurm, since one node may
 be the limit. A line of the figure is a job, a colour an application; axes go from the smallest to the largest value, on
 a logarithmic scale where that is a hundredfold. By application the table holds the job of the median bandwidth, because
 jobs of one application are alike, and a mean of several would be none of them.
@@ -19,9 +20,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from mpiio_ext.analytics.analyses.applications import NO_NAME, labels
-from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, share, share_words, size_words
+from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, share, share_words
 from mpiio_ext.analytics.analyses.result import Chart, Result
-from mpiio_ext.analytics.analyses.source import Source, expression, fetch, has
+from mpiio_ext.analytics.analyses.source import Source, columns_of, expression, fetch, has
+from mpiio_ext.analytics.tables.schema import DARSHAN_FILE
+from mpiio_ext.analytics.units import size_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,42 +40,72 @@ _SHARES = ("small", "non_consecutive")
 _AXES = {**FACTORS, "nodes": "nodes", "bandwidth": "bandwidth"}
 #: Applications with a colour and a row of the legend of their own; lines in a figure.
 _MOST_GROUPS, _MOST_LINES = 7, 400
+#: What bytes are divided by.
+_OVER = {"critical": "of the time in which their files are accessed",
+         "span": "of the time from the first access to the last one"}  # fmt: skip
 
 
-def _candidates(
-    source: Source, direction: str, processes: int, process_bytes: float, origin: str | None
-) -> tuple[pa.Table, pa.Table]:
-    """Return the jobs that should be fast, and their files."""
-    jobs = jobs_of(source, origin)
-    moved = jobs["bytes_read" if direction == "read" else "bytes_written"]
-    large = jobs.filter((jobs["processes"] > processes) & (moved >= process_bytes * jobs["processes"]))
-    files = jobs_of(source, origin, "darshan_file")
+_DIRECTIONS: tuple[Literal["read", "write"], ...] = ("read", "write")
+_MOVED = {"read": "bytes_read", "write": "bytes_written"}
+
+
+def _candidates(source: Source, limits: Mapping[str, Any], origin: str | None) -> tuple[pa.Table, pa.Table]:
+    """Return the jobs that should be fast in one of the directions, and their files, with the columns of the factors.
+
+    One query a table for both directions; what is of which is told apart afterwards.
+    """
+    from mpiio_ext.analytics.factors.catalogue import find
+    from mpiio_ext.analytics.factors.extract import base_columns
+    from mpiio_ext.analytics.factors.tuples import JOB_COLUMNS
+
+    own = ["job_id", "log_id", "processes", *_MOVED.values(), *JOB_COLUMNS]
+    jobs = jobs_of(source, origin, own)
+    least = limits["process_bytes"] * jobs["processes"]
+    enough = (jobs["bytes_read"] >= least) | (jobs["bytes_written"] >= least)
+    large = jobs.filter((jobs["processes"] > limits["processes"]) & enough)
+    needed = {name for way in _DIRECTIONS for name in base_columns(find(list(FACTORS), way), way)}
+    columns = ["log_id", *(name for name in DARSHAN_FILE.names() if name in needed and name != "log_id")]
+    files = jobs_of(source, origin, columns, "darshan_file")
     return fetch(large), fetch(files.semi_join(large, "log_id").order_by("log_id"))
+
+
+def _of_direction(jobs: pa.Table, files: pa.Table, direction: str, least: float) -> tuple[pa.Table, pa.Table]:
+    """Return the jobs that moved enough in one direction, and their files."""
+    import pyarrow.compute as pc
+
+    moved, processes = (jobs[name].cast("float64", safe=False) for name in (_MOVED[direction], "processes"))
+    jobs = jobs.filter(pc.greater_equal(moved, pc.multiply(processes, float(least))))
+    return jobs, files.filter(pc.is_in(files["log_id"], value_set=jobs["log_id"].combine_chunks()))
 
 
 def _nodes(source: Source, jobs: Sequence[int]) -> dict[int, int]:
     if not jobs or not has(source, "slurm"):
         return {}
-    slurm = expression(source, "slurm")
+    slurm = columns_of(expression(source, "slurm"), ["job_id", "node_count"])
     rows = fetch(slurm.filter(slurm["job_id"].isin(jobs)).select("job_id", "node_count")).to_pylist()
     return {row["job_id"]: row["node_count"] for row in rows}
 
 
 def _rows(
-    source: Source, direction: Literal["read", "write"], limits: Mapping[str, Any], origin: str | None
+    source: Source,
+    direction: Literal["read", "write"],
+    limits: Mapping[str, Any],
+    candidates: tuple[pa.Table, pa.Table],
 ) -> tuple[list[dict[str, Any]], int]:
-    """Return the slow jobs of a direction, and how many jobs should have been fast."""
+    """Return the slow ones among the candidates of a direction, and how many there are that should have been fast."""
     from mpiio_ext.analytics.factors import extract
 
-    jobs, files = _candidates(source, direction, limits["processes"], limits["process_bytes"], origin)
+    jobs, files = _of_direction(*candidates, direction, limits["process_bytes"])
     if not files.num_rows:
         return [], jobs.num_rows
-    found = extract(files, 0, limits["bandwidth"], direction, jobs=jobs, by="log_id", names=list(FACTORS)).to_pylist()
+    found = extract(files, 0, limits["bandwidth"], direction, jobs=jobs, by="log_id", names=list(FACTORS),
+                    time=limits["time"]).to_pylist()  # fmt: skip
+    speed = "critical_bandwidth" if limits["time"] == "critical" else "bandwidth"
     job_of = dict(zip(jobs["log_id"].to_pylist(), jobs["job_id"].to_pylist(), strict=True))
     nodes = _nodes(source, sorted({job_of[row["log_id"]] for row in found}))
     return [{"direction": direction, "application": row["app"] or NO_NAME, "job_id": job_of[row["log_id"]],
              "processes": None if row["processes"] is None else int(row["processes"]),
-             "nodes": nodes.get(job_of[row["log_id"]]), "bandwidth": row["bandwidth"],
+             "nodes": nodes.get(job_of[row["log_id"]]), "bandwidth": row[speed],
              **{name: row[name] for name in FACTORS}} for row in found], jobs.num_rows  # fmt: skip
 
 
@@ -96,22 +129,32 @@ def _end_words(name: str, value: float) -> str:
         return f"{100 * value:.0f} %"
     if name == "collective":
         return "yes" if value else "no"
-    return f"{size_words(value)}/s" if name == "bandwidth" else f"{value:,.3g}"
+    if name == "bandwidth":
+        return f"{size_words(value)}/s"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _words(name: str, value: float | None) -> str:
+    """Return what a point on an axis means; empty where it is not known."""
+    title = _AXES[name].replace("-\n", "-").replace("\n", " ")
+    return "" if value is None else f"{title}: {_end_words(name, value)}"
 
 
 def _axis(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     known = [row[name] for row in rows if row[name] is not None]
     low, high = (0.0, 1.0) if name in (*_SHARES, "collective") else (min(known), max(known)) if known else (0.0, 1.0)
-    if low == high:  # one value: its line is in the middle
-        low, high = low * 0.5, high * 1.5 or 1.0
+    one = low == high  # its lines meet in the middle, and the ends of the axis are no values
     log = low > 0 and high / low >= 100
-    return {"name": _AXES[name] + ("\n(log)" if log else ""), "low": _end_words(name, low),
-            "high": _end_words(name, high), "from": low, "to": high, "log": log}  # fmt: skip
+    return {"name": _AXES[name] + ("\n(log)" if log else ""), "low": "" if one else _end_words(name, low),
+            "high": "" if one else _end_words(name, high), "only": _end_words(name, low) if one else "",
+            "from": low, "to": high, "log": log}  # fmt: skip
 
 
 def _place(axis: Mapping[str, Any], value: float | None) -> float | None:
     if value is None:
         return None
+    if axis["only"]:
+        return 0.5
     if axis["log"]:
         return math.log(value / axis["from"]) / math.log(axis["to"] / axis["from"])
     return float((value - axis["from"]) / (axis["to"] - axis["from"]))
@@ -130,7 +173,8 @@ def _chart(rows: Sequence[Mapping[str, Any]], direction: str) -> Chart:
     axes = [_axis(name, rows) for name in names]
     shown = rows if len(rows) <= _MOST_LINES else [rows[k * len(rows) // _MOST_LINES] for k in range(_MOST_LINES)]
     lines = [{"group": group_of.get(row["application"], others),
-              "values": [_place(axis, row[name]) for axis, name in zip(axes, names, strict=True)]}
+              "values": [_place(axis, row[name]) for axis, name in zip(axes, names, strict=True)],
+              "words": [_words(name, row[name]) for name in names]}
              for row in shown]  # fmt: skip
     return Chart(kind="parallel", name=f"root-causes-{direction}",
                  title="Slow reads" if direction == "read" else "Slow writes",
@@ -141,7 +185,7 @@ def _chart(rows: Sequence[Mapping[str, Any]], direction: str) -> Chart:
 def _caption(rows: Sequence[Mapping[str, Any]], able: Mapping[str, int], limits: Mapping[str, Any]) -> str:
     least, below = (size_words(limits[name]) for name in ("process_bytes", "bandwidth"))
     words = [f"Jobs of more than {limits['processes']:,} processes that moved at least {least} each, "
-             f"at less than {below}/s."]  # fmt: skip
+             f"at less than {below}/s {_OVER[limits['time']]}."]  # fmt: skip
     for direction, past in (("read", "reading"), ("write", "writing")):
         slow = [row for row in rows if row["direction"] == direction]
         apps = len({row["application"] for row in slow})
@@ -153,6 +197,9 @@ def _caption(rows: Sequence[Mapping[str, Any]], able: Mapping[str, int], limits:
             words.append(f"{share_words(share(crowded, len(slow)))} of these have more than 3 processes per OST.")
         if len(slow) > _MOST_LINES:
             words.append(f"The figure shows {_MOST_LINES} of them, evenly spaced.")
+    shown = [name for name in _AXES if any(row[name] is not None for row in rows)]
+    if any(row[name] is None for row in rows for name in shown):
+        words.append("Dotted lines pass an axis on which the log of the job tells nothing.")
     return " ".join(words)
 
 
@@ -172,6 +219,7 @@ def root_causes(
     processes: int = 1000,
     process_bytes: float = 10e6,
     bandwidth: float = 1e9,
+    time: Literal["critical", "span"] = "critical",
     each_job: bool = False,
     anonymous: bool = False,
     areas: Mapping[str, str] | None = None,
@@ -188,7 +236,9 @@ def root_causes(
     process_bytes : float
         Bytes that each process moved at least, on average.
     bandwidth : float
-        Bandwidth (Equation 1) below which a job is slow [B/s].
+        Bandwidth below which a job is slow [B/s].
+    time : {"critical", "span"}
+        What bytes are divided by for it: the time in which files are accessed, or the span of Equation 1.
     each_job : bool
         A row a job, instead of the median one of each application.
     anonymous, areas
@@ -205,12 +255,12 @@ def root_causes(
     """  # fmt: skip
     import pyarrow as pa
 
-    limits = {"processes": processes, "process_bytes": process_bytes, "bandwidth": bandwidth}
+    limits = {"processes": processes, "process_bytes": process_bytes, "bandwidth": bandwidth, "time": time}
     rows: list[dict[str, Any]] = []
     able: dict[str, int] = {}
-    directions: tuple[Literal["read", "write"], ...] = ("read", "write")
-    for direction in directions:
-        slow, able[direction] = _rows(source, direction, limits, origin)
+    candidates = _candidates(source, limits, origin)
+    for direction in _DIRECTIONS:
+        slow, able[direction] = _rows(source, direction, limits, candidates)
         rows += slow
     if anonymous or areas is not None:
         label = labels(sorted({row["application"] for row in rows}), areas or {})
@@ -221,5 +271,5 @@ def root_causes(
         parameters={**limits, "origin": origin},
         table=pa.Table.from_pylist(rows if each_job else _by_application(rows), schema=_schema(each_job)),
         charts=[_chart([row for row in rows if row["direction"] == direction], direction)
-                for direction in directions if any(row["direction"] == direction for row in rows)],
+                for direction in _DIRECTIONS if any(row["direction"] == direction for row in rows)],
     )  # fmt: skip

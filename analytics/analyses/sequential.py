@@ -73,7 +73,9 @@ def _percentiles(counts: NDArray[np.int64], percents: NDArray[np.int64]) -> NDAr
 
 
 def _counts(source: Source, origin: str | None, counter: str) -> dict[str, NDArray[np.int64]]:
-    jobs = _per_job(jobs_of(source, origin, "darshan_file"), counter)
+    sizes = [f"{way}_size_{name}" for way in ("read", "write") for name in SIZE_BINS]
+    columns = ["log_id", f"{counter}_reads", f"{counter}_writes", *sizes]
+    jobs = _per_job(jobs_of(source, origin, columns, "darshan_file"), counter)
     steps = jobs.select(
         read=_steps(jobs["s_read"], jobs["n_read"]), write=_steps(jobs["s_write"], jobs["n_write"]),
         both=_steps(jobs["s_read"] + jobs["s_write"], jobs["n_read"] + jobs["n_write"]),
@@ -123,7 +125,7 @@ def sequential(source: Source, *, counter: str = "consec", origin: str | None = 
     if counter not in _COUNTERS:
         raise AnalyticsError(f"counter {counter!r}: one of {', '.join(_COUNTERS)}")
     counts = _counts(source, origin, counter)
-    every = fetch(jobs_of(source, origin).agg(jobs=lambda jobs: jobs.count()))["jobs"][0].as_py()
+    every = fetch(jobs_of(source, origin, []).agg(jobs=lambda jobs: jobs.count()))["jobs"][0].as_py()
     percents = np.arange(101)
     lines = {kind: _percentiles(counts[kind], percents) for kind in _KINDS}
     columns = {kind: pa.array(line, pa.float64(), from_pandas=True) for kind, line in lines.items()}

@@ -8,6 +8,9 @@ else is N-M: files shared by some of the processes (R < 1), or several files for
 which no byte was read or written do not count, nor do the standard streams, which Darshan records of every program that
 prints. Jobs of one process are both patterns, and are left out.
 
+R = 1 is exact. A file for each process and one input that all of them read is N-M, then, although nobody would say so:
+such jobs are counted apart, beside the figure.
+
 Source: IOMiner, Section III-D, Equation 5, Figure 9.
 """
 
@@ -36,7 +39,8 @@ _CLASSES = (
 
 def _per_job(source: Source, origin: str | None) -> Any:
     """Return one row a job of several processes: P, F, and files that all processes open."""
-    files = jobs_of(source, origin, "darshan_file")
+    columns = ["log_id", "file", "bytes_read", "bytes_written", "processes", "ranks"]
+    files = jobs_of(source, origin, columns, "darshan_file")
     moved = files["bytes_read"].fill_null(0) + files["bytes_written"].fill_null(0)
     data = files.filter((moved > 0) & ~files["file"].fill_null("").startswith("<") & (files["processes"] > 1))
     everywhere = (data["ranks"] >= data["processes"]).fill_null(False)
@@ -57,13 +61,17 @@ def _class_of(jobs: Any) -> Any:
     )  # fmt: skip
 
 
-def _caption(by_pattern: dict[str, int], one: int, without: int) -> str:
+def _caption(by_pattern: dict[str, int], one: int, without: int, beside: int) -> str:
     every = sum(by_pattern.values())
     words = []
     if every:
         parts = ", ".join(f"{name} {share_words(share(count, every))}" for name, count in by_pattern.items())
         words.append(f"Of {count_words(every, 'job')} of several processes: {parts}.")
     words.append("R is the number of files over the number of processes.")
+    if beside:
+        verb = "has" if beside == 1 else "have"
+        words.append(f"Of N-M, {count_words(beside, 'job')} {verb} a file for each process beside files that all share,"
+                     " such as one input: N-N but for these.")  # fmt: skip
     if one:
         words.append(f"{count_words(one, 'job')} of one process left out.")
     if without:
@@ -84,16 +92,19 @@ def sharing(source: Source, *, origin: str | None = "darshan") -> Result:
     Returns
     -------
     Result
-        Rows: ``pattern`` (N-1, N-M, N-N), ``ratio`` (the range of R), ``jobs``, ``percent`` of the jobs counted.
+        Rows: ``pattern`` (N-1, N-M, N-N), ``ratio`` (the range of R), ``jobs``, ``percent`` of the jobs counted,
+        ``n_n_beside_shared`` (jobs among these with a file for each process, beside files that all of them open).
     """
     import pyarrow as pa
 
     per_job = _per_job(source, origin)
-    classes = per_job.select(kind=_class_of(per_job))
-    rows = fetch(classes.group_by("kind").agg(jobs=classes.count())).to_pylist()
-    jobs = jobs_of(source, origin)
+    own = per_job["files"] - per_job["shared"] == per_job["processes"]
+    classes = per_job.select(kind=_class_of(per_job), own=(own & (per_job["shared"] > 0)).cast("int64"))
+    rows = fetch(classes.group_by("kind").agg(jobs=classes.count(), own=classes["own"].sum())).to_pylist()
+    jobs = jobs_of(source, origin, ["processes"])
     every = fetch(jobs.aggregate(jobs=jobs.count(), one=(jobs["processes"] <= 1).cast("int64").sum())).to_pylist()[0]
     counts = {row["kind"]: row["jobs"] for row in rows}
+    beside = {row["kind"]: row["own"] or 0 for row in rows}
     known = sum(counts.values())
     by_pattern = {name: sum(counts.get(k, 0) for k, (other, _, _) in enumerate(_CLASSES) if other == name)
                   for name in ("N-1", "N-M", "N-N")}  # fmt: skip
@@ -102,6 +113,7 @@ def sharing(source: Source, *, origin: str | None = "darshan") -> Result:
         "pattern": [name for name, _, _ in _CLASSES], "ratio": [ratio for _, ratio, _ in _CLASSES],
         "jobs": pa.array(numbers, pa.int64()),
         "percent": pa.array([share(count, known) for count in numbers], pa.float64()),
+        "n_n_beside_shared": pa.array([beside.get(k, 0) for k in range(len(_CLASSES))], pa.int64()),
     })  # fmt: skip
     chart = Chart(kind="bars", name="sharing", title="File sharing", data={
         "labels": [label for _, _, label in _CLASSES], "series": [{"name": "jobs", "values": numbers}],
@@ -109,8 +121,8 @@ def sharing(source: Source, *, origin: str | None = "darshan") -> Result:
         "x_label": "pattern, and R = files / processes", "y_label": "jobs",
     })  # fmt: skip
     one = every["one"] or 0
+    caption = _caption(by_pattern, one, every["jobs"] - one - known, sum(beside.values()))
     return Result(
-        name="sharing", title="File-sharing patterns", unit="jobs",
-        caption=_caption(by_pattern, one, every["jobs"] - one - known), parameters={"origin": origin}, table=table,
-        charts=[chart] if known else [],
+        name="sharing", title="File-sharing patterns", unit="jobs", caption=caption, parameters={"origin": origin},
+        table=table, charts=[chart] if known else [],
     )  # fmt: skip

@@ -7,7 +7,7 @@ a source for Arrow tables in memory: for a few logs without a store, for one job
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mpiio_ext.analytics.errors import AnalyticsError
@@ -15,7 +15,7 @@ from mpiio_ext.analytics.errors import AnalyticsError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Source", "Tables", "expression", "fetch", "has"]
+__all__ = ["Remembered", "Source", "Tables", "columns_of", "expression", "fetch", "has"]
 
 
 class Source(Protocol):
@@ -59,6 +59,25 @@ class Tables:
         return self._made[table]
 
 
+class Remembered:
+    """A source that loads each table of another one once: what every part of a report asks for.
+
+    Loading a table looks into its files, which takes as long as a short query.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.setup: Any = getattr(source, "setup", None)
+        self.catalog: Any = getattr(source, "catalog", None)
+        self._source = source
+        self._loaded: dict[str, Any] = {}
+
+    def load(self, table: str) -> Any:
+        """Return the tuples of the table."""
+        if table not in self._loaded:
+            self._loaded[table] = self._source.load(table)
+        return self._loaded[table]
+
+
 #: Engines by the identity of their Ibis backend, which each keeps alive.
 _ENGINES: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
@@ -70,6 +89,20 @@ def expression(source: Source, table: str) -> Any:
     if engine is not None:
         _ENGINES[id(engine.backend)] = engine
     return getattr(loaded, "expression", loaded)
+
+
+def columns_of(rows: Any, names: Sequence[str]) -> Any:
+    """Return a table with these columns alone.
+
+    A table of the store is a projection of some hundred columns. Ibis takes as long to make SQL of them as the engine
+    takes for the query, so that those of no use are left out before anything is built on them.
+    """
+    import ibis.expr.operations as ops
+
+    made = rows.op()
+    if isinstance(made, ops.Project) and isinstance(made.parent, ops.PhysicalTable):
+        return made.parent.to_expr().select(**{name: made.values[name].to_expr() for name in names})
+    return rows.select(*names)
 
 
 def has(source: Source, table: str) -> bool:

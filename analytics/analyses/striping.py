@@ -18,10 +18,13 @@ Source: IOMiner, Section III-C (customised striping), III-F (OSTs of a job).
 
 from __future__ import annotations
 
+from mpiio_ext.analytics.analyses.source import columns_of
 from mpiio_ext.analytics.query import Tuples
 from mpiio_ext.analytics.setup import StripeDefault
 
 __all__ = ["custom_stripes", "customised", "ost_union"]
+
+_LAYOUT = ("job_id", "log_id", "file_id", "stripe_size", "stripe_count", "stripe_offset", "components")
 
 
 def customised(default: StripeDefault | None = None) -> str:
@@ -44,9 +47,8 @@ def custom_stripes(files: Tuples, default: StripeDefault | None = None) -> Tuple
         Of ``darshan_file``.
     default : StripeDefault, optional
     """
-    return files.filter(customised(default)).project(
-        "job_id", "log_id", "file_id", "stripe_size", "stripe_count", "stripe_offset", "components"
-    )
+    narrow = Tuples(files.engine, columns_of(files.expression, _LAYOUT), files.name)
+    return narrow.filter(customised(default))
 
 
 def ost_union(files: Tuples) -> Tuples:

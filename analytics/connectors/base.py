@@ -26,7 +26,7 @@ class Outcome:
     reason : str
         Why it is partial or skipped, for people; empty when whole.
     log_id : int
-        The ID of its rows; 0 where it has none.
+        The ID of its rows (``source_log`` where that is not NULL, else ``log_id``); 0 where it has none.
     rows : mapping of str to int
         Rows that it gave, by table.
     """

@@ -36,6 +36,8 @@ class Kind:
         Logs of one call, at most.
     dated : bool
         Where the path has no date, the time of the last change is that of the contents.
+    header : str
+        Module with ``start_of(path)``, which tells better when the contents began, or "".
     """
 
     name: str
@@ -45,6 +47,7 @@ class Kind:
     tables: tuple[str, ...]
     chunk: int
     dated: bool = False
+    header: str = ""
 
 
 _PACKAGE = "mpiio_ext.analytics.connectors"
@@ -61,6 +64,7 @@ KINDS: dict[str, Kind] = {
             ("darshan_job", "darshan_file"),
             256,
             dated=True,
+            header=f"{_PACKAGE}.darshanheader",
         ),
         Kind(
             "slurm",

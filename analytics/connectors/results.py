@@ -8,6 +8,9 @@ the other from the start of the bench. Requests are those to the file system.
 Statistics of the library (``MPIOX_STATS_FILE``, one JSON object a line). A job is what stands up to a line of the kind
 ``run``; each line of the kind ``file`` is a row of ``darshan_file`` (source ``library``). There are no times in them.
 
+Each job is a run of its own: ``log_id`` is different for each, as it is for each log of Darshan; ``source_log`` is the
+file of results or statistics.
+
 Histograms of both have powers of two; a bucket goes to the bin that most of it belongs to. So the shares below 1 KiB,
 1 MiB, 4 MiB and 1 GiB are exact; but a request of exactly so many bytes, which Darshan counts in the bin that ends
 there, is here in the next one. What is not recorded is NULL.
@@ -44,6 +47,11 @@ def _job_id(*words: str) -> int:
     """Return a job ID far above any scheduler's, always the same for the same words."""
     digest = hashlib.blake2b("\0".join(words).encode("utf-8", "surrogateescape"), digest_size=8).digest()
     return (int.from_bytes(digest, "big") >> 3) | 1 << 61
+
+
+def _identity(job: int, log: str, source_log: int) -> dict[str, int]:
+    """Return the IDs of a job: the same job in two logs is two runs."""
+    return {"job_id": job, "log_id": _job_id(log, str(job)), "source_log": source_log}
 
 
 def _bins(direction: str, powers: Sequence[int] | None) -> dict[str, int]:
@@ -98,6 +106,8 @@ def _run(results: ResultSet, row: Measured, identity: Mapping[str, Any], start: 
         )
     }
     statistics |= {f"{name}_s": value for name, value in row.seconds.items()}
+    spread = row.bandwidth
+    statistics |= {"repetitions": spread.count, "bandwidth_low": spread.low * 1e6, "bandwidth_high": spread.high * 1e6}
     statistics |= {"partition": last.partition, "reason": last.reason, "delegation": last.delegation}
     configuration = results.configuration
     methods = configuration.get("strategies")
@@ -118,10 +128,12 @@ def _run(results: ResultSet, row: Measured, identity: Mapping[str, Any], start: 
         "pattern": row.key.variant,
         "interface": row.key.interface,
         "operation": row.key.operation,
+        "phase": row.key.phase or None,
         "method": row.key.strategy,
         "ranks": last.ranks,
         "bytes": last.data_bytes,
-        "seconds": _seconds(row),
+        # What the bandwidth counts: of a pattern view and data, of a kernel's phase opening and closing, too.
+        "seconds": last.data_bytes / (row.bandwidth.median * 1e6) if row.bandwidth.median > 0 else _seconds(row),
         "bandwidth": row.bandwidth.median * 1e6,
         "verified": bool(row.compared),
         "family": results.environment.get("mpi_library"),
@@ -163,7 +175,7 @@ def _bench(results: ResultSet, log: str, log_id: int, out: _Rows) -> None:
         job = _job_id(
             str(environment.get("started")), str(environment.get("hosts")), results.name, variant, interface, method
         )
-        identity = {"job_id": job, "log_id": log_id}
+        identity = _identity(job, log, log_id)
         out["runs"] += [_run(results, row, identity, start) for row in rows]
         written, then = _direction(rows, False, start)
         read, _ = _direction(rows, True, then)
@@ -301,7 +313,7 @@ def _library(path: Path, log: str, log_id: int, out: _Rows) -> tuple[int, list[s
 
     def end(record: Mapping[str, Any], whole: bool) -> None:
         nonlocal files, jobs
-        identity = {"job_id": _job_id(str(path.absolute()), str(jobs)), "log_id": log_id}
+        identity = _identity(_job_id(str(path.absolute()), str(jobs)), log, log_id)
         job = _library_job(files, record, identity, log, whole)
         out["darshan_job"].append(job)
         out["darshan_file"] += [{**row, **identity, "processes": job["processes"]} for row in files]

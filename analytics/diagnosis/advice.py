@@ -5,11 +5,13 @@ Every hint that is named here exists (``mpiio-ext hints``); a test looks each of
 
 from __future__ import annotations
 
+import math
+
 from mpiio_ext.analytics.diagnosis.model import Advice
 
 __all__ = [
     "align", "bundle", "collective_buffering", "contact", "delegates", "imbalance", "larger_requests", "measure",
-    "metadata", "overlap", "parallel_root", "stripes", "use_collective",
+    "metadata", "no_sieving", "overlap", "parallel_root", "stripes", "use_collective",
 ]  # fmt: skip
 
 
@@ -49,6 +51,22 @@ def collective_buffering(direction: str) -> Advice:
     )
 
 
+def no_sieving() -> list[Advice]:
+    """Read-modify-write."""
+    return [
+        Advice(
+            "Let the extension carry the calls out: it writes pieces as they are, and reads nothing for it.",
+            "mpirun -n RANKS mpiio-ext run -- PROGRAM",
+            "docs/performance.md",
+        ),
+        Advice(
+            "Or forbid the MPI library to do it (ROMIO; other libraries ignore the hint).",
+            "mpiio-ext run -H romio_ds_write=disable -- PROGRAM",
+            "docs/hints.md",
+        ),
+    ]
+
+
 def larger_requests(mpiio: bool) -> Advice:
     """POSIX programs with small requests."""
     if mpiio:
@@ -57,15 +75,17 @@ def larger_requests(mpiio: bool) -> Advice:
             see="docs/performance.md",
         )
     return Advice(
-        "Collect data in a buffer of at least 1 MiB before writing or after reading, or go through MPI-IO, HDF5 or"
+        "Collect data in a buffer of at least 1 MB before writing or after reading, or go through MPI-IO, HDF5 or"
         " PnetCDF, which this library can then speed up by hints alone.",
         see="docs/performance.md",
     )
 
 
-def stripes(processes: float, now: float) -> list[Advice]:
-    """Too many processes per OST."""
-    wanted = int(max(2, min(processes, 8 * max(now, 1))))
+def stripes(processes: float, now: float, osts: int | None) -> list[Advice]:
+    """Too many processes per OST; none where the file lies on all of the `osts` that are known to exist."""
+    if osts is not None and now >= osts:
+        return []
+    wanted = int(min(max(2, min(processes, 8 * max(now, 1))), osts or math.inf))
     return [
         Advice(
             "Stripe the file over more OSTs before it is created (an existing file keeps its stripes).",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any
 
 import numpy as np
 
 from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.analytics.diagnosis.model import Advice, Confidence, Evidence, Finding
+from mpiio_ext.analytics.diagnosis.targets import count_of_osts
 from mpiio_ext.analytics.diagnosis.words import rounded
 from mpiio_ext.analytics.factors.catalogue import factors
 from mpiio_ext.analytics.factors.files import Files
@@ -18,6 +20,8 @@ __all__ = ["Case"]
 
 #: Files and OSTs that a finding names at most.
 MOST_NAMES = 5
+#: What stands for a file's name in tables without names; the standard streams are everyone's.
+TAKEN_OUT = re.compile(r"file \d+|<STD(?:IN|OUT|ERR)>")
 
 
 class Case:
@@ -29,12 +33,15 @@ class Case:
     limits : Limits
     anonymous : bool
         Names become numbers, values are rounded to two digits.
+    osts : int, optional
+        OSTs that are known to exist.
     """
 
-    def __init__(self, files: Files, limits: Limits, anonymous: bool = False) -> None:
+    def __init__(self, files: Files, limits: Limits, anonymous: bool = False, osts: int | None = None) -> None:
         self.files = files
         self.limits = limits
         self.anonymous = anonymous
+        self.osts = osts
         self.time = float(files.critical_time[0])
         self.exclusive = files.exclusive
         self.order = [int(row) for row in np.argsort(-files.exclusive, kind="stable") if files.critical[row]]
@@ -91,6 +98,37 @@ class Case:
         start, end = self.files.intervals()
         return float(sweep(np.where(chosen, np.nan, start), end).exclusive.sum())
 
+    @functools.cached_property
+    def bandwidth(self) -> float:
+        """Return the bytes moved over the critical time (B/s); NaN where they are unknown."""
+        moved = float(self.files.sum(self.files["{bytes}"])[0])
+        return moved / self.time if self.time > 0 else float("nan")
+
+    @functools.cached_property
+    def known_osts(self) -> int | None:
+        """Return how many OSTs there are, as far as that is known; None where it is not.
+
+        A store may tell; else the job's own files.
+        """
+        own = count_of_osts(np.unique(self.files.ost_pairs[1]).tolist())
+        return max((number for number in (self.osts, own) if number is not None), default=None)
+
+    @functools.cached_property
+    def of_run(self) -> float:
+        """Return the critical time over the run time; NaN where that is unknown."""
+        run = float(self.files.by_log("run_time")[0])
+        return self.time / run if run > 0 else float("nan")
+
+    @property
+    def trivial(self) -> bool:
+        """Whether the critical time is known to be too little of the run time to be worth tuning."""
+        return bool(self.of_run < self.limits.trivial)
+
+    @property
+    def fast(self) -> bool:
+        """Whether the bandwidth is known and not low."""
+        return bool(self.bandwidth >= self.limits.fast)
+
     # ---- words -------------------------------------------------------------------------------------------------------
 
     def value(self, number: float) -> float:
@@ -105,10 +143,11 @@ class Case:
     @functools.cached_property
     def _names(self) -> list[str]:
         table = self.files.table
-        if self.anonymous or "file" not in table.schema.names:
+        names = table["file"].to_pylist() if "file" in table.schema.names else []
+        if not names or (self.anonymous and not all(name and TAKEN_OUT.fullmatch(name) for name in names)):
             rank = {row: number for number, row in enumerate(self.order, 1)}
             return [f"file {rank.get(row, len(rank) + row + 1)}" for row in range(len(self.files))]
-        return [name if name else "(unnamed)" for name in table["file"].to_pylist()]
+        return [name if name else "(unnamed)" for name in names]
 
     def name(self, row: int) -> str:
         """Return the name of a file, or its number among the critical ones."""
@@ -137,12 +176,17 @@ class Case:
         advice: list[Advice],
         chosen: Any = None,
         osts: Any = (),
+        *,
+        at_most: bool = False,
     ) -> Finding | None:
-        """Return a finding, or None where it explains too little of the critical time."""
+        """Return a finding, or None where it explains too little of the critical time.
+
+        `at_most`: `time` is that of the files that it is about, and not what was measured or would be saved.
+        """
         share = min(1.0, time / self.time) if self.time > 0 else 0.0
         if share < self.limits.reported:
             return None
         files = [] if chosen is None else self.named(chosen)
         names = self.ost_names(osts)
         said = self.value(share), self.value(share * self.time)
-        return Finding(cause, title, *said, confidence, reason, evidence, files, names, advice)
+        return Finding(cause, title, *said, confidence, reason, evidence, files, names, advice, at_most)

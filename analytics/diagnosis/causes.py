@@ -1,9 +1,9 @@
 """The rules: what in a job's critical files may have made it slow, and how much of the critical time that explains.
 
 Each rule looks at a :class:`Case` and returns a finding or nothing. A share of critical time is either the exclusive
-time of the files that the rule is about, or, where it can be computed, the time that would be saved. Rules know each
-other's pitfalls: small requests that are consecutive are no cause (the operating system merges them; IOMiner, Section
-III-F); where collective calls are made, ranks do not meet at an OST, aggregators do.
+time of the files that the rule is about (``at_most``), or, where that can be computed, the time that it costs. Rules
+know each other's pitfalls: small requests that are consecutive are no cause (the operating system merges them; IOMiner,
+Section III-F); where collective calls are made, ranks do not meet at an OST, aggregators do.
 """
 
 from __future__ import annotations
@@ -122,6 +122,39 @@ def small_requests(case: Case) -> Finding | None:
         evidence,
         [*advice, say.measure()],
         chosen,
+        at_most=True,
+    )
+
+
+def read_modify_write(case: Case) -> Finding | None:
+    """The MPI library reads ranges of a file in order to write pieces of them: data sieving."""
+    files = case.files
+    asked, read = files["mpiio_bytes_read"], files["bytes_read"]
+    written, stored = files["mpiio_bytes_written"], files["bytes_written"]
+    extra = read - asked  # unknown where Darshan has either not
+    chosen = files.critical & (written > 0) & (extra >= case.limits.read_modify_write * written)
+    if not chosen.any():
+        return None
+    direction = files.direction
+    part = np.ones(len(files)) if direction == "write" else np.clip(extra / np.where(read > 0, read, np.nan), 0, 1)
+    return case.finding(
+        "read_modify_write",
+        "The MPI library reads what it is about to overwrite: it writes small pieces by read-modify-write."
+        if direction == "write"
+        else "The reads are not the program's: the MPI library reads what it is about to overwrite.",
+        float((case.exclusive * part)[chosen].sum()),
+        "high" if not (asked[chosen] > 0).any() else "medium",
+        "POSIX reads bytes of the file that no MPI-IO call asked for"
+        + ("" if direction == "read" else "; how long the ranges stay locked is not in the log"),
+        [
+            *case.evidence("read through POSIX", float(read[chosen].sum()), "B"),
+            *case.evidence("read through MPI-IO", float(asked[chosen].sum()), "B"),
+            *case.evidence("written through POSIX", case.total("bytes_written", chosen & ~np.isnan(stored)), "B"),
+            *case.evidence("written through MPI-IO", float(written[chosen].sum()), "B"),
+        ],
+        say.no_sieving(),
+        chosen,
+        at_most=direction == "write",
     )
 
 
@@ -144,12 +177,11 @@ def contention(case: Case) -> Finding | None:
         [
             *case.evidence("processes per OST, weighted by exclusive time", case.mean(ratio, chosen), "ratio"),
             *case.evidence("OSTs of all files of the job", case.per_job["osts"], "count"),
+            *case.evidence("OSTs that are known to exist", case.known_osts or float("nan"), "count"),
         ],
-        [
-            *say.stripes(ranks, count),
-            *([] if case.files["{independent}"][row] > 0 else [say.use_collective(case.files.direction)]),
-        ],
+        [*say.stripes(ranks, count, case.known_osts), say.use_collective(case.files.direction)],
         chosen,
+        at_most=True,
     )
 
 
@@ -174,6 +206,7 @@ def root_writes(case: Case) -> Finding | None:
         ],
         [say.parallel_root()],
         chosen,
+        at_most=True,
     )
 
 
@@ -196,6 +229,7 @@ def serialised(case: Case) -> Finding | None:
         ],
         [say.overlap()],
         files.critical,
+        at_most=True,
     )
 
 
@@ -268,6 +302,7 @@ def small_files(case: Case) -> Finding | None:
         ],
         [say.bundle()],
         chosen,
+        at_most=True,
     )
 
 
@@ -287,29 +322,31 @@ def unaligned(case: Case) -> Finding | None:
         ],
         [say.align()],
         chosen,
+        at_most=True,
     )
 
 
 def dominant_file(case: Case) -> Finding | None:
-    """One file takes nearly all of the time, and no rule says why."""
+    """One file takes nearly all of the time, far more than its part of the bytes, and no rule says why."""
     row = case.order[0]
     chosen = np.zeros(len(case.files), dtype=bool)
     chosen[row] = True
     share, saved = case.per_job["dominant_file"], case.time - case.time_without(chosen)
     if saved < case.limits.dominant * case.time or int(case.files.counted.sum()) < 2 or case.busy < case.limits.busy:
         return None
+    part = case.files["{bytes}"][row] / case.total("{bytes}", slice(None))
+    if not share >= case.limits.dominant_excess * part:  # the file of the data beside small ones; or bytes unknown
+        return None
     return case.finding(
         "dominant_file",
-        "One file takes nearly all of the time.",
+        "One file takes nearly all of the time, and has far less of the bytes.",
         saved,
         "medium",
         "from the times of the files; why it takes so long, its counters do not say",
         [
             *case.evidence("exclusive time of the file, of the critical time", share, "share"),
             *case.evidence("its bytes", float(case.files["{bytes}"][row]), "B"),
-            *case.evidence(
-                "its share of the job's bytes", case.files["{bytes}"][row] / case.total("{bytes}", slice(None)), "share"
-            ),
+            *case.evidence("its share of the job's bytes", part, "share"),
             *case.evidence("processes that access it", float(case.files["ranks"][row]), "count"),
             *case.evidence("its OSTs", float(case.files["stripe_count"][row]), "count"),
         ],
@@ -321,6 +358,7 @@ def dominant_file(case: Case) -> Finding | None:
 #: In the order in which they are told where they explain the same.
 RULES: tuple[Callable[[Case], Finding | None], ...] = (
     slow_ost,
+    read_modify_write,
     small_requests,
     contention,
     root_writes,

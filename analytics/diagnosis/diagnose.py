@@ -5,8 +5,11 @@ Problem. A user has a slow job and its log. Numbers of factors do not tell which
 Algorithm. The sweep line says which files the job waited for. Rules look at these files (:mod:`.causes`); each finding
 says how much of the critical time it explains, and the findings are ordered by that.
 
-Guarantees. Nothing is guessed about what a log lacks: it is listed as unknown, with the missing module. Where no rule
-applies, that is said. The anonymous form is made of rows without names, ids and dates, and its numbers have two digits.
+Guarantees. I/O that is a trivial part of the run time (:attr:`Limits.trivial`) is said to be so, and has no causes. A
+job whose bandwidth is not low (:attr:`Limits.fast`) is said to be so, and of it only that is called a
+cause whose cost is measured or computed. Nothing is guessed about what a log lacks: it is listed as unknown, with the
+missing module. Where no rule applies, that is said. The anonymous form is made of rows without names, ids and dates,
+and its numbers have two digits.
 
 Source: IOMiner, Sections II-D and III-F.
 """
@@ -18,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from mpiio_ext.analytics.diagnosis.beyond import beyond, why_unknown
 from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
 from mpiio_ext.analytics.diagnosis.causes import RULES, dominant_file
 from mpiio_ext.analytics.diagnosis.limits import Limits
@@ -48,6 +52,7 @@ def diagnose(
     limits: Limits | None = None,
     background: float = BACKGROUND,
     anonymous: bool = False,
+    osts: int | None = None,
 ) -> Diagnosis:
     """Return the diagnosis of one job.
 
@@ -65,6 +70,8 @@ def diagnose(
         Files that are left out of the sweep; see :class:`mpiio_ext.analytics.factors.files.Files`.
     anonymous : bool
         Without names of files, programs and OSTs, without ids and dates; numbers rounded to two digits.
+    osts : int, optional
+        OSTs that are known to exist where the files lie: advice names no more.
 
     Raises
     ------
@@ -84,15 +91,19 @@ def diagnose(
     view = _files(table, jobs, direction, background)
     if not _time(view) > 0:
         return Diagnosis(who, direction, unknown=[f"no file has times of {direction}s"])
-    case = Case(view, limits, anonymous)
+    case = Case(view, limits, anonymous, osts)
+    found, seen = _findings(case)
     return Diagnosis(
         who,
         direction,
         facts=_facts(case),
         critical_files=_critical(case),
-        findings=_findings(case),
-        notes=_notes(case),
+        findings=found,
+        notes=[*seen, *_notes(case)],
         unknown=_unknown(case, jobs),
+        not_low=_not_low(case),
+        trivial=_trivial(case),
+        beyond=beyond(case),
     )
 
 
@@ -128,9 +139,16 @@ def _who(jobs: Any, anonymous: bool) -> str:
     return f"{row['app']} ({number})" if row.get("app") else number.capitalize()
 
 
+def _streams(files: Files) -> str:
+    """Return that standard streams are among the files with times, where they are."""
+    names = files.table["file"].to_pylist() if "file" in files.table.schema.names else []
+    among = any(name and name.startswith("<STD") and timed for name, timed in zip(names, files.timed(), strict=False))
+    return ", standard streams among them" if among else ""
+
+
 def _facts(case: Case) -> list[Evidence]:
     files = case.files
-    first, last = files.span
+    first, last = files.counted_span
     moved = float(files.sum(files["{bytes}"])[0])
     verb = "written" if files.direction == "write" else "read"
     return [
@@ -138,8 +156,9 @@ def _facts(case: Case) -> list[Evidence]:
         *case.evidence("from the first access to the last one", float((last - first)[0]), "s"),
         *case.evidence("bandwidth over that (Equation 1)", float(bandwidth([moved], first, last)[0]), "B/s"),
         *case.evidence("critical time, in which files are accessed", case.time, "s"),
-        *case.evidence("bandwidth over the critical time", moved / case.time, "B/s"),
-        *case.evidence(f"files {verb}", float(files.timed().sum()), "count"),
+        *case.evidence("bandwidth over the critical time", case.bandwidth, "B/s"),
+        *case.evidence("critical time, of the run time", case.of_run, "share"),
+        *case.evidence(f"files {verb}{_streams(files)}", float(files.timed().sum()), "count"),
         *case.evidence("critical files", float(len(case.order)), "count"),
         *case.evidence("processes", float(files.largest(files["processes"])[0]), "count"),
     ]
@@ -153,12 +172,35 @@ def _critical(case: Case) -> list[tuple[str, Evidence]]:
     return shown
 
 
-def _findings(case: Case) -> list[Finding]:
+def _not_low(case: Case) -> str:
+    if not case.fast:
+        return ""
+    here, bound = (said(value, "B/s") for value in (case.value(case.bandwidth), case.limits.fast))
+    return f"the bandwidth over the critical time is {here}, and low is below {bound}"
+
+
+def _trivial(case: Case) -> str:
+    if not case.trivial:
+        return ""
+    share, time = said(case.value(case.of_run), "share"), said(case.value(case.time), "s")
+    return f"this I/O is {share} of the run time ({time}), too little to be worth tuning"
+
+
+def _findings(case: Case) -> tuple[list[Finding], list[str]]:
+    """Return the causes, and what was only seen: of a job whose bandwidth is not low, all that may cost nothing."""
+    if case.trivial:
+        return [], []
     found = [finding for rule in RULES if (finding := rule(case)) is not None]
     longest = case.name(case.order[0])
     if not any(longest in finding.files for finding in found) and (file := dominant_file(case)) is not None:
         found.append(file)
-    return sorted(found, key=lambda finding: (-finding.share, _RANK[finding.confidence]))
+    found.sort(key=lambda finding: (-finding.share, _RANK[finding.confidence]))
+    if not case.fast:
+        return found, []
+    seen = [f"{each.title} The files that this is about take {said(each.share, 'share')} of the critical time"
+            f" ({'; '.join(one.text() for one in each.evidence)}). It is not called a cause, because the bandwidth is"
+            " not low." for each in found if each.at_most]  # fmt: skip
+    return [each for each in found if not each.at_most], seen
 
 
 def _notes(case: Case) -> list[str]:
@@ -202,8 +244,8 @@ def _unknown(case: Case, jobs: Any) -> list[str]:
             there = module in modules
             why = f"module {module} has nothing on the critical files" if there else f"no module {module} in the log"
             unknown.append(f"{about} ({', '.join(missing)}): {why}")
-        elif missing:
-            unknown.append(f"{', '.join(missing)}: too few of the critical files have the counters")
+        else:
+            unknown += [f"{name}: {why_unknown(case, name)}" for name in missing]
     if np.isnan(case.per_job.get("root_writes", 0.0)):
         unknown.append("what rank 0 wrote (root_writes): ranks are not recorded by themselves")
     if np.isnan(case.per_job["straggler"]):

@@ -67,6 +67,8 @@ class Finding:
     files, osts : sequence of str
         Whom it is about, most critical first; shortened lists say so in evidence.
     advice : sequence of Advice
+    at_most : bool
+        Whether `share` is the time of the files that it is about: how much of that it costs, a log cannot tell.
     """
 
     cause: str
@@ -79,12 +81,18 @@ class Finding:
     files: Sequence[str] = ()
     osts: Sequence[str] = ()
     advice: Sequence[Advice] = ()
+    at_most: bool = False
+
+    @property
+    def explained(self) -> str:
+        """Return how much of the critical time it explains, in words."""
+        return f"{'at most ' if self.at_most else ''}{said(self.share, 'share')} of the critical time"
 
     def lines(self, number: int) -> list[str]:
         """Return the finding as lines of text."""
         out = [*_wrap(f"{number}. {self.title}", "   ")]
         out.append(
-            f"   explains {said(self.share, 'share')} of the critical time ({said(self.time, 's')}); "
+            f"   explains {self.explained} ({said(self.time, 's')}); "
             f"confidence {self.confidence}"
         )
         out += _wrap(f"   ({self.reason})", "    ")
@@ -120,6 +128,13 @@ class Diagnosis:
         What was seen and is no cause.
     unknown : sequence of str
         What could not be examined, and why.
+    not_low : str
+        Where the bandwidth is not low: that, with both numbers, as a clause. Nothing is called a cause then that cannot
+        be shown to cost time.
+    trivial : str
+        Where the I/O is too little of the run time to be worth tuning: that, as a clause. There are no findings then.
+    beyond : sequence of str
+        Factors of the job that are beyond their limits, in words, whether or not a finding is about them.
     """
 
     job: str
@@ -129,6 +144,9 @@ class Diagnosis:
     findings: Sequence[Finding] = ()
     notes: Sequence[str] = ()
     unknown: Sequence[str] = ()
+    not_low: str = ""
+    trivial: str = ""
+    beyond: Sequence[str] = ()
 
     @property
     def conclusion(self) -> str:
@@ -136,10 +154,19 @@ class Diagnosis:
         if self.findings:
             first = self.findings[0]
             verb = "may explain" if first.confidence == "low" else "explains"
-            return f"{first.title} This {verb} {said(first.share, 'share')} of the critical time."
+            rest = f" All in all {self.not_low}." if self.not_low else ""
+            return f"{first.title} This {verb} {first.explained}.{rest}"
         if not self.critical_files:
             return f"The job has no {self.direction} time that could be examined."
-        text = "No cause was found: none of the factors that are known for this job is suspicious."
+        if self.trivial:
+            return f"No cause was looked for: {self.trivial}."
+        if self.not_low:
+            return f"No cause was found: {self.not_low}."
+        if self.beyond:
+            text = ("No cause was found: none of the factors that are known explains the time of the critical files."
+                    f" Beyond their limits in the job as a whole: {'; '.join(self.beyond)}.")  # fmt: skip
+        else:
+            text = "No cause was found: none of the factors that are known for this job is suspicious."
         return f"{text} Some are unknown, see below." if self.unknown else text
 
     def text(self) -> str:
@@ -165,12 +192,15 @@ class Diagnosis:
             "job": self.job,
             "direction": self.direction,
             "conclusion": self.conclusion,
+            "low_bandwidth": not self.not_low,
+            "worth_tuning": bool(self.critical_files) and not self.trivial,
             "facts": [dataclasses.asdict(fact) for fact in self.facts],
             "critical_files": [
                 {"file": name, "exclusive_time": {"value": time.value, "unit": "s"}, "share": time.meaning}
                 for name, time in self.critical_files
             ],
             "findings": [_finding(finding) for finding in self.findings],
+            "beyond_limits": list(self.beyond),
             "notes": list(self.notes),
             "unknown": list(self.unknown),
         }

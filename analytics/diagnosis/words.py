@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from mpiio_ext.report.words import binary_size, seconds
+from mpiio_ext.analytics.units import size_words
+from mpiio_ext.report.words import seconds
 
 __all__ = ["number", "rounded", "said"]
 
@@ -33,12 +34,9 @@ def said(value: float | None, unit: str) -> str:
     if unit == "s":
         return seconds(value) if value < 1000 else f"{value:,.0f} s"
     if unit == "B":
-        return binary_size(value)
+        return size_words(value)
     if unit == "B/s":
-        for factor, name in ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s")):
-            if value >= factor:
-                return f"{value / factor:.3g} {name}" if value < 1e12 else f"{value / factor:,.0f} {name}"
-        return f"{value:.3g} B/s"
+        return f"{size_words(value)}/s"
     if unit == "share":
         percent = 100 * value
         return f"{percent:.0f} %" if percent >= 1 or percent == 0 else f"{percent:.1g} %"

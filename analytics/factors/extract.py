@@ -2,15 +2,22 @@
 
 Problem. Which jobs were slow, and what about their critical files may have made them so; for one job, and for millions.
 
-Algorithm. Pieces of whole jobs. Of each piece the bandwidth of every job (Equation 1), then the rows of the jobs that
-are asked for alone, their sweep, and each factor as array arithmetic, weighted by exclusive time (Equation 2).
+Algorithm. Pieces of whole jobs. Of each piece the bandwidth of every job on its critical path, then the rows of the
+jobs that are asked for alone, and each factor as array arithmetic, weighted by exclusive time (Equation 2).
+
+Which jobs are slow. Bytes over the span from the first access to the last one (Equation 1) "can falsely mark a job as
+low-performance", because pauses between files count; "instead, we measure" on the critical path (Section II-D). So that
+is the default, and the span an option. Files in the background belong to neither.
+
+What a job is. Each run of a program (a log) by itself, where the rows say which: two runs of one job of the scheduler,
+an hour apart, are no slow job. ``by="job_id"`` puts them together.
 
 Guarantees. One row a job, in the order of the jobs. What is unknown is NULL, never 0. Memory is bounded by the size of
 a piece; pieces are worked on in threads.
 
-Columns. The job, ``app``, ``processes``, ``files`` (opened, or with bytes moved), ``critical_files``, ``bytes``,
-``bandwidth`` (Equation 1, B/s), ``critical_time`` (s), ``critical_bandwidth`` (B/s), ``read_ratio`` (Equation 4),
-``files_per_process`` (Equation 5), and one of each factor.
+Columns. ``job_id``, ``log_id`` (by run), ``app``, ``processes``, ``files`` (opened, or with bytes moved),
+``critical_files``, ``bytes``, ``bandwidth`` (Equation 1, B/s), ``critical_time`` (s), ``critical_bandwidth`` (bytes
+over that, B/s), ``read_ratio`` (Equation 4), ``files_per_process`` (Equation 5), and one of each factor.
 
 Source: IOMiner, Section II-D.
 """
@@ -27,7 +34,7 @@ from mpiio_ext.analytics.factors import equations
 from mpiio_ext.analytics.factors.catalogue import find
 from mpiio_ext.analytics.factors.files import BACKGROUND, Files, column_name
 from mpiio_ext.analytics.factors.registry import Factor
-from mpiio_ext.analytics.factors.tuples import JOB_COLUMNS, as_query, pieces_of_query
+from mpiio_ext.analytics.factors.tuples import JOB_COLUMNS, as_query, pieces_of_query, resolve
 from mpiio_ext.analytics.sweep.paths import Direction, check_direction, mapped
 from mpiio_ext.analytics.sweep.ranges import job_ranges, opened
 from mpiio_ext.analytics.units import bandwidth
@@ -84,16 +91,21 @@ class _Request:
         rows = _rows(view, self.chosen, self.thresholds, self.critical)
         return rows if few or bool(np.all(chosen)) else rows.filter(pa.array(chosen))
 
+    def nothing(self) -> Any:
+        """Return no rows of files."""
+        import pyarrow as pa
+
+        return pa.table({name: pa.array([], pa.int64()) for name in dict.fromkeys(["job_id", self.by])})
+
     def pieces(self, files: Any, rows: int) -> Iterable[Any]:
         """Return the pieces of a query, a table, a dataset or paths, with the columns that are needed."""
         columns = base_columns(self.chosen, self.direction)
         if hasattr(files, "expression"):
             return pieces_of_query(files, columns, self.by, rows)
-        source = opened(files)
-        names = source.schema.names
+        names = files.schema.names
         words = [name for name in names if name.startswith("ost_word_")] if "osts" not in names else []
         key = "job_id" if self.by == "log_id" and "job_id" in names else self.by
-        pieces: Iterable[Any] = job_ranges(source, [*columns, self.by, *words], by=key, rows=rows)
+        pieces: Iterable[Any] = job_ranges(files, [*columns, self.by, *words], by=key, rows=rows)
         return pieces
 
 
@@ -104,9 +116,9 @@ def extract(
     direction: Direction = "write",
     *,
     jobs: Any = None,
-    by: str = "job_id",
+    by: str | None = None,
     names: Sequence[str] | None = None,
-    time: Literal["span", "critical"] = "span",
+    time: Literal["critical", "span"] = "critical",
     critical: bool = False,
     min_known: float = 0.5,
     background: float = BACKGROUND,
@@ -124,12 +136,13 @@ def extract(
     direction : {"read", "write"}
     jobs : pyarrow.Table, optional
         Rows of ``darshan_job``, for what only they know (run time, modules); found by ``log_id``, else by `by`.
-    by : str
-        What a job is: ``job_id``, or ``log_id`` for each run of a program by itself.
+    by : str, optional
+        What a job is: ``log_id`` (each run of a program by itself) or ``job_id``. Default: ``log_id`` where the files
+        have it.
     names : sequence of str, optional
         Factors; None: all of the direction.
-    time : {"span", "critical"}
-        What bytes are divided by: the span of Equation 1, or the critical time, which leaves pauses out.
+    time : {"critical", "span"}
+        What bytes are divided by for the bounds: the critical time, which leaves pauses out, or the span of Equation 1.
     critical : bool
         Also give ``critical_file_ids`` and ``critical_file_times`` (s) of each job, longest first.
     min_known : float
@@ -152,11 +165,19 @@ def extract(
     chosen = find(names, direction)
     check_thresholds(chosen, thresholds)
     if time not in ("span", "critical"):
-        raise ArgumentError(f"time is {time!r}; it is 'span' or 'critical'")
+        raise ArgumentError(f"time is {time!r}; it is 'critical' or 'span'")
+    files = files if hasattr(files, "expression") else opened(files)
+    by = by or _job_column(files)
     bounds = (-np.inf if low is None else float(bandwidth(low)), np.inf if high is None else float(bandwidth(high)))
     request = _Request(chosen, thresholds, direction, bounds, jobs, by, time, critical, min_known, background)
     found = [table for table in mapped(request.answer, request.pieces(files, rows), threads) if table.num_rows]
-    return as_query(files, pa.concat_tables(found) if found else request.answer(_nothing(by)))
+    return as_query(files, pa.concat_tables(found) if found else request.answer(request.nothing()))
+
+
+def _job_column(files: Any) -> str:
+    """Return the column that tells runs apart, or else jobs."""
+    names = files.expression.columns if hasattr(files, "expression") else files.schema.names
+    return "job_id" if resolve(names, "log_id") is None else "log_id"
 
 
 def check_thresholds(chosen: Mapping[str, Factor], thresholds: Mapping[str, float]) -> None:
@@ -191,10 +212,11 @@ def _grouped(table: Any, by: str) -> Any:
     """Return a table in which the rows of a job stand side by side."""
     import pyarrow as pa
 
-    job = table[by].to_numpy()
-    if bool(np.all(job[1:] >= job[:-1])):
+    one = table[by].to_numpy()
+    job = table["job_id"].to_numpy() if by == "log_id" and "job_id" in table.schema.names else one
+    if bool(np.all((job[1:] > job[:-1]) | ((job[1:] == job[:-1]) & (one[1:] >= one[:-1])))):
         return table
-    return table.take(pa.array(np.argsort(job, kind="stable")))
+    return table.take(pa.array(np.lexsort((one, job))))
 
 
 def _chosen(view: Files, bounds: tuple[float, float], time: str) -> Any:
@@ -214,14 +236,15 @@ def _only(view: Files, chosen: Any) -> Files:
 
 
 def _bandwidth(view: Files) -> Any:
-    return equations.bandwidth(view.sum(view["{bytes}"]), *view.span)
+    return equations.bandwidth(view.sum(view["{bytes}"]), *view.counted_span)
 
 
 def _rows(view: Files, chosen: Mapping[str, Factor], thresholds: Mapping[str, float], critical: bool) -> Any:
     """Return the row of each job."""
     import pyarrow as pa
 
-    table = pa.table({view.by: pa.array(view.job[view.starts])})
+    keys = [name for name in ("job_id", "log_id") if name in view.table.schema.names] if view.by == "log_id" else []
+    table = view.table.select(keys or [view.by]).take(pa.array(view.starts)).combine_chunks()
     known = "app" in view.table.schema.names
     app = view.table["app"].take(pa.array(view.starts)) if known else pa.nulls(view.jobs, pa.string())
     table = table.append_column("app", app)
@@ -264,8 +287,3 @@ def _critical_lists(view: Files) -> dict[str, Any]:
         lists = {"critical_file_ids": pa.ListArray.from_arrays(offsets, ids), **lists}
     return lists
 
-
-def _nothing(by: str) -> Any:
-    import pyarrow as pa
-
-    return pa.table({by: pa.array([], pa.int64())})

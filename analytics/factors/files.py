@@ -197,8 +197,18 @@ class Files:
 
     @functools.cached_property
     def span(self) -> tuple[Any, Any]:
-        """Return each job's first start and last end, of background files too (Equation 1); NaN without any."""
-        timed = self.timed()
+        """Return each job's first start and last end, of background files too; NaN without any."""
+        return self._first_and_last(self.timed())
+
+    @functools.cached_property
+    def counted_span(self) -> tuple[Any, Any]:
+        """Return each job's first start and last end of the files that count (Equation 1); NaN without any.
+
+        A log file that is written to from the first second to the last would else make any job slow.
+        """
+        return self._first_and_last(self.counted)
+
+    def _first_and_last(self, timed: Any) -> tuple[Any, Any]:
         first = self.smallest(np.where(timed, self["{start}"], np.nan))
         return first, self.largest(np.where(timed, self["{end}"], np.nan))
 

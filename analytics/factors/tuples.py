@@ -68,10 +68,11 @@ def pieces_of_query(tuples: Any, wanted: Sequence[str], by: str, rows: int) -> I
     words = [name for name in columns if name.startswith("ost_word_")] if "osts" not in there else []
     chosen = {name: expression[at] for name, at in there.items()} | {name: expression[name] for name in words}
     selected = expression.select(**chosen)
-    ordered = selected.filter(selected[by].notnull()).order_by(by)
+    keys = ["job_id", "log_id"] if by == "log_id" and "job_id" in chosen else [by]
+    ordered = selected.filter([selected[key].notnull() for key in keys]).order_by(keys)
     engine = getattr(tuples, "engine", None)
     batches = ordered.to_pyarrow().to_batches(rows) if engine is None else engine.batches(ordered, rows)
-    for table in job_batches(batches, by, rows):
+    for table in job_batches(batches, keys[0], rows):
         yield functools.partial(_same, table)
 
 

@@ -5,11 +5,14 @@ Start from :meth:`mpiio_ext.analytics.IOMiner.load`, or from :func:`load` with a
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.query.engines import Engine, open_engine
+from mpiio_ext.analytics.query.engines import Engine
+from mpiio_ext.analytics.query.keyrange import KeyRange
 from mpiio_ext.analytics.query.language import ExpressionError
+from mpiio_ext.analytics.query.loaded import Loaded
+from mpiio_ext.analytics.query.opening import open_engine
 from mpiio_ext.analytics.query.tuples import APPROXIMATE_RANK_ERROR, Tuples
 from mpiio_ext.analytics.tables.schema import TABLES
 
@@ -24,21 +27,42 @@ class Files(Protocol):
         """Number of OSTs that the bitmaps of the store have room for."""
         ...
 
-    def files(self, table: str) -> list[str]:
-        """Return the paths of the Parquet files of a table."""
+    def files(self, table: str, low: float | None = None, high: float | None = None) -> list[str]:
+        """Return the paths of the Parquet files of a table that may hold keys from `low` to `high`."""
         ...
 
 
-def load(engine: Engine, store: Files, table: str) -> Tuples:
+def load(engine: Engine, store: Files, table: str, jobs: tuple[Any, Any] | None = None) -> Tuples:
     """Return a table of a store as tuples; nothing is read yet.
+
+    Parameters
+    ----------
+    engine : Engine
+    store : Files
+        Where it has a method ``units`` (:class:`mpiio_ext.analytics.store.catalog.Catalog`), tasks of Spark read from
+        one storage target each.
+    table : str
+    jobs : pair of numbers, optional
+        Only jobs with IDs from the first to the second, both included; None: no bound. Other files are not opened.
 
     Raises
     ------
     AnalyticsError
-        When there is no such table.
+        When there is no such table, it has no job IDs, or the jobs are no range.
     """
     if table not in TABLES:
         raise AnalyticsError(f"there is no table '{table}'; there are {', '.join(TABLES)}")
-    found = engine.read(store.files(table), TABLES[table].schema(store.osts))
-    engine.sources[found.op()] = table
-    return Tuples(engine, found, table)
+    found = Tuples(engine, Loaded(engine, store, table), table)
+    return found if jobs is None else _of_jobs(found, table, jobs)
+
+
+def _of_jobs(tuples: Tuples, table: str, jobs: tuple[Any, Any]) -> Tuples:
+    if "job_id" not in TABLES[table].names():
+        raise AnalyticsError(f"table {table} has no job_id to choose jobs by; filter it by time")
+    numbers = isinstance(jobs, (tuple, list)) and all(
+        one is None or (isinstance(one, (int, float)) and not isinstance(one, bool)) for one in jobs
+    )
+    if not numbers or len(jobs) != 2 or KeyRange(*jobs).empty:
+        raise AnalyticsError(f"jobs is {jobs!r}; write the smallest and the largest job ID: jobs=(4478000, 4479000)")
+    conditions = [f"job_id {sign} {bound}" for sign, bound in zip((">=", "<="), jobs, strict=True) if bound is not None]
+    return tuples.filter(*conditions) if conditions else tuples

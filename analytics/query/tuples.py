@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mpiio_ext.analytics import units
 from mpiio_ext.analytics.query import binding, functions, groups, joins, results
+from mpiio_ext.analytics.query.keyrange import EVERYTHING, KeyRange, key_range
 from mpiio_ext.analytics.query.language import ExpressionError
+from mpiio_ext.analytics.query.loaded import Loaded
 from mpiio_ext.analytics.query.origins import Origin, origins
 from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
-    from mpiio_ext.analytics.query.engines import Engine
+    from mpiio_ext.analytics.query.engines import Engine, Read
 
 __all__ = ["APPROXIMATE_RANK_ERROR", "Tuples"]
 
@@ -40,6 +42,7 @@ _SAMPLE_ROWS = 1000
 _FLAT = ("int32", "int64", "float64", "bool")
 _SHOWN_ROWS = 10
 _BATCH_ROWS = 100_000
+_JOB = "job_id"
 
 
 class Tuples:
@@ -48,21 +51,30 @@ class Tuples:
     Parameters
     ----------
     engine : Engine
-    expression : ibis Table, or callable
+    expression : ibis Table, Loaded, or callable
         A callable returns one when a result is asked for; it is called once.
     name : str
         Name for clashing columns of joins and for messages: the name of the table.
     waits_for : str
         With a callable: what has to run first, for people.
+    jobs : KeyRange
+        Values that the column ``job_id`` may have, where that is known.
     """
 
     def __init__(
-        self, engine: Engine, expression: ir.Table | Callable[[], ir.Table], name: str = "tuples", waits_for: str = ""
+        self,
+        engine: Engine,
+        expression: ir.Table | Loaded | Callable[[], ir.Table],
+        name: str = "tuples",
+        waits_for: str = "",
+        jobs: KeyRange = EVERYTHING,
     ) -> None:
         self.engine = engine
         self.name = name
+        self._loaded = expression if isinstance(expression, Loaded) else None
         self._expression = expression
         self._waits_for = waits_for
+        self._jobs = self._loaded.within if self._loaded is not None and self._loaded.key == _JOB else jobs
 
     # ---- the paper's operators ---------------------------------------------------------------------------------------
 
@@ -77,7 +89,7 @@ class Tuples:
         """
         if not keys:
             raise ExpressionError("sort needs a column")
-        return self._then(lambda table: table.order_by([_order(table, key, descending) for key in keys]))
+        return self._then(lambda table: table.order_by([_order(table, key, descending) for key in keys]), self._jobs)
 
     def filter(self, *conditions: Any) -> Tuples:
         """Return the tuples for which every condition is true; a comparison with NULL is not.
@@ -91,8 +103,20 @@ class Tuples:
         Raises
         ------
         ExpressionError
+
+        Notes
+        -----
+        A text that says which job IDs (of ``lmt``: which times) pass, directly behind ``load``, also chooses the files
+        that are opened, of these tuples and of those that they are joined with by ``job_id``.
         """
-        return self._then(lambda table: table.filter([_value(table, each, boolean=True) for each in conditions]))
+
+        def chosen(table: ir.Table) -> ir.Table:
+            return table.filter([_value(table, each, boolean=True) for each in conditions])
+
+        texts = [condition for condition in conditions if isinstance(condition, str)]
+        if self._loaded is None or len(texts) < len(conditions):  # what is no text may look at other rows
+            return self._then(chosen, self._jobs.meet(_range_of(texts, _JOB)))
+        return self._on_rows(chosen, self._loaded.narrowed(_range_of(texts, self._loaded.key)))
 
     def project(self, *columns: str, **computed: Any) -> Tuples:
         """Return the tuples with these columns, and computed ones: ``project("job_id", gb="bytes_read / 1GB")``."""
@@ -103,7 +127,10 @@ class Tuples:
             kept = {name: binding.column(table, name) for name in columns}
             return table.select(**kept, **{new: _value(table, each) for new, each in computed.items()})
 
-        return self._then(select)
+        texts = all(isinstance(each, str) for each in computed.values())
+        if self._loaded is not None and self._loaded.key in columns and texts and self._loaded.key not in computed:
+            return self._on_rows(select, self._loaded)
+        return self._then(select, self._jobs if _JOB in columns and _JOB not in computed else EVERYTHING)
 
     def bin(
         self,
@@ -201,10 +228,11 @@ class Tuples:
         if other.engine is not self.engine:
             raise ExpressionError("the two sides of a join belong to different engines; load them from one miner")
         names = [keys] if isinstance(keys, str) else list(keys)
-        if self._waits_for or other._waits_for:
-            waits = " and ".join(filter(None, (self._waits_for, other._waits_for)))
-            return Tuples(self.engine, lambda: self._joined(other, names, how), self.name, waits)
-        return Tuples(self.engine, self._joined(other, names, how), self.name)
+        left, right, jobs = _of_same_jobs(self, other, names, how)
+        if left._waits_for or right._waits_for:
+            waits = " and ".join(filter(None, (left._waits_for, right._waits_for)))
+            return Tuples(self.engine, lambda: left._joined(right, names, how), self.name, waits, jobs)
+        return Tuples(self.engine, left._joined(right, names, how), self.name, jobs=jobs)
 
     def percentile(
         self, *columns: str, points: Sequence[float] | None = None, approximate: bool = False
@@ -263,11 +291,11 @@ class Tuples:
 
     def limit(self, rows: int) -> Tuples:
         """Return at most `rows` tuples; which ones is open unless they are sorted."""
-        return self._then(lambda table: table.limit(rows))
+        return self._then(lambda table: table.limit(rows), self._jobs)
 
     def distinct(self) -> Tuples:
         """Return the tuples, equal ones once."""
-        return self._then(lambda table: table.distinct())
+        return self._then(lambda table: table.distinct(), self._jobs)
 
     def rename(self, **names: str) -> Tuples:
         """Return the tuples with columns renamed: ``rename(new="old")``."""
@@ -284,6 +312,8 @@ class Tuples:
     @property
     def expression(self) -> ir.Table:
         """The Ibis expression; a user's function on groups that it needs is run."""
+        if self._loaded is not None:
+            return self._loaded.expression
         if callable(self._expression):
             self._expression = self._expression()
             self._waits_for = ""
@@ -322,6 +352,10 @@ class Tuples:
         """Run the query and yield Arrow record batches of at most `rows` tuples; DuckDB holds no more at a time."""
         return self.engine.batches(self.expression, rows)
 
+    def reads(self) -> list[Read]:
+        """Run the query and return what was read for it: by file on DuckDB, by task on Spark."""
+        return self.engine.reads(self.expression)[1]
+
     def explain(self, *, run: bool = False) -> str:
         """Return the SQL and the engine's plan; with `run`, carried out and with what it took."""
         if self._waits_for:
@@ -349,11 +383,23 @@ class Tuples:
 
     # ---- inside ------------------------------------------------------------------------------------------------------
 
-    def _then(self, operator: Callable[[ir.Table], ir.Table]) -> Tuples:
-        """Apply an operator, now or, where the columns are not known yet, later."""
+    def _then(self, operator: Callable[[ir.Table], ir.Table], jobs: KeyRange = EVERYTHING) -> Tuples:
+        """Apply an operator, now or, where the columns are not known yet, later; `jobs`: values of ``job_id`` then."""
         if self._waits_for:
-            return Tuples(self.engine, lambda: operator(self.expression), self.name, self._waits_for)
-        return Tuples(self.engine, operator(self.expression), self.name)
+            return Tuples(self.engine, lambda: operator(self.expression), self.name, self._waits_for, jobs)
+        return Tuples(self.engine, operator(self.expression), self.name, jobs=jobs)
+
+    def _on_rows(self, operator: Callable[[ir.Table], ir.Table], loaded: Loaded) -> Tuples:
+        """Apply an operator that works row by row and keeps the key to a table that may still be read with less."""
+        found = Tuples(self.engine, loaded.then(operator), self.name)
+        found.expression  # noqa: B018 # a mistake is an error here
+        return found
+
+    def _narrowed(self, jobs: KeyRange) -> Tuples:
+        """Return the tuples without files that hold none of a range of jobs, where that is possible."""
+        if self._loaded is None or self._loaded.key != _JOB or self._loaded.narrowed(jobs) is self._loaded:
+            return self
+        return Tuples(self.engine, self._loaded.narrowed(jobs), self.name)
 
     def _joined(self, other: Tuples, keys: Sequence[str], how: str) -> ir.Table:
         right = other.expression
@@ -378,6 +424,27 @@ class Tuples:
 
         waits = f"{groups.called(function)} of each group of {', '.join(names)}"
         return Tuples(self.engine, run, self.name, waits)
+
+
+def _range_of(conditions: Sequence[str], key: str) -> KeyRange:
+    found = EVERYTHING
+    for condition in conditions:
+        found = found.meet(key_range(condition, key))
+    return found
+
+
+def _of_same_jobs(left: Tuples, right: Tuples, keys: Sequence[str], how: str) -> tuple[Tuples, Tuples, KeyRange]:
+    """Return both sides of a join without files of jobs that find no partner, and the jobs of the result."""
+    if _JOB not in keys or how not in ("inner", "semi", "left", "right", "anti"):
+        return left, right, EVERYTHING
+    jobs = right._jobs if how == "right" else left._jobs
+    if how in ("inner", "semi"):
+        jobs = left._jobs.meet(right._jobs)
+    if how in ("inner", "semi", "right"):
+        left = left._narrowed(jobs)
+    if how in ("inner", "semi", "left", "anti"):
+        right = right._narrowed(jobs)
+    return left, right, jobs
 
 
 def _value(table: ir.Table, given: Any, *, aggregates: bool = False, boolean: bool = False) -> Any:

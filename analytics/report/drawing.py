@@ -11,8 +11,9 @@ series apart, a hatch, a line style or a place does so too.
 - ``bars``: ``series`` of ``name`` and ``values``, over ``labels`` or ``x``; ``notes`` above the bars, ``ends`` (bars of
   their own at both ends), ``log``, ``legend``.
 - ``lines``: ``series`` of ``name``, ``x``, ``y``.
-- ``parallel``: ``axes`` of ``name``, ``low``, ``high``, ``log``; ``lines`` of ``group`` and ``values`` (0 to 1, None
-  where not known); ``groups`` in order of their colours.
+- ``parallel``: ``axes`` of ``name``, ``low``, ``high``, ``log``, and ``only`` (its one value, which is in the middle);
+  ``lines`` of ``group``, ``values`` (0 to 1, None where not known) and ``words`` (what each value is, to point at);
+  ``groups`` in order of their colours.
 - ``files``: ``bars`` of ``row``, ``start``, ``end``, ``critical``, ``label``; ``quantity``.
 - ``steps``: ``x``, and ``series`` of ``name`` and ``y``, level over ``step`` from each x on; ``spans`` to shade.
 
@@ -23,18 +24,22 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from mpiio_ext.analytics.units import size_words
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
 
-__all__ = ["COLOURS", "draw", "logarithmic"]
+__all__ = ["COLOURS", "draw", "logarithmic", "pieces"]
 
 #: Okabe and Ito, without the yellow, which is too light for lines.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#555c66")
 _HATCHES = ("", "///", "\\\\\\", "xx", "--", "||", "++")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 3)))
+#: The same without dots, which pass axes without a value.
+_STROKES = ("-", "--", "-.", (0, (9, 2)), (0, (2, 1)), (0, (6, 1, 1, 1, 1, 1)), (0, (4, 4)))
 _INK, _SOFT, _LINE = "#16191d", "#555c66", "#d5d9df"
 _WIDTH = 8.2
 _STYLE: dict[str, Any] = {
@@ -57,17 +62,10 @@ def _figure(height: float, columns: int = 1) -> tuple[Any, list[Any]]:
     return figure, list(axes)
 
 
-def _size(value: float, _: int = 0) -> str:
-    for unit, factor in (("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if abs(value) >= factor * 0.9995:
-            return f"{value / factor:.3g} {unit}"
-    return f"{value:.3g} B"
-
-
 def _quantity(axis: Any, quantity: str) -> None:
     if quantity:
         end = "/s" if quantity == "rate" else ""
-        axis.set_major_formatter(lambda value, place: _size(value, place) + end)
+        axis.set_major_formatter(lambda value, _: size_words(value) + end)
 
 
 def _frame(axes: Any, data: Mapping[str, Any], grid: str = "y") -> None:
@@ -110,6 +108,8 @@ def logarithmic(data: Mapping[str, Any]) -> bool:
 
 
 def _bars(data: Mapping[str, Any]) -> Any:
+    from matplotlib.ticker import NullLocator
+
     figure, (axes,) = _figure(2.9)
     series = data["series"]
     places = data.get("x") or list(range(len(data["labels"])))
@@ -132,6 +132,7 @@ def _bars(data: Mapping[str, Any]) -> Any:
     if logarithmic(data):
         axes.set_yscale("log")
         axes.set_ylim(bottom=0.7)
+        axes.yaxis.set_minor_locator(NullLocator())  # a tenth of the time of a drawing
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     _frame(axes, data)
     if data.get("legend"):
@@ -149,23 +150,55 @@ def _lines(data: Mapping[str, Any]) -> Any:
     return figure
 
 
+def pieces(values: Sequence[float | None]) -> tuple[list[list[tuple[int, float]]], list[list[tuple[int, float]]]]:
+    """Return the parts of a line of parallel coordinates: between known neighbours, and past axes without a value."""
+    known = [(place, value) for place, value in enumerate(values) if value is not None]
+    whole: list[list[tuple[int, float]]] = []
+    past = []
+    for point in known:
+        if whole and point[0] == whole[-1][-1][0] + 1:
+            whole[-1].append(point)
+            continue
+        if whole:
+            past.append([whole[-1][-1], point])
+        whole.append([point])
+    return whole, past
+
+
 def _parallel(data: Mapping[str, Any]) -> Any:
     from matplotlib.collections import LineCollection
 
     figure, (axes,) = _figure(3.6)
-    columns, groups = data["axes"], data["groups"]
-    for number, group in enumerate(groups):
-        lines = [[(place, value) for place, value in enumerate(line["values"]) if value is not None]
-                 for line in data["lines"] if line["group"] == group]  # fmt: skip
-        count = max(1, len(data["lines"]))
+    few = len(data["lines"]) < 60
+    for number, group in enumerate(data["groups"]):
+        whole, past = [], []
+        for line in data["lines"]:
+            if line["group"] == group:
+                parts = pieces(line["values"])
+                whole += parts[0]
+                past += parts[1]
+        colour, alpha = COLOURS[number % 7], 0.9 if few else 0.45
         axes.add_collection(LineCollection(
-            [line for line in lines if len(line) > 1], colors=COLOURS[number % 7], linestyles=_DASHES[number // 7 % 7],
-            linewidths=1.4 if count < 60 else 0.8, alpha=0.9 if count < 60 else 0.45, label=group))  # fmt: skip
+            [line for line in whole if len(line) > 1], colors=colour, linestyles=_STROKES[number % 7],
+            linewidths=1.4 if few else 0.8, alpha=alpha, label=group))  # fmt: skip
+        axes.add_collection(LineCollection(past, colors=colour, linestyles=":", linewidths=1.1 if few else 0.6,
+                                           alpha=alpha))  # fmt: skip
+        alone = [line[0] for line in whole if len(line) == 1]  # between two axes without a value
+        axes.plot([place for place, _ in alone], [value for _, value in alone], ".", color=colour, markersize=4)
+    _columns(axes, data["axes"])
+    figure.legend(loc="outside right upper")
+    return figure
+
+
+def _columns(axes: Any, columns: Sequence[Mapping[str, Any]]) -> None:
+    """Draw the axes of parallel coordinates: an upright line each, with what its ends, or its one value, are."""
     for place, column in enumerate(columns):
-        axes.axvline(place, color=_SOFT, linewidth=0.8, zorder=0)
+        axes.plot([place, place], [0, 1], color=_SOFT, linewidth=0.8, zorder=0)
         for height, text, side in ((1, column["high"], "bottom"), (0, column["low"], "top")):
             axes.annotate(text, (place, height), textcoords="offset points", xytext=(0, 4 if height else -4),
                           ha="center", va=side, fontsize=8, color=_SOFT)  # fmt: skip
+        axes.annotate(column.get("only", ""), (place, 0.5), textcoords="offset points", xytext=(4, 4), fontsize=8,
+                      color=_SOFT, ha="left", va="bottom")  # fmt: skip
     axes.set_xticks(range(len(columns)), [column["name"] for column in columns])
     axes.tick_params(axis="x", length=0, pad=16)
     axes.set_xlim(-0.25, len(columns) - 0.75)
@@ -173,8 +206,6 @@ def _parallel(data: Mapping[str, Any]) -> Any:
     axes.set_yticks([])
     for side in ("left", "bottom"):
         axes.spines[side].set_visible(False)
-    figure.legend(loc="outside right upper")
-    return figure
 
 
 def _files(data: Mapping[str, Any]) -> Any:

@@ -17,7 +17,9 @@ _DIRECTIONS: tuple[Literal["read", "write"], ...] = ("read", "write")
 _WARNING = 0.2
 
 
-def diagnoses(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
+def diagnoses(
+    tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None
+) -> list[dict[str, Any]]:
     """Return the diagnosis of a job in each direction that has I/O time, the longer one first.
 
     Each is a mapping of ``document`` (JSON values), ``text`` (lines) and ``shown`` (findings for a page).
@@ -26,7 +28,7 @@ def diagnoses(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
 
     found = []
     for direction in _DIRECTIONS:
-        one = diagnose(tables["darshan_job"], tables["darshan_file"], direction)
+        one = diagnose(tables["darshan_job"], tables["darshan_file"], direction, anonymous=anonymous, osts=osts)
         if one.critical_files:
             shown = [_shown(finding, direction) for finding in one.findings]
             longest = max(time.value for _, time in one.critical_files)
@@ -43,7 +45,7 @@ def findings(told: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _shown(finding: Finding, direction: str) -> dict[str, Any]:
     from mpiio_ext.report.words import seconds
 
-    evidence = [f"Explains {100 * finding.share:.0f} % of the critical time of the {direction}s "
+    evidence = [f"Explains {finding.explained} of the {direction}s "
                 f"({seconds(finding.time)}); confidence {finding.confidence}: {finding.reason}"]  # fmt: skip
     evidence += [one.text() for one in finding.evidence]
     for label, names in (("files", finding.files), ("OSTs", finding.osts)):

@@ -20,16 +20,17 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from mpiio_ext.analytics.analyses.counting import count_words, size_words
+from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.analyses.source import Source, expression, fetch, has
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.units import size_words
 from mpiio_ext.report.words import seconds
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["charts", "data_files", "document", "facts", "job_tables"]
+__all__ = ["charts", "data_files", "document", "facts", "job_tables", "store_osts"]
 
 #: Seconds of LMT shown before and after a job; the step of LMT's rows.
 _MARGIN_S, _STEP_S = 60.0, 5.0
@@ -93,6 +94,22 @@ def _osts(files: pa.Table) -> dict[str, set[int]]:
     return found
 
 
+def store_osts(source: Source, tables: Mapping[str, pa.Table]) -> int | None:
+    """Return how many OSTs there are where a job's files lie, by the files of the whole store; None where unknown."""
+    from mpiio_ext.analytics.diagnosis.targets import count_of_osts
+    from mpiio_ext.analytics.tables.schema import OST_WORD_BITS
+
+    files = expression(source, "darshan_file")
+    words = sorted((name for name in files.columns if name.startswith("ost_word_")), key=lambda name: int(name[9:]))
+    mounts = [mount for mount in _osts(tables["darshan_file"]) if mount]
+    if not words or not mounts:
+        return None
+    there = files.filter(files["mount"].isin(mounts))
+    masks = fetch(there.aggregate(**{name: there[name].bit_or() for name in words})).to_pylist()[0].values()
+    return count_of_osts(number * OST_WORD_BITS + bit for number, mask in enumerate(masks)
+                         for bit in range(OST_WORD_BITS) if (mask or 0) >> bit & 1)  # fmt: skip
+
+
 def data_files(tables: Mapping[str, pa.Table]) -> pa.Table:
     """Return the files of a job in order of their jobs, without the standard streams.
 
@@ -113,6 +130,12 @@ def _sum(table: pa.Table, column: str) -> int | float | None:
     return sum(known) if known else None
 
 
+def _files_words(every: int, data: int) -> str:
+    """Return the number of files, the same one that every other part of a page counts from."""
+    streams = every - data
+    return f"{every:,}" + (f", of them {count_words(streams, 'standard stream')}" if streams else "")
+
+
 def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
     """Return what the logs say about a job, in words."""
     jobs, files = tables["darshan_job"], data_files(tables)
@@ -124,7 +147,7 @@ def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
         ("processes", f"{first['processes']:,}" if first["processes"] is not None else "not known"),
         ("run time", seconds(first["run_time"]) if first["run_time"] else "not known"),
         ("read, written", ", ".join(moved)),
-        ("files", f"{files.num_rows:,}, without standard streams"),
+        ("files", _files_words(tables["darshan_file"].num_rows, files.num_rows)),
         ("modules", ", ".join(first["modules"] or ()) or "not known"),
     ]
     if "slurm" in tables and tables["slurm"].num_rows:
@@ -138,8 +161,13 @@ def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
     return out
 
 
-def document(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+def document(
+    tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None
+) -> dict[str, Any]:
     """Return what is known of a job: facts, diagnoses, factors, critical files; as JSON can hold it.
+
+    `anonymous`: names were taken out of the tables, and the diagnosis shall name neither OSTs nor exact numbers.
+    `osts`: so many OSTs are known to exist.
 
     All of them look at the same files, so that they agree: those that are not in the background
     (:class:`mpiio_ext.analytics.factors.files.Files`).
@@ -148,10 +176,11 @@ def document(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
     from mpiio_ext.analytics.report.findings import diagnoses
 
     jobs, files = tables["darshan_job"], tables["darshan_file"].sort_by("job_id")
-    found: dict[str, Any] = {"job_id": jobs["job_id"][0].as_py(), "facts": dict(facts(tables)),
-                             "diagnosis": diagnoses(tables), "directions": {}}  # fmt: skip
+    told = diagnoses(tables, anonymous=anonymous, osts=osts)
+    found: dict[str, Any] = {"job_id": jobs["job_id"][0].as_py(), "facts": dict(facts(tables)), "diagnosis": told,
+                             "directions": {}}  # fmt: skip
     for direction in _DIRECTIONS:
-        factors = extract(files, direction=direction, jobs=jobs).to_pylist()
+        factors = extract(files, direction=direction, jobs=jobs, by="job_id").to_pylist()
         if factors:
             found["directions"][direction] = {"factors": factors[0], "critical_files": _critical(files, direction),
                                               "own_share": _own_share(tables, direction)}  # fmt: skip

@@ -9,6 +9,7 @@ from mpiio_ext.analytics.analyses.source import Source
 from mpiio_ext.analytics.report import job
 from mpiio_ext.analytics.report.findings import findings
 from mpiio_ext.analytics.report.page import Figure, Grid, Section, cell_words, render
+from mpiio_ext.analytics.units import size_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,7 +85,6 @@ def _factor_rows(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _speed_facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
-    from mpiio_ext.analytics.analyses.counting import size_words
     from mpiio_ext.report.words import seconds
 
     out = []
@@ -114,14 +114,19 @@ def _drawings(charts: Sequence[Chart], pen: Pen | None) -> dict[str, str]:
 
 def _caption(chart: Chart) -> str:
     if chart.kind == "files":
-        words = "Light: from the first to the last access of each file. Dark: its part of the critical path. The "
+        words = "Blue: from the first to the last access of each file. Orange: its part of the critical path. The "
         return f"{words}standard streams are left out. {chart.data['left_out']}".strip()
     return "Shaded: the job. Its own bytes are among those of everyone."
 
 
-def job_page(tables: Mapping[str, pa.Table], pen: Pen | None) -> str:
-    """Return the page of a job: diagnosis, time line, factors, load of the servers; `pen` None: Plotly."""
-    found = job.document(tables)
+def job_page(
+    tables: Mapping[str, pa.Table], pen: Pen | None, *, anonymous: bool = False, osts: int | None = None
+) -> str:
+    """Return the page of a job: diagnosis, time line, factors, load of the servers; `pen` None: Plotly.
+
+    `anonymous` and `osts`: see :func:`mpiio_ext.analytics.report.job.document`.
+    """
+    found = job.document(tables, anonymous=anonymous, osts=osts)
     charts = job.charts(tables, found)
     drawings = _drawings(charts, pen)
     figures = {chart.name: Figure(title=chart.title, drawing=drawings[chart.name], caption=_caption(chart))
@@ -157,9 +162,9 @@ def _critical_section(found: Mapping[str, Any]) -> Section:
                    sentences=["The fewest files whose I/O covers all time in which there is any."])  # fmt: skip
 
 
-def job_text(tables: Mapping[str, pa.Table]) -> str:
-    """Return what is known of a job as text: facts, diagnosis, factors."""
-    found = job.document(tables)
+def job_text(tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None) -> str:
+    """Return what is known of a job as text: facts, diagnosis, factors; `anonymous` and `osts` as in `job_page`."""
+    found = job.document(tables, anonymous=anonymous, osts=osts)
     lines = [f"job {found['job_id']}", ""]
     every = [*job.facts(tables), *_speed_facts(found)]
     width = max(len(name) for name, _ in every)

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.analyses import ANALYSES, analysis
-from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, size_words
-from mpiio_ext.analytics.analyses.source import Source, fetch
+from mpiio_ext.analytics.analyses.counting import count_words, jobs_of
+from mpiio_ext.analytics.analyses.source import Remembered, Source, fetch
+from mpiio_ext.analytics.report.coverage import coverage
 from mpiio_ext.analytics.report.page import Figure, Section, grid
+from mpiio_ext.analytics.units import size_words
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Result
@@ -20,7 +22,8 @@ __all__ = ["overview", "result_section", "results", "sections"]
 
 def overview(source: Source, *, anonymous: bool = False, origin: str | None = "darshan") -> Section:
     """Return what the store holds, in one pass over the jobs."""
-    jobs = jobs_of(source, origin)
+    jobs = jobs_of(source, origin, ["app", "uid", "files", "bytes_read", "bytes_written", "start_time", "end_time",
+                                    "run_time", "processes", "partial"])  # fmt: skip
     row = fetch(jobs.aggregate(
         jobs=jobs.count(), apps=jobs["app"].fill_null("").nunique(), users=jobs["uid"].nunique(),
         files=jobs["files"].sum(), read=jobs["bytes_read"].sum(), written=jobs["bytes_written"].sum(),
@@ -40,8 +43,10 @@ def overview(source: Source, *, anonymous: bool = False, origin: str | None = "d
             facts.append(("period", count_words(max(1, round((row["last"] - row["first"]) / 86400)), "day")))
         else:
             facts.append(("period", f"{_date(row['first'])} to {_date(row['last'])} UTC"))
+    known, missing = coverage(source, anonymous=anonymous)
     none = ["No logs to count: `mpiio-ext analyze manifest --all` lists those that the store knows."]
-    return Section(anchor="store", title="What is in the store", facts=facts, sentences=[] if row["jobs"] else none)
+    return Section(anchor="store", title="What is in the store", facts=[*facts, *known],
+                   sentences=[*([] if row["jobs"] else none), *missing])  # fmt: skip
 
 
 def _date(seconds: float) -> str:
@@ -87,6 +92,7 @@ def sections(
     origin: str | None = "darshan",
 ) -> list[Section]:
     """Return the whole page; `pen` draws, or Plotly where it is None."""  # fmt: skip
+    source = Remembered(source)
     first = overview(source, anonymous=anonymous or areas is not None, origin=origin)
     found = []
     for one in results(source, anonymous=anonymous or areas is not None, areas=areas, origin=origin):

@@ -77,6 +77,32 @@ class Catalog:
         """Return the absolute paths of :meth:`entries`; empty when the table has no rows."""
         return [str(self.path(entry)) for entry in self.entries(table, low, high)]
 
+    def units(
+        self, table: str, by: str = "target", low: float | None = None, high: float | None = None
+    ) -> list[list[str]] | None:
+        """Return the files of each storage target or subtable: what one task reads.
+
+        Parameters
+        ----------
+        table : str
+        by : {"target", "subtable"}
+        low, high : float, optional
+            As in :meth:`entries`; units without such files are empty lists.
+
+        Returns
+        -------
+        list of lists of str, or None
+            As many for every table; rows of one job are in the same unit of all. None: the table is not placed.
+        """
+        placement = self.manifest.placement
+        if not placement or any(entry.subtable < 0 for entry in self.entries(table)):
+            return None
+        count = len(placement["folders"]) if by == "target" else int(placement["subtables"])
+        found: list[list[str]] = [[] for _ in range(count)]
+        for entry in self.entries(table, low, high):
+            found[entry.target if by == "target" else entry.subtable].append(str(self.path(entry)))
+        return found
+
     def path(self, entry: FileEntry) -> Path:
         """Return the absolute path of a file."""
         return self.folder / entry.path

@@ -190,9 +190,10 @@ def merge_parts(
 
 
 def _leftovers(folder: Path, manifest: Manifest) -> Iterator[Path]:
-    """Yield the files of a store that do not count: those of killed fills, and those that were replaced."""
+    """Yield the files of a store that do not count: those of killed fills, those that were replaced or moved away."""
     valid = {folder / entry.path for entry in manifest.files} | {folder / name for name in manifest.logs}
     places = [folder / "tables", folder / "logs", *map(Path, manifest.placement.get("folders", ()))]
+    places += map(Path, manifest.placement.get("retired", ()))
     for place in places:
         if place.is_dir():
             yield from (path for path in place.rglob("*.parquet*") if path not in valid and path.is_file())
@@ -208,7 +209,10 @@ def clean(folder: Path, manifest: Manifest) -> int:
         path.unlink(missing_ok=True)
         step(f"removed {path.name}")
         count += 1
-    for path in sorted((folder / "staging").glob("*")):
+    empty = sorted((folder / "staging").glob("*"))
+    for place in map(Path, manifest.placement.get("retired", ())):
+        empty += [*place.glob("*"), place]
+    for path in empty:
         with contextlib.suppress(OSError):
             path.rmdir()
     return count

@@ -3,8 +3,8 @@
 Problem. Rows must not travel between processes, and a connector of another hand must not spoil the store.
 
 Algorithm. Call the connector; bring its tables to the schema (an absent column is NULL, a foreign one an error); give
-every log the ID that the store has for it; sort; add the OST words; write one part a table. A part belongs to one
-chunk; the manifest's owner merges parts into files.
+every log the ID that the store has for it, and every run of it one; sort; add the OST words; write one part a table. A
+part belongs to one chunk; the manifest's owner merges parts into files.
 """
 
 from __future__ import annotations
@@ -96,14 +96,19 @@ def _conform(name: str, table: Any) -> Any:
 
 
 def _own_ids(name: str, table: Any, converted: Converted, ids: Sequence[int]) -> tuple[Any, list[int]]:
-    """Put the store's log IDs in the place of the connector's, and count the rows of every log."""
+    """Put the store's IDs in the place of the connector's, and count the rows of every log.
+
+    The ID of a log is also that of its run. Where the connector names the log in ``source_log``, as the log has several
+    runs, ``log_id`` tells these apart, and a run's ID is made of the log's and that.
+    """
     theirs = pa.array([outcome.log_id for outcome in converted.outcomes], pa.int64())
     number = table.schema.get_field_index("log_id")
     if number < 0:
         if len(ids) > 1:
             raise ValueError(f"{name} has no log_id, so its connector converts one log at a time")
         return table, [table.num_rows]
-    place = pc.index_in(table.column("log_id"), value_set=theirs)
+    source = table.column("source_log")
+    place = pc.index_in(pc.coalesce(source, table.column("log_id")), value_set=theirs)
     if place.null_count:
         raise ValueError(f"the connector gave {name} rows of a log that it does not name")
     rows = np.asarray(place, dtype=np.int64)
@@ -111,7 +116,18 @@ def _own_ids(name: str, table: Any, converted: Converted, ids: Sequence[int]) ->
     if len(np.unique(np.asarray(theirs)[used > 0])) < (used > 0).sum():
         raise ValueError("the connector gave two logs one log_id")
     own = np.array(ids, dtype=np.int64)[rows]
+    runs = np.where(np.asarray(pc.is_valid(source)), _run_ids(own, np.asarray(table.column("log_id"))), own)
+    table = table.set_column(number, table.schema.field(number), pa.array(runs))
+    number = table.schema.get_field_index("source_log")
     return table.set_column(number, table.schema.field(number), pa.array(own)), used.tolist()
+
+
+def _run_ids(logs: Any, runs: Any) -> Any:
+    """Return positive IDs made of two numbers each; always the same for the same ones (splitmix64)."""
+    mixed = logs.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + runs.astype(np.uint64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return np.maximum(((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(1)).astype(np.int64), 1)
 
 
 def _write_part(name: str, table: Any, stem: str, osts: int) -> tuple[Part, Any]:
@@ -122,7 +138,7 @@ def _write_part(name: str, table: Any, stem: str, osts: int) -> tuple[Part, Any]
     if name == "darshan_file":
         width = max(osts, width_of(table))
         table, rows = with_words(table, width)
-        beyond = pc.unique(table.column("log_id").take(pa.array(rows)))
+        beyond = pc.unique(table.column("source_log").take(pa.array(rows)))
     path = f"{stem}-{name}.parquet"
     with TableWriter(Path(path), table.schema, name, group_rows=_PART_ROWS) as writer:
         writer.write(table)

@@ -33,8 +33,9 @@ from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.setup import Setup
 from mpiio_ext.analytics.store.commit import Staged, clean, merge_parts
 from mpiio_ext.analytics.store.convert import Done, convert_chunk, digests, log_id_of
+from mpiio_ext.analytics.store.dates import dates_in_words, with_dates
 from mpiio_ext.analytics.store.lock import locked
-from mpiio_ext.analytics.store.logtable import LOGS, keys_of, read_logs, write_logs
+from mpiio_ext.analytics.store.logtable import LOGS, SEEN, keys_of, read_logs, write_logs
 from mpiio_ext.analytics.store.manifest import Manifest, read_manifest, write_manifest
 from mpiio_ext.analytics.store.plan import Date, Plan, day_of, mark_duplicates, plan
 from mpiio_ext.analytics.store.pool import Pool, WorkerDeathError, WorkerError
@@ -63,6 +64,7 @@ class Report:
     whole, partial, skipped, duplicate, unreadable : what became of the others; the manifest says why
     others : files in the inputs with names that no log has
     problems : what could not be looked at, a line each
+    notes : what dated the logs outside the period, and from when they are, a line each
     """
 
     known: int = 0
@@ -76,6 +78,7 @@ class Report:
     others: int = 0
     rows: dict[str, int] = dataclasses.field(default_factory=dict)
     problems: list[str] = dataclasses.field(default_factory=list)
+    notes: list[str] = dataclasses.field(default_factory=list)
     seconds: float = 0.0
 
     def __str__(self) -> str:
@@ -96,7 +99,7 @@ class Report:
         words = {"known": "unchanged", "outside": "outside the period", "others": "other files"}
         line = ", ".join(f"{count:,} {words.get(name, name)}" for name, count in counts if count) or "no logs"
         rows = ", ".join(f"{count:,} rows of {name}" for name, count in self.rows.items() if count)
-        return "\n".join([f"logs: {line}", *([f"new: {rows}"] if rows else []), *self.problems])
+        return "\n".join([f"logs: {line}", *([f"new: {rows}"] if rows else []), *self.notes, *self.problems])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -299,7 +302,8 @@ def _digest(filler: _Filler, pool: Pool) -> Any:
     todo = filler.plan.todo
     out: list[str] = [""] * todo.num_rows
     kinds = [name for name, kind in KINDS.items() if "darshan_job" in kind.tables]
-    wanted = np.flatnonzero(np.asarray(pc.is_in(todo.column("kind"), value_set=pa.array(kinds))))
+    once = pc.is_in(todo.column("kind"), value_set=pa.array(kinds))
+    wanted = np.flatnonzero(np.asarray(pc.and_(once, pc.equal(todo.column("problem"), ""))))
 
     def run(chunk: _Chunk) -> tuple[_Chunk, list[str]]:
         try:
@@ -314,6 +318,16 @@ def _digest(filler: _Filler, pool: Pool) -> Any:
     return pa.array(out, pa.string())
 
 
+def _problems(filler: _Filler) -> Any:
+    """Set logs aside that are no files that can be read, and return which these are."""
+    problems = filler.plan.todo.column("problem").to_numpy(zero_copy_only=False)
+    for status in ("skipped", "unreadable"):
+        rows = np.flatnonzero([problem.startswith(f"{status}: ") for problem in problems])
+        reasons = [problems[row].removeprefix(f"{status}: ") for row in rows]
+        filler.set_aside(rows, status, reasons, [None] * len(rows))
+    return problems != ""
+
+
 def _convert_all(filler: _Filler, logs: Any, quiet: bool | None) -> None:
     """Carry out the plan."""
     filler.staging.mkdir(parents=True, exist_ok=True)
@@ -323,13 +337,14 @@ def _convert_all(filler: _Filler, logs: Any, quiet: bool | None) -> None:
         same = mark_duplicates(filler.plan.todo, found, logs, filler.plan.replaced)
         filler.plan = dataclasses.replace(filler.plan, todo=filler.plan.todo.append_column("digest", found))
         repeated, unreadable = np.asarray(pc.is_valid(same)), np.asarray(pc.starts_with(found, "!"))
+        bad = _problems(filler)
         rows = np.flatnonzero(unreadable)
         filler.set_aside(rows, "unreadable", [found[int(row)].as_py()[1:] for row in rows], [None] * len(rows))
         rows = np.flatnonzero(repeated)
         names = [same[int(row)].as_py() for row in rows]
         filler.set_aside(rows, "duplicate", [f"holds the same as {name}" for name in names], names)
-        advance(int((repeated | unreadable).sum()))
-        rows = np.flatnonzero(~repeated & ~unreadable)
+        advance(int((repeated | unreadable | bad).sum()))
+        rows = np.flatnonzero(~repeated & ~unreadable & ~bad)
         for chunk, done in pool.each(lambda chunk: filler.convert(pool, chunk), filler.chunks(rows)):
             filler.take(chunk, done)
             advance(len(chunk.paths))
@@ -384,8 +399,9 @@ def fill(
         filler = _Filler(setup, given, manifest)
         seen, filler.report.problems, filler.report.others = scan(setup.inputs)
         logs = read_logs(folder, manifest.logs)
-        filler.plan = plan(seen, logs, setup, first, last)
-        filler.report.known, filler.report.outside = filler.plan.known, filler.plan.outside
+        filler.plan = plan(with_dates(seen, logs, setup.time_zone), logs, setup, first, last)
+        filler.report.known, filler.report.outside = filler.plan.known, filler.plan.outside.num_rows
+        filler.report.notes = dates_in_words(filler.plan.outside)
         filler.report.vanished = filler.plan.vanished.num_rows
         try:
             _carry_out(filler, logs, quiet)
@@ -409,7 +425,19 @@ def _carry_out(filler: _Filler, logs: Any, quiet: bool | None) -> None:
                     LOGS.get_field_index("vanished"), "vanished", pa.array([gone] * table.num_rows, pa.bool_())
                 )
             )
+    if filler.plan.looked_at.num_rows:
+        marks.append(_outside(filler.plan.looked_at))
     if marks:
         filler.commit(pa.concat_tables(marks))
     elif filler.manifest.commit == 0:
         write_manifest(filler.folder, filler.manifest)
+
+
+def _outside(logs: Any) -> Any:
+    """Return rows of the table of logs for logs that are outside the period, so that they are not looked into again."""
+    told = pc.if_else(pc.equal(logs.column("dated"), "start"), "the start of its job", "its last change")
+    reasons = pc.binary_join_element_wise("dated ", logs.column("date"), " by ", told, ": not of a period so far", "")
+    known = {"status": pa.array(["outside"] * logs.num_rows, pa.string()), "reason": reasons}
+    known["vanished"] = pa.array([False] * logs.num_rows, pa.bool_())
+    columns = {**{name: logs.column(name) for name in SEEN.names}, **known}
+    return pa.table([columns.get(field.name, pa.nulls(logs.num_rows, field.type)) for field in LOGS], schema=LOGS)

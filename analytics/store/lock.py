@@ -1,4 +1,9 @@
-"""One fill at a time: a lock on the store's folder that ends with the process that holds it."""
+"""One fill at a time: a lock on the store's folder that ends with the process that holds it.
+
+Guarantees. A fill that fails before it has written anything leaves nothing: a set-up with a wrong path makes no folder
+that looks like a store. The lock's file is removed only by its holder; who has waited for a file that is gone meanwhile
+locks the new one, so that two fills never hold locks of one name.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +11,9 @@ import contextlib
 import fcntl
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 from mpiio_ext.analytics.errors import AnalyticsError
 
@@ -18,33 +24,73 @@ __all__ = ["locked"]
 def locked(folder: Path) -> Iterator[None]:
     """Hold the store in `folder` for changes; the folder is made when it is missing.
 
+    An error of what is done meanwhile takes away what was made for the lock, unless something else is there by then.
+
     Raises
     ------
     AnalyticsError
         Another process holds it (the message says which), or the file system has no locks.
     """
-    path = folder / "lock"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        stream = path.open("a+", encoding="utf-8")
-    except OSError as error:
-        raise AnalyticsError(f"{folder}: the store's folder cannot be written: {error.strerror}") from error
-    with stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            stream.seek(0)
-            holder = stream.read().strip() or "another process"
-            raise AnalyticsError(
-                f"{folder}: the store is being filled by {holder}; wait for it, or end it, and call again"
-            ) from None
-        except OSError as error:
-            raise AnalyticsError(
-                f"{path}: the file system has no locks ({error.strerror}); mount Lustre with -o flock, or choose a "
-                "store folder elsewhere"
-            ) from error
+    made = [each for each in (folder, *folder.parents) if not each.exists()]  # deepest first
+    with _held(folder) as stream:
         stream.seek(0)
         stream.truncate()
         stream.write(f"process {os.getpid()} on {platform.node()}\n")
         stream.flush()
-        yield
+        try:
+            yield
+        except BaseException:
+            _undo(folder, made)
+            raise
+
+
+def _held(folder: Path) -> IO[str]:
+    """Return the lock's file, open and locked."""
+    path = folder / "lock"
+    while True:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            stream = path.open("a+", encoding="utf-8")
+        except OSError as error:
+            raise AnalyticsError(f"{folder}: the store's folder cannot be written: {error.strerror}") from error
+        try:
+            _lock(stream, folder, path)
+            if _is_at(stream, path):
+                return stream
+        except BaseException:
+            stream.close()
+            raise
+        stream.close()  # its holder failed, and removed it after it was opened here
+
+
+def _lock(stream: IO[str], folder: Path, path: Path) -> None:
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        stream.seek(0)
+        holder = stream.read().strip() or "another process"
+        raise AnalyticsError(
+            f"{folder}: the store is being filled by {holder}; wait for it, or end it, and call again"
+        ) from None
+    except OSError as error:
+        raise AnalyticsError(
+            f"{path}: the file system has no locks ({error.strerror}); mount Lustre with -o flock, or choose a "
+            "store folder elsewhere"
+        ) from error
+
+
+def _is_at(stream: IO[str], path: Path) -> bool:
+    """Return whether an open file is the one that has this name now."""
+    try:
+        return os.path.samestat(os.fstat(stream.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _undo(folder: Path, made: Sequence[Path]) -> None:
+    """Remove the lock's file and the folders that were made for it, where there is nothing else in them."""
+    with contextlib.suppress(OSError):  # what cannot be removed stays, and harms nobody
+        if [each.name for each in folder.iterdir()] == ["lock"]:
+            (folder / "lock").unlink()
+            for each in made:
+                each.rmdir()

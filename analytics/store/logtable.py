@@ -24,7 +24,8 @@ from mpiio_ext.analytics.tables.schema import TABLES
 
 __all__ = ["LOGS", "SEEN", "Comparison", "compare", "keys_of", "read_logs", "write_logs"]
 
-#: What a scan sees of a log. ``date`` is ``YYYY-MM-DD`` or empty; ``root`` is the folder that ``path`` is relative to.
+#: What a scan sees of a log. ``date`` is ``YYYY-MM-DD`` or empty; ``dated`` says what told it: ``path``, ``start`` (of
+#: the job, in the log), ``change`` (of the file), or ``none``; ``root`` is the folder that ``path`` is relative to.
 SEEN = pa.schema(
     [
         ("kind", pa.string()),
@@ -33,12 +34,14 @@ SEEN = pa.schema(
         ("size", pa.int64()),
         ("mtime_ns", pa.int64()),
         ("date", pa.string()),
+        ("dated", pa.string()),
     ]
 )
 
-#: What the manifest knows of a log. ``status``: whole, partial, skipped, duplicate or unreadable; ``reason``: why, for
-#: people; ``same_as``: the log with the same contents; ``commit``: of its rows (`FileEntry.commits`); ``vanished``: not
-#: found any more (its rows stay); ``rows_TABLE``: rows that it gave.
+#: What the manifest knows of a log. ``status``: whole, partial, skipped, duplicate, unreadable, or outside (only looked
+#: at, for its date); ``reason``: why, for people; ``same_as``: the log with the same contents; ``log_id``:
+#: ``source_log`` of its rows; ``commit``: of its rows (`FileEntry.commits`); ``vanished``: not found any more (its rows
+#: stay); ``rows_TABLE``: rows that it gave.
 LOGS = pa.schema(
     [
         *SEEN,
@@ -89,7 +92,8 @@ class Comparison:
     new : numpy.ndarray
         Rows of the scan that the manifest does not know.
     changed, before : numpy.ndarray
-        Rows of the scan whose size or time differ, or that could not be read, and those of the manifest for them.
+        Rows of the scan whose size or time differ, or that could not be read or were outside, and those of the
+        manifest for them.
     vanished : numpy.ndarray
         Rows of the manifest that the scan lacks and that were there before.
     returned : numpy.ndarray
@@ -116,15 +120,16 @@ def compare(seen: Any, logs: Any) -> Comparison:
     for name in ("size", "mtime_ns"):
         differs |= np.asarray(seen.column(name))[rows] != np.asarray(logs.column(name))[before]
     unreadable = np.asarray(pc.equal(logs.column("status"), "unreadable"))
+    outside = np.asarray(pc.equal(logs.column("status"), "outside"))
     gone = np.asarray(pc.fill_null(logs.column("vanished"), False))
-    differs |= unreadable[before]
+    differs |= unreadable[before] | outside[before]
     there = np.zeros(logs.num_rows, dtype=bool)
     there[before] = True
     return Comparison(
         new=np.flatnonzero(~known),
         changed=rows[differs],
         before=before[differs],
-        vanished=np.flatnonzero(~there & ~gone),
+        vanished=np.flatnonzero(~there & ~gone & ~outside),
         returned=before[gone[before] & ~differs],
         known=int((~differs).sum()),
     )

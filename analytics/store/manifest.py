@@ -26,8 +26,8 @@ __all__ = ["FORMAT", "NAME", "FileEntry", "Manifest", "read_manifest", "write_ma
 #: Name of the manifest in the store's folder.
 NAME = "manifest.json"
 
-#: Version of the store's layout.
-FORMAT = 1
+#: Version of the store's layout and of its tables' columns.
+FORMAT = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,7 +118,8 @@ def read_manifest(folder: Path) -> Manifest | None:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         found = document.get("format") if isinstance(document, dict) else None
         raise AnalyticsError(
-            f"{path}: a store of format {found}, and this mpiio_ext knows format {FORMAT}; fill a new folder"
+            f"{path}: a store of format {found}, and this mpiio_ext knows format {FORMAT}, whose columns differ;"
+            " fill a new folder, or remove this one and fill it again from the logs (mpiio-ext analyze init)"
         )
     try:
         files = tuple(FileEntry(**{**entry, "commits": tuple(entry["commits"])}) for entry in document["files"])

@@ -73,7 +73,7 @@ class _Reader:
     def _with_columns(self, table: Any) -> Any:
         if self._source.without:
             gone = pa.array(sorted(self._source.without), pa.int64())
-            table = table.filter(pc.invert(pc.is_in(table.column("log_id"), value_set=gone)))
+            table = table.filter(pc.invert(pc.is_in(table.column("source_log"), value_set=gone)))
         columns = [
             table.column(field.name)
             if field.name in table.column_names

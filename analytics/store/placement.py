@@ -10,7 +10,8 @@ range; when one has grown beyond twice the mean, all is split anew. On Lustre ea
 target's OST (``lfs setstripe -c 1 -i OST``).
 
 Guarantees. The manifest changes once, at the end: readers see the tables before or after. Only files that the store has
-made are removed.
+made are removed. What lay on targets that are none any more stays until the next fill begins, for readers that have
+begun.
 
 Source: IOMiner, Section II-C and Figure 2.
 """
@@ -39,7 +40,7 @@ from mpiio_ext.analytics.store.merge import Source, merged
 from mpiio_ext.analytics.tables.parquet import key_of
 from mpiio_ext.analytics.tables.schema import TABLES
 
-__all__ = ["Traffic", "place", "subtables", "target_of", "traffic"]
+__all__ = ["Traffic", "place", "target_of", "traffic"]
 
 #: Files that a subtable may have before they are merged.
 _MOST_FILES = 8
@@ -198,7 +199,7 @@ def _placed(folder: Path, manifest: Manifest, plan: PlacementPlan, *, anew: bool
         "subtables": plan.subtables,
         "osts": list(plan.osts),
     }
-    here = {name: value for name, value in manifest.placement.items() if name != "bounds"}
+    here = {name: value for name, value in manifest.placement.items() if name in wanted}
     anew = anew or here != wanted
     if anew:
         bounds = _all_bounds(folder, manifest, plan.subtables)
@@ -243,31 +244,22 @@ def place(store: str | Path, plan: PlacementPlan, *, anew: bool = False) -> Mani
         manifest = read_manifest(folder)
         if manifest is None:
             raise AnalyticsError(f"{folder}: there is no store to place; fill it first")
-        wanted = manifest.placement.get("folders") == _folders(folder, plan)
-        same = wanted and manifest.placement.get("subtables") == plan.subtables
+        now = {"folders": _folders(folder, plan), "subtables": plan.subtables, "osts": list(plan.osts)}
+        same = all(manifest.placement.get(name) == value for name, value in now.items())
         if same and not anew and all(entry.subtable >= 0 for entry in manifest.files):
             return manifest
         try:
             placed = _placed(folder, manifest, plan, anew=anew)
-            old = set(manifest.placement.get("folders", ())) - set(placed.placement["folders"])
+            before = {*manifest.placement.get("folders", ()), *manifest.placement.get("retired", ())}
+            retired = sorted(path for path in before - set(now["folders"]) if Path(path).exists())
+            placed = dataclasses.replace(placed, placement={**placed.placement, "retired": retired})
             write_manifest(folder, placed)
         except OSError as error:
             raise AnalyticsError(f"{error.filename or folder}: cannot be written: {error.strerror or error}") from error
-        for path in sorted(old):
-            shutil.rmtree(path, ignore_errors=True)
         return placed
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
-
-
-def subtables(catalog: Catalog, table: str) -> list[list[str]]:
-    """Return the files of each subtable: what one task of an executor reads; not placed: all files as one."""
-    count = catalog.manifest.placement.get("subtables", 1)
-    out: list[list[str]] = [[] for _ in range(count)]
-    for entry in catalog.entries(table):
-        out[max(0, entry.subtable)].append(str(catalog.path(entry)))
-    return out
 
 
 class _Counting:

@@ -55,8 +55,10 @@ class Plan:
         What it says of logs that are gone, or there again.
     known : int
         Logs that it knows and that are unchanged.
-    outside : int
-        Logs that are not of the period.
+    outside : pyarrow.Table
+        Logs that are not of the period, as `SEEN`.
+    looked_at : pyarrow.Table
+        Those among them that the manifest does not know yet, and whose date is not that of their path.
     """
 
     todo: Any
@@ -64,7 +66,8 @@ class Plan:
     vanished: Any
     returned: Any
     known: int
-    outside: int
+    outside: Any
+    looked_at: Any
 
 
 def _in_period(seen: Any, start: str, end: str) -> Any:
@@ -90,6 +93,8 @@ def plan(seen: Any, logs: Any, setup: Setup, start: str, end: str) -> Plan:
     length = 7 if setup.period == "month" else 10
     periods = pc.utf8_slice_codeunits(todo.column("date"), 0, length)
     periods = pc.if_else(pc.equal(periods, ""), "undated", periods)
+    out_new, out_old = found.new[~inside[found.new]], changed[~keep].astype(np.int64)
+    unknown = seen.take(pa.array(out_new))
     scanned = {source.kind for source in setup.inputs}
     vanished = logs.take(pa.array(found.vanished))
     return Plan(
@@ -98,7 +103,8 @@ def plan(seen: Any, logs: Any, setup: Setup, start: str, end: str) -> Plan:
         vanished=vanished.filter(pc.is_in(vanished.column("kind"), value_set=pa.array(sorted(scanned), pa.string()))),
         returned=logs.take(pa.array(found.returned)),
         known=found.known - (len(changed) - len(found.changed)),
-        outside=int((~inside[found.new]).sum() + (~keep).sum()),
+        outside=pa.concat_tables([unknown, seen.take(pa.array(out_old))]),
+        looked_at=unknown.filter(pc.not_equal(unknown.column("dated"), "path")),
     )
 
 

@@ -1,15 +1,20 @@
 """Find the logs of a set-up: folders walked with scandir, sizes and times beside the names, dates by one expression.
 
-A log's date is, in this order and as its input says: a date in its path (``2018-01-28``, ``2018/1/28``; the last one),
-or the time of its last change in UTC where the kind writes logs once, or none: then it belongs to every period.
+A log's date is, in this order and as its input says: a date in its path (``2018-01-28``, ``2018/1/28``; the last one);
+where the kind writes logs once, the start of the job that the log itself has (:mod:`mpiio_ext.analytics.store.dates`),
+or else the time of its last change in UTC; or none: then it belongs to every period.
+
+A name that is no file that can be read (a FIFO, a link to nothing) is a log with a problem, for the manifest to say so.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import glob
 import os
 import re
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +28,12 @@ from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.setup import Input
 from mpiio_ext.analytics.store.logtable import SEEN, keys_of
 
-__all__ = ["Found", "scan"]
+__all__ = ["SCANNED", "Found", "scan"]
+
+#: What a scan sees; ``problem``: why the log cannot be read, its status and a reason ("skipped: …"), or empty. Where
+#: ``dated`` is empty the log itself may tell a better date than the file's change.
+SCANNED = SEEN.append(pa.field("problem", pa.string()))
+_NO_FILES = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a folder"}
 
 _DATE = (
     r".*(?:^|[^0-9])(?P<y>(?:19|20)[0-9]{2})[-_/](?P<m>0?[1-9]|1[0-2])[-_/](?P<d>0?[1-9]|[12][0-9]|3[01])(?:[^0-9]|$)"
@@ -36,7 +46,7 @@ class Found:
     Attributes
     ----------
     problems : list of str
-        Folders and logs that could not be looked at, and patterns without a match: one line each.
+        Folders that could not be looked at, and patterns without a match: one line each.
     others : int
         Files with names that no log of the kind has.
     """
@@ -45,17 +55,34 @@ class Found:
         self.paths: list[str] = []
         self.sizes: list[int] = []
         self.times: list[int] = []
+        self.bad: list[str] = []
         self.problems: list[str] = []
         self.others = 0
 
-    def add(self, path: str, status: os.stat_result) -> None:
-        """Add a log."""
+    def look_at(self, root: str, path: str, status: os.stat_result | None = None) -> None:
+        """Add the log `path` of the folder `root`, whatever it is; `status` where it is known.
+
+        Raises
+        ------
+        OSError
+            It is gone.
+        """
+        problem = ""
+        try:
+            status = status or os.stat(f"{root}/{path}")  # noqa: PTH116 (a Path a log)
+            if not stat.S_ISREG(status.st_mode):
+                problem = f"skipped: no file but {_NO_FILES.get(stat.S_IFMT(status.st_mode), 'a device')}"
+        except OSError as error:
+            status = os.lstat(f"{root}/{path}")
+            why = "a link to nothing" if isinstance(error, FileNotFoundError) else error.strerror or str(error)
+            problem = f"unreadable: {why}"
+        self.bad.append(problem)
         self.paths.append(path)
         self.sizes.append(status.st_size)
         self.times.append(status.st_mtime_ns)
 
     def cannot(self, path: str, error: OSError) -> None:
-        """Note what could not be looked at."""
+        """Note a folder that could not be looked at."""
         self.problems.append(f"{path}: {error.strerror or error}")
 
 
@@ -71,16 +98,10 @@ def _walk(root: str, matches: Any, found: Found) -> None:
                     elif not matches(entry.name):
                         found.others += 1
                     else:
-                        _stat(entry, f"{below}{entry.name}", found)
+                        with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+                            found.look_at(root, f"{below}{entry.name}")
         except OSError as error:
             found.cannot(f"{root}/{below}", error)
-
-
-def _stat(entry: os.DirEntry[str], path: str, found: Found) -> None:
-    try:
-        found.add(path, entry.stat())
-    except OSError as error:
-        found.cannot(entry.path, error)
 
 
 def _matcher(patterns: Sequence[str]) -> Any:
@@ -95,7 +116,7 @@ def _look(source: Input, found: Found) -> str:
         _walk(path, _matcher(KINDS[source.kind].patterns), found)
         return path
     if place.is_file():
-        found.add(place.name, place.stat())
+        found.look_at(str(place.parent), place.name)
         return str(place.parent)
     if not glob.has_magic(path):
         raise AnalyticsError(f"{path}: no such folder or file; the set-up names it under /inputs/{source.kind}")
@@ -104,8 +125,8 @@ def _look(source: Input, found: Found) -> str:
     root = Path(*parts[:plain])
     for name in sorted(root.glob(str(Path(*parts[plain:])))):
         try:
-            if name.is_file():
-                found.add(str(name.relative_to(root)), name.stat())
+            if not name.is_dir():
+                found.look_at(str(root), str(name.relative_to(root)))
         except OSError as error:
             found.cannot(str(name), error)
     if not found.paths:
@@ -120,18 +141,18 @@ def _path_dates(paths: Any) -> Any:
     return pc.binary_join_element_wise(year, month, day, "-")
 
 
-def _dates(source: Input, paths: Any, times: Any) -> Any:
-    """Return the date of each log as ``YYYY-MM-DD``, or an empty text."""
-    rule = source.date
+def _dates(source: Input, paths: Any, times: Any) -> tuple[Any, Any]:
+    """Return the date of each log as ``YYYY-MM-DD``, or an empty text; and what told it, empty: see `SCANNED`."""
+    rule, kind = source.date, KINDS[source.kind]
     if rule == "any":
-        return pa.array([""] * len(paths), pa.string())
+        return pa.array([""] * len(paths), pa.string()), pa.array(["none"] * len(paths), pa.string())
     changed = pc.strftime(pa.array(times).cast(pa.timestamp("ns")).cast(pa.timestamp("s"), safe=False), "%Y-%m-%d")
     if rule == "mtime":
-        return changed
+        return changed, pa.array(["change"] * len(paths), pa.string())
     dates = _path_dates(paths)
-    if rule == "auto" and KINDS[source.kind].dated:
-        dates = pc.coalesce(dates, changed)
-    return pc.fill_null(dates, "")
+    other = "none" if rule == "path" or not kind.dated else "" if kind.header else "change"
+    told = pc.if_else(pc.is_valid(dates), "path", other)
+    return pc.fill_null(pc.coalesce(dates, changed) if other != "none" else dates, ""), told
 
 
 def scan(inputs: Sequence[Input]) -> tuple[Any, list[str], int]:
@@ -140,7 +161,7 @@ def scan(inputs: Sequence[Input]) -> tuple[Any, list[str], int]:
     Returns
     -------
     logs : pyarrow.Table
-        Of the schema ``SEEN``; a file that several inputs name is there once.
+        Of the schema ``SCANNED``; a file that several inputs name is there once.
     problems : list of str
         What could not be looked at.
     others : int
@@ -159,6 +180,7 @@ def scan(inputs: Sequence[Input]) -> tuple[Any, list[str], int]:
         paths = pa.array(found.paths, pa.string())
         times = np.array(found.times, dtype=np.int64)
         whole = pc.binary_join_element_wise(pa.scalar(root), paths, "/") if count else paths
+        dates, dated = _dates(source, whole, times) if count else (paths, paths)
         tables.append(
             pa.table(
                 {
@@ -167,13 +189,15 @@ def scan(inputs: Sequence[Input]) -> tuple[Any, list[str], int]:
                     "path": paths,
                     "size": pa.array(found.sizes, pa.int64()),
                     "mtime_ns": pa.array(times),
-                    "date": _dates(source, whole, times) if count else paths,
+                    "date": dates,
+                    "dated": dated,
+                    "problem": pa.array(found.bad, pa.string()),
                 }
-            ).cast(SEEN)
+            ).cast(SCANNED)
         )
         problems += found.problems
         others += found.others
-    logs = pa.concat_tables(tables) if tables else SEEN.empty_table()
+    logs = pa.concat_tables(tables) if tables else SCANNED.empty_table()
     if len(tables) > 1:
         keyed = pa.table({"key": keys_of(logs), "row": np.arange(logs.num_rows)})
         first = keyed.group_by("key").aggregate([("row", "min")]).column("row_min")

@@ -144,7 +144,8 @@ _ACTIVITY = _columns(
 #: Whose tuple it is; in every table about jobs.
 _IDENTITY = _columns(
     ("job_id", "int64", "", "ID of the job in the scheduler; of a run of the bench, a number made of its run ID"),
-    ("log_id", "int64", "", "ID of the log (positive); a job may have several"),
+    ("log_id", "int64", "", "ID of the run (positive): of a log of Darshan, or of one job of a log with several"),
+    ("source_log", "int64", "", "ID of the log as the manifest has it; that of the run where a log has one run"),
     ("source", "string", "", "darshan, or bench (a run of mpiio_ext.bench), or library (statistics of the extension)"),
 )
 
@@ -277,12 +278,14 @@ RUNS = Table(
     _columns(
         ("job_id", "int64", "", "same as in darshan_job and darshan_file"),
         ("log_id", "int64", "", "same as in darshan_job and darshan_file"),
+        ("source_log", "int64", "", "same as in darshan_job and darshan_file"),
         ("run_id", "string", "", "ID of the run that the bench gave"),
         ("time", "float64", "s since 1970 UTC", "start"),
         ("kind", "string", "", "pattern or kernel"),
         ("pattern", "string", "", "name of the pattern or kernel"),
         ("interface", "string", "", "mpiio, hdf5, pnetcdf, netcdf4, posix"),
         ("operation", "string", "", "write or read"),
+        ("phase", "string", "", "part of a kernel that is timed by itself; NULL where it has none"),
         ("method", "string", "", "native, even, group_cyclic …"),
         ("ranks", "int32", "count", ""),
         ("bytes", "int64", "B", "moved by the measurement"),

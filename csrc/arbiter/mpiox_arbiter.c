@@ -19,11 +19,14 @@
 #include "mpiox_wait.h"
 
 enum { LOOK_MS = 100, PATH_BYTES = 1024, JOB_BYTES = 1024 };
-static const double beat_s = 1, patience_s = 10; /* without a map, until that is said */
+static const double beat_s = 1, silence_s = 5; /* of who has announced the job, until another one does */
+static const double patience_s = 10;           /* without a map, until that is said */
 
 struct mpiox_arbiter {
     mpiox_arbiter_options options; /* its texts are ours */
-    char folder[PATH_BYTES], job[MPIOX_MAP_NAME], host[64];
+    char folder[PATH_BYTES], job[MPIOX_MAP_NAME], host[64], boot[64];
+    uint64_t processes; /* which numbers of processes are meant */
+    pid_t pid;
     pthread_t thread;
     int wake;   /* eventfd: the thread is to end */
     int notify; /* inotify, or -1 */
@@ -32,6 +35,10 @@ struct mpiox_arbiter {
     bool looked;      /* there was one */
     bool told_missing, told_bad, told_old;
     double started, beaten;
+    bool announces;        /* this process has announced the job */
+    bool unsaid;           /* it could not say which generation it follows */
+    struct timespec heard; /* another one has: the time of its file, */
+    double heard_at;       /* and since when that stays */
 };
 
 static void path_of(const mpiox_arbiter *arbiter, const char *format, char *path, size_t bytes)
@@ -56,48 +63,98 @@ static bool write_whole(const char *path, const char *text, size_t bytes)
     return written;
 }
 
-static bool announce(const mpiox_arbiter *arbiter)
+static bool write_draft(const mpiox_arbiter *arbiter, char *draft, size_t bytes)
 {
     const char *scheduler = getenv("SLURM_JOB_ID");
-    char text[JOB_BYTES], path[PATH_BYTES], draft[PATH_BYTES];
+    char text[JOB_BYTES];
     const int length = snprintf(text, sizeof text,
-                                "mpiox-job 1\njob %s\nhost %s\npid %ld\nranks %d\ndelegates %d\nprogram %s\n"
-                                "scheduler_job %.64s\napplied %lld\n",
-                                arbiter->job, arbiter->host, (long)getpid(), (int)arbiter->options.ranks,
+                                "mpiox-job 1\njob %s\nhost %s\nboot %s\nprocesses %llu\npid %ld\nranks %d\nnodes %d\n"
+                                "delegates %d\nprogram %s\nscheduler_job %.64s\napplied %lld\n",
+                                arbiter->job, arbiter->host, arbiter->boot, (unsigned long long)arbiter->processes,
+                                (long)getpid(), (int)arbiter->options.ranks, (int)arbiter->options.nodes,
                                 (int)arbiter->options.delegates, program_invocation_short_name,
                                 scheduler != NULL && scheduler[0] != '\0' ? scheduler : "-",
                                 (long long)arbiter->generation);
 
-    path_of(arbiter, "jobs/%s", path, sizeof path);
-    path_of(arbiter, "jobs/.%s", draft, sizeof draft);
     if (length < 0 || (size_t)length >= sizeof text)
         return false;
-    if (write_whole(draft, text, (size_t)length) && rename(draft, path) == 0)
-        return true;
-    const int why = errno;
-    unlink(draft);
-    errno = why;
-    return false;
+    path_of(arbiter, "jobs/.%s", draft, bytes);
+    const size_t used = strlen(draft);
+    snprintf(draft + used, bytes - used, ".%s.%ld", arbiter->host, (long)getpid()); /* no two processes' */
+    return write_whole(draft, text, (size_t)length);
 }
 
-/* The job lives. Who was thought dead announces itself again. */
-static void beat(mpiox_arbiter *arbiter)
+/* Only if nobody has: EEXIST. Some file systems have no links. */
+static bool put_first(const char *draft, const char *path)
+{
+    if (link(draft, path) == 0)
+        return true;
+    if (errno == EEXIST)
+        return false;
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0 && rename(draft, path) == 0;
+}
+
+/* Say what the job is. `new`: only if nobody has (EEXIST). */
+static bool announce(mpiox_arbiter *arbiter, bool new)
+{
+    char path[PATH_BYTES], draft[PATH_BYTES] = "";
+
+    path_of(arbiter, "jobs/%s", path, sizeof path);
+    const bool done = write_draft(arbiter, draft, sizeof draft) &&
+                      (new ? put_first(draft, path) : rename(draft, path) == 0);
+    const int why = errno;
+    if (new || !done)
+        unlink(draft);
+    errno = why;
+    if (done)
+        arbiter->announces = true;
+    return done;
+}
+
+/* Somebody has announced the job. Does it still? */
+static void listen_to_other(mpiox_arbiter *arbiter, const char *path)
+{
+    struct stat status;
+
+    if (stat(path, &status) != 0) {
+        if (errno == ENOENT)
+            (void)announce(arbiter, true);
+        return;
+    }
+    if (status.st_mtim.tv_sec != arbiter->heard.tv_sec || status.st_mtim.tv_nsec != arbiter->heard.tv_nsec) {
+        arbiter->heard = status.st_mtim;
+        arbiter->heard_at = mpiox_now();
+    } else if (mpiox_now() - arbiter->heard_at > silence_s) {
+        (void)announce(arbiter, false);
+    }
+}
+
+/* The job lives. Who was thought dead announces itself again; what a full file system did not take is said again. */
+void mpiox_arbiter_beat(mpiox_arbiter *arbiter)
 {
     char path[PATH_BYTES];
 
-    if (!arbiter->options.announces || mpiox_now() - arbiter->beaten < beat_s)
+    if (arbiter == NULL || mpiox_now() - arbiter->beaten < beat_s)
         return;
     arbiter->beaten = mpiox_now();
     path_of(arbiter, "jobs/%s", path, sizeof path);
-    if (utimensat(AT_FDCWD, path, NULL, 0) != 0 && errno == ENOENT)
-        (void)announce(arbiter);
+    if (!arbiter->announces)
+        listen_to_other(arbiter, path);
+    else if (arbiter->unsaid)
+        arbiter->unsaid = !announce(arbiter, false);
+    else if (utimensat(AT_FDCWD, path, NULL, 0) != 0 && errno == ENOENT)
+        (void)announce(arbiter, false);
 }
 
 /* ---- the map ----------------------------------------------------------------------------------------------------- */
 
 static void tell(const mpiox_arbiter *arbiter, bool *told, const char *what)
 {
-    if (*told || !arbiter->options.announces)
+    if (*told || !arbiter->announces)
         return;
     *told = true;
     fprintf(stderr, "mpiio_ext: %s/map: %s; the I/O delegates stay as they are\n", arbiter->folder, what);
@@ -133,8 +190,8 @@ static void follow(mpiox_arbiter *arbiter, const mpiox_map *map)
         return;
     arbiter->options.apply(arbiter->options.context, map);
     arbiter->generation = map->generation;
-    if (arbiter->options.announces)
-        (void)announce(arbiter);
+    if (arbiter->announces)
+        arbiter->unsaid = !announce(arbiter, false);
 }
 
 static void look(mpiox_arbiter *arbiter)
@@ -188,7 +245,7 @@ static void *run(void *argument)
 
     do {
         look(arbiter);
-        beat(arbiter);
+        mpiox_arbiter_beat(arbiter);
     } while (!wait_for_news(arbiter));
     return NULL;
 }
@@ -222,6 +279,27 @@ static void release(mpiox_arbiter *arbiter)
     free(arbiter);
 }
 
+/* Processes of the same number are the same one only within one boot of one system, and one space of such numbers:
+ * hosts may have one name, and containers of a host have numbers of their own. */
+static void identify(mpiox_arbiter *arbiter)
+{
+    const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    struct stat space;
+    ssize_t got = -1;
+
+    gethostname(arbiter->host, sizeof arbiter->host - 1);
+    if (fd >= 0) {
+        got = read(fd, arbiter->boot, sizeof arbiter->boot - 1);
+        close(fd);
+    }
+    arbiter->boot[got > 0 ? strcspn(arbiter->boot, "\n") : 0] = '\0';
+    if (arbiter->boot[0] == '\0')
+        snprintf(arbiter->boot, sizeof arbiter->boot, "-");
+    if (stat("/proc/self/ns/pid", &space) == 0)
+        arbiter->processes = (uint64_t)space.st_ino;
+    arbiter->pid = getpid();
+}
+
 static mpiox_arbiter *make(const mpiox_arbiter_options *options)
 {
     mpiox_arbiter *arbiter = calloc(1, sizeof *arbiter);
@@ -231,7 +309,7 @@ static mpiox_arbiter *make(const mpiox_arbiter_options *options)
     arbiter->options = *options;
     snprintf(arbiter->folder, sizeof arbiter->folder, "%s", options->folder);
     snprintf(arbiter->job, sizeof arbiter->job, "%s", options->job);
-    gethostname(arbiter->host, sizeof arbiter->host - 1);
+    identify(arbiter);
     arbiter->started = mpiox_now();
     arbiter->wake = eventfd(0, EFD_CLOEXEC);
     arbiter->notify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
@@ -245,13 +323,13 @@ static mpiox_arbiter *make(const mpiox_arbiter_options *options)
 int mpiox_arbiter_start(const mpiox_arbiter_options *options, mpiox_arbiter **out, mpiox_error *error)
 {
     *out = NULL;
-    if (!is_name(options->job) || strlen(options->folder) + MPIOX_MAP_NAME + 16 > PATH_BYTES)
+    if (!is_name(options->job) || strlen(options->folder) + MPIOX_MAP_NAME + 128 > PATH_BYTES)
         return mpiox_error_set(error, MPIOX_E_ARG, 0, -1, -1, "the arbiter's folder");
     mpiox_arbiter *arbiter = make(options);
 
     if (arbiter == NULL)
         return mpiox_error_set(error, MPIOX_E_NOMEM, 0, -1, -1, "following the arbiter");
-    if (options->announces && !announce(arbiter)) {
+    if (!announce(arbiter, true) && errno != EEXIST) {
         const int why = errno;
 
         release(arbiter);
@@ -270,13 +348,13 @@ void mpiox_arbiter_stop(mpiox_arbiter *arbiter)
     const uint64_t one = 1;
     char path[PATH_BYTES];
 
-    if (arbiter == NULL)
+    if (arbiter == NULL || arbiter->pid != getpid()) /* a child has no such thread; the rest is its parent's */
         return;
     while (write(arbiter->wake, &one, sizeof one) < 0 && errno == EINTR) {
     }
     pthread_join(arbiter->thread, NULL);
     path_of(arbiter, "jobs/%s", path, sizeof path);
-    if (arbiter->options.announces)
+    if (arbiter->announces)
         unlink(path);
     release(arbiter);
 }

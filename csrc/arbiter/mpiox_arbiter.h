@@ -6,9 +6,11 @@
  * Algorithm. A folder that all see. The job writes jobs/NAME (what it is, which generation of the map it has applied)
  *            and touches it every second; the arbiter writes `map` (mpiox_map.h), always as a whole, by renaming. A
  *            thread of the job waits for inotify, and looks at the map every 100 ms besides: parallel file systems
- *            tell nobody what another host has written.
+ *            tell nobody what another host has written. Of the processes of a job that follow the map one has announced
+ *            it, the first to come; when its announcement goes, or is touched no more, another one does.
  * Guarantee. A map that is missing, corrupt, or of an older generation changes nothing: the last good one stays in
- *            force, and one line on standard error says so. MPI is not called.
+ *            force, and one line on standard error says so. MPI is not called. A child that the program forks does
+ *            nothing.
  * Source.    J. L. Bez et al., "Arbitration Policies for On-Demand User-Level I/O Forwarding on HPC Platforms", 2021,
  *            Section 4: the clients of GekkoFS's forwarding mode read the mapping from a file.
  */
@@ -23,8 +25,8 @@ typedef struct mpiox_arbiter mpiox_arbiter;
 typedef struct mpiox_arbiter_options {
     const char *folder;
     const char *job;   /* name; letters, digits, '.', '_', '-' */
-    bool announces;    /* this process writes jobs/NAME: one of the job */
     int32_t ranks;     /* of the job */
+    int32_t nodes;     /* compute nodes that they run on */
     int32_t delegates; /* that it has, one on each I/O node that it may use */
     /* On the thread of the arbiter: a map that names the job, newer than the one before. Returns when it is applied. */
     void (*apply)(void *context, const mpiox_map *map);
@@ -35,6 +37,8 @@ typedef struct mpiox_arbiter_options {
  * folder is too long or has characters that it must not have), MPIOX_E_IO (announcing failed: the folder is missing or
  * not writable, with *error) or MPIOX_E_NOMEM. */
 int mpiox_arbiter_start(const mpiox_arbiter_options *options, mpiox_arbiter **out, mpiox_error *error);
+/* Within apply(), now and then where that takes long: the job lives. NULL-safe; on the thread of the arbiter. */
+void mpiox_arbiter_beat(mpiox_arbiter *arbiter);
 /* End the thread, after what it is applying; the announcement is removed. Blocking, local. NULL-safe. */
 void mpiox_arbiter_stop(mpiox_arbiter *arbiter);
 

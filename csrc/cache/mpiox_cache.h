@@ -276,7 +276,7 @@ enum { /* results of mpiox_frame_hold() */
 
 /* Client: hold the frame of a page. On HIT *frame is held. The range's owner is looked at while the frame is held, or
  * after the miss. Waits (yielding, watching the delegate's life) while the delegate has the frame alone or the range
- * moves; while that moves only if `patient`, else it is MOVED. */
+ * moves; while that moves only if `patient`, and half a second at most, else it is MOVED. */
 int mpiox_frame_hold(const mpiox_cache *cache, int32_t file, int64_t page, bool patient, uint32_t *frame);
 void mpiox_frame_release(const mpiox_cache *cache, uint32_t frame);
 /* As mpiox_frame_hold() without patience, but nothing is held: on HIT the page was in the map at some moment during the

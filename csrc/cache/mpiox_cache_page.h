@@ -21,7 +21,7 @@ typedef struct mpiox_page_access {
     mpiox_side memory;    /* the same stream bytes in memory; not modified by writes */
     const int64_t *ahead; /* reads: pages likely to be read next from this delegate, or NULL */
     int32_t ahead_count;
-    bool impatient; /* a page whose range is changing hands is MPIOX_PAGE_MOVED at once, instead of waited for */
+    bool impatient; /* a page whose range is changing hands is MPIOX_PAGE_MOVED at once, not after half a second */
 } mpiox_page_access;
 
 enum {                      /* results of mpiox_cache_access_page() beside MPIOX_OK */

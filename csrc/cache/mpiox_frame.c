@@ -16,6 +16,8 @@
  */
 #include "mpiox_cache.h"
 
+static const double most_patience_s = 0.5; /* until a caller may look whether who moves the range is still there */
+
 static _Atomic uint32_t *bucket_of(const mpiox_cache *cache, int32_t file, int64_t page)
 {
     const uint64_t key = ((uint64_t)page << 6 ^ (uint64_t)(uint32_t)file) * UINT64_C(0x9e3779b97f4a7c15);
@@ -97,10 +99,13 @@ static bool try_hold(const mpiox_cache *cache, int32_t file, int64_t page, uint3
 int mpiox_frame_hold(const mpiox_cache *cache, int32_t file, int64_t page, bool patient, uint32_t *frame)
 {
     mpiox_backoff backoff = {0};
+    double begun = 0;
     bool moving;
     int result;
     while (!try_hold(cache, file, page, frame, &result, &moving)) {
-        if (moving && !patient)
+        if (moving && begun <= 0)
+            begun = mpiox_now();
+        if (moving && (!patient || mpiox_now() - begun > most_patience_s))
             return MPIOX_FRAME_MOVED;
         if (!mpiox_cache_is_serving(cache, false))
             return MPIOX_FRAME_GONE;

@@ -246,6 +246,8 @@ static bool join_as(mpiox_client_record *client, int32_t state)
         return false;
     }
     client->pid = getpid();
+    if (atomic_fetch_add(&client->joins, 1) == UINT32_MAX) /* 0 is nobody */
+        atomic_fetch_add(&client->joins, 1);
     atomic_store(&client->state, CLIENT_JOINED);
     return true;
 }
@@ -279,6 +281,14 @@ static void free_slots(mpiox_ring_area *ring, int client)
             slot->client == client)
             mpiox_ring_give_back(slot);
     }
+}
+
+uint32_t mpiox_ring_join_of(const mpiox_cache *cache, int client)
+{
+    mpiox_client_record *record = client >= 0 && client < MPIOX_RING_CLIENTS ? &cache->ring->clients[client] : NULL;
+    if (record == NULL || atomic_load(&record->state) != CLIENT_JOINED)
+        return 0;
+    return atomic_load(&record->joins);
 }
 
 int mpiox_ring_clients(const mpiox_cache *cache, int *died)

@@ -46,13 +46,23 @@ enum mpiox_op {
     MPIOX_OP_AHEAD_ONLY, /* no answer: only ahead[] */
     MPIOX_OP_PING,       /* answers at once */
     /* A page range changes hands, in three steps of one client: GIVE at the old owner with arg[0] = range, arg[1] = the
-     * new owner, arg[2] = 0 (nobody gets at its pages from now on; they are brought to the file and dropped), ADOPT at
-     * the new one, GIVE with arg[2] = 1 at the old one (whoever asks there is sent to the new owner). */
+     * new owner, arg[2] = MPIOX_GIVE_BEGIN (nobody gets at its pages from now on; they are brought to the file and
+     * dropped), ADOPT at the new one, GIVE with arg[2] = MPIOX_GIVE_END at the old one (whoever asks there is sent to
+     * arg[1]). Each move has a version; that of a range only rises. BEGIN: arg[3] = the least -> arg[3] = the move's.
+     * MPIOX_GIVE_TAKE_OVER: the client that has begun is gone, another goes on -> arg[1] = the new owner, arg[3]. */
     MPIOX_OP_GIVE,
-    /* between delegates: file, arg[0] = range: it is yours now (the giver has flushed and dropped it) */
+    /* arg[0] = range, arg[1] = version of the move: it is yours now (the giver has flushed and dropped it; what is left
+     * here from an earlier time is dropped). Once more: no effect. A version that is not new is refused, and none up to
+     * it is taken any more -> arg[3] = the version there */
     MPIOX_OP_ADOPT,
+    /* arg[0] = range -> arg[1] = its owner as far as is known here, arg[3] = version. arg[2] = 1: unless it is this
+     * delegate's, or moving, it never will be any more */
+    MPIOX_OP_OWNER,
     MPIOX_OP_DETACH /* this client (process) is done; arg[0] = its id. The delegate ends after the last one */
 };
+
+enum { MPIOX_GIVE_BEGIN = 0, MPIOX_GIVE_END, MPIOX_GIVE_TAKE_OVER };
+#define MPIOX_VERSION_NEVER UINT32_MAX /* of a range that is not taken over any more */
 
 enum { MPIOX_OP_AHEAD = 8, MPIOX_SLOT_TEXT = MPIOX_CACHE_PATH_BYTES };
 
@@ -73,6 +83,7 @@ typedef struct mpiox_slot {
 
 typedef struct mpiox_client_record { /* a process that uses the delegate */
     _Atomic int32_t state;           /* 0 free, 1 joined, 2 left */
+    _Atomic uint32_t joins;          /* how often the record was used */
     int64_t pid;
     pthread_mutex_t life; /* robust; held by a thread of the client that lives as long as the client is joined */
 } mpiox_client_record;
@@ -119,6 +130,8 @@ void mpiox_ring_answer(mpiox_slot *slot, int result);
  * the id, or MPIOX_E_FULL. Leave: gives the life mutex back, state 2. Same thread. */
 int mpiox_ring_join(const mpiox_cache *cache);
 void mpiox_ring_leave(const mpiox_cache *cache, int client);
+/* Delegate: tells one user of a client's id from the next. 0: nobody has it now. */
+uint32_t mpiox_ring_join_of(const mpiox_cache *cache, int client);
 /* Delegate: clients that have joined and are alive; *died = ones found dead since the last call (their state becomes
  * free, and so do their slots that have been answered). */
 int mpiox_ring_clients(const mpiox_cache *cache, int *died);

@@ -10,6 +10,7 @@
  *            docs/architecture.md.
  */
 #include "mpiox_collective_impl.h"
+#include "mpiox_event.h"
 
 /* One window of one local aggregator. */
 static void work_window(mpiox_call *call, int local)
@@ -30,17 +31,27 @@ static void work_window(mpiox_call *call, int local)
         mpiox_slot_arrive(call, slot);
 }
 
+static void run_round(mpiox_transport *transport, mpiox_call *call, int turn)
+{
+    const mpiox_buffers *b = call->b;
+    const int64_t event = mpiox_event_begin();
+
+    for (int i = 0; i < b->n_local; i++)
+        work_window(call, (i + turn) % b->n_local);
+    (call->write ? transport->ops->deliver : transport->ops->fetch)(transport, call);
+    if (event != 0)
+        mpiox_event_end(call->write ? "write_round" : "read_round", b->file->path, -1, -1, event,
+                        "\"round\":%lld,\"rounds\":%lld,\"aggregators\":%d", (long long)call->round,
+                        (long long)call->rounds, b->n_local);
+}
+
 void mpiox_rounds_run(mpiox_transport *transport, mpiox_call *call)
 {
     const mpiox_buffers *b = call->b;
-    void (*const move)(mpiox_transport *, mpiox_call *) = call->write ? transport->ops->deliver : transport->ops->fetch;
     /* Ranks start at different aggregators, so that they do not all wait for the same slot. */
     const int turn = b->n_local ? b->file->topology->node_rank % b->n_local : 0;
-    for (call->round = 0; call->round < call->rounds; call->round++) {
-        for (int i = 0; i < b->n_local; i++)
-            work_window(call, (i + turn) % b->n_local);
-        move(transport, call);
-    }
+    for (call->round = 0; call->round < call->rounds; call->round++)
+        run_round(transport, call, turn);
     if (call->write)
         mpiox_slots_finish(call);
 }

@@ -10,6 +10,9 @@
  *   mpiox_delegated_ahead.c  which pages this rank will read next
  *   mpiox_delegated_balance.c  page ranges move from busy delegates to idle ones
  *   mpiox_delegated_remap.c  page ranges move because the arbiter gives the job other I/O nodes
+ *   mpiox_delegated_move.c   one page range changes hands
+ *   mpiox_delegated_owners.c who has which page range
+ *   mpiox_delegated_heirs.c  who has it when the delegate that had it is dead
  *
  * Owners.  Units of the file (stripes, or pages where stripes are smaller) belong to the delegates by the static-cyclic
  *          file domain, with their number adjusted so that it divides the number of I/O servers or is a multiple of it

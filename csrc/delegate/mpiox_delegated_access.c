@@ -18,6 +18,8 @@
 #include "mpiox_delegated_impl.h"
 #include "mpiox_event.h"
 
+static const double patience_s = 0.2; /* until somebody who moves a range is asked after */
+
 typedef struct access { /* one access under way */
     mpiox_delegated *delegated;
     const mpiox_request *request;
@@ -31,6 +33,7 @@ typedef struct access { /* one access under way */
     const int16_t *owners;           /* with delegates elsewhere: owner by range, for this step. NULL: as of now */
     bool at_once;                    /* it must not be collected */
     bool moved;                      /* a range of this step has an owner elsewhere by now */
+    double waiting;                  /* for a range that is moving, or so: since when; 0: not yet */
     mpiox_error *error;
 } access_t;
 
@@ -118,18 +121,23 @@ static int transfer(access_t *a, int64_t from, int64_t to)
 
 /* ---- through the delegates --------------------------------------------------------------------------------------- */
 
-/* Another delegate owns the range: take over what the old owner knows. */
-static void learn_owners(mpiox_delegated *delegated, int32_t owner)
+/* An owner has sent this access away: it has given a range to another, or will soon. */
+static void learn_owners(access_t *a, int32_t owner)
 {
-    mpiox_delegate *delegate = mpiox_delegated_owner(delegated, owner);
-    const mpiox_file_record *record = &delegate->cache.header->files[delegated->index[owner]];
+    const double now = mpiox_now();
+    const bool waited = a->waiting > 0 && now - a->waiting > patience_s;
 
-    for (int32_t r = 0; r < delegated->ranges; r++) {
-        const int16_t now = atomic_load(&record->owner_of[r]);
+    if (a->waiting <= 0 || waited)
+        a->waiting = now;
+    mpiox_delegated_learn(a->delegated, owner, waited);
+}
 
-        if (atomic_load(&delegated->owner_of[r]) == owner && now >= 0 && now < delegated->owners)
-            atomic_store(&delegated->owner_of[r], now);
-    }
+/* The delegate is dead: what it held is in the file, if it can be, and owner_of says who has its ranges now. False:
+ * first, what was collected for it has to be written. */
+static bool lose(mpiox_delegated *delegated, int32_t owner)
+{
+    mpiox_delegated_lose(delegated, owner);
+    return mpiox_delegated_inherit(delegated, owner);
 }
 
 /* Stream bytes [from, to), all in one page of a delegate whose memory is mapped here. */
@@ -157,7 +165,9 @@ static int access_local(access_t *a, int32_t owner, int64_t page, int64_t from, 
         return code;
     if (a->original)
         return MPIOX_OK;
-    mpiox_delegated_lose(delegated, owner);
+    (void)lose(delegated, owner); /* nothing is collected for one that is here */
+    if (atomic_load(&delegated->owner_of[mpiox_delegated_range_of(delegated, page * delegated->page_bytes)]) != owner)
+        return MPIOX_PAGE_MOVED;
     mpiox_delegated_count_up(&delegated->stats.dead_delegate_accesses, 1);
     return transfer(a, from, to);
 }
@@ -177,6 +187,7 @@ static int access_page(access_t *a, int64_t page, int64_t from, int64_t to)
 
     int32_t owner = a->owners ? a->owners[range]
                               : atomic_load_explicit(&delegated->owner_of[range], memory_order_relaxed);
+    mpiox_backoff backoff = {0};
 
     mpiox_delegated_count_up(&delegated->accesses[range], 1);
     if (!mpiox_delegated_owner(delegated, owner)->local)
@@ -188,12 +199,16 @@ static int access_page(access_t *a, int64_t page, int64_t from, int64_t to)
             return MPIOX_OK;
         code = access_local(a, owner, page, from, to);
         if (code == MPIOX_PAGE_MOVED) {
-            learn_owners(delegated, owner);
+            const int32_t before = owner;
+
+            learn_owners(a, owner);
             mpiox_delegated_count_up(&delegated->stats.redirected_pages, 1);
             owner = atomic_load(&delegated->owner_of[range]);
             a->moved |= !mpiox_delegated_owner(delegated, owner)->local;
             if (a->moved)
                 return MPIOX_OK; /* the step is done again */
+            if (owner == before) /* it is moving */
+                mpiox_wait_backoff(&backoff);
             continue;
         }
         if (code != MPIOX_PAGE_SHORT)
@@ -206,24 +221,13 @@ static int access_page(access_t *a, int64_t page, int64_t from, int64_t to)
     }
 }
 
-static int learn_remote_owners(mpiox_delegated *delegated, int32_t owner)
+/* Has it given ranges away since this step began? */
+static bool has_heirs(const access_t *a, int32_t owner)
 {
-    int16_t now[MPIOX_FILE_RANGES];
-    const int code = mpiox_link_owners(mpiox_delegated_owner(delegated, owner)->link, delegated->index[owner], now,
-                                       delegated->ranges);
-
-    for (int32_t r = 0; code == MPIOX_OK && r < delegated->ranges; r++)
-        if (atomic_load(&delegated->owner_of[r]) == owner && now[r] >= 0 && now[r] < delegated->owners)
-            atomic_store(&delegated->owner_of[r], now[r]);
-    return code;
-}
-
-void mpiox_delegated_learn(mpiox_delegated *delegated, int32_t owner)
-{
-    if (mpiox_delegated_owner(delegated, owner)->local)
-        learn_owners(delegated, owner);
-    else
-        (void)learn_remote_owners(delegated, owner);
+    for (int32_t r = 0; r < a->delegated->ranges; r++)
+        if (a->owners[r] == owner && atomic_load(&a->delegated->owner_of[r]) != owner)
+            return true;
+    return false;
 }
 
 /* The pages of a delegate that is gone, in the file. */
@@ -246,6 +250,23 @@ static int transfer_pages(access_t *a, int32_t owner, int64_t from, int64_t to)
 }
 
 static int write_again(mpiox_delegated *delegated, const mpiox_link_access *lost, mpiox_error *error);
+
+/* One message, or one that is collected: only while the owners of this step are still those that this rank knows, lest
+ * it be written when newer bytes have gone to another owner. */
+static int send_or_collect(access_t *a, mpiox_link *link, const mpiox_link_access *access)
+{
+    const bool ordered = access->write && !access->at_once;
+    int code = MPIOX_PAGE_MOVED;
+
+    if (ordered)
+        pthread_mutex_lock(&a->delegated->ordering);
+    a->moved = ordered && has_heirs(a, access->delegate);
+    if (!a->moved)
+        code = mpiox_link_access_pages(link, access, a->error);
+    if (ordered)
+        pthread_mutex_unlock(&a->delegated->ordering);
+    return code;
+}
 
 /* What belongs to one delegate elsewhere. */
 static int access_remote(access_t *a, int32_t owner, int64_t from, int64_t to)
@@ -270,8 +291,10 @@ static int access_remote(access_t *a, int32_t owner, int64_t from, int64_t to)
                                           .ranges = delegated->ranges,
                                           .owner = a->owners,
                                           .delegate = owner};
-        int code = mpiox_link_access_pages(delegate->link, &access, a->error);
+        int code = send_or_collect(a, delegate->link, &access);
 
+        if (a->moved)
+            return MPIOX_OK; /* the step is done again */
         mpiox_delegated_count_up(&delegated->stats.delegated_messages, 1);
         if (code != MPIOX_OK && code != MPIOX_PAGE_SHORT) { /* perhaps for a write that was collected before */
             const int again = mpiox_delegated_settle(delegated, owner, &found, a->error);
@@ -284,13 +307,16 @@ static int access_remote(access_t *a, int32_t owner, int64_t from, int64_t to)
         if (code == MPIOX_E_UNSUPPORTED) {
             if (a->original)
                 return MPIOX_OK;
-            mpiox_delegated_lose(delegated, owner);
-            return transfer_pages(a, owner, from, to);
+            if (!lose(delegated, owner))
+                continue;
+            a->moved = has_heirs(a, owner);
+            return a->moved ? MPIOX_OK : transfer_pages(a, owner, from, to);
         }
         if (code == MPIOX_PAGE_MOVED) {
             mpiox_delegated_count_up(&delegated->stats.redirected_pages, 1);
             a->moved = true;
-            return learn_remote_owners(delegated, owner);
+            learn_owners(a, owner);
+            return MPIOX_OK;
         }
         if (code == MPIOX_OK && a->request->write && !a->original)
             mpiox_delegated_trace_add(delegated, owner, offset_of(a, from), offset_of(a, to - 1) + 1);
@@ -433,7 +459,7 @@ static int replicate(access_t *a, int64_t from, int64_t to)
 
 /* ---- long runs --------------------------------------------------------------------------------------------------- */
 
-/* Is the page cached, as far as can be told? A delegate that is gone has nothing cached. */
+/* Is the page cached, as far as can be told? Of a delegate that is gone another may have the page now. */
 static bool is_cached(const mpiox_delegated *delegated, int64_t page)
 {
     const int32_t range = mpiox_delegated_range_of(delegated, page * delegated->page_bytes);
@@ -441,8 +467,10 @@ static bool is_cached(const mpiox_delegated *delegated, int64_t page)
     const mpiox_delegate *delegate = mpiox_delegated_owner(delegated, owner);
     uint64_t bits = 0;
 
+    if (atomic_load(&delegated->in_file[range]))
+        return false;
     if (!delegate->local)
-        return mpiox_link_has_pages(delegate->link, delegated->index[owner], page, 1, &bits) == MPIOX_OK && bits;
+        return mpiox_link_has_pages(delegate->link, delegated->index[owner], page, 1, &bits) != MPIOX_OK || bits;
     const int found = mpiox_cache_has_page(&delegate->cache, delegated->index[owner], page);
     return found != MPIOX_FRAME_MISS; /* gone or moved: through() sorts it out */
 }

@@ -25,7 +25,7 @@ static void sum_up(const mpiox_delegated *delegated, loads *out)
     memset(out->of_owner, 0, sizeof out->of_owner);
     out->total = 0;
     for (int32_t r = 0; r < delegated->ranges; r++) {
-        out->owner[r] = atomic_load(&delegated->owner_of[r]);
+        out->owner[r] = delegated->placed[r];
         out->of_owner[out->owner[r]] += out->of_range[r];
         out->total += out->of_range[r];
     }
@@ -56,6 +56,15 @@ static int32_t best_range(const mpiox_delegated *delegated, const loads *now, in
     return best;
 }
 
+static int32_t serving(const mpiox_delegated *delegated)
+{
+    int32_t count = 0;
+
+    for (int32_t i = 0; i < delegated->owners; i++)
+        count += !atomic_load(&delegated->lost[i]) && !delegated->idle[i];
+    return count;
+}
+
 static void even_out(mpiox_delegated *delegated, loads *now)
 {
     for (int moves = 0; moves < MOST_MOVES; moves++) {
@@ -63,12 +72,16 @@ static void even_out(mpiox_delegated *delegated, loads *now)
         const int32_t from = extreme(delegated, now, 1), to = extreme(delegated, now, -1);
 
         if (now->total < LEAST_ACCESSES || from < 0 || from == to ||
-            (double)now->of_owner[from] * delegated->owners < uneven * (double)now->total)
+            (double)now->of_owner[from] * serving(delegated) < uneven * (double)now->total)
             return;
         const int32_t range = best_range(delegated, now, from, to);
 
-        if (range < 0 || !mpiox_delegated_move_range(delegated, range, from, to))
+        if (range < 0)
             return;
+        if (!mpiox_delegated_move_range(delegated, range, from, to, 0)) {
+            mpiox_delegated_ask_owner(delegated, from); /* another opening of the file may have moved it */
+            return;
+        }
         mpiox_delegated_count_up(&delegated->stats.moved_ranges, 1);
     }
 }

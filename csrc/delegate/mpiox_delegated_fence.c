@@ -76,6 +76,25 @@ static void release_copies(mpiox_delegated *delegated, bool last)
         close_one(delegated->replica, i, &ignored);
 }
 
+static long long counted(const atomic_int_least64_t *counter)
+{
+    return (long long)atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+/* What this rank has done through the delegates since the file was opened. */
+static void tell_tracer(const mpiox_delegated *delegated, bool stable, int64_t begun, int error)
+{
+    const mpiox_stats_delegated *stats = &delegated->stats;
+
+    mpiox_event_end("fence", delegated->file->path, -1, -1, begun,
+                    "\"delegates\":%d,\"stable\":%d,\"error\":%d,\"writes\":%lld,\"reads\":%lld,"
+                    "\"bytes_written\":%lld,\"bytes_read\":%lld,\"misses\":%lld,\"messages\":%lld",
+                    delegated->owners, stable, error, counted(&stats->delegated_writes),
+                    counted(&stats->delegated_reads), counted(&stats->delegated_bytes_written),
+                    counted(&stats->delegated_bytes_read), counted(&stats->delegated_misses),
+                    counted(&stats->delegated_messages));
+}
+
 /* Each rank talks to its share of the delegates. */
 static int fence(mpiox_delegated *delegated, bool stable, bool drop, bool last, mpiox_error *error)
 {
@@ -106,8 +125,7 @@ static int fence(mpiox_delegated *delegated, bool stable, bool drop, bool last, 
     mpiox_delegated_count_up(&delegated->stats.delegated_fences, 1);
     mpiox_delegated_count_up(&delegated->stats.fence_nanoseconds, (int64_t)(1e9 * (mpiox_now() - begun)));
     if (event != 0)
-        mpiox_event_end("fence", delegated->file->path, -1, -1, event, "\"delegates\":%d,\"stable\":%d,\"error\":%d",
-                        delegated->owners, stable, error->code);
+        tell_tracer(delegated, stable, event, error->code);
     return error->code;
 }
 

@@ -42,6 +42,7 @@ typedef struct opening { /* what rank 0 tells the others */
     int32_t owners, unit_pages, shift;
     int32_t ok;
     int32_t index[MPIOX_FILE_RANGES];
+    int16_t owner_of[MPIOX_FILE_RANGES];
 } opening;
 
 static int open_at(mpiox_delegated *delegated, int32_t owner, const char *path, opening *o)
@@ -79,12 +80,28 @@ static void choose_owners(const mpiox_delegated *delegated, opening *o)
 {
     const mpiox_layout *layout = &delegated->file->layout;
 
-    o->owners = affine_owners(delegated->group->count, layout);
+    /* With an arbiter delegate i stands for I/O node i, and all count. */
+    o->owners = delegated->group->hints.arbiter[0] != '\0' ? delegated->group->count
+                                                           : affine_owners(delegated->group->count, layout);
     if (o->owners > MPIOX_FILE_RANGES)
         o->owners = MPIOX_FILE_RANGES;
     o->unit_pages = layout->stripe_size % delegated->group->page_bytes == 0
                         ? (int32_t)(layout->stripe_size / delegated->group->page_bytes)
                         : 1;
+}
+
+/* It is open at all delegates. */
+static bool tell_owners(mpiox_delegated *delegated, opening *o)
+{
+    delegated->owners = o->owners;
+    delegated->ranges = mpiox_file_ranges(o->owners);
+    memcpy(delegated->index, o->index, (size_t)o->owners * sizeof o->index[0]);
+    for (int32_t r = 0; r < delegated->ranges; r++)
+        delegated->placed[r] = (int16_t)((r + o->shift) % o->owners);
+    if (o->shift == 0 && !mpiox_delegated_find_owners(delegated)) /* else they do not change hands */
+        return false;
+    memcpy(o->owner_of, delegated->placed, sizeof o->owner_of);
+    return true;
 }
 
 /* Rank 0: at all delegates or at none. */
@@ -95,7 +112,7 @@ static void open_everywhere(mpiox_delegated *delegated, opening *o)
 
     while (path && done < o->owners && open_at(delegated, done, path, o) == MPIOX_OK)
         done++;
-    o->ok = path && done > 0 && done == o->owners;
+    o->ok = path && done > 0 && done == o->owners && tell_owners(delegated, o);
     for (int32_t i = 0; !o->ok && i < done; i++)
         close_at(delegated, i, o->index[i]);
     free(path);
@@ -109,6 +126,7 @@ void mpiox_delegated_free(mpiox_delegated *delegated)
     mpiox_delegated_delist(delegated); /* when it was not closed */
     pthread_mutex_destroy(&delegated->reader.lock);
     pthread_mutex_destroy(&delegated->refreshing);
+    pthread_mutex_destroy(&delegated->ordering);
     free(delegated->traces);
     free(delegated->idle);
     free(delegated->lost);
@@ -131,6 +149,7 @@ static mpiox_delegated *allocate(mpiox_file *file, mpiox_group *group)
     delegated->traces = calloc((size_t)group->count, sizeof *delegated->traces);
     pthread_mutex_init(&delegated->reader.lock, NULL);
     pthread_mutex_init(&delegated->refreshing, NULL);
+    pthread_mutex_init(&delegated->ordering, NULL);
     if (delegated->index && delegated->lost && delegated->idle && delegated->traces)
         return delegated;
     mpiox_delegated_free(delegated);
@@ -148,7 +167,7 @@ static void follow(mpiox_delegated *delegated, const opening *o)
                           delegated->file->hints.delegate_write_behind > 0;
     mpiox_delegated_trace_clear(delegated);
     for (int32_t r = 0; r < delegated->ranges; r++)
-        atomic_init(&delegated->owner_of[r], (int16_t)((r + o->shift) % o->owners));
+        atomic_init(&delegated->owner_of[r], o->owner_of[r]);
     for (int32_t i = 0; i < o->owners; i++) {
         delegated->index[i] = o->index[i];
         delegated->any_remote |= !mpiox_delegated_owner(delegated, i)->local;

@@ -32,8 +32,9 @@ struct mpiox_delegated {
     _Atomic int16_t owner_of[MPIOX_FILE_RANGES];      /* as far as this rank knows */
     atomic_int_least64_t accesses[MPIOX_FILE_RANGES]; /* of pages, by this rank, since the last balance */
     bool any_remote;
-    bool collects; /* small writes to delegates elsewhere may be collected */
-    struct {       /* mpiox_delegated_behind.c */
+    pthread_mutex_t ordering; /* held while a write is collected, and while owner_of changes */
+    bool collects;            /* small writes to delegates elsewhere may be collected */
+    struct {                  /* mpiox_delegated_behind.c */
         atomic_bool listed;
         struct mpiox_delegated *next;
         int (*rewrite)(struct mpiox_delegated *, const mpiox_link_access *, mpiox_error *);
@@ -41,7 +42,11 @@ struct mpiox_delegated {
     struct mpiox_delegated *replica; /* acknowledgement level buddy: the second copy of dirty pages; else NULL */
     int32_t shift;                   /* of a replica: pages of owner i are copied to delegate (i + shift) mod owners */
     atomic_bool *lost;               /* [owners] this rank has found the delegate dead and acted on it */
-    bool *idle;                      /* [owners] not of this job now: under mpiox_delegated_move_lock() */
+    atomic_bool in_file[MPIOX_FILE_RANGES]; /* its owner is dead, and nobody has had it since, or ever will */
+    /* Under mpiox_delegated_move_lock(), of the rank that moves ranges: */
+    bool *idle;                        /* [owners] not of this job now */
+    int16_t placed[MPIOX_FILE_RANGES]; /* owner by range, as far as it knows. owner_of is left to those who access: what
+                                          they have collected for an old owner goes before anything to the new one */
     struct mpiox_delegated *remapped_next;
     mpiox_delegated_trace *traces; /* [owners] */
     mpiox_stats_delegated stats;
@@ -76,16 +81,47 @@ int mpiox_delegated_request(const mpiox_delegated *delegated, int32_t owner, mpi
 /* ---- mpiox_delegated_move.c -------------------------------------------------------------------------------------- */
 
 /* A page range changes hands. False: it could not be moved; it stays where it is, or its old owner is dead, or has not
- * had it. Between the two below. Local, blocking. */
-bool mpiox_delegated_move_range(mpiox_delegated *delegated, int32_t range, int32_t from, int32_t to);
+ * had it. least: of the move's version, 0 where nothing is known. Between the two below, or before the file is open.
+ * Local, blocking. */
+bool mpiox_delegated_move_range(mpiox_delegated *delegated, int32_t range, int32_t from, int32_t to, int64_t least);
+/* The range is moving at `from`. If who moves it is gone, make the steps that are left. Local, blocking, any thread. */
+bool mpiox_delegated_take_over(const mpiox_delegated *delegated, int32_t range, int32_t from);
+/* MPIOX_OP_ADOPT. *heard (or NULL): refused, the version that is known there. */
+int mpiox_delegated_adopt(const mpiox_delegated *delegated, int32_t range, int32_t to, int64_t version, int64_t *heard);
 /* One thread of the process moves ranges at a time. */
 void mpiox_delegated_move_lock(void);
 void mpiox_delegated_move_unlock(void);
 
-/* ---- mpiox_delegated_access.c ------------------------------------------------------------------------------------ */
+/* ---- mpiox_delegated_owners.c ------------------------------------------------------------------------------------ */
 
-/* Take over from an owner, as far as this rank knows it, which ranges it has given to whom. Local, blocking. */
-void mpiox_delegated_learn(mpiox_delegated *delegated, int32_t owner);
+typedef struct mpiox_range_state { /* what a delegate says of a range */
+    int16_t owner;                 /* or MPIOX_RANGE_MOVING */
+    int64_t version;
+} mpiox_range_state;
+
+/* MPIOX_OP_OWNER, `never`: with its promise. */
+int mpiox_delegated_ask_range(const mpiox_delegated *delegated, int32_t range, int32_t owner, bool never,
+                              mpiox_range_state *out);
+/* owner_of may be changed for ranges of this owner until end_change(): nothing is collected for it. False: something
+ * was, and it does not take it; write it again first (mpiox_delegated_settle()), since what follows may go to another
+ * owner, and must not be overwritten by it. Local, blocking, any thread. */
+bool mpiox_delegated_begin_change(mpiox_delegated *delegated, int32_t owner);
+void mpiox_delegated_end_change(mpiox_delegated *delegated);
+/* Take over, for accesses, to whom an owner has given ranges. take_over: those that move there, and whose mover is
+ * gone, are moved on. Nothing changes when it is dead, or begin_change() fails: who asks it again sees why. Local,
+ * blocking, any thread. */
+void mpiox_delegated_learn(mpiox_delegated *delegated, int32_t owner, bool take_over);
+/* The same into `placed`, for who moves ranges. */
+void mpiox_delegated_ask_owner(mpiox_delegated *delegated, int32_t owner);
+/* Rank 0 has opened the file at all delegates: fill `placed`; a range that nobody has, or two, is given to one.
+ * False: a delegate is dead. Local, blocking. */
+bool mpiox_delegated_find_owners(mpiox_delegated *delegated);
+
+/* ---- mpiox_delegated_heirs.c ------------------------------------------------------------------------------------- */
+
+/* The owner, as far as this rank knows, of some ranges is dead: owner_of says afterwards who has them now, or in_file
+ * is set. False: not yet, as mpiox_delegated_begin_change() has it. Local, blocking, any thread. */
+bool mpiox_delegated_inherit(mpiox_delegated *delegated, int32_t owner);
 
 /* ---- mpiox_delegated_file.c -------------------------------------------------------------------------------------- */
 

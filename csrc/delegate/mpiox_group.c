@@ -263,6 +263,7 @@ static mpiox_topology *meet(MPI_Comm comm, const mpiox_hints *hints, opening_wor
         mpiox_topology_join(comm, &word->choice, &topology) != MPIOX_OK)
         return NULL;
     memcpy(own.id, word->id, sizeof own.id);
+    own.nodes = topology->n_nodes;
     own.reason[0] = '\0';
     return topology;
 }

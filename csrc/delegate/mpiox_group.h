@@ -35,6 +35,7 @@ typedef struct mpiox_group {
     mpiox_group_mode mode;
     int64_t page_bytes, cap_bytes; /* of each delegate */
     int32_t ranks;                 /* of the program */
+    int32_t nodes;                 /* that MPI_COMM_WORLD runs on, pretended ones too */
     bool first;                    /* this process is its rank 0 */
     char id[64];                   /* names the group for `mpiio-ext delegates status` */
     char reason[160];              /* why this mode, or why there is no group */

@@ -51,12 +51,13 @@ typedef struct mpiio_ext_engine_plan {
     double time_scale;  /* slack times are multiplied by it */
     int64_t spin_ns;    /* that the end of a sleep is spun for; 0: none; -1: as much as sleeps are late, measured */
     int32_t cores_free; /* not 0: each rank of this node has a core; else the end of a sleep is yielded, not spun */
-    int64_t most_bytes; /* that may be written; the rest of the plan is left out */
+    int64_t most_bytes; /* that may be written and preallocated; the rest of the plan is left out */
     int64_t *start;     /* out: ns since the engine's start */
     int64_t *duration;  /* out: ns */
     int64_t spun_ns;    /* out: that the end of each sleep was spun for */
     int64_t *result;    /* out: what the call returned; INT64_MIN: it was left out */
-    int64_t bytes_written, bytes_read, failed, left_out; /* out */
+    int32_t *error;     /* out: why it failed: errno, of MPI-IO the error class; 0: it did not */
+    int64_t bytes_written, bytes_read, bytes_preallocated, failed, left_out; /* out; bytes read by MPI-IO: asked for */
 } mpiio_ext_engine_plan;
 
 /* Operations that the engine can make: name of number `index`, NULL behind the last one. */

@@ -1,4 +1,5 @@
 /* mpiox_engine.c - see mpiio_ext_engine.h: going through a plan. */
+#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,18 +167,48 @@ static bool can_be_made(const mpiox_engine *e, const mpiox_engine_operation *ope
     return true;
 }
 
+/* Bytes that a call writes or preallocates. */
+static int64_t amount_of(const mpiio_ext_engine_plan *plan, const mpiox_engine_operation *operation, int64_t i)
+{
+    const bool is_length = operation->preallocates && operation->collective && plan->offset[i] >= 0;
+    return is_length ? plan->offset[i] : plan->size[i];
+}
+
+/* A collective preallocation has the same length on all ranks and is judged by that alone, so that all judge alike. */
 static bool is_too_much(const mpiio_ext_engine_plan *plan, const mpiox_engine_operation *operation, int64_t i)
 {
-    return operation->writes && plan->size[i] > plan->most_bytes - plan->bytes_written;
+    const int64_t made = operation->collective && operation->preallocates
+                             ? 0
+                             : plan->bytes_written + plan->bytes_preallocated;
+    return (operation->writes || operation->preallocates) && amount_of(plan, operation, i) > plan->most_bytes - made;
+}
+
+static bool is_mpiio(const mpiox_engine_operation *operation)
+{
+    return strncmp(operation->name, "MPI_", 4) == 0;
+}
+
+/* Why a call has failed: errno, or the class of MPI's error. A call that does not say why has EIO. */
+static int32_t reason_of(const mpiox_engine_operation *operation, int64_t result)
+{
+    int class = MPI_ERR_OTHER;
+    if (!is_mpiio(operation))
+        return errno != 0 ? errno : EIO;
+    (void)MPI_Error_class((int)result, &class);
+    return class;
 }
 
 static void note(mpiio_ext_engine_plan *plan, const mpiox_engine_operation *operation, int64_t i, bool failed)
 {
     plan->failed += failed;
-    if (failed)
+    if (failed) {
+        plan->error[i] = reason_of(operation, plan->result[i]);
         return;
-    plan->bytes_written += operation->writes ? plan->size[i] : 0;
-    plan->bytes_read += operation->reads ? plan->size[i] : 0;
+    }
+    const int64_t moved = is_mpiio(operation) ? plan->size[i] : plan->result[i];
+    plan->bytes_written += operation->writes ? moved : 0;
+    plan->bytes_read += operation->reads ? moved : 0;
+    plan->bytes_preallocated += operation->preallocates ? amount_of(plan, operation, i) : 0;
 }
 
 /* Make one call, or leave it out: what it needs is not there, or it would write too much. */
@@ -186,12 +217,14 @@ static void make(mpiox_engine *e, const mpiox_engine_operation *operation, int64
     mpiio_ext_engine_plan *plan = e->plan;
     bool failed = false;
     plan->result[i] = INT64_MIN;
+    plan->error[i] = 0;
     const bool possible = can_be_made(e, operation, i), too_much = possible && is_too_much(plan, operation, i);
     if (!possible || too_much)
         plan->left_out++;
-    if (!possible || (too_much && !operation->collective))
+    if (!possible || (too_much && (!operation->collective || operation->preallocates)))
         return;
     e->muted = too_much;
+    errno = 0;
     const int64_t result = operation->call(e, i, &failed);
     if (too_much)
         return;
@@ -232,7 +265,7 @@ int mpiio_ext_engine_run(mpiio_ext_engine_plan *plan)
     const mpiox_engine_operation *operations[UINT8_MAX + 1];
     for (int k = 0; k <= UINT8_MAX; k++)
         operations[k] = find(k);
-    plan->bytes_written = plan->bytes_read = plan->failed = plan->left_out = 0;
+    plan->bytes_written = plan->bytes_read = plan->bytes_preallocated = plan->failed = plan->left_out = 0;
     if (!prepare(&e, operations)) {
         release(&e);
         return -1;

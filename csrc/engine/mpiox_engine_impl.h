@@ -43,7 +43,7 @@ typedef int64_t mpiox_engine_call(mpiox_engine *engine, int64_t i, bool *failed)
 typedef struct mpiox_engine_operation {
     const char *name;
     mpiox_engine_call *call;
-    bool opens, needs_handle, collective, writes, reads, two_names;
+    bool opens, needs_handle, collective, writes, reads, two_names, preallocates;
 } mpiox_engine_operation;
 
 enum { MPIOX_ENGINE_PATTERN = 251 };

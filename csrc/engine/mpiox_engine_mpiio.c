@@ -390,7 +390,7 @@ const mpiox_engine_operation mpiox_engine_mpiio[] = {
     ALONE(get_view),
     TOGETHER(sync),
     TOGETHER(set_size),
-    TOGETHER(preallocate),
+    ROW(preallocate, .collective = true, .preallocates = true),
     TOGETHER(set_atomicity),
     ALONE(get_atomicity),
     ALONE(get_size),

@@ -1,4 +1,5 @@
 /* mpiox_engine_posix.c - POSIX calls of the engine. */
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -80,7 +81,8 @@ CALL(ftruncate)
 CALL(posix_fallocate)
 {
     const int64_t offset = e->plan->offset[i] > 0 ? e->plan->offset[i] : 0;
-    return checked(-posix_fallocate(fd_of(e, i), offset, e->plan->size[i] > 0 ? e->plan->size[i] : 1), failed);
+    errno = posix_fallocate(fd_of(e, i), offset, e->plan->size[i] > 0 ? e->plan->size[i] : 1);
+    return checked(-errno, failed);
 }
 
 CALL(sync_file_range)
@@ -216,7 +218,7 @@ const mpiox_engine_operation mpiox_engine_posix[] = {
     {.name = "fsync", .call = call_fsync, .needs_handle = true},
     {.name = "fdatasync", .call = call_fdatasync, .needs_handle = true},
     {.name = "ftruncate", .call = call_ftruncate, .needs_handle = true},
-    {.name = "posix_fallocate", .call = call_posix_fallocate, .needs_handle = true},
+    {.name = "posix_fallocate", .call = call_posix_fallocate, .needs_handle = true, .preallocates = true},
     {.name = "sync_file_range", .call = call_sync_file_range, .needs_handle = true},
     {.name = "truncate", .call = call_truncate},
     {.name = "mmap", .call = call_mmap, .needs_handle = true},

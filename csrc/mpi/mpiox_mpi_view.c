@@ -12,6 +12,7 @@
 #include "mpiox_mpi_error.h"
 #include "mpiox_mpi_size.h"
 #include "mpiox_mpi_pointer.h"
+#include "mpiox_mpi_view_judge.h"
 #include "mpiox_nonblocking.h"
 
 /* ---- datatypes that outlive the program's handles ---------------------------------------------------------------- */
@@ -74,7 +75,13 @@ typedef struct new_view {
     MPI_Count etype_bytes;
 } new_view;
 
-/* What MPI asks of a view, and what we need of one. False: let the MPI library judge it. */
+/* Whether a file type has displacements before its origin, which MPI forbids. */
+static bool reaches_back(const mpiox_typemap *filetype)
+{
+    return mpiox_typemap_size(filetype) > 0 && mpiox_typemap_true_lb(filetype) < 0;
+}
+
+/* What MPI asks of a view, and what we need of one. False: it is wrong, or the MPI library's. */
 static bool examine(MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, bool native, new_view *out)
 {
     MPI_Count filetype_bytes = 0;
@@ -94,26 +101,8 @@ static bool examine(MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, 
     }
     out->etype = keep(etype);
     out->filetype = keep(filetype);
-    return out->etype != MPI_DATATYPE_NULL && out->filetype != MPI_DATATYPE_NULL && mpiox_file_takes_view(out->access);
-}
-
-/* Whether a file type has displacements before its origin, which MPI forbids. */
-static bool reaches_back(const mpiox_typemap *filetype)
-{
-    return filetype != NULL && mpiox_typemap_size(filetype) > 0 && mpiox_typemap_true_lb(filetype) < 0;
-}
-
-/* What no view may be, whoever carries out the accesses. Open MPI 4.1 takes negative displacements and fails in the
- * accesses; where they are negative on some ranks only, MPICH lets the others wait for ever. The classes are theirs. */
-static void judge(const mpiox_handle *handle, MPI_Offset disp, const new_view *view, mpiox_error *error)
-{
-    const bool current = disp == MPI_DISPLACEMENT_CURRENT && (handle->amode & MPI_MODE_SEQUENTIAL);
-
-    memset(error, 0, sizeof *error);
-    if (disp < 0 && !current)
-        mpiox_mpi_problem(error, MPI_ERR_ARG, "negative displacement of a view");
-    else if (reaches_back(view->access))
-        mpiox_mpi_problem(error, MPI_ERR_IO, "negative displacement in a file type");
+    return out->etype != MPI_DATATYPE_NULL && out->filetype != MPI_DATATYPE_NULL && !reaches_back(out->access) &&
+           mpiox_file_takes_view(out->access);
 }
 
 /* The new view is in force on this rank. */
@@ -171,10 +160,10 @@ int mpiox_mpi_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Dat
     const bool native = datarep != NULL && strcasecmp(datarep, "native") == 0, was_ours = handle->all_ours;
     const bool good = examine(disp, etype, filetype, native, &view);
 
-    judge(handle, disp, &view, &error);
-    handle->all_ours = mpiox_file_agree_view(handle->file, good && error.code == MPIOX_OK);
+    handle->all_ours = mpiox_file_agree_view(handle->file, good);
     if (!handle->all_ours) {
-        if (mpiox_topology_agree_error(handle->file->topology, &error) != MPIOX_OK) {
+        mpiox_mpi_view_judge(handle, disp, etype, filetype, datarep, &error);
+        if (!mpiox_mpi_view_agreed(handle, datarep, &error)) {
             put_back(handle, &view, was_ours);
             return mpiox_mpi_error_raise(fh, handle->path, &error);
         }

@@ -86,9 +86,18 @@ int mpiox_link_check_call(const mpiox_link_call_body *call)
     case MPIOX_OP_AHEAD_ONLY:
         fine = fine && is_ahead_fine(call);
         break;
-    case MPIOX_OP_ADOPT:
-        fine = fine && is_within(arg[0], 0, MPIOX_FILE_RANGES - 1);
+    case MPIOX_OP_GIVE:
+        fine = fine && is_within(arg[0], 0, MPIOX_FILE_RANGES - 1) && is_within(arg[1], 0, MPIOX_FILE_RANGES - 1) &&
+               is_within(arg[2], MPIOX_GIVE_BEGIN, MPIOX_GIVE_TAKE_OVER) && is_within(arg[3], 0, MPIOX_VERSION_NEVER);
         break;
+    case MPIOX_OP_ADOPT:
+        fine = fine && is_within(arg[0], 0, MPIOX_FILE_RANGES - 1) && is_within(arg[1], 1, MPIOX_VERSION_NEVER);
+        break;
+    case MPIOX_OP_OWNER:
+        fine = fine && is_within(arg[0], 0, MPIOX_FILE_RANGES - 1) && is_within(arg[2], 0, 1);
+        break;
+    case MPIOX_OP_REPLICA_MARK:
+    case MPIOX_OP_REPLICA_TRIM:
     case MPIOX_OP_CLOSE:
     case MPIOX_OP_PING:
         break;

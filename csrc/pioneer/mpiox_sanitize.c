@@ -10,8 +10,9 @@
 enum { STANDARD_STREAMS = 3, MOST_THREADS = 1 << 16 };
 
 typedef struct file_state {
-    int64_t end;    /* largest end that was seen */
-    int64_t access; /* line of the last access of the application by MPI-IO, MPIOX_UNKNOWN */
+    int64_t end;                      /* largest end that was seen */
+    int64_t access;                   /* line of the last access of the application by MPI-IO, MPIOX_UNKNOWN */
+    int64_t access_start, access_end; /* ns, of that; the end MPIOX_UNKNOWN */
 } file_state;
 
 typedef struct mpi_call {     /* the last one of a thread that was made by the application */
@@ -66,7 +67,7 @@ static file_state *state_of(mpiox_sanitizer *s, int32_t file, bool *failed)
             return NULL;
         }
         for (int64_t i = s->file_count; i < count; i++)
-            files[i] = (file_state){.access = MPIOX_UNKNOWN};
+            files[i] = (file_state){.access = MPIOX_UNKNOWN, .access_end = MPIOX_UNKNOWN};
         s->files = files;
         s->file_count = count;
     }
@@ -414,9 +415,22 @@ static bool use_handle(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, co
     return act(s, rows, i, at, extra);
 }
 
+/* A trace that does not tell depths: the access lies within one of MPI-IO to the same file. */
+static bool lies_within(const mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i)
+{
+    const int32_t file = rows->file[i];
+    const bool moves = rows->step[i] == MPIOX_STEP_MOVE || rows->step[i] == MPIOX_STEP_MOVE_AT;
+
+    if (rows->depth[i] >= 0 || !moves || file < 0 || file >= s->file_count)
+        return false;
+    const int64_t end = plus(rows->start[i], rows->duration[i]), last = s->files[file].access_end;
+    return end != MPIOX_UNKNOWN && last != MPIOX_UNKNOWN && rows->start[i] >= s->files[file].access_start &&
+           end <= last;
+}
+
 static bool take(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, int32_t opened)
 {
-    const bool mpi = is_mpi(rows, i), inside = !mpi && rows->depth[i] > 0;
+    const bool mpi = is_mpi(rows, i), inside = !mpi && (rows->depth[i] > 0 || lies_within(s, rows, i));
     const mpiox_extra extra = mpiox_extra_of(rows->extra + rows->extra_at[i], rows->extra + rows->extra_at[i + 1]);
     mpiox_description was = {.handles = 0};
     bool failed = false;
@@ -436,8 +450,11 @@ static bool take(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, int32_t 
         return false;
     if (rows->layer[i] == MPIOX_TRACE_MPIIO && rows->depth[i] <= 0) {
         file_state *state = state_of(s, rows->named[i], &failed);
-        if (state != NULL)
+        if (state != NULL) {
             state->access = rows->line[i];
+            state->access_start = rows->start[i];
+            state->access_end = plus(rows->start[i], rows->duration[i]);
+        }
     }
     if (rows->mask[i] == MPIOX_MASK_NONE && is_no_io(rows, i, was.handles > 0 ? &was : NULL, &extra))
         rows->mask[i] = MPIOX_MASK_NO_IO;

@@ -11,7 +11,8 @@
  *            writes of nonblocking calls on other threads are found; a descriptor that nobody has opened and that was
  *            used inside of one comes from the MPI library's starter. Its parent is the call that its thread is in;
  *            else, on a thread of the MPI library, the call of any thread that was going on then (the latest one); else
- *            the last access to that file; else the last call.
+ *            the last access to that file; else the last call. Where the trace does not tell depths (Darshan DXT) a
+ *            POSIX access is MPI-IO's own if it lies, in time, within one of MPI-IO by the same rank to the same file.
  *            An MPI_File_open without a name gets that of the last file which was opened inside of it and is open when
  *            it returns. A handle that nobody has opened belongs to the open whose handle was not told, if there is
  *            one only; a close by the address of the variable belongs to the open with that address.

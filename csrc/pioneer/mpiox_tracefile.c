@@ -31,6 +31,7 @@ static const char *const keys[MPIOX_KEYS] = {
     [MPIOX_KEY_VALUE] = "value",
     [MPIOX_KEY_COMPLETE] = "complete",
     [MPIOX_KEY_DETAILS] = "details",
+    [MPIOX_KEY_UNFINISHED] = "unfinished",
 };
 
 const char *mpiox_tracefile_key(int key)

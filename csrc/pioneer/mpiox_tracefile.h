@@ -8,6 +8,8 @@
  *            little-endian; those of an item are varints (7 bits a byte, low ones first).
  * Deltas.    A record states what differs from a prediction, which is made from the records before it in the same block
  *            (mpiox_tracefile_state): so each block is read without the others, except for texts.
+ * Slots.     Behind the header's numbers stands what each thread is doing: a call is put into a slot when it begins,
+ *            and taken out when its record is committed. Of a process that was killed they tell what was under way.
  * Guarantee. `committed` of the header is stored after the bytes below it, with release order: whatever kills the
  *            process, the bytes below it are whole. A finished block has a checksum.
  */
@@ -28,7 +30,11 @@ enum {
     MPIOX_TRACEFILE_BLOCK_MAGIC = 0x4258504d,
     MPIOX_TRACEFILE_ITEM_MAX = 320, /* bytes of a record or beginning */
     MPIOX_TRACEFILE_TEXT_MAX = 8192,
-    MPIOX_TRACEFILE_EXTRAS = 12, /* of a record */
+    MPIOX_TRACEFILE_EXTRAS = 12,        /* of a record */
+    MPIOX_TRACEFILE_SLOTS_AT = 4096,    /* in the file; slot `depth` of thread t is number t * LEVELS + depth */
+    MPIOX_TRACEFILE_SLOT_THREADS = 128, /* threads and depths beyond have none */
+    MPIOX_TRACEFILE_SLOT_LEVELS = 4,
+    MPIOX_TRACEFILE_SLOTS = MPIOX_TRACEFILE_SLOT_THREADS * MPIOX_TRACEFILE_SLOT_LEVELS,
     MPIOX_TRACEFILE_OPERATIONS = 256
 };
 
@@ -97,8 +103,9 @@ enum {
     MPIOX_KEY_OFFSET2,
     MPIOX_KEY_PIECES,
     MPIOX_KEY_VALUE,
-    MPIOX_KEY_COMPLETE, /* 1: a nonblocking access was complete at once, and no call completes it */
-    MPIOX_KEY_DETAILS,  /* text number; members of the JSON object as they stand */
+    MPIOX_KEY_COMPLETE,   /* 1: a nonblocking access was complete at once, and no call completes it */
+    MPIOX_KEY_DETAILS,    /* text number; members of the JSON object as they stand */
+    MPIOX_KEY_UNFINISHED, /* 1: the process has ended in this call; put by the reader */
     MPIOX_KEYS
 };
 
@@ -112,6 +119,14 @@ typedef struct mpiox_tracefile_header {
     uint64_t lost;       /* calls that are not recorded */
     char host[256], command[2048];
 } mpiox_tracefile_header;
+
+/* A call under way. */
+typedef struct mpiox_tracefile_slot {
+    uint64_t what; /* MPIOX_TRACEFILE_SLOT of it, stored last; 0: none */
+    int64_t start, handle, file;
+} mpiox_tracefile_slot;
+
+#define MPIOX_TRACEFILE_SLOT(operation, layer) (1 | (uint64_t)(operation) << 8 | (uint64_t)(layer) << 16)
 
 typedef struct mpiox_tracefile_block {
     uint32_t magic, used; /* bytes with this head; 0: not finished */

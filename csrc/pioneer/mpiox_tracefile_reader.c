@@ -6,6 +6,8 @@
  * Algorithm. A beginning takes a row, which the record fills later. A batch ends where no call is open, so that
  *            sorting within a batch is enough; one that grows too long is ended all the same. A block whose checksum is
  *            wrong, or that cannot be parsed, is left out; the next one says how many records there were.
+ *            Calls in which a process has ended are rows too: what was begun and has no record, and what stands in a
+ *            slot.
  */
 #include "mpiox_tracefile_reader.h"
 
@@ -27,8 +29,14 @@ typedef struct row {
 } row;
 
 typedef struct begun {
-    int64_t thread, row; /* row -1: given out already */
+    int64_t thread, start, row; /* row -1: given out already */
 } begun;
+
+typedef struct under_way { /* a slot in use */
+    int64_t thread, depth;
+    mpiox_tracefile_slot slot;
+    bool over; /* its record is there after all */
+} under_way;
 
 struct mpiox_tracefile_reader {
     int fd;
@@ -49,7 +57,10 @@ struct mpiox_tracefile_reader {
     int64_t columns_room, n_given;
     int64_t records, lost;
     bool unresolved; /* a block was left out and nothing has told yet how many records it had */
-    bool broken;     /* since then what is open may have ended */
+    under_way slots[MPIOX_TRACEFILE_SLOTS];
+    int n_slots;
+    bool ended;  /* what is unfinished has its rows */
+    bool broken; /* since then what is open may have ended */
     int n_problems;
     mpiox_tracefile_problem problems[MPIOX_TRACEFILE_PROBLEMS];
     bool failed; /* no memory */
@@ -86,6 +97,20 @@ static void tell(mpiox_tracefile_reader *r, const char *why)
         r->problems[r->n_problems++] = (mpiox_tracefile_problem){.line = r->records + 1, .why = why};
 }
 
+/* The calls that were under way when the process was killed. */
+static void read_slots(mpiox_tracefile_reader *r)
+{
+    mpiox_tracefile_slot slots[MPIOX_TRACEFILE_SLOTS];
+
+    if (r->header.state != MPIOX_TRACEFILE_RUNNING ||
+        read_at(r, slots, MPIOX_TRACEFILE_SLOTS_AT, sizeof slots) != (int64_t)sizeof slots)
+        return;
+    for (int i = 0; i < MPIOX_TRACEFILE_SLOTS; i++)
+        if (slots[i].what != 0)
+            r->slots[r->n_slots++] = (under_way){
+                .thread = i / MPIOX_TRACEFILE_SLOT_LEVELS, .depth = i % MPIOX_TRACEFILE_SLOT_LEVELS, .slot = slots[i]};
+}
+
 static int open_header(mpiox_tracefile_reader *r)
 {
     mpiox_tracefile_header *h = &r->header;
@@ -103,6 +128,7 @@ static int open_header(mpiox_tracefile_reader *r)
         r->end = (int64_t)h->committed;
     else
         tell(r, "the file is shorter than its header says");
+    read_slots(r);
     return MPIOX_OK;
 }
 
@@ -309,7 +335,7 @@ static const uint8_t *read_begin(mpiox_tracefile_reader *r, const uint8_t *at, c
     r->state.time = record.start;
     row *to = r->n_open < OPEN_MAX ? new_row(r) : NULL;
     if (to != NULL) {
-        r->open[r->n_open++] = (begun){.thread = record.thread, .row = r->n_rows - 1};
+        r->open[r->n_open++] = (begun){.thread = record.thread, .start = record.start, .row = r->n_rows - 1};
         fill(r, to, &record);
         to->value[MPIOX_COLUMN_LINE] = r->records + 1; /* as long as nothing ends it */
     }
@@ -328,6 +354,14 @@ static const uint8_t *read_cancel(mpiox_tracefile_reader *r, const uint8_t *at, 
     return at;
 }
 
+/* A process may be killed between the record of a call and the emptying of its slot. */
+static void look_for_slot(mpiox_tracefile_reader *r, const mpiox_tracefile_record *record)
+{
+    for (int i = 0; i < r->n_slots; i++)
+        if (r->slots[i].thread == record->thread && r->slots[i].slot.start == record->start)
+            r->slots[i].over = true;
+}
+
 static const uint8_t *read_record(mpiox_tracefile_reader *r, const uint8_t *at, const uint8_t *end)
 {
     mpiox_tracefile_record record;
@@ -340,6 +374,7 @@ static const uint8_t *read_record(mpiox_tracefile_reader *r, const uint8_t *at, 
     if (at == NULL)
         return NULL;
     r->records++;
+    look_for_slot(r, &record);
     row *to = record.closes ? begun_row(r, record.thread, &given) : NULL;
     if (given) { /* its row is out, without its end */
         r->lost++;
@@ -366,6 +401,63 @@ static const uint8_t *read_item(mpiox_tracefile_reader *r, const uint8_t *at, co
     default:
         return read_record(r, at, end);
     }
+}
+
+/* ---- what was under way ------------------------------------------------------------------------------------------ */
+
+static void mark(mpiox_tracefile_record *record)
+{
+    record->extras = 1;
+    record->extra[0] = (mpiox_tracefile_extra){.key = MPIOX_KEY_UNFINISHED, .value = 1};
+}
+
+/* The row of a call in a slot: that of its beginning, which has no file and no handle yet, or a new one. */
+static void put_slot(mpiox_tracefile_reader *r, const under_way *call)
+{
+    mpiox_tracefile_record record = {.operation = (uint8_t)(call->slot.what >> 8),
+                                     .layer = (uint8_t)(call->slot.what >> 16),
+                                     .start = call->slot.start,
+                                     .duration = -1,
+                                     .thread = call->thread,
+                                     .depth = call->depth,
+                                     .handle = call->slot.handle,
+                                     .file = call->slot.file,
+                                     .offset = NONE,
+                                     .size = NONE,
+                                     .result = NONE};
+    row *to = NULL;
+
+    if (call->over || r->operation_index[record.operation] < 0 || record.layer >= MPIOX_TRACEFILE_LAYERS)
+        return;
+    for (int64_t i = 0; i < r->n_open; i++)
+        if (r->open[i].thread == record.thread && r->open[i].start == record.start) {
+            if (r->open[i].row < 0) /* out already, as it was */
+                return;
+            to = &r->rows[r->open[i].row];
+            r->open[i].row = -1;
+        }
+    to = to != NULL ? to : new_row(r);
+    if (to == NULL)
+        return;
+    mark(&record);
+    fill(r, to, &record);
+    to->value[MPIOX_COLUMN_LINE] = r->records + 1;
+}
+
+/* Once, behind the last record. Where something was damaged, what is open may have ended in there. */
+static void put_unfinished(mpiox_tracefile_reader *r)
+{
+    mpiox_tracefile_record record = {0};
+
+    if (r->ended)
+        return;
+    r->ended = true;
+    for (int i = 0; i < r->n_slots; i++)
+        put_slot(r, &r->slots[i]);
+    mark(&record);
+    for (int64_t i = 0; i < r->n_open && !r->broken; i++)
+        if (r->open[i].row >= 0)
+            put_extras(r, &r->rows[r->open[i].row], &record);
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------ */
@@ -491,8 +583,10 @@ int64_t mpiox_tracefile_reader_next(mpiox_tracefile_reader *r, int64_t wanted)
     r->n_given = 0;
     while (r->n_given == 0) {
         while (!complete(r, wanted) && !r->failed && !r->written.failed) {
-            if (r->at == NULL && !next_block(r))
+            if (r->at == NULL && !next_block(r)) {
+                put_unfinished(r);
                 break;
+            }
             const uint8_t *next = r->at < r->block_end ? read_item(r, r->at, r->block_end) : NULL;
             if (next == NULL && r->at < r->block_end) {
                 tell(r, "damaged: a record cannot be parsed");

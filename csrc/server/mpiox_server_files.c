@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 
 #include "mpiox_server_pages.h"
+#include "mpiox_server_ranges.h"
 
 static mpiox_file_record *record_of(const mpiox_server *server, int32_t file)
 {
@@ -158,6 +159,8 @@ static bool advance(mpiox_server *server, mpiox_fence *fence)
     if (fence->done != NULL)
         mpiox_word_set(fence->done, 1);
     if (fence->slot != NULL) {
+        if (fence->slot->op == MPIOX_OP_ADOPT)
+            mpiox_server_end_adopting(server, fence->slot);
         fence->slot->error = fence->error;
         answer(server, fence->slot, fence->error.code);
     }
@@ -181,28 +184,9 @@ static mpiox_fence *free_fence(mpiox_server *server)
     return NULL;
 }
 
-static bool is_range(const mpiox_server *server, int32_t file, int64_t range)
+static bool is_move(const mpiox_slot *slot)
 {
-    return is_open(server, file) && range >= 0 && range < record_of(server, file)->ranges;
-}
-
-/* The range is this delegate's, or (second step) on its way to another. */
-static bool may_give(const mpiox_server *server, const mpiox_slot *slot)
-{
-    const int64_t to = slot->arg[1];
-    if (!is_range(server, slot->file, slot->arg[0]) || to < 0 || to >= server->options.delegates)
-        return false;
-    const int owner = atomic_load(&record_of(server, slot->file)->owner_of[slot->arg[0]]);
-    return owner == (slot->arg[2] == 1 ? MPIOX_RANGE_MOVING : server->options.delegate);
-}
-
-static void end_giving(mpiox_server *server, mpiox_slot *slot)
-{
-    const bool gone = slot->arg[1] != server->options.delegate;
-    atomic_store(&record_of(server, slot->file)->owner_of[slot->arg[0]], (int16_t)slot->arg[1]);
-    if (gone)
-        MPIOX_COUNT(server, moved_out, 1);
-    answer(server, slot, MPIOX_OK);
+    return slot->op == MPIOX_OP_GIVE || slot->op == MPIOX_OP_ADOPT;
 }
 
 /* What a request asks for. False: it is not legal. */
@@ -211,10 +195,10 @@ static bool read_request(const mpiox_server *server, mpiox_slot *slot, mpiox_fen
     *out = (mpiox_fence){.file = slot->file, .range = -1, .first = 0, .end = INT64_MAX, .cut = -1, .slot = slot};
     if (!is_open(server, slot->file))
         return false;
-    if (slot->op == MPIOX_OP_GIVE) {
+    if (is_move(slot)) {
         out->range = (int32_t)slot->arg[0];
         out->drop = true;
-        return may_give(server, slot);
+        return true;
     }
     if (slot->op == MPIOX_OP_FLUSH) {
         out->first = slot->arg[0];
@@ -243,20 +227,21 @@ static void lower_end(const mpiox_server *server, int32_t file, int64_t end)
 void mpiox_server_ask_fence(mpiox_server *server, mpiox_slot *slot)
 {
     mpiox_fence what, *fence = free_fence(server);
+    int result;
     if (!read_request(server, slot, &what)) {
         answer(server, slot, MPIOX_E_ARG);
         return;
     }
-    if (slot->op == MPIOX_OP_GIVE && slot->arg[2] == 1) {
-        end_giving(server, slot);
+    if (is_move(slot) && (result = mpiox_server_judge_move(server, slot)) != MPIOX_MOVE_FENCE) {
+        answer(server, slot, result);
         return;
     }
     if (fence == NULL) {
         mpiox_server_requests_append(server, &server->fencing, slot);
         return;
     }
-    if (slot->op == MPIOX_OP_GIVE)
-        atomic_store(&record_of(server, slot->file)->owner_of[slot->arg[0]], MPIOX_RANGE_MOVING);
+    if (is_move(slot))
+        mpiox_server_begin_move(server, slot);
     MPIOX_COUNT(server, fences, 1);
     if (what.cut >= 0)
         lower_end(server, what.file, what.cut);
@@ -534,17 +519,4 @@ void mpiox_server_close_files(mpiox_server *server, bool collect)
         if (collect)
             lose_errors(server, i);
     }
-}
-
-/* ---- ranges that change hands ------------------------------------------------------------------------------------ */
-
-void mpiox_server_adopt(mpiox_server *server, mpiox_slot *slot)
-{
-    if (!is_range(server, slot->file, slot->arg[0])) {
-        answer(server, slot, MPIOX_E_ARG);
-        return;
-    }
-    atomic_store(&record_of(server, slot->file)->owner_of[slot->arg[0]], (int16_t)server->options.delegate);
-    MPIOX_COUNT(server, moved_in, 1);
-    answer(server, slot, MPIOX_OK);
 }

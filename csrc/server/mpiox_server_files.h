@@ -7,10 +7,8 @@
 
 #include "mpiox_server_state.h"
 
-/* MPIOX_OP_CLOSE, _FLUSH, _DISCARD: begin the fence, or leave it waiting for one of the MPIOX_FENCES. */
+/* MPIOX_OP_CLOSE, _FLUSH, _DISCARD, _GIVE, _ADOPT: begin the fence, or leave it waiting for one of the MPIOX_FENCES. */
 void mpiox_server_ask_fence(mpiox_server *server, mpiox_slot *slot);
-/* MPIOX_OP_ADOPT. */
-void mpiox_server_adopt(mpiox_server *server, mpiox_slot *slot);
 /* Flush and drop everything; *done is set to 1. False: no fence is free now. */
 bool mpiox_server_empty(mpiox_server *server, mpiox_word *done);
 /* Clients have died: write everything that is dirty, without waiting for it, and find out which frames they held. */

@@ -105,7 +105,6 @@ static bool serve(mpiox_server *server, mpiox_slot *slot)
                           : -1;
     if (owner != MPIOX_FRAME_HIT) { /* who waits for a range that is moving keeps no slot: the mover needs one */
         answer(server, slot, owner < 0 ? MPIOX_E_ARG : MPIOX_FRAME_MOVED); /* as MPIOX_PAGE_MOVED */
-        ;
         return true;
     }
     uint32_t frame = mpiox_frame_find(&server->cache, slot->file, slot->page);

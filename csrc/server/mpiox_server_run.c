@@ -20,6 +20,7 @@
 #include "mpiox_server_fill.h"
 #include "mpiox_server_flush.h"
 #include "mpiox_server_pages.h"
+#include "mpiox_server_ranges.h"
 #include "mpiox_server_replica.h"
 
 static const double beat_s = 0.1, leaving_s = 0.005, leave_within_s = 1;
@@ -244,6 +245,7 @@ static void take_slot(service *self, mpiox_slot *slot)
     case MPIOX_OP_FLUSH:
     case MPIOX_OP_DISCARD:
     case MPIOX_OP_GIVE:
+    case MPIOX_OP_ADOPT:
         if (self->fences.count == 0)
             self->tokens = 0;
         mpiox_server_requests_append(server, &self->fences, slot);
@@ -258,8 +260,8 @@ static void take_slot(service *self, mpiox_slot *slot)
     case MPIOX_OP_REPLICA_TRIM:
         answer(server, slot, mpiox_server_trim_replica(server, slot->file));
         return;
-    case MPIOX_OP_ADOPT:
-        mpiox_server_adopt(server, slot);
+    case MPIOX_OP_OWNER:
+        answer(server, slot, mpiox_server_tell_owner(server, slot));
         return;
     case MPIOX_OP_DETACH:
         self->leaving = mpiox_now() + leave_within_s;

@@ -86,6 +86,14 @@ typedef struct mpiox_ahead_record { /* how useful it was to read a file ahead */
     int32_t misses;                 /* since a page was last tried, while reading ahead is stopped */
 } mpiox_ahead_record;
 
+typedef struct mpiox_server_move { /* of one page range, see mpiox_server_ranges.h */
+    uint32_t version;              /* the newest that this delegate has heard of */
+    uint32_t adopted;              /* that with which it became this delegate's; 0: it never did, or from the start */
+    int32_t client;                /* it is moving: who moves it, -1: not known, */
+    uint32_t join;                 /* as mpiox_ring_join_of() has it, */
+    int16_t to;                    /* and to whom */
+} mpiox_server_move;
+
 typedef struct mpiox_server_file {
     mpiox_storage *storage;  /* NULL: not open */
     bool readable, writable; /* the handle */
@@ -96,6 +104,7 @@ typedef struct mpiox_server_file {
     int64_t position;        /* page where the I/O threads go on */
     int32_t syncing;         /* fences whose fsync has not ended */
     mpiox_ahead_record ahead;
+    mpiox_server_move moves[MPIOX_FILE_RANGES];
 } mpiox_server_file;
 
 typedef struct mpiox_fence {

@@ -116,6 +116,8 @@ bool mpiox_topology_all(mpiox_topology *topology, bool mine);
 int mpiox_topology_lowest(mpiox_topology *topology, int code);
 /* Every rank gets the error of the lowest rank that has one, with the rank filled in; returns its code. */
 int mpiox_topology_agree_error(mpiox_topology *topology, mpiox_error *error);
+/* The same; meanwhile each of the n < MPIOX_TOPOLOGY_VALUES values becomes the lowest that any rank brings. */
+int mpiox_topology_agree(mpiox_topology *topology, mpiox_error *error, int n, int *values);
 /* all[i] = what node i's leader brings, `bytes` bytes each. Only inside the `serial` function of a barrier, on the
  * rank that runs it. False: MPI failed. */
 bool mpiox_topology_gather_nodes(mpiox_topology *topology, const void *mine, size_t bytes, void *all);

@@ -146,12 +146,22 @@ int mpiox_topology_lowest(mpiox_topology *t, int code)
 
 int mpiox_topology_agree_error(mpiox_topology *t, mpiox_error *error)
 {
+    return mpiox_topology_agree(t, error, 0, NULL);
+}
+
+int mpiox_topology_agree(mpiox_topology *t, mpiox_error *error, int n, int *values)
+{
+    int lowest[MPIOX_TOPOLOGY_VALUES];
     error->rank = t->rank;
     const int own = error->code;
-    int lowest = own != MPIOX_OK ? t->rank : t->size;
-    if (mpiox_topology_min(t, 1, &lowest, NULL, 0) != MPIOX_OK ||
-        (lowest < t->size && PMPI_Bcast(error, sizeof *error, MPI_BYTE, lowest, t->comm) != MPI_SUCCESS))
+    lowest[0] = own != MPIOX_OK ? t->rank : t->size;
+    for (int i = 0; i < n; i++)
+        lowest[1 + i] = values[i];
+    if (mpiox_topology_min(t, 1 + n, lowest, NULL, 0) != MPIOX_OK ||
+        (lowest[0] < t->size && PMPI_Bcast(error, sizeof *error, MPI_BYTE, lowest[0], t->comm) != MPI_SUCCESS))
         return mpiox_error_set(error, own != MPIOX_OK ? own : MPIOX_E_MPI, 0, -1, -1, "agreeing on an error");
+    for (int i = 0; i < n; i++)
+        values[i] = lowest[1 + i];
     return error->code;
 }
 

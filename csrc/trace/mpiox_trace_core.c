@@ -18,12 +18,12 @@
 #include "mpiox_trace_names.h"
 #include "mpiox_trace_system.h"
 
-enum { LIBRARIES = 3 };
+enum { LIBRARIES = 2 };
 
 atomic_bool mpiox_trace_running;
 
 static atomic_int threads;
-static int defined[MPIOX_TRACEFILE_OPERATIONS]; /* in the trace file of that generation */
+static atomic_int defined[MPIOX_TRACEFILE_OPERATIONS]; /* in the trace file of that generation */
 static const char *event_names[MPIOX_TRACEFILE_OPERATIONS];
 static int n_events;
 
@@ -33,10 +33,12 @@ static const char *const operation_names[MPIOX_TRACE_EVENTS] = {
 
 /* ---- what the tracer stands in front of -------------------------------------------------------------------------- */
 
-/* A Python program opens its MPI library for itself alone, where RTLD_NEXT does not see it. */
+/* A Python program opens its MPI library for itself alone, where RTLD_NEXT does not see it. libmpiio_ext.so is not among
+ * these: where it is under a program it is in the global scope, and where a tool has opened it for its other functions
+ * (a replay, which has to meet the MPI library alone), it is not under it. */
 static void *find_in_libraries(const char *name)
 {
-    static const char *const libraries[LIBRARIES] = {"libmpiio_ext.so", "libmpi.so.40", "libmpi.so.12"};
+    static const char *const libraries[LIBRARIES] = {"libmpi.so.40", "libmpi.so.12"};
 
     for (int i = 0; i < LIBRARIES; i++) {
         void *library = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
@@ -136,13 +138,13 @@ static bool define_operation(int operation, int layer)
 {
     const int generation = mpiox_trace_file_generation();
 
-    if (defined[operation] == generation)
+    if (atomic_load_explicit(&defined[operation], memory_order_relaxed) == generation)
         return true;
     const char *name = operation < MPIOX_TRACE_EVENTS ? operation_names[operation]
                                                       : event_names[operation - MPIOX_TRACE_EVENTS];
     if (!mpiox_trace_file_operation(operation, layer, name))
         return false;
-    defined[operation] = generation;
+    atomic_store_explicit(&defined[operation], generation, memory_order_relaxed);
     return true;
 }
 
@@ -184,10 +186,47 @@ static void prepare(mpiox_tracefile_record *call, int operation, int layer, int3
     call->duration = -1;
 }
 
-void mpiox_trace_start(mpiox_tracefile_record *call, int operation, int layer, int32_t file)
+/* Calls whose file may have no name in the trace yet, and which may last: opening a pipe waits for its other end. */
+static bool names_a_file(int operation)
+{
+    return operation == OP_open || operation == OP_openat || operation == OP_creat || operation == OP_fopen ||
+           operation == OP_freopen;
+}
+
+/* Say what this thread is doing: at the cost of a few stores, unless something has to be defined first. */
+static void note(const mpiox_tracefile_record *call)
+{
+    const int known = atomic_load_explicit(&defined[call->operation], memory_order_relaxed);
+    bool done = true;
+
+    if (!mpiox_trace_file_noting())
+        return;
+    if (known != mpiox_trace_file_generation() || names_a_file(call->operation)) {
+        mpiox_trace_lock();
+        done = mpiox_trace_file_ready() && define_operation(call->operation, call->layer) &&
+               mpiox_trace_names_define((int32_t)call->file);
+        mpiox_trace_unlock();
+    }
+    if (done)
+        mpiox_trace_file_note(call);
+}
+
+void mpiox_trace_start_on(mpiox_tracefile_record *call, int operation, int layer, int32_t file, int64_t handle)
 {
     prepare(call, operation, layer, file);
+    call->handle = handle;
     call->start = mpiox_trace_now();
+    note(call);
+}
+
+void mpiox_trace_start(mpiox_tracefile_record *call, int operation, int layer, int32_t file)
+{
+    mpiox_trace_start_on(call, operation, layer, file, MPIOX_TRACEFILE_NONE);
+}
+
+void mpiox_trace_drop(const mpiox_tracefile_record *call)
+{
+    mpiox_trace_file_done(call->thread, call->depth);
 }
 
 void mpiox_trace_stop(mpiox_tracefile_record *call)
@@ -207,6 +246,7 @@ void mpiox_trace_commit(mpiox_tracefile_record *call, int64_t result)
     mpiox_trace_lock();
     if (!define(call) || !mpiox_trace_file_record(call))
         stop_for_good();
+    mpiox_trace_file_done(call->thread, call->depth);
     mpiox_trace_unlock();
     errno = error;
 }
@@ -218,8 +258,11 @@ void mpiox_trace_enter(mpiox_tracefile_record *call, int operation, int layer, i
     mpiox_trace_lock();
     call->start = mpiox_trace_now();
     if (!mpiox_trace_file_ready() || !define_operation(operation, layer) ||
+        !mpiox_trace_names_define((int32_t)call->file) ||
         !mpiox_trace_file_begin(operation, call->thread, call->depth, call->start))
         stop_for_good();
+    else
+        mpiox_trace_file_note(call);
     mpiox_trace_unlock();
     mpiox_trace_self.depth++;
     if (mpiox_trace_self.frames < MPIOX_TRACE_FRAMES)
@@ -241,8 +284,10 @@ void mpiox_trace_left(uintptr_t stack)
     mpiox_trace_thread *self = &mpiox_trace_self;
 
     while (self->frames > 0 && self->frame[self->frames - 1] < stack) {
+        mpiox_trace_file_done(self->number - 1, self->depth); /* of what was left inside of it */
         self->frames--;
         self->depth--;
+        mpiox_trace_file_done(self->number - 1, self->depth);
         mpiox_trace_lock();
         if (!mpiox_trace_file_cancel(self->number - 1))
             stop_for_good();
@@ -259,6 +304,7 @@ void mpiox_trace_leave(mpiox_tracefile_record *call, int64_t result)
 void mpiox_trace_leave_without(mpiox_tracefile_record *call)
 {
     step_out(call);
+    mpiox_trace_drop(call);
     mpiox_trace_lock();
     if (!mpiox_trace_file_cancel(call->thread))
         stop_for_good();

@@ -10,6 +10,9 @@
  *   call.offset = ...;                     what there is to say
  *   mpiox_trace_commit(&call, result);
  *
+ * _start_on says at once what it is made on: a descriptor or a stream. A call that has been started and is not to be
+ * recorded after all ends with mpiox_trace_drop().
+ *
  * errno is as the call has left it. A call that others may be made inside of has mpiox_trace_enter() in place of _start
  * and mpiox_trace_leave() in place of _commit.
  */
@@ -38,6 +41,8 @@ static inline bool mpiox_trace_enabled(void)
 void *mpiox_trace_next(_Atomic(void *) *found, const char *name);
 
 void mpiox_trace_start(mpiox_tracefile_record *call, int operation, int layer, int32_t file);
+void mpiox_trace_start_on(mpiox_tracefile_record *call, int operation, int layer, int32_t file, int64_t handle);
+void mpiox_trace_drop(const mpiox_tracefile_record *call);
 void mpiox_trace_stop(mpiox_tracefile_record *call);
 void mpiox_trace_commit(mpiox_tracefile_record *call, int64_t result);
 void mpiox_trace_enter(mpiox_tracefile_record *call, int operation, int layer, int32_t file);

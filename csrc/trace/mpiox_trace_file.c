@@ -21,6 +21,7 @@
 #include "mpiox_trace_system.h"
 
 enum {
+    SLOTS_END = MPIOX_TRACEFILE_SLOTS_AT + MPIOX_TRACEFILE_SLOTS * (int)sizeof(mpiox_tracefile_slot),
     WINDOW_BLOCKS = 16,
     WINDOW_BYTES = WINDOW_BLOCKS * MPIOX_TRACEFILE_BLOCK_BYTES,
     FOLDER_MAX = 3072,
@@ -29,7 +30,7 @@ enum {
 
 static char folder[FOLDER_MAX], path[FOLDER_MAX + 512];
 static bool stopped; /* for good */
-static int generation;
+static atomic_int generation;
 static int rank = -1, ranks;
 static mpiox_tracefile_header *header; /* mapped; NULL: there is no file */
 static uint8_t *window, *at, *block_end;
@@ -37,6 +38,11 @@ static int64_t window_offset; /* in the file */
 static mpiox_tracefile_block *block;
 static mpiox_tracefile_state state;
 static uint64_t records;
+static _Atomic(mpiox_tracefile_slot *) slots; /* mapped for ever, since other threads may be writing; NULL: no file */
+
+_Static_assert(sizeof(mpiox_tracefile_header) <= MPIOX_TRACEFILE_SLOTS_AT &&
+                   (int)SLOTS_END <= (int)MPIOX_TRACEFILE_HEADER_BYTES,
+               "the slots lie between the header's numbers and the first block");
 
 void mpiox_trace_file_folder(const char *name)
 {
@@ -47,7 +53,7 @@ void mpiox_trace_file_folder(const char *name)
 
 int mpiox_trace_file_generation(void)
 {
-    return generation;
+    return atomic_load_explicit(&generation, memory_order_relaxed);
 }
 
 static void say_stopped(const char *why)
@@ -106,7 +112,7 @@ static void command_line(char *text, size_t bytes)
 
 static bool map_header(int fd, const char *host)
 {
-    header = mpiox_trace_allocate(fd, 0, sizeof *header) == 0 && mpiox_trace_cut(fd, MPIOX_TRACEFILE_HEADER_BYTES) == 0
+    header = mpiox_trace_allocate(fd, 0, SLOTS_END) == 0 && mpiox_trace_cut(fd, MPIOX_TRACEFILE_HEADER_BYTES) == 0
                  ? mpiox_trace_map(fd, 0, sizeof *header)
                  : NULL;
     if (header == NULL)
@@ -125,11 +131,16 @@ static bool map_header(int fd, const char *host)
     snprintf(header->host, sizeof header->host, "%s", host);
     command_line(header->command, sizeof header->command);
     memcpy(header->magic, MPIOX_TRACEFILE_MAGIC, sizeof header->magic);
+    uint8_t *begin = mpiox_trace_map(fd, 0, SLOTS_END);
+    if (begin != NULL)
+        atomic_store_explicit(&slots, (mpiox_tracefile_slot *)(void *)(begin + MPIOX_TRACEFILE_SLOTS_AT),
+                              memory_order_release);
     return true;
 }
 
 static void drop(void)
 {
+    atomic_store_explicit(&slots, NULL, memory_order_relaxed);
     mpiox_trace_unmap(window, WINDOW_BYTES);
     mpiox_trace_unmap(header, sizeof *header);
     header = NULL;
@@ -288,6 +299,55 @@ bool mpiox_trace_file_operation(int operation, int layer, const char *name)
     *at++ = (uint8_t)layer;
     put_text(name, length);
     return true;
+}
+
+/* ---- calls under way --------------------------------------------------------------------------------------------- */
+
+bool mpiox_trace_file_noting(void)
+{
+    return atomic_load_explicit(&slots, memory_order_relaxed) != NULL;
+}
+
+static mpiox_tracefile_slot *slot_of(int64_t thread, int64_t depth)
+{
+    mpiox_tracefile_slot *all = atomic_load_explicit(&slots, memory_order_acquire);
+
+    if (all == NULL || thread >= MPIOX_TRACEFILE_SLOT_THREADS || depth >= MPIOX_TRACEFILE_SLOT_LEVELS)
+        return NULL;
+    return &all[thread * MPIOX_TRACEFILE_SLOT_LEVELS + depth];
+}
+
+static void put_what(mpiox_tracefile_slot *slot, uint64_t what)
+{
+    atomic_store_explicit((_Atomic uint64_t *)(void *)&slot->what, what, memory_order_release);
+}
+
+void mpiox_trace_file_note(const mpiox_tracefile_record *call)
+{
+    mpiox_tracefile_slot *slot = slot_of(call->thread, call->depth);
+
+    if (slot == NULL)
+        return;
+    slot->start = call->start;
+    slot->handle = call->handle;
+    slot->file = call->file;
+    put_what(slot, MPIOX_TRACEFILE_SLOT(call->operation, call->layer));
+}
+
+void mpiox_trace_file_note_handle(const mpiox_tracefile_record *call)
+{
+    mpiox_tracefile_slot *slot = slot_of(call->thread, call->depth);
+
+    if (slot != NULL)
+        slot->handle = call->handle;
+}
+
+void mpiox_trace_file_done(int64_t thread, int64_t depth)
+{
+    mpiox_tracefile_slot *slot = slot_of(thread, depth);
+
+    if (slot != NULL)
+        put_what(slot, 0);
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /*
- * mpiox_trace_file.h - writing the trace file of this process. All functions: under mpiox_trace_lock().
+ * mpiox_trace_file.h - writing the trace file of this process. All functions: under mpiox_trace_lock(), but for
+ * those that say otherwise.
  */
 #ifndef MPIOX_TRACE_FILE_H
 #define MPIOX_TRACE_FILE_H
@@ -21,6 +22,12 @@ bool mpiox_trace_file_begin(int operation, int64_t thread, int64_t depth, int64_
 bool mpiox_trace_file_cancel(int64_t thread);
 bool mpiox_trace_file_text(int64_t number, const char *text);
 bool mpiox_trace_file_operation(int operation, int layer, const char *name);
+/* What a thread is doing, for the case that the process is killed meanwhile; without the lock. _noting: false while
+ * there is no file. _note: once its operation and the name of its file are defined. */
+bool mpiox_trace_file_noting(void);
+void mpiox_trace_file_note(const mpiox_tracefile_record *call);
+void mpiox_trace_file_note_handle(const mpiox_tracefile_record *call);
+void mpiox_trace_file_done(int64_t thread, int64_t depth);
 void mpiox_trace_file_rank(int rank, int ranks); /* known from now on: the file's name says it */
 void mpiox_trace_file_lose(void);                /* count a call that is not recorded */
 /* Say how it ended, cut the file to what it holds. `again`: what follows begins another file. */

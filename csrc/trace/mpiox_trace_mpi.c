@@ -146,6 +146,7 @@ void mpiox_trace_mpi_enter(mpiox_tracefile_record *call, int operation, int64_t 
 {
     mpiox_trace_enter(call, operation, MPIOX_TRACEFILE_MPIIO, mpiox_trace_handle_file(handle));
     call->handle = handle;
+    mpiox_trace_file_note_handle(call);
 }
 
 void mpiox_trace_mpi_enter_name(mpiox_tracefile_record *call, int operation, const char *name)

@@ -61,8 +61,7 @@ static bool started_handle(mpiox_tracefile_record *call, int operation, int64_t 
 {
     if (!mpiox_trace_enabled() || file == 0)
         return false;
-    mpiox_trace_start(call, operation, MPIOX_TRACEFILE_POSIX, file);
-    call->handle = handle;
+    mpiox_trace_start_on(call, operation, MPIOX_TRACEFILE_POSIX, file, handle);
     return true;
 }
 
@@ -89,8 +88,10 @@ static bool started_handle(mpiox_tracefile_record *call, int operation, int64_t 
             return NEXT(name) arguments;                                                                               \
         const int result = NEXT(name) arguments;                                                                       \
         mpiox_trace_stop(&call);                                                                                       \
-        if (result == 0 && S_ISDIR(mode_of) && leaves_folders())                                                       \
+        if (result == 0 && S_ISDIR(mode_of) && leaves_folders()) {                                                     \
+            mpiox_trace_drop(&call);                                                                                   \
             return result;                                                                                             \
+        }                                                                                                              \
         if (result == 0)                                                                                               \
             mpiox_trace_extra(&call, MPIOX_KEY_VALUE, (int64_t)(size_of));                                             \
         mpiox_trace_commit(&call, result);                                                                             \

@@ -25,8 +25,7 @@ static bool started(mpiox_tracefile_record *call, int operation, int fd)
 
     if (file == 0)
         return false;
-    mpiox_trace_start(call, operation, MPIOX_TRACEFILE_POSIX, file);
-    call->handle = fd;
+    mpiox_trace_start_on(call, operation, MPIOX_TRACEFILE_POSIX, file, fd);
     return true;
 }
 

@@ -24,9 +24,8 @@ static bool started(mpiox_tracefile_record *call, int operation, FILE *stream)
 
     if (file == 0)
         return false;
-    mpiox_trace_start(call, operation, MPIOX_TRACEFILE_STDIO, file);
+    mpiox_trace_start_on(call, operation, MPIOX_TRACEFILE_STDIO, file, (int64_t)(intptr_t)stream);
     mpiox_trace_stream_begin(stream);
-    call->handle = (int64_t)(intptr_t)stream;
     return true;
 }
 

@@ -2,8 +2,9 @@
 
 Problem. The arbiter must know which jobs run, without a connection to them. Jobs die without a word.
 Algorithm. A job touches its file every second. One whose file stays as it is for the lease is taken for dead, at once
-where its process ran on this host and is gone. How long that is the arbiter measures by its own clock: the times of
-files are another host's.
+where its process ran on this host and is gone. Hosts may have one name, and containers of one host processes of one
+number: what is compared is the boot of the kernel and the space of process numbers. How long a lease is the arbiter
+measures by its own clock: the times of files are another host's.
 Guarantees. A file that is half written, of another version, or not a job's is left out and named once. Nothing that a
 user puts into the folder stops the arbiter or spoils the map.
 """
@@ -13,14 +14,14 @@ from __future__ import annotations
 import errno
 import os
 import re
-import socket
 import stat
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-__all__ = ["Announcement", "is_gone", "read_all"]
+__all__ = ["Announcement", "here", "is_gone", "read_all"]
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,126}")  # as csrc/arbiter has it: names are words of the map
 _MOST_BYTES = 4096
@@ -36,7 +37,9 @@ class Announcement:
     ----------
     job : name, unique
     host, pid : of the process that announced it
+    boot, processes : of the system that it runs on, and of its space of process numbers; "" and 0 = unknown
     ranks, delegates : of the job; delegate i runs on I/O node i
+    nodes : compute nodes of the job; None = unknown (announced by an older library)
     program : file name of its executable
     scheduler_job : ID of the scheduler's job; "" = none
     applied : generation of the map that it follows; 0 = none yet
@@ -47,7 +50,10 @@ class Announcement:
     job: str
     host: str
     pid: int
+    boot: str
+    processes: int
     ranks: int
+    nodes: int | None
     delegates: int
     program: str
     scheduler_job: str
@@ -70,7 +76,10 @@ def _parse(name: str, text: str, touched_ns: int) -> Announcement | None:
             return None
         scheduler = words["scheduler_job"]
         return Announcement(
-            job=name, host=words["host"], pid=_number(words["pid"], 1), ranks=_number(words["ranks"], 1),
+            job=name, host=words["host"], pid=_number(words["pid"], 1),
+            boot="" if words.get("boot", "-") == "-" else words["boot"],
+            processes=_number(words.get("processes", "0"), 0, 2**64 - 1), ranks=_number(words["ranks"], 1),
+            nodes=_number(words["nodes"], 1) if "nodes" in words else None,
             delegates=_number(words["delegates"], 1), program=words["program"],
             scheduler_job="" if scheduler == "-" else scheduler, applied=_number(words["applied"], 0, 2**62),
             touched_ns=touched_ns, age_s=time.time() - touched_ns / 1e9,
@@ -121,9 +130,19 @@ def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
         yield from (entry for entry in entries if not entry.name.startswith("."))
 
 
+@cache
+def here() -> tuple[str, int]:
+    """Return boot and space of process numbers of this process; ("", 0): unknown."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return boot, Path("/proc/self/ns/pid").stat().st_ino
+    except OSError:
+        return "", 0
+
+
 def is_gone(announcement: Announcement) -> bool:
-    """Return whether the job's process ran on this host and does not any more."""
-    if announcement.host != socket.gethostname()[:63]:
+    """Return whether the process that announced the job ran where this one runs, and does not any more."""
+    if not announcement.boot or (announcement.boot, announcement.processes) != here():
         return False
     try:
         os.kill(announcement.pid, 0)

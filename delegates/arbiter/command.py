@@ -6,8 +6,9 @@ import json
 import signal
 import sys
 import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -16,6 +17,7 @@ from mpiio_ext.errors import MpiioExtError
 if TYPE_CHECKING:
     from mpiio_ext.delegates.arbiter.service import Arbiter
     from mpiio_ext.delegates.arbiter.settings import Settings
+    from mpiio_ext.delegates.arbitration.curves import Point
 
 __all__ = ["arbiter"]
 
@@ -32,14 +34,22 @@ def _fail(message: object) -> NoReturn:
 @click.option("--policy", "policy_name", default=None, help="zero, one, static, size, process, oracle or mckp.")
 @click.option("--curves", type=click.Path(path_type=Path, exists=True, dir_okay=False),
               help='JSON: {"program": {"number of I/O nodes": MB/s, ...}, ...}, or a store of `arbitrate curves`.')
+@click.option("--weight", "weights", multiple=True, metavar="PROGRAM=NUMBER",
+              help="mckp: what a MB/s of this program counts [1]. May be given several times.")
+@click.option("--compute-nodes", type=int, help="static: of the whole machine [those of the jobs].")
+@click.option("--confidence", type=float, help="mckp: of the bandwidths, from their repetitions; 0.5 to below 1.")
+@click.option("--floor", type=float, help="mckp: share of its best bandwidth that each job gets at least [0].")
+@click.option("--migration-cost", type=float, help="mckp: seconds without I/O of a job that gets another number [0].")
+@click.option("--horizon", type=float, help="mckp: seconds until the next decision, as a rule [600].")
+@click.option("--hysteresis", type=float, help="mckp: gain of the whole below which running jobs keep theirs [0].")
 @click.option("--lease", type=float, default=None, help="Seconds without a word after which a job is dead [10].")
 @click.option("--set", "only_set", is_flag=True, help="Change the settings of a running arbiter, and leave.")
 @click.option("--status", is_flag=True, help="Print settings, map and jobs as JSON, and leave.")
 @click.option("--interval", type=click.FloatRange(min=0.001), default=0.05, show_default=True,
               help="Seconds between two looks.")
 def arbiter(
-    folder: Path, io_nodes: int | None, policy_name: str | None, curves: Path | None, lease: float | None,
-    only_set: bool, status: bool, interval: float,
+    folder: Path, curves: Path | None, weights: tuple[str, ...], only_set: bool, status: bool, interval: float,
+    **given: Any,
 ) -> None:
     """Give the jobs of a machine I/O nodes, and others when jobs come and go.
 
@@ -52,7 +62,7 @@ def arbiter(
         _print_status(folder)
         return
     try:
-        first = _settings(folder, io_nodes, policy_name, curves, lease)
+        first = _settings(folder, given, curves, weights)
         if only_set:
             settings.write(folder, first)
             return
@@ -78,20 +88,31 @@ def _serve(service: Arbiter, stop: threading.Event, interval: float) -> None:
         stop.wait(interval)
 
 
-def _settings(
-    folder: Path, io_nodes: int | None, policy_name: str | None, curves: Path | None, lease: float | None
-) -> Settings:
+#: Options whose settings have other names.
+_NAMES = {"policy_name": "policy", "lease": "lease_s", "migration_cost": "migration_cost_s", "horizon": "horizon_s"}
+
+
+def _settings(folder: Path, given: Mapping[str, Any], curves: Path | None, weights: Sequence[str]) -> Settings:
     """Return the folder's settings with what the command line says instead."""
     from mpiio_ext.delegates.arbiter import settings
 
     known = json.loads(settings.read(folder).encode()) if (folder / "settings.json").exists() else {}
-    given = {"io_nodes": io_nodes, "policy": policy_name, "lease_s": lease}
-    known |= {name: value for name, value in given.items() if value is not None}
+    known |= {_NAMES.get(name, name): value for name, value in given.items() if value is not None}
+    if weights:
+        known["weights"] = {**known.get("weights", {}), **dict(map(_weight, weights))}
     if curves is not None:
         known["curves"] = _curves(curves)
     if "io_nodes" not in known:
         _fail(f"{folder} has no settings.json yet: say --io-nodes")
     return settings.decode(json.dumps(known))
+
+
+def _weight(text: str) -> tuple[str, float]:
+    program, equals, number = text.rpartition("=")
+    try:
+        return (program, float(number)) if equals and program else _fail(f"--weight {text}: PROGRAM=NUMBER is expected")
+    except ValueError:
+        _fail(f"--weight {text}: {number!r} is no number")
 
 
 def _curves(path: Path) -> object:
@@ -107,9 +128,15 @@ def _curves(path: Path) -> object:
         return document
     stored = {name: Store(path).load(name) for name in Store(path).names()}
     return {
-        name: {str(count): curve.bandwidth(count) for count in curve.counts if count > 0}
+        name: {str(count): _value(point) for count, point in curve.points.items() if count > 0}
         for name, curve in stored.items() if curve.counts[-1] > 0
     }
+
+
+def _value(point: Point) -> object:
+    if point.deviation is None:
+        return point.mean
+    return {"mean": point.mean, "deviation": point.deviation, "repetitions": point.repetitions}
 
 
 def _print_status(folder: Path) -> None:

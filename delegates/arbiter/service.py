@@ -4,14 +4,16 @@ Problem. Jobs come and go; I/O nodes should follow at once, and nothing may depe
 Algorithm. A step reads settings, announcements and the map. When the jobs or the settings are others than those of the
 last decision, the policy decides, `placement` says which I/O nodes, and a new map is written, if it differs.
 Guarantees. All state lies in the folder: an arbiter that starts again goes on with the next generation, and jobs keep
-what they have. Generations only rise, also when the map has been lost: jobs say which one they follow. A policy that
-finds no allocation leaves everybody one I/O node. One arbiter at a time per folder.
+what they have. Generations only rise, also when the map has been lost: jobs say which one they follow. A map that could
+not be written is written with the next step. Where the policy finds no allocation SIZE decides. One arbiter at a time
+per folder.
 Source. Arbitration paper, Sections 3 and 4.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
 import time
 from collections.abc import Callable, Sequence
@@ -26,7 +28,7 @@ from mpiio_ext.delegates.arbiter.placement import place
 from mpiio_ext.delegates.arbiter.settings import Settings
 from mpiio_ext.delegates.arbitration.curves import Curve
 from mpiio_ext.delegates.arbitration.jobs import Job, Machine
-from mpiio_ext.delegates.arbitration.registry import policy
+from mpiio_ext.delegates.arbitration.policies import Size
 from mpiio_ext.errors import ArgumentError, MpiioExtError
 
 __all__ = ["Arbiter", "BusyError"]
@@ -101,19 +103,19 @@ class Arbiter:
         """
         self._follow_settings()
         jobs = self._jobs()
-        reason = (self._settings, [(a.job, a.delegates, a.ranks) for a in jobs])
+        reason = (self._settings, [(a.job, a.delegates, a.ranks, a.nodes) for a in jobs])
         generation = max([self._map.generation, *(a.applied for a in jobs)])
         if reason == self._decided and generation == self._map.generation:
             return False
         counts = self._counts(jobs)
         usable = {a.job: a.delegates for a in jobs}
         nodes = place(counts, usable, self._map.jobs, self._settings.io_nodes)
-        self._decided = reason
         if nodes == self._map.jobs and self._map.generation == generation > 0:
+            self._decided = reason
             return False
         new = Map(generation + 1, nodes)
         mapfile.write(self._folder, new)
-        self._map = new
+        self._map, self._decided = new, reason
         self._tell(f"generation {new.generation}: " + (", ".join(
             f"{job} {','.join(map(str, has))}" for job, has in nodes.items()) or "no jobs"))
         return True
@@ -162,24 +164,28 @@ class Arbiter:
         """Ask the policy how many I/O nodes each job gets."""
         asked = [self._job(announcement) for announcement in jobs]
         pool = self._settings.io_nodes
-        machine = Machine(io_nodes=pool, most=pool, direct=False, divisible=False)
+        machine = Machine(io_nodes=pool, compute_nodes=self._settings.compute_nodes, most=pool, direct=False,
+                          divisible=False)
         if not asked:
             return {}
         try:
-            grants = policy(self._settings.policy).allocate(asked, machine).grants
+            found = self._settings.make_policy().allocate(asked, machine)
         except MpiioExtError as error:
-            self._tell(f"{self._settings.policy}: {error}; every job has one I/O node")
-            return dict.fromkeys((job.name for job in asked), 1)
-        return {name: grant.io_nodes for name, grant in grants.items()}
+            self._tell(f"{self._settings.policy}: {error}; I/O nodes are given by the size of the jobs")
+            found = Size().allocate([dataclasses.replace(job, curve=None) for job in asked], machine)
+        for note in found.notes:
+            self._tell(f"{self._settings.policy}: {note}")
+        return {name: grant.io_nodes for name, grant in found.grants.items()}
 
     def _job(self, announcement: Announcement) -> Job:
-        points = self._settings.curves.get(announcement.program)
         has = self._map.jobs.get(announcement.job)
         reach = min(announcement.delegates, self._settings.io_nodes)
-        usable = {count: value for count, value in (points or {}).items() if 1 <= count <= reach}
+        curve = self._settings.curve(announcement.program)
+        usable = {count: point for count, point in curve.points.items() if 1 <= count <= reach} if curve else {}
         return Job(
-            name=announcement.job, compute_nodes=1, processes=announcement.ranks,
-            curve=Curve.of(usable) if usable else None, current=len(has) if has else None,
+            name=announcement.job, compute_nodes=announcement.nodes or 1, processes=announcement.ranks,
+            curve=Curve(usable) if usable else None, weight=self._settings.weights.get(announcement.program, 1.0),
+            current=len(has) if has else None,
         )
 
 

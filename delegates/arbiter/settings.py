@@ -9,17 +9,24 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mpiio_ext.delegates.arbiter.mapfile import MOST_NODES
-from mpiio_ext.delegates.arbitration.curves import Curve
+from mpiio_ext.delegates.arbitration.curves import Curve, Point
+from mpiio_ext.delegates.arbitration.mckp import Mckp
+from mpiio_ext.delegates.arbitration.policies import Policy
 from mpiio_ext.delegates.arbitration.registry import policy
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["Settings", "read", "write"]
+
+_NONE = type(None)
+
+#: What is known of one number of I/O nodes.
+Value = float | Sequence[float] | Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,29 +38,71 @@ class Settings:
     io_nodes : in the pool, 1 to 240
     policy : name of a policy, as ``mpiio-ext arbitrate`` has them
     lease_s : a job that has not touched its file for so long is taken for dead, s
-    curves : program -> {number of I/O nodes: MB/s}
+    curves : program -> {number of I/O nodes: MB/s, or the MB/s of several repetitions, or their "mean", "deviation" and
+        "repetitions"}
+    weights : program -> what a MB/s of it counts for MCKP; 1 where nothing is said
+    compute_nodes : of the whole machine, for STATIC; None = those of the jobs that run
+    confidence, floor, migration_cost_s, horizon_s, hysteresis : of MCKP, see :class:`Mckp`
     """
 
     io_nodes: int
     policy: str = "mckp"
     lease_s: float = 10.0
-    curves: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    curves: Mapping[str, Mapping[int, Value]] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
+    compute_nodes: int | None = None
+    confidence: float | None = None
+    floor: float = 0.0
+    migration_cost_s: float = 0.0
+    horizon_s: float = 600.0
+    hysteresis: float = 0.0
 
     def __post_init__(self) -> None:
         if not 1 <= self.io_nodes <= MOST_NODES:
             raise ArgumentError(f"io_nodes must be 1 to {MOST_NODES}, not {self.io_nodes}")
         if not self.lease_s > 0:
             raise ArgumentError(f"lease_s must be above 0, not {self.lease_s}")
-        policy(self.policy)
-        for program, points in self.curves.items():
+        if self.compute_nodes is not None and self.compute_nodes < 1:
+            raise ArgumentError(f"compute_nodes must be 1 or more, not {self.compute_nodes}")
+        for program, weight in self.weights.items():
+            if not 0 <= weight < float("inf"):
+                raise ArgumentError(f"weights: {program}: a finite number >= 0 is expected, not {weight}")
+        self.make_policy()
+        for program in self.curves:
             try:
-                Curve.of(points)
+                self.curve(program)
             except ArgumentError as error:
                 raise ArgumentError(f"curves: {program}: {error}") from error
+
+    def make_policy(self) -> Policy:
+        """Return the policy with its settings.
+
+        Raises
+        ------
+        ArgumentError
+            There is no such policy, or a setting is wrong.
+        """
+        mckp = Mckp(confidence=self.confidence, floor=self.floor, migration_cost_s=self.migration_cost_s,
+                    horizon_s=self.horizon_s, hysteresis=self.hysteresis)
+        return mckp if self.policy.lower() == "mckp" else policy(self.policy)
+
+    def curve(self, program: str) -> Curve | None:
+        """Return the bandwidth of a program; None: unknown."""
+        points = self.curves.get(program)
+        if points is None:
+            return None
+        return Curve({count: _point(value) for count, value in points.items()})
 
     def encode(self) -> str:
         """Return the file's content."""
         return json.dumps(dataclasses.asdict(self), indent=2, sort_keys=True) + "\n"
+
+
+def _point(value: Value) -> Point:
+    if isinstance(value, Mapping):
+        return Point(mean=value["mean"], best=value["mean"], deviation=value["deviation"],
+                     repetitions=int(value["repetitions"]))
+    return Point.of(value if isinstance(value, Sequence) else (value,))
 
 
 def decode(text: str) -> Settings:
@@ -78,26 +127,38 @@ def decode(text: str) -> Settings:
         raise ArgumentError("/io_nodes is missing")
     _check_types(given)
     curves = {str(program): _points(program, points) for program, points in given.get("curves", {}).items()}
+    for program, weight in given.get("weights", {}).items():
+        if not _is_number(weight):
+            raise ArgumentError(f"/weights/{program}: a number is expected, not {weight!r}")
     return Settings(**{**given, "curves": curves})
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _check_types(given: Mapping[str, Any]) -> None:
     wanted: dict[str, tuple[type, ...]] = {
-        "io_nodes": (int,), "policy": (str,), "lease_s": (int, float), "curves": (dict,)
+        "io_nodes": (int,), "policy": (str,), "curves": (dict,), "weights": (dict,), "compute_nodes": (int, _NONE),
+        "confidence": (float, int, _NONE),
     }
     for name, value in given.items():
-        if not isinstance(value, wanted[name]) or isinstance(value, bool):
-            raise ArgumentError(f"/{name}: {wanted[name][0].__name__} is expected, not {value!r}")
+        types = wanted.get(name, (float, int))
+        if not isinstance(value, types) or isinstance(value, bool):
+            raise ArgumentError(f"/{name}: {types[0].__name__} is expected, not {value!r}")
 
 
-def _points(program: str, points: Any) -> dict[int, float]:
+def _points(program: str, points: Any) -> dict[int, Value]:
     if not isinstance(points, dict):
         raise ArgumentError(f"/curves/{program}: an object is expected: number of I/O nodes -> MB/s")
-    found = {}
+    found: dict[int, Value] = {}
     for count, value in points.items():
-        if not count.isdigit() or not isinstance(value, int | float) or isinstance(value, bool):
-            raise ArgumentError(f"/curves/{program}/{count}: a number of I/O nodes and MB/s are expected")
-        found[int(count)] = float(value)
+        parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+        whole = not isinstance(value, dict) or set(value) == {"mean", "deviation", "repetitions"}
+        if not count.isdigit() or not whole or not parts or not all(map(_is_number, parts)):
+            raise ArgumentError(f"/curves/{program}/{count}: a number of I/O nodes and MB/s are expected: a number, a "
+                                'list of numbers, or an object of "mean", "deviation" and "repetitions"')
+        found[int(count)] = value if isinstance(value, dict | list) else float(value)
     return found
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from mpiio_ext.cli.run import start
-from mpiio_ext.launchers import let_rank_0_speak
+from mpiio_ext.launchers import RANK_VARIABLES, let_rank_0_speak
 
 __all__ = ["trace"]
 
@@ -27,7 +27,28 @@ def _folder(name: str) -> str:
         raise click.BadParameter(
             f"{path} cannot be made: {error.strerror}; name a folder that every node can write to", param_hint="-o"
         ) from error
+    _refuse_second_run(path)
     return str(path)
+
+
+def _refuse_second_run(folder: Path) -> None:
+    """End where the folder has traces of an earlier run: both would be read as one.
+
+    Ranks of one run may find traces of each other; those whose starter names the job leave that name in the folder.
+    """
+    starters = ("SLURM_STEP_ID", "PMIX_NAMESPACE")
+    job = " ".join(os.environ.get(name, "") for name in ("SLURM_JOB_ID", *starters)).strip()
+    started = any(name in os.environ for name in RANK_VARIABLES)
+    mark = folder / ".run"
+    if started and not job:  # MPICH's starter names no job
+        return
+    if any(folder.glob("*.mpioxtrace")) and not (started and mark.exists() and mark.read_text().strip() == job):
+        if not let_rank_0_speak(os.environ):
+            raise SystemExit(2)
+        raise click.BadParameter(f"{folder} has traces of an earlier run: name another folder, or remove them",
+                                 param_hint="-o")  # fmt: skip
+    if started:
+        mark.write_text(f"{job}\n")
 
 
 def _pattern(glob: str) -> str:

@@ -30,7 +30,7 @@ from mpiio_ext.report.load import PeerSet, ResultSet
 from mpiio_ext.report.reproduce import command
 from mpiio_ext.report.rows import OUTER_PHASES, OWN_PHASES, Measured, Spread
 
-__all__ = ["LIMIT_BYTES", "Page", "render"]
+__all__ = ["LIMIT_BYTES", "Added", "Page", "render"]
 
 LIMIT_BYTES = 1_000_000
 #: What each level leaves out beside what the levels before it do.
@@ -66,6 +66,27 @@ class Page:
 
     text: str
     left_out: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Added:
+    """A section that others add to the page: paragraphs and a table of words, which the template escapes.
+
+    Attributes
+    ----------
+    anchor : name within the page; letters, digits and hyphens
+    title : heading, and what the contents at the top say
+    sentences : paragraphs above the table
+    columns, rows : the table; none without rows
+    note : a line below it
+    """
+
+    anchor: str
+    title: str
+    sentences: Sequence[str] = ()
+    columns: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -448,7 +469,7 @@ def _asset(name: str) -> str:
 
 def render(
     sets: Sequence[ResultSet], peers: Sequence[PeerSet], *, title: str, comparison: Comparison | None = None,
-    limit: float | None = None,
+    limit: float | None = None, added: Sequence[Added] = (),
 ) -> Page:
     """Return the page, with as much detail as fits into `LIMIT_BYTES`; the shortest one if none fits.
 
@@ -458,6 +479,7 @@ def render(
     title : heading of the page.
     comparison : with a baseline, or None.
     limit : of ``--fail-below``, which the page then states; or None.
+    added : sections behind those of the rows.
     """
     rows = [row for item in sets for row in item.rows]
     scale = charts.ratio_scale(row.ratio for row in rows)
@@ -474,6 +496,7 @@ def render(
         "notes": _notes(rows),
         "one": scale.at(1),
         "ticks": _ticks(scale),
+        "added": added,
     }
     for level in range(len(_LEFT_OUT)):
         left_out = "; ".join(_LEFT_OUT[1 : level + 1])

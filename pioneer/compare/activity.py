@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.operations import DATA, Operation, operation_of
 from mpiio_ext.pioneer.path import WorkloadPath
+from mpiio_ext.pioneer.path.short import moved_in_extra, moved_of
 
 __all__ = ["Activity", "activity_of_path", "activity_of_tables"]
 
@@ -160,7 +161,8 @@ def activity_of_tables(tables: Mapping[int, pa.Table]) -> Activity:
     parts = []
     for rank, table in tables.items():
         data, writes = _kinds(table["layer"], table["operation"])
-        size = np.where(data, np.maximum(0, _known(table["size"])), 0)
+        moved = moved_of(table)
+        size = np.where(data, np.where(moved >= 0, moved, np.maximum(0, _known(table["size"]))), 0)
         parts.append(Activity(_known(table["timestamp"]), np.maximum(0, _known(table["duration"])), size, data, writes,
                               np.full(data.size, rank == min(tables)), np.ones(data.size), 1))  # fmt: skip
     return _joined(parts, len(tables))
@@ -169,13 +171,14 @@ def activity_of_tables(tables: Mapping[int, pa.Table]) -> Activity:
 def activity_of_path(path: WorkloadPath) -> Activity:
     """Return the activity of a workload path, each group on its own from 0 on."""
     data, writes = _kinds(path.table["layer"], path.table["operation"])
-    groups = path.table["groups"].to_numpy()
+    groups, moved = path.table["groups"].to_numpy(), moved_in_extra(path.table["extra"])
     parts = []
     for group in range(path.group_count):
         rows = np.flatnonzero(groups >> group & 1)
         slack, duration = (np.maximum(0, _known(path.table[f"{name}_{group}"])[rows]) for name in ("slack", "duration"))
         start = np.cumsum(slack) + np.concatenate([[0], np.cumsum(duration)[:-1]]) if rows.size else slack
-        size = np.where(data[rows], np.maximum(0, _known(path.table[f"size_{group}"])[rows]), 0)
+        asked = np.maximum(0, _known(path.table[f"size_{group}"])[rows])
+        size = np.where(data[rows], np.where(moved[rows] >= 0, moved[rows], asked), 0)
         members = 1 if group == 0 else max(1, len(path.info.members[group]))
         parts.append(Activity(start, duration, size, data[rows], writes[rows], np.full(rows.size, group == 0),
                               np.full(rows.size, float(members)), 1))  # fmt: skip

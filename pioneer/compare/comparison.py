@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.compare.activity import Activity
-from mpiio_ext.pioneer.compare.metrics import LIMITS, TIMED, UNITS, compare_paths, counts_of
+from mpiio_ext.pioneer.compare.metrics import LIMITS, TIMED, UNITS, compare_paths, counts_of, touched_of_classes
 from mpiio_ext.pioneer.compare.workload import Workload
 from mpiio_ext.pioneer.profile import Distribution
 
@@ -54,6 +54,7 @@ MEANINGS: Mapping[str, str] = {
     "request_gap": "KS distance of the gaps between requests of a session (IRG)",
     "session_gap": "KS distance of the gaps between sessions of a file (ISG)",
     "offset": "KS distance of the offsets (OFF)",
+    "touched": "bytes that one touches more often than the other, in relation to those that the original touches",
 }
 
 
@@ -181,6 +182,12 @@ def _not_judged(original: Workload, synthetic: Workload, note: str) -> dict[str,
     return found
 
 
+def _of_each_rank(original: Workload, synthetic: Workload) -> bool:
+    """Return whether it is told of every rank of both what it touches, and they are as many."""
+    first, second = original.touched, synthetic.touched
+    return first is not None and second is not None and first.members == second.members
+
+
 def compare_workloads(original: Workload, synthetic: Workload, *, bins: int = BINS, note: str = "") -> Comparison:
     """Return what two workloads differ by.
 
@@ -190,7 +197,11 @@ def compare_workloads(original: Workload, synthetic: Workload, *, bins: int = BI
     bins : of the series over time.
     note : why the metrics of time are not to be judged, a changed pace for one; "": they are.
     """
-    values = compare_paths(original.path, synthetic.path).values
+    values = dict(compare_paths(original.path, synthetic.path).values)
+    if _of_each_rank(original, synthetic):
+        assert original.touched is not None and synthetic.touched is not None
+        classes = {name.removesuffix(".touched") for name in values if name.endswith(".touched")}
+        values |= touched_of_classes(original.touched, synthetic.touched, classes)
     unjudged = _not_judged(original, synthetic, note)
     metrics = tuple(Metric(name=name, value=value, limit=LIMITS[name.rpartition(".")[2]], judged=name not in unjudged)
                     for name, value in values.items())  # fmt: skip
@@ -241,6 +252,8 @@ def choices(comparison: Comparison) -> dict[str, str]:
         "time_unit": f"{figures.unit_ns / 1e9:.6g} s for the arrival rates of both: 1/{UNITS} of the original's run",
         "throughput": "bytes of read and write operations, spread evenly over their execution times",
         "metrics": "of the generic workload paths, each operation once; those of time are the root's",
+        "touched": ("of every rank, by the traces" if _of_each_rank(comparison.original, comparison.synthetic) else
+                    "of the representatives, by the paths; of every rank where there are two traces of as many ranks"),
         "processes": "all that are in the trace; of a path each group's operations count for all of its members",
     }
     for name, side in (("original", comparison.original), ("synthetic", comparison.synthetic)):

@@ -11,6 +11,8 @@ Content.   counts        largest relative difference of the number of an operati
            slack_us      median difference of equal quantiles of ST, us: how exactly pauses are kept where a path is
                          carried out; the distance of ST judges microseconds that no machine repeats
            makespan      relative difference of the root's time from its first operation's start to its last one's end
+           touched       of each class of files: how many bytes one touches more often than the other, in relation to
+                         those that the original touches (`touched`); of paths the representatives
 Limits.    `LIMITS` has for each metric what counts as close. A metric that a shuffled order, Poisson slack times or
            uniform offsets do not fail would be of no use; tests see that they do.
 """
@@ -18,17 +20,18 @@ Limits.    `LIMITS` has for each metric what counts as close. A metric that a sh
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mpiio_ext.pioneer.compare.touched import Touched, touched_by_groups
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.profile import Distribution, Profile, characterize
 
-__all__ = ["LIMITS", "TIMED", "UNITS", "Fidelity", "compare_paths", "counts_of"]
+__all__ = ["LIMITS", "TIMED", "UNITS", "Fidelity", "compare_paths", "counts_of", "touched_of_classes"]
 
 UNITS = 200
 
@@ -39,7 +42,7 @@ TIMED = frozenset({"slack", "slack_us", "arrival", "makespan"})
 LIMITS: Mapping[str, float] = {
     "counts": 0.005, "duration": 0.02, "opened": 0.02, "size": 0.02, "request_gap": 0.02, "session_gap": 0.02,
     "offset": 0.02, "slack": 0.02, "span": 0.01, "holes": 0.01, "order": 0.02, "arrival": 0.05, "duplicates": 0.0,
-    "makespan": 0.05, "slack_us": 100.0,
+    "makespan": 0.05, "slack_us": 100.0, "touched": 0.02,
 }  # fmt: skip
 
 #: Different slack times that are kept exactly.
@@ -169,6 +172,12 @@ def _of_classes(first: Profile, second: Profile) -> dict[str, float]:
     return values
 
 
+def touched_of_classes(original: Touched, synthetic: Touched, classes: Iterable[str]) -> dict[str, float]:
+    """Return the metric `touched` of each class of files, those of the workloads and those that are given."""
+    names = sorted({*classes, *original.classes, *synthetic.classes})
+    return {f"{name}.touched": original.distance(synthetic, name) for name in names}
+
+
 def compare_paths(original: WorkloadPath, synthetic: WorkloadPath) -> Fidelity:
     """Return what a synthetic path differs by from the original."""
     first, second = characterize(original), characterize(synthetic)
@@ -184,5 +193,8 @@ def compare_paths(original: WorkloadPath, synthetic: WorkloadPath) -> Fidelity:
         "slack": Distribution.of(slack, most=_MOST).distance(Distribution.of(other_slack, most=_MOST)),
         "slack_us": _slack_us(slack, other_slack),
         **_of_classes(first, second),
+        **touched_of_classes(
+            touched_by_groups(original), touched_by_groups(synthetic), {*first.classes, *second.classes}
+        ),
     }
     return Fidelity(values)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mpiio_ext.pioneer.compare.activity import Activity, activity_of_path, activity_of_tables
+from mpiio_ext.pioneer.compare.touched import Touched, touched_by_ranks
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.sanitize.system_files import PATTERNS
 from mpiio_ext.pioneer.traces import is_table, path_of, read_sanitized, selected, tables_of
@@ -32,6 +33,7 @@ class Workload:
     activity : its operations in time.
     skipped : lines of the trace that are in no row and should be.
     left_out : operations by name, of all ranks, that were not to be compared.
+    touched : of a trace or table what each rank touches; None of a path.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Workload:
     activity: Activity
     skipped: int = 0
     left_out: Mapping[str, int] = field(default_factory=dict)
+    touched: Touched | None = None
 
 
 def not_below(folder: str) -> re.Pattern[str]:
@@ -72,7 +75,7 @@ def _is_path(path: Path) -> bool:
 
 def load_workload(
     source: Path, *, below: str | None = None, reader: str | None = None, only: Sequence[str] = (),
-    skip: Sequence[str] = (), without: Collection[str] = (),
+    skip: Sequence[str] = (), without: Collection[str] = (), each_rank: bool = False,
 ) -> Workload:  # fmt: skip
     """Return a workload from a file or folder.
 
@@ -83,6 +86,7 @@ def load_workload(
     reader : format of a trace; None: it is found out.
     only, skip : of a trace or table, patterns of names of files, as of `traces.selected`.
     without : of a trace or table, names of operations that are not to be compared.
+    each_rank : of a trace or table: each rank is a subgroup of its path.
 
     Raises
     ------
@@ -101,5 +105,6 @@ def load_workload(
         where = "" if below is None else f" on files below {below}"
         raise ValueError(f"{source}: the {kind} has no operations of the application{where}; "
                          f"{info.skipped:,} of its lines were not understood")  # fmt: skip
-    return Workload(name=str(source), kind=kind, format=info.format, path=path_of(tables, info),
-                    activity=activity_of_tables(tables), skipped=info.skipped, left_out=left_out)  # fmt: skip
+    return Workload(name=str(source), kind=kind, format=info.format, path=path_of(tables, info, each_rank=each_rank),
+                    activity=activity_of_tables(tables), skipped=info.skipped, left_out=left_out,
+                    touched=touched_by_ranks(tables))  # fmt: skip

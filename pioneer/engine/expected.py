@@ -3,31 +3,44 @@
 Problem.   A path that is carried out and traced again is compared with itself; but some of it cannot come back, by
            construction: operations that the engine leaves out or makes by another call, and, where there are fewer
            ranks than the path has groups, what missing groups do alone. A single rank has no private and no shared
-           files: nothing in its trace tells them from its own.
+           files: nothing in its trace tells them from its own. What missing ranks have written to a shared file is not
+           there: a read at the file pointer ends early, and nobody can tell where the accesses behind it are.
 Algorithm. The plans of one rank of each group that is there say which operations are made, by which call, and after
-           which slack time. Everything else is the path's. Files are classed by who of the ranks uses them, as
-           `path.extract` does.
+           which slack time; where the first rank of a group is not the one that was traced, at which offsets and
+           through which views, too. Everything else is the path's. Files are classed by who of the ranks uses them,
+           as `path.extract` does. With fewer ranks than were traced, accesses at the file pointer of a shared file
+           that come behind a read at it, with no seek between them, have no offset: here, and by `comparable_path` in
+           the path of the replay's trace.
 Guarantee. With as many ranks as were traced, and nothing left out, it is the path itself.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.engine.coverage import engine_name
 from mpiio_ext.pioneer.engine.opens import with_opens
 from mpiio_ext.pioneer.engine.places import Places
 from mpiio_ext.pioneer.engine.plan import Plan, group_of_rank, make_plan
+from mpiio_ext.pioneer.engine.rank_views import parsed
+from mpiio_ext.pioneer.operations import DATA, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
+from mpiio_ext.pioneer.path.views import views_of_groups
 from mpiio_ext.pioneer.path.workload_path import COMMON, PER_GROUP
+from mpiio_ext.pioneer.profile import find_sessions
 
-__all__ = ["expected_path"]
+__all__ = ["comparable_path", "expected_path"]
+
+_MOVING = DATA | {Role.BEGIN}
 
 
 def _members(path: WorkloadPath, ranks: int) -> dict[int, tuple[int, ...]]:
@@ -55,11 +68,110 @@ def _owners(path: WorkloadPath, groups: NDArray[np.int64], members: Mapping[int,
     return pa.array([None if file is None else known[file] for file in files], pa.string())
 
 
+def _moved(path: WorkloadPath, members: Mapping[int, tuple[int, ...]]) -> set[int]:
+    """Return the groups whose first rank is not the one that was traced."""
+    return {group for group, several in members.items() if several[0] != path.info.representatives[group]}
+
+
+def _own_view(found: dict[str, Any], plan: Plan, row: int) -> dict[str, Any] | None:
+    """Return the `extra` of a call that sets a view with that of the plan's rank; None: it does not make the call."""
+    at = np.flatnonzero(plan.ids == row)
+    if not at.size:
+        return None
+    view = {"displacement": int(plan.offset[at[0]]), "filetype": plan.views[plan.view[at[0]]]}
+    rest = {name: value for name, value in found.items() if name != "groups" and not name.startswith("filetype")}
+    return rest | view
+
+
+def _extras(path: WorkloadPath, plans: Mapping[int, Plan], moved: set[int]) -> pa.ChunkedArray | pa.Array:
+    """Return the column `extra`: where views are told for each group, for those of the plans, and of their ranks."""
+    column, count = path.table["extra"], path.group_count
+    if len(plans) == count and not moved:
+        return column
+    texts = column.to_pylist()
+    sets = path.words("operation") == "MPI_File_set_view"
+    for row in np.flatnonzero(sets).tolist():
+        found = parsed(texts[row])
+        own = found.get("groups")
+        several = own if isinstance(own, list) and len(own) == count else [found] * count
+        views = views_of_groups(found, count)
+        if views is not None:
+            found["groups"] = [_own_view(found, plan, row) if group in moved else several[group]
+                               for group, plan in plans.items()]  # fmt: skip
+            texts[row] = json.dumps(found, separators=(",", ":"))
+    return pa.array(texts, pa.string())
+
+
+def _offsets(table: pa.Table, group: int, plan: Plan, *, moved: bool) -> pa.ChunkedArray | pa.Array:
+    """Return the offsets of a group's first rank."""
+    if not moved:
+        return table[f"offset_{group}"]
+    found = np.full(table.num_rows, -1, np.int64)
+    found[plan.ids] = plan.stream
+    return pa.array(found, mask=found < 0)
+
+
 def _slack(plan: Plan, rows: int) -> pa.Array:
     """Return the slack times of a plan, at the rows of the path; null where it makes nothing."""
     found, made = np.zeros(rows, np.int64), np.zeros(rows, np.bool_)
     found[plan.ids], made[plan.ids] = plan.slack, True
     return pa.array(found, mask=~made)
+
+
+# ---- reads that end early --------------------------------------------------------------------------------------------
+
+
+def _short_of_data(path: WorkloadPath, ranks: int) -> set[str]:
+    """Return the shared files of a path that lack data of ranks which are not there."""
+    traced = path.info.ranks or sum(len(several) for several in path.info.members)
+    if ranks >= traced:
+        return set()
+    pairs = set(zip(path.words("file").tolist(), path.words("owner").tolist(), strict=True))
+    return {file for file, owner in pairs if owner == "shared" and file is not None}
+
+
+def _behind_reads(path: WorkloadPath, files: set[str]) -> NDArray[np.bool_]:
+    """Return which accesses are at a file pointer that a read has moved by nobody knows how much."""
+    found = np.zeros(path.table.num_rows, np.bool_)
+    sessions = find_sessions(path)
+    wanted = [number for number, session in enumerate(sessions.sessions) if session.file in files]
+    layers, names = path.words("layer"), path.words("operation")
+    lost: dict[int, bool] = {}
+    for row in np.flatnonzero(np.isin(sessions.of, wanted)).tolist():
+        kind, session = operation_of(layers[row], names[row]), int(sessions.of[row])
+        if kind.role is Role.SEEK:  # the engine makes it to the place where it led to
+            lost[session] = False
+        elif kind.role in _MOVING and not kind.explicit_offset:
+            found[row] = lost.get(session, False)
+            lost[session] = found[row] or not kind.writes
+    return found
+
+
+def _without_offsets(path: WorkloadPath, rows: NDArray[np.bool_]) -> WorkloadPath:
+    table = path.table
+    for group in range(path.group_count if rows.any() else 0):
+        place = table.schema.get_field_index(f"offset_{group}")
+        kept = pc.if_else(pa.array(rows), pa.scalar(None, pa.int64()), table[f"offset_{group}"])
+        table = table.set_column(place, table.schema.field(place), kept)
+    return WorkloadPath(table, path.info)
+
+
+def comparable_path(again: WorkloadPath, path: WorkloadPath, ranks: int) -> WorkloadPath:
+    """Return the path of the trace of a replay without what `expected_path` cannot tell.
+
+    Parameters
+    ----------
+    again : of the replay's trace; its files are those of `path`, below any folder.
+    path : what was carried out.
+    ranks : that have carried it out.
+    """
+    short = {f"/{file.lstrip('/')}" for file in _short_of_data(path, ranks)}
+    used = set(again.words("file").tolist()) - {None}
+    names = {name for name in used if any(f"/{name}".endswith(end) for end in short)}
+    return _without_offsets(again, _behind_reads(again, names))
+
+
+# ---- the path --------------------------------------------------------------------------------------------------------
 
 
 def expected_path(path: WorkloadPath, ranks: int) -> WorkloadPath:
@@ -84,13 +196,18 @@ def expected_path(path: WorkloadPath, ranks: int) -> WorkloadPath:
         groups[plan.ids] |= 1 << group
         names[plan.ids] = [engine_name(int(number)) for number in plan.operation]
     columns = {field.name: table[field.name] for field in COMMON}
+    moved = _moved(path, members)
+    columns["extra"] = _extras(path, plans, moved)
     columns["operation"], columns["owner"] = pa.array(names, pa.string()), _owners(path, groups, members)
     columns["groups"] = pa.array(sum((groups >> group & 1) << new for new, group in enumerate(plans)))
     for new, (group, plan) in enumerate(plans.items()):
-        own = {name: table[f"{name}_{group}"] for name in PER_GROUP} | {"slack": _slack(plan, table.num_rows)}
+        own = {name: table[f"{name}_{group}"] for name in PER_GROUP} | {
+            "slack": _slack(plan, table.num_rows), "offset": _offsets(table, group, plan, moved=group in moved)
+        }  # fmt: skip
         columns |= {f"{name}_{new}": own[name] for name in PER_GROUP}
     whole = pa.table(columns).cast(WorkloadPath.schema(len(plans))).filter(pa.array(groups != 0))
     whole = whole.set_column(0, whole.schema.field("id"), pa.array(np.arange(whole.num_rows, dtype=np.int64)))
     info = replace(path.info, representatives=tuple(several[0] for several in members.values()),
                    members=tuple(members.values()), ranks=ranks)  # fmt: skip
-    return WorkloadPath(whole, info)
+    found = WorkloadPath(whole, info)
+    return _without_offsets(found, _behind_reads(found, _short_of_data(path, ranks)))

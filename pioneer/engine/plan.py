@@ -31,6 +31,7 @@ from mpiio_ext.pioneer.engine.places import Placing
 from mpiio_ext.pioneer.engine.rank_views import RankViews, parsed
 from mpiio_ext.pioneer.operations import WHENCE, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
+from mpiio_ext.pioneer.path.short import MOVED
 from mpiio_ext.pioneer.path.views import View
 from mpiio_ext.pioneer.profile import find_sessions
 from mpiio_ext.pioneer.profile.sessions import Sessions
@@ -65,6 +66,7 @@ class Plan:
     place : of writes what the bytes are counted from; 0 where that is not known.
     end : of reads the byte of the file that they do not go beyond, -1: not known.
     slack : ns.
+    failed_before : the call has failed in the trace, too.
     meets : how often all ranks meet before it (`meetings`).
     meets_after : the same behind the last one.
     through : of accesses: which of `in_force` their offsets count in, -1: the file itself.
@@ -94,6 +96,7 @@ class Plan:
     through: NDArray[np.int32]
     stream: NDArray[np.int64]
     slack: NDArray[np.int64]
+    failed_before: NDArray[np.bool_]
     meets: NDArray[np.int32]
     meets_after: int
     paths: list[str]
@@ -357,9 +360,9 @@ class _Planner:
         """Return whether an access is made at its offset, since the trace does not tell the session's seeks."""
         return kind.name in AT_OFFSETS and int(self.handles.of[row]) in self.implied and self._offset(row) >= 0
 
-    def _where(self, row: int, kind: Operation) -> tuple[int, int, int]:
+    def _where(self, row: int, kind: Operation, extra: dict[str, Any]) -> tuple[int, int, int]:
         """Return offset, place and end of an access."""
-        offset, size = self._offset(row), max(0, int(self.sizes[row]))
+        offset, size = self._offset(row), max(0, int(extra.get(MOVED, self.sizes[row])))
         through = self.handles.views.get(int(self.handles.of[row]), -1)
         view = self.in_force[through] if through >= 0 else None
         explicit = (kind.explicit_offset or kind.role in (Role.SEEK, Role.RESIZE, Role.MAP)
@@ -393,7 +396,7 @@ class _Planner:
         if self._at_offset(row, kind):
             number = OPERATIONS.get(AT_OFFSETS[kind.name])
         slot, flags = self._slot(row, kind), self._flags(row, kind, extra)
-        offset, place, end = self._where(row, kind)
+        offset, place, end = self._where(row, kind, extra)
         if kind.name == "MPI_File_set_view":
             set_to = self._view(row)
             if set_to is None:
@@ -441,8 +444,10 @@ def make_plan(path: WorkloadPath, rank: int, ranks: int, places: Placing) -> Pla
     arrays: dict[str, Any] = {name: columns[:, number].astype(_KINDS.get(name, np.int64))
                               for number, name in enumerate(_COLUMNS)}  # fmt: skip
     met = np.searchsorted(planner.meetings, arrays["ids"], side="right").astype(np.int32)
+    errors = pc.fill_null(pc.match_substring(path.table["extra"].cast("string"), '"errno":'), False).to_numpy()
     return Plan(
-        **arrays, meets=np.diff(met, prepend=np.int32(0)), meets_after=planner.meetings.size - int(met.max(initial=0)),
+        **arrays, failed_before=errors[arrays["ids"]],
+        meets=np.diff(met, prepend=np.int32(0)), meets_after=planner.meetings.size - int(met.max(initial=0)),
         paths=list(planner.numbers), views=list(planner.view_numbers),
         in_force=planner.in_force, slots=planner.handles.count,
         requests=planner.requests.count, folders=planner.folders, unknown=planner.unknown, reasons=planner.reasons,

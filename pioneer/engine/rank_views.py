@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from mpiio_ext.pioneer.operations import DATA, Operation, Role
 from mpiio_ext.pioneer.path import Template, WorkloadPath
-from mpiio_ext.pioneer.path.views import View, next_tile, view_of
+from mpiio_ext.pioneer.path.views import View, next_tile, views_of_groups
 from mpiio_ext.pioneer.path.workload_path import PathInfo
 from mpiio_ext.pioneer.profile.sessions import Sessions
 
@@ -39,17 +39,6 @@ def parsed(text: str | None) -> dict[str, Any]:
     except json.JSONDecodeError:
         found = {}
     return found if isinstance(found, dict) else {}
-
-
-def _views_by_group(extra: dict[str, Any], groups: int) -> list[View] | None:
-    """Return the view that each group sets; None where that of one is not known."""
-    own = extra.get("groups")
-    extras = own if isinstance(own, list) and len(own) == groups else [extra] * groups
-    found = [view_of(item) if item is not None else None for item in extras]
-    known = next((view for view in found if view is not None), None)
-    if known is None or any(view is None and item is not None for view, item in zip(found, extras, strict=True)):
-        return None
-    return [known if view is None else view for view in found]
 
 
 def _tell_apart(views: Sequence[View]) -> bool:
@@ -108,7 +97,7 @@ class RankViews:
 
     def set_by(self, row: int, group: int, rank: int) -> tuple[View, bool] | None:
         """Return the view that an MPI_File_set_view sets, and whether views tell ranks apart; None: it is not told."""
-        views = _views_by_group(parsed(self._path.table["extra"][row].as_py()), self._path.group_count)
+        views = views_of_groups(self._path.table["extra"][row].as_py(), self._path.group_count)
         if views is None:
             return None
         taking_part = self._path.table["groups"][row].as_py()
@@ -123,7 +112,7 @@ class RankViews:
     def _ends(self, row: int) -> list[list[View]] | None:
         """Return of each group the views of its first and last rank; None where they are not told."""
         info = self._path.info
-        views = _views_by_group(parsed(self._path.table["extra"][row].as_py()), self._path.group_count)
+        views = views_of_groups(self._path.table["extra"][row].as_py(), self._path.group_count)
         if views is None:
             return None
         return [[view, view_of_rank(views, group, max(info.members[group], default=0), info)[0]]

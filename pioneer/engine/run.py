@@ -21,7 +21,7 @@ from mpiio_ext.pioneer.path.views import parse
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["NOT_MADE", "Outcome", "carry_out", "prepare_files", "replay"]
+__all__ = ["NOT_MADE", "Outcome", "carry_out", "needed_files", "prepare_files", "replay"]
 
 #: In place of the result of an operation that was left out.
 NOT_MADE = -(2**63)
@@ -38,7 +38,9 @@ class Outcome:
     start, duration : ns, of each operation, from the engine's start.
     result : what each call returned, or NOT_MADE.
     seconds : from the engine's start to its last call's end.
-    bytes_written, bytes_read : of calls that succeeded.
+    error : why each call has failed: errno, of MPI-IO the class of the error; 0: it has not.
+    bytes_written, bytes_read : of calls that succeeded; of reads through MPI-IO those that were asked for.
+    bytes_preallocated : the same of calls that make room in files.
     failed, left_out : numbers of calls.
     spun_ns : that the end of each sleep was spun for.
     late : ns that each call with a slack time came after it, of those that were made.
@@ -47,16 +49,18 @@ class Outcome:
     start: NDArray[np.int64]
     duration: NDArray[np.int64]
     result: NDArray[np.int64]
+    error: NDArray[np.int32]
     seconds: float
     bytes_written: int
     bytes_read: int
+    bytes_preallocated: int
     failed: int
     left_out: int
     spun_ns: int
     late: NDArray[np.int64]
 
 
-def _needed(plan: Plan) -> dict[str, int]:
+def needed_files(plan: Plan) -> dict[str, int]:
     """Return the files that the plan reads before it has written them, and how long they must be."""
     reading = {*reading_numbers(), OPERATIONS.get("mmap")}
     made: dict[str, int] = {}
@@ -94,7 +98,7 @@ def prepare_files(plan: Plan, comm: MPI.Intracomm) -> int:
         One cannot be made; on all ranks, naming the first rank that has failed.
     """
     error: OSError | None = None
-    needed, ends = _needed(plan), dict[str, int]()
+    needed, ends = needed_files(plan), dict[str, int]()
     try:
         for folder in {Path(name).parent for name in plan.paths} | {Path(name) for name in plan.folders}:
             folder.mkdir(parents=True, exist_ok=True)
@@ -135,6 +139,7 @@ def _arrays(plan: Plan, comm: MPI.Intracomm, views: list[Any]) -> dict[str, NDAr
         "communicator": np.where(plan.everybody, comm.py2f(), MPI.COMM_SELF.py2f()).astype(np.int32),
         "second": plan.second, "request": plan.request, "view": handles[plan.view], "offset": plan.offset,
         "size": plan.size, "place": plan.place, "slack": plan.slack, "meets": plan.meets,
+        "error": np.zeros(plan.ids.size, np.int32),
         **{name: np.zeros(plan.ids.size, np.int64) for name in ("start", "duration", "result")},
     }  # fmt: skip
 
@@ -188,9 +193,13 @@ def carry_out(
     if failed:
         raise MemoryError("the engine has no memory for its buffers")
     ended = arrays["start"] + arrays["duration"]
-    return Outcome(arrays["start"], arrays["duration"], arrays["result"], float(ended[-1]) / 1e9 if ended.size else 0.0,
-                   order.bytes_written, order.bytes_read, order.failed, order.left_out, order.spun_ns,
-                   _late(plan, arrays["start"], arrays["duration"], time_scale))  # fmt: skip
+    return Outcome(
+        start=arrays["start"], duration=arrays["duration"], result=arrays["result"], error=arrays["error"],
+        seconds=float(ended[-1]) / 1e9 if ended.size else 0.0, bytes_written=order.bytes_written,
+        bytes_read=order.bytes_read, bytes_preallocated=order.bytes_preallocated, failed=order.failed,
+        left_out=order.left_out, spun_ns=order.spun_ns,
+        late=_late(plan, arrays["start"], arrays["duration"], time_scale),
+    )  # fmt: skip
 
 
 def replay(

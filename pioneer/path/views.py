@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FileType", "View", "ViewError", "next_tile", "parse", "view_of"]
+__all__ = ["FileType", "View", "ViewError", "next_tile", "parse", "view_of", "views_of_groups"]
 
 _NAMES = "CVBISADR"
 _ITEM = re.compile(r"[CVBISADR]\(|[;)]|-?\d+(?:,-?\d+)*|$")
@@ -160,18 +160,63 @@ class FileType:
             return max(at + (length - 1) * part.extent + part.end for length, at, part in parts if length * part.size)
         return max(at + (length - 1) * inner[0].extent + inner[0].end for length, at in self._runs() if length)
 
-    def pieces(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return (offsets, lengths) of its bytes, in the order of the data."""
+    @property
+    def most_pieces(self) -> int:
+        """As many pieces as `pieces` returns when they are joined, or more."""
+        numbers, inner = self.numbers, self.inner
+        if self.is_plain:
+            return 1
+        if self.kind == "R":
+            return inner[0].most_pieces
+        if self.kind == "S":
+            return sum(length * part.most_pieces for length, part in zip(numbers[0], inner, strict=True))
+        runs = self._plain_runs()
+        if runs is not None:
+            return runs[0]
+        blocks = {"C": lambda: numbers[0][0], "V": lambda: numbers[0][0] * numbers[1][0],
+                  "A": lambda: math.prod(numbers[1]), "D": lambda: math.prod(_darray_counts(self))}  # fmt: skip
+        count = blocks[self.kind]() if self.kind in blocks else sum(self._blocks()[0])
+        return count * inner[0].most_pieces
+
+    def _plain_runs(self) -> tuple[int, int] | None:
+        """Return number and elements of the blocks of a vector or subarray of elements without gaps; None: no such."""
+        if self.kind not in ("V", "A") or not self.inner[0].is_plain:
+            return None
+        if self.kind == "V":
+            return self.numbers[0][0], self.numbers[1][0]
+        counts = self.numbers[1][::-1] if self.numbers[3][0] else self.numbers[1]
+        return math.prod(counts[:-1]), counts[-1]
+
+    def pieces(self, *, joined: bool = False) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return (offsets, lengths) of its bytes, in the order of the data.
+
+        Parameters
+        ----------
+        joined : neighbouring elements of vectors and subarrays are one piece.
+        """
         if not self.kind:
             return np.zeros(1, np.int64), np.array(self.numbers[0], np.int64)
+        runs = self._plain_runs() if joined else None
+        if runs is not None and runs[1] > 0:
+            return self._run_starts(), np.full(runs[0], runs[1] * self.inner[0].size, np.int64)
         if self.kind == "R":
-            return self.inner[0].pieces()
+            return self.inner[0].pieces(joined=joined)
         if self.kind == "S":
             lengths, at = self.numbers
-            parts = [_repeated(part, place + np.arange(length) * part.extent)
+            parts = [_repeated(part, place + np.arange(length) * part.extent, joined)
                      for length, place, part in zip(lengths, at, self.inner, strict=True)]  # fmt: skip
             return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
-        return _repeated(self.inner[0], self._starts())
+        return _repeated(self.inner[0], self._starts(), joined)
+
+    def _run_starts(self) -> NDArray[np.int64]:
+        """Return where each block of `_plain_runs` begins."""
+        if self.kind == "V":
+            return np.arange(self.numbers[0][0], dtype=np.int64) * self.numbers[2][0]
+        sizes, counts, starts, (order,) = self.numbers
+        indices = [np.arange(a, a + n) for a, n in zip(starts, counts, strict=True)]
+        fastest = 0 if order else len(indices) - 1
+        indices[fastest] = indices[fastest][:1]
+        return _grid(sizes, indices, order) * self.inner[0].extent
 
     def _starts(self) -> NDArray[np.int64]:
         """Return where each of the types inside begins, of all constructors with one type."""
@@ -258,8 +303,10 @@ def _dealt(size: int, block: int, processes: int, place: int) -> NDArray[np.int6
     return found
 
 
-def _repeated(kind: FileType, starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    offsets, lengths = kind.pieces()
+def _repeated(
+    kind: FileType, starts: NDArray[np.int64], joined: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    offsets, lengths = kind.pieces(joined=joined)
     return (starts[:, None] + offsets).reshape(-1), np.tile(lengths, starts.size)
 
 
@@ -441,11 +488,19 @@ class View:
         """Where in the file its first byte is."""
         return self.displacement + self.type.first
 
-    def pieces(self, begin: int, end: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return (offsets, lengths) in the file of the bytes [begin, end) of the stream, in the order of the data."""
+    def pieces(
+        self, begin: int, end: int, *, joined: bool = False
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return (offsets, lengths) in the file of the bytes [begin, end) of the stream, in the order of the data.
+
+        Parameters
+        ----------
+        begin, end : bytes of the stream.
+        joined : as of `FileType.pieces`.
+        """
         if self.type.is_plain:
             return np.array([self.first + begin], np.int64), np.array([end - begin], np.int64)
-        offsets, lengths = self.type.pieces()
+        offsets, lengths = self.type.pieces(joined=joined)
         tiles = np.arange(begin // self.type.size, -(-end // self.type.size), dtype=np.int64)
         places = (self.displacement + tiles[:, None] * self.type.extent + offsets).reshape(-1)
         sizes = np.tile(lengths, tiles.size)
@@ -490,3 +545,21 @@ def view_of(extra: Mapping[str, Any] | str | None) -> View | None:
         return None if text is None else View(extra["displacement"], text, parse(text))
     except ViewError:
         return None
+
+
+def views_of_groups(extra: Mapping[str, Any] | str | None, groups: int) -> list[View] | None:
+    """Return the view that each group of a path sets, from the `extra` of a call; None where one is not told."""
+    if isinstance(extra, str):
+        try:
+            extra = json.loads(extra)
+        except json.JSONDecodeError:
+            return None
+    if not isinstance(extra, Mapping):
+        return None
+    own = extra.get("groups")
+    extras = own if isinstance(own, list) and len(own) == groups else [extra] * groups
+    found = [view_of(item) if item is not None else None for item in extras]
+    known = next((view for view in found if view is not None), None)
+    if known is None or any(view is None and item is not None for view, item in zip(found, extras, strict=True)):
+        return None
+    return [known if view is None else view for view in found]

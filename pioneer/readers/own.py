@@ -3,12 +3,14 @@
 Decoding is done in C (``csrc/pioneer``), batch by batch: the memory that is in use does not depend on a file's size.
 The files of a trace follow each other, by rank and by the time at which they were begun. A process that was started
 under the tracer and never took part in MPI has the rank -1 in its file; it counts as rank 0 where no process has a
-rank, and is left out else (shells and starters of ranks are such).
+rank, and is left out else (shells and starters of ranks are such). A rank without a file, and a rank with several, as
+of two runs into one folder, are problems of the trace and said to be.
 """
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -154,6 +156,22 @@ def _rows(path: Path, source: Source) -> Iterator[pa.RecordBatch]:
             source.loss.add(source.lines, "truncated: the process ended without a word, or no space was left", count=0)
 
 
+def _note_ranks(info: TraceInfo, sources: Sequence[Source], place: Path) -> None:
+    """Tell of ranks that have no trace, and of those that have several."""
+    missing = sorted(set(range(info.ranks)) - {source.rank for source in sources})
+    if sources and missing:
+        some = ", ".join(map(str, missing[:8])) + (", ..." if len(missing) > 8 else "")
+        lost = Source(path=str(place))
+        lost.loss.add(0, f"{len(missing)} of {info.ranks} ranks have no trace: {some}: a file was lost, or the process "
+                         "had no room for it (norank.* may be its beginning); what they did is not known")  # fmt: skip
+        info.sources.append(lost)
+    several = Counter(source.rank for source in sources)
+    for source in sources:
+        if several.pop(source.rank, 1) > 1:
+            source.loss.add(0, f"rank {source.rank} has several traces, which follow one another: of several runs into "
+                               "one folder, or of processes that were spawned", count=0)  # fmt: skip
+
+
 def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
     """Return what is known of a trace, and its rows; see :class:`mpiio_ext.pioneer.readers.Reader`."""
     info = TraceInfo(format=NAME)
@@ -171,6 +189,7 @@ def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
             info.sources.append(source)
     if any(rank >= 0 for rank, *_ in found):
         found = [item for item in found if item[0] >= 0]
+        _note_ranks(info, [source for *_, source in found], paths[0])
     found.sort(key=lambda item: item[:2])
     for *_, source in found:
         source.rank = max(source.rank, 0)

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mpiio_ext.pioneer.clocks import corrected, fit
+from mpiio_ext.pioneer.clocks import LEAST, corrected, fit
 from mpiio_ext.pioneer.table import SCHEMA, Clock, TraceInfo
 
 __all__ = ["MOST_POINTS", "Survey", "take_survey"]
@@ -28,6 +28,8 @@ __all__ = ["MOST_POINTS", "Survey", "take_survey"]
 MOST_POINTS = 4096
 #: Lengths at which tracers cut texts unless they are told otherwise.
 SUSPECT_BYTES = 32
+#: From fewer than `LEAST` moments a clock is corrected only if it is farther off than ranks leave a barrier late.
+_UNSURE_NS = 10_000_000
 _COMMON = ("MPI_Barrier", "MPI_File_open")
 _ALL = r'"comm":\s*"(?:MPI_COMM_WORLD|world)"'
 _SELF = r'"comm":'
@@ -191,6 +193,8 @@ def _clocks(moments: Mapping[tuple[str, int], _Moments], ranks: Iterable[int], h
     found = []
     for host, members in of_host.items():
         clock = fit(times[host], first, rank=members[0], host=hosts.get(members[0], ""))
+        if clock.points < LEAST and abs(clock.offset_ns) < _UNSURE_NS:
+            clock.offset_ns = 0
         found += [Clock(rank=rank, host=clock.host, points=clock.points, origin_ns=clock.origin_ns,
                         offset_ns=clock.offset_ns, drift=clock.drift, spread_ns=clock.spread_ns)
                   for rank in members]  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mpiio_ext.analytics.analyses.applications import NO_NAME, applications, labels
-from mpiio_ext.analytics.analyses.counting import share_words, size_words
+from mpiio_ext.analytics.analyses.counting import share_words
 from mpiio_ext.analytics.analyses.middleware import middleware
 from mpiio_ext.analytics.analyses.read_ratio import read_ratio
 from mpiio_ext.analytics.analyses.sequential import sequential
@@ -127,6 +127,14 @@ def test_sharing_is_equation_5_with_lists_of_shared_files_as_n_1() -> None:
     assert "1 job left out that moved no bytes" in found.caption
 
 
+def test_a_file_for_each_process_and_a_shared_input_is_told_beside_the_figure() -> None:
+    files = [*_files(1, 4, [1, 1, 1, 1, 4]), *_files(2, 4, [1] * 4), *_files(3, 4, [1, 1, 1, 4]), *_files(4, 4, [4])]
+    found = sharing(source(darshan_file=files, darshan_job=[{"processes": 4}] * 4))
+    rows = {row["ratio"]: (row["jobs"], row["n_n_beside_shared"]) for row in found.table.to_pylist() if row["jobs"]}
+    assert rows == {"1 < R ≤ 10": (1, 1), "R = 1": (2, 0), "1/P, or all files shared by all": (1, 0)}
+    assert "Of N-M, 1 job has a file for each process beside files that all share" in found.caption
+
+
 def test_middleware_by_class_of_processes() -> None:
     jobs = [
         {"processes": 1, "uses_posix": True}, {"processes": 1024, "uses_stdio": True},
@@ -155,4 +163,3 @@ def test_an_empty_store_gives_empty_results(analysis: object) -> None:
 def test_words_never_round_to_nothing_or_all() -> None:
     assert [share_words(value) for value in (0, 0.04, 9.96, 50, 99.96, 100)] == [
         "0.0 %", "< 0.1 %", "10 %", "50 %", "> 99.9 %", "100 %"]  # fmt: skip
-    assert [size_words(value) for value in (5, 1234, 2.5e15)] == ["5 B", "1.23 kB", "2.5 PB"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mpiio_ext.analytics.analyses.layouts import striping
-from mpiio_ext.analytics.analyses.methods import methods
+from mpiio_ext.analytics.analyses.methods import explained, methods
 from mpiio_ext.analytics.analyses.root_causes import root_causes
 from mpiio_ext.analytics.analyses.source import Tables
 from mpiio_ext.analytics.errors import AnalyticsError
@@ -64,6 +64,16 @@ def test_parameters_move_the_bounds() -> None:
         3, 1, 1, 1, 1]  # fmt: skip
 
 
+def test_a_pause_between_two_files_is_no_slow_job_unless_the_span_is_asked_for() -> None:
+    job, file = _job(1, "paused", seconds=10)
+    later = {**file, "file_id": 2, "write_start": 2000.0, "write_end": 2010.0}
+    paused = source(darshan_job=[{**job, "bytes_written": 80 * GB}], darshan_file=[file, later])
+    found = root_causes(paused)
+    assert found.table.num_rows == 0 and "of the time in which their files are accessed" in found.caption
+    [row] = root_causes(paused, time="span").table.to_pylist()
+    assert row["bandwidth"] == pytest.approx(80 * GB / 1010)
+
+
 def test_an_anonymous_result_names_areas_and_no_jobs() -> None:
     found = root_causes(_store(), each_job=True, areas={"slow": "Physics"})
     text = json.dumps(found.as_json()) + repr(found.charts)
@@ -77,6 +87,10 @@ def test_the_figure_has_a_line_a_job_and_ends_in_words() -> None:
     ends = {axis["name"].split("\n")[0]: (axis["low"], axis["high"]) for axis in chart.data["axes"]}
     assert ends["small"] == ("0 %", "100 %") and ends["OSTs"] == ("1", "8") and ends["bandwidth"] == (
         "250 MB/s", "800 MB/s")  # fmt: skip
+    nodes = next(axis for axis in chart.data["axes"] if axis["name"] == "nodes")
+    assert (nodes["low"], nodes["high"], nodes["only"]) == ("", "", "64")  # one job's alone: no ends are made up
+    places = [line["values"][chart.data["axes"].index(nodes)] for line in chart.data["lines"]]
+    assert sorted(places, key=str) == [0.5, None, None, None] and "Dotted lines" in root_causes(_store()).caption
     assert all(0 <= value <= 1 for line in chart.data["lines"] for value in line["values"] if value is not None)
     assert "slow (3)" in draw(chart)
 
@@ -117,16 +131,61 @@ def test_why_was_even_slower_than_group_cyclic() -> None:
     found = methods(_runs(), slower="even", faster="group_cyclic")
     assert found.caption == (
         "interleaved, write: even took 2.00× as long as group_cyclic (400 ms against 200 ms): exchange 250 ms against "
-        "60 ms; rounds 64 against 16; requests to the file system 4,096 against 256; mean request 64 KiB against 1 MiB."
+        "60 ms; rounds 64 against 16; requests to the file system 4,096 against 256; mean request 65,536 B against "
+        "1,048,576 B."
     )
     rows = {row["quantity"]: row for row in found.table.to_pylist()}
     assert rows["exchange"]["share"] == pytest.approx(0.95) and rows["messages"]["ratio"] is None
+
+
+def test_methods_that_differ_by_less_than_their_repetitions_are_not_explained() -> None:
+    """505 against 502 ms: the ranges overlap. Those of a third method do not, and of one repetition none is known."""
+
+    def of(method: str, seconds: float, low: float, high: float, count: int = 3) -> dict[str, Any]:
+        return _run(method, seconds, exchange_s=seconds / 2, repetitions=count,
+                    bandwidth_low=8e8 / high, bandwidth_high=8e8 / low)  # fmt: skip
+
+    rows = (of("even", 0.505, 0.49, 0.52), of("auto", 0.502, 0.5, 0.51), of("best", 0.4, 0.39, 0.45),
+            of("once", 0.5, 0.5, 0.5, 1))  # fmt: skip
+    runs = source(runs=[{key: value for key, value in row.items() if key != "source"} for row in rows])
+    found = methods(runs, slower="even", faster="auto")
+    assert found.caption == ("interleaved, write: even and auto: no difference beyond the spread of the repetitions "
+                             "(1.54 GB/s to 1.63 GB/s against 1.57 GB/s to 1.6 GB/s).")  # fmt: skip
+    assert found.table["share"].null_count == found.table.num_rows
+    assert "exchange" in methods(runs, slower="even", faster="best").caption
+    assert "exchange" in methods(runs, slower="even", faster="once").caption
+    turned = methods(runs, slower="best", faster="even")
+    assert "was not slower" in turned.caption and turned.table["share"].null_count == turned.table.num_rows
 
 
 def test_nothing_is_concluded_from_what_one_method_does_not_count() -> None:
     assert methods(_runs(), slower="native", faster="even").caption.endswith(
         "no statistic that was kept of both differs with it.")  # fmt: skip
     assert "was not slower" in methods(_runs(), slower="group_cyclic", faster="even").caption
+
+
+def test_runs_of_different_amounts_are_not_compared() -> None:
+    """The bench gives a slow library a smaller file."""
+    rows = _runs().tables["runs"].to_pylist()
+    small = [{**row, "bytes": 1 if row["method"] == "even" else row["bytes"]} for row in rows]
+    one = source(runs=small)
+    assert "no times to compare" in methods(one, slower="even", faster="group_cyclic").caption
+    assert {found.slower for found in explained(_runs())} == {"even"}
+    assert explained(one) == []
+
+
+def test_phases_of_a_kernel_are_compared_each_with_itself() -> None:
+    base = {"kind": "kernel", "pattern": "flash", "interface": "mpiio", "operation": "write", "ranks": 4, "bytes": 8}
+    runs = [{**base, "phase": phase, "method": method, "seconds": seconds, "bandwidth": 8 / seconds,
+             "statistics": json.dumps({"open_s": opening, "plan_s": 0.5})}
+            for phase, method, seconds, opening in (
+                ("corners", "even", 4.0, 3.0), ("corners", "group_cyclic", 2.0, 1.0),
+                ("plotfile", "even", 1.0, 0.1), ("plotfile", "group_cyclic", 1.0, 0.1))]  # fmt: skip
+    (found,) = explained(source(runs=runs))
+    assert (found.phase, found.slower, found.faster, found.ratio, found.main) == (
+        "corners", "even", "group_cyclic", 2.0, "opening")  # fmt: skip
+    caption = methods(source(runs=runs), slower="even", faster="group_cyclic").caption
+    assert "flash, corners, write: even took 2.00×" in caption and "flash, plotfile, write: even was not" in caption
 
 
 def test_all_methods_beside_each_other() -> None:

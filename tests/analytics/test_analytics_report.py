@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import types
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from mpiio_ext.analytics.analyses.counting import jobs_of
 from mpiio_ext.analytics.analyses.source import Tables
 from mpiio_ext.analytics.anonymous import anonymous_tables, without_secrets
+from mpiio_ext.analytics.cli_output import show_table
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.report.job import charts, document, job_tables
 from mpiio_ext.analytics.report.output import job_page, job_text, store_page
@@ -96,7 +100,14 @@ def test_the_page_of_a_job_says_all_of_it_and_stays_small() -> None:
     for words in ("I/O of job 77", "code_x", "nodes", "$x_1$.dat", "on the critical path", "by everyone",
                   "Contributing factors", "time since the start of the job [s]"):  # fmt: skip
         assert words in page.text, words
+    assert "Orange: its part of the critical path" in page.text and "Dark" not in page.text
     assert "code_x" in job_text(job_tables(_store(), 77))
+
+
+def test_a_page_counts_files_in_one_way() -> None:
+    text = job_text(job_tables(_store(), 77))
+    assert "5, of them 1 standard stream" in text and "on 3 of 5 files" in text
+    assert "files written, standard streams among them: 5" in text
 
 
 def test_tables_without_names_keep_numbers_and_relations() -> None:
@@ -117,6 +128,40 @@ def test_a_query_without_secrets_keeps_known_numbers_only() -> None:
     assert without_secrets(table).column_names == ["bytes_read"]
 
 
+def test_the_page_of_a_store_loads_each_table_once_and_asks_for_few_columns() -> None:
+    class Counting:
+        def __init__(self) -> None:
+            self.tables, self.loads = many(300), list[str]()
+
+        def load(self, table: str) -> Any:
+            self.loads.append(table)
+            return self.tables.load(table)
+
+    source = Counting()
+    with Pen() as pen:
+        store_page(source, pen, title="x")
+    assert len(source.loads) == len(set(source.loads)) >= 2
+    assert list(jobs_of(source, "darshan", ["app"]).columns) == ["app", "source"]
+
+
+def test_a_page_starts_without_pandas_and_pandas_still_works_afterwards() -> None:
+    """In a process of its own: this one has imported pandas long ago."""
+    code = (
+        "import sys, gc, pyarrow as pa\n"
+        "from mpiio_ext.analytics.report.start import quick_start\n"
+        "with quick_start():\n"
+        "    assert not gc.isenabled()\n"
+        "    table = pa.Table.from_pylist([{'a': 1, 'b': 'x'}])\n"
+        "    assert 'pandas' not in sys.modules\n"
+        "assert gc.isenabled()\n"
+        "import pandas as pd\n"
+        "assert table.to_pandas()['a'].tolist() == [1]\n"
+        "assert pa.array(pd.Series([1.0, None])).null_count == 1\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_page_of_a_store_of_many_jobs() -> None:
     with Pen() as pen:
         text = store_page(many(3000), pen, title="Many")
@@ -125,6 +170,26 @@ def test_the_page_of_a_store_of_many_jobs() -> None:
     for title in ("Sequential I/O", "Read ratio", "File-sharing patterns", "Customised striping", "Low bandwidth"):
         assert title in page.text
     assert page.elements["svg"] >= 6
+
+
+def test_ids_are_plain_and_times_are_dates() -> None:
+    table = pa.table({"job_id": [4478544, None], "start_time": [1490000342.5, None], "uid": [12345, 1],
+                      "time": [float("nan"), 0.0], "opens": [12345, 1], "run_time": [5.5, 1234567.0]})  # fmt: skip
+    found = grid(table)
+    assert found.columns == ["job id", "start time [UTC]", "uid", "time [UTC]", "opens", "run time"]
+    assert found.rows == [["4478544", "2017-03-20 08:59:02", "12345", "–", "12,345", "5.5"],
+                          ["–", "–", "1", "1970-01-01 00:00:00", "1", "1,234,567"]]  # fmt: skip
+
+
+def test_all_five_factors_of_each_job_fit_into_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["direction", "application", "job_id", "processes", "nodes", "bandwidth", "small", "non_consecutive",
+             "collective", "osts", "processes_per_ost"]  # fmt: skip
+    values = ["write", "an_application_of_38_letters_in_a_path", 54478544, 131072, 4096, 987654321.0, 0.12345, 0.98765,
+              1.0, 248.0, 528.51612]  # fmt: skip
+    show_table(pa.table({name: [value] for name, value in zip(names, values, strict=True)}))
+    text = capsys.readouterr().out
+    assert "528.5" in text and "54478544" in text and "Not shown" not in text
+    assert max(map(len, text.splitlines())) <= 160
 
 
 def test_cells_are_words_and_long_tables_say_what_is_not_shown() -> None:

@@ -153,6 +153,11 @@ def test_the_report_is_one_page_that_fetches_nothing(folder: pathlib.Path, tmp_p
     ask(folder, "report", "-o", str(tmp_path / "io.html"), "--title", "Two <jobs>")
     page = _page(tmp_path / "io.html")
     assert "Two <jobs>" in page.text and "File-sharing patterns" in page.text and page.elements["svg"] >= 4
+    assert "3 (1 skipped, 2 whole)" in page.text and "1 log of darshan skipped: " in page.text
+    assert re.search(r"darshan_job 2\b.*darshan_file [\d,]+", page.text)
+    ask(folder, "report", "-o", str(tmp_path / "hidden.html"), "--anonymous")
+    hidden = _page(tmp_path / "hidden.html").text
+    assert "3 (1 skipped, 2 whole)" in hidden and "1 log of darshan skipped" not in hidden
 
 
 def test_the_interactive_report_has_plotly_once(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
@@ -212,6 +217,43 @@ def test_results_of_the_bench_are_compared(tmp_path: pathlib.Path) -> None:
     assert run(["methods", "--results", str(tmp_path), "--slower", "even", "--faster", "nosuch"]).exit_code == 2
 
 
+def test_the_report_of_the_bench_says_why_methods_were_slower(tmp_path: pathlib.Path) -> None:
+    """The page keeps its heading, all its rows and its limit of size; what differs is told of the pair that differs."""
+    slow = {"exchange_s": 0.014, "rounds": 64, "wait_s": 0.0004}
+    runs = [results.run(method, operation, k, bandwidth=speed, **(slow if method == "even" else {}))
+            for method, speed in (("native", 800.0), ("even", 500.0), ("auto", 1000.0), ("group_cyclic", 1050.0))
+            for operation in ("write", "read") for k in range(2)]  # fmt: skip
+    results.write(tmp_path / "out" / "results.json", results.document(runs))
+    (tmp_path / "out" / "report.html").write_text("<title>Mine &amp; yours</title>")
+    done = run(["--results", str(tmp_path / "out")])
+    assert done.exit_code == 0 and "report.html" in done.stderr, done.output + done.stderr
+    page = _page(tmp_path / "out" / "report.html")
+    assert "Mine & yours" in page.text and "Ratios to native" in page.text
+    (rows,) = [rows for kind, rows in page.tables if kind == "why"]
+    assert rows[0] == ["case", "slower", "faster", "time", "what differs"]
+    assert [row[:4] for row in rows[1:]] == [
+        [f"interleaved_512 [MPI-IO], {operation}", "even", "group_cyclic", "2.10×"] for operation in ("read", "write")]
+    assert rows[1][4] == "exchange 14 ms against 1 ms; rounds 64 against 8"
+    assert "2 pairs. Most of the difference is accounted for by: exchange in 2." in page.text
+
+    run(["--results", str(tmp_path / "out"), "-o", str(tmp_path / "other.html")])
+    assert "I/O benchmark of mpiio_ext" in _page(tmp_path / "other.html").text
+    assert run(["-o", str(tmp_path / "x.html")]).exit_code == 2
+    assert run(["--results", str(tmp_path / "out"), "--results", str(tmp_path / "out")]).exit_code == 2
+    onto = run(["--results", str(tmp_path / "out"), "-o", str(tmp_path / "out" / "results.json")])
+    assert onto.exit_code == 2 and json.loads((tmp_path / "out" / "results.json").read_text())["runs"]
+
+
+def test_the_report_of_many_results_stays_small_and_says_what_it_leaves_out(tmp_path: pathlib.Path) -> None:
+    results.write(tmp_path / "results.json", results.large_document(kernels=60, repetitions=1))
+    assert run(["--results", str(tmp_path)]).exit_code == 0
+    page = _page(tmp_path / "report.html")
+    (rows,) = [rows for kind, rows in page.tables if kind == "why"]
+    assert len(rows) == 101 and "smaller differences are not shown" in page.text
+    ratios = [float(row[3].rstrip("×")) for row in rows[1:]]
+    assert ratios == sorted(ratios, reverse=True) and ratios[-1] >= 1.1
+
+
 # ---- without names ---------------------------------------------------------------------------------------------------
 
 
@@ -253,3 +295,6 @@ def test_nothing_anonymous_has_names_ids_or_times(folder: pathlib.Path, tmp_path
     assert {name: _leaks(text, secrets) for name, text in outputs.items() if _leaks(text, secrets)} == {}
     assert "Benchmark1" in outputs["applications"] and "Benchmark1" in outputs["job"]
     assert _leaks(ask(folder, "job", str(JOB)).output, secrets)  # the check finds what it looks for
+    told = outputs["job"].split("Factors")[0]
+    assert "slow_ost" in outputs["job --json"] and "OST 14" not in told and "OST 1 is" in told
+    assert re.search(r"\bfile \d+: 7\d0 s", told)  # two digits, and a file's number is that of the tables

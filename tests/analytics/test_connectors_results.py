@@ -49,6 +49,8 @@ def test_results_of_the_bench(tmp_path: pathlib.Path) -> None:
     assert json.loads(even["hints"]) == {"all": {"cb_nodes": "2"}, "method": {"mpiox_method": "even"}}
     statistics = json.loads(even["statistics"])
     assert (statistics["rounds"], statistics["exchange_s"], statistics["requests"]) == (3, 0.5, 5)
+    spread = [statistics[name] for name in ("repetitions", "bandwidth_low", "bandwidth_high")]
+    assert spread[0] >= 1 and spread[1] <= even["bandwidth"] <= spread[2]
     job = next(item for item in tables["darshan_job"] if item["method"] == "even")
     file = next(item for item in tables["darshan_file"] if item["method"] == "even")
     assert job["job_id"] == file["job_id"] == even["job_id"] > 1 << 61

@@ -14,51 +14,18 @@ import pytest
 pytest.importorskip("darshan")
 
 from mpiio_ext.analytics.connectors.darshan import convert
-from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB, SIZE_BINS
+from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB
+from support import darshan_rows
 from support.darshan_logs import Log, packaged_logs, shared_logs
 
 LOGS = list({path.read_bytes(): path for path in [*shared_logs(), *packaged_logs()]}.values())  # each once
 
-#: Counters of POSIX and STDIO that are added up.
-BOTH = {
-    "bytes_read": "BYTES_READ",
-    "bytes_written": "BYTES_WRITTEN",
-    "reads": "READS",
-    "writes": "WRITES",
-    "opens": "OPENS",
-    "read_time": "F_READ_TIME",
-    "write_time": "F_WRITE_TIME",
-    "meta_time": "F_META_TIME",
-}
-POSIX = {
-    "consec_reads": "CONSEC_READS",
-    "consec_writes": "CONSEC_WRITES",
-    "seq_reads": "SEQ_READS",
-    "seq_writes": "SEQ_WRITES",
-    "unaligned": "FILE_NOT_ALIGNED",
-} | {f"{way}_size_{name}": f"SIZE_{way}_{name}".upper() for way in ("read", "write") for name in SIZE_BINS}
-MPIIO = {
-    "mpiio_indep_reads": "INDEP_READS",
-    "mpiio_indep_writes": "INDEP_WRITES",
-    "mpiio_coll_reads": "COLL_READS",
-    "mpiio_coll_writes": "COLL_WRITES",
-    "mpiio_nb_reads": "NB_READS",
-    "mpiio_nb_writes": "NB_WRITES",
-    "mpiio_bytes_read": "BYTES_READ",
-    "mpiio_bytes_written": "BYTES_WRITTEN",
-}
+#: Counters that the connector knows beside those of the rows of other tests.
+POSIX = {**darshan_rows.POSIX, "seq_reads": "SEQ_READS", "seq_writes": "SEQ_WRITES"}
+MPIIO = {**darshan_rows.MPIIO, "mpiio_bytes_read": "BYTES_READ", "mpiio_bytes_written": "BYTES_WRITTEN"}
+BOTH, EXTREMES = darshan_rows.SUMS, darshan_rows.SHARED
 TIMES = {
-    "read_start": "F_READ_START_TIMESTAMP",
-    "read_end": "F_READ_END_TIMESTAMP",
-    "write_start": "F_WRITE_START_TIMESTAMP",
-    "write_end": "F_WRITE_END_TIMESTAMP",
-}
-EXTREMES = {
-    "fastest_rank_time": "F_FASTEST_RANK_TIME",
-    "slowest_rank_time": "F_SLOWEST_RANK_TIME",
-    "fastest_rank_bytes": "FASTEST_RANK_BYTES",
-    "slowest_rank_bytes": "SLOWEST_RANK_BYTES",
-    "slowest_rank": "SLOWEST_RANK",
+    f"{way}_{edge}": f"F_{way}_{edge}_TIMESTAMP".upper() for way in ("read", "write") for edge in ("start", "end")
 }
 ACTIVITY = [*BOTH, "consec_reads", "consec_writes", "seq_reads", "seq_writes"]
 #: Columns that only other sources have.

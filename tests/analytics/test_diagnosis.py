@@ -11,6 +11,7 @@ import pytest
 
 from mpiio_ext import hints
 from mpiio_ext.analytics.diagnosis import Diagnosis, Limits, advice, diagnose
+from mpiio_ext.analytics.diagnosis.targets import count_of_osts
 from mpiio_ext.analytics.diagnosis.words import rounded, said
 from mpiio_ext.analytics.tables.schema import SIZE_BINS
 from mpiio_ext.errors import ArgumentError
@@ -74,7 +75,8 @@ def test_the_good_osts_are_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "cause"), [("shane_macsio", "small_requests"), ("ior_hdf5_example", "contention"), ("dxt.darshan", None)]
+    ("name", "cause"),
+    [("shane_macsio", "read_modify_write"), ("ior_hdf5_example", "contention"), ("dxt.darshan", None)],
 )
 def test_example_logs(name: str, cause: str | None) -> None:
     folder = darshan_rows.example("dxt.darshan").parent
@@ -90,7 +92,7 @@ def test_a_quiet_job_has_no_cause() -> None:
     assert found.conclusion == "No cause was found: none of the factors that are known for this job is suspicious. " + (
         "Some are unknown, see below."
     )
-    assert [fact.value for fact in found.facts if fact.meaning.startswith("critical time")] == [10]
+    assert [fact.value for fact in found.facts if fact.meaning.startswith("critical time")] == [10, 0.1]
 
 
 def test_order_is_by_share() -> None:
@@ -107,7 +109,7 @@ def test_order_is_by_share() -> None:
 def test_small_requests_and_their_advice(way: str) -> None:
     independent = {f"mpiio_coll_{way}s": 0, f"mpiio_indep_{way}s": 100}
     none = {f"mpiio_{kind}_{way}s": None for kind in ("coll", "indep", "nb")}
-    for extra, word in ((independent, "mpiox_delegates="), (none, "1 MiB"), ({}, f"romio_cb_{way}=enable")):
+    for extra, word in ((independent, "mpiox_delegates="), (none, "1 MB"), ({}, f"romio_cb_{way}=enable")):
         found = causes(file(0, 10, way, **small(way, **extra)))["small_requests"]
         assert any(word in each.text + each.command for each in found.advice)
     consecutive = diagnose(JOB, [file(0, 10, way, **small(way, **{f"consec_{way}s": 99}))])
@@ -115,6 +117,31 @@ def test_small_requests_and_their_advice(way: str) -> None:
     assert "most follow the one before" in consecutive.notes[0]
     large = file(0, 10, way, **small(way, **{f"bytes_{'written' if way == 'write' else 'read'}": 1 << 40}))
     assert "small_requests" not in causes(large)
+
+
+def test_read_modify_write_is_told_from_reads_of_the_program() -> None:
+    sieved = {"bytes_read": 10 << 20, "mpiio_bytes_read": 0, "mpiio_bytes_written": 100 << 20}
+    found = causes(file(0, 10, **sieved))["read_modify_write"]
+    assert [(each.meaning.split()[-1], each.value / (1 << 20)) for each in found.evidence] == [
+        ("POSIX", 10), ("MPI-IO", 0), ("POSIX", 100), ("MPI-IO", 100)]  # fmt: skip
+    assert found.at_most and found.confidence == "high"
+    assert any("romio_ds_write=disable" in each.command for each in found.advice)
+    for other in ({"mpiio_bytes_read": 9 << 20}, {"mpiio_bytes_read": None}, {"mpiio_bytes_written": 0},
+                  {"bytes_read": 4 << 20}):  # fmt: skip
+        assert "read_modify_write" not in causes(file(0, 10, **{**sieved, **other}))
+
+
+def test_read_modify_write_of_a_real_log() -> None:
+    """The .h5 of the sample: no MPI-IO read, 25.9 GB of POSIX reads for 257.7 GB of MPI-IO writes."""
+    (path,) = darshan_rows.shared_data("darshan").glob("jlbez*.darshan")
+    job, files = darshan_rows.rows(path)
+    for direction in ("read", "write"):
+        found = diagnose(job, files, direction, limits=Limits(fast=1e12))  # type: ignore[arg-type]
+        (one,) = [each for each in found.findings if each.cause == "read_modify_write"]
+        assert [each.value for each in one.evidence] == pytest.approx([25.9e9, 0, 266.1e9, 257.7e9], rel=0.002)
+        assert one.at_most == (direction == "write")
+    notes = diagnose(job, files, "write").notes  # 23.6 GB/s: seen, and not called a cause
+    assert any("reads what it is about to overwrite" in note and "MPI-IO: 258 GB" in note for note in notes)
 
 
 def test_contention_counts_processes_not_aggregators() -> None:
@@ -149,6 +176,37 @@ def test_metadata_small_files_and_alignment() -> None:
     assert causes(file(0, 10, ranks=9, unaligned=100))["unaligned"].confidence == "low"
 
 
+def test_a_fast_job_has_causes_only_where_they_are_shown_to_cost_time() -> None:
+    """19.8 GB/s with unaligned requests: seen, and no cause; an OST that is slower than the others still is one."""
+    unaligned = {"ranks": 9, "unaligned": 100}
+    found = diagnose(JOB, [file(0, 10, bytes_written=198 * 10**9, **unaligned)])
+    assert list(found.findings) == []
+    assert found.conclusion == (
+        "No cause was found: the bandwidth over the critical time is 19.8 GB/s, and low is below 1 GB/s."
+    )
+    (seen,) = [note for note in found.notes if "do not begin at blocks" in note]
+    assert "100 % of the critical time" in seen and "not called a cause" in seen
+    assert "explains" not in found.text() and found.to_dict()["low_bandwidth"] is False
+
+    slow = diagnose(JOB, [file(0, 10, **unaligned)])
+    assert "This may explain at most 100 % of the critical time." in slow.conclusion
+    assert slow.to_dict()["low_bandwidth"] is True and slow.findings[0].at_most
+    assert "unaligned" in causes(file(0, 10, bytes_written=198 * 10**9, **unaligned), limits=Limits(fast=20e9))
+
+    many = [file(0, 90 if k % 6 == 4 else 3, osts=[k % 6], stripe_count=1, bytes_written=10**10, file=f"f{k}")
+            for k in range(36)]  # fmt: skip
+    both = diagnose(JOB, many)
+    assert [finding.cause for finding in both.findings] == ["slow_ost"] and not both.findings[0].at_most
+    assert "All in all the bandwidth over the critical time is 4 GB/s, and low is below 1 GB/s." in both.conclusion
+
+
+def test_sizes_of_a_diagnosis_are_of_one_family() -> None:
+    """Powers of 1000 everywhere, as bandwidths have; blocks and bounds exactly."""
+    found = diagnose(JOB, [file(0, 10, ranks=9, unaligned=100, **small(alignment=4096))]).text()
+    assert not re.search(r"\b[KMGT]iB", found)
+    assert "4,096 B" in found and "at most 1,048,576 B" in found and "kB" in found
+
+
 def test_slow_ost_on_rows() -> None:
     files = [file(0, 90 if k % 6 == 4 else 3, osts=[k % 6], stripe_count=1, file=f"f{k}") for k in range(36)]
     found = causes(*files)["slow_ost"]
@@ -162,6 +220,51 @@ def test_one_file_takes_the_time() -> None:
     assert list(found) == ["dominant_file"]
     assert list(found["dominant_file"].files) == ["/scratch/alice/out.0"]
     assert "dominant_file" not in causes(file(0, 95, **small()), file(90, 96))  # the other finding names it
+
+
+def test_a_file_with_the_bytes_is_not_said_to_dominate() -> None:
+    """One file of data beside a small one takes the time, as it must; of unknown bytes nothing is said."""
+    config = file(0, 0.5, bytes_written=2000, file="/home/config")
+    assert causes(file(0, 95), config) == {}
+    assert "dominant_file" in causes(file(0, 95), file(90, 96, bytes_written=100 << 20))
+    assert "dominant_file" not in causes(file(0, 95, bytes_written=None), file(90, 96, bytes_written=None))
+
+
+def test_io_that_is_a_trivial_part_of_the_run_has_no_findings() -> None:
+    slow = [file(0, 10, ranks=64, stripe_count=1, mpiio_coll_writes=0, mpiio_indep_writes=100, **small())]
+    assert diagnose({**JOB, "run_time": 499.0}, slow).findings
+    found = diagnose({**JOB, "run_time": 1000.0}, slow)
+    assert list(found.findings) == [] and found.to_dict()["worth_tuning"] is False
+    assert found.conclusion == (
+        "No cause was looked for: this I/O is 1 % of the run time (10 s), too little to be worth tuning."
+    )
+    assert diagnose({**JOB, "run_time": 1000.0}, slow, limits=Limits(trivial=0)).findings
+    assert diagnose({**JOB, "run_time": None}, slow).findings  # nobody knows what part of the run it is
+
+
+@pytest.mark.parametrize(("name", "direction"), [("sample-badost.darshan", "read"), ("noposix.darshan", "read")])
+def test_trivial_reads_of_real_logs(name: str, direction: Any) -> None:
+    """203 ms of 780 s, and 1 s of 39,213 s."""
+    found = diagnose(*darshan_rows.rows(darshan_rows.example(name)), direction)
+    assert list(found.findings) == [] and "too little to be worth tuning" in found.conclusion
+
+
+def test_advice_names_no_more_osts_than_there_are() -> None:
+    """A store, or a job that met them all, tells how many; a few OSTs tell nothing."""
+    many = {"processes": 2048, "ranks": 2048, "mpiio_coll_writes": 0, "mpiio_indep_writes": 100}
+
+    def commands(known: int | None = None, **layout: Any) -> str:
+        (found,) = [one for one in diagnose(JOB, [file(0, 90, **many, **layout)], osts=known).findings
+                    if one.cause == "contention"]  # fmt: skip
+        return " ".join(each.command + each.text for each in found.advice)
+
+    assert "setstripe -c 800" in commands(stripe_count=100, osts=[*range(100, 200)])
+    assert "setstripe -c 248" in commands(248, stripe_count=100, osts=[*range(100, 200)])
+    assert "striping_factor=248" in commands(248, stripe_count=100, osts=[*range(100, 200)])
+    for found in (commands(stripe_count=248, osts=[*range(248)]), commands(248, stripe_count=248, osts=None)):
+        assert "strip" not in found and "collective calls" in found
+    assert "setstripe -c 8 " in commands(stripe_count=1, osts=[0])
+    assert [count_of_osts(met) for met in ([], range(8), range(248), range(0, 248, 2))] == [None, None, 248, None]
 
 
 def test_files_that_are_open_for_long() -> None:
@@ -180,6 +283,24 @@ def test_what_is_unknown_is_said() -> None:
     assert "sizes" not in text
     stdio = file(0, 10, consec_writes=None, unaligned=None, **{f"write_size_{name}": None for name in SIZE_BINS})
     assert "module POSIX has nothing on the critical files" in " ".join(diagnose(JOB, [stdio]).unknown)
+
+
+def test_factors_beyond_their_limits_that_explain_nothing_are_named() -> None:
+    """The example's reads: 100 % metadata and unaligned requests, while its critical file is open and hardly used."""
+    found = diagnose(*darshan_rows.rows(darshan_rows.example("dxt.darshan")), "read")
+    assert list(found.findings) == [] and "is suspicious" not in found.text()
+    for words in ("none of the factors that are known explains", "metadata calls in the time of all calls 100 %",
+                  "requests that are not aligned 100 %"):  # fmt: skip
+        assert words in found.conclusion
+    assert len(found.to_dict()["beyond_limits"]) == len(found.beyond) >= 2
+    assert list(diagnose(JOB, [file(0, 10)]).beyond) == []
+
+
+def test_why_osts_cannot_be_compared() -> None:
+    text = " ".join(diagnose(JOB, [file(0, 10)]).unknown)
+    assert "slow_ost: 1 alike file to compare, and 4 are needed" in text and "counters" not in text
+    four = [file(k, 10, file=f"f{k}", stripe_count=1, osts=[0]) for k in range(4)]
+    assert "slow_ost: the alike files lie on fewer than 4 OSTs" in diagnose(JOB, four).unknown
 
 
 def test_direction_is_the_longer_one_and_times_may_be_missing() -> None:
@@ -256,7 +377,7 @@ def test_every_hint_in_advice_exists() -> None:
         advice.metadata(),
         advice.overlap(),
     ]
-    pieces += [advice.parallel_root(), *advice.contact(["1"]), *advice.stripes(64, 1)]
+    pieces += [*advice.no_sieving(), advice.parallel_root(), *advice.contact(["1"]), *advice.stripes(64, 1, None)]
     pieces += [made(way) for way in ("read", "write") for made in (advice.use_collective, advice.collective_buffering)]
     pieces += [made(flag) for flag in (True, False) for made in (advice.larger_requests, advice.imbalance)]
     assert len(pieces) > 15
@@ -270,6 +391,9 @@ def test_every_hint_in_advice_exists() -> None:
 def test_numbers_in_words() -> None:
     assert [said(value, "share") for value in (0.0, 0.004, 0.5, 1.0)] == ["0 %", "0.4 %", "50 %", "100 %"]
     assert said(7.06e8, "B/s") == "706 MB/s"
-    assert said(1 << 30, "B") == "1 GiB"
+    assert said(19.8e9, "B/s") == "19.8 GB/s"
+    assert [said(value, "B") for value in (100, 4096, 5000, 1 << 20, 3 << 20, 1 << 30, 999_950, 2.5e15)] == [
+        "100 B", "4,096 B", "5 kB", "1,048,576 B", "3.15 MB", "1.07 GB", "1 MB", "2.5 PB",
+    ]  # fmt: skip
     assert said(39211.7, "s") == "39,212 s"
     assert [rounded(value, 2) for value in (0.0, 727.18, 0.0123, 2050, 1.0)] == [0.0, 730, 0.012, 2000, 1.0]

@@ -236,7 +236,7 @@ def test_background_files_do_not_cover_the_job() -> None:
     data = values(write_start=10.0, write_end=40.0, bytes_written=10**6, write_time=30.0, file_id=2)
     row = one(job(log, data), critical=True)
     assert (row["critical_time"], row["critical_file_ids"]) == (30, [2])
-    assert row["bandwidth"] == pytest.approx(1_000_100 / 100)  # Equation 1 knows nothing of it
+    assert row["bandwidth"] == pytest.approx(1_000_100 / 30) == row["critical_bandwidth"]
     assert row["gaps"] == pytest.approx(0.7)
     assert one(job(log, data), background=0, critical=True)["critical_file_ids"] == [1]
     assert one(job(log), critical=True)["critical_file_ids"] == [1]  # all of a job's files are never left out
@@ -256,6 +256,6 @@ def test_idle_knows_both_directions_and_all_logs() -> None:
             "read_end": pa.array([5.0, 6.0, None]),
         }
     )
-    assert one(table)["idle"] == pytest.approx(1 - 7 / 40)
+    assert one(table, by="job_id")["idle"] == pytest.approx(1 - 7 / 40)
     by_log = extract(table, by="log_id").to_pylist()
     assert [(row["log_id"], row["idle"]) for row in by_log] == [(7, pytest.approx(0.4)), (8, pytest.approx(1 - 1 / 30))]

@@ -40,16 +40,49 @@ def test_bounds_are_half_open() -> None:
     assert nothing.schema.names == extract(table).schema.names
 
 
-def test_bandwidth_by_critical_time() -> None:
+def test_bandwidth_is_that_of_the_critical_path_unless_asked_otherwise() -> None:
     """100 B in 1 s, a pause of 8 s, 100 B in 1 s: 20 B/s by Equation 1, 100 B/s without the pause."""
     table = pa.table(
         {"job_id": [1, 1], "write_start": [0.0, 9.0], "write_end": [1.0, 10.0], "bytes_written": [100, 100]}
     )
-    assert extract(table, 0, 50).num_rows == 1
-    assert extract(table, 0, 50, time="critical").num_rows == 0
-    assert extract(table, 100, 101, time="critical").num_rows == 1
+    assert extract(table, 0, 50).num_rows == 0
+    assert extract(table, 100, 101).num_rows == 1
+    assert extract(table, 0, 50, time="span").num_rows == 1
     with pytest.raises(ArgumentError, match="time is 'wall'"):
         extract(table, time="wall")  # type: ignore[arg-type]
+
+
+def test_the_papers_figure_3_is_not_slow_for_its_pause() -> None:
+    """Files of 10, 2 and 2 s, 14 s in all, within 18 s: 14 GB are 1 GB/s, which Equation 1 calls 0.78 GB/s."""
+    times = {"write_start": [0.0, 12.0, 16.0], "write_end": [10.0, 14.0, 18.0]}
+    table = pa.table({"job_id": [1] * 3, **times, "bytes_written": [10 * 10**9, 2 * 10**9, 2 * 10**9]})
+    (row,) = extract(table).to_pylist()
+    assert (row["critical_time"], row["critical_bandwidth"]) == (14, 1e9)
+    assert row["bandwidth"] == pytest.approx(14e9 / 18)
+    assert extract(table, 0, "0.9GB/s").num_rows == 0
+    assert extract(table, 0, "0.9GB/s", time="span").num_rows == 1
+
+
+def test_standard_output_makes_no_job_slow() -> None:
+    """10 GB in 2 s, and a log that is written to for an hour."""
+    table = pa.table({"job_id": [1, 1], "write_start": [10.0, 0.0], "write_end": [12.0, 3600.0],
+                      "write_time": [2.0, 0.01], "bytes_written": [10**10, 1000]})  # fmt: skip
+    (row,) = extract(table, time="span").to_pylist()
+    assert row["bandwidth"] == pytest.approx(5e9, rel=1e-6) == row["critical_bandwidth"]
+    assert extract(table, 0, "1GB/s", time="span").num_rows == 0
+    assert extract(table, 0, "1GB/s", time="span", background=0).num_rows == 1, "as in the paper"
+
+
+def test_two_runs_of_a_job_are_two_unless_asked_otherwise(tmp_path: pathlib.Path) -> None:
+    """5 GB in 1 s each, an hour apart; the logs' IDs are in another order than the jobs'."""
+    table = pa.table({"job_id": [1, 1, 2], "log_id": [9, 7, 3], "write_start": [0.0, 3600.0, 0.0],
+                      "write_end": [1.0, 3601.0, 1.0], "bytes_written": [5 * 10**9] * 3})  # fmt: skip
+    pq.write_table(table, tmp_path / "files.parquet")
+    for files in (table, tmp_path):
+        found = extract(files, "1GB/s", time="span")
+        assert [(row["job_id"], row["log_id"]) for row in found.to_pylist()] == [(1, 7), (1, 9), (2, 3)]
+    (row, _) = extract(table, time="span", by="job_id").to_pylist()
+    assert "log_id" not in row and row["bandwidth"] == pytest.approx(1e10 / 3601)
 
 
 def test_files_that_were_only_looked_at_do_not_count() -> None:
@@ -136,7 +169,7 @@ def test_a_query_of_two_joined_tables() -> None:
     assert query.expression.equals(found)
 
     class NoJobs:
-        expression = right.drop("job_id")
+        expression = right.drop("job_id", "log_id")
 
     with pytest.raises(AnalyticsError, match="no column job_id"):
         extract(NoJobs())

@@ -16,7 +16,7 @@ from support import darshan_rows
 LOGS = ("sample-badost", "sample-goodost", "ior_hdf5_example", "shane_macsio", "example.darshan")
 
 #: The connector also has files of the module STDIO alone, and rows that only have a layout.
-OTHERS = {"files", "files_per_process", "metadata", "straggler"}
+OTHERS = {"log_id", "files", "files_per_process", "metadata", "straggler"}
 
 
 def log(name: str) -> pathlib.Path:
@@ -63,8 +63,7 @@ def test_diagnosis_of_the_connectors_rows(name: str) -> None:
 def test_a_whole_chain_of_queries(tmp_path: pathlib.Path) -> None:
     """Algorithm 1, lines 23 to 25, on the bad and the good sample: only the bad one is below 1 GB/s."""
     pytest.importorskip("ibis")
-    from mpiio_ext.analytics.query import Tuples
-    from mpiio_ext.analytics.query.engines import open_engine
+    from mpiio_ext.analytics.query import Tuples, open_engine
 
     both = [tables(log(name)) for name in ("sample-badost", "sample-goodost")]
     jobs, files = (pa.concat_tables(parts) for parts in zip(*both, strict=True))

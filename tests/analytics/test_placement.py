@@ -12,7 +12,7 @@ from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.setup import PlacementPlan
 from mpiio_ext.analytics.store.catalog import Catalog
 from mpiio_ext.analytics.store.fill import fill
-from mpiio_ext.analytics.store.placement import place, subtables, target_of, traffic
+from mpiio_ext.analytics.store.placement import place, target_of, traffic
 from support import fake_logs
 
 JOBS = 60
@@ -78,10 +78,15 @@ def test_a_job_range_reads_from_its_target_alone(store: pathlib.Path) -> None:
     really = traffic(catalog, tables, 0, 9, measured=True)
     assert really[0].bytes >= first.bytes
     assert really[1].bytes == 0
-    assert [len(files) for files in subtables(catalog, "darshan_job")] == [1] * 6
+    units = {by: catalog.units("darshan_job", by) for by in ("target", "subtable")}
+    assert [len(files) for files in units["subtable"] or []] == [1] * 6
+    assert [len(files) for files in units["target"] or []] == [3, 3]
+    few = catalog.units("darshan_job", "target", 0, 9) or []
+    assert [len(files) for files in few] == [1, 0]
 
 
 def test_what_is_not_placed_reads_from_the_store(store: pathlib.Path) -> None:
+    assert Catalog(store / "store").units("darshan_job") is None
     (found,) = traffic(Catalog(store / "store"), ["darshan_job"], 0, JOBS)
     assert (found.target, found.folder, found.files) == (-1, str(store / "store"), 1)
 
@@ -112,7 +117,15 @@ def test_another_plan_moves_everything(store: pathlib.Path) -> None:
     expected = content(store, "darshan_job")
     place(store / "store", PlacementPlan((str(store / "other"),), 3))
     assert content(store, "darshan_job") == expected
-    assert not list((store / "t0").rglob("*.parquet")), "what lay on a target that is not one any more is removed"
+    assert list((store / "t0").rglob("*.parquet")), "readers that have begun may finish"
+    refill(store)
+    assert not list((store / "t0").iterdir()), "what lay on a target that is not one any more is removed"
+    assert content(store, "darshan_job") == expected
+    place(store / "store", plan_of(store))
+    place(store / "store", PlacementPlan((str(store / "third"),), 3))
+    refill(store)
+    assert [name for name in ("t0", "t1", "other", "third") if list((store / name).iterdir())] == ["third"]
+    assert content(store, "darshan_job") == expected
 
 
 def test_files_of_others_on_a_target_stay(store: pathlib.Path) -> None:
@@ -141,6 +154,12 @@ def test_lustre_is_asked_for_one_ost_a_file(store: pathlib.Path, monkeypatch: py
     for call in calls:
         assert call[:4] == ["setstripe", "-c", "1", "-i"]
         assert pathlib.Path(call[5]).is_relative_to(store / {"17": "t0", "4": "t1"}[call[4]])
+    calls_before = len(calls)
+    place(store / "store", plan)
+    assert len((store / "calls").read_text().splitlines()) == calls_before, "nothing is left to do"
+    place(store / "store", plan_of(store, osts=(17, 5)))
+    moved = [line.split()[4] for line in (store / "calls").read_text().splitlines()[calls_before:]]
+    assert moved.count("5") == moved.count("17") == 6, "another OST is another placement"
     lfs.write_text('#!/bin/sh\necho "not a Lustre file" >&2\nexit 1\n')
     with pytest.raises(AnalyticsError, match="no file could be made on OST 17: not a Lustre file"):
         place(store / "store", plan, anew=True)

@@ -147,7 +147,8 @@ def test_factors_of_a_join_know_what_only_the_log_knows(engine: str, tmp_path: p
     jobs, files = miner.load("darshan_job"), miner.load("darshan_file")
 
     def found(tuples: Tuples) -> list[tuple[Any, ...]]:
-        rows = sorted(tuples.extract_perf_factors("0", "1TB", "write").rows(), key=lambda row: row["job_id"])
+        factors = tuples.extract_perf_factors("0", "1TB", "write", by="job_id")
+        rows = sorted(factors.rows(), key=lambda row: row["job_id"])
         return [tuple(row[name] for name in ("app", "idle", "collective", "no_collective")) for row in rows]
 
     # Job 2 has two logs: 2 s of 4 s and 2 s of 16 s in files.

@@ -18,7 +18,7 @@ from support.analytics_query import ENGINES, Store, comparable
 
 pytest.importorskip("ibis")
 
-from mpiio_ext.analytics.query import ExpressionError, Tuples, load, open_engine
+from mpiio_ext.analytics.query import APPROXIMATE_RANK_ERROR, ExpressionError, Tuples, load, open_engine
 
 DAY = 1517097600.0  # 2018-01-28 UTC
 APPS = ["vasp_std", "lmp", None, "Vasp%", "it's"]
@@ -267,6 +267,35 @@ def test_percentiles(tuples: Loader) -> None:
     assert jobs.filter("job_id > 100").percentile("write_time", points=[50]).rows() == [
         {"percentile": 50.0, "write_time": None}
     ]
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("kind", ["even", "long tail", "ties"])
+def test_approximate_percentiles_keep_their_promise(name: str, kind: str) -> None:
+    """The rank of each is off by less than APPROXIMATE_RANK_ERROR of the rows; NULL has no rank."""
+    import numpy as np
+    import pyarrow as pa
+
+    random = np.random.default_rng(23)
+    values = {
+        "even": random.permutation(30_000).astype(float),
+        "long tail": np.exp(3 * random.standard_normal(30_000)),
+        "ties": random.integers(0, 12, 30_000).astype(float) ** 9,
+    }[kind]
+    engine = analytics_query.engine(name)
+    column = pa.array(values, mask=random.random(values.size) < 0.1)
+    known = np.sort(column.drop_null().to_numpy())
+    tuples = Tuples(engine, engine.table(pa.table({"size": column})), "made")
+    points = [0, 0.5, 1, 5, 25, 50, 75, 95, 99, 99.5, 100]
+    rows = tuples.percentile("size", points=points, approximate=True).rows()
+    assert [row["percentile"] for row in rows] == points
+    for row in rows:
+        # Of equal values any rank may be meant: [share below, share up to and with it] has to come near the point.
+        below, upto = (np.searchsorted(known, row["size"], side) / known.size for side in ("left", "right"))
+        wanted = row["percentile"] / 100
+        assert below - APPROXIMATE_RANK_ERROR < wanted < upto + APPROXIMATE_RANK_ERROR, (kind, row)
+    exact = tuples.percentile("size", points=points).arrow()["size"].to_numpy()
+    assert exact == pytest.approx(np.percentile(known, points), rel=1e-12)
 
 
 def test_results(tuples: Loader) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pathlib
 import subprocess
@@ -246,6 +247,44 @@ def test_a_damaged_manifest_is_told(tmp_path: pathlib.Path) -> None:
         Catalog(tmp_path / "store")
     with pytest.raises(AnalyticsError, match="there is no store"):
         Catalog(tmp_path)
+
+
+def test_a_fill_that_fails_at_once_leaves_nothing(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "mine").mkdir()
+    for store in ("new/store", "mine"):
+        with pytest.raises(AnalyticsError, match="no such folder or file"), locked(tmp_path / store):
+            raise AnalyticsError("no such folder or file")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["mine"]
+    with pytest.raises(AnalyticsError, match="no such folder or file"):
+        run(tmp_path, inputs={"darshan": ["nowhere"]})
+    assert not (tmp_path / "store").exists()
+
+    fake_logs.write(tmp_path / "logs", "a", "job 1 0 0")
+    run(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(RuntimeError), locked(tmp_path / "store"):
+        raise RuntimeError
+    assert sorted(tmp_path.rglob("*")) == before  # a store stays as it is
+
+
+def test_a_lock_whose_file_was_removed_meanwhile_is_not_taken_for_the_store_s(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between opening the file and locking it, its holder may fail and remove it."""
+    plain = fcntl.flock
+    calls: list[int] = []
+
+    def flock(stream: Any, operation: int) -> None:
+        if not calls:
+            (tmp_path / "store" / "lock").unlink()
+        calls.append(operation)
+        plain(stream, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    refused = pytest.raises(AnalyticsError, match="is being filled by process")
+    with locked(tmp_path / "store"), refused, locked(tmp_path / "store"):
+        pytest.fail("two fills hold the store")
+    assert len(calls) == 3
 
 
 def test_a_missing_input_is_an_error_and_a_pattern_without_match_is_told(tmp_path: pathlib.Path) -> None:

@@ -38,7 +38,8 @@ def test_merged_is_sorted(tmp_path_factory: pytest.TempPathFactory, sources: lis
         patch.setattr(merge, "_LEAST_ROWS", batch)
         patch.setattr(merge, "_MOST_ROWS", batch)
         files = [write(folder / f"{k}.parquet", "darshan_job", [
-            {"job_id": job, "log_id": log, "exe": str(k)} for job, log in rows]) for k, rows in enumerate(sources)]
+            {"job_id": job, "log_id": log, "source_log": log, "exe": str(k)} for job, log in rows])
+            for k, rows in enumerate(sources)]
         files = [Source(file.path, frozenset(without)) for file in files]
         out = [row for table in merged("darshan_job", files, TABLES["darshan_job"].schema())
                for row in table.to_pylist()]

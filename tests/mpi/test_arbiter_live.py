@@ -24,7 +24,8 @@ pytestmark = pytest.mark.mpi
 
 PROGRAM = pathlib.Path(__file__).parents[1] / "programs" / "delegates_remapped.py"
 POOL = 4
-SMALL = "mpiox_delegate_page=4k:mpiox_delegate_cache=600k"
+#: Units of a page: else all that the programs write lies in two or three page ranges.
+SMALL = "mpiox_delegate_page=4k:mpiox_delegate_cache=600k:striping_unit=4096"
 
 
 @pytest.fixture
@@ -51,11 +52,12 @@ def arbiter(folder: pathlib.Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def start(
-    folder: pathlib.Path, name: str, ranks: int, seconds: float, *stop: str, mode: str, least: int, **more: str
+    folder: pathlib.Path, name: str, ranks: int, seconds: float, *stop: str, mode: str, least: int,
+    program: pathlib.Path = PROGRAM, **more: str
 ) -> subprocess.Popen[str]:
     """Start a job that follows the arbiter."""
     hints = f"*:mpiox_delegates={POOL}:mpiox_delegate_mode={mode}:{SMALL}:mpiox_arbiter={folder}"
-    words = [str(PROGRAM), str(folder.parent / name), str(seconds), str(least), *stop]
+    words = [str(program), str(folder.parent / name), str(seconds), str(least), *stop]
     launch = [str(starter()), "-n", str(ranks), sys.executable, *words]
     environment = {**base_environment(), "MPIOX_HINTS": hints, **more}
     return subprocess.Popen(launch, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -115,20 +117,51 @@ def test_three_jobs_come_and_go(
     assert announcements.read_all(folder) == ([], [])  # they have left
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
-def test_between_nodes(extension: str, folder: pathlib.Path, ranks: int) -> None:
-    """Every rank is a node of its own: page ranges move while accesses to them are on their way."""
-    job = start(folder, "file", ranks, 5, mode="thread", least=50, MPIOX_RANKS_PER_NODE="1")
+def give_nodes(folder: pathlib.Path, job: subprocess.Popen[str], interval: float) -> None:
+    """Give a job other I/O nodes until it ends, or hangs."""
     generation = 0
-    while job.poll() is None:
+    while job.poll() is None and generation * interval < 60:
         generation += 1
         names = [entry.name for entry in (folder / "jobs").iterdir() if not entry.name.startswith(".")]
         nodes = [(0,), (0, 1, 2, 3), (3,), (1, 2), (2, 0)][generation % 5]
         mapfile.write(folder, Map(generation, dict.fromkeys(names, nodes)))
-        time.sleep(0.25)
-        assert generation < 800
+        time.sleep(interval)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_between_nodes(extension: str, folder: pathlib.Path, ranks: int) -> None:
+    """Every rank is a node of its own: page ranges move there and back while accesses are on their way."""
+    job = start(folder, "file", ranks, 5, mode="thread", least=500, MPIOX_RANKS_PER_NODE="1")
+    give_nodes(folder, job, 0.25)
     found = finish(job)
-    assert isinstance(found["remapped_ranges"], int) and found["remapped_ranges"] >= 50
+    assert isinstance(found["remapped_ranges"], int) and found["remapped_ranges"] >= 500
+    assert isinstance(found["delegates"], list)
+    assert all(delegate["moved_in"] > 0 and delegate["moved_out"] > 0 for delegate in found["delegates"]), found
+
+
+def test_collected_writes(extension: str, folder: pathlib.Path) -> None:
+    """What is collected for an old owner never comes after what was written to the new one."""
+    program = PROGRAM.with_name("delegates_remapped_behind.py")
+    job = start(folder, "file", 2, 5, mode="thread", least=0, program=program, MPIOX_RANKS_PER_NODE="1")
+    give_nodes(folder, job, 0.03)
+    out, err = job.communicate(timeout=240)
+    assert job.returncode == 0, err
+    found = json.loads(out.splitlines()[-1])
+    assert found["old"] == 0 and found["remapped_ranges"] >= 500, found
+
+
+def test_opened_and_closed_all_the_time(extension: str, folder: pathlib.Path) -> None:
+    """Each rank for itself: no page range is left without an owner, no old page with its next one."""
+    program = PROGRAM.with_name("delegates_remapped_alone.py")
+    job = start(folder, "file", 3, 6, mode="thread", least=0, program=program)
+    give_nodes(folder, job, 0.2)
+    if job.poll() is None:
+        job.kill()
+        pytest.fail("the job hangs")
+    out, err = job.communicate(timeout=240)
+    assert job.returncode == 0, err
+    lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    assert len(lines) == 3 and all(line["wrong_reads"] == 0 and line["opened"] > 0 for line in lines), lines
 
 
 def test_bad_maps_change_nothing(extension: str, folder: pathlib.Path) -> None:
@@ -163,3 +196,13 @@ def test_no_folder(extension: str, tmp_path: pathlib.Path) -> None:
     hints = f"*:mpiox_delegates=2:mpiox_delegate_mode=thread:mpiox_arbiter={tmp_path / 'nowhere'}"
     launch = python_run([PROGRAM, tmp_path / "file", "0.5", "0"], 2, env={"MPIOX_HINTS": hints})
     assert "nowhere" in launch.stderr and "keeps all its I/O delegates" in launch.stderr, launch.describe()
+
+
+def test_world_rank_0_leads_no_file(extension: str, folder: pathlib.Path) -> None:
+    """Another process announces the job, and it is gone when the job has ended."""
+    program = PROGRAM.with_name("delegates_remapped_others.py")
+    hints = f"*:mpiox_delegates=2:mpiox_delegate_mode=thread:{SMALL}:mpiox_arbiter={folder}"
+    launch = python_run([program, folder.parent / "file", folder / "jobs"], 3, env={"MPIOX_HINTS": hints})
+    found = json.loads(launch.stdout.splitlines()[-1])
+    assert len(found["announced"]) == 1 and found["delegated_writes"] > 0, found
+    assert announcements.read_all(folder) == ([], [])

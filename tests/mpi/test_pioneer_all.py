@@ -17,9 +17,9 @@ pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 TRACED, RANKS = 3, 5
 
 
-def everything(folder: pathlib.Path, *more: str) -> Launch:
+def everything(folder: pathlib.Path, *more: str, ranks: int = RANKS) -> Launch:
     """Run all steps on the trace of a folder."""
-    command = [sys.executable, "-m", "mpiio_ext", "pioneer", "all", str(folder / "trace"), "-n", str(RANKS), "-o",
+    command = [sys.executable, "-m", "mpiio_ext", "pioneer", "all", str(folder / "trace"), "-n", str(ranks), "-o",
                str(folder / "out"), "--only", f"{folder}/data/*", *more]  # fmt: skip
     return run_bounded(command, env=base_environment(), timeout_s=120, check=False)
 
@@ -50,6 +50,18 @@ def test_from_a_trace_to_a_comparison(tmp_path: pathlib.Path) -> None:
     assert {item.name for item in below.iterdir()} == {
         "all.dat", "log.txt", *(f"own_{rank:03}.txt" for rank in range(RANKS))}  # fmt: skip
     assert "All limits hold" in (out / "comparison.html").read_text(encoding="utf-8")
+
+
+def test_which_bytes_every_rank_touches(tmp_path: pathlib.Path) -> None:
+    """Views of seven kinds: with each rank in the path all bytes are touched again, by the same ranks."""
+    (tmp_path / "data").mkdir()
+    words = ["-m", "mpiio_ext", "trace", "-o", tmp_path / "trace", "--", sys.executable,
+             PROGRAMS / "pioneer_views.py", tmp_path / "data"]  # fmt: skip
+    python_run(words, 4, timeout_s=120)
+    launch = everything(tmp_path, "--time-scale", "0", "--each-rank", ranks=4)
+    assert launch.returncode == 0, launch.describe()
+    found = json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))
+    assert [item["value"] for item in found["metrics"] if item["name"] == "shared.touched"] == [0.0]
 
 
 def test_ranks_that_fail_are_the_error_of_their_step(tmp_path: pathlib.Path) -> None:

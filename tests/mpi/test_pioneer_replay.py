@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mpiio_ext._load import get_library
+from mpiio_ext._load import get_library, get_tracer
 from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from support.launch import PROGRAMS, Launch, python_run
 from support.pioneer_paths import BLOCK, EVERYTHING, row, save
@@ -204,7 +204,7 @@ def test_files_that_cannot_be_made(tmp_path: pathlib.Path) -> None:
     (tmp_path / "below" / "sub" / "1").write_bytes(b"")
     save([row("open", "sub/{rank}/f", "private"), row("close", "sub/{rank}/f", "private")], tmp_path / "path.parquet")
     words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet", tmp_path / "below"]
-    launch = python_run(words, 3, timeout_s=60, check=False)
+    launch = python_run([*words, "--existing"], 3, timeout_s=60, check=False)
     assert launch.returncode == 1, launch.describe()
     assert "mpiio-ext: rank 1: " in launch.stderr, launch.describe()
     assert "sub/1" in launch.stderr, launch.describe()
@@ -228,17 +228,105 @@ def test_under_the_extension(tmp_path: pathlib.Path) -> None:
     assert used[0]["collective_writes"] > 0
 
 
-@pytest.mark.parametrize("asked", ["", "--extension", "preloaded"])
+@pytest.mark.parametrize("asked", ["", "--extension", "preloaded", "traced"])
 def test_the_extension_is_used_when_it_is_asked_for(tmp_path: pathlib.Path, asked: str) -> None:
-    """Importing mpiio_ext puts it under MPI-IO; a replay is the MPI library's own way all the same, unless asked."""
+    """A replay is the MPI library's own way unless asked, also under the tracer, which looks for what is behind it."""
     save(EVERYTHING, tmp_path / "path.parquet")
     words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet", tmp_path / "below", "--time-scale", "0"]
     variables = {"MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(tmp_path / "stats")}
     if asked == "preloaded":
         variables["LD_PRELOAD"] = str(get_library())
+    if asked == "traced":
+        variables |= {"LD_PRELOAD": str(get_tracer()), "MPIOX_TRACE_DIR": str(tmp_path / "trace")}
     launch = python_run([*words, *(["--extension"] if asked == "--extension" else [])], 2, timeout_s=60, env=variables)
     assert "0 calls failed, " in launch.stdout, launch.describe()
     stats = tmp_path / "stats"
     lines = [json.loads(line) for line in stats.read_text().splitlines()] if stats.exists() else []
     made = sum(line["collective_writes"] for line in lines if line["kind"] == "file" and line["path"].endswith("/all"))
-    assert (made > 0) == bool(asked), launch.describe()
+    assert (made > 0) == (asked not in ("", "traced")), launch.describe()
+
+
+def test_without_the_extension(tmp_path: pathlib.Path) -> None:
+    """Where nobody asks for the extension the path meets the MPI library alone, as its program did."""
+    save(EVERYTHING, tmp_path / "path.parquet")
+    words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet", tmp_path / "below", "--time-scale", "0"]
+    environment = {"MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(tmp_path / "stats")}
+    launch = python_run(words, 2, timeout_s=60, env=environment)
+    assert "0 calls failed, 2 were left out" in launch.stdout, launch.describe()
+    assert not (tmp_path / "stats").exists()
+    python_run([*words, "--extension"], 2, timeout_s=60, env=environment)
+    assert (tmp_path / "stats").exists()
+
+
+def test_a_folder_with_files_of_others(tmp_path: pathlib.Path) -> None:
+    """Nothing is written over that no replay has made, not even by names that are the program's own."""
+    own = tmp_path / "data" / "own"
+    own.parent.mkdir()
+    own.write_bytes(b"mine")
+    name = str(own)
+    save([row("open", name, "shared", extra={"flags": 577}), row("write", name, "shared", size=2),
+          row("close", name, "shared")], tmp_path / "path.parquet")  # fmt: skip
+    words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet"]
+    for place, said in (("/", "name another folder"), (own.parent, "has something in it that no replay has made")):
+        launch = python_run([*words, place], 2, timeout_s=60, check=False)
+        assert launch.returncode == 1 and said in launch.stderr, launch.describe()
+        assert list(own.parent.iterdir()) == [own] and own.read_bytes() == b"mine"
+    for _ in range(2):  # the second time into the folder of the first
+        python_run([*words, tmp_path / "new"], 2, timeout_s=60)
+    assert (tmp_path / "new" / name.lstrip("/")).read_bytes() == pattern(2)
+
+
+def test_limits_on_what_is_made(tmp_path: pathlib.Path) -> None:
+    """Preallocation counts as writing; input that is longer than the limit is refused, and told by a dry run."""
+    save([row("open", "f", "shared", extra={"flags": 66}), row("posix_fallocate", "f", "shared", at=0, size=50_000),
+          row("write", "f", "shared", size=10), row("close", "f", "shared")], tmp_path / "path.parquet")  # fmt: skip
+    words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet", tmp_path / "below"]
+    launch = python_run([*words, "--most-bytes", "1000"], 2, timeout_s=60)
+    assert "2 were left out" in launch.stdout, launch.describe()
+    assert (tmp_path / "below" / "f").stat().st_size == 10
+    save([row("open", "g", "shared"), row("read", "g", "shared", at=0, size=5000), row("close", "g", "shared")],
+         tmp_path / "path.parquet")  # fmt: skip
+    launch = python_run([*words, "--most-bytes", "1000"], 2, timeout_s=60, check=False)
+    assert launch.returncode == 1 and "made longer by 5,000 bytes; --most-bytes allows 1,000" in launch.stderr
+    assert not (tmp_path / "below" / "g").exists()
+    launch = python_run([*words, "--dry-run"], 2, timeout_s=60)
+    assert "made longer by 10,000 bytes" in launch.stdout, launch.describe()
+
+
+def test_no_room(tmp_path: pathlib.Path) -> None:
+    """A path that needs more room than there is on the file system is not begun."""
+    save([row("open", "f", "shared", extra={"flags": 66}), row("pwrite", "f", "shared", at=2**60, size=2**60),
+          row("close", "f", "shared")], tmp_path / "path.parquet")  # fmt: skip
+    words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet", tmp_path / "below"]
+    launch = python_run(words, 2, timeout_s=60, check=False)
+    assert launch.returncode == 1 and "needs room for up to" in launch.stderr, launch.describe()
+    assert not (tmp_path / "below" / "f").exists()
+
+
+def test_reasons_of_calls_that_fail(tmp_path: pathlib.Path) -> None:
+    """The function and its error; the status tells those that had not failed in the trace from those that had."""
+    rows = [row("open", "sub/nothing", "shared", extra={"flags": 0, "errno": 2})]
+    save(rows, tmp_path / "path.parquet")
+    words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet", tmp_path / "below"]
+    launch = python_run(words, 2, timeout_s=60)
+    assert "failed: 2 x open: ENOENT (in the trace, too)" in launch.stdout, launch.describe()
+    alone = {"amode": "RDONLY", "comm": "self"}
+    save([*rows, row("open", "sub/other", "shared", extra={"flags": 0}),
+          row("MPI_File_open", "sub/third", "shared", "mpiio", extra=alone)], tmp_path / "path.parquet")  # fmt: skip
+    launch = python_run(words, 2, timeout_s=60, check=False)
+    assert launch.returncode == 3, launch.describe()
+    assert "failed: 2 x open: ENOENT (first on rank 0)" in launch.stderr, launch.describe()
+    said = re.search("failed: 2 x MPI_File_open: .*(NO_SUCH_FILE|File does not exist)", launch.stderr)
+    assert said, launch.describe()
+
+
+def test_input_is_as_long_as_what_was_read(tmp_path: pathlib.Path) -> None:
+    """A read of 1 MiB that has met 6 bytes meets 6 bytes again; one that has met the end makes no file longer."""
+    read = {"at": 0, "size": 1 << 20, "extra": {"moved": 6}}
+    save([row("open", "f", "shared", extra={"flags": 0}), row("read", "f", "shared", **read),
+          row("read", "f", "shared", at=6, size=1 << 20, extra={"moved": 0}), row("close", "f", "shared")],
+         tmp_path / "path.parquet")  # fmt: skip
+    words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet", tmp_path / "below"]
+    launch = python_run(words, 2, timeout_s=60)
+    assert "and read 12 bytes" in launch.stdout, launch.describe()
+    assert (tmp_path / "below" / "f").stat().st_size == 6

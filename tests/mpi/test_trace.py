@@ -8,6 +8,7 @@ import platform
 import signal
 import subprocess
 import sys
+import time
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from mpiio_ext._load import get_library, get_tracer
 from mpiio_ext.pioneer.readers import own
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo
 from support import cbuild
-from support.launch import PROGRAMS, base_environment, mpi_run, python_run, run_bounded, starter
+from support.launch import PROGRAMS, base_environment, mpi_family, mpi_run, python_run, run_bounded, starter
 
 pytestmark = pytest.mark.mpi
 
@@ -174,7 +175,8 @@ def test_mpi_calls(program: pathlib.Path, tmp_path: pathlib.Path, ranks: int, pr
         inner = of(rows, tmp_path / "data", rank, depth=1)
         assert {row["layer"] for row in inner} <= {"posix", "extension"}
         events = [row["operation"] for row in inner if row["layer"] == "extension"]
-        assert events == (["collective_write"] * 2 if preloaded else [])
+        calls = [name for name in events if name != "write_round"]
+        assert calls == (["collective_write"] * 2 if preloaded else [])
         names = [row["operation"] for row in rows if row["rank"] == rank and row["layer"] == "mpi" and not row["file"]]
         assert names == ["MPI_Init", "MPI_Barrier", "MPI_Finalize"]
     written = [row for row in rows if row["file"] == str(tmp_path / "data") and row["operation"].startswith("pwrite")]
@@ -269,6 +271,56 @@ def test_python_program(tmp_path: pathlib.Path, ranks: int) -> None:
         assert "collective_write" in [row["operation"] for row in of(rows, data, rank, depth=1)]
 
 
+ROUNDS = """
+import sys
+import mpiio_ext
+import numpy as np
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+info = MPI.Info.Create()
+for name, value in {"cb_nodes": 1, "cb_buffer_size": 4096, "mpiox_exchange": "two_phase"}.items():
+    info.Set(name, str(value))
+file = MPI.File.Open(comm, sys.argv[1] + "/rounds", MPI.MODE_RDWR | MPI.MODE_CREATE, info)
+file.Set_view(8 * comm.rank, MPI.BYTE, MPI.BYTE.Create_vector(2048, 8, 8 * comm.size).Commit())
+file.Write_at_all(0, np.full(16384, comm.rank, "b"))
+file.Read_at_all(0, np.zeros(16384, "b"))
+file.Close()
+info = MPI.Info.Create()
+info.Set("mpiox_delegates", "1")
+file = MPI.File.Open(comm, sys.argv[1] + "/delegated", MPI.MODE_RDWR | MPI.MODE_CREATE, info)
+for i in range(10):
+    file.Write_at(160 * comm.rank + 16 * i, np.full(16, i, "b"))
+file.Sync()
+file.Read_at(160 * comm.rank, np.zeros(160, "b"))
+file.Close()
+"""
+
+
+def test_what_the_extension_does(extension: str, tmp_path: pathlib.Path) -> None:
+    """Every round of a two-phase collective, inside of it; and what went through the delegates."""
+    script = tmp_path / "rounds.py"
+    script.write_text(ROUNDS, encoding="utf-8")
+    words = ["-m", "mpiio_ext", "trace", "-o", tmp_path / "trace", "--", sys.executable, script, tmp_path]
+    python_run(words, 2, timeout_s=120)
+    rows = read(tmp_path / "trace")[1]
+    for rank in range(2):
+        mine = [row for row in rows if row["rank"] == rank and row["layer"] == "extension"]
+        for kind in ("write", "read"):
+            whole = next(row for row in mine if row["operation"] == f"collective_{kind}")
+            rounds = [row for row in mine if row["operation"] == f"{kind}_round"]
+            assert (whole["extra"]["way"], whole["extra"]["rounds"]) == ("two_phase", len(rounds))
+            assert len(rounds) == 2 * 16384 // 4096
+            told = [{"round": number, "rounds": len(rounds), "aggregators": 1} for number in range(len(rounds))]
+            assert [row["extra"] for row in rounds] == told
+            end = whole["timestamp"] + whole["duration"]
+            assert all(whole["timestamp"] <= row["timestamp"] <= row["timestamp"] + row["duration"] <= end
+                       for row in rounds)  # fmt: skip
+        fences = [row["extra"] for row in mine if row["operation"] == "fence"]
+        assert [(item["delegates"], item["error"]) for item in fences] == [(1, 0)] * len(fences)
+        assert (fences[0]["writes"], fences[0]["bytes_written"], fences[0]["reads"]) == (10, 160, 0)
+        assert (fences[-1]["writes"], fences[-1]["reads"], fences[-1]["bytes_read"]) == (10, 1, 160)
+
+
 def test_python_program_without_the_extension(tmp_path: pathlib.Path) -> None:
     code = (
         "import sys\nfrom mpi4py import MPI\nfile = MPI.File.Open(MPI.COMM_WORLD, sys.argv[1], MPI.MODE_CREATE | "
@@ -335,6 +387,65 @@ def test_a_killed_process_leaves_a_trace(program: pathlib.Path, tmp_path: pathli
     assert source.loss.skipped == 0
     assert source.loss.problems[0].why.startswith("truncated")
     assert source.lines == source.rows == 50001
+
+
+def asleep(process: subprocess.Popen[str]) -> bool:
+    """Return whether a process waits in the kernel, now and a little later."""
+    for _ in range(3):
+        if pathlib.Path(f"/proc/{process.pid}/stat").read_text("ascii").rpartition(")")[2].split()[0] != "S":
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def killed_in_a_call(program: pathlib.Path, folder: pathlib.Path, how: str) -> list[Row]:
+    """Kill the program when it says that it is about to make its call, and does nothing more; what was unfinished."""
+    variables = base_environment() | environment(folder / "trace")
+    process = subprocess.Popen([str(program), "block", str(folder), how], env=variables, stdout=subprocess.PIPE,
+                               text=True)  # fmt: skip
+    try:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        deadline = time.monotonic() + 60
+        while not asleep(process) and time.monotonic() < deadline:
+            time.sleep(0.01)
+    finally:
+        process.kill()
+        process.communicate(timeout=60)
+    info, rows = read(folder / "trace")
+    (source,) = info.sources
+    assert source.loss.truncated and source.loss.skipped == 0
+    assert len({row["line"] for row in rows if "unfinished" not in row["extra"]}) == source.lines
+    assert all(row["duration"] is not None for row in rows if "unfinished" not in row["extra"])
+    return [row for row in rows if row["extra"] == {"unfinished": 1}]
+
+
+@pytest.mark.parametrize("how", ["read", "write"])
+def test_the_call_that_a_process_was_killed_in(program: pathlib.Path, tmp_path: pathlib.Path, how: str) -> None:
+    """What is known of it is in the trace: operation, file, descriptor, start; its end is not."""
+    (row,) = killed_in_a_call(program, tmp_path, how)
+    _, rows = read(tmp_path / "trace")
+    opened = next(item for item in of(rows, tmp_path / "data") if item["operation"] == "open")
+    assert (row["operation"], row["layer"], row["file"]) == (how, "posix", str(tmp_path / "data"))
+    assert (row["handle"], row["thread"], row["depth"]) == (opened["result"], 0, 0)
+    assert row["result"] is None and row["duration"] is None and row["offset"] is None
+    assert row["timestamp"] >= opened["timestamp"] + opened["duration"]
+    assert rows[-1] == row
+
+
+def test_a_name_that_is_used_for_the_first_time(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """Nobody opens the pipe's other end."""
+    (row,) = killed_in_a_call(program, tmp_path, "open")
+    assert (row["operation"], row["file"], row["handle"], row["result"]) == ("open", str(tmp_path / "data"), None, None)
+
+
+def test_a_call_that_is_made_inside_of_another_one(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """The MPI library opens a pipe: both calls are under way, each at its depth."""
+    outer, *inner = killed_in_a_call(program, tmp_path, "mpi")
+    assert (outer["operation"], outer["depth"], outer["file"]) == ("MPI_File_open", 0, str(tmp_path / "data"))
+    assert [(row["operation"], row["depth"], row["file"]) for row in inner] == [
+        (inner[0]["operation"], 1, str(tmp_path / "data"))]  # fmt: skip
+    assert inner[0]["operation"] in ("open", "openat")
+    assert outer["timestamp"] <= inner[0]["timestamp"]
 
 
 def test_a_full_disk_ends_the_trace_and_not_the_program(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
@@ -407,3 +518,27 @@ def test_command(program: pathlib.Path, tmp_path: pathlib.Path, inside: bool) ->
     info, rows = read(tmp_path / "trace")
     assert [source.rank for source in info.sources] == [0, 1]
     assert "collective_write" in {row["operation"] for row in rows}
+    if inside and mpi_family() == "mpich":  # whose starter does not say which job a rank is of
+        return
+    again = [*command, str(program), "mpi", str(tmp_path)]
+    launch = run_bounded(again, env=base_environment(), timeout_s=60, check=False)
+    assert launch.returncode == 2, launch.describe()
+    assert "traces of an earlier run: name another folder" in " ".join(launch.stderr.split()), launch.describe()
+
+
+def test_ranks_without_and_with_several_traces(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """A trace file that was lost, and one of another run, are told; what is there is read."""
+    mpiexec = starter()
+    assert mpiexec is not None
+    for name in ("first", "second"):
+        trace = [sys.executable, "-m", "mpiio_ext", "trace", "-o", str(tmp_path / name), "--", mpiexec, "-n", "3"]
+        run_bounded([*trace, str(program), "mpi", str(tmp_path)], env=base_environment(), timeout_s=60)
+    (other,) = (tmp_path / "second").glob("rank0.*.mpioxtrace")
+    other.rename(tmp_path / "first" / f"again.{other.name}")
+    (lost,) = (tmp_path / "first").glob("rank2.*.mpioxtrace")
+    lost.unlink()
+    info, rows = read(tmp_path / "first")
+    assert {row["rank"] for row in rows} == {0, 1}
+    said = [problem.why for source in info.sources for problem in source.loss.problems]
+    assert sum("rank 0 has several traces" in why for why in said) == 1, said
+    assert sum("1 of 3 ranks have no trace: 2:" in why for why in said) == 1, said

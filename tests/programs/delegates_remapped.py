@@ -2,9 +2,10 @@
 
     delegates_remapped.py FILE SECONDS LEAST [STOP]
 
-Every rank writes small pieces of its own, keeps what it wrote, reads pieces back and compares. It goes on for
-SECONDS, until page ranges have changed hands LEAST times, and until there is a file STOP, if one is named. Then the
-file is closed and compared as a whole, by plain reads. Rank 0 prints one line of JSON.
+Every rank writes small pieces of its own, keeps what it wrote, reads pieces back and compares; now and then the ranks
+synchronise, and each reads all that the next one has written. It goes on for SECONDS, until page ranges have changed
+hands LEAST times, and until there is a file STOP, if one is named. Then the file is closed and compared as a whole, by
+plain reads. Rank 0 prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -25,12 +26,26 @@ COUNTERS = ("bytes_written", "moved_in", "moved_out")
 MOST = 150.0  # seconds, whatever happens
 
 
+def is_neighbour_wrong(file: MPI.File, own: np.ndarray) -> bool:
+    """Synchronise; does this rank read what the next one has written?"""
+    world = MPI.COMM_WORLD
+    expected, got = np.zeros_like(own), np.zeros_like(own)
+    following = (world.rank + 1) % world.size
+    world.Sendrecv(own, (world.rank - 1) % world.size, recvbuf=expected, source=following)
+    file.Sync()
+    world.Barrier()
+    file.Sync()
+    file.Read_at(following * len(own), got)
+    world.Barrier()
+    return not np.array_equal(got, expected)
+
+
 def rounds(file: MPI.File, own: np.ndarray, seconds: float, least: int, stop: str) -> tuple[int, int]:
     """Write and read until the time is over. Returns how many accesses were made, and how many read wrong bytes."""
     world = MPI.COMM_WORLD
     rng = np.random.default_rng([1, world.rank])
     base = world.rank * len(own)
-    accesses = wrong = 0
+    accesses = wrong = turn = 0
     begun, on = time.monotonic(), True
     while on:
         for _ in range(50):
@@ -45,6 +60,8 @@ def rounds(file: MPI.File, own: np.ndarray, seconds: float, least: int, stop: st
                 file.Read_at(base + at, got)
                 wrong += not np.array_equal(got, own[at : at + length])
             accesses += 1
+        turn += 1
+        wrong += turn % 8 == 0 and is_neighbour_wrong(file, own)
         passed = time.monotonic() - begun
         moved = mpiio_ext.stats.of(file).remapped_ranges if world.rank == 0 else 0
         done = passed >= seconds and moved >= least and (not stop or os.path.exists(stop))

@@ -113,6 +113,17 @@ static MPI_Datatype backward(void)
     return made;
 }
 
+/* Two ints, the later one first: no file type of MPI either. */
+static MPI_Datatype descending(void)
+{
+    const int places[2] = {1, 0};
+    MPI_Datatype made;
+
+    MPI_Type_create_indexed_block(2, 1, places, MPI_INT, &made);
+    MPI_Type_commit(&made);
+    return made;
+}
+
 /* ---- wrong arguments --------------------------------------------------------------------------------------------- */
 
 static void wrong_arguments(MPI_File file)
@@ -170,6 +181,37 @@ static MPI_Offset displacement(MPI_File file)
     return etype == MPI_BYTE && filetype == MPI_BYTE && strcmp(rep, "native") == 0 ? disp : -1;
 }
 
+/* What an MPI library may refuse on the last rank before it has heard of the others. */
+static void wrong_views(MPI_File file, int last)
+{
+    MPI_Datatype down = descending(), odd, loose;
+
+    MPI_Type_contiguous(6, MPI_BYTE, &odd);
+    MPI_Type_contiguous(2, MPI_INT, &loose);
+    MPI_Type_commit(&odd);
+    CALL("filetype descending alone", file,
+         MPI_File_set_view(file, 4, MPI_INT, last ? down : MPI_INT, "native", MPI_INFO_NULL));
+    CALL("filetype descending beside external32", file,
+         MPI_File_set_view(file, 4, MPI_INT, last ? down : MPI_INT, "external32", MPI_INFO_NULL));
+    CALL("filetype and etype descending alone", file,
+         MPI_File_set_view(file, 4, last ? down : MPI_INT, last ? down : MPI_INT, "native", MPI_INFO_NULL));
+    CALL("view of parts of etypes alone", file,
+         MPI_File_set_view(file, 4, MPI_INT, last ? odd : MPI_INT, "native", MPI_INFO_NULL));
+    CALL("type not committed alone", file,
+         MPI_File_set_view(file, 4, MPI_INT, last ? loose : MPI_INT, "native", MPI_INFO_NULL));
+    CALL("type null alone", file,
+         MPI_File_set_view(file, 4, MPI_INT, last ? MPI_DATATYPE_NULL : MPI_INT, "native", MPI_INFO_NULL));
+    if (ranks > 1) {
+        CALL("not the same datarep", file,
+             MPI_File_set_view(file, 4, MPI_INT, MPI_INT, last ? "no such thing" : "native", MPI_INFO_NULL));
+        CALL("not the same datarep, external32", file,
+             MPI_File_set_view(file, 4, MPI_INT, MPI_INT, last ? "external32" : "native", MPI_INFO_NULL));
+    }
+    MPI_Type_free(&down);
+    MPI_Type_free(&odd);
+    MPI_Type_free(&loose);
+}
+
 static void alone(MPI_Errhandler errhandler, int nonblocking)
 {
     const int last = rank == ranks - 1;
@@ -184,6 +226,7 @@ static void alone(MPI_Errhandler errhandler, int nonblocking)
     CALL("view current alone", file,
          MPI_File_set_view(file, last ? MPI_DISPLACEMENT_CURRENT : 4, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
     CALL("filetype alone", file, MPI_File_set_view(file, 4, MPI_INT, last ? type : MPI_INT, "native", MPI_INFO_NULL));
+    wrong_views(file, last);
     check("alone: the view has stayed", displacement(file) == start);
     CALL("offset write", file, MPI_File_write_at_all(file, at, data, BYTES, MPI_BYTE, MPI_STATUS_IGNORE));
     CALL("offset read", file, MPI_File_read_at_all(file, at, data, BYTES, MPI_BYTE, MPI_STATUS_IGNORE));

@@ -122,6 +122,7 @@ static inline const char *class_name(int error_class)
         {MPI_ERR_FILE_EXISTS, "FILE_EXISTS"},
         {MPI_ERR_FILE_IN_USE, "FILE_IN_USE"},
         {MPI_ERR_IO, "IO"},
+        {MPI_ERR_NOT_SAME, "NOT_SAME"},
         {MPI_ERR_NO_MEM, "NO_MEM"},
         {MPI_ERR_NO_SPACE, "NO_SPACE"},
         {MPI_ERR_NO_SUCH_FILE, "NO_SUCH_FILE"},

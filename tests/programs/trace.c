@@ -212,6 +212,34 @@ static void bytes(int how)
     puts("done");
 }
 
+/* Be in a call until somebody ends the process: a read from an empty pipe, a write to a full one, opening one alone. */
+static void blocked(const char *how)
+{
+    char block[4096] = "";
+    const int plain = open(other, O_RDWR | O_CREAT, 0600);
+
+    need(plain >= 0 && write(plain, "x", 1) == 1 && mkfifo(path, 0600) == 0, "files");
+    if (strcmp(how, "mpi") == 0) {
+        MPI_File file;
+        MPI_Init(NULL, NULL);
+        puts("ready");
+        fflush(stdout);
+        MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
+    }
+    const int fd = strcmp(how, "open") == 0 ? -1 : open(path, O_RDWR | O_NONBLOCK);
+    while (fd >= 0 && strcmp(how, "write") == 0 && write(fd, block, sizeof block) > 0)
+        ;
+    need(fd < 0 || fcntl(fd, F_SETFL, O_RDWR) == 0, "fcntl");
+    puts("ready");
+    fflush(stdout);
+    if (fd < 0)
+        (void)!open(path, O_RDONLY);
+    else if (strcmp(how, "write") == 0)
+        (void)!write(fd, block, sizeof block);
+    else
+        (void)!read(fd, block, sizeof block);
+}
+
 static void forking(void)
 {
     const int fd = open(path, O_RDWR | O_CREAT, 0600);
@@ -247,6 +275,8 @@ int main(int argc, char **argv)
         standard();
     else if (strcmp(mode, "threads") == 0)
         threads();
+    else if (strcmp(mode, "block") == 0)
+        blocked(argv[3]);
     else if (strcmp(mode, "fork") == 0)
         forking();
     else

@@ -25,17 +25,18 @@ class Store:
         self.osts = osts
         self._files: dict[str, list[str]] = {}
 
-    def add(self, table: str, rows: Sequence[Mapping[str, Any]], osts: int = 0, row_group: int = 1 << 20) -> None:
-        """Write one more file of a table, with the words of `osts` OSTs."""
+    def add(self, table: str, rows: Any, osts: int = 0, row_group: int = 1 << 20) -> None:
+        """Write one more file of a table (rows as mappings, or an Arrow table), with the words of `osts` OSTs."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         known = self._files.setdefault(table, [])
         path = self.folder / f"{table}_{len(known)}.parquet"
-        pq.write_table(pa.Table.from_pylist(list(rows), TABLES[table].schema(osts)), path, row_group_size=row_group)
+        whole = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(list(rows), TABLES[table].schema(osts))
+        pq.write_table(whole, path, row_group_size=row_group)
         known.append(str(path))
 
-    def files(self, table: str) -> list[str]:
+    def files(self, table: str, low: float | None = None, high: float | None = None) -> list[str]:
         return self._files.get(table, [])
 
 
@@ -44,15 +45,16 @@ def engine(name: str) -> Any:
     """Return the engine, started once a process; skip the test, with the reason, where it cannot be."""
     pytest.importorskip("ibis")
     pytest.importorskip("duckdb")
-    from mpiio_ext.analytics.query import engines
+    from mpiio_ext.analytics.query import open_engine
+    from mpiio_ext.analytics.query.spark import java_missing
 
     if name == "duckdb":
-        return engines.open_engine("duckdb", threads=2, memory="1GB")
+        return open_engine("duckdb", threads=2, memory="1GB")
     pytest.importorskip("pyspark")
-    if reason := engines.java_missing():
+    if reason := java_missing():
         pytest.skip(reason)
     warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
-    spark = engines.open_engine("spark", master="local[2]", configuration={"spark.sql.shuffle.partitions": "2"})
+    spark = open_engine("spark", master="local[2]", configuration={"spark.sql.shuffle.partitions": "2"})
     atexit.register(spark.close)
     return spark
 

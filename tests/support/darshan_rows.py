@@ -48,6 +48,8 @@ MPIIO = {
     "mpiio_coll_writes": "COLL_WRITES",
     "mpiio_nb_reads": "NB_READS",
     "mpiio_nb_writes": "NB_WRITES",
+    "mpiio_bytes_read": "BYTES_READ",
+    "mpiio_bytes_written": "BYTES_WRITTEN",
 }
 
 

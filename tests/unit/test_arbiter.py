@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import pathlib
+import resource
 import subprocess
 import sys
 import time
@@ -30,11 +31,14 @@ MAPS = st.builds(Map, st.integers(1, 2**62), st.dictionaries(NAMES, NODES, max_s
 
 
 def announce(folder: pathlib.Path, job: str, *, ranks: int = 4, delegates: int = 8, pid: int | None = None,
-             program: str = "app", age_s: float = 0.0, host: str = "elsewhere", applied: int = 0) -> pathlib.Path:
+             program: str = "app", age_s: float = 0.0, applied: int = 0, nodes: int | None = None,
+             system: tuple[str, int] = ("another", 1)) -> pathlib.Path:
     """Write what the library writes."""
     path = folder / "jobs" / job
-    path.write_text(f"mpiox-job 1\njob {job}\nhost {host}\npid {os.getpid() if pid is None else pid}\nranks {ranks}\n"
-                    f"delegates {delegates}\nprogram {program}\nscheduler_job -\napplied {applied}\n")
+    path.write_text(f"mpiox-job 1\njob {job}\nhost node\nboot {system[0]}\nprocesses {system[1]}\n"
+                    f"pid {os.getpid() if pid is None else pid}\nranks {ranks}\n"
+                    + (f"nodes {nodes}\n" if nodes is not None else "") + f"delegates {delegates}\n"
+                    f"program {program}\nscheduler_job -\napplied {applied}\n")
     os.utime(path, (time.time() - age_s,) * 2)
     return path
 
@@ -67,6 +71,14 @@ def test_the_reader_in_c(tmp_path: pathlib.Path) -> None:
     out = cbuild.check(program, str(path), "job.1", timeout=120)
     assert out.splitlines()[0] == "12 0,5,239"
     assert out.splitlines()[-1].endswith(" 0 failures")
+
+
+def test_following_in_c(tmp_path: pathlib.Path) -> None:
+    """Another process of the job announces it when the first one is gone; a child that was forked changes nothing."""
+    (tmp_path / "jobs").mkdir()
+    program = cbuild.program("arbiter/test_follow.c", "arbiter", "common")
+    assert cbuild.check(program, str(tmp_path), timeout=250).splitlines()[-1].endswith(" 0 failures")
+    assert not [entry.name for entry in (tmp_path / "jobs").iterdir()]  # no drafts are left
 
 
 # ---- announcements --------------------------------------------------------------------------------------------------
@@ -122,15 +134,19 @@ def test_a_file_system_that_fails_ends_no_job(tmp_path: pathlib.Path, monkeypatc
 
 
 def test_a_dead_process_of_this_host_is_no_job(tmp_path: pathlib.Path) -> None:
-    import socket
-
+    """What counts is the boot of the kernel and the space of process numbers, not the name of the host."""
     (tmp_path / "jobs").mkdir()
+    boot, processes = announcements.here()
+    assert boot and processes
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    announce(tmp_path, "gone", pid=gone.pid, host=socket.gethostname()[:63])
-    announce(tmp_path, "here", host=socket.gethostname()[:63])
+    announce(tmp_path, "container", pid=gone.pid, system=(boot, processes + 1))
+    announce(tmp_path, "gone", pid=gone.pid, system=(boot, processes))
+    announce(tmp_path, "here", system=(boot, processes))
+    announce(tmp_path, "namesake", pid=gone.pid, system=("f" + boot[1:] + "0", processes))
+    announce(tmp_path, "unknown", pid=gone.pid, system=("-", 0))
     found, _ = announcements.read_all(tmp_path)
-    assert [announcements.is_gone(item) for item in found] == [True, False]
+    assert [item.job for item in found if announcements.is_gone(item)] == ["gone"] and len(found) == 5
 
 
 # ---- placement ------------------------------------------------------------------------------------------------------
@@ -176,7 +192,7 @@ def test_jobs_come_and_go(tmp_path: pathlib.Path) -> None:
 
 
 def test_more_jobs_than_io_nodes(tmp_path: pathlib.Path) -> None:
-    """Everybody has one, shared; MCKP has no allocation within the pool and the arbiter says so."""
+    """Everybody has one, shared; MCKP has no allocation within the pool, SIZE decides, and the arbiter says so."""
     lines: list[str] = []
     with Arbiter(tmp_path, Settings(io_nodes=2), lines.append) as arbiter:
         for number in range(5):
@@ -185,7 +201,78 @@ def test_more_jobs_than_io_nodes(tmp_path: pathlib.Path) -> None:
         assert {len(nodes) for nodes in arbiter.map.jobs.values()} == {1}
         load = [sum(node in nodes for nodes in arbiter.map.jobs.values()) for node in range(2)]
         assert sorted(load) == [2, 3]
-    assert any("one I/O node" in line for line in lines)
+    assert any("size of the jobs" in line for line in lines)
+
+
+def test_without_an_allocation_size_decides(tmp_path: pathlib.Path) -> None:
+    """Each job was measured with two I/O nodes or more, the pool has five for three jobs."""
+    lines: list[str] = []
+    curves = {"app": {2: 100.0, 4: 150.0}}
+    with Arbiter(tmp_path, Settings(io_nodes=5, curves=curves), lines.append) as arbiter:
+        announce(tmp_path, "large", nodes=6)
+        announce(tmp_path, "small", nodes=2)
+        announce(tmp_path, "tiny", nodes=2)
+        arbiter.step()
+        assert {job: len(nodes) for job, nodes in arbiter.map.jobs.items()} == {"large": 3, "small": 1, "tiny": 1}
+        assert len({node for nodes in arbiter.map.jobs.values() for node in nodes}) == 5
+    assert sum("size of the jobs" in line for line in lines) == 1
+
+
+def test_sizes_are_compute_nodes(tmp_path: pathlib.Path) -> None:
+    """SIZE and STATIC count the compute nodes that jobs announce; a job that says nothing counts as one."""
+    with Arbiter(tmp_path, Settings(io_nodes=8, policy="size"), lambda _: None) as arbiter:
+        announce(tmp_path, "a", nodes=6, ranks=6)
+        announce(tmp_path, "b", nodes=2, ranks=64)
+        arbiter.step()
+        assert {job: len(nodes) for job, nodes in arbiter.map.jobs.items()} == {"a": 6, "b": 2}
+        announce(tmp_path, "b")
+        arbiter.step()
+        assert {job: len(nodes) for job, nodes in arbiter.map.jobs.items()} == {"a": 7, "b": 1}
+        settings.write(tmp_path, Settings(io_nodes=8, policy="static", compute_nodes=16))
+        arbiter.step()
+        assert {job: len(nodes) for job, nodes in arbiter.map.jobs.items()} == {"a": 3, "b": 1}
+
+
+def test_settings_of_mckp(tmp_path: pathlib.Path) -> None:
+    """Weights, floor, hysteresis and confidence each change what the jobs get."""
+    curves = {"fast": {1: 100.0, 2: 200.0, 3: 300.0}, "slow": {1: 10.0, 2: 25.0, 3: 30.0}}
+
+    def given(**more: object) -> dict[str, int]:
+        settings.write(tmp_path, Settings(io_nodes=4, curves=curves, **more))  # type: ignore[arg-type]
+        arbiter.step()
+        return {job: len(nodes) for job, nodes in arbiter.map.jobs.items()}
+
+    with Arbiter(tmp_path, Settings(io_nodes=4, curves=curves), lambda _: None) as arbiter:
+        announce(tmp_path, "fast", program="fast")
+        announce(tmp_path, "slow", program="slow")
+        assert given() == {"fast": 3, "slow": 1}
+        assert given(hysteresis=10.0, weights={"slow": 50.0}) == {"fast": 3, "slow": 1}
+        assert given(migration_cost_s=600.0, horizon_s=600.0, weights={"slow": 10.0}) == {"fast": 3, "slow": 1}
+        assert given(weights={"slow": 50.0}) == {"fast": 1, "slow": 3}
+        assert given(floor=0.5) == {"fast": 2, "slow": 2}
+        curves["fast"] = {1: 100.0, 2: [190.0, 200.0, 210.0], 3: [10.0, 300.0, 650.0]}  # type: ignore[dict-item]
+        assert given() == {"fast": 3, "slow": 1}
+        assert given(confidence=0.95)["fast"] == 2
+        assert settings.read(tmp_path) == arbiter._settings
+
+
+def test_a_full_disk_under_the_folder(tmp_path: pathlib.Path) -> None:
+    """Nothing can be written for a while: the last map stays whole, and the new one comes when there is room."""
+    with Arbiter(tmp_path, Settings(io_nodes=4), lambda _: None) as arbiter:
+        announce(tmp_path, "a")
+        arbiter.step()
+        before = mapfile.read(tmp_path)
+        announce(tmp_path, "b")
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+        try:
+            for _ in range(3):
+                with pytest.raises(OSError, match="File too large"):
+                    arbiter.step()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert mapfile.read(tmp_path) == before == arbiter.map
+        assert arbiter.step() and sorted(mapfile.read(tmp_path).jobs) == ["a", "b"]
 
 
 def test_a_new_arbiter_goes_on(tmp_path: pathlib.Path) -> None:
@@ -270,7 +357,11 @@ def test_settings_change_while_it_runs(tmp_path: pathlib.Path) -> None:
     ("{", "line 1"), ("[]", "object"), ('{"policy": "mckp"}', "/io_nodes"), ('{"io_nodes": 0}', "io_nodes"),
     ('{"io_nodes": true}', "/io_nodes"), ('{"io_nodes": 1, "nodes": 2}', "/nodes"),
     ('{"io_nodes": 1, "curves": {"app": {"x": 1}}}', "/curves/app/x"), ('{"io_nodes": 1, "lease_s": 0}', "lease_s"),
-    ('{"io_nodes": 1, "curves": {"app": {}}}', "app"),
+    ('{"io_nodes": 1, "curves": {"app": {}}}', "app"), ('{"io_nodes": 1, "weights": {"app": "2"}}', "/weights/app"),
+    ('{"io_nodes": 1, "floor": 2}', "floor"), ('{"io_nodes": 1, "confidence": "much"}', "/confidence"),
+    ('{"io_nodes": 1, "curves": {"app": {"1": []}}}', "/curves/app/1"),
+    ('{"io_nodes": 1, "horizon_s": 0}', "horizon_s"),
+    ('{"io_nodes": 1, "curves": {"app": {"1": {"mean": 1}}}}', "/curves/app/1"),
 ])
 def test_wrong_settings_say_where(text: str, where: str) -> None:
     with pytest.raises(ArgumentError, match=where):
@@ -296,6 +387,13 @@ def test_the_command(tmp_path: pathlib.Path) -> None:
     status = json.loads(run("--dir", folder, "--status").stdout)
     assert status["settings"]["io_nodes"] == 2 and status["map"]["jobs"] == {"a": [0, 1]}
     assert status["jobs"][0]["ranks"] == 4
+    mckp = ("--policy", "mckp", "--floor", "0.25", "--weight", "app=3", "--weight", "x=2", "--hysteresis", "0.1",
+            "--migration-cost", "2", "--horizon", "60", "--confidence", "0.9", "--compute-nodes", "512")
+    assert run("--dir", folder, "--set", *mckp).returncode == 0
+    found = settings.read(tmp_path)
+    assert (found.floor, found.hysteresis, found.confidence, found.compute_nodes) == (0.25, 0.1, 0.9, 512)
+    assert (found.migration_cost_s, found.horizon_s, found.weights) == (2, 60, {"app": 3.0, "x": 2.0})
+    assert run("--dir", folder, "--set", "--weight", "app=much").returncode == 2
     wrong = run("--dir", folder, "--set", "--policy", "best")
     assert wrong.returncode == 2 and "best" in wrong.stderr
 

@@ -122,7 +122,7 @@ ctypes.CDLL = Broken
 """
 
 
-@pytest.mark.parametrize("words", [["-m", "mpiio_ext", "hints"], ["-m", "mpiio_ext.bench", "--help"]])
+@pytest.mark.parametrize("words", [["-m", "mpiio_ext.delegates", "--help"], ["-m", "mpiio_ext.bench", "--help"]])
 def test_commands_without_the_library_say_one_line(tmp_path: Path, words: list[str]) -> None:
     """A missing library is a line and a status, not a traceback; a program that imports the package gets the error."""
     (tmp_path / "sitecustomize.py").write_text(SABOTAGE, encoding="utf-8")

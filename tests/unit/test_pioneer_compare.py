@@ -81,7 +81,7 @@ def test_uniform_offsets_fail() -> None:
     offsets = path.table["offset_0"].to_pylist()
     random = np.random.default_rng(5)
     drawn = [None if at is None else int(random.integers(0, WRITES * 4096)) for at in offsets]
-    assert set(compare_paths(path, with_column(path, "offset_0", drawn)).failed) == {"shared.offset"}
+    assert set(compare_paths(path, with_column(path, "offset_0", drawn)).failed) == {"shared.offset", "shared.touched"}
 
 
 def test_missing_operations_fail() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from mpiio_ext.pioneer.engine.cores import are_free
 from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, OPERATIONS, STAND_INS, engine_name
-from mpiio_ext.pioneer.engine.expected import expected_path
+from mpiio_ext.pioneer.engine.expected import comparable_path, expected_path
 from mpiio_ext.pioneer.engine.opens import with_opens
 from mpiio_ext.pioneer.engine.places import PlaceError, Places
 from mpiio_ext.pioneer.engine.plan import group_of_rank, make_plan, open_flags
@@ -355,6 +355,41 @@ def test_expected_of_several_ranks() -> None:
     assert found.table["id"].to_pylist() == list(range(7))
     assert (found.info.members, found.info.ranks) == (((0,), (1, 2, 3, 4, 5, 6, 7)), 8)
     assert expected_path(found, 8).table.to_pylist() == found.table.to_pylist()
+
+
+def reads(owner: str = "shared", place: str = "") -> WorkloadPath:
+    """Return two reads at the file pointer behind each seek, a write behind them, and an access at an offset."""
+    file = {"file": f"{place}all", "owner": owner}
+    own = {"file": f"{place}p.{{rank}}", "owner": "private"}
+    return path_of([
+        {"operation": "open", **file}, {"operation": "read", **file, "g0": (0, 10, 0), "g1": (0, 10, 0)},
+        {"operation": "read", **file, "g0": (10, 10, 0), "g1": (10, 10, 0)},
+        {"operation": "pread", **file, "g0": (70, 10, 0), "g1": (70, 10, 0)},
+        {"operation": "write", **file, "g0": (20, 10, 0), "g1": (20, 10, 0)},
+        {"operation": "lseek", **file, "g0": (40, 0, 0), "g1": (40, 0, 0)},
+        {"operation": "write", **file, "g0": (40, 5, 0), "g1": (40, 5, 0)},
+        {"operation": "read", **file, "g0": (45, 5, 0), "g1": (45, 5, 0)}, {"operation": "close", **file},
+        {"operation": "open", **own}, {"operation": "read", **own, "g0": (0, 10, 0), "g1": (0, 10, 0)},
+        {"operation": "read", **own, "g0": (10, 10, 0), "g1": (10, 10, 0)}, {"operation": "close", **own},
+    ])  # fmt: skip
+
+
+def test_reads_that_end_early_since_ranks_are_missing() -> None:
+    """Only offsets that a short read may have moved are not compared, and only where ranks are missing."""
+    full = [0, 10, 70, 20, 40, 40, 45, 0, 10]
+    less = [0, None, 70, None, 40, 40, 45, 0, 10]
+
+    def offsets(path: WorkloadPath) -> list[int | None]:
+        rows = path.table.to_pylist()
+        return [row["offset_0"] for row in rows if row["operation"] not in ("open", "close")]
+
+    assert offsets(expected_path(reads(), 4)) == offsets(expected_path(reads(), 8)) == full
+    for ranks in (1, 2, 3):
+        assert offsets(expected_path(reads(), ranks)) == less
+    again = reads("root", "/tmp/x/below/")
+    assert offsets(comparable_path(again, reads(), 1)) == less
+    assert offsets(comparable_path(again, reads(), 4)) == full
+    assert offsets(comparable_path(again, reads("root"), 1)) == full
 
 
 def test_expected_of_one_rank_and_of_two() -> None:

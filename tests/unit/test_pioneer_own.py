@@ -70,6 +70,35 @@ def test_drawn_records(drawn: tuple[pathlib.Path, list[list[int | None]]]) -> No
     assert not own.recognizes(pathlib.Path(__file__))
 
 
+def test_calls_under_way(drawn: tuple[pathlib.Path, list[list[int | None]]], tmp_path: pathlib.Path) -> None:
+    """Slots of a process that was killed are rows; not where the record is there, or the operation or layer is not."""
+    path, records = drawn
+    known = next(row for row in reversed(records) if (row[8] or 0) < 128 and (row[9] or 0) < 4)
+    layers = {"mpiio": 0, "mpi": 1, "stdio": 2}
+    last = max(row[0] or 0 for row in records)
+    slots = {
+        (5, 1): (1 | 9 << 8 | layers["mpiio"] << 16, last + 10, 77, 2),
+        (6, 0): (1 | 200 << 8 | layers["mpiio"] << 16, last + 20, 77, 2),
+        (7, 0): (1 | 9 << 8 | 9 << 16, last + 20, 77, 2),
+        (8, 3): (1 | 9 << 8 | layers["mpi"] << 16, last + 30, -(1 << 63), 0),
+        (known[8], known[9]): (1 | 9 << 8 | layers["mpiio"] << 16, known[0], 77, 2),
+    }  # fmt: skip
+    region = bytearray(128 * 4 * 32)
+    for (thread, depth), values in slots.items():
+        struct.pack_into("<Qqqq", region, ((thread or 0) * 4 + (depth or 0)) * 32, *values)
+    closed = damaged(path, tmp_path, 4096, bytes(region))
+    assert table_of(closed)[1].num_rows == len(records)
+    running = damaged(closed, tmp_path, 20, bytes(4))
+    info, table = table_of(running)
+    assert table.num_rows == len(records) + 2
+    names = ("thread", "depth", "timestamp", "file", "handle", "layer", "duration", "result", "extra")
+    assert [tuple(row[name] for name in names) for row in table.to_pylist() if row["extra"] == '{"unfinished":1}'] == [
+        (5, 1, last + 10, "/f1", 77, "mpiio", None, None, '{"unfinished":1}'),
+        (8, 3, last + 30, None, None, "mpi", None, None, '{"unfinished":1}'),
+    ]  # fmt: skip
+    assert info.sources[0].loss.truncated
+
+
 def first_of(path: pathlib.Path, block: int) -> int:
     """Return how many records there are before a block."""
     return int(struct.unpack_from("<Q", path.read_bytes(), HEADER + block * BLOCK + 16)[0])

@@ -84,6 +84,25 @@ def test_writes_of_nonblocking_calls_on_other_threads() -> None:
     ]  # fmt: skip
 
 
+def test_accesses_within_those_of_mpiio_where_no_depth_is_told() -> None:
+    """Darshan DXT: the same file, in time within; not beside, not on another file, not where the depth is told."""
+
+    def access(operation: str, layer: str, file: str, begin: int, end: int, depth: int | None = None) -> Row:
+        return call(operation, layer, file=file, timestamp=begin, duration=end - begin, depth=depth, offset=0, size=8)
+
+    rows = [
+        access("MPI_File_write", "mpiio", "/a", 100, 200), access("write", "posix", "/a", 100, 150),
+        access("write", "posix", "/b", 120, 130), access("read", "posix", "/a", 150, 200),
+        access("write", "posix", "/a", 160, 170, depth=0), access("write", "posix", "/a", 190, 201),
+        access("write", "posix", "/a", 300, 310), access("MPI_File_write", "mpiio", "/a", 400, 500),
+        access("write", "posix", "/a", 400, 500),
+    ]  # fmt: skip
+    assert seen(rows, "mask", "parent") == [
+        (None, None), ("inside MPI-IO", 1), (None, None), ("inside MPI-IO", 1), (None, None), (None, None),
+        (None, None), (None, None), ("inside MPI-IO", 8),
+    ]  # fmt: skip
+
+
 def test_offsets_are_followed() -> None:
     """Reads and writes at the file pointer, short ones, seeks, explicit offsets, append, a failed call."""
     rows = [

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mpiio_ext.cli import main
 from mpiio_ext.pioneer import show_operations
 from mpiio_ext.pioneer.show import Selection, show
+from mpiio_ext.pioneer.show_operations import ranges
 from support.small_paths import KERNEL, path_of, row
 
 TEXT = """\
@@ -63,6 +64,45 @@ def test_a_small_kernel() -> None:
     every = operations(list(show(path_of(KERNEL), "kernel")))
     assert [line.split()[1] for line in every] == [str(number) for number in range(14)]
     assert [line.split()[6] for line in every[4:9]] == ["0", "4000", "8000", "12000", "16000"]
+
+
+@pytest.mark.parametrize(("numbers", "text"), [
+    ([], "-"), ([0], "0"), ([1, 2, 3], "1-3"), ([7, 1, 2, 3], "1-3,7"), (list(range(1, 512)), "1-511"), ([1, 3], "1,3"),
+    (list(range(1, 512, 2)), "1-511:2"), ([1, 3, 5, 6, 7, 9], "1-5:2,6-7,9"),
+    ([at * at for at in range(20)], "0-1,4,9,16,25,36,49,… (20 in all)"),
+])  # fmt: skip
+def test_ranges(numbers: list[int], text: str) -> None:
+    assert ranges(numbers) == text
+
+
+@given(st.sets(st.integers(0, 200), max_size=60))
+def test_ranges_tell_all_or_how_many(numbers: set[int]) -> None:
+    """What is not cut gives the numbers back; a line stays short whatever there is."""
+    text = ranges(list(numbers))
+    assert len(text) < 100
+    if "…" in text:
+        assert text.endswith(f"({len(numbers)} in all)")
+        return
+    found: set[int] = set()
+    for part in text.split(",") if numbers else []:
+        ends, _, step = part.partition(":")
+        first, _, last = ends.partition("-")
+        found |= set(range(int(first), int(last or first) + 1, int(step or 1)))
+    assert found == numbers
+
+
+def test_many_groups_in_few_words() -> None:
+    """What groups have in common stands once; long arguments are cut, and say so."""
+    members = tuple((rank,) for rank in range(40))
+    made = row("pwrite", "/d/all", "shared", groups=(1 << 40) - 1)
+    views = row("MPI_File_set_view", "/d/all", "shared", "mpiio", extra={"filetype": "8," * 5000}, groups=(1 << 40) - 2)
+    made |= {f"offset_{rank}": 100 * rank for rank in range(40)} | {f"size_{rank}": 8 for rank in range(39)}
+    first, second = operations(list(show(path_of([made | {"size_39": 9}, views], members), "x")))
+    assert first.split()[-2:] == ["g1-39:+100/rank", "g39:size=9"]
+    assert "child-exclusive" in second and len(second) < 300
+    assert second.endswith("…(10,000_characters)")
+    lines = list(show(path_of([row("stat", "/d", "shared")], ((0,), tuple(range(1, 2000, 2)))), "x", brief=True))
+    assert "ranks 1-1999:2  represented" in lines[2]
 
 
 def test_columns_stand_below_their_names() -> None:
@@ -146,7 +186,7 @@ def test_how_several_subgroups_differ() -> None:
     values = {"offset_0": 0, "offset_1": 10, "offset_2": 30, "offset_3": 31, "size_0": 5, "size_1": 5, "size_2": 6}
     rows = [{"operation": "pwrite", "file": "a", "owner": "shared", "layer": "posix", "groups": 15, **values}]
     path = path_of(rows, members=((0,), (1,), (3,), (4,)))
-    assert operations(list(show(path, "x")))[0].endswith("f0:a  g1:+10/rank g2:+10/rank g2:size=6 g3:offset=31")
+    assert operations(list(show(path, "x")))[0].endswith("f0:a  g1-2:+10/rank g2:size=6 g3:offset=31")
     assert operations(list(show(path, "x", Selection(rank=3))))[0].split()[5:8] == ["pwrite", "30", "6"]
 
 

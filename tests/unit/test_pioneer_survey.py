@@ -105,6 +105,15 @@ def test_nothing_is_made_up() -> None:
     assert take_survey(TraceInfo(format="test"), iter(batches_of(one))).clocks == {}
 
 
+@pytest.mark.parametrize(("ahead_ns", "corrected_by"), [(55_000, 0), (10**9, 10**9)])
+def test_one_moment_corrects_only_clocks_that_are_far_off(ahead_ns: int, corrected_by: int) -> None:
+    """Ranks leave a single barrier at times that say nothing of single microseconds."""
+    rows = trace_of(2, 1, [0, ahead_ns], [0.0, 0.0], 0.0)
+    survey = take_survey(TraceInfo(format="test"), iter(batches_of(rows)))
+    assert abs(survey.clocks[1].offset_ns - corrected_by) <= 10_000 * bool(corrected_by)
+    assert len(list(survey.report())) == bool(corrected_by)
+
+
 def test_two_moments_give_an_offset_and_no_drift() -> None:
     clock = fit([100, 1_000_000_100], [0, 1_000_000_050], rank=1)
     assert (clock.drift, clock.points) == (0.0, 2)

@@ -63,6 +63,11 @@ def test_fences(tmp_path: pathlib.Path, build: Callable[[str], pathlib.Path]) ->
     passes(build("test_fences"), tmp_path)
 
 
+@pytest.mark.parametrize("build", [checked, raced])
+def test_ranges(tmp_path: pathlib.Path, build: Callable[[str], pathlib.Path]) -> None:
+    passes(build("test_ranges"), tmp_path)
+
+
 def test_life(tmp_path: pathlib.Path) -> None:
     """How a delegate ends, also when its clients are killed or stopped in the middle of an access."""
     passes(checked("test_life"), tmp_path / "file")

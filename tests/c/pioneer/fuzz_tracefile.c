@@ -4,7 +4,7 @@
  *
  * The input is the bytes of one block (which is given its head and a checksum, so that the fuzzer gets past that), or,
  * where its first byte is odd, of everything behind the header. The header is a right one, but for what the second byte
- * changes.
+ * changes; where that says so, calls are under way.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -79,14 +79,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         bytes += put_block(file + HEAD, data + 2, size - 2, finished);
     }
     fill_header((mpiox_tracefile_header *)(void *)file, (uint64_t)(bytes + (change & 1) * 1000 - (change & 2)));
+    for (size_t i = 2; (change & 4) && i < size && i < MPIOX_TRACEFILE_SLOTS * sizeof(mpiox_tracefile_slot); i++)
+        file[MPIOX_TRACEFILE_SLOTS_AT + i] = data[i];
     file[8 + (change >> 4)] ^= (uint8_t)(change & 8);
     const int code = mpiox_tracefile_reader_open_memory(file, bytes, &reader);
     if (code != MPIOX_OK && (code != MPIOX_E_CORRUPT || reader != NULL))
         abort();
     for (int64_t sum = 0; reader != NULL && (rows = mpiox_tracefile_reader_next(reader, 16)) > 0; sum += rows) {
         use(reader, rows);
-        if (sum > (int64_t)size)
-            abort(); /* more rows than bytes */
+        if (sum > (int64_t)size + MPIOX_TRACEFILE_SLOTS)
+            abort(); /* more rows than bytes, and calls under way */
     }
     mpiox_tracefile_reader_free(reader);
     free(file);

@@ -279,7 +279,7 @@ static void change_hands(void)
     CHECK_EQUAL(request(cache[0], MPIOX_OP_PING, 0, 0, 0, 0, 0, NULL), MPIOX_OK);
     usleep(20 * 1000);
     CHECK_EQUAL(asker.result, -100);
-    CHECK_EQUAL(request(cache[1], MPIOX_OP_ADOPT, file[1], 0, 0, 0, 0, NULL), MPIOX_OK);
+    CHECK_EQUAL(request(cache[1], MPIOX_OP_ADOPT, file[1], 0, 1, 0, 0, NULL), MPIOX_OK);
     CHECK_EQUAL(request(cache[0], MPIOX_OP_GIVE, file[0], 0, 1, 1, 0, NULL), MPIOX_OK);
     pthread_join(asker.thread, NULL);
     CHECK_EQUAL(asker.result, MPIOX_PAGE_MOVED);

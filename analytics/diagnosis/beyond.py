@@ -1,0 +1,51 @@
+"""Factors beyond their limits, whether or not they explain anything; and why a factor is unknown.
+
+Problem. A rule looks at the critical files, and at what they cost. A job may have a factor beyond its limit that
+explains nothing: to say then that nothing is suspicious would contradict the table of factors beside it. And a factor
+may be unknown although the log has the module: because too few files are alike, not because counters are missing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpiio_ext.analytics.diagnosis.case import Case
+from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.analytics.factors.storage import alike
+
+__all__ = ["beyond", "why_unknown"]
+
+#: Factor -> (limit's name, words, unit). What is no fault by itself is not here: one file alone, pauses, POSIX.
+_LIMITS = {
+    "processes_per_ost": ("contention", "processes per OST", "count"),
+    "unaligned": ("unaligned", "requests that are not aligned", "share"),
+    "root_writes": ("root", "bytes that rank 0 wrote", "share"),
+    "metadata": ("metadata", "metadata calls in the time of all calls", "share"),
+    "straggler": ("straggler", "time of the slowest rank that an average one does not need", "share"),
+    "serialised": ("serialised", "how little the files overlap", "share"),
+    "slow_file": ("slow", "slowest file, over its likes", "ratio"),
+    "slow_ost": ("slow", "slowest OST, over the others", "ratio"),
+}
+
+
+def beyond(case: Case) -> list[str]:
+    """Return each factor of the job that is beyond its limit, in words."""
+    found = [f"{words} {said(case.value(value), unit)}" for name, (limit, words, unit) in _LIMITS.items()
+             if (value := case.per_job.get(name, float("nan"))) >= getattr(case.limits, limit)]  # fmt: skip
+    small, jumps = case.per_job["small"], case.per_job["non_consecutive"]
+    if small >= case.limits.small and jumps >= case.limits.non_consecutive:
+        small, jumps = case.value(small), case.value(jumps)
+        found.append(f"small requests {said(small, 'share')}, non-consecutive ones {said(jumps, 'share')}")
+    return found
+
+
+def why_unknown(case: Case, name: str) -> str:
+    """Return why a factor is unknown whose module has counters of the critical files."""
+    limits = case.limits
+    if name != "slow_ost":
+        return "too few of the critical files have the counters"
+    likes = int(np.count_nonzero(~np.isnan(alike(case.files))))
+    if likes < limits.alike_files:
+        files = f"{case.value(likes):.0f} alike file{'' if likes == 1 else 's'}"
+        return f"{files} to compare, and {limits.alike_files} are needed"
+    return f"the alike files lie on fewer than {limits.alike_osts} OSTs"

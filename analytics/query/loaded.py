@@ -1,0 +1,105 @@
+"""A table of a store before it is read, and what has been asked of its rows since: so that files can still be left out.
+
+Problem. A query begins with a whole table, and only what follows says which jobs it is about: a filter by job ID, or a
+join with tuples of a range of jobs. By then the files are chosen already.
+
+Algorithm. What is chained behind a loaded table row by row (filters, projections) is kept beside it. When a range of
+the key becomes known, the table is read anew with the files that may hold it, and the operators are applied again.
+
+Guarantees. Only files are left out, never rows: a range is what later operators let pass anyway. A table is not read
+before its first operator.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from mpiio_ext.analytics.query.keyrange import EVERYTHING, KeyRange
+from mpiio_ext.analytics.tables.parquet import key_of
+from mpiio_ext.analytics.tables.schema import TABLES
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+    from mpiio_ext.analytics.query.engines import Engine
+
+__all__ = ["Loaded"]
+
+Operator = Callable[["ir.Table"], "ir.Table"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Loaded:
+    """A table of a store with a range of its key and operators that work row by row.
+
+    Attributes
+    ----------
+    engine : Engine
+    store : Files
+    name : str
+        Of the table.
+    within : KeyRange
+        Keys that matter.
+    operators : tuple of callable
+        Applied one after the other.
+    """
+
+    engine: Engine
+    store: Any
+    name: str
+    within: KeyRange = EVERYTHING
+    operators: tuple[Operator, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Name of the column by whose range files are left out."""
+        return key_of(self.name)
+
+    def then(self, operator: Operator) -> Loaded:
+        """Return the table with one more operator; what was read stays."""
+        found = dataclasses.replace(self, operators=(*self.operators, operator))
+        if "_base" in self.__dict__:
+            found.__dict__["_base"] = self._base
+        if "expression" in self.__dict__:
+            found.__dict__["expression"] = operator(self.expression)
+        return found
+
+    def narrowed(self, within: KeyRange) -> Loaded:
+        """Return the table without the files that hold no key of a range."""
+        met = self.within.meet(within)
+        if met == self.within:
+            return self
+        found = dataclasses.replace(self, within=met)
+        if "_base" in self.__dict__ and self._files(met) == self._files(self.within):
+            found.__dict__["_base"] = self._base
+        return found
+
+    def _files(self, within: KeyRange) -> list[str]:
+        if within == EVERYTHING:
+            return list(self.store.files(self.name))
+        return list(self.store.files(self.name, within.low, within.high))
+
+    @functools.cached_property
+    def _base(self) -> Any:
+        """The table as the engine reads it."""
+        schema = TABLES[self.name].schema(self.store.osts)
+        units = None
+        if self.engine.dispatch in ("target", "subtable") and hasattr(self.store, "units"):
+            units = self.store.units(self.name, self.engine.dispatch, self.within.low, self.within.high)
+        if units is None:
+            found = self.engine.read(self._files(self.within), schema)
+        else:
+            found = self.engine.read_placed(units, schema, self.key)
+        self.engine.sources[found.op()] = self.name
+        return found
+
+    @functools.cached_property
+    def expression(self) -> Any:
+        """The Ibis expression; the table is read for it."""
+        table = self._base
+        for operator in self.operators:
+            table = operator(table)
+        return table

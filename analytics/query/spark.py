@@ -1,0 +1,311 @@
+"""Spark, on this machine or on a cluster, as an engine of queries.
+
+Problem. What Ibis leaves to the engine (:mod:`mpiio_ext.analytics.query.engines`), and what a placed store is made for:
+tasks that read from one storage target each, and join by job ID without a shuffle (IOMiner, Section II-C).
+
+Algorithm. Queries over a placed store are cut along its units (:mod:`mpiio_ext.analytics.query.dispatch`). The files of
+a unit are one partition, so that Spark sees no need to shuffle for a join or a group inside it, and runs one task for
+each unit. Where executors have one core each, as many of them as targets make one executor read from one target.
+
+Locality. Spark runs a task where its file system says that the files are: HDFS does, a parallel file system and local
+folders do not, so that any executor may get any target.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import logging
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.query import groups
+from mpiio_ext.analytics.query.dispatch import Placed, cut, local_units
+from mpiio_ext.analytics.query.engines import Batched, Engine, Read, call, plain_errors, unique_name
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    import pyarrow as pa
+
+__all__ = ["DISPATCH", "SparkEngine", "java_missing"]
+
+#: What a task reads of a placed store: the files of a target, of a subtable, or what Spark chooses.
+DISPATCH = ("target", "subtable", "spark")
+_BROADCAST = ("spark.sql.autoBroadcastJoinThreshold", "spark.sql.adaptive.autoBroadcastJoinThreshold")
+
+
+@dataclasses.dataclass
+class SparkEngine(Engine):
+    """Spark through PySpark.
+
+    Attributes
+    ----------
+    master : str
+        ``local[*]`` (this machine, all cores), ``local[2]``, or the URL of a cluster's master.
+    memory : str
+        Memory of the driver, in Java's spelling: ``4g``.
+    temporary : str
+        Folder for shuffles and spills.
+    configuration : mapping
+        Further settings of Spark, by name.
+    dispatch : {"target", "subtable", "spark"}
+        What a task reads of a placed store: the files of one storage target (the paper's way), of one subtable (more
+        tasks than targets), or what Spark puts together.
+    verbose : bool
+        Whether Java's and Spark's remarks at the start are shown.
+    """
+
+    master: str = "local[*]"
+    memory: str = ""
+    temporary: str = ""
+    configuration: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    dispatch: str = "target"
+    verbose: bool = False
+    name = "spark"
+    element = "element_at"
+
+    def __post_init__(self) -> None:
+        self.sources, self.merged = {}, {}
+        self._placed: dict[Any, Placed] = {}
+        if self.dispatch not in DISPATCH:
+            raise AnalyticsError(f"dispatch is '{self.dispatch}'; choose {', '.join(DISPATCH)}")
+        if reason := java_missing():
+            raise AnalyticsError(reason)
+        try:
+            import ibis
+            from pyspark import SparkConf
+            from pyspark.sql import SparkSession
+
+            from mpiio_ext.analytics.query.gateway import quiet_context
+        except ImportError as error:
+            raise AnalyticsError(
+                f"engine spark needs {error.name}: pip install 'mpiio_ext[analytics,spark]'"
+            ) from error
+        # Workers must run this Python with these packages, not whatever `python3` is.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+        conf = SparkConf().setMaster(self.master).setAppName("mpiio_ext analytics").setAll([*self._settings().items()])
+        if not self.verbose:
+            warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
+        with plain_errors("spark"):
+            if not self.verbose:
+                quiet_context(conf)
+            self.session = SparkSession.builder.config(conf=conf).getOrCreate()
+            self.session.sparkContext.setLogLevel("OFF")
+            logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # the same errors once more
+            self.backend = ibis.pyspark.connect(self.session)
+
+    def _settings(self) -> dict[str, str]:
+        found = {
+            "spark.sql.execution.arrow.pyspark.enabled": "true",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.ansi.enabled": "true",  # an overflow is an error, as in DuckDB
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            # Frames of groups and batches of columns may be larger than Spark's limit on records suggests.
+            "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+            # A union of units, one partition each, must stay as many tasks; Spark would put them into one.
+            "spark.sql.unionOutputPartitioning": "false",
+        }
+        if self.master.startswith("local"):
+            found |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+            # 200 tasks a shuffle, Spark's default, are for clusters.
+            found["spark.sql.shuffle.partitions"] = str(2 * (os.cpu_count() or 1))
+        if self.memory:
+            found["spark.driver.memory"] = self.memory
+        if self.temporary:
+            found["spark.local.dir"] = self.temporary
+        return {**found, **self.configuration}
+
+    def read(self, files: Sequence[str], schema: pa.Schema) -> ir.Table:
+        """See :meth:`Engine.read`."""
+        return self._view(self._files(files, schema))
+
+    def _files(self, files: Sequence[str], schema: pa.Schema) -> Any:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        kind = from_arrow_schema(schema)
+        if not files:
+            return self.session.createDataFrame([], kind)
+        # With the schema given, Spark opens no file before the query, and columns that a file lacks are NULL.
+        with plain_errors("spark"):
+            return self.session.read.schema(kind).parquet(*[_url(file) for file in files])
+
+    def table(self, arrow: pa.Table) -> ir.Table:
+        """See :meth:`Engine.table`."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        if arrow.num_rows == 0:
+            return self._view(self.session.createDataFrame([], from_arrow_schema(arrow.schema)))
+        return self._view(self.session.createDataFrame(arrow))
+
+    def _view(self, frame: Any) -> ir.Table:
+        name = unique_name("view")
+        frame.createOrReplaceTempView(name)
+        return self.backend.table(name)
+
+    def read_placed(self, units: Sequence[Sequence[str]], schema: pa.Schema, domain: str) -> ir.Table:
+        """See :meth:`Engine.read_placed`."""
+        found = super().read_placed(units, schema, domain)
+        views: dict[int, Any] = {}
+
+        def table(unit: int) -> Any:
+            """Return the files of one unit as one partition."""
+            if unit not in views:
+                frame = self._files(units[unit], schema)
+                views[unit] = self._view(frame.coalesce(1)).op()
+            return views[unit]
+
+        used = frozenset(number for number, files in enumerate(units) if files)
+        self._placed[found.op()] = Placed(domain, len(units), used, table)
+        return found
+
+    def arrow(self, expression: ir.Table) -> pa.Table:
+        """See :meth:`Engine.arrow`."""
+        with plain_errors("spark"), self._within_units(expression) as query:
+            return self._shaped(self._frame(query).toArrow(), expression)
+
+    def batches(self, expression: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
+        """See :meth:`Engine.batches`: holds two partitions of the result at a time, the one read and the next.
+
+        Partitions are those that Spark makes, of 128 MB of files or less, and not the units of a placed store.
+        """
+        import pyarrow as pa
+
+        schema = expression.schema().to_pyarrow()
+        with plain_errors("spark"):
+            # Spark streams rows to the driver, and Arrow only as a whole: each row is a batch as a message of bytes.
+            messages = self._frame(expression).mapInArrow(_as_messages, "message binary")
+            for row in messages.toLocalIterator(prefetchPartitions=True):
+                for batch in pa.ipc.open_stream(row.message):
+                    for start in range(0, batch.num_rows, rows):
+                        yield batch.slice(start, rows).cast(schema)
+
+    def reads(self, expression: ir.Table) -> tuple[pa.Table, list[Read]]:
+        """See :meth:`Engine.reads`: by task, as Spark's own metrics have it."""
+        context = self.session.sparkContext
+        group = unique_name("reads")
+        _, unions = self.dispatched(expression)
+        context.setJobGroup(group, "what a query reads")
+        try:
+            found = self.arrow(expression)
+        finally:
+            for name in ("spark.jobGroup.id", "spark.job.description"):
+                context.setLocalProperty(name, None)  # type: ignore[arg-type] # how Spark takes a property away
+        with plain_errors("spark"):
+            return found, list(_task_reads(context, group, unions[0] if len(unions) == 1 else []))
+
+    def dispatched(self, expression: ir.Table) -> tuple[ir.Table, list[list[int]]]:
+        """Return a query cut along the units of the placed tables in it, and the units of each of its unions."""
+        root, units = cut(expression.op(), self._placed)
+        return root.to_expr(), units
+
+    @contextlib.contextmanager
+    def _within_units(self, expression: ir.Table) -> Iterator[ir.Table]:
+        """Yield the query as it is dispatched; while it runs, tables of units are not broadcast.
+
+        To broadcast a side of a join, another task would read it, and all executors would get it.
+        """
+        query, units = self.dispatched(expression)
+        if not units:
+            yield query
+            return
+        before = {name: self.session.conf.get(name, None) for name in _BROADCAST}
+        for name in _BROADCAST:
+            self.session.conf.set(name, "-1")
+        try:
+            yield query
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    self.session.conf.unset(name)
+                else:
+                    self.session.conf.set(name, value)
+
+    def _frame(self, expression: ir.Table) -> Any:
+        return self.session.sql(self.compile(expression))
+
+    def explain(self, expression: ir.Table, *, run: bool = False) -> str:
+        """See :meth:`Engine.explain`."""
+        if run:
+            self.arrow(expression)
+        with plain_errors("spark"), self._within_units(expression) as query:
+            return str(self.session.sql(f"EXPLAIN FORMATTED {self.compile(query)}").collect()[0][0])
+
+    def scalar(self, function: Batched, arguments: Sequence[ir.Value], result: Any) -> ir.Value:
+        """See :meth:`Engine.scalar`."""
+        from ibis.backends.pyspark.datatypes import PySparkType
+        from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+
+        name = unique_name("function")
+        kind = PySparkType.from_ibis(result)
+        with warnings.catch_warnings():
+            # Spark prefers to find the kind by annotations, and does not understand those of any number of columns.
+            warnings.simplefilter("ignore", UserWarning)
+            self.session.udf.register(name, arrow_udf(function, kind, ArrowUDFType.SCALAR))
+        return call(name, arguments, result)
+
+    def map_groups(self, expression: ir.Table, keys: Sequence[str], function: groups.Function) -> groups.Results:
+        """See :meth:`Engine.map_groups`: executors call `function`, and send back pickled results."""
+        work = groups.in_executor(keys, function)
+        units = local_units(expression.op(), self._placed, list(keys))
+        parts = [expression] if units is None else [unit.to_expr() for unit in units]
+
+        def results(part: ir.Table) -> Any:
+            grouped = self._frame(part).groupBy(*[f"`{key}`" for key in keys])
+            return grouped.applyInArrow(work, "results binary")
+
+        with plain_errors("spark"), self._within_units(expression):
+            found = functools.reduce(lambda left, right: left.union(right), map(results, parts)).toArrow()
+        return groups.collected(found)
+
+    def close(self) -> None:
+        """See :meth:`Engine.close`."""
+        self.session.stop()
+
+
+def _task_reads(context: Any, group: str, units: Sequence[int]) -> Iterator[Read]:
+    """Yield what the tasks of a group of jobs have read; `units`: of the union whose partitions the tasks are."""
+    inner = context._jsc.sc()  # the listener's figures have no way from Python but this
+    inner.listenerBus().waitUntilEmpty()
+    tracker, store = context.statusTracker(), inner.statusStore()
+    stages = {stage for job in tracker.getJobIdsForGroup(group) for stage in tracker.getJobInfo(job).stageIds}
+    for stage in sorted(stages):
+        tasks = store.taskList(stage, 0, 1 << 30)
+        for number in range(tasks.size()):
+            task = tasks.apply(number)
+            metrics = task.taskMetrics()
+            size = metrics.get().inputMetrics().bytesRead() if metrics.isDefined() else 0
+            if size or tasks.size() == len(units):
+                unit = units[task.partitionId()] if tasks.size() == len(units) else -1
+                yield Read(int(size), "", unit, int(task.taskId()), f"{task.executorId()} on {task.host()}")
+
+
+def _as_messages(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Turn each batch into a row with the batch as bytes; runs in executors."""
+    import pyarrow as pa
+
+    for batch in batches:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as stream:
+            stream.write_batch(batch)
+        yield pa.record_batch([pa.array([sink.getvalue().to_pybytes()], pa.binary())], ["message"])
+
+
+def _url(file: str) -> str:
+    return file if "://" in file else Path(file).resolve().as_uri()
+
+
+def java_missing() -> str:
+    """Return why Spark cannot start on this machine in one line; empty if Java is there."""
+    home = os.environ.get("JAVA_HOME")
+    if (home and (Path(home) / "bin" / "java").exists()) or shutil.which("java"):
+        return ""
+    return "engine spark needs Java, which is missing: install it (Debian: default-jre-headless) or take engine duckdb"

@@ -1,0 +1,30 @@
+/*
+ * mpiox_server_ranges.h - page ranges that change hands, as a delegate sees them. Private to csrc/server; all with the
+ *                         lock.
+ *
+ * Problem.   A client moves a range in three steps at two delegates. It may die between them, another may go on in its
+ *            place, its last message may arrive when that has long been done, and several may want to move the range.
+ * Algorithm. Each move has a version, one more than the giver's. A delegate takes a range over only with a version that
+ *            it has not heard of; what it refuses it never takes afterwards. A move whose client is gone is handed to
+ *            whoever asks for it: that client does the steps that are left, with the same version.
+ * Guarantee. A step that is done twice, late, or by two clients has the effect of one. A range that is moving is not
+ *            taken over here.
+ */
+#ifndef MPIOX_SERVER_RANGES_H
+#define MPIOX_SERVER_RANGES_H
+
+#include "mpiox_server_state.h"
+
+enum { MPIOX_MOVE_FENCE = 100 }; /* beside MPIOX_OK and MPIOX_E_ARG */
+
+/* MPIOX_OP_GIVE or _ADOPT: its result, when all is done; MPIOX_MOVE_FENCE: the pages of the range have to be dropped
+ * first, nothing has been done. */
+int mpiox_server_judge_move(mpiox_server *server, mpiox_slot *slot);
+/* That fence begins: nobody gets at the pages. */
+void mpiox_server_begin_move(mpiox_server *server, mpiox_slot *slot);
+/* It has ended, for MPIOX_OP_ADOPT: the range is this delegate's. */
+void mpiox_server_end_adopting(mpiox_server *server, const mpiox_slot *slot);
+/* MPIOX_OP_OWNER: its result. */
+int mpiox_server_tell_owner(mpiox_server *server, mpiox_slot *slot);
+
+#endif

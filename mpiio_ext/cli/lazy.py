@@ -1,0 +1,47 @@
+"""A group of subcommands that are imported when they are called.
+
+``mpiio-ext run`` starts every rank of a program and must load neither numpy nor mpi4py nor rich; the help of a group
+needs nothing but names and lines.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+__all__ = ["LazyGroup"]
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called.
+
+    Parameters
+    ----------
+    subcommands : mapping of str to (str, str, str)
+        Name -> (module, attribute that is the command, help line), in the order of the help.
+    """
+
+    def __init__(self, *arguments: Any, subcommands: Mapping[str, tuple[str, str, str]], **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._subcommands = dict(subcommands)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the names of the subcommands."""
+        return list(self._subcommands)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import a subcommand; None where there is none of this name."""
+        if cmd_name not in self._subcommands:
+            return None
+        module, attribute, _ = self._subcommands[cmd_name]
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the table of subcommands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, _, line) in self._subcommands.items()])

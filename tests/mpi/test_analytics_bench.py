@@ -1,0 +1,36 @@
+"""A small run of the bench and its evaluation: why one method was slower than another, in the page of the bench."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+pytest.importorskip("ibis")
+
+from mpiio_ext.cli import main
+from support.html_page import Page
+
+pytestmark = pytest.mark.mpi
+
+
+def test_a_run_of_the_bench_is_evaluated_in_its_report(extension, mpi_python, tmp_path):
+    (tmp_path / "files").mkdir()
+    mpi_python(["-m", "mpiio_ext.bench", "--path", tmp_path / "files", "--output", tmp_path / "out", "--quick",
+                "-w", "interleaved", "-k", "flash", "-i", "mpiio", "-m", "native,auto,even,group_cyclic",
+                "-r", "2", "--no-plot"], 4, timeout_s=120, cwd=tmp_path)
+    before = Page((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+    done = CliRunner().invoke(main, ["analyze", "--results", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output + done.stderr
+    after = Page((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+    assert after.problems == [] and "Why was one slower than another here?" in after.text
+    # All of the page of the bench is there still.
+    assert [rows for kind, rows in after.tables if kind != "why"] == [rows for _, rows in before.tables]
+
+    runs = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))["runs"]
+    known = {(f"{run['variant']} [MPI-IO], " + ", ".join(filter(None, (run.get("phase"), run["operation"]))))
+             for run in runs}
+    for row in next((rows[1:] for kind, rows in after.tables if kind == "why"), []):
+        assert row[0] in known and {row[1], row[2]} <= {"native", "auto", "even", "group_cyclic"}
+        assert float(row[3].rstrip("×")) >= 1.1 and row[4]
