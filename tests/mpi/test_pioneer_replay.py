@@ -230,13 +230,13 @@ def test_under_the_extension(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("asked", ["", "--extension", "preloaded", "traced"])
 def test_the_extension_is_used_when_it_is_asked_for(tmp_path: pathlib.Path, asked: str) -> None:
-    """A replay is the MPI library's own way unless asked, also under the tracer, which looks for what is behind it."""
+    """Where nobody asks for the extension the path meets the MPI library alone, as its program did."""
     save(EVERYTHING, tmp_path / "path.parquet")
     words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet", tmp_path / "below", "--time-scale", "0"]
     variables = {"MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(tmp_path / "stats")}
     if asked == "preloaded":
         variables["LD_PRELOAD"] = str(get_library())
-    if asked == "traced":
+    if asked == "traced":  # which looks for what is behind it
         variables |= {"LD_PRELOAD": str(get_tracer()), "MPIOX_TRACE_DIR": str(tmp_path / "trace")}
     launch = python_run([*words, *(["--extension"] if asked == "--extension" else [])], 2, timeout_s=60, env=variables)
     assert "0 calls failed, " in launch.stdout, launch.describe()
@@ -244,18 +244,6 @@ def test_the_extension_is_used_when_it_is_asked_for(tmp_path: pathlib.Path, aske
     lines = [json.loads(line) for line in stats.read_text().splitlines()] if stats.exists() else []
     made = sum(line["collective_writes"] for line in lines if line["kind"] == "file" and line["path"].endswith("/all"))
     assert (made > 0) == (asked not in ("", "traced")), launch.describe()
-
-
-def test_without_the_extension(tmp_path: pathlib.Path) -> None:
-    """Where nobody asks for the extension the path meets the MPI library alone, as its program did."""
-    save(EVERYTHING, tmp_path / "path.parquet")
-    words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet", tmp_path / "below", "--time-scale", "0"]
-    environment = {"MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(tmp_path / "stats")}
-    launch = python_run(words, 2, timeout_s=60, env=environment)
-    assert "0 calls failed, 2 were left out" in launch.stdout, launch.describe()
-    assert not (tmp_path / "stats").exists()
-    python_run([*words, "--extension"], 2, timeout_s=60, env=environment)
-    assert (tmp_path / "stats").exists()
 
 
 def test_a_folder_with_files_of_others(tmp_path: pathlib.Path) -> None:
