@@ -99,9 +99,9 @@ def _rows(
     if not files.num_rows:
         return [], jobs.num_rows
     low, high = limits["from_bandwidth"], limits["bandwidth"]
-    bounds = (None, None) if limits["osts"] else (low, high)
-    found = extract(files, *bounds, direction, jobs=jobs, by="log_id", names=list(FACTORS),
-                    time=limits["time"]).to_pylist()  # fmt: skip
+    every = bool(limits["osts"])
+    found = extract(files, None if every else low, None if every else high, direction, jobs=jobs, by="log_id",
+                    names=list(FACTORS), time=limits["time"]).to_pylist()  # fmt: skip
     speed = "critical_bandwidth" if limits["time"] == "critical" else "bandwidth"
     able = jobs.num_rows
     if limits["osts"]:  # known only after the files were looked at; fast jobs count, too
