@@ -204,9 +204,11 @@ def _caption(rows: Sequence[Mapping[str, Any]], able: Mapping[str, int], limits:
         verb = "was" if len(slow) == 1 else "were"
         words.append(f"Of {count_words(able[direction], 'such job')} {past}, {len(slow):,} {verb} {named}"
                      + (f", of {count_words(apps, 'application')}." if slow else "."))  # fmt: skip
-        crowded = sum(1 for row in slow if (row["processes_per_ost"] or 0) > 3)
-        if slow:
-            words.append(f"{share_words(share(crowded, len(slow)))} of these have more than 3 processes per OST.")
+        known = [row["processes_per_ost"] for row in slow if row["processes_per_ost"] is not None]
+        if known:
+            percent = share_words(share(sum(value > 3 for value in known), len(known)))
+            among = "these" if len(known) == len(slow) else f"the {len(known):,} whose layout is known"
+            words.append(f"{percent} of {among} have more than 3 processes per OST.")
         if len(slow) > _MOST_LINES:
             words.append(f"The figure shows {_MOST_LINES} of them, evenly spaced.")
     shown = [name for name in _AXES if any(row[name] is not None for row in rows)]

@@ -54,6 +54,16 @@ def test_slow_large_jobs_are_found_and_the_median_one_stands_for_its_application
     assert "Of 0 such jobs reading, 0 were slow." in found.caption
 
 
+def test_jobs_without_a_layout_are_not_counted_as_uncrowded() -> None:
+    assert "100 % of these have more than 3 processes per OST." in root_causes(_store()).caption
+    store = _store()
+    files = store.tables["darshan_file"].to_pylist()
+    files[0] |= {"stripe_count": None, "osts": None}
+    jobs = store.tables["darshan_job"].to_pylist()
+    found = root_causes(source(darshan_job=jobs, darshan_file=files))
+    assert "100 % of the 3 whose layout is known have more than 3 processes per OST." in found.caption
+
+
 def test_each_job_has_a_row_with_its_own_factors() -> None:
     rows = root_causes(_store(), each_job=True).table.to_pylist()
     assert [(row["job_id"], row["small"]) for row in rows] == [(106, 0.0), (103, 0.0), (102, 0.0), (101, 0.75)]

@@ -28,8 +28,8 @@ TIMES = {
     f"{way}_{edge}": f"F_{way}_{edge}_TIMESTAMP".upper() for way in ("read", "write") for edge in ("start", "end")
 }
 ACTIVITY = [*BOTH, "consec_reads", "consec_writes", "seq_reads", "seq_writes"]
-#: Columns that only other sources have.
-OTHERS = {"method", "pattern", "rounds", "exchange_time", "storage_time"}
+#: Columns that only other sources have, or that the store fills in.
+OTHERS = {"method", "pattern", "rounds", "exchange_time", "storage_time", "source_log"}
 
 
 @functools.cache

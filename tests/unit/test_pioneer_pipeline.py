@@ -107,13 +107,13 @@ def test_results_of_two_runs_are_never_mixed(tmp_path: pathlib.Path, launcher: F
     (out / "run").mkdir(parents=True)
     for name in ("comparison.html", "mine.txt", "run/file"):
         (out / name).write_text("old", encoding="utf-8")
-    program = launcher("raise SystemExit(3)")
+    program = launcher("raise SystemExit(4)")
     words = ["pioneer", "all", str(saved_table(tmp_path)), "-o", str(out), "--launcher", str(program)]
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 2 and "--replace" in result.stderr
     assert (out / "comparison.html").read_text(encoding="utf-8") == "old"
     result = CliRunner().invoke(main, [*words, "--replace", "-n", "2"])
-    assert result.exit_code == 2 and "ended with status 3" in result.stderr and "-n 2" in result.stderr
+    assert result.exit_code == 2 and "ended with status 4" in result.stderr and "-n 2" in result.stderr
     assert names(out) == {"sanitized.parquet", "path.parquet", "profile.json", "synthetic.parquet", "run.failed",
                           "mine.txt"}  # fmt: skip
 
