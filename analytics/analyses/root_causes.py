@@ -98,15 +98,22 @@ def _rows(
     jobs, files = _of_direction(*candidates, direction, limits["process_bytes"])
     if not files.num_rows:
         return [], jobs.num_rows
-    found = extract(files, 0, limits["bandwidth"], direction, jobs=jobs, by="log_id", names=list(FACTORS),
-                    time=limits["time"]).to_pylist()  # fmt: skip
+    low, high = limits["from_bandwidth"], limits["bandwidth"]
+    every = bool(limits["osts"])
+    found = extract(files, None if every else low, None if every else high, direction, jobs=jobs, by="log_id",
+                    names=list(FACTORS), time=limits["time"]).to_pylist()  # fmt: skip
     speed = "critical_bandwidth" if limits["time"] == "critical" else "bandwidth"
+    able = jobs.num_rows
+    if limits["osts"]:  # known only after the files were looked at; fast jobs count, too
+        found = [row for row in found if (row["osts"] or 0) >= limits["osts"]]
+        able = len(found)
+        found = [row for row in found if row[speed] is not None and low <= row[speed] < high]
     job_of = dict(zip(jobs["log_id"].to_pylist(), jobs["job_id"].to_pylist(), strict=True))
     nodes = _nodes(source, sorted({job_of[row["log_id"]] for row in found}))
     return [{"direction": direction, "application": row["app"] or NO_NAME, "job_id": job_of[row["log_id"]],
              "processes": None if row["processes"] is None else int(row["processes"]),
              "nodes": nodes.get(job_of[row["log_id"]]), "bandwidth": row[speed],
-             **{name: row[name] for name in FACTORS}} for row in found], jobs.num_rows  # fmt: skip
+             **{name: row[name] for name in FACTORS}} for row in found], able  # fmt: skip
 
 
 def _by_application(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -183,14 +190,19 @@ def _chart(rows: Sequence[Mapping[str, Any]], direction: str) -> Chart:
 
 
 def _caption(rows: Sequence[Mapping[str, Any]], able: Mapping[str, int], limits: Mapping[str, Any]) -> str:
-    least, below = (size_words(limits[name]) for name in ("process_bytes", "bandwidth"))
-    words = [f"Jobs of more than {limits['processes']:,} processes that moved at least {least} each, "
-             f"at less than {below}/s {_OVER[limits['time']]}."]  # fmt: skip
+    least = size_words(limits["process_bytes"])
+    below = f"less than {size_words(limits['bandwidth'])}/s" if math.isfinite(limits["bandwidth"]) else ""
+    where = f", on {limits['osts']:,} OSTs or more" if limits["osts"] else ""
+    above = f"{size_words(limits['from_bandwidth'])}/s or more" if limits["from_bandwidth"] else ""
+    speed = " and ".join(filter(None, [above, below]))
+    words = [f"Jobs of more than {limits['processes']:,} processes that moved at least {least} each{where}, "
+             f"at {speed or 'any bandwidth'} {_OVER[limits['time']]}."]  # fmt: skip
+    named = "slow" if not above else "at this bandwidth"
     for direction, past in (("read", "reading"), ("write", "writing")):
         slow = [row for row in rows if row["direction"] == direction]
         apps = len({row["application"] for row in slow})
         verb = "was" if len(slow) == 1 else "were"
-        words.append(f"Of {count_words(able[direction], 'such job')} {past}, {len(slow):,} {verb} slow"
+        words.append(f"Of {count_words(able[direction], 'such job')} {past}, {len(slow):,} {verb} {named}"
                      + (f", of {count_words(apps, 'application')}." if slow else "."))  # fmt: skip
         known = [row["processes_per_ost"] for row in slow if row["processes_per_ost"] is not None]
         if known:
@@ -221,6 +233,8 @@ def root_causes(
     processes: int = 1000,
     process_bytes: float = 10e6,
     bandwidth: float = 1e9,
+    from_bandwidth: float = 0.0,
+    osts: int = 0,
     time: Literal["critical", "span"] = "critical",
     each_job: bool = False,
     anonymous: bool = False,
@@ -239,6 +253,10 @@ def root_causes(
         Bytes that each process moved at least, on average.
     bandwidth : float
         Bandwidth below which a job is slow [B/s].
+    from_bandwidth : float
+        Bandwidth from which on jobs are looked for [B/s]; with a `bandwidth` of infinity those of fast jobs.
+    osts : int
+        Only jobs whose files lie on so many OSTs at least (Tables I and II: all OSTs of the file system).
     time : {"critical", "span"}
         What bytes are divided by for it: the time in which files are accessed, or the span of Equation 1.
     each_job : bool
@@ -257,7 +275,8 @@ def root_causes(
     """  # fmt: skip
     import pyarrow as pa
 
-    limits = {"processes": processes, "process_bytes": process_bytes, "bandwidth": bandwidth, "time": time}
+    limits = {"processes": processes, "process_bytes": process_bytes, "bandwidth": bandwidth, "time": time,
+              "from_bandwidth": from_bandwidth, "osts": osts}  # fmt: skip
     rows: list[dict[str, Any]] = []
     able: dict[str, int] = {}
     candidates = _candidates(source, limits, origin)
@@ -270,7 +289,7 @@ def root_causes(
     rows.sort(key=lambda row: (row["direction"], row["application"], row["bandwidth"]))
     return Result(
         name="root-causes", title="Low bandwidth of large jobs", unit="jobs", caption=_caption(rows, able, limits),
-        parameters={**limits, "origin": origin},
+        parameters={**limits, "bandwidth": bandwidth if math.isfinite(bandwidth) else None, "origin": origin},
         table=pa.Table.from_pylist(rows if each_job else _by_application(rows), schema=_schema(each_job)),
         charts=[_chart([row for row in rows if row["direction"] == direction], direction)
                 for direction in _DIRECTIONS if any(row["direction"] == direction for row in rows)],

@@ -133,7 +133,7 @@ def read_manifest(folder: Path) -> Manifest | None:
             osts=document["osts"],
             options=document["options"],
             placement=document["placement"],
-            notes=tuple(document["notes"]),
+            notes=tuple(document.get("notes", ())),
         )
     except (KeyError, TypeError) as error:
         raise AnalyticsError(f"{path}: the store's manifest lacks or misnames an entry: {error}") from error

@@ -74,6 +74,19 @@ def test_parameters_move_the_bounds() -> None:
         3, 1, 1, 1, 1]  # fmt: skip
 
 
+def test_jobs_on_many_osts_and_between_two_bandwidths() -> None:
+    """Tables I and II: of the jobs on all OSTs the slow ones, and the fast ones."""
+    store = _store()
+    found = root_causes(store, osts=8, each_job=True)
+    assert [row["job_id"] for row in found.table.to_pylist()] == [106]
+    assert "on 8 OSTs or more" in found.caption and "Of 1 such job writing, 1 was slow" in found.caption
+    fast = root_causes(store, from_bandwidth=5e9, bandwidth=float("inf"), each_job=True)
+    assert [(row["job_id"], row["bandwidth"]) for row in fast.table.to_pylist()] == [(104, 1e10)]
+    assert "at 5 GB/s or more of the time" in fast.caption and "1 was at this bandwidth" in fast.caption
+    assert root_causes(store, from_bandwidth=500e6, bandwidth=900e6).table["jobs"].to_pylist() == [1, 1]
+    assert root_causes(store, osts=9).table.num_rows == 0
+
+
 def test_a_pause_between_two_files_is_no_slow_job_unless_the_span_is_asked_for() -> None:
     job, file = _job(1, "paused", seconds=10)
     later = {**file, "file_id": 2, "write_start": 2000.0, "write_end": 2010.0}
