@@ -33,9 +33,9 @@ static const char *const operation_names[MPIOX_TRACE_EVENTS] = {
 
 /* ---- what the tracer stands in front of -------------------------------------------------------------------------- */
 
-/* A Python program opens its MPI library for itself alone, where RTLD_NEXT does not see it. libmpiio_ext.so is not among
- * these: where it is under a program it is in the global scope, and where a tool has opened it for its other functions
- * (a replay, which has to meet the MPI library alone), it is not under it. */
+/* A Python program opens its MPI library for itself alone, where RTLD_NEXT does not see it. libmpiio_ext.so is not
+ * among these: where it is under a program it is in the global scope, and where a tool has opened it for its other
+ * functions (a replay, which has to meet the MPI library alone), it is not under it. */
 static void *find_in_libraries(const char *name)
 {
     static const char *const libraries[LIBRARIES] = {"libmpi.so.40", "libmpi.so.12"};
