@@ -45,7 +45,7 @@ from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.profile import Profile, characterize
 from mpiio_ext.pioneer.profile.document import save as save_profile
 from mpiio_ext.pioneer.synthesis import synthesize, with_shapes
-from mpiio_ext.pioneer.traces import path_of, read_sanitized, save_sanitized, selected, tables_of
+from mpiio_ext.pioneer.traces import path_of, read_sanitized, require_match, save_sanitized, selected, tables_of
 from mpiio_ext.report.output import write_whole
 
 if TYPE_CHECKING:
@@ -263,7 +263,9 @@ class Pipeline:
 
     def _path(self) -> WorkloadPath:
         info, rows = read_sanitized([self._at("sanitized.parquet")])
-        tables = {rank: selected(table, self.only, self.skip) for rank, table in tables_of(rows).items()}
+        every = tables_of(rows)
+        tables = {rank: selected(table, self.only, self.skip) for rank, table in every.items()}
+        require_match(every, tables)
         tables = {rank: table for rank, table in tables.items() if table.num_rows}
         found = path_of(tables, info, each_rank=self.each_rank)
         found.save(self._at("path.parquet"))

@@ -94,7 +94,7 @@ class _Text:
     def name(self, file: str) -> str:
         """Return a file's name: that of the rank which is selected."""
         rank = self.selection.rank
-        return printable(file if rank is None else Template(file).name(rank))
+        return printable(file if rank is None else Template(file).name(rank, self.path.info.ranks))
 
     def who(self, groups: int) -> str:
         """Return who makes an operation."""
@@ -135,7 +135,7 @@ class _Text:
             number, file = int(shown[place]), self.file_words[shown[place]]
             owner = int(owners[rows[first[place]]])
             template = Template(file)
-            fields = f"  rank 1 has {printable(template.name(1))}" if template.has_rank else ""
+            fields = f"  rank 1 has {printable(template.name(1, self.path.info.ranks))}" if template.has_rank else ""
             yield (f"file {f'f{self.labels[number]}':<4} {owner_words[owner] if owner >= 0 else NULL:<8}"
                    f"{counts[place]:>7} operations {opened.get(file, 0):>4} sessions  {printable(file)}"
                    f"{fields}")  # fmt: skip

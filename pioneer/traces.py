@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,11 +28,13 @@ from mpiio_ext.pioneer.sanitize import SANITIZED, application_only, sanitize
 from mpiio_ext.pioneer.sanitize.survey import take_survey
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo, info_of
 
-__all__ = ["groups_of", "is_table", "open_trace", "path_of", "read_sanitized", "sanitized", "save_sanitized",
-           "selected", "tables_of"]
+__all__ = ["groups_of", "is_table", "open_trace", "path_of", "read_sanitized", "require_match", "sanitized",
+           "save_sanitized", "selected", "tables_of"]
 
 _PARQUET = b"PAR1"
 _KEY = b"pioneer"
+#: Names of files in a message.
+_NAMED = 5
 
 
 def is_table(path: Path) -> bool:
@@ -56,13 +58,17 @@ def _stored(path: Path) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
         raise ValueError(f"{path}: no whole Parquet file: {error}") from error
     info = info_of(file.schema_arrow.with_metadata(file.metadata.metadata))
     schema = SANITIZED if "mask" in file.schema_arrow.names else SCHEMA
-    missing = [name for name in schema.names if name not in file.schema_arrow.names]
+    there = [name for name in schema.names if name in file.schema_arrow.names]
+    missing = [name for name in schema.names if name not in there and name != "session"]  # earlier ones have none
     if missing:
         raise ValueError(f"{path}: a trace table without the columns {', '.join(missing)}")
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for batch in file.iter_batches(columns=schema.names):
-            yield from pa.Table.from_batches([batch]).select(schema.names).cast(schema).to_batches()
+        for batch in file.iter_batches(columns=there):
+            table = pa.Table.from_batches([batch])
+            if len(there) < len(schema):
+                table = table.append_column("session", pa.nulls(batch.num_rows, pa.int64()))
+            yield from table.select(schema.names).cast(schema).to_batches()
 
     return info, batches()
 
@@ -152,6 +158,28 @@ def selected(table: pa.Table, only: Sequence[str], skip: Sequence[str]) -> pa.Ta
     return table.filter(pc.is_in(names, pa.array(kept, pa.string())))
 
 
+def require_match(tables: Mapping[int, pa.Table], kept: Mapping[int, pa.Table]) -> None:
+    """Make sure that a selection has left something.
+
+    Parameters
+    ----------
+    tables, kept : operations by rank, before and after `selected`.
+
+    Raises
+    ------
+    ValueError
+        No operation on a file is left, and there were some; the message names files that there are.
+    """
+    if any(table["file"].null_count < table.num_rows for table in kept.values()):
+        return
+    names = sorted({name for table in tables.values() for name in pc.unique(table["file"].cast(pa.string())).to_pylist()
+                    if name is not None})  # fmt: skip
+    if names:
+        more = f" and {len(names) - _NAMED:,} others" if len(names) > _NAMED else ""
+        raise ValueError(f"--only and --skip leave no operation on a file; the trace has {', '.join(names[:_NAMED])}"
+                         f"{more} (a pattern is for the whole name: '*/out.*')")  # fmt: skip
+
+
 def save_sanitized(info: TraceInfo, batches: Iterable[pa.RecordBatch], path: Path) -> int:
     """Write sanitized rows to a Parquet file; the number of rows. The file is there when it is complete.
 
@@ -177,7 +205,7 @@ def save_sanitized(info: TraceInfo, batches: Iterable[pa.RecordBatch], path: Pat
 
 
 def tables_of(batches: Iterable[pa.RecordBatch], *, below: str | None = None) -> dict[int, pa.Table]:
-    """Return the application's operations (`table.SCHEMA`) by rank, of sanitized rows.
+    """Return the application's operations (`sanitize.APPLICATION`) by rank, of sanitized rows.
 
     Parameters
     ----------
@@ -232,7 +260,7 @@ def path_of(tables: dict[int, pa.Table], info: TraceInfo, *, each_rank: bool = F
     ValueError
         There are no operations, or too many ranks for `each_rank`.
     """
-    if not tables:
+    if not any(table.num_rows for table in tables.values()):
         raise ValueError("the trace has no operations of the application")
     tables = {rank: with_moved(table) for rank, table in tables.items()}
     return extract(tables, groups_of(tables, each_rank=each_rank), ranks=info.ranks or len(tables))

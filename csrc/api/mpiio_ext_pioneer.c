@@ -41,7 +41,8 @@ int64_t mpiio_ext_sanitizer_feed(mpiio_ext_sanitizer *sanitizer, const mpiio_ext
                                .named = rows->named,
                                .place = rows->place,
                                .mask = rows->mask,
-                               .parent = rows->parent};
+                               .parent = rows->parent,
+                               .session = rows->session};
     return mpiox_sanitizer_feed(inner(sanitizer), &inside);
 }
 

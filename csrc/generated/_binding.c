@@ -8159,6 +8159,7 @@ static void _cffi_checkfld__mpiio_ext_rows(mpiio_ext_rows *p)
   { int64_t * *tmp = &p->place; (void)tmp; }
   { unsigned char * *tmp = &p->mask; (void)tmp; }
   { int64_t * *tmp = &p->parent; (void)tmp; }
+  { int64_t * *tmp = &p->session; (void)tmp; }
 }
 struct _cffi_align__mpiio_ext_rows { char x; mpiio_ext_rows y; };
 
@@ -8438,6 +8439,9 @@ static const struct _cffi_field_s _cffi_fields[] = {
   { "parent", offsetof(mpiio_ext_rows, parent),
               sizeof(((mpiio_ext_rows *)0)->parent),
               _CFFI_OP(_CFFI_OP_NOOP, 31) },
+  { "session", offsetof(mpiio_ext_rows, session),
+               sizeof(((mpiio_ext_rows *)0)->session),
+               _CFFI_OP(_CFFI_OP_NOOP, 31) },
 };
 
 static const struct _cffi_struct_union_s _cffi_struct_unions[] = {
@@ -8458,7 +8462,7 @@ static const struct _cffi_struct_union_s _cffi_struct_unions[] = {
   { "mpiio_ext_rawtrace_row", 486, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_rawtrace_row), offsetof(struct _cffi_align__mpiio_ext_rawtrace_row, y), 9, 13 },
   { "mpiio_ext_rows", 487, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_rows), offsetof(struct _cffi_align__mpiio_ext_rows, y), 22, 21 },
+    sizeof(mpiio_ext_rows), offsetof(struct _cffi_align__mpiio_ext_rows, y), 22, 22 },
   { "mpiio_ext_sanitizer", 488, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
   { "mpiio_ext_stats", 489, _CFFI_F_OPAQUE,

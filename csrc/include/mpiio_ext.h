@@ -250,6 +250,7 @@ typedef struct mpiio_ext_rows {
     int64_t *place;
     unsigned char *mask;
     int64_t *parent;
+    int64_t *session;
 } mpiio_ext_rows;
 typedef struct mpiio_ext_sanitizer mpiio_ext_sanitizer;
 

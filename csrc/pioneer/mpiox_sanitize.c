@@ -27,6 +27,7 @@ struct mpiox_sanitizer {
     int32_t call_count;
     int64_t parent;  /* line of the last MPI call of the application */
     int64_t unbound; /* open files of MPI whose handle is not known */
+    int64_t opens;   /* that were seen */
     bool requests;   /* the trace tells the requests of nonblocking accesses */
 };
 
@@ -240,6 +241,7 @@ static bool open_one(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, bool
     const uint8_t layer = rows->layer[i];
     const int64_t handle = layer == MPIOX_TRACE_POSIX ? rows->result[i] : rows->handle[i];
     const bool by_address = layer == MPIOX_TRACE_MPIIO && handle == MPIOX_UNKNOWN && extra->address != MPIOX_UNKNOWN;
+    rows->session[i] = s->opens++;
     const bool failed = (handle == MPIOX_UNKNOWN && !by_address) || (layer == MPIOX_TRACE_POSIX && handle < 0) ||
                         (layer == MPIOX_TRACE_STDIO && handle == 0) ||
                         (layer == MPIOX_TRACE_MPIIO && rows->result[i] != MPIOX_UNKNOWN && rows->result[i] != 0);
@@ -247,6 +249,7 @@ static bool open_one(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, bool
         return true;
     const mpiox_description what = {.file = rows->named[i],
                                     .etype = 1,
+                                    .session = rows->session[i],
                                     .appends = extra->appends,
                                     .owned = inside,
                                     .object = rows->step[i] == MPIOX_STEP_OBJECT,
@@ -286,6 +289,7 @@ static void close_address(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i,
         return;
     const int64_t bound = at->is->bound;
     rows->named[i] = at->is->file;
+    rows->session[i] = at->is->session;
     s->unbound -= at->is->unbound;
     mpiox_handles_take_out(&s->handles, at);
     at = bound != MPIOX_UNKNOWN ? mpiox_handles_find(&s->handles, MPIOX_TRACE_MPIIO, bound) : NULL;
@@ -339,6 +343,7 @@ static bool note_requests(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i,
     const char *p = extra->requests;
     bool found = rows->named[i] >= 0;
     int64_t request;
+    const mpiox_description what = {.file = rows->named[i], .session = rows->session[i]};
 
     if (p == NULL || (!waits && rows->layer[i] != MPIOX_TRACE_MPIIO)) {
         if (waits && s->requests && !found)
@@ -348,7 +353,7 @@ static bool note_requests(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i,
     while (mpiox_extra_number(&p, extra->requests_end, &request)) {
         if (!waits) {
             s->requests = true;
-            if (put_new(s, MPIOX_SPACE_REQUEST, request, (mpiox_description){.file = rows->named[i]}) == NULL)
+            if (put_new(s, MPIOX_SPACE_REQUEST, request, what) == NULL)
                 return false;
             continue;
         }
@@ -357,6 +362,8 @@ static bool note_requests(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i,
             continue;
         if (rows->named[i] < 0)
             rows->named[i] = at->is->file;
+        if (rows->session[i] == MPIOX_UNKNOWN)
+            rows->session[i] = at->is->session;
         found = true;
         if (!extra->not_done)
             mpiox_handles_take_out(&s->handles, at);
@@ -407,8 +414,10 @@ static bool use_handle(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, co
     }
     if (at->is == NULL)
         return !is_inherited(rows, i, inside) ||
-               put_new(s, space, rows->handle[i], (mpiox_description){.file = -1, .owned = true}) != NULL;
+               put_new(s, space, rows->handle[i],
+                       (mpiox_description){.file = -1, .session = MPIOX_UNKNOWN, .owned = true}) != NULL;
     *was = *at->is;
+    rows->session[i] = at->is->session;
     rows->named[i] = at->is->file >= 0 ? at->is->file : rows->file[i];
     if (at->is->owned && !inside && !is_mpi(rows, i))
         rows->mask[i] = MPIOX_MASK_OWNED;
@@ -439,6 +448,7 @@ static bool take(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, int32_t 
     const bool later = rows->step[i] == MPIOX_STEP_MOVE || rows->step[i] == MPIOX_STEP_SEEK;
     rows->place[i] = later || rows->step[i] == MPIOX_STEP_VIEW ? MPIOX_UNKNOWN : rows->offset[i];
     rows->mask[i] = inside ? MPIOX_MASK_INSIDE : MPIOX_MASK_NONE;
+    rows->session[i] = MPIOX_UNKNOWN;
     if (mpi && rows->depth[i] <= 0 && !note_call(s, rows, i))
         return false;
     if ((rows->step[i] == MPIOX_STEP_OPEN || rows->step[i] == MPIOX_STEP_OBJECT) &&

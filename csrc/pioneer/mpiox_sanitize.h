@@ -16,6 +16,8 @@
  *            An MPI_File_open without a name gets that of the last file which was opened inside of it and is open when
  *            it returns. A handle that nobody has opened belongs to the open whose handle was not told, if there is
  *            one only; a close by the address of the variable belongs to the open with that address.
+            Opens are numbered; what uses a handle, or a duplicate of it, has the number of its open, and so has the
+ *            wait for a nonblocking access. A failed open has a number that nothing else has.
  * Guarantee. Every row gets a name and an offset or the mark that they are not known; nothing is guessed. Memory grows
  *            with the number of open handles, of files and of threads, not with that of the rows.
  */
@@ -61,10 +63,11 @@ typedef struct mpiox_rows {
     const uint8_t *is_system; /* of each file: it is the system's */
     int final;                /* no more rows: do not wait for any */
     /* out */
-    int32_t *named;  /* the file, -1 */
-    int64_t *place;  /* offset in bytes: of the file, of MPI-IO of the view's data stream */
-    uint8_t *mask;   /* mpiox_mask */
-    int64_t *parent; /* line of the MPI call, MPIOX_UNKNOWN */
+    int32_t *named;   /* the file, -1 */
+    int64_t *place;   /* offset in bytes: of the file, of MPI-IO of the view's data stream */
+    uint8_t *mask;    /* mpiox_mask */
+    int64_t *parent;  /* line of the MPI call, MPIOX_UNKNOWN */
+    int64_t *session; /* number of the open whose handle it uses, from 0 on; MPIOX_UNKNOWN */
 } mpiox_rows;
 
 typedef struct mpiox_sanitizer mpiox_sanitizer;

@@ -19,6 +19,7 @@ typedef struct mpiox_description {
     int32_t handles;  /* that stand for it */
     int64_t position; /* bytes, MPIOX_UNKNOWN */
     int64_t etype;
+    int64_t session;     /* number of its open, MPIOX_UNKNOWN: nobody has opened it */
     int64_t bound;       /* of a file of MPI that was opened without its handle being told: the handle, MPIOX_UNKNOWN */
     bool appends, owned; /* owned: opened inside of MPI-IO */
     bool object;         /* no file: a pipe, a socket */

@@ -61,8 +61,8 @@ def _owners(path: WorkloadPath, groups: NDArray[np.int64], members: Mapping[int,
     known = {}
     for file, mask in masks.items():
         users = sum(len(several) for group, several in members.items() if mask >> group & 1)
-        if users > 1:
-            known[file] = "private" if Template(file).has_rank else "shared"
+        if users > 1 or (Template(file).refers and sum(map(len, members.values())) > 1):
+            known[file] = "private" if Template(file).has_rank or Template(file).refers else "shared"
         else:
             known[file] = "root" if mask & 1 else "child"
     return pa.array([None if file is None else known[file] for file in files], pa.string())

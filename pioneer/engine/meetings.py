@@ -7,7 +7,8 @@ Algorithm. One pass over the path, the same on all ranks. Of each file that seve
            have used it since the last meeting, which have written to it, and which have changed its name or length.
            Ranks meet before a part of the groups changes a file that others have used; before others use it after
            that; and before a session that only reads begins, on a file that was written. A collective open of all
-           ranks is a meeting by itself.
+           ranks is a meeting by itself. Of files that each rank has for itself only those count that others refer to:
+           ranks meet before a reference to what was changed, and before a change of what was referred to.
 Guarantee. A meeting is before a row of the path, whoever makes that row; so all ranks make the same meetings in the
            same order, and none waits for another for ever. The slack time of the next operation goes on meanwhile, as
            a program's wait at a barrier is part of it.
@@ -27,6 +28,7 @@ __all__ = ["meetings"]
 #: Operations that change a name, or the length of a file, without a handle.
 _CHANGES = frozenset({"unlink", "unlinkat", "remove", "rename", "renameat", "rmdir", "truncate", "link", "symlink",
                       "MPI_File_delete"})  # fmt: skip
+_ROOT = 1  # as a bit of `groups`
 #: Of these the name is a folder's, and what is below it counts.
 _FOLDERS = frozenset({"rmdir", "rename", "renameat"})
 
@@ -38,12 +40,40 @@ class _State:
     used: dict[str, int] = field(default_factory=dict)
     written: set[str] = field(default_factory=set)
     changed: dict[str, int] = field(default_factory=dict)
+    own_used: set[str] = field(default_factory=set)
+    own_changed: set[str] = field(default_factory=set)
+    referred: dict[str, int] = field(default_factory=dict)
+    changed_by_others: set[str] = field(default_factory=set)
 
     def clear(self) -> None:
         """Forget everything: all ranks have met."""
         self.used.clear()
         self.written.clear()
         self.changed.clear()
+        self.own_used.clear()
+        self.own_changed.clear()
+        self.referred.clear()
+        self.changed_by_others.clear()
+
+    def private(self, file: Template, kind: Operation, groups: int) -> bool:
+        """Note an operation on a file that ranks have for themselves; whether they meet before it."""
+        own = file.own.text
+        alters = kind.name in _CHANGES or kind.role in (Role.WRITE, Role.BEGIN, Role.RESIZE)
+        if file.refers:
+            others = self.referred.get(own, 0) & ~(groups & _ROOT)  # the root's own calls are in order
+            meet = own in self.own_changed or (alters and (own in self.own_used or others > 0))
+        else:
+            alters = alters or kind.role is Role.OPEN
+            meet = own in self.changed_by_others or (alters and own in self.referred)
+        if meet:
+            self.clear()
+        if file.refers:
+            self.referred[own] = self.referred.get(own, 0) | groups
+        else:
+            self.own_used.add(own)
+        if alters:
+            (self.changed_by_others if file.refers else self.own_changed).add(own)
+        return meet
 
     def users(self, file: str, *, below: bool) -> int:
         """Return who has used a file, or something below a folder."""
@@ -85,12 +115,17 @@ def meetings(path: WorkloadPath, kinds: Sequence[Operation], sessions: Sessions)
     everybody = (1 << path.group_count) - 1
     reading = _reading_opens(sessions, kinds)
     groups, owners = path.table["groups"].to_pylist(), path.table["owner"].to_pylist()
-    is_own = {file: Template(file).has_rank for file in set(path.words("file")) if file is not None}
+    templates = {file: Template(file) for file in set(path.words("file")) if file is not None}
+    families = {template.own.text for template in templates.values() if template.refers}
     state, found = _State(), []
     for row, file in enumerate(path.words("file")):
-        if file is None or is_own[file]:
+        if file is None:
             continue
         kind, mask = kinds[row], groups[row]
+        if templates[file].has_rank or templates[file].refers:
+            if templates[file].own.text in families and state.private(templates[file], kind, mask):
+                found.append(row)
+            continue
         changes = mask != everybody and (kind.name in _CHANGES or kind.role is Role.OPEN)
         gone = changes and kind.name in _CHANGES and state.users(file, below=kind.name in _FOLDERS) & ~mask
         fresh = file in state.changed and mask & ~state.changed[file]

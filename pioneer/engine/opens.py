@@ -6,7 +6,8 @@ Algorithm. A session of the path that moves data and has no open gets one before
            that use it, and a close behind its last one, where it has none. Their slack times are 0. `extra` of such an
            open says ``"implied": true``: the seeks of the session are not known either, so that its accesses are made
            at their offsets (`AT_OFFSETS`).
-Guarantee. Every other operation stays as it is, in its order. A path that has all opens is returned itself.
+Guarantee. Every other operation stays as it is, in its order, with its session's number. A path that has all
+           opens is returned itself.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from mpiio_ext.pioneer.operations import DATA, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.path.workload_path import PER_GROUP
 from mpiio_ext.pioneer.profile import find_sessions
+from mpiio_ext.pioneer.profile.sessions import OUTSIDE
 
 __all__ = ["AT_OFFSETS", "IMPLIED", "with_opens"]
 
@@ -53,24 +55,27 @@ def with_opens(path: WorkloadPath) -> WorkloadPath:
     kinds: list[Operation] = [operation_of(*pair) for pair in pairs]
     groups = path.table["groups"].to_pylist()
     rows, places = [], []
-    for session in find_sessions(path).sessions:
+    sessions = find_sessions(path)
+    for number, session in enumerate(sessions.sessions):
         if session.has_open or not any(kinds[row].role in _MOVING for row in session.members):
             continue
         users = 0
         for row in session.members:
             users |= groups[row]
         opening, closing = _PAIRS[session.layer]
-        rows.append(_made_up(path, session.first, opening, users, opens=True))
+        rows.append(_made_up(path, session.first, opening, users, opens=True) | {"session": number})
         places.append(session.first - 0.5)
         if not session.has_close:
-            rows.append(_made_up(path, session.last, closing, users, opens=False))
+            rows.append(_made_up(path, session.last, closing, users, opens=False) | {"session": number})
             places.append(session.last + 0.5)
     if not rows:
         return path
     schema = path.table.schema.remove_metadata()
     plain = pa.schema([pa.field(field.name, pa.string() if pa.types.is_dictionary(field.type) else field.type)
                        for field in schema])  # fmt: skip
-    whole = pa.concat_tables([path.table.cast(plain), pa.Table.from_pylist(rows, plain)])
+    numbers = pa.array(sessions.of, mask=sessions.of == OUTSIDE)
+    numbered = path.table.set_column(schema.get_field_index("session"), schema.field("session"), numbers)
+    whole = pa.concat_tables([numbered.cast(plain), pa.Table.from_pylist(rows, plain)])
     order = np.argsort(np.concatenate([np.arange(path.table.num_rows), places]), kind="stable")
     whole = whole.take(pa.array(order)).cast(schema)
     ids = pa.array(np.arange(whole.num_rows, dtype=np.int64))

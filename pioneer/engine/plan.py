@@ -2,18 +2,21 @@
 
 Problem.   A path says what the representatives have done. Another rank has other names and other offsets; and there may
            be more ranks, or fewer, than were traced.
-Algorithm. A rank belongs to a group: 0 to the root's; the others to their subgroups in proportion to the numbers of
+Algorithm. A rank belongs to a group: 0 to the root's; with as many ranks as were traced, or a multiple of them, the
+           others to that of the rank modulo their number; else to the subgroups in proportion to the numbers of
            members. Its offset in a shared file is that of the root plus its rank times the distance, per rank, of the
            representative from the root; where that is no whole number, or the root takes no part, the representative's
            own. Views become those of the rank (`rank_views`); offsets through views that tell ranks apart do not move.
            Private files have the offsets of the representative. An operation in a session uses the handle of that
-           session, a wait the request of the call that it ends.
+           session, a wait the request of the call that it ends. The handle is closed by the last close of its session:
+           those before are of its duplicates, which are left out.
 Guarantee. Every operation that is left out is counted, with its reason: the engine does not make it, its session has
            no open, or the trace does not tell its view. What one rank leaves out of a collective all leave out.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -24,7 +27,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mpiio_ext.pioneer.engine.coverage import OPERATIONS, reason_of
+from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, OPERATIONS, reason_of
 from mpiio_ext.pioneer.engine.meetings import meetings
 from mpiio_ext.pioneer.engine.opens import AT_OFFSETS, IMPLIED, with_opens
 from mpiio_ext.pioneer.engine.places import Placing
@@ -128,10 +131,28 @@ def reading_numbers() -> list[int]:
 # ---- ranks and groups ------------------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(maxsize=8)
+def _groups_of_traced(members: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
+    """Return the group of each rank that was traced, and that of the rank behind the last; none where one is missing.
+
+    The group behind the last follows the shortest period that the children's groups have: odd and even ranks for one.
+    """
+    of = {rank: group for group, ranks in enumerate(members) for rank in ranks}
+    groups = tuple(of.get(rank, -1) for rank in range(len(of)))
+    if -1 in groups or groups[:1] != (0,) or len(groups) < 2:
+        return ()
+    children = groups[1:]
+    period = next(step for step in range(1, len(children) + 1) if children[step:] == children[:-step])
+    return (*groups, children[len(children) % period])
+
+
 def group_of_rank(rank: int, ranks: int, members: Sequence[Sequence[int]]) -> int:
     """Return the group of a rank when the path is carried out by so many."""
     if rank == 0 or len(members) < 2:
         return 0
+    traced = _groups_of_traced(tuple(tuple(group) for group in members))
+    if traced and ranks % (len(traced) - 1) == 0:
+        return traced[rank % (len(traced) - 1) or -1]
     sizes = [max(1, len(group)) for group in members[1:]]
     place = (rank - 1) * sum(sizes) / max(1, ranks - 1)
     ends = np.cumsum(sizes)
@@ -216,6 +237,7 @@ class _Handles:
     free: list[int] = field(default_factory=list)
     slot_of: dict[int, int] = field(default_factory=dict)
     views: dict[int, int] = field(default_factory=dict)
+    duplicates: Counter[int] = field(default_factory=Counter)
     count: int = 0
 
     def open(self, session: int) -> int:
@@ -244,14 +266,14 @@ def _handles_of(sessions: Sessions, operations: Sequence[Operation]) -> _Handles
 
 @dataclass(slots=True)
 class _Requests:
-    """Places of the nonblocking calls that are under way, by the number that the trace gives them."""
+    """Places of the nonblocking calls that are under way, by their files and the numbers that the trace gives them."""
 
     of_number: dict[Any, tuple[int, int]] = field(default_factory=dict)
     free: list[int] = field(default_factory=list)
     count: int = 0
     _nameless: int = 0
 
-    def start(self, extra: dict[str, Any], slot: int) -> int:
+    def start(self, extra: dict[str, Any], slot: int, file: str | None) -> int:
         """Return the place of a call; one that was complete at once gives it up for the next call to wait for."""
         place = self.free.pop() if self.free else self.count
         self.count = max(self.count, place + 1)
@@ -259,16 +281,18 @@ class _Requests:
             self.free.append(place)
             return place
         self._nameless += 1
-        number = extra.get("request", ("nameless", self._nameless))
+        number = (file, extra["request"]) if "request" in extra else ("nameless", self._nameless)
         if number in self.of_number:  # nobody has waited for that one
             self.free.append(self.of_number.pop(number)[0])
         self.of_number[number] = place, slot
         return place
 
-    def wait(self, extra: dict[str, Any]) -> int | None:
+    def wait(self, extra: dict[str, Any], file: str | None) -> int | None:
         """Return the place of the call that a wait ends; -1: all; None: there is none."""
         if "request" in extra:
-            found = self.of_number.pop(extra["request"], None)
+            wanted = extra["request"]
+            number = next((key for key in self.of_number if key[1] == wanted and file in (None, key[0])), None)
+            found = None if number is None else self.of_number.pop(number)
             if found is None:
                 return None
             self.free.append(found[0])
@@ -297,7 +321,7 @@ class _Planner:
 
     def __init__(self, path: WorkloadPath, rank: int, ranks: int, places: Placing) -> None:
         table = path.table
-        self.path, self.rank, self.places = path, rank, places
+        self.path, self.rank, self.ranks, self.places = path, rank, ranks, places
         self.group = group_of_rank(rank, ranks, path.info.members)
         pairs = zip(table["layer"].to_pylist(), table["operation"].to_pylist(), strict=True)
         self.kinds = [operation_of(*pair) for pair in pairs]
@@ -308,6 +332,7 @@ class _Planner:
         self.requests = _Requests()
         self.files, self.extras = table["file"].to_pylist(), table["extra"].to_pylist()
         self.owners, self.groups = table["owner"].to_pylist(), table["groups"].to_numpy()
+        self.numbered = table["session"].is_valid().to_numpy()
         self.offsets = _own_values(path, "offset", rank, self.group)
         self.in_stream = pc.fill_null(path.table[f"offset_{self.group}"], -1).to_numpy()
         self.implied: set[int] = set()  # sessions whose open is not in the trace
@@ -324,12 +349,25 @@ class _Planner:
         """Return the number of a file of the path, by its name here."""
         if name is None:
             return -1
-        return self.numbers.setdefault(str(self.places.of(Template(name).name(self.rank))), len(self.numbers))
+        place = self.places.of(Template(name).name(self.rank, self.ranks))
+        return self.numbers.setdefault(str(place), len(self.numbers))
 
-    def leave_out(self, kind: Operation, *, known: bool) -> None:
+    def leave_out(self, kind: Operation, *, known: bool, why: str | None = None) -> None:
         """Count an operation that is not made."""
         self.unknown[kind.name] += 1
-        self.reasons.setdefault(kind.name, reason_of(kind.name, known=known))
+        self.reasons.setdefault(kind.name, why or reason_of(kind.name, known=known))
+
+    def _is_of_duplicate(self, row: int, kind: Operation) -> bool:
+        """Return whether this closes a duplicate while others stay open; note duplicates."""
+        session = int(self.handles.of[row])
+        if session < 0 or not self.numbered[row]:  # else the first close ends the session
+            return False
+        if kind.role is Role.DUPLICATE:
+            self.handles.duplicates[session] += 1
+        elif kind.role is Role.CLOSE and self.handles.duplicates[session] > 0:
+            self.handles.duplicates[session] -= 1
+            return True
+        return False
 
     def _slot(self, row: int, kind: Operation) -> int:
         session = int(self.handles.of[row])
@@ -387,6 +425,9 @@ class _Planner:
         """Return the columns of an operation, without its slack time; None: it is left out."""
         kind, session = self.kinds[row], int(self.handles.of[row])
         number = OPERATIONS.get(kind.name)
+        if self._is_of_duplicate(row, kind):
+            self.leave_out(kind, known=True, why=LEFT_OUT["dup"])
+            return None
         if number is None or (session >= 0 and not self.handles.has_open[session]):
             self.leave_out(kind, known=number is not None)
             return None
@@ -404,9 +445,9 @@ class _Planner:
                 return None
             view, offset = self.view_numbers.setdefault(set_to.text, len(self.view_numbers)), set_to.displacement
         if kind.nonblocking:
-            request = self.requests.start(extra, slot)
+            request = self.requests.start(extra, slot, self.files[row])
         elif kind.role is Role.WAIT:
-            found = self.requests.wait(extra)
+            found = self.requests.wait(extra, self.files[row])
             if found is None:
                 self.leave_out(kind, known=True)
                 return None

@@ -4,11 +4,17 @@ Problem.   The private files of two ranks are the same file of the workload path
            (He, Du, Narasimhamurthy, "PIONEER", section V-B, removes a suffix). Programs put the rank anywhere in the
            name (``cm1out_000030_000001_s.dat``), several times (``/out/3/part.3``), counted from 0 or from 1; other
            numbers in the name, time steps for one, may be equal to the rank by chance.
-Algorithm. Only a name that one rank alone has used can have a rank field. Each of its numbers that equals the rank, or
+           Other ranks may look at them: neighbours read them, the root renames or removes them all.
+Algorithm. A file is private if one rank alone has done the most to it: written it, else made it, else opened it, else
+           used it. Only the name of a private file can have a rank field. Each of its numbers that equals the rank, or
            each that equals the rank plus 1, may be one. Every choice of such numbers gives a template, which counts if
            two ranks have come to it. Among those the choice wins that is possible for most names which differ in their
            numbers only: a time step is equal to the rank now and then, a rank field always is. Then that with most
            fields.
+           Another rank's use of such a file is a reference: to the file of a rank that is so far away (``{rank~1}``
+           is the next one's, ``{rank~-1}`` that of the one before, the first following the last), where several ranks
+           look at files at this distance and fewer at this file; else to that of one rank (``{rank=3}``). Where there
+           are fewer ranks it is reckoned modulo their number, so that the file exists.
 Guarantee. Applying a template to the rank gives the name back, digit by digit.
 """
 
@@ -20,10 +26,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-__all__ = ["Template", "find_templates"]
+__all__ = ["LOOKED", "MADE", "OPENED", "WRITTEN", "Template", "find_templates", "templates_by_rank"]
 
 _NUMBER = re.compile(r"\d+")
-_FIELD = re.compile(r"\{\{|\}\}|\{rank(?:\+(?P<plus>\d+))?(?::0(?P<width>\d+))?\}")
+#: What a rank has done to a file, the least first.
+LOOKED, OPENED, MADE, WRITTEN = range(4)
+_Used = Iterable[str] | Mapping[str, int]
+
+_FIELD = re.compile(
+    r"\{\{|\}\}|\{rank(?P<other>~(?P<apart>-?\d+)|=(?P<one>\d+))?(?:\+(?P<plus>\d+))?(?::0(?P<width>\d+))?\}"
+)
 _WIDTH = re.compile(r":0\d+\}")
 _BASES = (0, 1)
 #: Numbers of a name that are looked at for rank fields at most; the last ones, which are the likeliest.
@@ -34,7 +46,8 @@ _MOST_FIELDS = 6
 class Template:
     """A file name with rank fields: ``out_{rank:06}.dat``, ``part.{rank+1}``; braces of the name are doubled.
 
-    A name without rank fields is a template, too, which gives the same name for every rank.
+    A name without rank fields is a template, too, which gives the same name for every rank. ``part.{rank~1}`` is the
+    file of the next rank, ``part.{rank=3}`` that of rank 3.
     """
 
     text: str
@@ -42,10 +55,29 @@ class Template:
     @property
     def has_rank(self) -> bool:
         """Whether different ranks have different names."""
-        return any(match[0] not in ("{{", "}}") for match in _FIELD.finditer(self.text))
+        return any(match[0] not in ("{{", "}}") and not match["one"] for match in _FIELD.finditer(self.text))
 
-    def name(self, rank: int) -> str:
+    @property
+    def refers(self) -> bool:
+        """Whether it is the file of another rank."""
+        return any(match["other"] for match in _FIELD.finditer(self.text))
+
+    @property
+    def own(self) -> Template:
+        """The template by which each rank has such a file of its own."""
+        return Template(_FIELD.sub(lambda match: match[0].replace(match["other"] or "", ""), self.text))
+
+    def to(self, other: str) -> Template:
+        """Return a reference to the file of another rank: "~1", "=3"."""
+        return Template(_FIELD.sub(lambda match: match[0].replace("{rank", f"{{rank{other}"), self.text))
+
+    def name(self, rank: int, ranks: int | None = None) -> str:
         """Return the name that a rank uses.
+
+        Parameters
+        ----------
+        rank : whose name.
+        ranks : how many there are; None: not known, and references are not reckoned modulo their number.
 
         Raises
         ------
@@ -56,7 +88,9 @@ class Template:
         def value(match: re.Match[str]) -> str:
             if match[0] in ("{{", "}}"):
                 return match[0][0]
-            return str(rank + int(match["plus"] or 0)).zfill(int(match["width"] or 0))
+            whose = int(match["one"]) if match["one"] else rank + int(match["apart"] or 0)
+            whose = max(0, whose) if not ranks or not match["other"] else whose % ranks
+            return str(whose + int(match["plus"] or 0)).zfill(int(match["width"] or 0))
 
         rest = _FIELD.sub("", self.text)
         if "{" in rest or "}" in rest:
@@ -117,12 +151,18 @@ def _choices(name: str, rank: int) -> Iterator[_Choice]:
                 yield _Choice(skeleton, places, base, text, _WIDTH.sub("}", text))
 
 
-def _users(names: Mapping[int, Iterable[str]]) -> dict[str, set[int]]:
-    users: dict[str, set[int]] = defaultdict(set)
+def _owners(names: Mapping[int, _Used]) -> dict[str, int | None]:
+    """Return the rank that has done the most to each file, None where several have."""
+    most: dict[str, tuple[int, int | None]] = {}
     for rank, used in names.items():
-        for name in used:
-            users[name].add(rank)
-    return users
+        levels = used if isinstance(used, Mapping) else dict.fromkeys(used, LOOKED)
+        for name, level in levels.items():
+            known = most.get(name)
+            if known is None or level > known[0]:
+                most[name] = level, rank
+            elif level == known[0]:
+                most[name] = level, None
+    return {name: rank for name, (_, rank) in most.items()}
 
 
 def _chosen(private: Mapping[str, int]) -> dict[str, _Choice]:
@@ -162,19 +202,20 @@ def _agreed(counted: str, texts: set[str]) -> str | None:
     return _FIELD.sub(put, counted)
 
 
-def find_templates(names: Mapping[int, Iterable[str]]) -> dict[str, Template]:
-    """Return the template of every file name.
+def find_templates(names: Mapping[int, _Used]) -> dict[str, Template]:
+    """Return the template of every file name, as the rank whose file it is uses it.
 
     Parameters
     ----------
-    names : the names that each rank has used; a rank that is missing has not been traced. Two ranks are enough.
+    names : the names that each rank has used, perhaps with what it has done to them (`WRITTEN` and so on); a rank that
+        is missing has not been traced. Two ranks are enough.
     """
-    users = _users(names)
-    private = {name: next(iter(ranks)) for name, ranks in users.items() if len(ranks) == 1}
+    owners = _owners(names)
+    private = {name: rank for name, rank in owners.items() if rank is not None}
     templates: dict[str, dict[str, str]] = defaultdict(dict)
     for name, choice in _chosen(private).items():
         templates[choice.plain][name] = choice.template
-    found = {name: Template(_escaped(name)) for name in users}
+    found = {name: Template(_escaped(name)) for name in owners}
     for plain, members in templates.items():
         agreed = _agreed(plain, set(members.values()))
         if agreed is None:
@@ -182,4 +223,27 @@ def find_templates(names: Mapping[int, Iterable[str]]) -> dict[str, Template]:
         template = Template(agreed)
         if len(members) > 1 and all(template.name(private[name]) == name for name in members):
             found.update(dict.fromkeys(members, template))
+    return found
+
+
+def templates_by_rank(names: Mapping[int, _Used], ranks: int = 0) -> dict[int, dict[str, Template]]:
+    """Return for each rank the template of every name that it has used; of others' files these are references.
+
+    Parameters
+    ----------
+    names : as of `find_templates`.
+    ranks : of the program; 0: not known.
+    """
+    own, owners = find_templates(names), _owners(names)
+    count = max(ranks, 1 + max(names, default=0))
+    found = {rank: {name: own[name] for name in used} for rank, used in names.items()}
+    others = [(rank, name, owner) for rank, used in names.items() for name in used
+              if own[name].has_rank and (owner := owners[name]) is not None and owner != rank]  # fmt: skip
+    at_file = Counter((own[name].text, owner) for _, name, owner in others)
+    at_distance = Counter((own[name].text, (owner - rank) % count) for rank, name, owner in others)
+    for rank, name, owner in others:
+        apart = (owner - rank) % count
+        several = at_distance[own[name].text, apart] > at_file[own[name].text, owner]
+        nearest = apart - count if 2 * apart > count else apart
+        found[rank][name] = own[name].to(f"~{nearest}" if several else f"={owner}")
     return found

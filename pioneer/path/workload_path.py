@@ -2,11 +2,14 @@
 
 Content.   One row for each operation, in order; its number is the global sequence ID. `groups` tells who makes it: bit
            0 is the root process, bit g the children of subgroup g. What differs between them stands once for each
-           group, as the group's representative has done it: `offset_0`, `offset_1`, ...
+           group, as the group's representative has done it: `offset_0`, `offset_1`, ... Operations through one open
+           handle of a file, or duplicates of it, have the same `session`; where it is null, or the column is missing,
+           the file's opens and closes in order tell the sessions (`profile.sessions`).
 Names.     Files are templates (`names.Template`), so that every rank can tell its own.
 Files.     Parquet, with what is common to all rows in the metadata (key ``pioneer-path``, JSON). A name that ends in
            ``.json`` is one JSON object, to be read and written by hand: "pioneer-path" is what is common, "operations"
-           the rows, without the columns that they have no value for; `id` may be left out.
+           the rows, without the columns that they have no value for; `id` may be left out, `extra` may be an object.
+           Its form is `schema.json`; what is wrong is said with its place (`document`).
 """
 
 from __future__ import annotations
@@ -23,16 +26,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from mpiio_ext.pioneer.path.document import MOST_GROUPS, problems_of, problems_of_info
+
 __all__ = ["COMMON", "MOST_GROUPS", "OWNERS", "PER_GROUP", "VERSION", "PathInfo", "WorkloadPath"]
 
 VERSION = 1
-#: Bits of the column `groups`.
-MOST_GROUPS = 63
-
 #: File classes of the paper: used by the root process alone, by several processes, by each process its own; and by
 #: children alone.
 OWNERS = ("root", "shared", "private", "child")
 
+_MOST_PROBLEMS = 20
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 COMMON = (
@@ -41,6 +44,7 @@ COMMON = (
     pa.field("file", _TEXT),
     pa.field("owner", _TEXT),
     pa.field("groups", pa.int64(), nullable=False),
+    pa.field("session", pa.int64()),
     pa.field("layer", _TEXT, nullable=False),
     pa.field("extra", pa.string()),
 )
@@ -144,12 +148,28 @@ class WorkloadPath:
         if values.get("version") != VERSION:
             raise ValueError(f"{path}: a path of version {values.get('version')}; this release reads {VERSION}")
         try:
+            problems = problems_of_info(values)
+            if problems:
+                raise ValueError(_lines(path, problems))
             values["representatives"] = tuple(values["representatives"])
             values["members"] = tuple(tuple(ranks) for ranks in values["members"])
             info = PathInfo(**values)
+            if "session" not in table.column_names:  # paths of earlier releases
+                place = next(at for at, field in enumerate(COMMON) if field.name == "session")
+                table = table.add_column(place, COMMON[place], pa.nulls(table.num_rows, pa.int64()))
             return cls(table.cast(cls.schema(len(info.representatives))), info)
         except (KeyError, TypeError) as error:
             raise ValueError(f"{path} is no workload path: {error}") from error
+
+
+def _lines(path: Path, problems: Sequence[str]) -> str:
+    """Return a message of several problems."""
+    more = [f"{path}: and {len(problems) - _MOST_PROBLEMS:,} more"] if len(problems) > _MOST_PROBLEMS else []
+    return "\n".join([*(f"{path}: {problem}" for problem in problems[:_MOST_PROBLEMS]), *more])
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def _from_parquet(path: Path) -> tuple[pa.Table, dict[str, Any]]:
@@ -161,21 +181,24 @@ def _from_parquet(path: Path) -> tuple[pa.Table, dict[str, Any]]:
 
 
 def _from_json(path: Path) -> tuple[pa.Table, dict[str, Any]]:
-    found = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(found, dict) or not isinstance(found.get("pioneer-path"), dict):
-        raise ValueError(f"{path} is no workload path: it is no object with a member 'pioneer-path'")
-    info, rows = found["pioneer-path"], found.get("operations")
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ValueError(f"{path} is no workload path: 'operations' is no list of objects")
-    schema = WorkloadPath.schema(len(info.get("representatives", ())))
-    unknown = sorted({name for row in rows for name in row} - set(schema.names))
-    if unknown:
-        raise ValueError(f"{path}: operations have no '{unknown[0]}'; they have {', '.join(schema.names)}")
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:  # among them no UTF-8
+        raise ValueError(f"{path}: no JSON: {error}") from error
+    info = found.get("pioneer-path") if isinstance(found, dict) else None
+    if isinstance(info, dict) and info.get("version", VERSION) != VERSION:
+        return pa.table({}), info
+    problems = problems_of(found)
+    if problems:
+        raise ValueError(_lines(path, problems))
+    rows, info = found["operations"], found["pioneer-path"]
     columns = {}
-    for field in schema:
+    for field in WorkloadPath.schema(len(info["representatives"])):
         kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
-        values = [row.get(field.name, number if field.name == "id" else None) for number, row in enumerate(rows)]
-        if not field.nullable and None in values:
-            raise ValueError(f"{path}: operation {values.index(None)} has no '{field.name}'")
+        values = [row.get(field.name) for row in rows]
+        if field.name == "id":
+            values = [number if value is None else value for number, value in enumerate(values)]
+        elif field.name == "extra":
+            values = [json.dumps(value) if isinstance(value, dict) else value for value in values]
         columns[field.name] = pa.array(values, kind)
     return pa.table(columns), info

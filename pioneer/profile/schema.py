@@ -147,9 +147,15 @@ class _Checker:
             self._say(place, f"{_shown(found)} is greater than {schema['maximum']}")
 
 
-def check(document: Any) -> list[str]:
-    """Return what is wrong with a profile as a JSON value: a line each, which begins with its place."""
-    schema = profile_schema()
+def check(document: Any, schema: Mapping[str, Any] | None = None) -> list[str]:
+    """Return what is wrong with a profile as a JSON value: a line each, which begins with its place.
+
+    Parameters
+    ----------
+    document : the value.
+    schema : of another kind of document; of the same words as that of profiles.
+    """
+    schema = profile_schema() if schema is None else schema
     checker = _Checker(schema)
     checker.check(schema, document, "")
     return checker.problems

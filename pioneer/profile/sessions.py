@@ -2,10 +2,11 @@
 
 Problem.   The order of a workload path mixes operations on many files. What happens to a file between an open and a
            close is one unit of behaviour (He, Du, Narasimhamurthy, "PIONEER", section IV-C, Figure 2).
-Algorithm. One pass. An open begins a session of its file and layer; later operations of column 2 on that file belong to
-           the session that was begun last and is not ended; a close ends it. Where a trace has no opens (Darshan DXT),
-           or a descriptor was inherited, the first operation on the file begins a session that has no open, and its
-           last one ends it.
+Algorithm. Operations with one number in the path's column `session` are one session: those through one handle, and
+           duplicates of it. Where there is none, one pass: an open begins a session of its file and layer; later
+           operations of column 2 on that file belong to the session that was begun last and is not ended; a close ends
+           it. Where a trace has no opens (Darshan DXT), or a descriptor was inherited, the first operation on the file
+           begins a session that has no open, and its last one ends it.
 Guarantee. Every operation of column 2 that names a file belongs to exactly one session. All others belong to none.
 """
 
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.operations import Role, operation_of
@@ -36,7 +38,7 @@ class Session:
     owner : class of the file.
     members : global sequence IDs of its operations, in order; the open is the first and the close the last where there
         are any.
-    has_open, has_close : whether there are.
+    has_open, has_close : whether there are. Groups that open by different calls have an open each.
     """
 
     file: str
@@ -80,21 +82,26 @@ def _words(path: WorkloadPath, name: str) -> tuple[NDArray[np.int64], list[str]]
     return numbers.astype(np.int64), column.dictionary.to_pylist()
 
 
-def _nested(group: NDArray[np.int64], opens: NDArray[np.bool_], closes: NDArray[np.bool_]) -> list[int]:
+def _nested(given: NDArray[np.int64], opens: NDArray[np.bool_], closes: NDArray[np.bool_]) -> list[int]:
     """Return the sessions' numbers of successive operations on one file, as they are counted from 0.
 
-    The file is opened again before it is closed: an operation belongs to the session that was begun last.
+    The file is opened again before it is closed: an operation belongs to the session whose number is given; where none
+    is, to the one that was begun last.
     """
     numbers: list[int] = []
     under_way: list[int] = []
+    known: dict[int, int] = {}
     count = 0
-    for at in range(group.size):
-        if opens[at] or not under_way:
-            under_way.append(count)
-            count += 1
-        numbers.append(under_way[-1])
-        if closes[at]:
-            under_way.pop()
+    for number, begins, ends in zip(given.tolist(), opens.tolist(), closes.tolist(), strict=True):
+        session = known.get(number, OUTSIDE) if number >= 0 else OUTSIDE if begins or not under_way else under_way[-1]
+        if session == OUTSIDE:
+            session, count = count, count + 1
+            under_way.append(session)
+            if number >= 0:
+                known[number] = session
+        numbers.append(session)
+        if ends and session in under_way:
+            under_way.remove(session)
     return numbers
 
 
@@ -105,30 +112,36 @@ class _Members:
     Attributes
     ----------
     rows : where they are in the path.
+    given : the number of the session that the path has, or OUTSIDE.
     fresh : the layer or the file is another one than before.
     opens, closes : they begin or end a session.
     """
 
     rows: NDArray[np.int64]
+    given: NDArray[np.int64]
     fresh: NDArray[np.bool_]
     opens: NDArray[np.bool_]
     closes: NDArray[np.bool_]
 
     def numbers(self) -> NDArray[np.int64]:
-        """Return the number of the session of each operation, counted in this order."""
+        """Return a number for each operation that only those of the same session have."""
+        starts = np.append(np.flatnonzero(self.fresh), self.rows.size)
+        group = np.cumsum(self.fresh) - 1
+        numbered = self.given >= 0
         ended = np.concatenate([[False], self.closes[:-1]])
-        begins = self.fresh | self.opens | ended
-        found = np.cumsum(begins) - 1
-        nested = self.opens & ~self.fresh & ~ended
-        if nested.any():
-            starts = np.append(np.flatnonzero(self.fresh), self.rows.size)
-            groups = np.unique(np.searchsorted(starts, np.flatnonzero(nested), side="right") - 1)
-            for group in groups.tolist():
-                part = slice(int(starts[group]), int(starts[group + 1]))
-                # All numbers of a group lie between those of its neighbours, since it has as many beginnings at most.
-                inner = np.array(_nested(self.rows[part], self.opens[part], self.closes[part]), np.int64)
-                found[part] = found[part.start] + inner
-        return found
+        found = np.cumsum(self.fresh | self.opens | ended) - 1
+        # A file some of whose operations have numbers, and one without that is opened again before it is closed.
+        shares = np.bincount(group, numbered, minlength=starts.size - 1) / np.diff(starts)
+        loops = (shares > 0) & (shares < 1)
+        loops[group[self.opens & ~self.fresh & ~ended & ~numbered]] = True
+        count = int(self.given.max(initial=0)) + 1
+        found = np.where(numbered, self.rows.size + group * count + self.given, found)
+        above = int(found.max(initial=0)) + 1
+        for number in np.flatnonzero(loops).tolist():
+            part = slice(int(starts[number]), int(starts[number + 1]))
+            inner = _nested(self.given[part], self.opens[part], self.closes[part])
+            found[part] = above + part.start + np.array(inner, np.int64)
+        return np.asarray(np.unique(found, return_inverse=True)[1].reshape(-1), np.int64)
 
 
 def flags_of(path: WorkloadPath, *roles: Role) -> NDArray[np.bool_]:
@@ -148,7 +161,8 @@ def _members_of(path: WorkloadPath, files: NDArray[np.int64], layers: NDArray[np
     order = np.argsort(key, kind="stable")
     rows, key = rows[order], key[order]
     fresh = np.concatenate([[True], key[1:] != key[:-1]]) if rows.size else np.zeros(0, bool)
-    return _Members(rows, fresh, flags_of(path, Role.OPEN)[rows], flags_of(path, Role.CLOSE)[rows])
+    given = np.asarray(pc.fill_null(path.table["session"], OUTSIDE))[rows]
+    return _Members(rows, given, fresh, flags_of(path, Role.OPEN)[rows], flags_of(path, Role.CLOSE)[rows])
 
 
 def find_sessions(path: WorkloadPath) -> Sessions:

@@ -6,6 +6,6 @@ section V-A and Table II.
 
 from __future__ import annotations
 
-from mpiio_ext.pioneer.sanitize.sanitize import MASKS, SANITIZED, application_only, sanitize
+from mpiio_ext.pioneer.sanitize.sanitize import APPLICATION, MASKS, SANITIZED, application_only, sanitize
 
-__all__ = ["MASKS", "SANITIZED", "application_only", "sanitize"]
+__all__ = ["APPLICATION", "MASKS", "SANITIZED", "application_only", "sanitize"]

@@ -4,8 +4,8 @@ Problem.   A raw trace names descriptors, lacks offsets, and has the POSIX calls
            Tracers of system calls have the names of the kernel's calls, `openat` for an `open`.
 Algorithm. Each batch becomes columns of numbers, which the state machine of its rank goes over in C
            (csrc/pioneer/mpiox_sanitize.h). A rank's rows that wait for those behind them are given to it again.
-Result.    The same rows, with `file` and `offset` filled in and two columns more: why an operation is masked, and the
-           line of the call that it belongs to. Nothing is dropped.
+Result.    The same rows, with `file` and `offset` filled in and three columns more: why an operation is masked, the
+           line of the call that it belongs to, and which open of its rank its handle comes from. Nothing is dropped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mpiio_ext.pioneer.readers._order import whole
 from mpiio_ext.pioneer.sanitize.system_files import matcher
 from mpiio_ext.pioneer.table import SCHEMA
 
-__all__ = ["MASKS", "SANITIZED", "application_only", "sanitize"]
+__all__ = ["APPLICATION", "MASKS", "SANITIZED", "application_only", "sanitize"]
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
@@ -35,8 +35,12 @@ _TEXT = pa.dictionary(pa.int32(), pa.string())
 #: parent. "no I/O on files": on sockets, pipes, standard streams, memory; calls of MPI and of the system without files.
 MASKS = ("inside MPI-IO", "descriptor of MPI-IO", "file of the system", "no I/O on files")
 
-#: The schema of a trace table with the reason and the line of the MPI call that has made the operation.
-SANITIZED = SCHEMA.append(pa.field("mask", _TEXT)).append(pa.field("parent", pa.int64()))
+_SESSION = pa.field("session", pa.int64())
+#: The schema of a trace table with the reason, the line of the MPI call that has made the operation, and the number of
+#: the open, from 0 on for each rank, whose handle or a duplicate of it the operation uses; null: nobody has opened it.
+SANITIZED = SCHEMA.append(pa.field("mask", _TEXT)).append(pa.field("parent", pa.int64())).append(_SESSION)
+#: The schema of what the application has made.
+APPLICATION = SCHEMA.append(_SESSION)
 
 #: Rows of a rank that may wait for the end of an MPI_File_open whose name has to be found.
 MOST_WAITING = 1 << 18
@@ -206,6 +210,7 @@ def _columns_of(batch: pa.RecordBatch, names: _Names) -> _Columns:
         "place": np.zeros(count, np.int64),
         "mask": np.zeros(count, np.uint8),
         "parent": np.zeros(count, np.int64),
+        "session": np.zeros(count, np.int64),
     }
     return _Columns(arrays, extra)
 
@@ -242,6 +247,7 @@ def _result_of(batch: pa.RecordBatch, columns: _Columns, names: _Names) -> pa.Re
         "mask": pa.DictionaryArray.from_arrays(
             pa.array(mask.astype(np.int32), mask=mask < 0), pa.array(MASKS, pa.string())),
         "parent": _known(arrays["parent"]),
+        "session": _known(arrays["session"]),
     }  # fmt: skip
     arrays_of = [(filled[kind.name] if kind.name in filled else batch[kind.name]).cast(kind.type) for kind in SANITIZED]
     return pa.RecordBatch.from_arrays(arrays_of, schema=SANITIZED)
@@ -355,9 +361,9 @@ def sanitize(
 
 
 def application_only(table: pa.Table) -> pa.Table:
-    """Return the rows of a sanitized table that the application has made, as a table of `table.SCHEMA`.
+    """Return the rows of a sanitized table that the application has made, as a table of `APPLICATION`.
 
     What mpiio_ext tells of itself (layer "extension") is left out, too.
     """
     kept = pc.and_(pc.is_null(table["mask"]), pc.not_equal(table["layer"].cast(pa.string()), "extension"))
-    return table.filter(kept).select(SCHEMA.names).cast(SCHEMA)
+    return table.filter(kept).select(APPLICATION.names).cast(APPLICATION)

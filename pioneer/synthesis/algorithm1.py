@@ -52,6 +52,7 @@ class _Row:
     owner: str
     offset: int = -1
     size: int = -1
+    session: int = -1
 
 
 @dataclass(slots=True)
@@ -74,8 +75,8 @@ class _Run:
 class _Session:
     """One open session under construction."""
 
-    def __init__(self, source: ClassDraws, file: str, wish: int) -> None:
-        self._source, self._file, self._wish = source, file, wish
+    def __init__(self, source: ClassDraws, file: str, wish: int, number: int) -> None:
+        self._source, self._file, self._wish, self._number = source, file, wish, number
         self.runs = [_Run(wish)]
         self.end = wish
         self._position = 0
@@ -89,7 +90,7 @@ class _Session:
         self._put([self._row(BY_NAME[finish])])
 
     def _row(self, operation: Operation) -> _Row:
-        return _Row(operation, self._file, self._source.owner)
+        return _Row(operation, self._file, self._source.owner, session=self._number)
 
     def _put(self, rows: Sequence[_Row]) -> None:
         self.runs[-1].rows += rows
@@ -143,7 +144,7 @@ class _Session:
         return size, offset
 
 
-def _sessions(source: ClassDraws) -> Iterator[tuple[str, list[_Run], int]]:
+def _sessions(source: ClassDraws, numbers: Iterator[int]) -> Iterator[tuple[str, list[_Run], int]]:
     """Yield each file with all runs of its sessions, and the wish of its last operation."""
     for number, opens in enumerate(source.opens):
         file = _NAMES[source.owner].format(number)
@@ -151,7 +152,7 @@ def _sessions(source: ClassDraws) -> Iterator[tuple[str, list[_Run], int]]:
         end = 0
         for turn in range(opens):
             wish = source.first.number(0) if turn == 0 else end + max(1, source.session_gap.number(1))
-            session = _Session(source, file, wish)
+            session = _Session(source, file, wish, next(numbers))
             runs += session.runs
             end = session.end
         yield file, runs, end
@@ -233,6 +234,7 @@ def _path_of(rows: Sequence[_Row], slack: NDArray[np.int64], ranks: int) -> Work
         "file": pa.array([row.file for row in rows], pa.string()),
         "owner": pa.array([None if row.owner == NO_FILE else row.owner for row in rows], pa.string()),
         "groups": pa.array(bits),
+        "session": _known([row.session for row in rows]),
         "layer": pa.array([row.operation.layer for row in rows], pa.string()),
         "extra": pa.nulls(len(rows), pa.string()),
     }
@@ -261,13 +263,14 @@ def from_profile(profile: Profile, *, seed: int, scale: Scale | None = None) -> 
     random = np.random.default_rng(seed)
     runs: list[_Run] = []
     loose: list[_Row] = []
+    numbers = itertools.count()
     for owner in (*OWNERS, NO_FILE):
         found = profile.classes.get(owner)
         if found is None:
             continue
         ends: dict[str, int] = {}
         if owner != NO_FILE:
-            for file, several, end in _sessions(ClassDraws(owner, found, random, scale)):
+            for file, several, end in _sessions(ClassDraws(owner, found, random, scale), numbers):
                 runs += several
                 ends[file] = end
         for wish, row in _outside(found, owner, ends, scale.files * scale.opens, random):

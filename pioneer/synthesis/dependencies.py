@@ -2,25 +2,28 @@
 
 Rules.     He, Du, Narasimhamurthy, "PIONEER", section IV-B and Figures 1a and 1b: operations of column 2 are made
            between the open and the close of their file; nothing is unmapped that was not mapped; the end of a split
-           collective follows its beginning, and no other one is begun on the handle in between; a wait follows a
-           nonblocking operation. Besides: global sequence IDs are unique and ascend; a session reads or writes only
-           what its open allows.
+           collective follows its beginning, and no other one is begun on the handle in between; a wait follows the
+           nonblocking operation that it ends: that of its request where the path has requests. Besides: global
+           sequence IDs are unique and ascend; a session reads or writes only what its open allows; what has the number
+           of a session is made while its handle, or a duplicate, is open.
 Algorithm. One pass, for each group by itself, since a rank makes the operations of its group alone.
 """
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from mpiio_ext.pioneer.access import allowed, parsed
 from mpiio_ext.pioneer.operations import DATA, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import WorkloadPath
 
 __all__ = ["Violation", "find_violations"]
+
+
+_NOT_OPEN = "the file is not open"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +35,21 @@ class Violation:
     id : global sequence ID of the operation.
     group : in which it does not hold.
     why : what is wrong.
+    not_open : it is that the file is not open in the group, through any handle.
     """
 
     id: int
     group: int
     why: str
+    not_open: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Handle:
-    """An open handle of a file."""
+    """An open handle of a file; `number` is that of its session, None where it has none."""
 
+    number: int | None = None
+    duplicates: int = 0
     reads: bool = True
     writes: bool = True
     mapped: int = 0
@@ -54,28 +61,40 @@ class _State:
     """What one group has open."""
 
     handles: dict[tuple[str, str], list[_Handle]] = field(default_factory=dict)
-    pending: int = 0
+    requests: dict[tuple[str | None, int], None] = field(default_factory=dict)
+    nameless: int = 0
 
     def of(self, operation: Operation, file: str) -> list[_Handle]:
         return self.handles.setdefault((operation.layer, file), [])
 
+    def start(self, file: str | None, extra: str | None) -> None:
+        """Note a nonblocking operation; one that was complete at once is not waited for."""
+        found = parsed(extra)
+        if found.get("complete"):
+            return
+        if isinstance(found.get("request"), int):
+            self.requests[file, found["request"]] = None
+        else:
+            self.nameless += 1
 
-def _allowed(extra: str | None, operation: Operation) -> _Handle:
-    """Return a handle with what the flags of its open allow; all where they are not known."""
-    try:
-        found = json.loads(extra) if extra else {}
-    except json.JSONDecodeError:
-        found = {}
-    flags = found.get("amode" if operation.layer == "mpiio" else "flags") if isinstance(found, dict) else None
-    if operation.layer == "stdio" or flags is None:
-        return _Handle()
-    if operation.layer == "mpiio":
-        words = flags if isinstance(flags, str) else ""
-        number = flags if isinstance(flags, int) else 0
-        return _Handle(reads="WRONLY" not in words and not number & 4, writes="RDONLY" not in words and not number & 2)
-    if isinstance(flags, int):
-        return _Handle(reads=flags & os.O_ACCMODE != os.O_WRONLY, writes=flags & os.O_ACCMODE != os.O_RDONLY)
-    return _Handle(reads="O_WRONLY" not in str(flags), writes="O_WRONLY" in str(flags) or "O_RDWR" in str(flags))
+    def wait(self, operation: Operation, file: str | None, extra: str | None) -> str | None:
+        """Return what is wrong with a wait: for a request, for any one, or for all."""
+        number = parsed(extra).get("request")
+        if isinstance(number, int):
+            known = next((key for key in self.requests if key[1] == number and (file in (None, key[0]))), None)
+            if known is None:
+                return f"no operation with request {number} waits to be completed"
+            del self.requests[known]
+        elif not self.requests and not self.nameless:
+            return "nothing waits to be completed"
+        elif operation.name in ("MPI_Waitall", "MPI_Testall"):
+            self.requests.clear()
+            self.nameless = 0
+        elif self.nameless:
+            self.nameless -= 1
+        else:
+            del self.requests[next(iter(self.requests))]
+        return None
 
 
 def _split(handle: _Handle, operation: Operation) -> str | None:
@@ -108,25 +127,36 @@ def _data(handle: _Handle, operation: Operation) -> str | None:
     return None
 
 
-def _take(state: _State, operation: Operation, file: str | None, extra: str | None) -> str | None:
+def _close(handles: list[_Handle], handle: _Handle) -> None:
+    if handle.duplicates > 0:
+        handle.duplicates -= 1
+    else:
+        handles.remove(handle)
+
+
+def _take(
+    state: _State, operation: Operation, file: str | None, extra: str | None, number: int | None
+) -> str | None:
     """Return what is wrong with an operation, None if nothing is."""
     if operation.role is Role.WAIT:
-        if state.pending == 0:
-            return "nothing waits to be completed"
-        state.pending = 0 if operation.name in ("MPI_Waitall", "MPI_Testall") else state.pending - 1
-        return None
-    state.pending += operation.nonblocking
+        return state.wait(operation, file, extra)
+    if operation.nonblocking:
+        state.start(file, extra)
     if file is None or not operation.in_session:
         return None
     handles = state.of(operation, file)
     if operation.role is Role.OPEN:
-        handles.append(_allowed(extra, operation))
+        reads, writes = allowed(operation, extra)
+        handles.append(_Handle(number=number, reads=reads, writes=writes))
         return None
-    if not handles:
-        return "the file is not open"
-    problem = _split(handles[-1], operation) or _mapping(handles[-1], operation) or _data(handles[-1], operation)
+    handle = next((item for item in reversed(handles) if number in (None, item.number)), None)
+    if handle is None:
+        return _NOT_OPEN if not handles else f"the file is not open in session {number}"
+    problem = _split(handle, operation) or _mapping(handle, operation) or _data(handle, operation)
     if operation.role is Role.CLOSE:
-        handles.pop()
+        _close(handles, handle)
+    elif operation.role is Role.DUPLICATE and number is not None:
+        handle.duplicates += 1
     return problem
 
 
@@ -145,12 +175,13 @@ def find_violations(path: WorkloadPath, *, most: int = 100) -> list[Violation]:
     found = _order(table["id"].to_numpy())[:most]
     pairs = zip(path.words("layer"), path.words("operation"), strict=True)
     operations = [operation_of(*pair) for pair in pairs]
-    files, extras = path.words("file"), path.words("extra")
+    files, extras, sessions = path.words("file"), path.words("extra"), table["session"].to_pylist()
     ids, groups = table["id"].to_numpy().tolist(), table["groups"].to_numpy()
     for group in range(path.group_count):
         state, before = _State(), len(found)
         for row in np.flatnonzero(groups >> group & 1):
-            problem = _take(state, operations[row], files[row], extras[row])
+            problem = _take(state, operations[row], files[row], extras[row], sessions[row])
             if problem is not None and len(found) - before < most:
-                found.append(Violation(ids[row], group, f"{operations[row].name}: {problem}"))
+                found.append(Violation(ids[row], group, f"{operations[row].name}: {problem}",
+                                       problem == _NOT_OPEN))  # fmt: skip
     return found

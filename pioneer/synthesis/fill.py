@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mpiio_ext.pioneer.operations import operation_of
 from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
 from mpiio_ext.pioneer.profile.characterize import NO_FILE
 from mpiio_ext.pioneer.synthesis.allocate import Placed, Work
@@ -179,10 +180,11 @@ def _words(values: Sequence[str | None], at: NDArray[np.int64]) -> pa.Array:
 
 
 def _table(
-    model: Model, kinds: NDArray[np.int64], files: Sequence[File], file: NDArray[np.int64],
+    model: Model, kinds: NDArray[np.int64], files: Sequence[File], file: NDArray[np.int64], unit: NDArray[np.int64],
     access: NDArray[np.int64], times: NDArray[np.int64],
 ) -> pa.Table:  # fmt: skip
     named = np.array([kind.named for kind in model.kinds], bool)[kinds]
+    inside = [kind.named and operation_of(kind.layer, kind.operation).in_session for kind in model.kinds]
     file = np.where(named, file, -1)
     owners = [None if item.owner == NO_FILE else item.owner for item in files]
     columns: dict[str, pa.Array] = {
@@ -191,6 +193,7 @@ def _table(
         "file": _words([item.name for item in files], file),
         "owner": _words(owners, file),
         "groups": pa.array(np.array([kind.groups for kind in model.kinds], np.int64)[kinds]),
+        "session": pa.array(unit, mask=~np.array(inside, bool)[kinds]),
         "layer": _words([kind.layer for kind in model.kinds], kinds),
         "extra": _words([kind.extra for kind in model.kinds], kinds).cast(pa.string()),
     }
@@ -236,4 +239,4 @@ def fill(
     archetypes = np.array([work.number for work in works], np.int64)
     roles = np.repeat(role_of(archetypes[placed.work], shape), lengths)
     times = _times(roles, kinds, model, random, joint=joint)
-    return WorkloadPath(_table(model, kinds, files, file, access, times), info)
+    return WorkloadPath(_table(model, kinds, files, file, np.repeat(unit, lengths), access, times), info)

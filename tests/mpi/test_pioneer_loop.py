@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mpiio_ext.pioneer.path import WorkloadPath
+from mpiio_ext.pioneer.profile import find_sessions
 from mpiio_ext.pioneer.synthesis import find_violations
 from support.launch import PROGRAMS, base_environment, python_run, run_bounded
 
@@ -121,3 +122,22 @@ def test_a_replay_records_the_path_alone(
     asked = [item for item in path.table["operation"].to_pylist() if item in ("mkdir", "pwrite", "ftruncate")]
     assert made == asked
     assert not [name for name in again.table["file"].to_pylist() if name is not None and "path.parquet" in name]
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_several_handles_on_one_file(extension: str, tmp_path: pathlib.Path, ranks: int) -> None:
+    """Each call goes through the handle that it went through: nothing fails, and the files are as long."""
+    del extension
+    (tmp_path / "data").mkdir()
+    only = ("--only", f"{tmp_path}/data/*")
+    path = traced_path(tmp_path, [PROGRAMS / "pioneer_handles.py", tmp_path / "data"], 4, *only)
+    own = [item for item in find_sessions(path).sessions if item.file.startswith(f"{tmp_path}/data/own.")]
+    assert len(own) == 4  # the one that makes the file, the writer, the reader, and the root's
+    assert find_violations(path) == []
+    launch = python_run(replay_words(tmp_path / "path.parquet", tmp_path / "below"), ranks, timeout_s=120)
+    assert "0 calls failed" in launch.stdout, launch.describe()
+    again = (tmp_path / "below").joinpath(*tmp_path.parts[1:], "data")
+    names = ["all", *(f"own.{rank}" for rank in range(ranks))]
+    assert sorted(item.name for item in again.iterdir()) == names
+    sizes = [(2 * 4 + ranks) * 100, *([400] * ranks)]  # steps are as far apart as they were
+    assert [(again / name).stat().st_size for name in names] == sizes, launch.describe()

@@ -22,11 +22,12 @@ RANKS = [1, 2, 3, 4, 7]
 
 
 def run(
-    folder: pathlib.Path, rows: list[dict[str, Any]], ranks: int, most: int = sys.maxsize
+    folder: pathlib.Path, rows: list[dict[str, Any]], ranks: int, most: int = sys.maxsize,
+    members: tuple[tuple[int, ...], ...] | None = None,
 ) -> tuple[list[Any], Launch]:
     """Carry a path out below a folder; what each rank saw."""
     (folder / "below").mkdir(exist_ok=True)
-    save(rows, folder / "path.parquet")
+    save(rows, folder / "path.parquet", members)
     words = [PROGRAMS / "pioneer_replay.py", folder / "path.parquet", folder / "below", str(most)]
     launch = python_run(words, ranks, timeout_s=120)
     return json.loads(next(line for line in launch.stdout.splitlines() if line.startswith("SEEN "))[5:]), launch
@@ -127,6 +128,37 @@ def test_every_other_operation(tmp_path: pathlib.Path, ranks: int) -> None:
         begin = 4 * BLOCK * rank
         assert content[begin : begin + 3 * BLOCK] == pattern(begin + 3 * BLOCK)[begin:]
         assert content[begin + 3 * BLOCK : begin + 4 * BLOCK] == pattern(BLOCK)
+
+
+@pytest.mark.parametrize("ranks", [4, 8])
+def test_ranks_keep_their_groups(tmp_path: pathlib.Path, ranks: int) -> None:
+    """Odd ranks have other files than even ones, by as many as were traced and by twice as many."""
+    rows = [row(name, f"{kind}.{{rank}}", "private", groups=groups, size=9)
+            for kind, groups in (("odd", 2), ("even", 4)) for name in ("open", "write", "close")]  # fmt: skip
+    _, launch = run(tmp_path, rows, ranks, members=((0,), (1, 3), (2,)))
+    names = {f"{'odd' if rank % 2 else 'even'}.{rank}" for rank in range(1, ranks)}
+    assert {item.name for item in (tmp_path / "below").iterdir()} == names, launch.describe()
+
+
+@pytest.mark.parametrize("ranks", [2, 4, 5])
+def test_files_of_other_ranks(tmp_path: pathlib.Path, ranks: int) -> None:
+    """Neighbours read what ranks that are late have written; the root looks at files, and removes one."""
+    late = {"slack": 100_000_000, "groups": 2}
+    own, following, third = "part.{rank}", "part.{rank~1}", "part.{rank=3}"
+    rows = [row("stat", "in", "shared", **late),
+            *[row(name, own, "private", size=300) for name in ("open", "write", "close")],
+            *[row(name, following, "private", size=300) for name in ("open", "read", "close")],
+            row("stat", third, "private", groups=1), row("stat", "in", "shared", **late),
+            row("unlink", third, "private", groups=1),
+            *[row(name, own, "private", size=200) for name in ("open", "write", "close")]]  # fmt: skip
+    seen, launch = run(tmp_path, rows, ranks)
+    for found in seen:
+        assert found["read"] == 300, launch.describe()
+        calls = dict(zip(found["ids"], found["results"], strict=True))
+        assert calls[5] == 300, launch.describe()
+        assert calls.get(7, 0) == calls.get(9, 0) == 0, launch.describe()
+    sizes = [(tmp_path / "below" / f"part.{rank}").stat().st_size for rank in range(ranks)]
+    assert sizes == [200 if rank == 3 % ranks else 300 for rank in range(ranks)], launch.describe()
 
 
 def test_the_root_waits_before_it_removes_a_file(tmp_path: pathlib.Path) -> None:

@@ -18,26 +18,33 @@ def row(operation: str, file: str | None, owner: str | None, layer: str = "posix
     """Return a row: `at` and `size` of both groups; `step` is how far the child's offset is from the root's."""
     at, size, step = values.get("at"), values.get("size"), values.get("step", 0)
     return {"operation": operation, "file": file, "owner": owner, "layer": layer, "groups": values.get("groups", 3),
+            "session": values.get("session"),
             "extra": json.dumps(values["extra"]) if "extra" in values else None, "size_0": size, "size_1": size,
             "offset_0": at, "offset_1": None if at is None else at + step,
             "slack_0": values.get("slack", 0), "slack_1": values.get("slack", 0)}  # fmt: skip
 
 
-def path_of(rows: list[dict[str, Any]], groups: int = 2) -> WorkloadPath:
-    """Return the path of rows, of a root and one child, or of a root alone."""
+def path_of(
+    rows: list[dict[str, Any]], groups: int = 2, members: tuple[tuple[int, ...], ...] | None = None
+) -> WorkloadPath:
+    """Return the path of rows, of a root and one child, or of a root alone; `members` if there are several."""
+    groups = groups if members is None else len(members)
     schema = WorkloadPath.schema(groups)
     columns = {}
     for field in schema:
         kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
         columns[field.name] = pa.array([item.get(field.name, i) for i, item in enumerate(rows)], kind) if (
             field.name == "id") else pa.array([item.get(field.name) for item in rows], kind)  # fmt: skip
-    members = tuple((rank,) for rank in range(groups))
-    info = PathInfo(representatives=tuple(range(groups)), members=members, ranks=groups)
+    members = members or tuple((rank,) for rank in range(groups))
+    info = PathInfo(representatives=tuple(min(group) for group in members), members=members,
+                    ranks=sum(map(len, members)))  # fmt: skip
     return WorkloadPath(pa.table(columns).cast(schema), info)
 
 
-def save(rows: list[dict[str, Any]], path: pathlib.Path) -> None:
-    path_of(rows).save(path)
+def save(
+    rows: list[dict[str, Any]], path: pathlib.Path, members: tuple[tuple[int, ...], ...] | None = None
+) -> None:
+    path_of(rows, members=members).save(path)
 
 
 EVERYTHING = [

@@ -34,7 +34,8 @@ def made(rows: list[tuple[str, int | None, int | None, int, str]]) -> WorkloadPa
     columns = {
         "id": list(range(len(rows))), "operation": [row[0] for row in rows], "file": [row[4] for row in rows],
         "owner": ["shared"] * len(rows), "groups": [1] * len(rows), "layer": ["posix"] * len(rows),
-        "extra": [None] * len(rows), "offset_0": [row[1] for row in rows], "size_0": [row[2] for row in rows],
+        "session": [None] * len(rows), "extra": [None] * len(rows),
+        "offset_0": [row[1] for row in rows], "size_0": [row[2] for row in rows],
         "duration_0": [10_000] * len(rows), "slack_0": [row[3] for row in rows],
     }  # fmt: skip
     kinds = {field.name: pa.string() if pa.types.is_dictionary(field.type) else field.type for field in schema}

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
+from mpiio_ext.pioneer.cli import pioneer
 from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
 from mpiio_ext.pioneer.synthesis import find_violations
 
@@ -16,13 +19,14 @@ Row = tuple[Any, ...]
 
 
 def path_of(rows: list[Row], ids: list[int] | None = None) -> WorkloadPath:
-    """Return a path of rows (operation, file, layer, groups, extra); what is missing: posix, both groups, nothing."""
+    """Return a path of rows (operation, file, layer, groups, extra, session); else posix, both groups, nothing."""
     schema = WorkloadPath.schema(2)
     filled = []
     for number, row in enumerate(rows):
-        operation, file, layer, groups, extra = (*row, *(None, "posix", 3, None)[len(row) - 1 :])
+        operation, file, layer, groups, extra, session = (*row, *(None, "posix", 3, None, None)[len(row) - 1 :])
         filled.append({"id": ids[number] if ids else number, "operation": operation, "file": file, "layer": layer,
-                       "groups": groups, "extra": None if extra is None else json.dumps(extra)})  # fmt: skip
+                       "session": session, "groups": groups,
+                       "extra": None if extra is None else json.dumps(extra)})  # fmt: skip
     columns = {}
     for field in schema:
         kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
@@ -67,10 +71,66 @@ def test_what_holds() -> None:
           ("MPI_File_write_all_begin", "a", "mpiio")], 2,
          "MPI_File_write_all_begin: MPI_File_read_all has been begun and not ended"),
         ([("MPI_Wait", None, "mpi")], 0, "MPI_Wait: nothing waits to be completed"),
+        ([("MPI_File_open", "a", "mpiio"), ("MPI_File_iwrite_at", "a", "mpiio", 3, {"request": 5}),
+          ("MPI_Waitall", "a", "mpi", 3, {"request": 5}), ("MPI_Waitall", "a", "mpi", 3, {"request": 5})], 3,
+         "MPI_Waitall: no operation with request 5 waits to be completed"),
+        ([("MPI_File_open", "a", "mpiio"), ("MPI_File_iread_at", "a", "mpiio", 3, {"request": 5, "complete": 1}),
+          ("MPI_Wait", None, "mpi")], 2, "MPI_Wait: nothing waits to be completed"),
+        ([("open", "a", "posix", 3, {"flags": os.O_WRONLY}, 0), ("open", "a", "posix", 3, {"flags": 0}, 1),
+          ("write", "a", "posix", 3, None, 0), ("write", "a", "posix", 3, None, 1)], 3,
+         "write: the file is open for reading only"),
+        ([("open", "a", "posix", 3, None, 0), ("open", "a", "posix", 3, None, 1), ("close", "a", "posix", 3, None, 0),
+          ("read", "a", "posix", 3, None, 0)], 3, "read: the file is not open in session 0"),
+        ([("open", "a", "posix", 3, None, 0), ("dup", "a", "posix", 3, None, 0), ("close", "a", "posix", 3, None, 0),
+          ("read", "a", "posix", 3, None, 0), ("close", "a", "posix", 3, None, 0), ("read", "a", "posix", 3, None, 0)],
+         5, "read: the file is not open"),
+        ([("fopen", "a", "stdio", 3, {"mode": "r"}), ("fwrite", "a", "stdio")], 1,
+         "fwrite: the file is open for reading only"),
     ],
 )  # fmt: skip
 def test_what_does_not_hold(rows: list[Row], row: int, why: str) -> None:
     assert said(rows) == [(row, group, why) for group in (0, 1)]
+
+
+def test_each_request_is_waited_for() -> None:
+    """A row for each request that an MPI_Waitall has completed, in any order; two files may have the same numbers."""
+    writes = [("MPI_File_iwrite_at", file, "mpiio", 3, {"request": number}) for file in "ab" for number in (4, 7, 9)]
+    waits = [("MPI_Waitall", file, "mpi", 3, {"request": number}) for file in "ab" for number in (9, 4, 7)]
+    opens = [("MPI_File_open", file, "mpiio") for file in "ab"]
+    assert said([*opens, *writes, *waits]) == []
+    assert said([*opens, *writes, ("MPI_Wait", None, "mpi", 3, {"request": 7}), ("MPI_Wait", None, "mpi")]) == []
+    assert said([*opens, *writes, ("MPI_Waitall", None, "mpi"), ("MPI_Waitall", None, "mpi")]) == [
+        (9, group, "MPI_Waitall: nothing waits to be completed") for group in (0, 1)]  # fmt: skip
+
+
+def check(path: pathlib.Path) -> tuple[int, str]:
+    found = CliRunner().invoke(pioneer, ["check", str(path)])
+    return found.exit_code, found.output.replace(f"{path}: ", "")
+
+
+@pytest.mark.parametrize("name", ["path.parquet", "path.json"])
+def test_command(tmp_path: pathlib.Path, name: str) -> None:
+    """Paths in both forms; the status tells."""
+    path = tmp_path / name
+    path_of([("open", "a"), ("write", "a"), ("close", "a")]).save(path)
+    assert check(path) == (0, "hard dependencies of 3 operations: all hold\n")
+    path_of([("open", "a"), ("close", "a"), ("open", "a", "posix", 3, {"flags": 0}), ("write", "a")]).save(path)
+    wrong = "".join(f"operation 3, group {group}: write: the file is open for reading only\n" for group in (0, 1))
+    assert check(path) == (1, f"{wrong}hard dependencies of 4 operations: 2 do not hold\n")
+    path_of([("write", "a")] * 30 + [("munmap", "a")] * 15).save(path)  # as of a trace without opens
+    status, text = check(path)
+    assert (status, "1 open sessions have no open" in text, "all hold" in text) == (0, True, True), text
+    path_of([("open", "a")] + [("munmap", "a")] * 15).save(path)
+    status, text = check(path)
+    assert (status, "and 10 more" in text, "30 do not hold" in text) == (1, True, True), text
+
+
+def test_synthesis_tells_what_it_has_broken(tmp_path: pathlib.Path) -> None:
+    """The status is 1 where the new path is worse than the old one, which may have lost some of its opens."""
+    path_of([("write", "a"), ("open", "b"), ("write", "b"), ("close", "b")]).save(tmp_path / "path.parquet")
+    words = ["synthesize", str(tmp_path / "path.parquet"), "-o", str(tmp_path / "new.parquet"), "--mode", "quota"]
+    found = CliRunner().invoke(pioneer, words)
+    assert (found.exit_code, "do not hold: 2" in found.output) == (0, True), found.output
 
 
 def test_each_group_by_itself() -> None:

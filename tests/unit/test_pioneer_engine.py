@@ -42,6 +42,20 @@ def path_of(rows: list[Row], members: tuple[tuple[int, ...], ...] = ((0,), (1, 2
                         PathInfo(representatives=tuple(group[0] for group in members), members=members))
 
 
+# ---- handles ---------------------------------------------------------------------------------------------------------
+
+
+def test_each_session_has_a_handle(tmp_path: pathlib.Path) -> None:
+    """Of one file; a duplicate's close is left out, and the last one closes."""
+    rows = [{"operation": name, "file": "a", "owner": "root", "session": session} for name, session in (
+        ("open", 0), ("open", 1), ("write", 0), ("read", 1), ("dup", 0), ("close", 0), ("write", 0), ("close", 1),
+        ("close", 0))]  # fmt: skip
+    plan = make_plan(path_of(rows), 0, 1, Places(tmp_path))
+    assert plan.ids.tolist() == [0, 1, 2, 3, 6, 7, 8]
+    assert plan.slot.tolist() == [0, 1, 0, 1, 0, 1, 0]
+    assert dict(plan.unknown) == {"dup": 1, "close": 1}
+
+
 # ---- places ----------------------------------------------------------------------------------------------------------
 
 
@@ -73,6 +87,11 @@ def test_names_that_lead_out(tmp_path: pathlib.Path, name: str) -> None:
         (1, ((0,), (1, 2, 3)), [0]),
         (7, ((0,), (1, 2), (3,)), [0, 1, 1, 1, 1, 2, 2]),
         (4, ((0,), (1,), (2,), (3,)), [0, 1, 2, 3]),
+        (4, ((0,), (1, 3), (2,)), [0, 1, 2, 1]),
+        (8, ((0,), (1, 3), (2,)), [0, 1, 2, 1, 2, 1, 2, 1]),
+        (8, ((0,), (1,), (2, 3)), [0, 1, 2, 2, 1, 1, 2, 2]),
+        (6, ((0,), (1, 2)), [0, 1, 1, 1, 1, 1]),
+        (4, ((0,), (3, 1), (9,)), [0, 1, 1, 2]),
         (3, ((0,), (1,), (2,)), [0, 1, 2]),
     ],
 )

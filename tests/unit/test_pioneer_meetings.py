@@ -64,3 +64,16 @@ def test_one_group_meets_nowhere() -> None:
     path = path_of([*rows, made_by(ROOT, "unlink", "a", "root")], groups=1)
     kinds = [operation_of("posix", name) for name in ("open", "write", "close", "unlink")]
     assert meetings(path, kinds, find_sessions(path)) == []
+
+
+def test_files_of_other_ranks() -> None:
+    """Nobody waits for files that each rank has for itself; for one that others look at before they do, and after."""
+    own = [row(name, "p.{rank}", "private") for name in ("open", "write", "close")]
+    assert found(*own, row("unlink", "p.{rank}", "private")) == []
+    look = [row(name, "p.{rank~1}", "private") for name in ("open", "read", "close")]
+    assert found(*own, *look, *look) == [3]
+    removed = [made_by(ROOT, "unlink", f"p.{{rank={rank}}}", "private") for rank in (1, 2)]
+    assert found(*own, *look, *removed) == [3, 6]
+    assert found(*own, made_by(ROOT, "stat", "p.{rank=1}", "private"), *own) == [3, 4]
+    assert found(*own, *removed, row("stat", "p.{rank}", "private")) == [3, 5]
+    assert found(*own, made_by(ROOT, "stat", "q.{rank=1}", "private")) == []

@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import pathlib
+import re
 from collections.abc import Sequence
+from typing import Any
 
+import jsonschema
 import numpy as np
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mpiio_ext.errors import ArgumentError
+from mpiio_ext.pioneer.cli import pioneer
 from mpiio_ext.pioneer.path import Template, WorkloadPath, compare, extract, find_groups, find_templates
+from mpiio_ext.pioneer.path import document as document_module
+from mpiio_ext.pioneer.path.document import problems_of
 from mpiio_ext.pioneer.path.extract import slack_of
+from mpiio_ext.pioneer.path.names import LOOKED, MADE, OPENED, WRITTEN, templates_by_rank
+from mpiio_ext.pioneer.path.workload_path import COMMON, PathInfo
 from mpiio_ext.pioneer.table import SCHEMA
+from support.pioneer_traces import saved_table
 
 Call = tuple[str, str | None] | tuple[str, str | None, int]
+#: Operation, file, number of the session, flags of an open.
+Through = tuple[str, str, int] | tuple[str, str, int, int]
+
+
+def trace_of_handles(rank: int, calls: Sequence[Through]) -> pa.Table:
+    """Return the trace table of one rank, with its sessions."""
+    table = trace(rank, [(operation, file) for operation, file, *_ in calls])
+    extras = [None if len(call) < 4 else f'{{"flags": {call[3]}}}' for call in calls]
+    table = table.set_column(table.schema.get_field_index("extra"), "extra", pa.array(extras, pa.string()))
+    return table.append_column("session", pa.array([call[2] for call in calls], pa.int64()))
 
 
 def trace(rank: int, calls: Sequence[Call], *, every_ns: int = 100, takes_ns: int = 30) -> pa.Table:
@@ -112,6 +134,42 @@ def test_templates_give_the_names_back(ranks: list[int], parts: list[tuple[str, 
         assert next(iter(found.values())).has_rank
 
 
+@pytest.mark.parametrize(
+    ("template", "rank", "ranks", "name"),
+    [("p.{rank~1+1:03}", 3, 4, "p.001"), ("p.{rank~-1}", 0, 8, "p.7"), ("p.{rank=5}", 0, 4, "p.1"),
+     ("p.{rank=5}", 2, None, "p.5"), ("p.{rank~1}", 3, None, "p.4"), ("p.{rank}", 3, 2, "p.3")],
+)  # fmt: skip
+def test_references(template: str, rank: int, ranks: int | None, name: str) -> None:
+    assert Template(template).name(rank, ranks) == name
+    assert Template(template).refers == ("~" in template or "=" in template)
+    assert Template(template).has_rank == ("=" not in template)
+    assert Template(template).own.text in ("p.{rank}", "p.{rank+1:03}")
+
+
+def test_files_that_others_look_at() -> None:
+    """The root looks at all, neighbours read, children read the root's; whose file it is, is who has written it."""
+    ranks = range(6)
+    names: dict[int, dict[str, int]] = {rank: {f"part.{rank}": WRITTEN, f"ring_{rank + 1:02}": MADE} for rank in ranks}
+    for rank in ranks:
+        names[0].setdefault(f"part.{rank}", LOOKED)
+        names[rank].setdefault(f"ring_{(rank + 1) % 6 + 1:02}", OPENED)
+        names[rank].setdefault(f"ring_{(rank - 1) % 6 + 1:02}", OPENED)
+        names[rank] |= {"both.0": WRITTEN if rank < 2 else OPENED}
+        names[rank].setdefault("own.0", WRITTEN if rank == 0 else OPENED)
+        names[rank].setdefault(f"own.{rank}", WRITTEN)
+    found = {rank: {name: template.text for name, template in own.items()}
+             for rank, own in templates_by_rank(names, 6).items()}  # fmt: skip
+    assert found[0] == {
+        "part.0": "part.{rank}", **{f"part.{rank}": f"part.{{rank={rank}}}" for rank in range(1, 6)},
+        "ring_01": "ring_{rank+1:02}", "ring_02": "ring_{rank~1+1:02}", "ring_06": "ring_{rank~-1+1:02}",
+        "both.0": "both.0", "own.0": "own.{rank}",
+    }  # fmt: skip
+    assert found[4] == {
+        "part.4": "part.{rank}", "ring_05": "ring_{rank+1:02}", "ring_06": "ring_{rank~1+1:02}",
+        "ring_04": "ring_{rank~-1+1:02}", "both.0": "both.0", "own.0": "own.{rank=0}", "own.4": "own.{rank}",
+    }  # fmt: skip
+
+
 # ---- differences -----------------------------------------------------------------------------------------------------
 
 
@@ -202,6 +260,25 @@ def test_path_of_root_and_child() -> None:
     assert path.made_by([0]).num_rows == 4
 
 
+def test_the_root_looks_at_all_files() -> None:
+    """Each rank's own file stays one file of the path; a rename of all names both."""
+    write = [("open", "part.{}"), ("write", "part.{}", 0), ("close", "part.{}")]
+    tables = {}
+    for rank in range(4):
+        calls: list[Call] = [(call[0], call[1].format(rank), *call[2:]) for call in write]  # type: ignore[misc]
+        tables[rank] = trace(rank, [*calls, *([("stat", f"part.{other}") for other in range(4)] if rank == 0 else [])])
+    renamed = [f'{{"file2":"final.{other}"}}' for other in range(4)]
+    extras = pa.array([*[None] * 3, *renamed], pa.string())
+    tables[0] = tables[0].set_column(tables[0].schema.get_field_index("extra"), "extra", extras)
+    path = extract(tables, ((0,), (1, 2, 3)), ranks=4)
+    assert paths_of(path) == [
+        *[(name, "part.{rank}", 3) for name in ("open", "write", "close")], ("stat", "part.{rank}", 1),
+        *[("stat", f"part.{{rank={other}}}", 1) for other in (1, 2, 3)],
+    ]  # fmt: skip
+    assert set(path.words("owner")) == {"private"}
+    assert path.words("extra")[3:].tolist() == renamed
+
+
 def test_path_of_several_subgroups() -> None:
     root = trace(0, [("open", "a"), ("write", "a"), ("close", "a")])
     readers = trace(1, [("open", "a"), ("read", "a"), ("close", "a")])
@@ -210,6 +287,41 @@ def test_path_of_several_subgroups() -> None:
     open_, write, read, fsync, close = (("open", "a", 7), ("write", "a", 5), ("read", "a", 2), ("fsync", "a", 4),
                                         ("close", "a", 7))  # fmt: skip
     assert paths_of(path) in ([open_, write, read, fsync, close], [open_, read, write, fsync, close])
+
+
+def test_handles_of_one_file() -> None:
+    """The root has opened its reading handle first, the child its writing one, and no others correspond."""
+    root = trace_of_handles(0, [("open", "a", 5, 0), ("open", "a", 6, 1), ("write", "a", 6), ("read", "a", 5),
+                                ("fsync", "a", 6), ("close", "a", 5), ("close", "a", 6)])  # fmt: skip
+    child = trace_of_handles(1, [("open", "a", 0, 1), ("write", "a", 0), ("fsync", "a", 0), ("close", "a", 0)])
+    rows = extract({0: root, 1: child}, ((0,), (1,))).table.to_pylist()
+    assert [(row["operation"], row["session"], row["groups"]) for row in rows] == [
+        ("open", 0, 1), ("open", 1, 3), ("write", 1, 3), ("read", 0, 1), ("fsync", 1, 3), ("close", 0, 1),
+        ("close", 1, 3),
+    ]  # fmt: skip
+
+
+def test_what_corresponds_is_in_one_session() -> None:
+    """The root closes and opens again in between: its second session is its own, up to the close."""
+    root = trace_of_handles(0, [("open", "a", 0), ("write", "a", 0), ("close", "a", 0), ("open", "a", 1),
+                                ("fsync", "a", 1), ("close", "a", 1)])  # fmt: skip
+    child = trace_of_handles(1, [("open", "a", 0), ("write", "a", 0), ("fsync", "a", 0), ("close", "a", 0)])
+    path = extract({0: root, 1: child}, ((0,), (1,)))
+    rows = path.table.to_pylist()
+    for group, own in ((0, root), (1, child)):
+        made = [row for row in rows if row["groups"] >> group & 1]
+        assert [row["operation"] for row in made] == own["operation"].to_pylist()
+        pairs = set(zip([row["session"] for row in made], own["session"].to_pylist(), strict=True))
+        assert len({one for one, _ in pairs}) == len({other for _, other in pairs}) == len(pairs)
+    assert not path.info.minimal  # as few differences as there are would tear the child's session
+
+
+def test_each_group_opens_by_its_own_call() -> None:
+    root = trace_of_handles(0, [("creat", "a", 0), *[("write", "a", 0)] * 3, ("close", "a", 0)])
+    child = trace_of_handles(1, [("open", "a", 4), *[("write", "a", 4)] * 3, ("close", "a", 4)])
+    rows = extract({0: root, 1: child}, ((0,), (1,))).table.to_pylist()
+    assert [(row["operation"], row["session"], row["groups"]) for row in rows] == [
+        ("open", 0, 2), ("creat", 0, 1), *[("write", 0, 3)] * 3, ("close", 0, 3)]  # fmt: skip
 
 
 def test_slack_is_what_lies_between() -> None:
@@ -246,6 +358,125 @@ def test_leaving_out_gives_each_trace_back(root: list[Call], one: list[Call], tw
         assert all(row[f"offset_{group}"] is None for row in rows if not row["groups"] >> group & 1)
 
 
+def hand_written(**changes: Any) -> dict[str, Any]:
+    """Return a path as a person writes it."""
+    rows = [{"operation": "open", "file": "a.{rank}", "owner": "private", "groups": 3, "layer": "posix",
+             "extra": {"flags": 66}},
+            {"operation": "write", "file": "a.{rank}", "owner": "private", "groups": 3, "layer": "posix",
+             "offset_0": 0, "size_0": 9, "size_1": 9, "slack_1": 5},
+            {"operation": "close", "file": "a.{rank}", "owner": "private", "groups": 3, "layer": "posix"}]
+    return {"pioneer-path": {"representatives": [0, 1], "members": [[0], [1]], "version": 1}, "operations": rows,
+            **changes}  # fmt: skip
+
+
+def written(document: Any, folder: pathlib.Path) -> pathlib.Path:
+    path = folder / "path.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def test_what_a_person_writes(tmp_path: pathlib.Path) -> None:
+    """Without IDs, arguments as an object; and what is saved is read again."""
+    path = WorkloadPath.load(written(hand_written(), tmp_path))
+    assert path.table["id"].to_pylist() == [0, 1, 2]
+    assert json.loads(path.words("extra")[0]) == {"flags": 66}
+    assert path.table["size_1"].to_pylist() == [None, 9, None]
+    path.save(tmp_path / "again.json")
+    assert WorkloadPath.load(tmp_path / "again.json").table.equals(path.table)
+
+
+@pytest.mark.parametrize(
+    ("row", "name", "value", "said"),
+    [
+        (0, "file", 5, "/operations/0/file: 5 is not a text or null"),
+        (1, "groups", 9, "/operations/1/groups: 9 has bits of groups that are not there: the path has 2"),
+        (1, "groups", 1, "/operations/1/size_1: group 1 does not make this operation"),
+        (2, "layer", "nfs", '/operations/2/layer: "nfs" is not one of "posix", "stdio", "mpiio", "mpi"'),
+        (2, "owner", "me", '/operations/2/owner: "me" is not one of "root", "shared", "private", "child", null'),
+        (1, "slack_0", -1, "/operations/1/slack_0: -1 is less than 0"),
+        (1, "slack_2", 1, "/operations/1/slack_2: there is no such name; there are "),
+        (0, "extra", "[1]", "/operations/0/extra: the text is no JSON object"),
+        (0, "file", "a{b}", "/operations/0/file: 'a{b}' is no file name with rank fields"),
+        (0, "offset_0", 1.5, "/operations/0/offset_0: 1.5 is not a whole number or null"),
+        (0, "size_0", 2**63, f"/operations/0/size_0: {2**63} is greater than {2**63 - 1}"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_an_operation(
+    tmp_path: pathlib.Path, row: int, name: str, value: Any, said: str
+) -> None:
+    document = hand_written()
+    document["operations"][row][name] = value
+    path = written(document, tmp_path)
+    with pytest.raises(ValueError, match=re.escape(f"{path}: {said}")):
+        WorkloadPath.load(path)
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ([], "/: a list of 0 is not an object"),
+        ({"pioneer-path": 5, "operations": []}, "/pioneer-path: 5 is not an object"),
+        ({"operations": []}, '/: "pioneer-path" is missing'),
+        (hand_written(operations=7), "/operations: 7 is not a list"),
+        (hand_written(operations=[{}]), '/operations/0: "operation" is missing'),
+        ({"pioneer-path": {"representatives": 5, "members": [], "version": 1}, "operations": []},
+         "/pioneer-path/representatives: 5 is not a list"),
+        ({"pioneer-path": {"representatives": [0, 1], "members": [[0]], "version": 1}, "operations": []},
+         "/pioneer-path/members: there are 1, and 2 representatives"),
+        ({"pioneer-path": {"representatives": [], "members": [], "version": 1}, "operations": []},
+         "/pioneer-path/representatives: there are 0; a path has 1 to 63 groups"),
+        ({"pioneer-path": {"representatives": [0], "members": [[0]], "version": 9}, "operations": []},
+         "a path of version 9; this release reads 1"),
+    ],
+)  # fmt: skip
+def test_what_is_no_path(tmp_path: pathlib.Path, document: Any, said: str) -> None:
+    path = written(document, tmp_path)
+    with pytest.raises(ValueError, match=re.escape(f"{path}: {said}")):
+        WorkloadPath.load(path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "\xff", "[" * 100000, '{"pioneer-path": NaN}'])
+def test_what_is_no_json(tmp_path: pathlib.Path, text: str) -> None:
+    (tmp_path / "path.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(ValueError, match=r"path\.json: no JSON: "):
+        WorkloadPath.load(tmp_path / "path.json")
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+                    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
+                        st.sampled_from(["pioneer-path", "operations", "representatives", "members", "version", "file",
+                                         "operation", "groups", "layer", "extra"]), inner), max_leaves=12))  # fmt: skip
+def test_any_document(document: Any) -> None:
+    """It is a path, or it is said what is wrong, and where."""
+    assert all(line.startswith("/") for line in problems_of(document))
+    whole = hand_written(operations=[document, *hand_written()["operations"]])
+    found = problems_of(whole)
+    assert found
+    assert all(line.startswith("/operations/0") for line in found)
+
+
+def test_form_of_paths() -> None:
+    """The schema is one, and says of each column what the table has."""
+    form = json.loads(pathlib.Path(document_module.__file__).with_name("schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(form)
+    assert set(form["$defs"]["operation"]["properties"]) == {field.name for field in COMMON}
+    assert set(form["properties"]["pioneer-path"]["properties"]) == {item.name for item in dataclasses.fields(PathInfo)}
+    jsonschema.Draft202012Validator(form["properties"]["pioneer-path"] | {"$defs": form["$defs"]}).validate(
+        hand_written()["pioneer-path"])  # fmt: skip
+
+
+def test_patterns_that_match_nothing(tmp_path: pathlib.Path) -> None:
+    """An error that names what there is; one that matches something is none."""
+    table, path = saved_table(tmp_path), tmp_path / "path.parquet"
+    words = ["path", str(table), "-o", str(path), "--only"]
+    found = CliRunner().invoke(pioneer, [*words, "TYPO"])
+    assert found.exit_code == 1
+    assert "leave no operation on a file; the trace has /scratch/log, /scratch/own.000" in found.output
+    assert not path.exists()
+    assert CliRunner().invoke(pioneer, [*words, "*/log"]).exit_code == 0
+    assert WorkloadPath.load(path).table.num_rows == 22
+
+
 def test_files(tmp_path: pathlib.Path) -> None:
     path = extract({0: trace(0, [("open", "a.0")]), 1: trace(1, [("open", "a.1")])}, ((0,), (1,)), ranks=2)
     path.save(tmp_path / "path.parquet")
@@ -253,6 +484,10 @@ def test_files(tmp_path: pathlib.Path) -> None:
     assert again.info == path.info
     assert again.table.equals(path.table)
     assert [item.name for item in tmp_path.iterdir()] == ["path.parquet"]
+    metadata = pa.parquet.read_metadata(tmp_path / "path.parquet").metadata
+    before = path.table.drop_columns(["session"]).replace_schema_metadata(metadata)
+    pa.parquet.write_table(before, tmp_path / "path.parquet")  # of a release without sessions
+    assert WorkloadPath.load(tmp_path / "path.parquet").table.equals(path.table)
     pa.parquet.write_table(pa.table({"id": [1]}), tmp_path / "other.parquet")
     with pytest.raises(ValueError, match="no workload path"):
         WorkloadPath.load(tmp_path / "other.parquet")

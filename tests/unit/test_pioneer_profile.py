@@ -34,7 +34,7 @@ def path_of(rows: list[Row]) -> WorkloadPath:
 def op(operation: str, file: str | None = None, owner: str | None = "shared", **values: Any) -> Row:
     """Return a row; offset, size and slack are the root's."""
     numbers = {f"{name}_0": value for name, value in values.items() if name in ("offset", "size", "slack")}
-    rest = {name: value for name, value in values.items() if name == "layer"}
+    rest = {name: value for name, value in values.items() if name in ("layer", "session")}
     return {"operation": operation, "file": file, "owner": owner if file else None, **numbers, **rest}
 
 
@@ -99,6 +99,21 @@ def test_sessions_without_opens_and_several_at_once() -> None:
         ("stdio", [7], False, False),
     ]  # fmt: skip
     assert found.of[8] == -1
+
+
+def test_sessions_by_their_numbers() -> None:
+    """Handles of one file that are open at a time; what has no number belongs to what was opened last."""
+    path = path_of([
+        op("open", "X", session=7), op("open", "X", session=3), op("write", "X", session=7), op("read", "X", session=3),
+        op("munmap", "X"), op("close", "X", session=3), op("dup", "X", session=7), op("close", "X", session=7),
+        op("write", "X", session=7), op("close", "X", session=7), op("munmap", "X"), op("fopen", "X", layer="stdio"),
+        op("fread", "X", layer="stdio"), op("open", "Y", session=7), op("open", "Y", session=2),
+        op("close", "Y", session=7), op("close", "Y", session=2),
+    ])  # fmt: skip
+    found = find_sessions(path)
+    assert found.of.tolist() == [0, 1, 0, 1, 1, 1, 0, 0, 0, 0, 2, 3, 3, 4, 5, 4, 5]
+    assert [(item.has_open, item.has_close) for item in found.sessions] == [
+        (True, True), (True, True), (False, False), (True, False), (True, True), (True, True)]  # fmt: skip
 
 
 def test_soft_dependencies() -> None:

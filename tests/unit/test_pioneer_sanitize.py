@@ -137,6 +137,23 @@ def test_duplicates_share_the_file_pointer() -> None:
         ("a", 0), ("a", 4), ("b", 0), ("b", 1), ("b", 2), ("b", 7), ("b", 3)]  # fmt: skip
 
 
+def test_sessions_are_those_of_handles() -> None:
+    """Several of one file, duplicates, streams of descriptors; a failed open has a number of its own."""
+    rows = [
+        call("open", file="a", result=3), call("open", file="a", result=4), call("write", handle=3, size=1, result=1),
+        call("read", handle=4, size=1, result=1), call("open", file="b", result=-1), call("dup", handle=3, result=5),
+        call("close", handle=3, result=0), call("write", handle=5, size=1, result=1), call("open", file="a", result=3),
+        call("fdopen", "stdio", handle=3, result=900), call("fwrite", "stdio", handle=900, size=1, result=1),
+        call("fclose", "stdio", handle=900), call("write", handle=77, size=1, result=1), call("stat", file="a"),
+        call("MPI_File_open", "mpiio", file="c", handle=8, result=0),
+        call("MPI_File_iwrite_at", "mpiio", handle=8, offset=0, size=1, result=0, extra={"request": 9}),
+        call("MPI_Wait", "mpi", extra={"request": 9}),
+    ]  # fmt: skip
+    sessions = [0, 1, 0, 1, 2, 0, 0, 0, 3, 3, 3, 3, None, None, 4, 4, 4]
+    assert [row["session"] for row in run(rows)] == sessions
+    assert [row["session"] for row in run(rows, 1)] == sessions
+
+
 def test_views_and_pointers_of_mpi_io() -> None:
     """Offsets count elementary types of the view; a view sets the pointer back; split collectives use it, too."""
     rows = [

@@ -26,7 +26,7 @@ typedef struct table {
     int16_t depth[ROWS_MAX];
     int32_t file[ROWS_MAX], thread[ROWS_MAX], named[ROWS_MAX], extra_at[ROWS_MAX + 1];
     int64_t line[ROWS_MAX], start[ROWS_MAX], duration[ROWS_MAX], handle[ROWS_MAX], result[ROWS_MAX], offset[ROWS_MAX];
-    int64_t moved[ROWS_MAX], place[ROWS_MAX], parent[ROWS_MAX];
+    int64_t moved[ROWS_MAX], place[ROWS_MAX], parent[ROWS_MAX], session[ROWS_MAX];
     char extra[ROWS_MAX * TEXT_MAX];
 } table;
 
@@ -100,7 +100,8 @@ static mpiox_rows view(table *t, int64_t from, int64_t to, int final)
                         .named = t->named + from,
                         .place = t->place + from,
                         .mask = t->mask + from,
-                        .parent = t->parent + from};
+                        .parent = t->parent + from,
+                        .session = t->session + from};
 }
 
 static void feed(table *t, int64_t piece)
@@ -125,6 +126,7 @@ static void check(const table *t)
         const int has_parent = t->mask[i] == MPIOX_MASK_INSIDE || t->mask[i] == MPIOX_MASK_OWNED;
         REQUIRE(t->mask[i] <= MPIOX_MASK_NO_IO && t->named[i] >= -1 && t->named[i] < FILES);
         REQUIRE(has_parent || t->parent[i] == MPIOX_UNKNOWN);
+        REQUIRE(t->session[i] == MPIOX_UNKNOWN || (t->session[i] >= 0 && t->session[i] < t->count));
         REQUIRE(t->parent[i] == MPIOX_UNKNOWN || (t->parent[i] >= 1 && t->parent[i] <= t->count));
     }
 }
@@ -143,6 +145,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     REQUIRE(memcmp(whole.place, pieces.place, sizeof whole.place) == 0);
     REQUIRE(memcmp(whole.mask, pieces.mask, sizeof whole.mask) == 0);
     REQUIRE(memcmp(whole.parent, pieces.parent, sizeof whole.parent) == 0);
+    REQUIRE(memcmp(whole.session, pieces.session, sizeof whole.session) == 0);
     return 0;
 }
 
