@@ -227,6 +227,22 @@ def _schema(each_job: bool) -> Any:
     ])  # fmt: skip
 
 
+def _named(
+    rows: list[dict[str, Any]], areas: Mapping[str, str] | None, *, anonymous: bool
+) -> list[dict[str, Any]]:
+    """Return the rows in their order, with areas or numbers in place of programs and jobs where that is asked for."""
+    if anonymous or areas is not None:
+        label = labels(sorted({row["application"] for row in rows}), areas or {})
+        rows = [{**row, "application": label[row["application"]], "job_id": None} for row in rows]
+    return sorted(rows, key=lambda row: (row["direction"], row["application"], row["bandwidth"]))
+
+
+def _charts(rows: Sequence[dict[str, Any]]) -> list[Chart]:
+    known = {row["direction"] for row in rows}
+    return [_chart([row for row in rows if row["direction"] == direction], direction)
+            for direction in _DIRECTIONS if direction in known]  # fmt: skip
+
+
 def root_causes(
     source: Source,
     *,
@@ -269,28 +285,20 @@ def root_causes(
     Returns
     -------
     Result
-        Rows: ``direction``, ``application``, ``jobs`` or ``job_id``, ``processes``, ``nodes``, ``bandwidth`` [B/s],
-        ``small`` and ``non_consecutive`` (shares), ``collective`` (0 or 1), ``osts``, ``processes_per_ost``; NULL where
-        a log does not tell.
+        ``direction``, ``application``, ``jobs`` or ``job_id``, ``processes``, ``nodes``, ``bandwidth`` [B/s], the factors
+        ``small``, ``non_consecutive`` (shares), ``collective`` (0 or 1), ``osts``, ``processes_per_ost``; or NULL.
     """  # fmt: skip
     import pyarrow as pa
 
     limits = {"processes": processes, "process_bytes": process_bytes, "bandwidth": bandwidth, "time": time,
               "from_bandwidth": from_bandwidth, "osts": osts}  # fmt: skip
-    rows: list[dict[str, Any]] = []
-    able: dict[str, int] = {}
     candidates = _candidates(source, limits, origin)
-    for direction in _DIRECTIONS:
-        slow, able[direction] = _rows(source, direction, limits, candidates)
-        rows += slow
-    if anonymous or areas is not None:
-        label = labels(sorted({row["application"] for row in rows}), areas or {})
-        rows = [{**row, "application": label[row["application"]], "job_id": None} for row in rows]
-    rows.sort(key=lambda row: (row["direction"], row["application"], row["bandwidth"]))
+    found = {direction: _rows(source, direction, limits, candidates) for direction in _DIRECTIONS}
+    able = {direction: count for direction, (_, count) in found.items()}
+    rows = _named([row for slow, _ in found.values() for row in slow], areas, anonymous=anonymous)
     return Result(
         name="root-causes", title="Low bandwidth of large jobs", unit="jobs", caption=_caption(rows, able, limits),
         parameters={**limits, "bandwidth": bandwidth if math.isfinite(bandwidth) else None, "origin": origin},
         table=pa.Table.from_pylist(rows if each_job else _by_application(rows), schema=_schema(each_job)),
-        charts=[_chart([row for row in rows if row["direction"] == direction], direction)
-                for direction in _DIRECTIONS if any(row["direction"] == direction for row in rows)],
+        charts=_charts(rows),
     )  # fmt: skip
