@@ -28,7 +28,7 @@ def traced_path(folder: pathlib.Path, words: list[Any], ranks: int, *options: st
     # With what Python looks at: beside it the folders that a rank happens to make for all would count as behaviour.
     tracer = ["-m", "mpiio_ext", "trace", "-o", trace, "--folders", "--"]
     python_run([*tracer, sys.executable, *words], ranks, timeout_s=120)
-    assert len(list(trace.iterdir())) == ranks
+    assert len(list(trace.glob("*.mpioxtrace"))) == ranks
     command = [sys.executable, "-m", "mpiio_ext", "pioneer", "path", str(trace), "-o", str(folder / "path.parquet"),
                *options]
     launch = run_bounded(command, env=base_environment(), timeout_s=120)
