@@ -285,8 +285,8 @@ def root_causes(
     Returns
     -------
     Result
-        ``direction``, ``application``, ``jobs`` or ``job_id``, ``processes``, ``nodes``, ``bandwidth`` [B/s], the factors
-        ``small``, ``non_consecutive`` (shares), ``collective`` (0 or 1), ``osts``, ``processes_per_ost``; or NULL.
+        ``direction``, ``application``, ``jobs`` or ``job_id``, ``processes``, ``nodes``, ``bandwidth`` [B/s], and as
+        factors ``small``, ``non_consecutive`` (shares), ``collective`` (0 or 1), ``osts``, ``processes_per_ost``.
     """  # fmt: skip
     import pyarrow as pa
 
@@ -294,7 +294,7 @@ def root_causes(
               "from_bandwidth": from_bandwidth, "osts": osts}  # fmt: skip
     candidates = _candidates(source, limits, origin)
     found = {direction: _rows(source, direction, limits, candidates) for direction in _DIRECTIONS}
-    able = {direction: count for direction, (_, count) in found.items()}
+    able: dict[str, int] = {direction: count for direction, (_, count) in found.items()}
     rows = _named([row for slow, _ in found.values() for row in slow], areas, anonymous=anonymous)
     return Result(
         name="root-causes", title="Low bandwidth of large jobs", unit="jobs", caption=_caption(rows, able, limits),

@@ -165,8 +165,7 @@ def extract(
     check_thresholds(chosen, thresholds)
     _check_time(time)
     files = files if hasattr(files, "expression") else opened(files)
-    by = by or _job_column(files)
-    bounds = _bounds(low, high)
+    by, bounds = by or _job_column(files), _bounds(low, high)
     request = _Request(chosen, thresholds, direction, bounds, jobs, by, time, critical, min_known, background)
     found = [table for table in mapped(request.answer, request.pieces(files, rows), threads) if table.num_rows]
     return as_query(files, pa.concat_tables(found) if found else request.answer(request.nothing()))
