@@ -30,7 +30,7 @@ COUNTED_TEXTS = frozenset(("source", "fs_type", "state", "log_version", "modules
                            "operation", "kind", "family"))  # fmt: skip
 _TIME = "s since 1970 UTC"
 #: Columns that get a number in order of appearance; the same value gets the same number in every table.
-_NUMBERED = ("job_id", "log_id", "file_id")
+_NUMBERED = ("job_id", "log_id", "source_log", "file_id")
 #: Numbers that stand for someone or something.
 _SECRET_NUMBERS = frozenset(("uid", "exit_code"))
 _STEP = 5.0

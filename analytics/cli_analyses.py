@@ -91,9 +91,18 @@ class _Size(click.ParamType):  # type: ignore[type-arg]  # generic in newer rele
         from mpiio_ext.analytics import units
 
         try:
-            return float(units.size(value))
+            return float(getattr(units, self.name)(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+class _Bandwidth(_Size):
+    """Bytes a second, with a unit: 1GB/s, 1GB; "inf" for no bound."""
+
+    name = "bandwidth"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        return float("inf") if value == "inf" else super().convert(value, param, ctx)
 
 
 applications = _command(
@@ -117,8 +126,12 @@ root_causes = _command(
                      help="Jobs of more processes are looked at."),
         click.option("--process-bytes", type=_Size(), default="10MB", show_default=True,
                      help="Bytes that each process moved at least."),
-        click.option("--bandwidth", type=_Size(), default="1GB", show_default=True,
-                     help="Bandwidth a second below which a job is slow."),
+        click.option("--from-bandwidth", type=_Bandwidth(), default="0", show_default=True,
+                     help="Bandwidth a second from which on jobs are looked for."),
+        click.option("--osts", type=click.IntRange(min=0), default=0,
+                     help="Only jobs whose files lie on so many OSTs at least."),
+        click.option("--bandwidth", type=_Bandwidth(), default="1GB/s", show_default=True,
+                     help="Bandwidth below which a job is slow; inf: any."),
         click.option("--time", type=click.Choice(["critical", "span"]), default="critical", show_default=True,
                      help="What bytes are divided by: the time in which files are accessed, or the span from the "
                           "first access to the last one (Equation 1), which has the pauses in it."),

@@ -75,7 +75,7 @@ def manifest(
     if areas is not None:
         raise click.UsageError("--areas: a manifest names no applications")
     with miner_of(setup) as miner:
-        logs = _logs(miner)
+        logs, notes = _logs(miner), miner.catalog.manifest.notes
     counts = {row["values"]: row["counts"] for row in pc.value_counts(logs["status"]).to_pylist()}
     if anonymous:
         if csv is not None or parquet is not None:
@@ -89,7 +89,7 @@ def manifest(
     if as_json or csv is not None or parquet is not None:
         show_table(shown.select(kept), as_json=as_json, csv=csv, parquet=parquet)
         return
-    click.echo(_counted(counts))
+    click.echo("\n".join([_counted(counts), *(f"note: {note}" for note in notes)]))
     if shown.num_rows:
         show_table(shown.select(["kind", "path", "status", "reason"]), most=200)
 

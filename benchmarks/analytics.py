@@ -60,13 +60,7 @@ class Folder:
         """Return the files of a table, whatever the range."""
         return sorted(str(path) for path in self.folder.glob(f"{table}_[0-9]*.parquet"))
 
-    def units(
-        self,
-        table: str,
-        by: str,
-        low: float | None = None,
-        high: float | None = None,  # noqa: ARG002
-    ) -> list[list[str]] | None:
+    def units(self, table: str, *_: Any) -> list[list[str]] | None:
         """Return the files of each range of jobs, which are the same in all tables; None where nothing is placed."""
         return [[file] for file in self.files(table)] if self.placed and table != "lmt" else None
 

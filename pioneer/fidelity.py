@@ -1,9 +1,9 @@
 """How close synthetic paths come to what they were made of: each mode, many seeds, and controls that must fail.
 
 Method.    For each path and mode as many paths are synthesized as there are seeds, and compared (`compare.metrics`); of
-           each metric the worst value counts. A metric that a spoilt path passes as well says nothing, so three are
+           each metric the worst value counts. A metric that a spoilt path passes as well says nothing, so four are
            compared besides: the operations in random order, slack times of a Poisson process with the same mean,
-           and offsets spread uniformly over the file.
+           offsets spread uniformly over the file, and children that access other places while the root does not.
 Limits.    Those of `compare.metrics.LIMITS` for the modes that draw; `QUOTA_LIMITS` for the modes "faithful" and
            "quota", whose multisets are those of the path.
 """
@@ -105,9 +105,22 @@ def uniform_offsets(path: WorkloadPath, random: np.random.Generator) -> Workload
     return _with(path, columns)
 
 
+def children_elsewhere(path: WorkloadPath, random: np.random.Generator) -> WorkloadPath:
+    """Return a path whose root is as it was, and whose children access other places, in other sizes."""
+    columns = {}
+    for group in range(1, path.group_count):
+        for name in ("offset", "size"):
+            values = path.table[f"{name}_{group}"]
+            largest = pc.max(values).as_py() or 0
+            drawn = random.integers(0, largest + 1, len(values))
+            columns[f"{name}_{group}"] = pa.array(drawn, mask=pc.is_null(values).to_numpy())
+    return _with(path, columns)
+
+
 #: Ways to spoil a path.
 CONTROLS: Mapping[str, Callable[[WorkloadPath, np.random.Generator], WorkloadPath]] = {
     "shuffled order": shuffled_order, "Poisson slack": poisson_slack, "uniform offsets": uniform_offsets,
+    "children elsewhere": children_elsewhere,
 }  # fmt: skip
 
 
@@ -136,11 +149,13 @@ def _paths(path: WorkloadPath, profile: Profile, mode: str, seeds: int) -> Itera
             yield synthesize(path, mode=mode, seed=seed)
 
 
-def _modes(profile: Profile) -> list[str]:
-    """Return what is compared; where no offsets, or no slack times, are known there are none to be spoilt."""
+def _modes(profile: Profile, path: WorkloadPath) -> list[str]:
+    """Return what is compared; where no offsets, slack times or children are known there are none to be spoilt."""
+    children = [path.table[f"offset_{group}"] for group in range(1, path.group_count)]
+    far = any((pc.max(column).as_py() or 0) > 0 for column in children)
     offsets = any(item.offset.values.size and item.offset.values[-1] > 0 for item in profile.classes.values())
     slack = any(item.slack.values.size and item.slack.values[-1] > 0 for item in profile.classes.values())
-    left_out = {"uniform offsets": not offsets, "Poisson slack": not slack}
+    left_out = {"uniform offsets": not offsets, "Poisson slack": not slack, "children elsewhere": not far}
     return [name for name in ("faithful", "quota", "sampled", "profile", *CONTROLS) if not left_out.get(name)]
 
 
@@ -158,7 +173,7 @@ def fidelity(
     rows = []
     for name, path in paths.items():
         profile = with_shapes(characterize(path), path)
-        for mode in _modes(profile):
+        for mode in _modes(profile, path):
             progress(f"{name}: {mode}")
             worst, violations = _worst(path, _paths(path, profile, mode, seeds))
             limits = QUOTA_LIMITS if mode in ("faithful", "quota") else LIMITS

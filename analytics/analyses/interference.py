@@ -7,8 +7,8 @@ Algorithm. Cumulative sums over each OST's steps turn the traffic of an interval
 end points of an interval fall on steps of the 5-s grid, so that two look-ups by equality (OST, step) are enough, which
 every engine does with a hash join; a join by BETWEEN is 50 times slower. What was moved before a step and up to its
 end, and how many steps are known by then, lie beside each other in one row, so that one look-up gives all four. Steps
-of which LMT has no row are put in first. On DuckDB, a few days of traces are summed up
-and looked up in arrays of this process, which takes a third of the time.
+of which LMT has no row are put in first. The sums of a few days of traces are arrays, in this process for DuckDB and
+in each of Spark's workers, and the look-ups are places in them: no join at all.
 
 Guarantees. A step that the interval only touches counts whole, since LMT knows nothing below 5 s. Lost steps (NULL, or
 no row) add nothing, and `coverage` is the fraction of the interval's steps that is known. Where none is, the traffic
@@ -19,7 +19,6 @@ Source: IOMiner, Section II-A (joins of Darshan with LMT) and III-F.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -35,8 +34,9 @@ __all__ = ["STEP_S", "interference"]
 
 #: Seconds of a step of the table ``lmt``.
 STEP_S = 5
-#: Steps that DuckDB's process sums up in arrays, in a fraction of the time of a window: four days of 248 OSTs.
+#: Steps that are summed up in arrays (240 MB), in a fraction of the time of a window: four days of 248 OSTs.
 _IN_MEMORY = 20_000_000
+_PAIR = ("job_id", "log_id", "file_id", "ost")
 _RESULTS = ("own", "traffic", "share", "coverage")
 
 
@@ -68,14 +68,20 @@ def interference(files: Tuples, lmt: Tuples, direction: Literal["read", "write"]
     def build() -> ir.Table:
         pairs = _pairs(files.expression, direction)
         steps, low, high, whole, rows = _steps(lmt, direction)
-        if lmt.engine.name == "duckdb" and 0 < whole <= _IN_MEMORY:
+        if 0 < whole <= _IN_MEMORY:
             grid = _Grid(lmt.engine.arrow(steps), low, high)
-            return files.engine.table(grid.beside(files.engine.batches(pairs, 1_000_000)))
+            return files.engine.mapped(pairs, grid, _schema())
         if rows > whole:
             raise _twice(rows - whole)
         return _looked_up(pairs, _summed(_filled(steps, low, high) if rows < whole else steps), low, high)
 
     return Tuples(files.engine, build, "interference", "the traffic of each file's OSTs")
+
+
+def _schema() -> Any:
+    import pyarrow as pa
+
+    return pa.schema([(name, pa.int64()) for name in _PAIR] + [(name, pa.float64()) for name in _RESULTS])
 
 
 def _column(direction: str) -> str:
@@ -147,18 +153,11 @@ class _Grid:
             np.cumsum(sums.reshape(-1, width), axis=1, out=sums.reshape(-1, width))
         self.width = width
 
-    def beside(self, batches: Iterable[Any]) -> Any:
-        """Return the pairs with their traffic, as an Arrow table."""
+    def __call__(self, batch: Any) -> Any:
+        """Return the pairs of a record batch with their traffic, as an Arrow table."""
         import pyarrow as pa
 
-        found = [self._of(pa.Table.from_batches([batch])) for batch in batches]
-        names = ("job_id", "log_id", "file_id", "ost")
-        empty = pa.schema([(name, pa.int64()) for name in names] + [(name, pa.float64()) for name in _RESULTS])
-        return pa.concat_tables(found) if found else empty.empty_table()
-
-    def _of(self, pairs: Any) -> Any:
-        import pyarrow as pa
-
+        pairs = pa.Table.from_batches([batch])
         ost, first, last = (pairs.column(name).to_numpy() for name in ("ost", "first", "last"))
         row = self.row[np.where((ost >= 0) & (ost < len(self.row)), ost, -1)]
         begin, end = np.maximum(first, self.low) - self.low, np.minimum(last, self.high) + 1 - self.low
@@ -176,7 +175,7 @@ class _Grid:
             pa.array(share, mask=blank | (traffic == 0)),
             pa.array(known / (last - first + 1)),
         ]
-        kept = pairs.select(["job_id", "log_id", "file_id", "ost"])
+        kept = pairs.select(list(_PAIR))
         for name, column in zip(_RESULTS, results, strict=True):
             kept = kept.append_column(name, column)
         return kept

@@ -271,7 +271,7 @@ def explained(source: Source) -> list[Explained]:
     """Return why methods were slower, in every case of the results: the largest differences first.
 
     Compared are, of each case, the slowest of our methods and ``auto`` with the fastest of ours, and ``auto`` with the
-    MPI library alone, as far as one took `WORTH_ASKING` times as long as the other.
+    MPI library alone, as far as one took `WORTH_ASKING` times as long as the other, beyond the spread of repetitions.
     """
     found = []
     for case, by_method in _cases(_rows(source, None)).items():

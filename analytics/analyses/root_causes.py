@@ -98,15 +98,22 @@ def _rows(
     jobs, files = _of_direction(*candidates, direction, limits["process_bytes"])
     if not files.num_rows:
         return [], jobs.num_rows
-    found = extract(files, 0, limits["bandwidth"], direction, jobs=jobs, by="log_id", names=list(FACTORS),
-                    time=limits["time"]).to_pylist()  # fmt: skip
+    low, high = limits["from_bandwidth"], limits["bandwidth"]
+    every = bool(limits["osts"])
+    found = extract(files, None if every else low, None if every else high, direction, jobs=jobs, by="log_id",
+                    names=list(FACTORS), time=limits["time"]).to_pylist()  # fmt: skip
     speed = "critical_bandwidth" if limits["time"] == "critical" else "bandwidth"
+    able = jobs.num_rows
+    if limits["osts"]:  # known only after the files were looked at; fast jobs count, too
+        found = [row for row in found if (row["osts"] or 0) >= limits["osts"]]
+        able = len(found)
+        found = [row for row in found if row[speed] is not None and low <= row[speed] < high]
     job_of = dict(zip(jobs["log_id"].to_pylist(), jobs["job_id"].to_pylist(), strict=True))
     nodes = _nodes(source, sorted({job_of[row["log_id"]] for row in found}))
     return [{"direction": direction, "application": row["app"] or NO_NAME, "job_id": job_of[row["log_id"]],
              "processes": None if row["processes"] is None else int(row["processes"]),
              "nodes": nodes.get(job_of[row["log_id"]]), "bandwidth": row[speed],
-             **{name: row[name] for name in FACTORS}} for row in found], jobs.num_rows  # fmt: skip
+             **{name: row[name] for name in FACTORS}} for row in found], able  # fmt: skip
 
 
 def _by_application(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -183,18 +190,25 @@ def _chart(rows: Sequence[Mapping[str, Any]], direction: str) -> Chart:
 
 
 def _caption(rows: Sequence[Mapping[str, Any]], able: Mapping[str, int], limits: Mapping[str, Any]) -> str:
-    least, below = (size_words(limits[name]) for name in ("process_bytes", "bandwidth"))
-    words = [f"Jobs of more than {limits['processes']:,} processes that moved at least {least} each, "
-             f"at less than {below}/s {_OVER[limits['time']]}."]  # fmt: skip
+    least = size_words(limits["process_bytes"])
+    below = f"less than {size_words(limits['bandwidth'])}/s" if math.isfinite(limits["bandwidth"]) else ""
+    where = f", on {limits['osts']:,} OSTs or more" if limits["osts"] else ""
+    above = f"{size_words(limits['from_bandwidth'])}/s or more" if limits["from_bandwidth"] else ""
+    speed = " and ".join(filter(None, [above, below]))
+    words = [f"Jobs of more than {limits['processes']:,} processes that moved at least {least} each{where}, "
+             f"at {speed or 'any bandwidth'} {_OVER[limits['time']]}."]  # fmt: skip
+    named = "slow" if not above else "at this bandwidth"
     for direction, past in (("read", "reading"), ("write", "writing")):
         slow = [row for row in rows if row["direction"] == direction]
         apps = len({row["application"] for row in slow})
         verb = "was" if len(slow) == 1 else "were"
-        words.append(f"Of {count_words(able[direction], 'such job')} {past}, {len(slow):,} {verb} slow"
+        words.append(f"Of {count_words(able[direction], 'such job')} {past}, {len(slow):,} {verb} {named}"
                      + (f", of {count_words(apps, 'application')}." if slow else "."))  # fmt: skip
-        crowded = sum(1 for row in slow if (row["processes_per_ost"] or 0) > 3)
-        if slow:
-            words.append(f"{share_words(share(crowded, len(slow)))} of these have more than 3 processes per OST.")
+        known = [row["processes_per_ost"] for row in slow if row["processes_per_ost"] is not None]
+        if known:
+            percent = share_words(share(sum(value > 3 for value in known), len(known)))
+            among = "these" if len(known) == len(slow) else f"the {len(known):,} whose layout is known"
+            words.append(f"{percent} of {among} have more than 3 processes per OST.")
         if len(slow) > _MOST_LINES:
             words.append(f"The figure shows {_MOST_LINES} of them, evenly spaced.")
     shown = [name for name in _AXES if any(row[name] is not None for row in rows)]
@@ -213,12 +227,30 @@ def _schema(each_job: bool) -> Any:
     ])  # fmt: skip
 
 
+def _named(
+    rows: list[dict[str, Any]], areas: Mapping[str, str] | None, *, anonymous: bool
+) -> list[dict[str, Any]]:
+    """Return the rows in their order, with areas or numbers in place of programs and jobs where that is asked for."""
+    if anonymous or areas is not None:
+        label = labels(sorted({row["application"] for row in rows}), areas or {})
+        rows = [{**row, "application": label[row["application"]], "job_id": None} for row in rows]
+    return sorted(rows, key=lambda row: (row["direction"], row["application"], row["bandwidth"]))
+
+
+def _charts(rows: Sequence[dict[str, Any]]) -> list[Chart]:
+    known = {row["direction"] for row in rows}
+    return [_chart([row for row in rows if row["direction"] == direction], direction)
+            for direction in _DIRECTIONS if direction in known]  # fmt: skip
+
+
 def root_causes(
     source: Source,
     *,
     processes: int = 1000,
     process_bytes: float = 10e6,
     bandwidth: float = 1e9,
+    from_bandwidth: float = 0.0,
+    osts: int = 0,
     time: Literal["critical", "span"] = "critical",
     each_job: bool = False,
     anonymous: bool = False,
@@ -237,6 +269,10 @@ def root_causes(
         Bytes that each process moved at least, on average.
     bandwidth : float
         Bandwidth below which a job is slow [B/s].
+    from_bandwidth : float
+        Bandwidth from which on jobs are looked for [B/s]; with a `bandwidth` of infinity those of fast jobs.
+    osts : int
+        Only jobs whose files lie on so many OSTs at least (Tables I and II: all OSTs of the file system).
     time : {"critical", "span"}
         What bytes are divided by for it: the time in which files are accessed, or the span of Equation 1.
     each_job : bool
@@ -249,27 +285,20 @@ def root_causes(
     Returns
     -------
     Result
-        Rows: ``direction``, ``application``, ``jobs`` or ``job_id``, ``processes``, ``nodes``, ``bandwidth`` [B/s],
-        ``small`` and ``non_consecutive`` (shares), ``collective`` (0 or 1), ``osts``, ``processes_per_ost``; NULL where
-        a log does not tell.
+        ``direction``, ``application``, ``jobs`` or ``job_id``, ``processes``, ``nodes``, ``bandwidth`` [B/s], and as
+        factors ``small``, ``non_consecutive`` (shares), ``collective`` (0 or 1), ``osts``, ``processes_per_ost``.
     """  # fmt: skip
     import pyarrow as pa
 
-    limits = {"processes": processes, "process_bytes": process_bytes, "bandwidth": bandwidth, "time": time}
-    rows: list[dict[str, Any]] = []
-    able: dict[str, int] = {}
+    limits = {"processes": processes, "process_bytes": process_bytes, "bandwidth": bandwidth, "time": time,
+              "from_bandwidth": from_bandwidth, "osts": osts}  # fmt: skip
     candidates = _candidates(source, limits, origin)
-    for direction in _DIRECTIONS:
-        slow, able[direction] = _rows(source, direction, limits, candidates)
-        rows += slow
-    if anonymous or areas is not None:
-        label = labels(sorted({row["application"] for row in rows}), areas or {})
-        rows = [{**row, "application": label[row["application"]], "job_id": None} for row in rows]
-    rows.sort(key=lambda row: (row["direction"], row["application"], row["bandwidth"]))
+    found = {direction: _rows(source, direction, limits, candidates) for direction in _DIRECTIONS}
+    able: dict[str, int] = {direction: count for direction, (_, count) in found.items()}
+    rows = _named([row for slow, _ in found.values() for row in slow], areas, anonymous=anonymous)
     return Result(
         name="root-causes", title="Low bandwidth of large jobs", unit="jobs", caption=_caption(rows, able, limits),
-        parameters={**limits, "origin": origin},
+        parameters={**limits, "bandwidth": bandwidth if math.isfinite(bandwidth) else None, "origin": origin},
         table=pa.Table.from_pylist(rows if each_job else _by_application(rows), schema=_schema(each_job)),
-        charts=[_chart([row for row in rows if row["direction"] == direction], direction)
-                for direction in _DIRECTIONS if any(row["direction"] == direction for row in rows)],
+        charts=_charts(rows),
     )  # fmt: skip

@@ -207,6 +207,19 @@ def _files(rows: _Rows) -> Any:
     return rows.arrow(DARSHAN_FILE, "file", extra)
 
 
+def _with_ends(jobs: Any, files: Any) -> Any:
+    """Return the jobs with the time of the first and last access to any of their files, by direction."""
+    import pyarrow.compute as pc
+
+    ends = {f"{way}_{end}": how for way in ("read", "write") for end, how in (("start", "min"), ("end", "max"))}
+    found = files.group_by("log_id").aggregate(list(ends.items()))
+    place = pc.index_in(jobs["log_id"], value_set=found["log_id"].combine_chunks())
+    for name, how in ends.items():
+        number = jobs.schema.get_field_index(name)
+        jobs = jobs.set_column(number, jobs.schema.field(number), found[f"{name}_{how}"].take(place))
+    return jobs
+
+
 def _outcomes(rows: _Rows, logs: Sequence[str]) -> list[Outcome]:
     status, ids, files = (rows.numbers("log", name).tolist() for name in ("status", "log_id", "files"))
     reasons = rows.texts("log_reason", absent=np.zeros(len(logs), bool)).to_pylist()
@@ -266,8 +279,9 @@ def convert(logs: Sequence[str], root: str) -> Converted:
         while len(outcomes) < len(logs):
             rows = _read(opened[0], logs[len(outcomes) :], root)
             new = _outcomes(rows, logs[len(outcomes) : len(outcomes) + rows.tables["log"].shape[1]])
-            jobs.append(_jobs(rows, [outcome.log for outcome in new if outcome.status != "skipped"]))
             files.append(_files(rows))
+            read = _jobs(rows, [outcome.log for outcome in new if outcome.status != "skipped"])
+            jobs.append(_with_ends(read, files[-1]))
             outcomes += new
     finally:
         lib.mpiio_ext_darshan_free(opened[0])

@@ -94,17 +94,10 @@ def diagnose(
     case = Case(view, limits, anonymous, osts)
     found, seen = _findings(case)
     return Diagnosis(
-        who,
-        direction,
-        facts=_facts(case),
-        critical_files=_critical(case),
-        findings=found,
-        notes=[*seen, *_notes(case)],
-        unknown=_unknown(case, jobs),
-        not_low=_not_low(case),
-        trivial=_trivial(case),
+        who, direction, facts=_facts(case), critical_files=_critical(case), findings=found,
+        notes=[*seen, *_notes(case)], unknown=_unknown(case, jobs), not_low=_not_low(case), trivial=_trivial(case),
         beyond=beyond(case),
-    )
+    )  # fmt: skip
 
 
 def _arrow(rows: Any) -> Any:

@@ -132,13 +132,12 @@ def extract(
     ----------
     files : query, pyarrow.Table, pyarrow.dataset.Dataset, path, sequence of paths
     low, high : str or float, optional
-        Bounds of the bandwidth (B/s, or as "1GB/s"), half-open; None: no bound.
+        Bounds of the bandwidth (B/s, or as "1GB/s"); None: no bound.
     direction : {"read", "write"}
     jobs : pyarrow.Table, optional
         Rows of ``darshan_job``, for what only they know (run time, modules); found by ``log_id``, else by `by`.
     by : str, optional
-        What a job is: ``log_id`` (each run of a program by itself) or ``job_id``. Default: ``log_id`` where the files
-        have it.
+        What a job is: ``log_id`` (each run of a program by itself; default where the files have it) or ``job_id``.
     names : sequence of str, optional
         Factors; None: all of the direction.
     time : {"critical", "span"}
@@ -164,14 +163,21 @@ def extract(
     check_direction(direction)
     chosen = find(names, direction)
     check_thresholds(chosen, thresholds)
-    if time not in ("span", "critical"):
-        raise ArgumentError(f"time is {time!r}; it is 'critical' or 'span'")
+    _check_time(time)
     files = files if hasattr(files, "expression") else opened(files)
-    by = by or _job_column(files)
-    bounds = (-np.inf if low is None else float(bandwidth(low)), np.inf if high is None else float(bandwidth(high)))
+    by, bounds = by or _job_column(files), _bounds(low, high)
     request = _Request(chosen, thresholds, direction, bounds, jobs, by, time, critical, min_known, background)
     found = [table for table in mapped(request.answer, request.pieces(files, rows), threads) if table.num_rows]
     return as_query(files, pa.concat_tables(found) if found else request.answer(request.nothing()))
+
+
+def _check_time(time: str) -> None:
+    if time not in ("span", "critical"):
+        raise ArgumentError(f"time is {time!r}; it is 'critical' or 'span'")
+
+
+def _bounds(low: str | float | None, high: str | float | None) -> tuple[float, float]:
+    return -np.inf if low is None else float(bandwidth(low)), np.inf if high is None else float(bandwidth(high))
 
 
 def _job_column(files: Any) -> str:

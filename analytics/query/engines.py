@@ -29,11 +29,14 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
-__all__ = ["Batched", "DuckDBEngine", "Engine", "Read", "call", "plain_errors", "unique_name"]
+__all__ = ["Batched", "DuckDBEngine", "Engine", "Mapped", "Read", "call", "plain_errors", "unique_name"]
 
 #: A user's function on batches: Arrow arrays of the columns in, an Arrow array of the same length out.
 Batched = Callable[..., Any]
+#: A function of a record batch that returns an Arrow table; it is pickled for Spark's workers.
+Mapped = Callable[[Any], Any]
 _MARKED = re.compile(rf"{re.escape(groups.MARK)}(.*?){re.escape(groups.MARK_END)}", re.DOTALL)
+_MAPPED_ROWS = 1_000_000
 _names = itertools.count()
 
 
@@ -117,6 +120,10 @@ class Engine(abc.ABC):
     @abc.abstractmethod
     def scalar(self, function: Batched, arguments: Sequence[ir.Value], result: Any) -> ir.Value:
         """Apply a function of Arrow arrays to columns, batch by batch; `result` is the Ibis type of its values."""
+
+    @abc.abstractmethod
+    def mapped(self, expression: ir.Table, function: Mapped, schema: pa.Schema) -> ir.Table:
+        """Return what `function` makes of the result of a query, batch by batch, as a table with this schema."""
 
     @abc.abstractmethod
     def map_groups(self, expression: ir.Table, keys: Sequence[str], function: groups.Function) -> groups.Results:
@@ -268,6 +275,13 @@ class DuckDBEngine(Engine):
             name, function, kinds, types.to_string(result), type="arrow", null_handling="special"
         )  # fmt: skip
         return call(name, arguments, result)
+
+    def mapped(self, expression: ir.Table, function: Mapped, schema: pa.Schema) -> ir.Table:
+        """See :meth:`Engine.mapped`: at once, into a table in memory."""
+        import pyarrow as pa
+
+        found = [function(batch).cast(schema) for batch in self.batches(expression, _MAPPED_ROWS)]
+        return self.table(pa.concat_tables(found) if found else schema.empty_table())
 
     def map_groups(self, expression: ir.Table, keys: Sequence[str], function: groups.Function) -> groups.Results:
         """See :meth:`Engine.map_groups`."""

@@ -20,6 +20,7 @@ import logging
 import os
 import shutil
 import sys
+import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -28,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.query import groups
 from mpiio_ext.analytics.query.dispatch import Placed, cut, local_units
-from mpiio_ext.analytics.query.engines import Batched, Engine, Read, call, plain_errors, unique_name
+from mpiio_ext.analytics.query.engines import Batched, Engine, Mapped, Read, call, plain_errors, unique_name
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -204,6 +205,8 @@ class SparkEngine(Engine):
 
     def dispatched(self, expression: ir.Table) -> tuple[ir.Table, list[list[int]]]:
         """Return a query cut along the units of the placed tables in it, and the units of each of its unions."""
+        if not self._placed:
+            return expression, []
         root, units = cut(expression.op(), self._placed)
         return root.to_expr(), units
 
@@ -233,11 +236,14 @@ class SparkEngine(Engine):
         return self.session.sql(self.compile(expression))
 
     def explain(self, expression: ir.Table, *, run: bool = False) -> str:
-        """See :meth:`Engine.explain`."""
+        """See :meth:`Engine.explain`; what it took is the time of the whole, Spark's pages have that of each step."""
+        took = ""
         if run:
-            self.arrow(expression)
+            begin = time.perf_counter()
+            rows = self.arrow(expression).num_rows
+            took = f"\n\nCarried out in {time.perf_counter() - begin:.3f} s: {rows:,} rows"
         with plain_errors("spark"), self._within_units(expression) as query:
-            return str(self.session.sql(f"EXPLAIN FORMATTED {self.compile(query)}").collect()[0][0])
+            return str(self.session.sql(f"EXPLAIN FORMATTED {self.compile(query)}").collect()[0][0]).rstrip() + took
 
     def scalar(self, function: Batched, arguments: Sequence[ir.Value], result: Any) -> ir.Value:
         """See :meth:`Engine.scalar`."""
@@ -251,6 +257,20 @@ class SparkEngine(Engine):
             warnings.simplefilter("ignore", UserWarning)
             self.session.udf.register(name, arrow_udf(function, kind, ArrowUDFType.SCALAR))
         return call(name, arguments, result)
+
+    def mapped(self, expression: ir.Table, function: Mapped, schema: pa.Schema) -> ir.Table:
+        """See :meth:`Engine.mapped`: in the executors, each of which gets `function` once, when the table is read."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        shared = self.session.sparkContext.broadcast(function)
+
+        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                yield from shared.value(batch).cast(schema).to_batches()
+
+        with plain_errors("spark"):
+            query, _ = self.dispatched(expression)
+            return self._view(self._frame(query).mapInArrow(work, from_arrow_schema(schema)))
 
     def map_groups(self, expression: ir.Table, keys: Sequence[str], function: groups.Function) -> groups.Results:
         """See :meth:`Engine.map_groups`: executors call `function`, and send back pickled results."""

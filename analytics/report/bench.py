@@ -53,9 +53,9 @@ def why_section(source: Source) -> Added:
     percent = round(100 * (WORTH_ASKING - 1))
     about = (
         "Of each pattern and kernel, the slowest of our methods and auto are compared with the fastest of ours,"
-        " and auto with the MPI library alone, where the median times differ by"
-        f" {percent} % or more. What is named differs with the time; times of phases are those of the rank that was in"
-        " each longest."
+        f" and auto with the MPI library alone, where the median times differ by {percent} % or more, and beyond the"
+        " spread of the repetitions. What is named differs with the time; times of phases are those of the rank that"
+        " was in each longest."
     )
     if not found:
         sentences = [about, "No two methods of these results differ so much."]

@@ -41,6 +41,7 @@ from mpiio_ext.analytics.store.plan import Date, Plan, day_of, mark_duplicates, 
 from mpiio_ext.analytics.store.pool import Pool, WorkerDeathError, WorkerError
 from mpiio_ext.analytics.store.progress import progress
 from mpiio_ext.analytics.store.scan import scan
+from mpiio_ext.analytics.store.zones import Days, zone_notes
 from mpiio_ext.analytics.tables.schema import TABLES
 
 __all__ = ["Report", "fill"]
@@ -64,7 +65,7 @@ class Report:
     whole, partial, skipped, duplicate, unreadable : what became of the others; the manifest says why
     others : files in the inputs with names that no log has
     problems : what could not be looked at, a line each
-    notes : what dated the logs outside the period, and from when they are, a line each
+    notes : what dated the logs outside the period, and from when they are; what is suspicious in the contents
     """
 
     known: int = 0
@@ -126,6 +127,7 @@ class _Filler:
         self._staged: list[Staged] = []
         self._results: list[Any] = []
         self._since = time.monotonic()
+        self._days = Days(setup.time_zone)
 
     # ---- converting ----
 
@@ -201,6 +203,7 @@ class _Filler:
                     ),
                 )
             )
+            self._look_at_days(chunk, [part.path for part in item.parts if part.table == "lmt"], rows)
             self._staged += [Staged(part, chunk.period, chunk.number) for part in item.parts]
             for name, values in item.rows.items():
                 self.report.rows[name] = self.report.rows.get(name, 0) + sum(values)
@@ -209,6 +212,24 @@ class _Filler:
         late = time.monotonic() - self._since > _COMMIT_S
         if len(self._staged) >= _COMMIT_PARTS or rows_waiting >= _COMMIT_ROWS or late:
             self.commit()
+
+    def _look_at_days(self, chunk: _Chunk, parts: list[str], rows: Any) -> None:
+        """Look at the times of a log of LMT."""
+        if parts:
+            log = self.plan.todo.slice(int(rows[0]), 1)
+            date = log.column("date")[0].as_py() if log.column("dated")[0].as_py() == "path" else ""
+            self._days.look_at(chunk.paths[0], parts, date)
+
+    def take_notes(self) -> None:
+        """Compare the times of sources, and keep what is found in the manifest and in the report."""
+        zone = self.setup.time_zone
+        notes = [note for note in self.manifest.notes if note.startswith("lmt")]
+        notes += [*self._days.notes(), *zone_notes(self.folder, self.manifest, zone)]
+        notes = list(dict.fromkeys(notes))
+        if tuple(notes) != self.manifest.notes:
+            self.manifest = dataclasses.replace(self.manifest, notes=tuple(notes))
+            write_manifest(self.folder, self.manifest)
+        self.report.notes += notes
 
     def set_aside(self, rows: Any, status: str, reasons: list[str], same_as: list[str | None]) -> None:
         """Keep logs that are not converted for the next commit."""
@@ -431,6 +452,8 @@ def _carry_out(filler: _Filler, logs: Any, quiet: bool | None) -> None:
         filler.commit(pa.concat_tables(marks))
     elif filler.manifest.commit == 0:
         write_manifest(filler.folder, filler.manifest)
+    if filler.report.rows:
+        filler.take_notes()
 
 
 def _outside(logs: Any) -> Any:

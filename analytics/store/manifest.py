@@ -87,6 +87,8 @@ class Manifest:
         What changes the rows that the connectors make (time zones …), as when the store was made.
     placement : mapping
         Storage targets and the bounds of the subtables; empty when the tables are not placed.
+    notes : tuple of str
+        What is suspicious in the contents, a line each: times that are off by whole hours.
     """
 
     commit: int = 0
@@ -95,6 +97,7 @@ class Manifest:
     osts: int = 0
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     placement: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def read_manifest(folder: Path) -> Manifest | None:
@@ -130,6 +133,7 @@ def read_manifest(folder: Path) -> Manifest | None:
             osts=document["osts"],
             options=document["options"],
             placement=document["placement"],
+            notes=tuple(document.get("notes", ())),
         )
     except (KeyError, TypeError) as error:
         raise AnalyticsError(f"{path}: the store's manifest lacks or misnames an entry: {error}") from error

@@ -244,14 +244,15 @@ def place(store: str | Path, plan: PlacementPlan, *, anew: bool = False) -> Mani
         manifest = read_manifest(folder)
         if manifest is None:
             raise AnalyticsError(f"{folder}: there is no store to place; fill it first")
-        now = {"folders": _folders(folder, plan), "subtables": plan.subtables, "osts": list(plan.osts)}
+        folders = _folders(folder, plan)
+        now = {"folders": folders, "subtables": plan.subtables, "osts": list(plan.osts)}
         same = all(manifest.placement.get(name) == value for name, value in now.items())
         if same and not anew and all(entry.subtable >= 0 for entry in manifest.files):
             return manifest
         try:
             placed = _placed(folder, manifest, plan, anew=anew)
             before = {*manifest.placement.get("folders", ()), *manifest.placement.get("retired", ())}
-            retired = sorted(path for path in before - set(now["folders"]) if Path(path).exists())
+            retired = sorted(path for path in before - set(folders) if Path(path).exists())
             placed = dataclasses.replace(placed, placement={**placed.placement, "retired": retired})
             write_manifest(folder, placed)
         except OSError as error:

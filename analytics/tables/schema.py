@@ -180,6 +180,10 @@ DARSHAN_JOB = Table(
             ("uses_hdf5", "bool", "", "has records of HDF5"),
             ("uses_pnetcdf", "bool", "", "has records of PnetCDF"),
             ("uses_lustre", "bool", "", "has records of Lustre"),
+            ("read_start", "float64", "s since 1970 UTC", "first read of any file"),
+            ("read_end", "float64", "s since 1970 UTC", "end of the last read of any file"),
+            ("write_start", "float64", "s since 1970 UTC", "first write to any file"),
+            ("write_end", "float64", "s since 1970 UTC", "end of the last write to any file"),
         ),
     ),
 )

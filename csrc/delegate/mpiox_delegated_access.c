@@ -30,6 +30,7 @@ typedef struct access { /* one access under way */
     const mpiox_delegated *original; /* not NULL: to the buddies. `delegated` is its replica; what has no buddy or no
                                         original any more is left out */
     bool direct;                     /* some bytes went straight to the file */
+    unsigned changes;                /* before `owners` was filled */
     const int16_t *owners;           /* with delegates elsewhere: owner by range, for this step. NULL: as of now */
     bool at_once;                    /* it must not be collected */
     bool moved;                      /* a range of this step has an owner elsewhere by now */
@@ -260,7 +261,7 @@ static int send_or_collect(access_t *a, mpiox_link *link, const mpiox_link_acces
 
     if (ordered)
         pthread_mutex_lock(&a->delegated->ordering);
-    a->moved = ordered && has_heirs(a, access->delegate);
+    a->moved = ordered && atomic_load(&a->delegated->changes) != a->changes && has_heirs(a, access->delegate);
     if (!a->moved)
         code = mpiox_link_access_pages(link, access, a->error);
     if (ordered)
@@ -394,6 +395,7 @@ static int access_everywhere(access_t *a, int64_t from, int64_t to, int64_t *don
         if (a->moved) /* perhaps it is still moving */
             mpiox_wait_backoff(&backoff);
         a->moved = false;
+        a->changes = atomic_load(&delegated->changes);
         for (int32_t r = 0; r < delegated->ranges; r++)
             owners[r] = atomic_load_explicit(&delegated->owner_of[r], memory_order_relaxed);
         if ((code = access_elsewhere(a, from, to)) == MPIOX_OK && !a->moved)

@@ -33,6 +33,7 @@ struct mpiox_delegated {
     atomic_int_least64_t accesses[MPIOX_FILE_RANGES]; /* of pages, by this rank, since the last balance */
     bool any_remote;
     pthread_mutex_t ordering; /* held while a write is collected, and while owner_of changes */
+    atomic_uint changes;      /* of owner_of */
     bool collects;            /* small writes to delegates elsewhere may be collected */
     struct {                  /* mpiox_delegated_behind.c */
         atomic_bool listed;

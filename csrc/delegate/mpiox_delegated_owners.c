@@ -45,6 +45,7 @@ bool mpiox_delegated_begin_change(mpiox_delegated *delegated, int32_t owner)
 
 void mpiox_delegated_end_change(mpiox_delegated *delegated)
 {
+    atomic_fetch_add(&delegated->changes, 1);
     pthread_mutex_unlock(&delegated->ordering);
 }
 

@@ -18,7 +18,7 @@
 #include "mpiox_trace_names.h"
 #include "mpiox_trace_system.h"
 
-enum { LIBRARIES = 3 };
+enum { LIBRARIES = 2 };
 
 atomic_bool mpiox_trace_running;
 
@@ -33,10 +33,12 @@ static const char *const operation_names[MPIOX_TRACE_EVENTS] = {
 
 /* ---- what the tracer stands in front of -------------------------------------------------------------------------- */
 
-/* A Python program opens its MPI library for itself alone, where RTLD_NEXT does not see it. */
+/* A Python program opens its MPI library for itself alone, where RTLD_NEXT does not see it. libmpiio_ext.so is not
+ * among these: where it is under a program it is in the global scope, and where a tool has opened it for its other
+ * functions (a replay, which has to meet the MPI library alone), it is not under it. */
 static void *find_in_libraries(const char *name)
 {
-    static const char *const libraries[LIBRARIES] = {"libmpiio_ext.so", "libmpi.so.40", "libmpi.so.12"};
+    static const char *const libraries[LIBRARIES] = {"libmpi.so.40", "libmpi.so.12"};
 
     for (int i = 0; i < LIBRARIES; i++) {
         void *library = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD);

@@ -1,4 +1,4 @@
-/* mpiox_trace_streams.c - see mpiox_trace_streams.h. Fields of FILE are those of the GNU C library; else it is asked. */
+/* mpiox_trace_streams.c - see mpiox_trace_streams.h. Fields of FILE are the GNU C library's; elsewhere it is asked. */
 #include "mpiox_trace_streams.h"
 
 #include <stdatomic.h>

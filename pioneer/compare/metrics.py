@@ -2,7 +2,8 @@
 
 Content.   counts        largest relative difference of the number of an operation
            duplicates    share of the operations of the synthetic path whose global sequence ID another one has, too
-           characteristics   Kolmogorov-Smirnov distance of D, OT, SIZE, IRG, ISG, OFF of each class, and of all ST
+           characteristics   Kolmogorov-Smirnov distance of D, OT, SIZE, IRG, ISG, OFF of each class, and of all ST;
+                         SIZE and OFF: of the group in which it is largest
            span, holes   relative difference of the span of the IDs; difference of the share of operations that are
                          outside of sessions
            order         Jensen-Shannon divergence (base 2) of pairs of successive operations
@@ -28,8 +29,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.compare.touched import Touched, touched_by_groups
+from mpiio_ext.pioneer.operations import DATA
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.profile import Distribution, Profile, characterize
+from mpiio_ext.pioneer.profile.sessions import flags_of
 
 __all__ = ["LIMITS", "TIMED", "UNITS", "Fidelity", "compare_paths", "counts_of", "touched_of_classes"]
 
@@ -172,6 +175,23 @@ def _of_classes(first: Profile, second: Profile) -> dict[str, float]:
     return values
 
 
+def _of_groups(original: WorkloadPath, synthetic: WorkloadPath) -> dict[str, float]:
+    """Return the largest distance of SIZE and OFF of each class among the groups of children that both paths have."""
+    found: dict[str, float] = {}
+    paths = (original, synthetic)
+    data = [flags_of(path, *DATA) for path in paths]
+    owners = [path.words("owner") for path in paths]
+    for group in range(1, min(path.group_count for path in paths)):
+        for item in ("size", "offset"):
+            known = [pc.fill_null(path.table[f"{item}_{group}"], -1).to_numpy() for path in paths]
+            for owner in sorted({name for own in owners for name in own if name is not None}):
+                mine, theirs = (Distribution.of(values[moves & (own == owner) & (values >= 0)], most=_MOST)
+                                for values, moves, own in zip(known, data, owners, strict=True))  # fmt: skip
+                name = f"{owner}.{item}"
+                found[name] = max(found.get(name, 0.0), mine.distance(theirs))
+    return found
+
+
 def touched_of_classes(original: Touched, synthetic: Touched, classes: Iterable[str]) -> dict[str, float]:
     """Return the metric `touched` of each class of files, those of the workloads and those that are given."""
     names = sorted({*classes, *original.classes, *synthetic.classes})
@@ -181,6 +201,7 @@ def touched_of_classes(original: Touched, synthetic: Touched, classes: Iterable[
 def compare_paths(original: WorkloadPath, synthetic: WorkloadPath) -> Fidelity:
     """Return what a synthetic path differs by from the original."""
     first, second = characterize(original), characterize(synthetic)
+    classes, groups = _of_classes(first, second), _of_groups(original, synthetic)
     slack, other_slack = _slack(original), _slack(synthetic)
     values = {
         "counts": _largest_difference(counts_of(original), counts_of(synthetic)),
@@ -192,7 +213,7 @@ def compare_paths(original: WorkloadPath, synthetic: WorkloadPath) -> Fidelity:
         "makespan": abs(_makespan(synthetic) - _makespan(original)) / max(1, _makespan(original)),
         "slack": Distribution.of(slack, most=_MOST).distance(Distribution.of(other_slack, most=_MOST)),
         "slack_us": _slack_us(slack, other_slack),
-        **_of_classes(first, second),
+        **{name: max(value, groups.get(name, 0.0)) for name, value in classes.items()},
         **touched_of_classes(
             touched_by_groups(original), touched_by_groups(synthetic), {*first.classes, *second.classes}
         ),

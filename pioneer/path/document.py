@@ -1,7 +1,7 @@
 """What is wrong with a workload path that was written by hand, and where.
 
 Problem.   A path in JSON is there to be written and edited by people. Each mistake shall be a line with its place.
-Algorithm. `schema.json` is the statement of its form; it is checked as that of profiles is (`profile.schema`), with the
+Algorithm. `schema.json` is the statement of its form; it is checked as that of profiles is (`schema_check`), with the
            columns of as many groups as the path has. What a schema cannot say is checked behind that: numbers of
            groups, bits of groups that are not there, values of groups that do not make an operation, names.
 Guarantee. Every line begins with a JSON pointer (RFC 6901). A path without problems can be loaded.
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.pioneer.path.names import Template
+from mpiio_ext.pioneer.schema_check import check, pointer
 
 __all__ = ["MOST_GROUPS", "problems_of", "problems_of_info"]
 
@@ -44,8 +45,6 @@ def _schema(groups: int) -> dict[str, Any]:
 
 def problems_of_info(info: Any) -> list[str]:
     """Return what is wrong with what is common to all operations of a path."""
-    from mpiio_ext.pioneer.profile.schema import check  # which needs this package
-
     form = _form()
     found = [f"/pioneer-path{line.removeprefix('/') if line.startswith('/:') else line}"
              for line in check(info, form["properties"]["pioneer-path"] | {"$defs": form["$defs"]})]  # fmt: skip
@@ -83,8 +82,6 @@ def _of_operation(row: dict[str, Any], groups: int) -> Iterator[tuple[str, str]]
 
 def problems_of(document: Any) -> list[str]:
     """Return what is wrong with a path as a JSON value: a line each, which begins with its place."""
-    from mpiio_ext.pioneer.profile.schema import check, pointer
-
     info = document.get("pioneer-path") if isinstance(document, dict) else None
     found = problems_of_info(info) if info is not None else check(document, _schema(1))
     if found:

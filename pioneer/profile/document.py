@@ -18,7 +18,8 @@ from typing import Any
 
 from mpiio_ext.pioneer.profile.characterize import SCALE, ClassProfile, Profile
 from mpiio_ext.pioneer.profile.distributions import Distribution
-from mpiio_ext.pioneer.profile.schema import check, pointer
+from mpiio_ext.pioneer.profile.schema import check
+from mpiio_ext.pioneer.schema_check import pointer
 
 __all__ = ["UNITS", "VERSION", "ProfileError", "load", "parse", "save", "to_json"]
 

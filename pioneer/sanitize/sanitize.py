@@ -45,8 +45,9 @@ APPLICATION = SCHEMA.append(_SESSION)
 #: Rows of a rank that may wait for the end of an MPI_File_open whose name has to be found.
 MOST_WAITING = 1 << 18
 
-#: Rows of all ranks that may wait for more of their rank, and rows of one that do not: ranks whose rows are mixed.
-MOST_GATHERED, ENOUGH = 1 << 16, 1 << 8
+#: Where rows of ranks are mixed: rows of all that may wait for more of their rank, of one that are enough where there
+#: are many ranks, and so many that they never wait.
+MOST_GATHERED, ENOUGH, PLENTY = 1 << 15, 1 << 8, 1 << 12
 
 #: Names of functions that are remembered.
 _MOST_WORDS = 1 << 12
@@ -317,6 +318,8 @@ class _Gathered:
 
     def add(self, rank: int, part: pa.RecordBatch) -> pa.RecordBatch | None:
         """Return the rows of a rank that are to be looked at now, None: it should have more."""
+        if part.num_rows >= PLENTY and not self._rows.get(rank):
+            return part
         self._rows.setdefault(rank, []).append(part)
         self._count[rank] = self._count.get(rank, 0) + part.num_rows
         return self.take(rank) if self._count[rank] >= max(MOST_GATHERED // len(self._rows), ENOUGH) else None

@@ -54,6 +54,16 @@ def test_slow_large_jobs_are_found_and_the_median_one_stands_for_its_application
     assert "Of 0 such jobs reading, 0 were slow." in found.caption
 
 
+def test_jobs_without_a_layout_are_not_counted_as_uncrowded() -> None:
+    assert "100 % of these have more than 3 processes per OST." in root_causes(_store()).caption
+    store = _store()
+    files = store.tables["darshan_file"].to_pylist()
+    files[0] |= {"stripe_count": None, "osts": None}
+    jobs = store.tables["darshan_job"].to_pylist()
+    found = root_causes(source(darshan_job=jobs, darshan_file=files))
+    assert "100 % of the 3 whose layout is known have more than 3 processes per OST." in found.caption
+
+
 def test_each_job_has_a_row_with_its_own_factors() -> None:
     rows = root_causes(_store(), each_job=True).table.to_pylist()
     assert [(row["job_id"], row["small"]) for row in rows] == [(106, 0.0), (103, 0.0), (102, 0.0), (101, 0.75)]
@@ -62,6 +72,19 @@ def test_each_job_has_a_row_with_its_own_factors() -> None:
 def test_parameters_move_the_bounds() -> None:
     assert root_causes(_store(), processes=999, process_bytes=1e6, bandwidth=20e9).table["jobs"].to_pylist() == [
         3, 1, 1, 1, 1]  # fmt: skip
+
+
+def test_jobs_on_many_osts_and_between_two_bandwidths() -> None:
+    """Tables I and II: of the jobs on all OSTs the slow ones, and the fast ones."""
+    store = _store()
+    found = root_causes(store, osts=8, each_job=True)
+    assert [row["job_id"] for row in found.table.to_pylist()] == [106]
+    assert "on 8 OSTs or more" in found.caption and "Of 1 such job writing, 1 was slow" in found.caption
+    fast = root_causes(store, from_bandwidth=5e9, bandwidth=float("inf"), each_job=True)
+    assert [(row["job_id"], row["bandwidth"]) for row in fast.table.to_pylist()] == [(104, 1e10)]
+    assert "at 5 GB/s or more of the time" in fast.caption and "1 was at this bandwidth" in fast.caption
+    assert root_causes(store, from_bandwidth=500e6, bandwidth=900e6).table["jobs"].to_pylist() == [1, 1]
+    assert root_causes(store, osts=9).table.num_rows == 0
 
 
 def test_a_pause_between_two_files_is_no_slow_job_unless_the_span_is_asked_for() -> None:

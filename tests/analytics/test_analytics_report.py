@@ -15,7 +15,7 @@ from mpiio_ext.analytics.analyses.source import Tables
 from mpiio_ext.analytics.anonymous import anonymous_tables, without_secrets
 from mpiio_ext.analytics.cli_output import show_table
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.report.job import charts, document, job_tables
+from mpiio_ext.analytics.report.job import charts, document, job_tables, store_osts
 from mpiio_ext.analytics.report.output import job_page, job_text, store_page
 from mpiio_ext.analytics.report.page import cell_words, grid
 from mpiio_ext.analytics.report.pen import Pen
@@ -53,6 +53,20 @@ def test_a_job_is_taken_out_of_the_store_with_the_lmt_of_its_time_and_osts() -> 
     assert set(tables["lmt"]["ost"].to_pylist()) == {3}
     with pytest.raises(AnalyticsError, match="job 9: the store has no log of it"):
         job_tables(_store(), 9)
+
+
+def test_the_store_tells_how_many_osts_there_are() -> None:
+    """By the bitmaps of all files of the mount point: OSTs 0 to 99, of which one was never met."""
+    store: Any = _store()
+    tables = job_tables(store, 77)
+    assert store_osts(store, tables) is None  # no bitmaps
+    files = store.tables["darshan_file"]
+    masks = [[sum(1 << bit for bit in range(62) if bit != 7), 0, 0, 0, 0], [0, (1 << 38) - 1, 0, 0, 0]]
+    for number, mask in enumerate(masks):
+        files = files.append_column(f"ost_word_{number}", pa.array(mask, pa.int64()))
+    assert store_osts(Tables({**store.tables, "darshan_file": files}), tables) == 100
+    elsewhere = files.set_column(files.column_names.index("mount"), "mount", pa.array(["/home"] * 5))
+    assert store_osts(Tables({**store.tables, "darshan_file": elsewhere}), tables) is None
 
 
 def test_only_lmt_of_the_job_s_own_file_system_counts() -> None:

@@ -28,8 +28,8 @@ TIMES = {
     f"{way}_{edge}": f"F_{way}_{edge}_TIMESTAMP".upper() for way in ("read", "write") for edge in ("start", "end")
 }
 ACTIVITY = [*BOTH, "consec_reads", "consec_writes", "seq_reads", "seq_writes"]
-#: Columns that only other sources have.
-OTHERS = {"method", "pattern", "rounds", "exchange_time", "storage_time"}
+#: Columns that only other sources have, or that the store fills in.
+OTHERS = {"method", "pattern", "rounds", "exchange_time", "storage_time", "source_log"}
 
 
 @functools.cache
@@ -184,6 +184,10 @@ def expected_job(path: pathlib.Path, files: list[dict[str, Any]]) -> dict[str, A
         "uses_pnetcdf": bool(modules & {"PNETCDF_FILE", "PNETCDF_VAR"}),
         "uses_lustre": "LUSTRE" in modules,
     }
+    for way in ("read", "write"):
+        for end, pick in (("start", min), ("end", max)):
+            known = [f[f"{way}_{end}"] for f in files if f[f"{way}_{end}"] is not None]
+            row[f"{way}_{end}"] = pick(known, default=None)
     return row
 
 
@@ -213,9 +217,11 @@ def test_every_value_is_pydarshans(path: pathlib.Path) -> None:
         assert differences(row, wanted[row["file_id"]]) == [], row["file"]
     assert differences(job, expected_job(path, list(wanted.values()))) == []
     assert {row["log_id"] for row in [*files, job]} == {outcome.log_id}
+    assert {row["source_log"] for row in [*files, job]} == {None}, "the log is the run; the store fills it in"
     assert job["log_file"] == path.name
     assert job["app"] == (pathlib.PurePosixPath(job["exe"].split()[0]).name if job["exe"] else None)
-    checked = set(wanted[files[0]["file_id"]]) | set(expected_job(path, [])) | OTHERS | {"log_id", "log_file", "app"}
+    checked = set(wanted[files[0]["file_id"]]) | set(expected_job(path, [])) | OTHERS
+    checked |= {"log_id", "source_log", "log_file", "app"}
     assert checked >= {*DARSHAN_FILE.names(), *DARSHAN_JOB.names()}
 
 

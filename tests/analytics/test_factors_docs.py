@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import pathlib
 import re
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
+from mpiio_ext.analytics import IOMiner
 from mpiio_ext.analytics.diagnosis.causes import RULES
 from mpiio_ext.analytics.factors import catalogue, extract, unregister
-from support import cbuild
+from support import cbuild, darshan_rows
 
 TEXT = (cbuild.ROOT / "docs" / "analytics-factors.md").read_text(encoding="utf-8")
 
@@ -31,6 +35,19 @@ def test_example_of_a_factor() -> None:
         assert extract(table, names=["rewritten"], slack_bytes=100)["rewritten"].to_pylist() == [1 / 3]
     finally:
         unregister("rewritten")
+
+
+def test_first_example(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """On a store of the sample job with a failing OST, in the folder where the set-up is."""
+    log = darshan_rows.shared_data("tokio", "samples", "sample-badost.darshan")
+    (tmp_path / "setup.json").write_text(json.dumps({"store": "store", "inputs": {"darshan": [str(log)]}}))
+    monkeypatch.chdir(tmp_path)
+    IOMiner("setup.json").init_stores()
+    scope: dict[str, Any] = {}
+    exec(re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)[0], scope)
+    assert (scope["slow"].num_rows, scope["paths"].num_rows) == (1, 1)
+    assert None not in scope["files"]["file"].to_pylist() != []
+    assert "OST 14" in capsys.readouterr().out
 
 
 def test_every_rule_is_described() -> None:

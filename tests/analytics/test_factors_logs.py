@@ -52,7 +52,7 @@ def test_both_ways_give_the_same_factors(name: str, direction: Any) -> None:
 @pytest.mark.parametrize("name", LOGS)
 def test_diagnosis_of_the_connectors_rows(name: str) -> None:
     found = diagnose(*tables(log(name)))
-    expected = {"sample-badost": "slow_ost", "ior_hdf5_example": "contention", "shane_macsio": "small_requests"}
+    expected = {"sample-badost": "slow_ost", "ior_hdf5_example": "contention", "shane_macsio": "read_modify_write"}
     causes = [finding.cause for finding in found.findings if finding.confidence != "low"]
     assert causes[:1] == ([expected[name]] if name in expected else [])
     assert found.critical_files[0][0].startswith("/")

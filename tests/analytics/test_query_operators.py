@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import datetime
 import math
 import pathlib
 import re
@@ -332,6 +333,22 @@ def test_explain_names_the_files(tuples: Loader, store: Store) -> None:
     text = tuples("slurm").filter("job_id = 12").explain()
     assert "SELECT" in text and "job_id" in text
     assert "slurm_0.parquet" in text or "READ_PARQUET" in text
+
+
+def test_explain_carries_out_and_says_what_it_took(tuples: Loader) -> None:
+    found = tuples("slurm").filter("job_id >= 0")
+    assert re.search(r"(Total Time|Carried out in):? \d*\.\d+ ?s", found.explain(run=True))
+    assert not re.search(r"Total Time|Carried out", found.explain())
+
+
+def test_quoted_dates_are_utc_unless_they_say_otherwise(tuples: Loader) -> None:
+    starts = [row["start_time"] for row in tuples("slurm").rows() if row["start_time"] is not None]
+    middle = math.floor(sorted(starts)[len(starts) // 2])
+    when = datetime.datetime.fromtimestamp(middle, datetime.timezone.utc)
+    local = when.astimezone(datetime.timezone(datetime.timedelta(hours=-8)))
+    counts = {tuples("slurm").filter(f"start_time >= '{text}'").count()
+              for text in (when.strftime("%Y-%m-%d %H:%M:%S"), local.isoformat(" "))}  # fmt: skip
+    assert counts == {sum(start >= when.timestamp() for start in starts)} and counts != {0}
 
 
 def test_duckdb_prunes_row_groups_by_job(tmp_path: pathlib.Path) -> None:

@@ -92,11 +92,13 @@ def test_killed_delegates(extension: str, folder: pathlib.Path, ranks: int, per_
 @pytest.mark.parametrize("seed", range(3))
 def test_killed_ranks(extension: str, folder: pathlib.Path, seed: int) -> None:
     """Two of four, each of which moves page ranges; the others go on, and end."""
+    if mpi_family() == "mpich":
+        pytest.skip("MPICH's mpiexec ends a job with spawned processes when a rank dies, -disable-auto-cleanup or not")
     rng = random.Random(seed)
     file = folder.parent / "file"
     program = [sys.executable, PROGRAMS / "delegates_remapped_deaths.py", file, "6"]
-    goes_on = ["-disable-auto-cleanup"] if mpi_family() == "mpich" else ["--enable-recovery"]
-    command = [str(starter()), *goes_on, "-n", "4", *map(str, program)]
+    victims = (0, 2)
+    command = [str(starter()), "--enable-recovery", "-n", "4", *map(str, program)]
     over = threading.Event()
     mover = threading.Thread(target=move_all_the_time, args=(folder, over))
     with job(command, folder.parent / "log", environment(folder)) as running:
@@ -107,17 +109,17 @@ def test_killed_ranks(extension: str, folder: pathlib.Path, seed: int) -> None:
         try:
             mover.start()
             wait_until(running, lambda: all(pathlib.Path(f"{file}.{rank}").exists() for rank in range(4)), "no ranks")
-            for victim in (0, 2):
+            for victim in victims:
                 time.sleep(1 + rng.random())
                 os.kill(int(pathlib.Path(f"{file}.{victim}").read_text()), signal.SIGKILL)
             deadline_s = time.monotonic() + 120
-            while len(lines()) < 2 and time.monotonic() < deadline_s:
+            while len(lines()) < 4 - len(victims) and time.monotonic() < deadline_s:
                 time.sleep(0.1)
         finally:
             over.set()
             mover.join()
         found = lines()
-        assert sorted(line["rank"] for line in found) == [1, 3], running.text()  # type: ignore[type-var]
+        assert sorted(line["rank"] for line in found) == sorted({0, 1, 2, 3} - {*victims}), running.text()
     assert all(line["wrong_reads"] == 0 and line["same"] for line in found), found
     assert any(line["remapped_ranges"] for line in found), found
 

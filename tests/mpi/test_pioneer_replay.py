@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from mpiio_ext._load import get_library, get_tracer
 from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from support.launch import PROGRAMS, Launch, python_run
 from support.pioneer_paths import BLOCK, EVERYTHING, row, save
@@ -259,16 +260,22 @@ def test_under_the_extension(tmp_path: pathlib.Path) -> None:
     assert used[0]["collective_writes"] > 0
 
 
-def test_without_the_extension(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("asked", ["", "--extension", "preloaded", "traced"])
+def test_the_extension_is_used_when_it_is_asked_for(tmp_path: pathlib.Path, asked: str) -> None:
     """Where nobody asks for the extension the path meets the MPI library alone, as its program did."""
     save(EVERYTHING, tmp_path / "path.parquet")
     words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet", tmp_path / "below", "--time-scale", "0"]
-    environment = {"MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(tmp_path / "stats")}
-    launch = python_run(words, 2, timeout_s=60, env=environment)
-    assert "0 calls failed, 2 were left out" in launch.stdout, launch.describe()
-    assert not (tmp_path / "stats").exists()
-    python_run([*words, "--extension"], 2, timeout_s=60, env=environment)
-    assert (tmp_path / "stats").exists()
+    variables = {"MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(tmp_path / "stats")}
+    if asked == "preloaded":
+        variables["LD_PRELOAD"] = str(get_library())
+    if asked == "traced":  # which looks for what is behind it
+        variables |= {"LD_PRELOAD": str(get_tracer()), "MPIOX_TRACE_DIR": str(tmp_path / "trace")}
+    launch = python_run([*words, *(["--extension"] if asked == "--extension" else [])], 2, timeout_s=60, env=variables)
+    assert "0 calls failed, " in launch.stdout, launch.describe()
+    stats = tmp_path / "stats"
+    lines = [json.loads(line) for line in stats.read_text().splitlines()] if stats.exists() else []
+    made = sum(line["collective_writes"] for line in lines if line["kind"] == "file" and line["path"].endswith("/all"))
+    assert (made > 0) == (asked not in ("", "traced")), launch.describe()
 
 
 def test_a_folder_with_files_of_others(tmp_path: pathlib.Path) -> None:

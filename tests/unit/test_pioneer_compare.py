@@ -9,6 +9,7 @@ import pytest
 from mpiio_ext.pioneer.compare import LIMITS, compare_paths
 from mpiio_ext.pioneer.compare.metrics import TIMED
 from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
+from support.pioneer_paths import path_of, row
 
 SESSIONS, WRITES = 60, 30
 
@@ -83,6 +84,19 @@ def test_uniform_offsets_fail() -> None:
     random = np.random.default_rng(5)
     drawn = [None if at is None else int(random.integers(0, WRITES * 4096)) for at in offsets]
     assert set(compare_paths(path, with_column(path, "offset_0", drawn)).failed) == {"shared.offset", "shared.touched"}
+
+
+@pytest.mark.parametrize(("column", "metric"), [("offset_1", "offset"), ("size_1", "size")])
+def test_children_that_access_other_places_fail(column: str, metric: str) -> None:
+    """The root's offsets and sizes are the program's; those of the others are not."""
+    rows = [row("open", "f", "shared"), *[row("pwrite", "f", "shared", at=at * 512, size=512, step=512 * WRITES)
+                                          for at in range(WRITES)], row("close", "f", "shared")]  # fmt: skip
+    path = path_of(rows)
+    drawn = np.random.default_rng(6).integers(0, 10**9, path.table.num_rows)
+    spoilt = with_column(path, column, [None if old is None else int(new) for old, new in
+                                        zip(path.table[column].to_pylist(), drawn, strict=True)])  # fmt: skip
+    failed = set(compare_paths(path, spoilt).failed)
+    assert f"shared.{metric}" in failed and failed <= {f"shared.{metric}", "shared.touched"}
 
 
 def test_missing_operations_fail() -> None:

@@ -69,9 +69,12 @@ int main(int argc, char **argv)
         case 'n': setvbuf(stream, NULL, _IONBF, 0); break;
         case 'd': fflush(stream); at += 50; lseek(fileno(stream), 50, SEEK_CUR); break;
         case 'D': { const int other = dup(fileno(stream)); fflush(stream); at += 5; if (write(other, "12345", 5) != 5)
-            return 1; close(other); break; }
-        case 't': pthread_create(&thread, NULL, in_thread, &size); pthread_join(thread, NULL); break;
-        case 'k': fflush(stream); at += 9; if (fork() == 0) { lseek(fileno(stream), 9, SEEK_CUR); _exit(0); } wait(NULL);
+            return 1;
+            close(other); break; }
+        case 't': if (pthread_create(&thread, NULL, in_thread, &size) == 0) pthread_join(thread, NULL); break;
+        case 'k': fflush(stream); at += 9;
+            if (fork() == 0) { lseek(fileno(stream), 9, SEEK_CUR); _exit(0); }
+            wait(NULL);
         }
     }
     return fclose(stream);
@@ -88,8 +91,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 @pytest.mark.parametrize("steps", [
-    "wwww", "wW" * 300, "wwLwwLLw", "wwuwwuuw", "wUwUwwUUw", "wUUUUUUUUw", "wwfwwfffw", "wwswwswW", "nwwwLw", "wwdwwddw",
-    "wwDwwDDw", "wwtwwttww", "wwkwwkkw", "wtWsUwdWuwLkwDw",
+    "wwww", "wW" * 300, "wwLwwLLw", "wwuwwuuw", "wUwUwwUUw", "wUUUUUUUUw", "wwfwwfffw", "wwswwswW", "nwwwLw",
+    "wwdwwddw", "wwDwwDDw", "wwtwwttww", "wwkwwkkw", "wtWsUwdWuwLkwDw",
 ])  # fmt: skip
 @pytest.mark.parametrize("mode", ["w", "w+"])
 def test_offsets_of_a_stream(program: pathlib.Path, tmp_path: pathlib.Path, steps: str, mode: str) -> None:
