@@ -17,11 +17,13 @@ SLACK_NS = 2_000_000
 def row(operation: str, file: str | None, owner: str | None, layer: str = "posix", **values: Any) -> dict[str, Any]:
     """Return a row: `at` and `size` of both groups; `step` is how far the child's offset is from the root's."""
     at, size, step = values.get("at"), values.get("size"), values.get("step", 0)
-    return {"operation": operation, "file": file, "owner": owner, "layer": layer, "groups": values.get("groups", 3),
-            "session": values.get("session"),
-            "extra": json.dumps(values["extra"]) if "extra" in values else None, "size_0": size, "size_1": size,
-            "offset_0": at, "offset_1": None if at is None else at + step,
-            "slack_0": values.get("slack", 0), "slack_1": values.get("slack", 0)}  # fmt: skip
+    groups = values.get("groups", 3)
+    found = {"operation": operation, "file": file, "owner": owner, "layer": layer, "groups": groups,
+             "session": values.get("session"), "extra": json.dumps(values["extra"]) if "extra" in values else None,
+             "size_0": size, "size_1": size, "offset_0": at, "offset_1": None if at is None else at + step,
+             "slack_0": values.get("slack", 0), "slack_1": values.get("slack", 0)}  # fmt: skip
+    return {name: None if name[-2:] in ("_0", "_1") and not groups >> int(name[-1]) & 1 else value
+            for name, value in found.items()}  # fmt: skip
 
 
 def path_of(
