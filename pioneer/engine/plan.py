@@ -230,7 +230,7 @@ def open_flags(operation: Operation, extra: dict[str, Any], *, reads: bool, writ
 class _Handles:
     """Sessions of the path, and the handle slots that they have while they are open, with their views."""
 
-    of: NDArray[np.int64]
+    of: list[int]
     reads: list[bool]
     writes: list[bool]
     has_open: list[bool]
@@ -261,7 +261,7 @@ def _handles_of(sessions: Sessions, operations: Sequence[Operation]) -> _Handles
         reads.append(any(kind.role in (Role.READ, Role.MAP) or kind.writes is False for kind in kinds))
         writes.append(any(kind.role in (Role.WRITE, Role.RESIZE) or kind.writes is True for kind in kinds))
         has_open.append(session.has_open)
-    return _Handles(sessions.of, reads, writes, has_open)
+    return _Handles(sessions.of.tolist(), reads, writes, has_open)
 
 
 @dataclass(slots=True)
@@ -332,13 +332,16 @@ class _Planner:
         self.requests = _Requests()
         self.files, self.extras = table["file"].to_pylist(), table["extra"].to_pylist()
         self.owners, self.groups = table["owner"].to_pylist(), table["groups"].to_numpy()
-        self.numbered = table["session"].is_valid().to_numpy()
-        self.offsets = _own_values(path, "offset", rank, self.group)
-        self.in_stream = pc.fill_null(path.table[f"offset_{self.group}"], -1).to_numpy()
+        # lists, since elements of arrays take several times as long to get
+        self.everybody = (self.groups == (1 << path.group_count) - 1).tolist()
+        self.numbered = table["session"].is_valid().to_pylist()
+        self.offsets = _own_values(path, "offset", rank, self.group).tolist()
+        self.in_stream = pc.fill_null(path.table[f"offset_{self.group}"], -1).to_pylist()
         self.implied: set[int] = set()  # sessions whose open is not in the trace
         self.dealt: set[int] = set()  # of `in_force`: views of which each group has its own
-        self.sizes = _own_values(path, "size", rank, self.group)
+        self.sizes = _own_values(path, "size", rank, self.group).tolist()
         self.numbers: dict[str, int] = {}
+        self.known: dict[str, int] = {}  # the same by the name in the path
         self.view_numbers: dict[str, int] = {}
         self.in_force: list[View] = []
         self.folders: set[str] = set()
@@ -349,8 +352,10 @@ class _Planner:
         """Return the number of a file of the path, by its name here."""
         if name is None:
             return -1
-        place = self.places.of(Template(name).name(self.rank, self.ranks))
-        return self.numbers.setdefault(str(place), len(self.numbers))
+        if name not in self.known:  # a place is looked for on the file system: once
+            place = self.places.of(Template(name).name(self.rank, self.ranks))
+            self.known[name] = self.numbers.setdefault(str(place), len(self.numbers))
+        return self.known[name]
 
     def leave_out(self, kind: Operation, *, known: bool, why: str | None = None) -> None:
         """Count an operation that is not made."""
@@ -359,7 +364,7 @@ class _Planner:
 
     def _is_of_duplicate(self, row: int, kind: Operation) -> bool:
         """Return whether this closes a duplicate while others stay open; note duplicates."""
-        session = int(self.handles.of[row])
+        session = self.handles.of[row]
         if session < 0 or not self.numbered[row]:  # else the first close ends the session
             return False
         if kind.role is Role.DUPLICATE:
@@ -370,7 +375,7 @@ class _Planner:
         return False
 
     def _slot(self, row: int, kind: Operation) -> int:
-        session = int(self.handles.of[row])
+        session = self.handles.of[row]
         if kind.role is Role.OPEN:
             return self.handles.open(session)
         if kind.role is Role.CLOSE:
@@ -381,7 +386,7 @@ class _Planner:
 
     def _flags(self, row: int, kind: Operation, extra: dict[str, Any]) -> int:
         if kind.role is Role.OPEN:
-            session = int(self.handles.of[row])
+            session = self.handles.of[row]
             return open_flags(kind, extra, reads=self.handles.reads[session], writes=self.handles.writes[session])
         if kind.role is Role.SEEK and self.offsets[row] < 0:  # where it leads to is not known
             return 0 if kind.name == "rewind" else WHENCE.get(str(extra.get("whence", 0)), 0)
@@ -391,17 +396,18 @@ class _Planner:
 
     def _offset(self, row: int) -> int:
         """Return the offset of an operation; through a view that tells the ranks apart it is the representative's."""
-        through = self.handles.views.get(int(self.handles.of[row]), -1)
-        return int((self.in_stream if through in self.dealt else self.offsets)[row])
+        through = self.handles.views.get(self.handles.of[row], -1)
+        found: int = (self.in_stream if through in self.dealt else self.offsets)[row]
+        return found
 
     def _at_offset(self, row: int, kind: Operation) -> bool:
         """Return whether an access is made at its offset, since the trace does not tell the session's seeks."""
-        return kind.name in AT_OFFSETS and int(self.handles.of[row]) in self.implied and self._offset(row) >= 0
+        return kind.name in AT_OFFSETS and self.handles.of[row] in self.implied and self._offset(row) >= 0
 
     def _where(self, row: int, kind: Operation, extra: dict[str, Any]) -> tuple[int, int, int]:
         """Return offset, place and end of an access."""
         offset, size = self._offset(row), max(0, int(extra.get(MOVED, self.sizes[row])))
-        through = self.handles.views.get(int(self.handles.of[row]), -1)
+        through = self.handles.views.get(self.handles.of[row], -1)
         view = self.in_force[through] if through >= 0 else None
         explicit = (kind.explicit_offset or kind.role in (Role.SEEK, Role.RESIZE, Role.MAP)
                     or kind.name in _AT_OFFSETS or self._at_offset(row, kind))  # fmt: skip
@@ -415,7 +421,7 @@ class _Planner:
         found = self.views.set_by(row, self.group, self.rank)
         if found is None:
             return None
-        self.handles.views[int(self.handles.of[row])] = len(self.in_force)
+        self.handles.views[self.handles.of[row]] = len(self.in_force)
         if found[1]:
             self.dealt.add(len(self.in_force))
         self.in_force.append(found[0])
@@ -423,7 +429,7 @@ class _Planner:
 
     def row(self, row: int) -> tuple[int, ...] | None:
         """Return the columns of an operation, without its slack time; None: it is left out."""
-        kind, session = self.kinds[row], int(self.handles.of[row])
+        kind, session = self.kinds[row], self.handles.of[row]
         number = OPERATIONS.get(kind.name)
         if self._is_of_duplicate(row, kind):
             self.leave_out(kind, known=True, why=LEFT_OUT["dup"])
@@ -456,9 +462,9 @@ class _Planner:
         if kind.name == "opendir":
             self.folders.add(next(name for name, known in self.numbers.items() if known == file))
         alone = extra.get("comm") == "self" or self.owners[row] in ("private", "root", "child")
-        together = bool(self.groups[row] == (1 << self.path.group_count) - 1) and not alone
+        together = self.everybody[row] and not alone
         assert number is not None
-        return (row, number, file, second, slot, together, flags, request, view, offset, max(0, int(self.sizes[row])),
+        return (row, number, file, second, slot, together, flags, request, view, offset, max(0, self.sizes[row]),
                 place, end, self.handles.views.get(session, -1), self._offset(row))  # fmt: skip
 
 
