@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.path.document import MOST_GROUPS, problems_of, problems_of_info
+from mpiio_ext.pioneer.whole import written_whole
 
 __all__ = ["COMMON", "MOST_GROUPS", "OWNERS", "PER_GROUP", "VERSION", "PathInfo", "WorkloadPath"]
 
@@ -122,16 +123,16 @@ class WorkloadPath:
         """
         if not path.parent.is_dir():
             raise FileNotFoundError(f"{path} cannot be written: there is no folder {path.parent}")
-        partial = path.with_name(path.name + ".partial")
+        about = json.dumps(asdict(self.info))
         if path.suffix == ".json":
             rows = [{name: value for name, value in row.items() if value is not None} for row in self.table.to_pylist()]
             lines = ",\n".join(json.dumps(row) for row in rows)
-            about = json.dumps(asdict(self.info))
-            partial.write_text(f'{{"pioneer-path": {about},\n"operations": [\n{lines}\n]}}\n', encoding="utf-8")
-        else:
-            metadata = {b"pioneer-path": json.dumps(asdict(self.info)).encode()}
-            pq.write_table(self.table.replace_schema_metadata(metadata), partial, compression="zstd")
-        partial.replace(path)
+            with written_whole(path) as partial:
+                partial.write_text(f'{{"pioneer-path": {about},\n"operations": [\n{lines}\n]}}\n', encoding="utf-8")
+            return
+        whole = self.table.replace_schema_metadata({b"pioneer-path": about.encode()})
+        with written_whole(path) as partial:
+            pq.write_table(whole, partial, compression="zstd")
 
     @classmethod
     def load(cls, path: Path) -> WorkloadPath:

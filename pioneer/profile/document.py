@@ -20,6 +20,7 @@ from mpiio_ext.pioneer.profile.characterize import SCALE, ClassProfile, Profile
 from mpiio_ext.pioneer.profile.distributions import Distribution
 from mpiio_ext.pioneer.profile.schema import check
 from mpiio_ext.pioneer.schema_check import pointer
+from mpiio_ext.pioneer.whole import written_whole
 
 __all__ = ["UNITS", "VERSION", "ProfileError", "load", "parse", "save", "to_json"]
 
@@ -94,9 +95,8 @@ def save(profile: Profile, path: Path) -> None:
     OSError
         The file cannot be written.
     """
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(_lines(to_json(profile)) + "\n", encoding="utf-8")
-    partial.replace(path)
+    with written_whole(path) as partial:
+        partial.write_text(_lines(to_json(profile)) + "\n", encoding="utf-8")
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
