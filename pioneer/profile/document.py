@@ -12,6 +12,7 @@ Checks.    First the form (`schema.check`), then what a schema cannot say of dis
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,10 @@ UNITS = {
 _TABLES = ("inside", "outside", "access_mode")
 _NUMBERS = ("files",)
 _HEAD = ("operations", "span", "ranks")
+#: Smallest values of characteristics. A session gap may be negative: sessions of a file may overlap.
+_LEAST = {"opened": 1, "duration": 1,
+          **dict.fromkeys(("first", "request_gap", "file_size", "offset", "size", "sequentiality", "slack"), 0)
+          }  # fmt: skip
 
 
 class ProfileError(ValueError):
@@ -102,6 +107,16 @@ def save(profile: Profile, path: Path) -> None:
 # ---- reading ---------------------------------------------------------------------------------------------------------
 
 
+def _beyond(name: str, values: Sequence[int]) -> Iterator[str]:
+    """Yield which values a characteristic cannot have: the place in it, and what is wrong."""
+    least = _LEAST.get(name)
+    for number, value in enumerate(values):
+        if least is not None and value < least:
+            yield f"{pointer('values', number)}: {value} is less than {least}"
+        elif name == "sequentiality" and value > SCALE:
+            yield f"{pointer('values', number)}: {value} is more than {SCALE}"
+
+
 def _class_of(place: str, found: dict[str, Any], problems: list[str]) -> ClassProfile:
     """Return the characteristics of a class whose form is right; what else is wrong is added to the problems."""
     values: dict[str, Any] = {}
@@ -115,6 +130,7 @@ def _class_of(place: str, found: dict[str, Any], problems: list[str]) -> ClassPr
         except ValueError as error:
             problems.append(f"{place}{pointer(item.name)}: {error}")
             values[item.name] = Distribution.of([])
+        problems += [f"{place}{pointer(item.name)}{line}" for line in _beyond(item.name, value["values"])]
     return ClassProfile(**values)
 
 

@@ -197,6 +197,12 @@ def test_shapes_of_any_form(shapes: Any) -> None:
       "/classes/shared/slack/fits/0/parameters/shape: 0 is not greater than 0"),
      (lambda d: d["classes"]["shared"]["slack"]["fits"][0]["parameters"].pop("shape"),
       "/classes/shared/slack: fits/0: the family pareto has the parameters shape and scale"),
+     (lambda d: d["classes"]["shared"].update(size={"values": [-5, 8], "counts": [1, 1]}),
+      "/classes/shared/size/values/0: -5 is less than 0"),
+     (lambda d: d["classes"]["shared"].update(sequentiality={"values": [0, 5000], "counts": [1, 1]}),
+      "/classes/shared/sequentiality/values/1: 5000 is more than 1000"),
+     (lambda d: d["classes"]["shared"].update(opened={"values": [0], "counts": [7]}),
+      "/classes/shared/opened/values/0: 0 is less than 1"),
      (lambda d: d["classes"]["shared"]["slack"]["fits"][0].update(p_value=math.nan),
       "/classes/shared/slack/fits/0/p_value: NaN is not a number")],
 )  # fmt: skip
