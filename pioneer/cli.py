@@ -81,6 +81,7 @@ def path(
     trace: tuple[str, ...], output: str, name: str | None, each_rank: bool, only: tuple[str, ...], skip: tuple[str, ...]
 ) -> None:
     """Make the generic workload path of a TRACE: files or folders, one or several."""
+    from mpiio_ext.pioneer.path.communicators import opened_by_a_part, partly_words
     from mpiio_ext.pioneer.traces import path_of, read_sanitized, require_match, selected, tables_of
 
     try:
@@ -91,6 +92,8 @@ def path(
         require_match(every, tables)
         found = path_of(tables, info, each_rank=each_rank)
         found.save(Path(output))
+        if partly := partly_words(opened_by_a_part(tables, info.ranks), info.ranks):
+            _say(partly)
     except (OSError, ValueError) as error:
         raise _fail(error) from error
     sizes = ", ".join(str(len(group)) for group in found.info.members[1:]) or "none"

@@ -42,6 +42,7 @@ from mpiio_ext.pioneer.engine.coverage import LEFT_OUT
 from mpiio_ext.pioneer.engine.expected import comparable_path, expected_path
 from mpiio_ext.pioneer.engine.room import CALLS_FAILED
 from mpiio_ext.pioneer.path import WorkloadPath
+from mpiio_ext.pioneer.path.communicators import opened_by_a_part, partly_words
 from mpiio_ext.pioneer.profile import Profile, characterize
 from mpiio_ext.pioneer.profile.document import save as save_profile
 from mpiio_ext.pioneer.synthesis import synthesize, with_shapes
@@ -271,6 +272,8 @@ class Pipeline:
         found.save(self._at("path.parquet"))
         self.ranks = self.ranks or max(1, sum(len(group) for group in found.info.members))
         self.say("path", f"{found.table.num_rows:,} operations, {found.group_count} groups")
+        if partly := partly_words(opened_by_a_part(tables, info.ranks), info.ranks):
+            self.say("path", partly)
         return found
 
     def _command(self) -> list[str]:
