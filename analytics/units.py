@@ -22,7 +22,7 @@ import re
 
 from mpiio_ext.analytics.errors import AnalyticsError
 
-__all__ = ["UNITS", "Quantity", "UnitError", "bandwidth", "duration", "parse", "size", "size_words"]
+__all__ = ["UNITS", "Quantity", "UnitError", "bandwidth", "duration", "number", "parse", "size", "size_words"]
 
 
 class UnitError(AnalyticsError, ValueError):
@@ -60,6 +60,7 @@ def _units() -> dict[str, tuple[fractions.Fraction, str]]:
 UNITS = _units()
 _QUANTITY = re.compile(r"\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-zµ/]*)\s*")
 _NAMES = {"B": "a size such as 4096, 64KiB or 1.5GB", "s": "a duration such as 30s, 5min or 2h"}
+_NAMES[""] = "a number without a unit"
 _NAMES["B/s"] = "a bandwidth such as 500MB/s or 1GiB/s"
 
 
@@ -106,6 +107,11 @@ def bandwidth(value: str | int | float) -> int | float:
     return _of_unit(value, "B/s")
 
 
+def number(value: str | int | float) -> int | float:
+    """Return a number that has no unit."""
+    return _of_unit(value, "")
+
+
 #: Largest power of two that is taken for the size of a block, a stripe or a buffer, and said exactly.
 _MOST_EXACT = 1 << 26
 _PREFIXES = (("EB", 1e18), ("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
@@ -126,9 +132,11 @@ def size_words(size_bytes: float) -> str:
     return f"{size_bytes:.3g} B"
 
 
-def _of_unit(value: str | int | float, unit: str) -> int | float:
-    if not isinstance(value, str):
+def _of_unit(value: object, unit: str) -> int | float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value
+    if not isinstance(value, str):
+        raise UnitError(f"{value!r} is not {_NAMES[unit]}")
     quantity = parse(value)
     if quantity.unit not in ("", unit):
         raise UnitError(f"'{value}' is not {_NAMES[unit]}")

@@ -37,7 +37,7 @@ from mpiio_ext.analytics.factors.registry import Factor
 from mpiio_ext.analytics.factors.tuples import JOB_COLUMNS, as_query, pieces_of_query, resolve
 from mpiio_ext.analytics.sweep.paths import Direction, check_direction, mapped
 from mpiio_ext.analytics.sweep.ranges import job_ranges, opened
-from mpiio_ext.analytics.units import bandwidth
+from mpiio_ext.analytics.units import UnitError, bandwidth, number, size
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["base_columns", "extract", "with_jobs"]
@@ -124,7 +124,7 @@ def extract(
     background: float = BACKGROUND,
     threads: int = 2,
     rows: int = PIECE,
-    **thresholds: float,
+    **thresholds: str | float,
 ) -> Any:
     """Return the contributing factors of the jobs whose bandwidth lies in [low, high): an Arrow table, or tuples.
 
@@ -150,8 +150,8 @@ def extract(
         See :class:`mpiio_ext.analytics.factors.files.Files`; 0: the sweep takes all files, as in the paper.
     threads, rows : int
         Pieces worked on at the same time; rows of a piece.
-    **thresholds : float
-        Thresholds of factors, by their names, such as ``small_bytes=10240``.
+    **thresholds : str or float
+        Thresholds of factors, by their names; those that end with ``_bytes`` are sizes: ``small_bytes="10KiB"``.
 
     Raises
     ------
@@ -162,11 +162,11 @@ def extract(
 
     check_direction(direction)
     chosen = find(names, direction)
-    check_thresholds(chosen, thresholds)
+    limits = read_thresholds(chosen, thresholds)
     _check_time(time)
     files = files if hasattr(files, "expression") else opened(files)
     by, bounds = by or _job_column(files), _bounds(low, high)
-    request = _Request(chosen, thresholds, direction, bounds, jobs, by, time, critical, min_known, background)
+    request = _Request(chosen, limits, direction, bounds, jobs, by, time, critical, min_known, background)
     found = [table for table in mapped(request.answer, request.pieces(files, rows), threads) if table.num_rows]
     return as_query(files, pa.concat_tables(found) if found else request.answer(request.nothing()))
 
@@ -186,12 +186,18 @@ def _job_column(files: Any) -> str:
     return "job_id" if resolve(names, "log_id") is None else "log_id"
 
 
-def check_thresholds(chosen: Mapping[str, Factor], thresholds: Mapping[str, float]) -> None:
-    """Raise ArgumentError for a threshold that no chosen factor has."""
+def read_thresholds(chosen: Mapping[str, Factor], given: Mapping[str, str | float]) -> dict[str, float]:
+    """Return thresholds as numbers; raise ArgumentError for one that no chosen factor has, or that is no number."""
     known = {name for one in chosen.values() for name in one.thresholds}
-    for name in thresholds:
+    found: dict[str, float] = {}
+    for name, value in given.items():
         if name not in known:
             raise ArgumentError(f"no factor has a threshold {name}; there are {', '.join(sorted(known)) or 'none'}")
+        try:
+            found[name] = size(value) if name.endswith("_bytes") else number(value)
+        except UnitError as error:
+            raise ArgumentError(f"threshold {name}: {error}") from None
+    return found
 
 
 def base_columns(chosen: Mapping[str, Factor], direction: str) -> list[str]:

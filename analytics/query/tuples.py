@@ -258,7 +258,11 @@ class Tuples:
         return self._then(quantiles)
 
     def extract_perf_factors(
-        self, low: str | float, high: str | float, direction: Literal["read", "write"], **thresholds: Any
+        self,
+        low: str | float | None,
+        high: str | float | None,
+        direction: Literal["read", "write"],
+        **thresholds: Any,
     ) -> Tuples:
         """Return the factors that contribute to the performance of jobs with a bandwidth from `low` to below `high`.
 
@@ -269,13 +273,16 @@ class Tuples:
 
         Parameters
         ----------
-        low, high : str or float
-            Bandwidths: ``"0"``, ``"1GB"`` (a second).
+        low, high : str or float, optional
+            Bandwidths: ``"0"``, ``"1GB"`` (a second); None: no bound.
         direction : {"read", "write"}
+        **thresholds : str or float
+            Thresholds of factors, such as ``small_bytes="64KiB"``, and the options of
+            :func:`mpiio_ext.analytics.factors.extract`.
         """
         # By name, since the factors are written with this package and not the other way round.
         extract = importlib.import_module("mpiio_ext.analytics.factors").extract
-        bounds = float(units.bandwidth(low)), float(units.bandwidth(high))
+        bounds = (None if bound is None else float(units.bandwidth(bound)) for bound in (low, high))
         found: Tuples = extract(self._files(of_jobs=True), *bounds, direction, **thresholds)
         return found
 

@@ -107,6 +107,8 @@ def test_small_has_a_threshold(limit: int, share: float) -> None:
     counts = histogram(b0_100=10, b100k_1m=40, b1m_4m=50)
     table = job(values(write_start=0.0, write_end=1.0, **counts))
     assert one(table, small_bytes=limit)["small"] == pytest.approx(share)
+    text = f"{limit >> 10}KiB" if limit >= 1 << 10 else f"{limit}B"
+    assert one(table, small_bytes=text)["small"] == pytest.approx(share)
 
 
 def test_thresholds_that_do_not_exist() -> None:
@@ -115,6 +117,12 @@ def test_thresholds_that_do_not_exist() -> None:
         extract(table, small_bytes=5000)
     with pytest.raises(ArgumentError, match=r"no factor has a threshold smal_bytes; there are .*small_bytes"):
         extract(table, smal_bytes=100)
+    with pytest.raises(ArgumentError, match="threshold small_bytes: '1s' is not a size such as"):
+        extract(table, small_bytes="1s")
+    with pytest.raises(ArgumentError, match="threshold small_bytes: None is not a size such as"):
+        extract(table, small_bytes=None)
+    with pytest.raises(ArgumentError, match="threshold many_files: '1kB' is not a number without a unit"):
+        extract(table, many_files="1kB")
     with pytest.raises(ArgumentError, match="there is no factor smal;"):
         extract(table, names=["smal"])
 

@@ -15,6 +15,7 @@ from support.analytics_query import ENGINES, Store
 
 pytest.importorskip("ibis")
 
+from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.query import ExpressionError, Tuples, load
 
 GB = 10**9
@@ -157,6 +158,10 @@ def test_factors_of_a_join_know_what_only_the_log_knows(engine: str, tmp_path: p
     assert found(files.join(jobs, ["job_id", "log_id"])) == right
     assert found(jobs.join(files, "job_id").join(miner.load("slurm"), "job_id")) == right
     assert found(jobs.rename(log="log_id", took="run_time").join(files, "job_id")) == right
+    everything = jobs.join(files, "job_id").extract_perf_factors(None, None, "write", by="job_id")
+    assert everything.count() == 2
+    with pytest.raises(AnalyticsError, match="is not a bandwidth such as"):
+        files.extract_perf_factors([], None, "write")  # type: ignore[arg-type]
     # Without the log's ID nobody knows which of a job's logs a file is of.
     unknown = [(None, None, None, None)] * 2
     assert found(files) == found(jobs.project("job_id", "run_time").join(files, "job_id")) == unknown
