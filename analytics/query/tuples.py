@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from mpiio_ext.analytics import units
-from mpiio_ext.analytics.query import binding, functions, groups, joins, results
+from mpiio_ext.analytics.query import binding, functions, groups, joins, ost, results
 from mpiio_ext.analytics.query.keyrange import EVERYTHING, KeyRange, key_range
 from mpiio_ext.analytics.query.language import ExpressionError
 from mpiio_ext.analytics.query.loaded import Loaded
@@ -286,6 +286,31 @@ class Tuples:
         found: Tuples = extract(self._files(of_jobs=True), *bounds, direction, **thresholds)
         return found
 
+    def ost_union(self, keys: str | Sequence[str] = ()) -> Tuples:
+        """Return the OSTs that any tuple of a group uses: ``files.ost_union("job_id")``, those of each job.
+
+        Parameters
+        ----------
+        keys : str or sequence of str
+            None: one group of all tuples.
+
+        Returns
+        -------
+        Tuples
+            The keys; ``osts`` (a list, ascending; NULL where no tuple of the group has known OSTs, such as a job
+            without Lustre); ``with_osts`` and ``without_osts``, the tuples whose OSTs are known and those left out
+            because they are not; the bitmap, so that unions can be united and intersected further.
+        """
+        return self._osts(keys, "union")
+
+    def ost_intersection(self, keys: str | Sequence[str] = ()) -> Tuples:
+        """Return the OSTs that all tuples of a group use; parameters and columns as of :meth:`ost_union`.
+
+        ``files.ost_intersection("job_id")``: the OSTs that the files of a job have in common;
+        ``files.ost_union("job_id").ost_intersection()``: those that the jobs have in common.
+        """
+        return self._osts(keys, "intersection")
+
     # ---- smaller ones ------------------------------------------------------------------------------------------------
 
     def files(self) -> Tuples:
@@ -407,6 +432,10 @@ class Tuples:
         if self._loaded is None or self._loaded.key != _JOB or self._loaded.narrowed(jobs) is self._loaded:
             return self
         return Tuples(self.engine, self._loaded.narrowed(jobs), self.name)
+
+    def _osts(self, keys: str | Sequence[str], how: Literal["union", "intersection"]) -> Tuples:
+        names = [keys] if isinstance(keys, str) else list(keys)
+        return self._then(lambda table: ost.combined(table, {name: binding.column(table, name) for name in names}, how))
 
     def _joined(self, other: Tuples, keys: Sequence[str], how: str) -> ir.Table:
         right = other.expression

@@ -86,6 +86,8 @@ QUERIES: dict[str, Callable[[Loader], Tuples]] = {
         "job_id", "log_id", "log_id_darshan_file", "file_id"),
     "groups by job of a join": lambda load: load("darshan_job").project("job_id").distinct().join(
         load("darshan_file").filter("file_id > 0"), "job_id").group("job_id", files="count()", osts="ost_count()"),
+    "OSTs that jobs have in common": lambda load: load("darshan_file").filter("job_id between 3 and 30").ost_union(
+        "job_id").ost_intersection(),
     "groups by another column": lambda load: load("darshan_file").group("file_id", files="count()"),
     "a left join and a sort": lambda load: load("darshan_job").join(
         load("darshan_file").filter("job_id < 20"), "job_id", "left").project("job_id", "file_id").sort("-job_id"),

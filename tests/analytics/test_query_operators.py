@@ -44,7 +44,7 @@ FILES: list[dict[str, Any]] = [
         "log_id": 1001 + number // 3,
         "file_id": 2**62 + number,
         "bytes_written": number * 10**8,
-        "ost_word_0": None if number // 3 == 4 else 1 << (number % 4),
+        "ost_word_0": None if number // 3 == 4 else 1 << (number % 4) | (number // 3 % 2) << 9,
         # Files of the first half come from a store that had one word.
         **({"ost_word_1": 1 << (number % 3)} if number >= 60 else {}),
     }
@@ -199,6 +199,56 @@ def test_ost_bitmaps(tuples: Loader) -> None:
     assert any(row["osts"] is None for row in rows)
     with pytest.raises(ExpressionError, match="no OST bitmap"):
         tuples("slurm").group("job_id", osts="ost_count()")
+
+
+def _bits(file: dict[str, Any]) -> set[int] | None:
+    words = [file.get(f"ost_word_{word}") for word in (0, 1)]
+    if words == [None, None]:
+        return None
+    return {62 * at + bit for at, word in enumerate(words) for bit in range(62) if (word or 0) >> bit & 1}
+
+
+def test_osts_of_groups_as_results(tuples: Loader) -> None:
+    """Union and intersection over the files of each job; a job without Lustre has NULL, not no OST."""
+    jobs: dict[int, list[set[int] | None]] = collections.defaultdict(list)
+    for file in FILES:
+        jobs[file["job_id"]].append(_bits(file))
+    known = {job: [osts for osts in files if osts is not None] for job, files in jobs.items()}
+    files = tuples("darshan_file")
+    both = ((files.ost_union("job_id"), set.union), (files.ost_intersection(["job_id"]), set.intersection))
+    for found, merge in both:
+        rows = {row["job_id"]: row for row in found}
+        assert {job: row["osts"] for job, row in rows.items()} == {
+            job: sorted(merge(*osts)) if osts else None for job, osts in known.items()}  # fmt: skip
+        assert all(row["with_osts"] == len(known[job]) for job, row in rows.items())
+        assert all(row["with_osts"] + row["without_osts"] == len(jobs[job]) for job, row in rows.items())
+    assert rows[5]["osts"] is None and rows[5]["without_osts"] == 3
+    assert any(row["osts"] == [] for row in rows.values()) and any(row["osts"] for row in rows.values())
+    with pytest.raises(ExpressionError, match="no OST bitmap"):
+        tuples("slurm").ost_union("job_id")
+    with pytest.raises(ExpressionError, match="no column 'job'"):
+        files.ost_union("job")
+
+
+def test_osts_that_jobs_have_in_common(tuples: Loader) -> None:
+    """The intersection of unions; a job whose OSTs are not known is counted as left out."""
+    used: dict[int, set[int]] = collections.defaultdict(set)
+    for file in FILES:
+        used[file["job_id"]] |= _bits(file) or set()
+    unions = tuples("darshan_file").ost_union("job_id")
+
+    def common(*jobs: int) -> tuple[Any, ...]:
+        [row] = unions.filter(f"job_id in ({', '.join(map(str, jobs))})").ost_intersection().rows()
+        return row["osts"], row["with_osts"], row["without_osts"]
+
+    assert common(1, 2) == (sorted(used[1] & used[2]), 2, 0)
+    assert common(20, 31) == (sorted(used[20] & used[31]), 2, 0)  # of stores with one word and with two
+    assert common(30, 31) == (sorted(used[30] & used[31]), 2, 0) and max(used[30] & used[31]) >= 62
+    assert common(1, 5) == (sorted(used[1]), 1, 1) and common(5) == (None, 0, 1) and common(999) == (None, 0, 0)
+    [row] = unions.filter("length(osts) > 3", "osts contains 62").ost_union().rows()
+    assert row["osts"] == sorted(set().union(*(osts for osts in used.values() if len(osts) > 3 and 62 in osts)))
+    assert unions.group("job_id", osts="ost_count()").filter("job_id = 30").rows() == [
+        {"job_id": 30, "osts": len(used[30])}]  # fmt: skip
 
 
 def test_bins(tuples: Loader) -> None:
