@@ -61,7 +61,8 @@ def unit_of(name: str) -> str:
 
 def unknown_column(name: str, columns: Sequence[str]) -> ExpressionError:
     """Return the error about a column that does not exist, with names that are near."""
-    near = difflib.get_close_matches(name, columns, n=3, cutoff=0.6)
+    lower = {each.lower(): each for each in columns}
+    near = [lower[each] for each in difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.6)]
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(columns)}"
     return ExpressionError(f"there is no column '{name}'; {hint}")
 

@@ -560,10 +560,7 @@ def _files_of(engine: Engine, table: ir.Table, name: str, of_jobs: bool) -> ir.T
             logs.append(column)
     missing = [each for each in ("job_id", "file_id") if each not in found]
     if missing:
-        raise ExpressionError(
-            f"factors need the files' tuples, and their column '{missing[0]}' is missing: load darshan_file, or join"
-            ' it: .join(miner.load("darshan_file"), "job_id")'
-        )
+        raise ExpressionError(_no_files(name, missing if found else []))
     # Columns of others, or a key that another table has as well: a join may have repeated the files.
     repeated = any({source for source, _ in places} != {DARSHAN_FILE.name} for places in known.values())
     if "log_id" in found and logs:
@@ -573,6 +570,15 @@ def _files_of(engine: Engine, table: ir.Table, name: str, of_jobs: bool) -> ir.T
         found |= _of_logs(known, found["log_id"])
     files = table.select(**{original: table[column] for original, column in found.items()})
     return files.distinct() if repeated else files
+
+
+def _no_files(name: str, missing: Sequence[str]) -> str:
+    """Return why tuples have no files to make factors of; `missing`: columns of theirs that were left out."""
+    if missing:
+        names = " and ".join(missing)
+        return f"factors need {names} of darshan_file, which these tuples no longer have: project them too"
+    reason = f"factors are made of the tuples of darshan_file, and {name} has none of them: load it, or join it"
+    return f'{reason}: .join(miner.load("darshan_file"), "job_id")'
 
 
 def _of_logs(known: Mapping[str, set[Origin]], log_id: str) -> dict[str, str]:

@@ -134,6 +134,7 @@ def test_filter_takes_texts_expressions_and_functions(tuples: Loader) -> None:
     ("text", "reason"),
     [
         ("bytes_writen < 1GB", "no column 'bytes_writen'; did you mean bytes_written"),
+        ("BYTES_WRITTEN < 1GB", "no column 'BYTES_WRITTEN'; did you mean bytes_written"),
         ("zzz = 1", "no column 'zzz'; there are: job_id"),
         ("app < 5", "does not compare"),
         ("bytes_written < '1GB'", "does not compare"),
