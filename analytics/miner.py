@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.setup import Setup, load_setup
 
 if TYPE_CHECKING:
@@ -67,10 +68,12 @@ class IOMiner:
         Raises
         ------
         AnalyticsError
-            See :func:`mpiio_ext.analytics.store.fill.fill`.
+            The set-up names no logs; and see :func:`mpiio_ext.analytics.store.fill.fill`.
         """
         from mpiio_ext.analytics.store.fill import fill
 
+        if not self.setup.inputs:  # enough for queries, and for nothing to fill the store with
+            raise AnalyticsError('/inputs: the set-up names no logs; write for example {"darshan": ["/logs/darshan"]}')
         report = fill(self.setup, start_date, end_date, quiet=quiet)
         if not self.catalog.manifest.files:
             warnings.warn(f"the store has no rows:\n{report}", stacklevel=2)

@@ -35,6 +35,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import zoneinfo
 from collections.abc import Mapping
 from pathlib import Path
@@ -43,7 +44,7 @@ from typing import Any
 from mpiio_ext.analytics.connectors.registry import KINDS
 from mpiio_ext.analytics.errors import AnalyticsError
 
-__all__ = ["FIELDS", "Engine", "Input", "PlacementPlan", "Setup", "StripeDefault", "load_setup"]
+__all__ = ["ENGINE_OPTIONS", "FIELDS", "Engine", "Input", "PlacementPlan", "Setup", "StripeDefault", "load_setup"]
 
 #: What each field of setup.json means, by JSON pointer; ``*`` stands for any name or number.
 FIELDS: dict[str, str] = {
@@ -68,6 +69,15 @@ FIELDS: dict[str, str] = {
     "/site/lmt_mounts/*": "LMT's name of a file system -> its mount point; without any, LMT is taken to be of the file "
     "system that a job is on",
 }
+
+#: Options of each engine, and what they are; those of :mod:`mpiio_ext.analytics.query.engines` and ``.spark``.
+ENGINE_OPTIONS: dict[str, dict[str, str]] = {
+    "duckdb": {"memory": "memory", "threads": "count", "temporary": "text"},
+    "spark": {"master": "text", "memory": "memory", "temporary": "text", "configuration": "settings",
+              "dispatch": "dispatch", "verbose": "flag"},
+}  # fmt: skip
+#: How each engine has memory written, and an example.
+_MEMORY = {"duckdb": (r"\d+(\.\d+)? ?([kmgt](i?b)?|%)", "4GB"), "spark": (r"\d+[kmgt]b?", "4g")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -224,11 +234,40 @@ def _inputs(check: _Checker, value: Any) -> tuple[Input, ...]:
 
 
 def _engine(check: _Checker, value: Any) -> Engine:
-    names = ("duckdb", "spark")
+    names = tuple(ENGINE_OPTIONS)
     if not isinstance(value, dict):
         return Engine(check.choice("/engine", value, names))
-    name = check.choice("/engine/name", value.get("name", "duckdb"), names)
-    return Engine(name, {key: option for key, option in value.items() if key != "name"})
+    given = value.get("name", "duckdb")
+    name = check.choice("/engine/name", given, names)
+    options = {key: option for key, option in value.items() if key != "name"}
+    if name == given:  # else nobody knows whose options they are
+        for key, option in options.items():
+            _engine_option(check, name, key, option)
+    return Engine(name, options)
+
+
+def _engine_option(check: _Checker, engine: str, key: str, value: Any) -> None:
+    where = f"/engine/{_escaped(key)}"
+    known = ENGINE_OPTIONS[engine]
+    kind = known.get(key)
+    if kind is None:
+        check.wrong(where, f"is not known of {engine}; known are name, {', '.join(known)}")
+    elif kind == "count":
+        check.integer(where, value, 0, 4096)
+    elif kind == "flag" and not isinstance(value, bool):
+        check.wrong(where, f"is {_shown(value)}, and true or false is wanted")
+    elif kind == "dispatch":
+        check.choice(where, value, ("target", "subtable", "spark"))
+    elif kind == "memory":
+        pattern, example = _MEMORY[engine]
+        if not isinstance(value, str) or (value and not re.fullmatch(pattern, value.strip(), re.IGNORECASE)):
+            check.wrong(where, f'is {_shown(value)}, and a size such as "{example}" is wanted')
+    elif kind == "settings":
+        for name, setting in check.object(where, value).items():
+            if not isinstance(setting, str):
+                check.wrong(f"{where}/{_escaped(name)}", f"is {_shown(setting)}, and a text is wanted")
+    elif kind == "text":
+        check.text(where, value)
 
 
 def _placement(check: _Checker, value: Any) -> PlacementPlan | None:

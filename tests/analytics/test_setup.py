@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pathlib
 import re
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from mpiio_ext.analytics import IOMiner
 from mpiio_ext.analytics import setup as setups
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.setup import Setup, StripeDefault, load_setup
+from mpiio_ext.analytics.setup import ENGINE_OPTIONS, Setup, StripeDefault, load_setup
 
 GOOD: dict[str, Any] = {"store": "s", "inputs": {"darshan": ["logs"]}}
 
@@ -51,6 +52,18 @@ def test_defaults(tmp_path: pathlib.Path) -> None:
     ({"period": "year"}, '/period: is "year", and one of month, day is wanted'),
     ({"engine": "mysql"}, '/engine: is "mysql"'),
     ({"engine": {"name": 5}}, "/engine/name: is 5"),
+    ({"engine": {"name": "duckdb", "master": "local[2]"}},
+     "/engine/master: is not known of duckdb; known are name, memory, threads, temporary"),
+    ({"engine": {"threads": -1}}, "/engine/threads: is -1, and an integer from 0"),
+    ({"engine": {"memory": "lots"}}, '/engine/memory: is "lots", and a size such as "4GB" is wanted'),
+    ({"engine": {"memory": 4}}, '/engine/memory: is 4, and a size such as "4GB" is wanted'),
+    ({"engine": {"name": "spark", "memory": "4 GB"}}, '/engine/memory: is "4 GB", and a size such as "4g" is wanted'),
+    ({"engine": {"name": "spark", "verbose": "yes"}}, '/engine/verbose: is "yes", and true or false is wanted'),
+    ({"engine": {"name": "spark", "dispatch": "ost"}}, '/engine/dispatch: is "ost", and one of target, subtable'),
+    ({"engine": {"name": "spark", "configuration": {"spark.x": 5}}},
+     "/engine/configuration/spark.x: is 5, and a text is wanted"),
+    ({"engine": {"name": "spark", "configuration": "x"}}, '/engine/configuration: is "x", and an object is wanted'),
+    ({"engine": {"name": "spark", "master": ""}}, '/engine/master: is "", and a text is wanted'),
     ({"timeout_s": 0}, "/timeout_s: is 0"),
     ({"placement": {"targets": []}}, "/placement/targets: is empty"),
     ({"placement": {"targets": ["a", "a"]}}, "/placement/targets: names a folder twice"),
@@ -70,6 +83,31 @@ def test_all_mistakes_are_told_at_once() -> None:
     with pytest.raises(AnalyticsError) as caught:
         load_setup({"workers": "x", "osts": -1})
     assert len(str(caught.value).splitlines()) == 4
+    with pytest.raises(AnalyticsError) as caught:
+        load_setup({"workers": "x", "inputs": {}, "store": "s", "engine": {"thread": 2, "memory": "1X"}})
+    assert [line.split(": ")[1] for line in str(caught.value).splitlines()] == [
+        "/workers", "/engine/thread", "/engine/memory"]  # fmt: skip
+
+
+def test_options_of_engines_are_those_that_engines_take() -> None:
+    pytest.importorskip("ibis")
+    from mpiio_ext.analytics.query.engines import DuckDBEngine
+    from mpiio_ext.analytics.query.spark import DISPATCH, SparkEngine
+
+    for engine in (DuckDBEngine, SparkEngine):
+        assert set(ENGINE_OPTIONS[engine.name]) == {field.name for field in dataclasses.fields(engine)}
+    for dispatch in DISPATCH:
+        load_setup({**GOOD, "engine": {"name": "spark", "dispatch": dispatch, "verbose": True, "memory": "4g"}})
+    for memory in ("4GB", "512 MiB", "1.5tb", "50%", ""):
+        load_setup({**GOOD, "engine": {"memory": memory}})
+
+
+def test_nothing_fills_a_store_without_inputs(tmp_path: pathlib.Path) -> None:
+    for inputs in ({}, {"darshan": []}):
+        miner = IOMiner({"store": str(tmp_path / "s"), "inputs": inputs})
+        with pytest.raises(AnalyticsError, match=r'^/inputs: the set-up names no logs; write for example \{"darsh'):
+            miner.init_stores()
+    assert not (tmp_path / "s").exists()
 
 
 @pytest.mark.parametrize(("text", "what"), [("", "is not JSON"), ("[1]", "an object is wanted"), ("{", "is not JSON"),
