@@ -12,7 +12,8 @@ is the default, and the span an option. Files in the background belong to neithe
 What a job is. Each run of a program (a log) by itself, where the rows say which: two runs of one job of the scheduler,
 an hour apart, are no slow job. ``by="job_id"`` puts them together.
 
-Guarantees. One row a job, in the order of the jobs. What is unknown is NULL, never 0. Memory is bounded by the size of
+Guarantees. One row a job, in the order of the jobs. Of a query (tuples with an engine) nothing is read before a result
+is asked for; wrong arguments are errors at once. What is unknown is NULL, never 0. Memory is bounded by the size of
 a piece; pieces are worked on in threads.
 
 Columns. ``job_id``, ``log_id`` (by run), ``app``, ``processes``, ``files`` (opened, or with bytes moved),
@@ -34,10 +35,10 @@ from mpiio_ext.analytics.factors import equations
 from mpiio_ext.analytics.factors.catalogue import find
 from mpiio_ext.analytics.factors.files import BACKGROUND, Files, column_name
 from mpiio_ext.analytics.factors.registry import Factor
-from mpiio_ext.analytics.factors.tuples import JOB_COLUMNS, as_query, pieces_of_query, resolve
+from mpiio_ext.analytics.factors.tuples import JOB_COLUMNS, later, pieces_of_query, resolve
 from mpiio_ext.analytics.sweep.paths import Direction, check_direction, mapped
 from mpiio_ext.analytics.sweep.ranges import job_ranges, opened
-from mpiio_ext.analytics.units import UnitError, bandwidth, number, size
+from mpiio_ext.analytics.units import UnitError, bandwidth, number, size, size_words
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["base_columns", "extract", "with_jobs"]
@@ -62,7 +63,7 @@ _BASE = (
 
 @dataclasses.dataclass(frozen=True)
 class _Request:
-    """What is asked for, and how a piece of whole jobs answers it."""
+    """What is asked for, and how a piece of whole jobs answers it; an empty `by`: as the files have it."""
 
     chosen: Mapping[str, Factor]
     thresholds: Mapping[str, float]
@@ -74,6 +75,30 @@ class _Request:
     critical: bool
     min_known: float
     background: float
+
+    def result(self, files: Any, rows: int, threads: int) -> Any:
+        """Return the rows of all jobs that are asked for."""
+        import pyarrow as pa
+
+        asked = dataclasses.replace(self, by=self.by or _job_column(files))
+        found = [table for table in mapped(asked.answer, asked.pieces(files, rows), threads) if table.num_rows]
+        return pa.concat_tables(found) if found else asked.answer(asked.nothing())
+
+    def check(self) -> None:
+        """Raise what a factor says of its thresholds, which it is given with no file."""
+        asked = dataclasses.replace(self, by=self.by or "job_id")
+        try:
+            asked.answer(asked.nothing())
+        except ArgumentError:
+            raise
+        except Exception:  # a factor that needs files says nothing about its thresholds
+            return
+
+    def __str__(self) -> str:
+        low, high = (f"{size_words(bound)}/s" if np.isfinite(bound) else "" for bound in self.bounds)
+        bounds = " ".join(filter(None, (low and f"from {low}", high and f"below {high}")))
+        which = f" of jobs with a bandwidth {bounds}" if bounds else ""
+        return f"factors {', '.join(self.chosen)} ({self.direction}){which}"
 
     def answer(self, piece: Any) -> Any:
         """Return the rows of the jobs of a piece that are asked for."""
@@ -158,17 +183,16 @@ def extract(
     ArgumentError, AnalyticsError
         A direction, factor or threshold that does not exist; `files` is no table of files.
     """
-    import pyarrow as pa
-
     check_direction(direction)
     chosen = find(names, direction)
     limits = read_thresholds(chosen, thresholds)
     _check_time(time)
-    files = files if hasattr(files, "expression") else opened(files)
-    by, bounds = by or _job_column(files), _bounds(low, high)
-    request = _Request(chosen, limits, direction, bounds, jobs, by, time, critical, min_known, background)
-    found = [table for table in mapped(request.answer, request.pieces(files, rows), threads) if table.num_rows]
-    return as_query(files, pa.concat_tables(found) if found else request.answer(request.nothing()))
+    bounds = _bounds(low, high)
+    request = _Request(chosen, limits, direction, bounds, jobs, by or "", time, critical, min_known, background)
+    if hasattr(files, "engine"):
+        request.check()
+        return later(files, lambda: request.result(files, rows, threads), str(request))
+    return request.result(files if hasattr(files, "expression") else opened(files), rows, threads)
 
 
 def _check_time(time: str) -> None:

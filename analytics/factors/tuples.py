@@ -6,7 +6,7 @@ join of ``darshan_job`` and ``darshan_file`` in which columns of the same name w
 
 Algorithm. Columns of files are looked for under the name of their table first, those of jobs likewise; only those that
 are needed are fetched. Rows whose two log ids differ are a join's and no file's: they are left out. The engine sorts
-by job, and its batches are cut where a job ends.
+by job, and its batches are cut where a job ends. Nothing runs until the factors are looked at.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.sweep.ranges import job_batches
 
-__all__ = ["as_query", "names_of", "pieces_of_query", "resolve"]
+__all__ = ["later", "names_of", "pieces_of_query", "resolve"]
 
 _FILE, _JOB = "_darshan_file", "_darshan_job"
 
@@ -76,10 +76,20 @@ def pieces_of_query(tuples: Any, wanted: Sequence[str], by: str, rows: int) -> I
         yield functools.partial(_same, table)
 
 
-def as_query(tuples: Any, table: Any) -> Any:
-    """Return a result as tuples of the engine that the query came from; as it is where there is none."""
-    engine = getattr(tuples, "engine", None)
-    return table if engine is None else type(tuples)(engine, engine.table(table), "perf_factors")
+def later(tuples: Any, compute: Callable[[], Any], what: str) -> Any:
+    """Return tuples of the engine of `tuples` that are computed from these (an Arrow table) when they are looked at.
+
+    Parameters
+    ----------
+    tuples : Tuples
+    compute : callable
+    what : str
+        What is computed, for people.
+    """
+    engine = tuples.engine
+    return type(tuples)(
+        engine, lambda: engine.table(compute()), "perf_factors", waits_for=what, inputs=(tuples,)
+    )  # fmt: skip
 
 
 def _same(table: Any) -> Any:

@@ -5,8 +5,8 @@ user's own functions. They must read like the paper's Algorithm 1 and run on a l
 
 Algorithm. A :class:`Tuples` is an Ibis expression and the engine that it belongs to. An operator makes a new expression
 at once, so that mistakes (unknown columns, wrong texts) are errors where they are written; nothing runs until a result
-is asked for. A user's function on groups has columns that are only known when it has run: what is chained behind it
-waits, and is put together when a result is asked for.
+is asked for. A user's function on groups has columns that are only known when it has run, and factors are computed
+outside the engine: what is chained behind these waits, and is put together when a result is asked for.
 
 Guarantees. The same calls give the same rows on every engine, exactly, but for approximate quantiles. NULL is "absent"
 and stays NULL. Rows have no order but behind :meth:`Tuples.sort`, which puts NULL last.
@@ -59,6 +59,8 @@ class Tuples:
         With a callable: what has to run first, for people.
     jobs : KeyRange
         Values that the column ``job_id`` may have, where that is known.
+    inputs : sequence of Tuples
+        With a callable: what it reads, for :meth:`explain`.
     """
 
     def __init__(
@@ -68,12 +70,14 @@ class Tuples:
         name: str = "tuples",
         waits_for: str = "",
         jobs: KeyRange = EVERYTHING,
+        inputs: Sequence[Tuples] = (),
     ) -> None:
         self.engine = engine
         self.name = name
         self._loaded = expression if isinstance(expression, Loaded) else None
         self._expression = expression
         self._waits_for = waits_for
+        self._steps = tuple((waits_for, each) for each in inputs)
         self._jobs = self._loaded.within if self._loaded is not None and self._loaded.key == _JOB else jobs
 
     # ---- the paper's operators ---------------------------------------------------------------------------------------
@@ -229,10 +233,9 @@ class Tuples:
             raise ExpressionError("the two sides of a join belong to different engines; load them from one miner")
         names = [keys] if isinstance(keys, str) else list(keys)
         left, right, jobs = _of_same_jobs(self, other, names, how)
-        if left._waits_for or right._waits_for:
-            waits = " and ".join(filter(None, (left._waits_for, right._waits_for)))
-            return Tuples(self.engine, lambda: left._joined(right, names, how), self.name, waits, jobs)
-        return Tuples(self.engine, left._joined(right, names, how), self.name, jobs=jobs)
+        waits = " and ".join(filter(None, (left._waits_for, right._waits_for)))
+        joined = (lambda: left._joined(right, names, how)) if waits else left._joined(right, names, how)
+        return Tuples(self.engine, joined, self.name, waits, jobs)._behind(left, right)
 
     def percentile(
         self, *columns: str, points: Sequence[float] | None = None, approximate: bool = False
@@ -269,7 +272,8 @@ class Tuples:
         The tuples are those of ``darshan_file``, or a join that contains them. Each file of a log counts once, however
         often the join repeats it. A join with ``darshan_job`` that keeps the log ID of both also tells what only a log
         knows: its run time, its application, and whether it used MPI-IO at all; without it, factors that need these are
-        NULL. See :mod:`mpiio_ext.analytics.factors` for the factors and the thresholds.
+        NULL. They are computed when a result is asked for. See :mod:`mpiio_ext.analytics.factors` for the factors and
+        the thresholds.
 
         Parameters
         ----------
@@ -319,7 +323,7 @@ class Tuples:
 
     def _files(self, *, of_jobs: bool) -> Tuples:
         found = self._then(lambda table: _files_of(self.engine, table, self.name, of_jobs))
-        return Tuples(self.engine, found._expression, DARSHAN_FILE.name, self._waits_for)
+        return Tuples(self.engine, found._expression, DARSHAN_FILE.name, self._waits_for)._behind(found)
 
     def limit(self, rows: int) -> Tuples:
         """Return at most `rows` tuples; which ones is open unless they are sorted."""
@@ -389,11 +393,19 @@ class Tuples:
         return self.engine.reads(self.expression)[1]
 
     def explain(self, *, run: bool = False) -> str:
-        """Return the SQL and the engine's plan; with `run`, carried out and with what it took."""
+        """Return the SQL and the engine's plan; with `run`, carried out and with what it took.
+
+        Where factors or a user's function on groups come before, the plan of the tuples that these take stands first.
+        """
+        texts = [f"{taken.explain(run=run)}\n\n{what}: computed of the tuples above" for what, taken in self._steps]
         if self._waits_for:
-            return f"{self._waits_for}: not run yet, so that the plan behind it is not known (look at .columns first)"
-        table = self.expression
-        return f"{self.engine.compile(table)}\n\n{self.engine.explain(table, run=run)}"
+            texts.append(
+                f"{self._waits_for}: not run yet, so that the plan behind it is not known (look at .columns first)"
+            )
+        else:
+            table = self.expression
+            texts.append(f"{self.engine.compile(table)}\n\n{self.engine.explain(table, run=run)}")
+        return "\n\n".join(texts)
 
     def __len__(self) -> int:
         return self.count()
@@ -417,9 +429,14 @@ class Tuples:
 
     def _then(self, operator: Callable[[ir.Table], ir.Table], jobs: KeyRange = EVERYTHING) -> Tuples:
         """Apply an operator, now or, where the columns are not known yet, later; `jobs`: values of ``job_id`` then."""
-        if self._waits_for:
-            return Tuples(self.engine, lambda: operator(self.expression), self.name, self._waits_for, jobs)
-        return Tuples(self.engine, operator(self.expression), self.name, jobs=jobs)
+        made = (lambda: operator(self.expression)) if self._waits_for else operator(self.expression)
+        return Tuples(self.engine, made, self.name, self._waits_for, jobs)._behind(self)
+
+    def _behind(self, *before: Tuples) -> Tuples:
+        """Note what has to be computed outside the engine before these tuples; return them."""
+        steps = {(what, id(taken)): (what, taken) for each in before for what, taken in each._steps}
+        self._steps = (*steps.values(), *self._steps)
+        return self
 
     def _on_rows(self, operator: Callable[[ir.Table], ir.Table], loaded: Loaded) -> Tuples:
         """Apply an operator that works row by row and keeps the key to a table that may still be read with less."""
@@ -459,7 +476,7 @@ class Tuples:
             return self.engine.table(groups.assemble(found, kinds, column))
 
         waits = f"{groups.called(function)} of each group of {', '.join(names)}"
-        return Tuples(self.engine, run, self.name, waits)
+        return Tuples(self.engine, run, self.name, waits, inputs=(self,))
 
 
 def _range_of(conditions: Sequence[str], key: str) -> KeyRange:

@@ -160,13 +160,18 @@ def test_a_query_of_two_joined_tables() -> None:
             return arrow
 
     class Query:
-        def __init__(self, engine: Engine, expression: Any, name: str) -> None:
-            self.engine, self.expression, self.name = engine, expression, name
+        def __init__(self, engine: Engine, expression: Any, name: str, waits_for: str = "", inputs: Any = ()) -> None:
+            self.engine, self.expression, self.name, self.waits_for, self.inputs = (
+                engine, expression, name, waits_for, inputs
+            )  # fmt: skip
 
-    query = extract(Query(Engine(), Tuples.expression, "joined"), rows=50)
+    given = Query(Engine(), Tuples.expression, "joined")
+    query = extract(given, "1kB/s", names=["small", "gaps"], rows=50)
     assert isinstance(query, Query)
-    assert (query.name, asked) == ("perf_factors", [50])
-    assert query.expression.equals(found)
+    assert (query.name, query.inputs, asked) == ("perf_factors", (given,), [])
+    assert query.waits_for == "factors small, gaps (write) of jobs with a bandwidth from 1 kB/s"
+    assert extract(given, rows=50).expression().equals(found)
+    assert asked == [50]
 
     class NoJobs:
         expression = right.drop("job_id", "log_id")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mpiio_ext.errors import ArgumentError
 from support import analytics_query
 from support.analytics_query import ENGINES, Store
 
@@ -168,8 +169,34 @@ def test_factors_of_a_join_know_what_only_the_log_knows(engine: str, tmp_path: p
     assert found(jobs.rename(log="log_id", took="run_time").join(files, "job_id")) == right
     everything = jobs.join(files, "job_id").extract_perf_factors(None, None, "write", by="job_id")
     assert everything.count() == 2
+    with pytest.raises(ArgumentError, match="small_bytes is 5000"):
+        files.extract_perf_factors(None, None, "write", small_bytes="5kB")
     with pytest.raises(AnalyticsError, match="is not a bandwidth such as"):
         files.extract_perf_factors([], None, "write")  # type: ignore[arg-type]
     # Without the log's ID nobody knows which of a job's logs a file is of.
     unknown = [(None, None, None, None)] * 2
     assert found(files) == found(jobs.project("job_id", "run_time").join(files, "job_id")) == unknown
+
+
+def test_factors_are_computed_when_they_are_looked_at(miner: Miner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is read before; the plan of the input and the factors are told before and after."""
+    read: list[Any] = []
+    batches = type(miner.engine).batches
+    monkeypatch.setattr(
+        type(miner.engine), "batches", lambda *given, **more: read.append(given) or batches(*given, **more)
+    )
+    big = miner.load("darshan_job").filter("bytes_written > 10GB").join(miner.load("darshan_file"), "job_id")
+    factors = big.extract_perf_factors("0", "1GB", "write", names=["small", "osts"])
+    few = factors.filter("osts > 1").project("job_id", "osts").sort("job_id")
+    for tuples in (factors, few):
+        assert "not run yet" in repr(tuples)
+        text = tuples.explain()
+        assert "10000000000" in text
+        assert "factors small, osts (write) of jobs with a bandwidth from 0 B/s below 1 GB/s" in text
+        assert "not run yet" in text
+    assert not read
+    assert few.rows() == []  # the files were opened, but nothing says when they were written
+    assert len(read) == 1
+    assert few.rows() == [] and factors.count() == 0 and len(read) == 1, "computed once"
+    text = few.explain()
+    assert "10000000000" in text and "factors small, osts (write)" in text and "not run yet" not in text
