@@ -115,11 +115,18 @@ def logs(
         converted = _converted(files, anonymous)
         if as_json and len(files) > 1:  # one document, whatever could be read
             click.echo(dumps([_document(_hidden(tables, found, anonymous), anonymous) for _, tables in converted]))
-            return
-        for number, (path, tables) in enumerate(converted, 1):
-            if len(files) > 1:
-                click.echo(click.style(f"log {number}" if anonymous else str(path), bold=True))
-            _tell(tables, found, anonymous, output, as_json, pen)
+        else:
+            for number, (path, tables) in enumerate(converted, 1):
+                if len(files) > 1:
+                    click.echo(click.style(f"log {number}" if anonymous else str(path), bold=True))
+                _tell(tables, found, anonymous, output, as_json, pen)
+    if all(_empty(tables) for _, tables in converted):
+        raise AnalyticsError("no log could be diagnosed: the records of the files are lost")
+
+
+def _empty(tables: Mapping[str, pa.Table]) -> bool:
+    """Return whether a log has lost the records of all its files."""
+    return not tables["darshan_file"].num_rows and any(tables["darshan_job"]["partial"].to_pylist())
 
 
 def _converted(files: Sequence[Path], anonymous: bool) -> list[tuple[Path, dict[str, pa.Table]]]:

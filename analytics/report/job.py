@@ -167,7 +167,7 @@ def document(
     """Return what is known of a job: facts, diagnoses, factors, critical files; as JSON can hold it.
 
     `anonymous`: names were taken out of the tables, and the diagnosis shall name neither OSTs nor exact numbers.
-    `osts`: so many OSTs are known to exist.
+    `osts`: so many OSTs are known to exist. Without any diagnosis ``undiagnosed`` says why.
 
     All of them look at the same files, so that they agree: those that are not in the background
     (:class:`mpiio_ext.analytics.factors.files.Files`).
@@ -179,12 +179,21 @@ def document(
     told = diagnoses(tables, anonymous=anonymous, osts=osts)
     found: dict[str, Any] = {"job_id": jobs["job_id"][0].as_py(), "facts": dict(facts(tables)), "diagnosis": told,
                              "directions": {}}  # fmt: skip
+    if not told:
+        found["undiagnosed"] = f"Nothing could be diagnosed: {_no_diagnosis(tables)}."
     for direction in _DIRECTIONS:
         factors = extract(files, direction=direction, jobs=jobs, by="job_id").to_pylist()
         if factors:
             found["directions"][direction] = {"factors": factors[0], "critical_files": _critical(files, direction),
                                               "own_share": _own_share(tables, direction)}  # fmt: skip
     return found
+
+
+def _no_diagnosis(tables: Mapping[str, pa.Table]) -> str:
+    if not tables["darshan_file"].num_rows:
+        lost = any(tables["darshan_job"]["partial"].to_pylist())
+        return "the log has lost the records of its files" if lost else "the log has no files"
+    return "the log knows of no file when it was read or written"
 
 
 def _own_share(tables: Mapping[str, pa.Table], direction: Literal["read", "write"]) -> float | None:

@@ -138,8 +138,8 @@ def job_page(
     sections = [
         Section(anchor="job", title="The job", facts=[*job.facts(tables), *_speed_facts(found)]),
         Section(anchor="diagnosis", title="Diagnosis", findings=findings(found["diagnosis"]),
-                sentences=[f"{one['document']['direction'].capitalize()}s: {one['document']['conclusion']}"
-                           for one in found["diagnosis"]]),
+                sentences=[*(f"{one['document']['direction'].capitalize()}s: {one['document']['conclusion']}"
+                             for one in found["diagnosis"]), *filter(None, [found.get("undiagnosed")])]),
         Section(anchor="time-line", title="Files over time", figures=list(figures.values()),
                 sentences=() if figures else ["The log has no times of accesses."]),
         Section(anchor="servers", title="File servers", figures=servers),
@@ -171,6 +171,8 @@ def job_text(tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: i
     lines += [f"  {name:<{width}}  {text}" for name, text in every]
     for one in found["diagnosis"]:
         lines += ["", one["text"].rstrip()]
+    if "undiagnosed" in found:
+        lines += ["", found["undiagnosed"]]
     rows = _factor_rows(found)
     if rows:
         lines += ["", f"{'Factors':<28}{'reading':>12}{'writing':>12}"]

@@ -198,6 +198,20 @@ def test_logs_that_cannot_be_read_are_told_and_others_diagnosed(folder: pathlib.
     assert run(["logs", broken]).exit_code == 2
 
 
+def test_a_log_without_files_says_that_nothing_could_be_diagnosed(tmp_path: pathlib.Path) -> None:
+    cut = tmp_path / "cut.darshan"
+    cut.write_bytes((LOGS / SAMPLE).read_bytes()[:3000])
+    done = run(["logs", str(cut)])
+    assert done.exit_code == 2 and "Nothing could be diagnosed: the log has lost the records" in done.stdout
+    assert "mpiio-ext: no log could be diagnosed: the records of the files are lost" in done.stderr
+    found = json.loads(run(["logs", "--json", str(cut)]).stdout)
+    assert found["diagnosis"] == [] and found["undiagnosed"].startswith("Nothing could be diagnosed")
+    run(["logs", str(cut), "-o", str(tmp_path / "cut.html")])
+    assert "Nothing could be diagnosed" in Page((tmp_path / "cut.html").read_text()).text
+    both = run(["logs", str(cut), str(LOGS / PLAIN)])
+    assert both.exit_code == 0 and both.stdout.count("Nothing could be diagnosed") == 1
+
+
 def test_several_logs_are_one_json_document() -> None:
     found = json.loads(run(["logs", "--json", str(LOGS / SAMPLE), str(LOGS / PLAIN)]).stdout)
     assert len(found) == 2 and found[0]["job_id"] == JOB
