@@ -135,7 +135,8 @@ root_causes = _command(
         click.option("--time", type=click.Choice(["critical", "span"]), default="critical", show_default=True,
                      help="What bytes are divided by: the time in which files are accessed, or the span from the "
                           "first access to the last one (Equation 1), which has the pauses in it."),
-        click.option("--each-job", is_flag=True, help="A row a job, instead of the median one of an application."),
+        click.option("--each-job", is_flag=True,
+                     help="A row a job, instead of the median one of an application and the ranges."),
     ], named=True,
 )  # fmt: skip
 

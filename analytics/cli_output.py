@@ -218,9 +218,10 @@ def show(
         return
     if csv is None and parquet is None:
         click.echo(result.title)
-    show_table(result.table, csv=csv, parquet=parquet, most=most)
-    if csv is None and parquet is None:
+        _print_table(result.table if result.shown is None else result.shown, most)
         click.echo(result.caption)
+        return
+    _save_table(result.table, csv, parquet)
 
 
 def _save_figures(result: Result, path: Path) -> None:

@@ -58,6 +58,8 @@ class Result:
         The numbers.
     charts : sequence of Chart
         Its figures; none where there is nothing to draw.
+    shown : pyarrow.Table, optional
+        The table as people read it, where that is not `table`.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Result:
     parameters: Mapping[str, Any]
     table: pa.Table
     charts: Sequence[Chart] = ()
+    shown: pa.Table | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the result without its charts, as JSON can hold it."""

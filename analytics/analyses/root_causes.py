@@ -8,7 +8,9 @@ files of these alone are read. :func:`mpiio_ext.analytics.factors.extract` keeps
 weighted by exclusive time (Equation 2). The number of nodes comes from Slurm, since one node may
 be the limit. A line of the figure is a job, a colour an application; axes go from the smallest to the largest value, on
 a logarithmic scale where that is a hundredfold. By application the table holds the job of the median bandwidth, because
-jobs of one application are alike, and a mean of several would be none of them.
+jobs of one application are alike, and a mean of several would be none of them. Beside it are the least and the greatest
+value of each factor among the application's jobs: where they are far apart, its jobs are not alike after all, as those
+of Physics1 in Table II, of which there are two kinds.
 
 Source: IOMiner, Section III-F, Figures 11 and 12, Tables I and II.
 """
@@ -38,6 +40,8 @@ FACTORS = {
 }  # fmt: skip
 _SHARES = ("small", "non_consecutive")
 _AXES = {**FACTORS, "nodes": "nodes", "bandwidth": "bandwidth"}
+#: Columns of which the least and the greatest value among the jobs of an application are told, too.
+_RANGED = ("processes", "nodes", "bandwidth", *FACTORS)
 #: Applications with a colour and a row of the legend of their own; lines in a figure.
 _MOST_GROUPS, _MOST_LINES = 7, 400
 #: What bytes are divided by.
@@ -117,15 +121,33 @@ def _rows(
 
 
 def _by_application(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the job of the median bandwidth of each application and direction, those with most jobs first."""
+    """Return the job of the median bandwidth of each application and direction, those with most jobs first.
+
+    With ``_least`` and ``_greatest`` of each factor among the jobs, as far as it is known.
+    """
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["direction"], row["application"]), []).append(row)
     chosen = []
     for group in groups.values():
         group.sort(key=lambda row: row["bandwidth"])
-        chosen.append({**group[(len(group) - 1) // 2], "jobs": len(group)})
+        known = {name: [row[name] for row in group if row[name] is not None] for name in _RANGED}
+        least = {f"{name}_least": min(values, default=None) for name, values in known.items()}
+        greatest = {f"{name}_greatest": max(values, default=None) for name, values in known.items()}
+        chosen.append({**group[(len(group) - 1) // 2], "jobs": len(group), **least, **greatest})
     return sorted(chosen, key=lambda row: (row["direction"], -row["jobs"], row["application"]))
+
+
+def _shown(applications: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the table as people read it: ranges below each other, where an application has several jobs."""
+    found = []
+    for row in applications:
+        several = row["jobs"] > 1
+        found.append({**row, "of": "median job" if several else "only job"})
+        for which in ("least", "greatest") if several else ():
+            own = {"direction": row["direction"], "application": row["application"], "of": which}
+            found.append({**own, **{name: row[f"{name}_{which}"] for name in _RANGED}})
+    return found
 
 
 # ---- the figure ------------------------------------------------------------------------------------------------------
@@ -217,14 +239,26 @@ def _caption(rows: Sequence[Mapping[str, Any]], able: Mapping[str, int], limits:
     return " ".join(words)
 
 
-def _schema(each_job: bool) -> Any:
+def _schema(rows: Literal["jobs", "applications", "shown"]) -> Any:
     import pyarrow as pa
 
+    values = {name: pa.int64() if name in ("processes", "nodes") else pa.float64() for name in _RANGED}
+    ends = {f"{name}_{end}": kind for name, kind in values.items() for end in ("least", "greatest")}
     return pa.schema([
-        ("direction", pa.string()), ("application", pa.string()), ("job_id" if each_job else "jobs", pa.int64()),
-        ("processes", pa.int64()), ("nodes", pa.int64()), ("bandwidth", pa.float64()),
-        *((name, pa.float64()) for name in FACTORS),
+        ("direction", pa.string()), ("application", pa.string()), ("job_id" if rows == "jobs" else "jobs", pa.int64()),
+        *([("of", pa.string())] if rows == "shown" else []), *values.items(),
+        *(ends.items() if rows == "applications" else []),
     ])  # fmt: skip
+
+
+def _tables(rows: list[dict[str, Any]], *, each_job: bool) -> tuple[pa.Table, pa.Table | None]:
+    """Return the table of the result, and the one for people where that is another."""
+    import pyarrow as pa
+
+    if each_job:
+        return pa.Table.from_pylist(rows, _schema("jobs")), None
+    found = _by_application(rows)
+    return pa.Table.from_pylist(found, _schema("applications")), pa.Table.from_pylist(_shown(found), _schema("shown"))
 
 
 def _named(
@@ -276,7 +310,7 @@ def root_causes(
     time : {"critical", "span"}
         What bytes are divided by for it: the time in which files are accessed, or the span of Equation 1.
     each_job : bool
-        A row a job, instead of the median one of each application.
+        A row a job, instead of the median one of each application and the ranges.
     anonymous, areas
         As in :func:`mpiio_ext.analytics.analyses.applications.applications`; there are no job IDs then.
     origin : str or None
@@ -286,19 +320,18 @@ def root_causes(
     -------
     Result
         ``direction``, ``application``, ``jobs`` or ``job_id``, ``processes``, ``nodes``, ``bandwidth`` [B/s], and as
-        factors ``small``, ``non_consecutive`` (shares), ``collective`` (0 or 1), ``osts``, ``processes_per_ost``.
+        factors ``small``, ``non_consecutive`` (shares), ``collective`` (0 or 1), ``osts``, ``processes_per_ost``. By
+        application of each also the least and the greatest value among its jobs, such as ``small_least``.
     """  # fmt: skip
-    import pyarrow as pa
-
     limits = {"processes": processes, "process_bytes": process_bytes, "bandwidth": bandwidth, "time": time,
               "from_bandwidth": from_bandwidth, "osts": osts}  # fmt: skip
     candidates = _candidates(source, limits, origin)
     found = {direction: _rows(source, direction, limits, candidates) for direction in _DIRECTIONS}
     able: dict[str, int] = {direction: count for direction, (_, count) in found.items()}
     rows = _named([row for slow, _ in found.values() for row in slow], areas, anonymous=anonymous)
+    table, shown = _tables(rows, each_job=each_job)
     return Result(
         name="root-causes", title="Low bandwidth of large jobs", unit="jobs", caption=_caption(rows, able, limits),
         parameters={**limits, "bandwidth": bandwidth if math.isfinite(bandwidth) else None, "origin": origin},
-        table=pa.Table.from_pylist(rows if each_job else _by_application(rows), schema=_schema(each_job)),
-        charts=_charts(rows),
+        table=table, charts=_charts(rows), shown=shown,
     )  # fmt: skip

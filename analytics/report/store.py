@@ -80,7 +80,7 @@ def result_section(result: Result, drawings: Mapping[str, str]) -> Section:
     figures = [Figure(title=chart.title if len(result.charts) > 1 else "", drawing=drawings[chart.name])
                for chart in result.charts]  # fmt: skip
     return Section(anchor=result.name, title=result.title, sentences=[result.caption], figures=figures,
-                   grids=[grid(result.table)])  # fmt: skip
+                   grids=[grid(result.table if result.shown is None else result.shown)])  # fmt: skip
 
 
 def sections(

@@ -54,6 +54,23 @@ def test_slow_large_jobs_are_found_and_the_median_one_stands_for_its_application
     assert "Of 0 such jobs reading, 0 were slow." in found.caption
 
 
+def test_two_kinds_of_jobs_of_an_application_are_seen_in_its_ranges() -> None:
+    """Physics1.1 and Physics1.2 of Table II: the median job alone would hide one of them."""
+    found = root_causes(_store())
+    slow, other = found.table.to_pylist()
+    assert (slow["small"], slow["small_least"], slow["small_greatest"]) == (0, 0, 0.75)
+    assert (slow["bandwidth_least"], slow["bandwidth_greatest"]) == (250e6, 500e6)
+    assert (slow["nodes_least"], slow["nodes_greatest"]) == (64, 64) and other["nodes_least"] is None
+    assert (other["osts_least"], other["osts"], other["osts_greatest"]) == (8, 8, 8)
+    assert found.shown is not None
+    rows = found.shown.to_pylist()
+    assert [(row["application"], row["of"], row["jobs"], row["bandwidth"], row["small"]) for row in rows] == [
+        ("slow", "median job", 3, 400e6, 0), ("slow", "least", None, 250e6, 0), ("slow", "greatest", None, 500e6, 0.75),
+        ("other", "only job", 1, 800e6, 0)]  # fmt: skip
+    each = root_causes(_store(), each_job=True)
+    assert each.shown is None and "small_least" not in each.table.column_names
+
+
 def test_jobs_without_a_layout_are_not_counted_as_uncrowded() -> None:
     assert "100 % of these have more than 3 processes per OST." in root_causes(_store()).caption
     store = _store()
