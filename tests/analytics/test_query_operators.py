@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import collections
 import datetime
 import math
 import pathlib
 import re
 import statistics
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +23,7 @@ pytest.importorskip("ibis")
 
 from mpiio_ext.analytics.query import APPROXIMATE_RANK_ERROR, ExpressionError, Tuples, load, open_engine
 
+DOCS = pathlib.Path(__file__).parents[2] / "docs" / "analytics.md"
 DAY = 1517097600.0  # 2018-01-28 UTC
 APPS = ["vasp_std", "lmp", None, "Vasp%", "it's"]
 JOBS: list[dict[str, Any]] = [
@@ -242,7 +245,6 @@ def test_osts_that_jobs_have_in_common(tuples: Loader) -> None:
         [row] = unions.filter(f"job_id in ({', '.join(map(str, jobs))})").ost_intersection().rows()
         return row["osts"], row["with_osts"], row["without_osts"]
 
-    assert common(1, 2) == (sorted(used[1] & used[2]), 2, 0)
     assert common(20, 31) == (sorted(used[20] & used[31]), 2, 0)  # of stores with one word and with two
     assert common(30, 31) == (sorted(used[30] & used[31]), 2, 0) and max(used[30] & used[31]) >= 62
     assert common(1, 5) == (sorted(used[1]), 1, 1) and common(5) == (None, 0, 1) and common(999) == (None, 0, 0)
@@ -250,6 +252,24 @@ def test_osts_that_jobs_have_in_common(tuples: Loader) -> None:
     assert row["osts"] == sorted(set().union(*(osts for osts in used.values() if len(osts) > 3 and 62 in osts)))
     assert unions.group("job_id", osts="ost_count()").filter("job_id = 30").rows() == [
         {"job_id": 30, "osts": len(used[30])}]  # fmt: skip
+
+
+def test_documented_examples_of_osts(tuples: Loader) -> None:
+    """The examples of docs/analytics.md as they stand there, but for the IDs of the jobs."""
+    blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    [block] = [block for block in blocks if "ost_intersection" in block]
+    space: dict[str, Any] = {"miner": types.SimpleNamespace(load=tuples)}
+    found = []
+    for statement in ast.parse(block.replace("4478544", "30").replace("4478545", "31")).body:
+        if isinstance(statement, ast.Expr):
+            found.append(eval(ast.unparse(statement), space).rows())
+        else:
+            exec(ast.unparse(statement), space)
+    counts, unions, shared, two, on_14 = found
+    assert {row["job_id"]: row["osts"] for row in counts} == {
+        row["job_id"]: None if row["osts"] is None else len(row["osts"]) for row in unions}  # fmt: skip
+    assert len(shared) == len(unions) and [row["with_osts"] for row in two] == [2] and len(two[0]["osts"]) > 1
+    assert on_14 == []
 
 
 def test_bins(tuples: Loader) -> None:
