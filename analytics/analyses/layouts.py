@@ -28,14 +28,17 @@ _COUNTS = {"1": (1, 1), "2–4": (2, 4), "5–8": (5, 8), "9–32": (9, 32), "33
 def _own(table: Any, mounts: Mapping[str, StripeDefault]) -> Any:
     """Return whether each file's layout is its own: not the default of its mount point."""
     from mpiio_ext.analytics.analyses.striping import customised
+    from mpiio_ext.analytics.dimensions import of_table
     from mpiio_ext.analytics.query.binding import bind
+    from mpiio_ext.analytics.tables.schema import DARSHAN_FILE
 
+    units = of_table(DARSHAN_FILE)
     mount = table["mount"].fill_null("")
-    own = bind(customised(), table, boolean=True)
+    own = bind(customised(), table, units, boolean=True)[0]
     if mounts:
         own = own & ~mount.isin(list(mounts))
     for name, default in mounts.items():
-        own = own | ((mount == name) & bind(customised(default), table, boolean=True))
+        own = own | ((mount == name) & bind(customised(default), table, units, boolean=True)[0])
     return own.fill_null(False)
 
 

@@ -31,6 +31,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mpiio_ext.analytics.dimensions import BYTES, NUMBER, RATE, SECONDS, read
 from mpiio_ext.analytics.factors import equations
 from mpiio_ext.analytics.factors.catalogue import find
 from mpiio_ext.analytics.factors.files import BACKGROUND, Files, column_name
@@ -45,6 +46,13 @@ __all__ = ["base_columns", "extract", "with_jobs"]
 
 #: Rows of a piece unless asked for otherwise; dozens of columns are looked at together.
 PIECE = 1 << 18
+
+#: Of the columns of the result that are no factors.
+_UNITS = {
+    **dict.fromkeys(("job_id", "log_id", "processes", "files", "critical_files", "read_ratio"), NUMBER),
+    "files_per_process": NUMBER, "bytes": BYTES, "critical_time": SECONDS, "bandwidth": RATE,
+    "critical_bandwidth": RATE,
+}  # fmt: skip
 
 _BASE = (
     "job_id",
@@ -191,7 +199,8 @@ def extract(
     request = _Request(chosen, limits, direction, bounds, jobs, by or "", time, critical, min_known, background)
     if hasattr(files, "engine"):
         request.check()
-        return later(files, lambda: request.result(files, rows, threads), str(request))
+        units = _UNITS | {name: read(one.unit) for name, one in chosen.items()}
+        return later(files, lambda: request.result(files, rows, threads), str(request), units)
     return request.result(files if hasattr(files, "expression") else opened(files), rows, threads)
 
 

@@ -15,6 +15,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from mpiio_ext.analytics.dimensions import Units
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.sweep.ranges import job_batches
 
@@ -76,7 +77,7 @@ def pieces_of_query(tuples: Any, wanted: Sequence[str], by: str, rows: int) -> I
         yield functools.partial(_same, table)
 
 
-def later(tuples: Any, compute: Callable[[], Any], what: str) -> Any:
+def later(tuples: Any, compute: Callable[[], Any], what: str, units: Units) -> Any:
     """Return tuples of the engine of `tuples` that are computed from these (an Arrow table) when they are looked at.
 
     Parameters
@@ -85,10 +86,12 @@ def later(tuples: Any, compute: Callable[[], Any], what: str) -> Any:
     compute : callable
     what : str
         What is computed, for people.
+    units : mapping
+        Units of the columns.
     """
     engine = tuples.engine
     return type(tuples)(
-        engine, lambda: engine.table(compute()), "perf_factors", waits_for=what, inputs=(tuples,)
+        engine, lambda: engine.table(compute()), "perf_factors", waits_for=what, inputs=(tuples,), units=lambda: units
     )  # fmt: skip
 
 

@@ -13,30 +13,27 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import difflib
-import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mpiio_ext.analytics import dimensions
+from mpiio_ext.analytics.dimensions import INSTANT, NUMBER, PLAIN, UNKNOWN, Unit
 from mpiio_ext.analytics.query import language, ost
 from mpiio_ext.analytics.query.language import ExpressionError, Literal, Name, Node
-from mpiio_ext.analytics.tables.schema import TABLES
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["bind", "column", "unit_of", "unknown_column"]
-
-TIME = "s since 1970 UTC"
-_CHECKED = frozenset(("B", "s", "B/s", TIME))
+__all__ = ["bind", "column", "unknown_column"]
 
 
 @dataclasses.dataclass(frozen=True)
 class _Value:
-    """An Ibis value (or a constant that is none yet) and its unit; an empty unit suits every other."""
+    """An Ibis value (or a constant that is none yet) and its unit."""
 
     value: Any
-    unit: str = ""
+    unit: Unit = UNKNOWN
 
     @property
     def constant(self) -> bool:
@@ -45,18 +42,6 @@ class _Value:
     @property
     def text(self) -> str | None:
         return self.value if isinstance(self.value, str) else None
-
-
-@functools.cache
-def _units() -> dict[str, str]:
-    return {column.name: column.unit for table in TABLES.values() for column in table.columns}
-
-
-def unit_of(name: str) -> str:
-    """Return the unit of a column of the unified schema, also where a join has put a table's name behind it."""
-    for table in TABLES:
-        name = name.removesuffix(f"_{table}")
-    return _units().get(name, "")
 
 
 def unknown_column(name: str, columns: Sequence[str]) -> ExpressionError:
@@ -74,13 +59,17 @@ def column(table: ir.Table, name: str) -> ir.Value:
     return table[name]
 
 
-def bind(text: str, table: ir.Table, *, aggregates: bool = False, boolean: bool = False) -> ir.Value:
-    """Return the Ibis expression that `text` means over the columns of `table`.
+def bind(
+    text: str, table: ir.Table, units: Mapping[str, Unit], *, aggregates: bool = False, boolean: bool = False
+) -> tuple[ir.Value, Unit]:
+    """Return the Ibis expression that `text` means over the columns of `table`, and its unit.
 
     Parameters
     ----------
     text : str
     table : ibis Table
+    units : mapping
+        Units of the columns.
     aggregates : bool
         Whether ``sum(…)`` and the like are allowed.
     boolean : bool
@@ -92,19 +81,21 @@ def bind(text: str, table: ir.Table, *, aggregates: bool = False, boolean: bool 
     """
     import ibis
 
-    found = _Binder(text, table, aggregates).of(language.parse(text)).value
+    bound = _Binder(text, table, units, aggregates).of(language.parse(text))
+    found = bound.value
     value = found if isinstance(found, ibis.expr.types.Value) else ibis.literal(found)
     if boolean and not value.type().is_boolean():
         raise ExpressionError(f"'{text}' is no condition; write for example bytes_written < 1GB")
-    return value
+    return value, bound.unit
 
 
 class _Binder:
     """Walks a tree; `text` only serves messages."""
 
-    def __init__(self, text: str, table: ir.Table, aggregates: bool) -> None:
+    def __init__(self, text: str, table: ir.Table, units: Mapping[str, Unit], aggregates: bool) -> None:
         self.text = text
         self.table = table
+        self.units = units
         self.aggregates = aggregates
 
     def error(self, reason: str) -> ExpressionError:
@@ -112,11 +103,11 @@ class _Binder:
 
     def of(self, node: Node) -> _Value:
         if isinstance(node, Literal):
-            return _Value(node.value, node.unit)
+            return _Value(node.value, dimensions.read(node.unit) if node.unit else PLAIN)
         if isinstance(node, Name):
             if node.name not in self.table.columns:
                 raise self.error(str(unknown_column(node.name, self.table.columns)))
-            return _Value(self.table[node.name], unit_of(node.name))
+            return _Value(self.table[node.name], self.units.get(node.name, UNKNOWN))
         if node.operator.endswith("()"):
             return self.function(node.operator[:-2], node.operands)
         operands = [self.of(operand) for operand in node.operands]
@@ -141,18 +132,17 @@ class _Binder:
                 raise self.error(f"`{'-' if symbol == 'negative' else symbol}` needs numbers")
         left = operands[0]
         if symbol == "negative":
-            return _Value(-_ibis(left), left.unit)
+            return _Value(-_ibis(left), UNKNOWN if left.unit == INSTANT else left.unit)
         right = operands[1]
-        if symbol in ("+", "-"):
-            self.suits(left, right)
+        combined = dimensions.total if symbol in ("+", "-") else dimensions.product
+        unit = combined(symbol, left.unit, right.unit)
+        if unit is None:
+            raise self.misfit(left, right)
         divisor = _ibis(right).nullif(0) if symbol in ("/", "%") else _ibis(right)
-        return _Value(_ARITHMETIC[symbol](_ibis(left), divisor), _combined(symbol, left.unit, right.unit))
+        return _Value(_ARITHMETIC[symbol](_ibis(left), divisor), unit)
 
-    def suits(self, left: _Value, right: _Value) -> None:
-        """Raise when two values of different units are compared or added."""
-        pair = {left.unit, right.unit}
-        if len(pair) == 2 and pair <= _CHECKED and pair != {TIME, "s"}:
-            raise self.error(f"a value in {left.unit} meets one in {right.unit}")
+    def misfit(self, left: _Value, right: _Value) -> ExpressionError:
+        return self.error(f"a value in {left.unit} meets one in {right.unit}")
 
     def test(self, word: str, operands: Sequence[_Value]) -> Any:
         """Return a comparison, or a test by a word."""
@@ -176,7 +166,8 @@ class _Binder:
     def comparable(self, left: _Value, right: _Value) -> tuple[Any, Any]:
         """Return both sides as Ibis values of one kind."""
         left, right = self.dated(left, right), self.dated(right, left)
-        self.suits(left, right)
+        if not dimensions.suit(left.unit, right.unit):
+            raise self.misfit(left, right)
         kinds = [next((kind for kind in _KINDS if _is(side, kind)), "") for side in (left, right)]
         if kinds[0] != kinds[1] or not kinds[0]:
             raise self.error(f"{_described(left)} does not compare with {_described(right)}")
@@ -188,8 +179,8 @@ class _Binder:
 
         if side.text is None or other.constant:
             return side
-        if other.unit == TIME and _is(other, "numeric"):
-            return _Value(self.instant(side.text).timestamp(), TIME)
+        if other.unit == INSTANT and _is(other, "numeric"):
+            return _Value(self.instant(side.text).timestamp(), INSTANT)
         if _is(other, "temporal"):
             return _Value(ibis.literal(self.instant(side.text).replace(tzinfo=None)))
         return side
@@ -213,10 +204,10 @@ class _Binder:
         if name == "ost_count" and not operands:
             self.allow_aggregate(name)
             words = [ost.ost_union(self.table[word]) for word in ost.words_of(self.table.columns)]
-            return _Value(ost.ost_count(words))
+            return _Value(ost.ost_count(words), NUMBER)
         if name == "count" and not operands:
             self.allow_aggregate(name)
-            return _Value(self.table.count())
+            return _Value(self.table.count(), NUMBER)
         known = _AGGREGATES if name in _AGGREGATES else _FUNCTIONS
         if name not in known:
             near = difflib.get_close_matches(name, [*_FUNCTIONS, *_AGGREGATES], n=2)
@@ -230,21 +221,16 @@ class _Binder:
         values = [self.of(operand) for operand in operands]
         if kind and not all(_is(value, kind) for value in values):
             raise self.error(f"{name}() needs {'numbers' if kind == 'numeric' else 'texts'}")
-        keeps = name not in ("count", "nunique", "count_distinct", "sqrt", "log10", "length")
-        return _Value(call(*[_ibis(value) for value in values]), values[0].unit if keeps else "")
+        unit = values[0].unit
+        for value in values[1:] if name == "coalesce" else ():
+            if not dimensions.suit(unit, value.unit):
+                raise self.misfit(values[0], value)
+            unit = dimensions.common(unit, value.unit)
+        return _Value(call(*[_ibis(value) for value in values]), dimensions.aggregated(name, unit))
 
     def allow_aggregate(self, name: str) -> None:
         if not self.aggregates:
             raise self.error(f"{name}() needs a group: .group(keys, new='{name}(…)')")
-
-
-def _combined(symbol: str, left: str, right: str) -> str:
-    """Return the unit of a sum, difference, product or quotient, as far as it matters; empty where unknown."""
-    if symbol in ("+", "-"):
-        if symbol == "-" and left == right == TIME:
-            return "s"
-        return TIME if TIME in (left, right) else left or right
-    return "B/s" if (symbol, left, right) == ("/", "B", "s") else ""
 
 
 def _ibis(value: _Value) -> Any:

@@ -14,7 +14,7 @@ as well. NULL keys match nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mpiio_ext.analytics.query.binding import column
@@ -23,7 +23,7 @@ from mpiio_ext.analytics.query.language import ExpressionError
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["HOW", "join"]
+__all__ = ["HOW", "join", "right_names"]
 
 #: What a join keeps.
 HOW = ("inner", "left", "right", "outer", "semi", "anti")
@@ -56,7 +56,8 @@ def join(left: ir.Table, right: ir.Table, keys: Sequence[str], how: str, name: s
     both = both.select(*left.columns, *inner)
     taken = {key: _key(both, key, hidden[key], how) for key in keys}
     kept = {old: taken.get(old, both[old]) for old in left.columns}
-    return both.select(**kept, **_others(both, left.columns, hidden, keys, name))
+    others = right_names(left.columns, right.columns, keys, name)
+    return both.select(**kept, **{fresh: both[hidden[old]] for old, fresh in others.items()})
 
 
 def _key(both: ir.Table, key: str, hidden: str, how: str) -> ir.Value:
@@ -65,19 +66,17 @@ def _key(both: ir.Table, key: str, hidden: str, how: str) -> ir.Value:
     return both[key].coalesce(both[hidden]) if how == "outer" else both[key]
 
 
-def _others(
-    both: ir.Table, taken: Sequence[str], hidden: Mapping[str, str], keys: Sequence[str], name: str
-) -> dict[str, ir.Value]:
-    """Return the right side's columns without the keys, under names that nobody has."""
-    names = set(taken)
+def right_names(left: Sequence[str], right: Sequence[str], keys: Sequence[str], name: str) -> dict[str, str]:
+    """Return {column: name in the join} of the right side's columns without the keys: names that nobody else has."""
+    names = set(left)
     found = {}
-    for old, new in hidden.items():
+    for old in right:
         if old in keys:
             continue
         fresh = old if old not in names else f"{old}_{name}"
         number = 2
-        while fresh in names or (fresh != old and fresh in hidden):
+        while fresh in names or (fresh != old and fresh in right):
             fresh, number = f"{old}_{name}_{number}", number + 1
         names.add(fresh)
-        found[fresh] = both[new]
+        found[old] = fresh
     return found

@@ -8,6 +8,9 @@ at once, so that mistakes (unknown columns, wrong texts) are errors where they a
 is asked for. A user's function on groups has columns that are only known when it has run, and factors are computed
 outside the engine: what is chained behind these waits, and is put together when a result is asked for.
 
+Units. Each operator says which unit the columns of its result have (:mod:`mpiio_ext.analytics.dimensions`), so that a
+text such as ``total < 5s`` is refused whatever the name of a number of bytes.
+
 Guarantees. The same calls give the same rows on every engine, exactly, but for approximate quantiles. NULL is "absent"
 and stays NULL. Rows have no order but behind :meth:`Tuples.sort`, which puts NULL last.
 
@@ -16,17 +19,19 @@ Source: IOMiner, Section II-A and Algorithm 1.
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from mpiio_ext.analytics import units
+from mpiio_ext.analytics import dimensions, units
+from mpiio_ext.analytics.dimensions import NUMBER, UNKNOWN, Unit, Units
 from mpiio_ext.analytics.query import binding, functions, groups, joins, ost, results
 from mpiio_ext.analytics.query.keyrange import EVERYTHING, KeyRange, key_range
 from mpiio_ext.analytics.query.language import ExpressionError
 from mpiio_ext.analytics.query.loaded import Loaded
 from mpiio_ext.analytics.query.origins import Origin, origins
-from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB
+from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB, TABLES
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -61,6 +66,9 @@ class Tuples:
         Values that the column ``job_id`` may have, where that is known.
     inputs : sequence of Tuples
         With a callable: what it reads, for :meth:`explain`.
+    units : callable, optional
+        Returns the units of the columns, once the expression is known. Otherwise columns with names of the schema have
+        the units that they have there.
     """
 
     def __init__(
@@ -71,6 +79,7 @@ class Tuples:
         waits_for: str = "",
         jobs: KeyRange = EVERYTHING,
         inputs: Sequence[Tuples] = (),
+        units: Callable[[], Units] | None = None,
     ) -> None:
         self.engine = engine
         self.name = name
@@ -78,6 +87,7 @@ class Tuples:
         self._expression = expression
         self._waits_for = waits_for
         self._steps = tuple((waits_for, each) for each in inputs)
+        self._carried = units
         self._jobs = self._loaded.within if self._loaded is not None and self._loaded.key == _JOB else jobs
 
     # ---- the paper's operators ---------------------------------------------------------------------------------------
@@ -93,7 +103,11 @@ class Tuples:
         """
         if not keys:
             raise ExpressionError("sort needs a column")
-        return self._then(lambda table: table.order_by([_order(table, key, descending) for key in keys]), self._jobs)
+
+        def ordered(table: ir.Table) -> ir.Table:
+            return table.order_by([_order(table, key, descending, self._units) for key in keys])
+
+        return self._then(ordered, self._jobs)
 
     def filter(self, *conditions: Any) -> Tuples:
         """Return the tuples for which every condition is true; a comparison with NULL is not.
@@ -115,7 +129,7 @@ class Tuples:
         """
 
         def chosen(table: ir.Table) -> ir.Table:
-            return table.filter([_value(table, each, boolean=True) for each in conditions])
+            return table.filter([_value(table, each, self._units, boolean=True)[0] for each in conditions])
 
         texts = [condition for condition in conditions if isinstance(condition, str)]
         if self._loaded is None or len(texts) < len(conditions):  # what is no text may look at other rows
@@ -127,14 +141,19 @@ class Tuples:
         if not columns and not computed:
             raise ExpressionError("project needs a column")
 
+        made: dict[str, Unit] = {}
+
         def select(table: ir.Table) -> ir.Table:
             kept = {name: binding.column(table, name) for name in columns}
-            return table.select(**kept, **{new: _value(table, each) for new, each in computed.items()})
+            values = {new: _value(table, each, self._units) for new, each in computed.items()}
+            made.update({name: self._units.get(name, UNKNOWN) for name in columns} | _units_of(values))
+            return table.select(**kept, **{new: value for new, (value, _) in values.items()})
 
         texts = all(isinstance(each, str) for each in computed.values())
         if self._loaded is not None and self._loaded.key in columns and texts and self._loaded.key not in computed:
-            return self._on_rows(select, self._loaded)
-        return self._then(select, self._jobs if _JOB in columns and _JOB not in computed else EVERYTHING)
+            return self._on_rows(select, self._loaded, lambda: made)
+        jobs = self._jobs if _JOB in columns and _JOB not in computed else EVERYTHING
+        return self._then(select, jobs, lambda: made)
 
     def bin(
         self,
@@ -165,7 +184,12 @@ class Tuples:
             raise ExpressionError(f"bin('{new}', …) needs the columns that the function takes")
         if not callable(function):
             edges = [_edge(edge) for edge in function]
-            return self._then(lambda table: table.mutate(**{new: _bin_number(table, edges, columns)}))
+
+            def number(table: ir.Table) -> ir.Table:
+                _check_edges(function, edges, columns[0], self._units)
+                return table.mutate(**{new: _bin_number(table, [value for value, _ in edges], columns)})
+
+            return self._then(number, units=lambda: {**self._units, new: NUMBER})
 
         def compute(table: ir.Table) -> ir.Table:
             values = [binding.column(table, name) for name in columns]
@@ -179,7 +203,7 @@ class Tuples:
             work = functions.batched(function, columns, kind, vectorized)
             return table.mutate(**{new: self.engine.scalar(work, values, kind)})
 
-        return self._then(compute)
+        return self._then(compute, units=lambda: {**self._units, new: UNKNOWN})
 
     def group(self, keys: str | Sequence[str], function: Any = None, **aggregates: Any) -> Tuples:
         """Return one tuple a group, or what a function makes of each group.
@@ -204,13 +228,16 @@ class Tuples:
         if not aggregates:
             raise ExpressionError("group needs a function or an aggregation such as bytes='sum(bytes_written)'")
 
+        made: dict[str, Unit] = {}
+
         def aggregate(table: ir.Table) -> ir.Table:
             by = [binding.column(table, name) for name in names]
-            made = {new: _value(table, each, aggregates=True) for new, each in aggregates.items()}
+            values = {new: _value(table, each, self._units, aggregates=True) for new, each in aggregates.items()}
+            made.update({name: self._units.get(name, UNKNOWN) for name in names} | _units_of(values))
             # Whole numbers stay 64 bits wide on every engine.
-            return table.aggregate(by=by, **{new: _wide(each) for new, each in made.items()})
+            return table.aggregate(by=by, **{new: _wide(value) for new, (value, _) in values.items()})
 
-        return self._then(aggregate)
+        return self._then(aggregate, units=lambda: made)
 
     def join(
         self,
@@ -235,7 +262,12 @@ class Tuples:
         left, right, jobs = _of_same_jobs(self, other, names, how)
         waits = " and ".join(filter(None, (left._waits_for, right._waits_for)))
         joined = (lambda: left._joined(right, names, how)) if waits else left._joined(right, names, how)
-        return Tuples(self.engine, joined, self.name, waits, jobs)._behind(left, right)
+
+        def known() -> Units:
+            others = joins.right_names(left.columns, right.columns, names, right.name)
+            return {**{new: right._units.get(old, UNKNOWN) for old, new in others.items()}, **left._units}
+
+        return Tuples(self.engine, joined, self.name, waits, jobs, units=known)._behind(left, right)
 
     def percentile(
         self, *columns: str, points: Sequence[float] | None = None, approximate: bool = False
@@ -258,7 +290,7 @@ class Tuples:
         def quantiles(table: ir.Table) -> ir.Table:
             return _quantiles(self.engine, table, columns, percents, approximate)
 
-        return self._then(quantiles)
+        return self._then(quantiles, units=lambda: {**self._units, "percentile": NUMBER})
 
     def extract_perf_factors(
         self,
@@ -322,8 +354,16 @@ class Tuples:
         return self._files(of_jobs=False)
 
     def _files(self, *, of_jobs: bool) -> Tuples:
-        found = self._then(lambda table: _files_of(self.engine, table, self.name, of_jobs))
-        return Tuples(self.engine, found._expression, DARSHAN_FILE.name, self._waits_for)._behind(found)
+        made: dict[str, Unit] = {}
+
+        def files(table: ir.Table) -> ir.Table:
+            chosen, names = _files_of(self.engine, table, self.name, of_jobs)
+            made.update({original: self._units.get(column, UNKNOWN) for original, column in names.items()})
+            return chosen
+
+        found = self._then(files, units=lambda: made)
+        found.name = DARSHAN_FILE.name
+        return found
 
     def limit(self, rows: int) -> Tuples:
         """Return at most `rows` tuples; which ones is open unless they are sorted."""
@@ -341,7 +381,10 @@ class Tuples:
                 binding.column(table, old)
             return table.rename(**names)
 
-        return self._then(renamed)
+        def known() -> Units:
+            return {**self._units, **{new: self._units.get(old, UNKNOWN) for new, old in names.items()}}
+
+        return self._then(renamed, units=known)
 
     # ---- results -----------------------------------------------------------------------------------------------------
 
@@ -427,10 +470,29 @@ class Tuples:
 
     # ---- inside ------------------------------------------------------------------------------------------------------
 
-    def _then(self, operator: Callable[[ir.Table], ir.Table], jobs: KeyRange = EVERYTHING) -> Tuples:
-        """Apply an operator, now or, where the columns are not known yet, later; `jobs`: values of ``job_id`` then."""
+    @functools.cached_property
+    def _units(self) -> Units:
+        """Units of the columns; there may be more names than columns."""
+        if self._carried is None and self._loaded is not None:  # without a look at the expression, which reads files
+            return dimensions.of_table(TABLES[self._loaded.name])
+        table = self.expression  # operators know the units of what they compute once they are applied
+        if self._carried is not None:
+            return self._carried()
+        return {name: dimensions.by_name(name) for name in table.columns}
+
+    def _then(
+        self,
+        operator: Callable[[ir.Table], ir.Table],
+        jobs: KeyRange = EVERYTHING,
+        units: Callable[[], Units] | None = None,
+    ) -> Tuples:
+        """Apply an operator, now or, where the columns are not known yet, later.
+
+        `jobs`: values of ``job_id`` then; `units`: units of the columns then, otherwise those of the same names.
+        """
         made = (lambda: operator(self.expression)) if self._waits_for else operator(self.expression)
-        return Tuples(self.engine, made, self.name, self._waits_for, jobs)._behind(self)
+        units = units or (lambda: self._units)
+        return Tuples(self.engine, made, self.name, self._waits_for, jobs, units=units)._behind(self)
 
     def _behind(self, *before: Tuples) -> Tuples:
         """Note what has to be computed outside the engine before these tuples; return them."""
@@ -438,9 +500,14 @@ class Tuples:
         self._steps = (*steps.values(), *self._steps)
         return self
 
-    def _on_rows(self, operator: Callable[[ir.Table], ir.Table], loaded: Loaded) -> Tuples:
+    def _on_rows(
+        self,
+        operator: Callable[[ir.Table], ir.Table],
+        loaded: Loaded,
+        units: Callable[[], Units] | None = None,
+    ) -> Tuples:
         """Apply an operator that works row by row and keeps the key to a table that may still be read with less."""
-        found = Tuples(self.engine, loaded.then(operator), self.name)
+        found = Tuples(self.engine, loaded.then(operator), self.name, units=units or self._carried)
         found.expression  # noqa: B018 # a mistake is an error here
         return found
 
@@ -448,7 +515,7 @@ class Tuples:
         """Return the tuples without files that hold none of a range of jobs, where that is possible."""
         if self._loaded is None or self._loaded.key != _JOB or self._loaded.narrowed(jobs) is self._loaded:
             return self
-        return Tuples(self.engine, self._loaded.narrowed(jobs), self.name)
+        return Tuples(self.engine, self._loaded.narrowed(jobs), self.name, units=self._carried)
 
     def _osts(self, keys: str | Sequence[str], how: Literal["union", "intersection"]) -> Tuples:
         names = [keys] if isinstance(keys, str) else list(keys)
@@ -476,7 +543,11 @@ class Tuples:
             return self.engine.table(groups.assemble(found, kinds, column))
 
         waits = f"{groups.called(function)} of each group of {', '.join(names)}"
-        return Tuples(self.engine, run, self.name, waits, inputs=(self,))
+
+        def known() -> Units:
+            return {name: self._units.get(name, UNKNOWN) for name in names}
+
+        return Tuples(self.engine, run, self.name, waits, inputs=(self,), units=known)
 
 
 def _range_of(conditions: Sequence[str], key: str) -> KeyRange:
@@ -500,32 +571,49 @@ def _of_same_jobs(left: Tuples, right: Tuples, keys: Sequence[str], how: str) ->
     return left, right, jobs
 
 
-def _value(table: ir.Table, given: Any, *, aggregates: bool = False, boolean: bool = False) -> Any:
-    """Return the Ibis value that a text, a function of the table, or an Ibis value means."""
+def _value(
+    table: ir.Table, given: Any, known: Units, *, aggregates: bool = False, boolean: bool = False
+) -> tuple[Any, Unit]:
+    """Return the Ibis value that a text, a function of the table, or an Ibis value means, and its unit."""
     import ibis
 
     if isinstance(given, str):
-        return binding.bind(given, table, aggregates=aggregates, boolean=boolean)
+        return binding.bind(given, table, known, aggregates=aggregates, boolean=boolean)
     if callable(given) and not isinstance(given, (ibis.Deferred, ibis.Expr)):
         given = given(table)
-    return table.bind(given)[0]
+    value = table.bind(given)[0]
+    column = value.op()
+    return value, known.get(column.name, UNKNOWN) if isinstance(column, ibis.expr.operations.Field) else UNKNOWN
+
+
+def _units_of(values: Mapping[str, tuple[Any, Unit]]) -> dict[str, Unit]:
+    return {name: unit for name, (_, unit) in values.items()}
 
 
 def _wide(value: Any) -> Any:
     return value.cast("int64") if value.type().is_integer() else value
 
 
-def _order(table: ir.Table, key: Any, descending: bool) -> Any:
+def _order(table: ir.Table, key: Any, descending: bool, known: Units) -> Any:
     import ibis
 
     if isinstance(key, str):
         descending, key = (True, key[1:]) if key.startswith("-") else (descending, key)
-    value = _value(table, key)
+    value, _ = _value(table, key, known)
     return ibis.desc(value) if descending else ibis.asc(value)
 
 
-def _edge(edge: str | int | float) -> int | float:
-    return units.parse(edge).value if isinstance(edge, str) else edge
+def _edge(edge: str | int | float) -> tuple[int | float, Unit]:
+    quantity = units.parse(edge) if isinstance(edge, str) else units.Quantity(edge)
+    return quantity.value, dimensions.read(quantity.unit) if quantity.unit else dimensions.PLAIN
+
+
+def _check_edges(given: Sequence[Any], edges: Sequence[tuple[Any, Unit]], name: str, known: Units) -> None:
+    """Raise where an edge has another unit than the column."""
+    unit = known.get(name, UNKNOWN)
+    for said, (_, other) in zip(given, edges, strict=True):
+        if not dimensions.suit(unit, other):
+            raise ExpressionError(f"the edge '{said}' is in {other}, and '{name}' is in {unit}")
 
 
 def _bin_number(table: ir.Table, edges: Sequence[int | float], columns: Sequence[str]) -> Any:
@@ -562,11 +650,14 @@ def _quantiles(
     return both.select(percentile=both.percentile, **values).order_by("percentile")
 
 
-def _files_of(engine: Engine, table: ir.Table, name: str, of_jobs: bool) -> ir.Table:
-    """Return the rows of ``darshan_file`` in a join, each once; with `of_jobs` also what only their logs' rows know."""
+def _files_of(engine: Engine, table: ir.Table, name: str, of_jobs: bool) -> tuple[ir.Table, dict[str, str]]:
+    """Return the rows of ``darshan_file`` in a join, each once, and {name: column of the join}.
+
+    With `of_jobs` also what only their logs' rows know.
+    """
     known = origins(table, engine.sources, engine.merged)
     if name == DARSHAN_FILE.name and not any(known.values()):  # not loaded from a store
-        return table
+        return table, {column: column for column in table.columns}
     found: dict[str, str] = {}
     logs = []
     for column, places in known.items():
@@ -586,7 +677,7 @@ def _files_of(engine: Engine, table: ir.Table, name: str, of_jobs: bool) -> ir.T
     if of_jobs and "log_id" in found:
         found |= _of_logs(known, found["log_id"])
     files = table.select(**{original: table[column] for original, column in found.items()})
-    return files.distinct() if repeated else files
+    return files.distinct() if repeated else files, found
 
 
 def _no_files(name: str, missing: Sequence[str]) -> str:

@@ -160,7 +160,10 @@ def test_a_query_of_two_joined_tables() -> None:
             return arrow
 
     class Query:
-        def __init__(self, engine: Engine, expression: Any, name: str, waits_for: str = "", inputs: Any = ()) -> None:
+        def __init__(
+            self, engine: Engine, expression: Any, name: str, waits_for: str = "", inputs: Any = (), units: Any = None
+        ) -> None:
+            self.units = units
             self.engine, self.expression, self.name, self.waits_for, self.inputs = (
                 engine, expression, name, waits_for, inputs
             )  # fmt: skip
