@@ -132,7 +132,7 @@ def _metric(kind: str, pattern: str | None, lower: bool) -> Metric:
 def _of_path(starter: tuple[str, ...], kernel: str, scratch: str | None) -> tuple[str, ...]:
     """Return the command that carries out the workload path of --kernel."""
     file = file_of_kernel(kernel)
-    folder = Path(scratch) if scratch is not None else Path(f"{file.stem}.replay")
+    folder = Path(scratch or ".") / f"{file.stem}.replay"  # its own: a replay takes no folder with files of others
     return replay_command(starter, file, folder.absolute())
 
 
@@ -308,7 +308,7 @@ def _finish(result: Result, job: _Job, budget_s: float, output: Path, json_file:
 @click.option("--before", metavar="CMD", help="Shell command before each run: delete files, drop caches.")
 @click.option("--kernel", metavar="pioneer:FILE", help="Tune for this workload path: PROGRAM is the starter alone, "
               "and the path is carried out by its ranks.")  # fmt: skip
-@click.option("--scratch", metavar="FOLDER", help="Where that is done.  [default: FILE.replay]")
+@click.option("--scratch", metavar="FOLDER", help="Where the folder FILE.replay is made for that.  [default: here]")
 @click.option("--log", metavar="FOLDER", help="Output of every run.  [default: FILE.log]")
 @click.option("--json", "json_file", metavar="FILE", help="Write every run as JSON.")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)

@@ -103,13 +103,16 @@ def test_tuning_a_path(tmp_path: pathlib.Path) -> None:
     assert dry.returncode == 0, dry.describe()
     assert "space for 3 ranks" in dry.stdout
     words += [*SHORT, "--json", "found.json", "--scratch", "here"]
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "mine").write_text("not the tuner's")
     launch = command(tmp_path, *words, "--", str(starter()), "-n", "3")
     assert launch.returncode == 0, launch.describe()
     found = json.loads((tmp_path / "found.json").read_text())
     assert "calls in ([0-9.]+) s" in found["metric"]
     assert found["command"][:3] == [str(starter()), "-n", "3"]
     assert len([run for run in found["runs"] if run["status"] == "ok"]) >= 2
-    made = sorted(item.name for item in (tmp_path / "here").iterdir())
+    assert (tmp_path / "here" / "mine").read_text() == "not the tuner's"
+    made = sorted(item.name for item in (tmp_path / "here" / "all.replay").iterdir() if not item.name.startswith("."))
     assert made == ["all", "in.txt", "out", "own.0", "own.1", "own.2"]
     launch = command(tmp_path, "tune", "--kernel", "pioneer:missing", "--", str(starter()), "-n", "3")
     assert (launch.returncode, "there is no file missing" in launch.stderr) == (2, True), launch.describe()
