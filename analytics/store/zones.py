@@ -54,7 +54,7 @@ def _times(folder: Path, manifest: Manifest, table: str) -> Any:
         if entry.table == table
     ]
     if not tables:
-        return pa.table({name: pa.array([], pa.float64()) for name in columns})
+        return pa.table({name: pa.array([], pa.int64() if name == "job_id" else pa.float64()) for name in columns})
     return pa.concat_tables(tables).drop_null().sort_by([(name, "ascending") for name in columns[:2]])
 
 

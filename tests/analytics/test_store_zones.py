@@ -64,6 +64,13 @@ def test_slurm_that_is_hours_off_darshan_is_noted(place: pathlib.Path) -> None:
     assert filled(place, "UTC").notes == [note], "it stays until the store is filled anew"
 
 
+def test_slurm_without_darshan_has_nothing_to_be_compared_with(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "darshan").mkdir()
+    sacct(tmp_path / "slurm", "a.txt", JOBS, ZONE)
+    report = filled(tmp_path, "UTC")
+    assert (report.notes, report.rows["slurm"]) == ([], len(JOBS))
+
+
 def test_two_forms_of_slurm_that_differ_by_hours_are_noted(place: pathlib.Path) -> None:
     sacct(place / "slurm", "local.txt", JOBS, ZONE)
     sacct(place / "slurm", "utc.txt", JOBS, datetime.timezone.utc)
