@@ -129,7 +129,7 @@ def product(symbol: str, left: Unit, right: Unit) -> Unit | None:
 
 #: Functions whose result has another unit than their first value.
 _OTHERS: dict[str, Callable[[Unit], Unit]] = {
-    **dict.fromkeys(("count", "nunique", "count_distinct", "length", "log10"), lambda unit: NUMBER),
+    **dict.fromkeys(("count", "nunique", "count_distinct", "length", "log10"), lambda _: NUMBER),
     "sqrt": lambda unit: unit if unit in (NUMBER, PLAIN) else UNKNOWN,
     "std": lambda unit: SECONDS if unit == INSTANT else unit,
     "sum": lambda unit: {INSTANT: UNKNOWN, PLAIN: NUMBER}.get(unit, unit),
