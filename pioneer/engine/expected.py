@@ -93,7 +93,7 @@ def _extras(path: WorkloadPath, plans: Mapping[int, Plan], moved: set[int]) -> p
     for row in np.flatnonzero(sets).tolist():
         found = parsed(texts[row])
         own = found.get("groups")
-        several = own if isinstance(own, list) and len(own) == count else [found] * count
+        several = own if isinstance(own, list) and len(own) == count else [dict(found)] * count
         views = views_of_groups(found, count)
         if views is not None:
             found["groups"] = [_own_view(found, plan, row) if group in moved else several[group]

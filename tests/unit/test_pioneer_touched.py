@@ -18,9 +18,11 @@ from mpiio_ext.pioneer.compare import LIMITS, compare_paths
 from mpiio_ext.pioneer.compare.comparison import compare_workloads
 from mpiio_ext.pioneer.compare.touched import Touched, touched_by_groups, touched_by_ranks
 from mpiio_ext.pioneer.compare.workload import load_workload
+from mpiio_ext.pioneer.engine.expected import expected_path
 from mpiio_ext.pioneer.path.views import View, parse
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo
 from mpiio_ext.pioneer.traces import sanitized, save_sanitized, tables_of
+from support.pioneer_paths import path_of, row
 
 Extents = list[tuple[int, int]]
 
@@ -152,3 +154,14 @@ def test_representatives_are_compared_where_ranks_are_not(tmp_path: pathlib.Path
     assert touched_by_groups(four.path).members == (0, 1)
     found = compare_workloads(four, two)
     assert [metric.value for metric in found.metrics if metric.name == "shared.touched"] == [0.0]
+
+
+def test_views_that_all_groups_have_in_common_are_expected_of_fewer_ranks() -> None:
+    """Of a path by one rank: the view stands for the groups that are left, and not in itself."""
+    view = {"displacement": 0, "filetype": "8", "filetype_size": 8, "filetype_extent": 8}
+    path = path_of([row("MPI_File_open", "f", "shared", "mpiio"),
+                    row("MPI_File_set_view", "f", "shared", "mpiio", extra=view),
+                    row("MPI_File_write_all", "f", "shared", "mpiio", at=0, size=8),
+                    row("MPI_File_close", "f", "shared", "mpiio")])  # fmt: skip
+    found = json.loads(expected_path(path, 1).table["extra"].to_pylist()[1])
+    assert found["displacement"] == 0 and all(item is None or "groups" not in item for item in found.get("groups", []))
