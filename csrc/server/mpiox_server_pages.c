@@ -86,6 +86,8 @@ static void serve_present(mpiox_server *server, mpiox_slot *slot, uint32_t frame
     mpiox_server_requests_append(server, &server->info[frame].waiting, slot);
     if (!ready) {
         server->files[slot->file].read = true;
+        if ((server->info[frame].wants & MPIOX_WANT_FILL) == 0)
+            server->info[frame].reader = (int32_t)slot->arg[2];
         mpiox_server_want(server, frame, MPIOX_WANT_FILL);
     }
 }
