@@ -8,6 +8,7 @@
  *   mpiox_server_flush.c     I/O threads: dirty pages to the file, in file order, neighbours merged
  *   mpiox_server_fill.c      I/O threads: pages from the file, on demand and ahead
  *   mpiox_server_order.c     I/O threads: what is next, where a scheduler says so
+ *   mpiox_server_share.c     who gets the next frame, under weighted fair queueing
  *   mpiox_server_alone.c     exclusive use of a frame, also when a client that held it has died
  *   mpiox_server_replica.c   copies of other delegates' pages
  *   mpiox_server_state.c     what these share: lists of frames, queues, the work that waits

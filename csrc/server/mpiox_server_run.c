@@ -105,7 +105,10 @@ static int create_schedule(mpiox_server *server, mpiox_error *error)
     server->order_until = MPIOX_SCHEDULE_NEVER;
     if (options->scheduler[0] == '\0' || strcmp(options->scheduler, "elevator") == 0)
         return MPIOX_OK;
-    const int code = mpiox_schedule_create(&order, &server->schedule);
+    int code = mpiox_schedule_create(&order, &server->schedule);
+    if (code == MPIOX_OK && strcmp(options->scheduler, "wfq") == 0 &&
+        (server->share = calloc(1 + MPIOX_RING_CLIENTS, sizeof *server->share)) == NULL)
+        code = MPIOX_E_NOMEM;
     return code == MPIOX_OK ? code : mpiox_error_set(error, code, 0, -1, -1, "creating a delegate's scheduler");
 }
 
@@ -168,6 +171,7 @@ void mpiox_server_free(mpiox_server *server)
     pthread_mutex_destroy(&server->lock);
     pthread_cond_destroy(&server->work);
     mpiox_schedule_free(server->schedule);
+    free(server->share);
     free(server->info);
     free(server->ghosts);
     free(server->request_next);

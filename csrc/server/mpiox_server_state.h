@@ -146,6 +146,7 @@ struct mpiox_server {
     mpiox_schedule *schedule; /* what is next: files[].tree and `fills` in another order; NULL: as they are */
     int64_t order_until;      /* ns: it serves nothing before; MPIOX_SCHEDULE_NEVER: it does not wait */
     int32_t fences_used;
+    double *share, share_time; /* [1 + MPIOX_RING_CLIENTS] wfq: see mpiox_server_share.c; NULL: another scheduler */
 
     mpiox_frame_info *info; /* [frames] */
     mpiox_frame_list lists[MPIOX_RESIDENCES];

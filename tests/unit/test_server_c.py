@@ -60,6 +60,10 @@ def test_model_under_each_scheduler(
     passes(checked("model"), tmp_path / "file", frames, clients, 0, io_threads, 8, SEED, scheduler)
 
 
+def test_frames_are_shared_by_weight() -> None:
+    passes(checked("test_share"))
+
+
 @pytest.mark.parametrize("scheduler", ["wfq", "twins"])
 def test_schedulers_have_no_races(tmp_path: pathlib.Path, scheduler: str) -> None:
     passes(raced("model"), tmp_path / "file", 6, 4, 0, 2, 4, SEED, scheduler)
