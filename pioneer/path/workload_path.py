@@ -64,13 +64,19 @@ class PathInfo:
     members : ranks of each subgroup, as far as they are known; [0] is the root's.
     ranks : of the program that was traced; 0: not known.
     minimal : the differences between the representatives are the fewest that exist.
+    starts : ns from the first operation of any rank to the first one of each representative; empty: not known.
     """
 
     representatives: tuple[int, ...]
     members: tuple[tuple[int, ...], ...]
     ranks: int = 0
     minimal: bool = True
+    starts: tuple[int, ...] = ()
     version: int = VERSION
+
+    def start(self, group: int) -> int:
+        """Return the start of a group, ns; 0 where it is not known."""
+        return self.starts[group] if self.starts else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +160,7 @@ class WorkloadPath:
                 raise ValueError(_lines(path, problems))
             values["representatives"] = tuple(values["representatives"])
             values["members"] = tuple(tuple(ranks) for ranks in values["members"])
+            values["starts"] = tuple(values.get("starts", ()))
             info = PathInfo(**values)
             if "session" not in table.column_names:  # paths of earlier releases
                 place = next(at for at, field in enumerate(COMMON) if field.name == "session")

@@ -297,6 +297,17 @@ def test_a_profile_with_shapes_is_as_close_as_its_path(tmp_path: pathlib.Path) -
     assert find_violations(found) == []
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_groups_begin_when_they_did(mode: str) -> None:
+    path = periodic()
+    starts = tuple(range(0, 10 * path.group_count, 10))
+    path = dataclasses.replace(path, info=dataclasses.replace(path.info, starts=starts))
+    found = synthesize(path, mode=mode, scale=Scale(slack=2) if mode == "tuned" else None)
+    assert found.info.starts == tuple(start * (1 + (mode == "tuned")) for start in path.info.starts)
+    from_json = synthesize(with_shapes(characterize(path), path), mode="sampled")
+    assert from_json.info.starts == path.info.starts
+
+
 @given(path=paths())
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_shapes_read_back_are_what_was_written(path: WorkloadPath) -> None:
