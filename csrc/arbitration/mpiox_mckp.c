@@ -94,6 +94,12 @@ int mpiox_mckp_remove(mpiox_mckp *s, int64_t key)
     return rc;
 }
 
+void mpiox_mckp_empty(mpiox_mckp *s)
+{
+    mpiox_mckp_table_empty(&s->table);
+    s->sorted = false;
+}
+
 int mpiox_mckp_set_capacity(mpiox_mckp *s, int64_t capacity)
 {
     if (capacity < 0 || capacity > MPIOX_MCKP_MAX_CAPACITY)
