@@ -82,7 +82,7 @@ def path(
 ) -> None:
     """Make the generic workload path of a TRACE: files or folders, one or several."""
     from mpiio_ext.pioneer.path.communicators import opened_by_a_part, partly_words
-    from mpiio_ext.pioneer.traces import path_of, read_sanitized, require_match, selected, tables_of
+    from mpiio_ext.pioneer.traces import not_in_path, path_of, read_sanitized, require_match, selected, tables_of
 
     try:
         info, rows = read_sanitized([Path(source) for source in trace], name, say=_say)
@@ -94,6 +94,8 @@ def path(
         found.save(Path(output))
         if partly := partly_words(opened_by_a_part(tables, info.ranks), info.ranks):
             _say(partly)
+        for line in not_in_path(tables, found):
+            _say(line)
     except (OSError, ValueError) as error:
         raise _fail(error) from error
     sizes = ", ".join(str(len(group)) for group in found.info.members[1:]) or "none"
@@ -182,7 +184,7 @@ def synthesize(source: str, output: str, mode: str, seed: int, files: float, ope
     click.echo(f"{output}: {found.table.num_rows:,} operations; hard dependencies that do not hold: {len(violations)}")
     for item in violations[:3]:
         click.echo(f"  operation {item.id}, group {item.group}: {item.why}", err=True)
-    before = len(find_violations(known)) if isinstance(known, WorkloadPath) else 0
+    before = len(find_violations(known)) if violations and isinstance(known, WorkloadPath) else 0
     raise SystemExit(1 if len(violations) > before else 0)
 
 

@@ -46,7 +46,15 @@ from mpiio_ext.pioneer.path.communicators import opened_by_a_part, partly_words
 from mpiio_ext.pioneer.profile import Profile, characterize
 from mpiio_ext.pioneer.profile.document import save as save_profile
 from mpiio_ext.pioneer.synthesis import synthesize, with_shapes
-from mpiio_ext.pioneer.traces import path_of, read_sanitized, require_match, save_sanitized, selected, tables_of
+from mpiio_ext.pioneer.traces import (
+    not_in_path,
+    path_of,
+    read_sanitized,
+    require_match,
+    save_sanitized,
+    selected,
+    tables_of,
+)
 from mpiio_ext.report.output import write_whole
 
 if TYPE_CHECKING:
@@ -274,6 +282,8 @@ class Pipeline:
         self.say("path", f"{found.table.num_rows:,} operations, {found.group_count} groups")
         if partly := partly_words(opened_by_a_part(tables, info.ranks), info.ranks):
             self.say("path", partly)
+        for line in not_in_path(tables, found):
+            self.say("path", line)
         return found
 
     def _command(self) -> list[str]:

@@ -22,14 +22,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mpiio_ext.pioneer.path import MOST_GROUPS, WorkloadPath, extract, find_groups
+from mpiio_ext.pioneer.path.extract import names_of
+from mpiio_ext.pioneer.path.likeness import Counts, counts_of_ranks, lost_words, refined
+from mpiio_ext.pioneer.path.names import templates_by_rank
 from mpiio_ext.pioneer.path.short import with_moved
 from mpiio_ext.pioneer.readers import find_reader, reader_of
 from mpiio_ext.pioneer.sanitize import SANITIZED, application_only, sanitize
 from mpiio_ext.pioneer.sanitize.survey import take_survey
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo, info_of
 
-__all__ = ["groups_of", "is_table", "open_trace", "path_of", "read_sanitized", "require_match", "sanitized",
-           "save_sanitized", "selected", "tables_of"]
+__all__ = ["groups_of", "is_table", "not_in_path", "open_trace", "path_of", "read_sanitized", "require_match",
+           "sanitized", "save_sanitized", "selected", "tables_of"]
 
 _PARQUET = b"PAR1"
 _KEY = b"pioneer"
@@ -226,12 +229,13 @@ def tables_of(batches: Iterable[pa.RecordBatch], *, below: str | None = None) ->
     return {rank: whole.filter(pc.equal(whole["rank"], rank)) for rank in sorted(ranks)}
 
 
-def groups_of(tables: dict[int, pa.Table], *, each_rank: bool = False) -> list[tuple[int, ...]]:
+def groups_of(tables: dict[int, pa.Table], *, each_rank: bool = False, ranks: int = 0) -> list[tuple[int, ...]]:
     """Return the subgroups of the ranks, the root's first.
 
     Parameters
     ----------
     tables : operations by rank.
+    ranks : of the program; 0: not known.
     each_rank : each rank is a subgroup of its own.
 
     Raises
@@ -249,7 +253,18 @@ def groups_of(tables: dict[int, pa.Table], *, each_rank: bool = False) -> list[t
         column = table["operation"].unify_dictionaries().combine_chunks()
         numbers = [words.setdefault(word, len(words)) for word in column.dictionary.to_pylist()]
         operations[rank] = np.array(numbers, np.int32)[np.asarray(column.indices)]
-    return [tuple(group) for group in find_groups(operations, root=min(tables))]
+    return refined(find_groups(operations, root=min(tables)), _counts_of(tables, ranks))
+
+
+def _counts_of(tables: Mapping[int, pa.Table], ranks: int) -> dict[int, Counts]:
+    return counts_of_ranks(tables, templates_by_rank({rank: names_of(one) for rank, one in tables.items()}, ranks))
+
+
+def not_in_path(tables: Mapping[int, pa.Table], found: WorkloadPath) -> list[str]:
+    """Return lines about ranks that have done other things than those that stand for them in a path."""
+    if len(found.info.members) >= len(tables):
+        return []
+    return lost_words(found.info.members, _counts_of(tables, found.info.ranks))
 
 
 def path_of(tables: dict[int, pa.Table], info: TraceInfo, *, each_rank: bool = False) -> WorkloadPath:
@@ -263,4 +278,5 @@ def path_of(tables: dict[int, pa.Table], info: TraceInfo, *, each_rank: bool = F
     if not any(table.num_rows for table in tables.values()):
         raise ValueError("the trace has no operations of the application")
     tables = {rank: with_moved(table) for rank, table in tables.items()}
-    return extract(tables, groups_of(tables, each_rank=each_rank), ranks=info.ranks or len(tables))
+    return extract(tables, groups_of(tables, each_rank=each_rank, ranks=info.ranks),
+                   ranks=info.ranks or len(tables))  # fmt: skip
