@@ -219,6 +219,7 @@ def _check_path(name: str) -> int:
 
     Operations on a file whose open the trace does not tell are told apart: a replay opens it.
     """
+    from mpiio_ext.pioneer.engine.unmade import unmade
     from mpiio_ext.pioneer.profile import find_sessions
     from mpiio_ext.pioneer.synthesis import find_violations
 
@@ -235,6 +236,8 @@ def _check_path(name: str) -> int:
     if len(wrong) < len(found):
         click.echo(f"{name}: {len(nobody):,} open sessions have no open in the path, as in traces without opens: "
                    "a replay makes it up where they move data")  # fmt: skip
+    for line in unmade(known):
+        click.echo(f"{name}: {line}")
     click.echo(f"{name}: hard dependencies of {len(ids):,} operations: "
                + (f"{len(wrong):,} do not hold" if wrong else "all hold"))  # fmt: skip
     return 1 if wrong else 0
