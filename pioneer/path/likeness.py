@@ -24,8 +24,9 @@ from mpiio_ext.pioneer.path.names import Template
 
 __all__ = ["LIMIT", "MOST", "Counts", "counts_of_ranks", "difference", "lost_words", "refined"]
 
-#: Share of a rank's operations that may be other ones than its representative's.
-LIMIT = 0.005
+#: Share of a rank's operations that may be other ones than its representative's: the four children of the paper's Table
+#: I, "nearly identical with each other", differ by 0.6 %.
+LIMIT = 0.01
 #: Groups that a path has at most for the sake of likeness.
 MOST = 16
 

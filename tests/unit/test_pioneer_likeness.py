@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpiio_ext.pioneer.path import find_groups
 from mpiio_ext.pioneer.path.likeness import LIMIT, MOST, Counts, difference, lost_words, refined
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo
 from mpiio_ext.pioneer.traces import not_in_path, path_of
@@ -69,6 +71,31 @@ def test_ranks_that_lack_something_are_told_together() -> None:
 def test_ranks_that_were_not_traced_are_not_judged() -> None:
     whole: Counts = Counter({("write", "a"): 100})
     assert lost_words([(0,), (1, 2, 3)], {0: whole, 2: whole}) == []
+
+
+#: Table I of the paper: the children x1 to x4, then the root; MPI_Barrier and MPI_Wtime are no I/O.
+TABLE_I = {
+    "open": (195, 195, 195, 195, 257), "close": (82, 79, 76, 77, 126), "read": (10737, 10309, 10522, 10306, 11907),
+    "write": (9905, 9889, 9891, 9887, 21995), "fstat": (56, 56, 56, 56, 101), "fcntl": (102, 102, 96, 96, 334),
+    "statfs": (4, 4, 4, 4, 5), "MPI_File_seek": (18724,) * 5, "MPI_File_iwrite": (9362,) * 5,
+    "MPI_File_iread": (9362,) * 5, "MPI_Wait": (18724,) * 5, "MPI_File_close": (2,) * 5,
+}  # fmt: skip
+
+
+def test_the_root_and_the_children_of_table_1() -> None:
+    """Two groups: "the operational statistics of the child processes are nearly identical with each other"."""
+    by_rank = {0: 4, 1: 0, 2: 1, 3: 2, 4: 3}
+    numbers = {}
+    for rank, column in by_rank.items():
+        places = [(np.arange(row[column]) + 0.5) / row[column] for row in TABLE_I.values()]
+        names = np.repeat(np.arange(len(places), dtype=np.int32), [place.size for place in places])
+        numbers[rank] = names[np.argsort(np.concatenate(places), kind="stable")]  # evenly spread over the run
+    groups = find_groups(numbers)
+    assert groups == ((0,), (1, 2, 3, 4))
+    counts = {rank: Counter({(name, ""): row[column] for name, row in TABLE_I.items()})
+              for rank, column in by_rank.items()}  # fmt: skip
+    assert refined(groups, counts) == [(0,), (1, 2, 3, 4)]
+    assert refined([(5,), (0, 1, 2, 3, 4)], counts) == [(5,), (0,), (1, 2, 3, 4)]  # the root is no child
 
 
 counted = st.dictionaries(st.tuples(st.sampled_from(["read", "write"]), st.sampled_from(["a", "b", ""])),
