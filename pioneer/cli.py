@@ -81,8 +81,15 @@ def path(
     trace: tuple[str, ...], output: str, name: str | None, each_rank: bool, only: tuple[str, ...], skip: tuple[str, ...]
 ) -> None:
     """Make the generic workload path of a TRACE: files or folders, one or several."""
-    from mpiio_ext.pioneer.path.communicators import opened_by_a_part, partly_words
-    from mpiio_ext.pioneer.traces import not_in_path, path_of, read_sanitized, require_match, selected, tables_of
+    from mpiio_ext.pioneer.traces import (
+        not_represented,
+        not_told,
+        path_of,
+        read_sanitized,
+        require_match,
+        selected,
+        tables_of,
+    )
 
     try:
         info, rows = read_sanitized([Path(source) for source in trace], name, say=_say)
@@ -92,9 +99,9 @@ def path(
         require_match(every, tables)
         found = path_of(tables, info, each_rank=each_rank)
         found.save(Path(output))
-        if partly := partly_words(opened_by_a_part(tables, info.ranks), info.ranks):
+        if partly := not_told(tables, info, each_rank=each_rank):
             _say(partly)
-        for line in not_in_path(tables, found):
+        for line in not_represented(tables, found):
             _say(line)
     except (OSError, ValueError) as error:
         raise _fail(error) from error
@@ -167,6 +174,7 @@ def synthesize(source: str, output: str, mode: str, seed: int, files: float, ope
     The status is 1 where hard dependencies do not hold that hold in PATH.
     """
     from mpiio_ext.pioneer.path import WorkloadPath
+    from mpiio_ext.pioneer.profile.document import ProfileError
     from mpiio_ext.pioneer.synthesis import Scale, find_violations
     from mpiio_ext.pioneer.synthesis import synthesize as make
     from mpiio_ext.pioneer.synthesis.document import fits
@@ -175,6 +183,8 @@ def synthesize(source: str, output: str, mode: str, seed: int, files: float, ope
     try:
         found = make(known, mode=mode, seed=seed, scale=Scale(files=files, opens=opens, sizes=sizes, slack=slack))
         found.save(Path(output))
+    except ProfileError as error:
+        raise _fail(ValueError(f"{source}: {error}")) from error
     except (OSError, ValueError) as error:
         raise _fail(error) from error
     if not isinstance(known, WorkloadPath) and not fits(known):
@@ -257,10 +267,13 @@ def check(document: str) -> None:
         raise SystemExit(_check_path(document))
     try:
         found = load(Path(document))
-        if found.shapes is not None:
-            model_from_json(found.shapes)
     except (OSError, ProfileError) as error:
         raise _fail(error) from error
+    try:
+        if found.shapes is not None:
+            model_from_json(found.shapes)
+    except ProfileError as error:
+        raise _fail(ValueError(f"{document}: {error}")) from error
     click.echo(f"{document}: fine")
 
 

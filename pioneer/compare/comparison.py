@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from mpiio_ext.pioneer.compare.activity import Activity
 from mpiio_ext.pioneer.compare.metrics import LIMITS, TIMED, UNITS, compare_paths, counts_of, touched_of_classes
 from mpiio_ext.pioneer.compare.workload import Workload
+from mpiio_ext.pioneer.engine.untold import untold_sizes
 from mpiio_ext.pioneer.profile import Distribution
 
 __all__ = [
@@ -59,6 +60,7 @@ MEANINGS: Mapping[str, str] = {
     "session_gap": "KS distance of the gaps between sessions of a file (ISG)",
     "offset": "KS distance of the offsets (OFF)",
     "touched": "bytes that one touches more often than the other, in relation to those that the original touches",
+    "in_path": "bytes that ranks touch otherwise by the original's own path, in relation to those that they touch",
 }
 
 
@@ -197,7 +199,10 @@ def _total(original: Activity, synthetic: Activity) -> float:
     return abs(synthetic.operations - original.operations) / max(1.0, original.operations)
 
 
-def compare_workloads(original: Workload, synthetic: Workload, *, bins: int = BINS, note: str = "") -> Comparison:
+def compare_workloads(
+    original: Workload, synthetic: Workload, *, bins: int = BINS, note: str = "",
+    in_path: Mapping[str, float] | None = None,
+) -> Comparison:  # fmt: skip
     """Return what two workloads differ by.
 
     Parameters
@@ -205,6 +210,7 @@ def compare_workloads(original: Workload, synthetic: Workload, *, bins: int = BI
     original, synthetic : what is compared.
     bins : of the series over time.
     note : why the metrics of time are not to be judged, a changed pace for one; "": they are.
+    in_path : of each class of files how much the original's own path differs from it (`in_path`), where that is known.
     """
     values = {"total": _total(original.activity, synthetic.activity)}
     values |= compare_paths(original.path, synthetic.path).values
@@ -212,6 +218,7 @@ def compare_workloads(original: Workload, synthetic: Workload, *, bins: int = BI
         assert original.touched is not None and synthetic.touched is not None
         classes = {name.removesuffix(".touched") for name in values if name.endswith(".touched")}
         values |= touched_of_classes(original.touched, synthetic.touched, classes)
+    values |= {f"{owner}.in_path": value for owner, value in (in_path or {}).items()}
     unjudged = _not_judged(original, synthetic, note)
     metrics = tuple(Metric(name=name, value=value, limit=_LIMITS[name.rpartition(".")[2]], judged=name not in unjudged)
                     for name, value in values.items())  # fmt: skip
@@ -270,6 +277,10 @@ def choices(comparison: Comparison) -> dict[str, str]:
         if side.left_out:
             words = ", ".join(f"{count:,} {operation}" for operation, count in sorted(side.left_out.items()))
             found[f"left_out_of_{name}"] = f"{words}: operations that the engine does not make"
+        if untold := untold_sizes(side.path):
+            words = ", ".join(f"{count:,} {operation}" for operation, count in sorted(untold.items()))
+            found[f"sizes_of_{name}"] = (f"{words}: the tracer could not record how many bytes they move, as ltrace of "
+                                         "derived types; these sizes are not compared, others are")  # fmt: skip
     unjudged = _not_judged(comparison.original, comparison.synthetic, comparison.note)
     if unjudged:
         found["not_judged"] = "; ".join(f"{name}: {why}" for name, why in unjudged.items())

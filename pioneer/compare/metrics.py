@@ -14,6 +14,8 @@ Content.   counts        largest relative difference of the number of an operati
            makespan      relative difference of the root's time from its first operation's start to its last one's end
            touched       of each class of files: how many bytes one touches more often than the other, in relation to
                          those that the original touches (`touched`); of paths the representatives
+           in_path       the same of every rank, between a trace and the plans of its own path (`in_path`): whether the
+                         path stands for the trace, whatever is made of it
 Limits.    `LIMITS` has for each metric what counts as close. A metric that a shuffled order, Poisson slack times or
            uniform offsets do not fail would be of no use; tests see that they do.
 """
@@ -45,7 +47,7 @@ TIMED = frozenset({"slack", "slack_us", "arrival", "makespan"})
 LIMITS: Mapping[str, float] = {
     "counts": 0.005, "duration": 0.02, "opened": 0.02, "size": 0.02, "request_gap": 0.02, "session_gap": 0.02,
     "offset": 0.02, "slack": 0.02, "span": 0.01, "holes": 0.01, "order": 0.02, "arrival": 0.05, "duplicates": 0.0,
-    "makespan": 0.05, "slack_us": 100.0, "touched": 0.02,
+    "makespan": 0.05, "slack_us": 100.0, "touched": 0.02, "in_path": 0.02,
 }  # fmt: skip
 
 #: Different slack times that are kept exactly.

@@ -22,7 +22,7 @@ import pyarrow as pa
 from mpiio_ext.pioneer.path.groups import TOLERANCE
 from mpiio_ext.pioneer.path.names import Template
 
-__all__ = ["LIMIT", "MOST", "Counts", "counts_of_ranks", "difference", "lost_words", "refined"]
+__all__ = ["LIMIT", "MOST", "Counts", "counts_of_ranks", "difference", "lost_words", "split_by_likeness"]
 
 #: Share of a rank's operations that may be other ones than its representative's: the four children of the paper's Table
 #: I, "nearly identical with each other", differ by 0.6 %.
@@ -86,7 +86,7 @@ def _split(ranks: Sequence[int], counts: Mapping[int, Counts], limit: float, mos
     return found
 
 
-def refined(groups: Sequence[Sequence[int]], counts: Mapping[int, Counts]) -> list[tuple[int, ...]]:
+def split_by_likeness(groups: Sequence[Sequence[int]], counts: Mapping[int, Counts]) -> list[tuple[int, ...]]:
     """Return groups whose representatives, their lowest ranks, stand for all of their ranks where that can be had.
 
     Parameters

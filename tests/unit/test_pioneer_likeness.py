@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpiio_ext.pioneer.path import find_groups
-from mpiio_ext.pioneer.path.likeness import LIMIT, MOST, Counts, difference, lost_words, refined
+from mpiio_ext.pioneer.path.likeness import LIMIT, MOST, Counts, difference, lost_words, split_by_likeness
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo
-from mpiio_ext.pioneer.traces import not_in_path, path_of
+from mpiio_ext.pioneer.traces import not_represented, path_of
 
 
 def trace(rank: int, calls: list[tuple[str, str]]) -> pa.Table:
@@ -36,7 +36,7 @@ def test_ranks_that_part_late_are_no_group() -> None:
     tables = {rank: trace(rank, calls(2500, "own.{}", reads=2500 * (rank > 1))) for rank in range(4)}
     path = path_of(tables, TraceInfo(format="own", ranks=4))
     assert path.info.members == ((0,), (1,), (2, 3))
-    assert not_in_path(tables, path) == []
+    assert not_represented(tables, path) == []
 
 
 def test_ranks_with_other_files_are_no_group() -> None:
@@ -55,7 +55,7 @@ def test_names_without_ranks_do_not_make_a_group_of_each() -> None:
     tables = {rank: trace(rank, calls(300, names[rank])) for rank in range(20)}
     path = path_of(tables, TraceInfo(format="own", ranks=20))
     assert path.info.members == ((0,), tuple(range(1, 20)))
-    said = not_in_path(tables, path)
+    said = not_represented(tables, path)
     assert len(said) == 18
     assert said[0].startswith("rank 2 does other things than rank 1, which stands for them: 300 pwrite of tmp.cx, ")
 
@@ -94,8 +94,8 @@ def test_the_root_and_the_children_of_table_1() -> None:
     assert groups == ((0,), (1, 2, 3, 4))
     counts = {rank: Counter({(name, ""): row[column] for name, row in TABLE_I.items()})
               for rank, column in by_rank.items()}  # fmt: skip
-    assert refined(groups, counts) == [(0,), (1, 2, 3, 4)]
-    assert refined([(5,), (0, 1, 2, 3, 4)], counts) == [(5,), (0,), (1, 2, 3, 4)]  # the root is no child
+    assert split_by_likeness(groups, counts) == [(0,), (1, 2, 3, 4)]
+    assert split_by_likeness([(5,), (0, 1, 2, 3, 4)], counts) == [(5,), (0,), (1, 2, 3, 4)]  # the root is no child
 
 
 counted = st.dictionaries(st.tuples(st.sampled_from(["read", "write"]), st.sampled_from(["a", "b", ""])),
@@ -105,7 +105,7 @@ counted = st.dictionaries(st.tuples(st.sampled_from(["read", "write"]), st.sampl
 @given(st.lists(counted, min_size=2, max_size=12))
 def test_groups_hold_all_ranks_and_like_ranks(several: list[dict[tuple[str, str], int]]) -> None:
     counts = {rank: Counter(own) for rank, own in enumerate(several)}
-    found = refined([(0,), tuple(range(1, len(several)))], counts)
+    found = split_by_likeness([(0,), tuple(range(1, len(several)))], counts)
     assert sorted(rank for group in found for rank in group) == list(counts)
     assert found[0] == (0,)
     assert [group[0] for group in found] == sorted(group[0] for group in found)
@@ -114,4 +114,4 @@ def test_groups_hold_all_ranks_and_like_ranks(several: list[dict[tuple[str, str]
 
 def test_no_more_groups_than_a_person_can_read() -> None:
     counts = {rank: Counter({("write", "a"): 100 * rank}) for rank in range(2 * MOST)}
-    assert refined([(0,), tuple(range(1, 2 * MOST))], counts) == [(0,), tuple(range(1, 2 * MOST))]
+    assert split_by_likeness([(0,), tuple(range(1, 2 * MOST))], counts) == [(0,), tuple(range(1, 2 * MOST))]

@@ -270,7 +270,7 @@ def test_everything_that_is_wrong_is_said(profile: Profile, tmp_path: pathlib.Pa
         parse(document)
     assert caught.value.problems == (
         "/classes/shared/offset: there are 1 values and 2 counts",
-        "/classes/shared/size: the value 8 stands there twice",
+        "/classes/shared/size/values/1: the value 8 stands there twice",
     )
 
 

@@ -384,7 +384,7 @@ def test_spoilt_shapes_are_refused_or_still_give_a_path(data: st.DataObject) -> 
         model = model_from_json(document)
     except ProfileError as error:
         assert error.problems
-        assert error.problems[0].startswith("shapes")
+        assert error.problems[0].startswith("/shapes")
         return
     assert model.operations >= 0
     profile = dataclasses.replace(characterize(periodic()), shapes=document)
