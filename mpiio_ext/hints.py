@@ -234,7 +234,9 @@ class Hints:
     delegate_write_behind : bytes of a buffer for small writes to delegates of other nodes.
     delegate_timeout : seconds that a step of starting delegates may take.
     delegate_hosts : hosts for spawned delegates.
+    delegate_owners : how many of the delegates own pages of the file; 0: as many as suit its servers.
     arbiter : folder of a running ``mpiio-ext arbiter``.
+    arbiter_name : what the arbiter's curves and weights call the program; "": as its executable is called.
     others : hints of the MPI library that are passed on, {name: value}.
 
     Raises
@@ -283,7 +285,9 @@ class Hints:
     delegate_write_behind: int | str | None = None
     delegate_timeout: int | None = None
     delegate_hosts: str | None = None
+    delegate_owners: int | None = None
     arbiter: str | None = None
+    arbiter_name: str | None = None
     others: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

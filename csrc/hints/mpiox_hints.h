@@ -82,7 +82,9 @@ typedef struct mpiox_hints {
     int64_t delegate_write_behind; /* mpiox_delegate_write_behind: bytes of a buffer for small writes to other nodes */
     int32_t delegate_timeout;      /* mpiox_delegate_timeout: seconds that a step of starting them may take */
     char delegate_hosts[256];      /* mpiox_delegate_hosts: hosts that spawned delegates run on; "" = spread */
+    int32_t delegate_owners;       /* mpiox_delegate_owners: delegates that own pages of the file; 0 = as suits it */
     char arbiter[256];             /* mpiox_arbiter: folder of the arbiter that gives the job I/O nodes; "" = none */
+    char arbiter_name[64];         /* mpiox_arbiter_name: of the program, for its curve; "" = its executable's */
     uint8_t source[48];            /* mpiox_hint_source by registry index */
 } mpiox_hints;
 
