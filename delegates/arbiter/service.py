@@ -26,6 +26,7 @@ from mpiio_ext.delegates.arbiter.announcements import Announcement
 from mpiio_ext.delegates.arbiter.mapfile import Map, MapError
 from mpiio_ext.delegates.arbiter.placement import place
 from mpiio_ext.delegates.arbiter.settings import Settings
+from mpiio_ext.delegates.arbiter.slurm.apply import Scheduler
 from mpiio_ext.delegates.arbitration.curves import Curve
 from mpiio_ext.delegates.arbitration.jobs import Job, Machine
 from mpiio_ext.delegates.arbitration.policies import Size
@@ -73,6 +74,7 @@ class Arbiter:
         self._silent: dict[str, tuple[int, float]] = {}  # job -> its file's time, and since when that stays, s
         self._expired: dict[str, int] = {}  # job -> its file's time
         self._looked = time.monotonic()
+        self._scheduler = Scheduler(folder, tell)
 
     def __enter__(self) -> Arbiter:
         return self
@@ -151,7 +153,7 @@ class Arbiter:
         for told in (self._silent, self._expired):
             for name in set(told) - {job.job for job in found}:
                 del told[name]
-        return living
+        return self._scheduler.apply(living, self._settings.reserve_s, self._settings.io_nodes)
 
     def _silence(self, job: Announcement, since_s: float) -> float:
         """Return how long the job has said nothing, s. A look that came late is not the job's silence alone."""
