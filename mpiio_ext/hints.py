@@ -240,7 +240,9 @@ class Hints:
     delegate_patience : milliseconds that a request waits at most before it is next; 0: any time.
     delegate_weight : share of this file's requests under "wfq".
     delegate_hosts : hosts for spawned delegates.
+    delegate_owners : how many of the delegates own pages of the file; 0: as many as suit its servers.
     arbiter : folder of a running ``mpiio-ext arbiter``.
+    arbiter_name : what the arbiter's curves and weights call the program; "": as its executable is called.
     others : hints of the MPI library that are passed on, {name: value}.
 
     Raises
@@ -294,7 +296,9 @@ class Hints:
     delegate_patience: int | None = None
     delegate_weight: int | None = None
     delegate_hosts: str | None = None
+    delegate_owners: int | None = None
     arbiter: str | None = None
+    arbiter_name: str | None = None
     others: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

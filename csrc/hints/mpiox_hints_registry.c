@@ -193,6 +193,7 @@ CHOICE(delegate_scheduler, order_words)
 INTEGER(delegate_window, 0, 1000000)
 INTEGER(delegate_patience, 0, 3600000)
 INTEGER(delegate_weight, 1, 1000)
+INTEGER(delegate_owners, 0, MAX_DELEGATES)
 
 static int parse_text(const char *text, char *field, size_t bytes)
 {
@@ -256,6 +257,20 @@ static int parse_arbiter(const char *text, mpiox_hints *hints)
 static void format_arbiter(const mpiox_hints *hints, char *text, int64_t text_bytes)
 {
     snprintf(text, (size_t)text_bytes, "%s", hints->arbiter);
+}
+
+/* One word of the announcement, as csrc/arbiter writes it. */
+static int parse_arbiter_name(const char *text, mpiox_hints *hints)
+{
+    for (const char *at = text; *at != '\0'; at++)
+        if (!isalnum((unsigned char)*at) && strchr("._+-", *at) == NULL)
+            return MPIOX_E_ARG;
+    return parse_text(text, hints->arbiter_name, sizeof hints->arbiter_name);
+}
+
+static void format_arbiter_name(const mpiox_hints *hints, char *text, int64_t text_bytes)
+{
+    snprintf(text, (size_t)text_bytes, "%s", hints->arbiter_name);
 }
 
 static int parse_partition(const char *text, mpiox_hints *hints)
@@ -389,9 +404,15 @@ static const mpiox_hint_spec specs[] = {
      parse_delegate_weight, format_delegate_weight},
     {"mpiox_delegate_hosts", "text", "host;host;... or host,host,...", "",
      "hosts for spawned delegates; empty: spread over the job's", parse_delegate_hosts, format_delegate_hosts},
+    {"mpiox_delegate_owners", "integer", "0 .. 240", "0",
+     "how many of the delegates own pages of the file, the first ones; 0: as many as suit its servers",
+     parse_delegate_owners, format_delegate_owners},
     {"mpiox_arbiter", "text", "folder", "",
      "folder of a running mpiio-ext arbiter, which says which of the job's delegates serve; empty: all", parse_arbiter,
      format_arbiter},
+    {"mpiox_arbiter_name", "text", "letters, digits and ._+-", "",
+     "what the arbiter's curves and weights call the program; empty: as its executable is called", parse_arbiter_name,
+     format_arbiter_name},
 };
 
 enum { SPECS = (int)(sizeof specs / sizeof specs[0]) };

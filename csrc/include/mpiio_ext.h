@@ -403,6 +403,8 @@ typedef struct mpiio_ext_mckp mpiio_ext_mckp;
 int mpiio_ext_mckp_create(int64_t capacity, mpiio_ext_mckp **solver);
 void mpiio_ext_mckp_free(mpiio_ext_mckp *solver);
 int mpiio_ext_mckp_set_capacity(mpiio_ext_mckp *solver, int64_t capacity);
+/* All classes go; the memory stays for others. */
+void mpiio_ext_mckp_empty(mpiio_ext_mckp *solver);
 /* A class of n options comes. MPIOX_E_ARG: no option, a negative weight, a value that is not finite, a key that is
  * there; MPIOX_E_FULL (-7): beyond 2^20 classes or 2^28 options. */
 int mpiio_ext_mckp_add(mpiio_ext_mckp *solver, int64_t key, int64_t n, const int32_t *weights, const double *values);
