@@ -437,6 +437,17 @@ static bool lies_within(const mpiox_sanitizer *s, const mpiox_rows *rows, int64_
            end <= last;
 }
 
+/* What the row itself tells of its place, where nothing is known of its handle: an access has the tracer's offset, as
+ * all of Darshan DXT have; a seek has where it has led to, which lseek returns; a view has a displacement instead. */
+static int64_t told_place(const mpiox_rows *rows, int64_t i)
+{
+    if (rows->step[i] == MPIOX_STEP_VIEW)
+        return MPIOX_UNKNOWN;
+    if (rows->step[i] != MPIOX_STEP_SEEK)
+        return rows->offset[i];
+    return rows->layer[i] == MPIOX_TRACE_POSIX && rows->result[i] >= 0 ? rows->result[i] : MPIOX_UNKNOWN;
+}
+
 static bool take(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, int32_t opened)
 {
     const bool mpi = is_mpi(rows, i), inside = !mpi && (rows->depth[i] > 0 || lies_within(s, rows, i));
@@ -445,8 +456,7 @@ static bool take(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, int32_t 
     bool failed = false;
 
     rows->named[i] = rows->file[i] >= 0 ? rows->file[i] : opened;
-    const bool later = rows->step[i] == MPIOX_STEP_MOVE || rows->step[i] == MPIOX_STEP_SEEK;
-    rows->place[i] = later || rows->step[i] == MPIOX_STEP_VIEW ? MPIOX_UNKNOWN : rows->offset[i];
+    rows->place[i] = told_place(rows, i);
     rows->mask[i] = inside ? MPIOX_MASK_INSIDE : MPIOX_MASK_NONE;
     rows->session[i] = MPIOX_UNKNOWN;
     if (mpi && rows->depth[i] <= 0 && !note_call(s, rows, i))

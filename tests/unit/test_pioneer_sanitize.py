@@ -416,6 +416,19 @@ def test_offsets_that_the_tracer_tells_are_kept() -> None:
     assert [row[0] for row in seen(rows, "offset")] == [None, 100, 104]
 
 
+def test_offsets_that_the_trace_tells_need_no_handle() -> None:
+    """Darshan DXT has no opens and no handles, and tells every offset; so does a descriptor from elsewhere."""
+    rows = [
+        call("write", file="a", offset=700, size=10), call("MPI_File_write", "mpiio", file="a", offset=900, size=10),
+        call("fread", "stdio", file="a", handle=5000, offset=4, size=2, result=2),
+        call("read", handle=9, offset=30, size=3, result=3), call("lseek", handle=9, offset=-5, result=25),
+        call("lseek", handle=9, offset=-50, result=-1), call("read", handle=9, size=3, result=3),
+        call("fseek", "stdio", handle=77, offset=8, result=0, extra={"whence": 0}),
+        call("MPI_File_set_view", "mpiio", file="a", offset=64, result=0),
+    ]  # fmt: skip
+    assert seen(rows, "offset") == [(value,) for value in (700, 900, 4, 30, 25, None, None, None, None)]
+
+
 def test_large_counts_are_read_as_their_plain_forms(tmp_path: Path) -> None:
     rows = lines_of(
         '10:48:52.4 prog->MPI_File_open(0x1, "/f", 9, 0, [ 0x10 ]) = 0 <0.1>\n'
