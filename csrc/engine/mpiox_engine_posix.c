@@ -19,7 +19,8 @@ static int64_t checked(int64_t result, bool *failed)
 
 static int fd_of(const mpiox_engine *e, int64_t i)
 {
-    return mpiox_engine_slot_of(e, i)->fd;
+    const mpiox_engine_slot *slot = mpiox_engine_slot_of(e, i);
+    return slot->stream != NULL ? fileno(slot->stream) : slot->fd; /* C++ moves its data through the stream's own */
 }
 
 CALL(open)

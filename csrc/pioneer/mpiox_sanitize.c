@@ -236,6 +236,33 @@ static mpiox_description *put_new(mpiox_sanitizer *s, uint8_t space, int64_t han
     return NULL;
 }
 
+/* What goes through the descriptor of a stream belongs to the stream: streams of C++ are opened and closed by the C
+ * library and move their data themselves. */
+static bool put_descriptor(mpiox_sanitizer *s, mpiox_description *is, int64_t descriptor)
+{
+    if (descriptor == MPIOX_UNKNOWN || descriptor < 0)
+        return true;
+    is->handles++;
+    if (!mpiox_handles_put(&s->handles, MPIOX_TRACE_POSIX, descriptor, is)) {
+        is->handles--;
+        return false;
+    }
+    is->bound = descriptor;
+    return true;
+}
+
+/* A stream that is closed takes its descriptor with it. */
+static void close_stream(mpiox_sanitizer *s, mpiox_handle *stream)
+{
+    const mpiox_description *is = stream->is;
+    const int64_t handle = stream->handle, descriptor = is->bound;
+    mpiox_handle *at = mpiox_handles_find(&s->handles, MPIOX_TRACE_POSIX, descriptor);
+
+    if (descriptor != MPIOX_UNKNOWN && at->is == is) /* this moves entries of the table */
+        mpiox_handles_take_out(&s->handles, at);
+    mpiox_handles_take_out(&s->handles, mpiox_handles_find(&s->handles, MPIOX_TRACE_STDIO, handle));
+}
+
 static bool open_one(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, bool inside, const mpiox_extra *extra)
 {
     const uint8_t layer = rows->layer[i];
@@ -254,8 +281,10 @@ static bool open_one(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, bool
                                     .owned = inside,
                                     .object = rows->step[i] == MPIOX_STEP_OBJECT,
                                     .unbound = by_address};
-    if (!by_address)
-        return put_new(s, space_of(rows, i), handle, what) != NULL;
+    if (!by_address) {
+        mpiox_description *is = put_new(s, space_of(rows, i), handle, what);
+        return is != NULL && (layer != MPIOX_TRACE_STDIO || put_descriptor(s, is, extra->descriptor));
+    }
     const mpiox_handle *before = mpiox_handles_find(&s->handles, MPIOX_SPACE_ADDRESS, extra->address);
     s->unbound += before->is == NULL || !before->is->unbound;
     return put_new(s, MPIOX_SPACE_ADDRESS, extra->address, what) != NULL;
@@ -316,7 +345,10 @@ static bool act(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, mpiox_han
     mpiox_description *is = at->is;
     switch (rows->step[i]) {
     case MPIOX_STEP_CLOSE:
-        mpiox_handles_take_out(&s->handles, at);
+        if (at->space == MPIOX_TRACE_STDIO)
+            close_stream(s, at);
+        else
+            mpiox_handles_take_out(&s->handles, at);
         return true;
     case MPIOX_STEP_MOVE:
     case MPIOX_STEP_MOVE_AT:

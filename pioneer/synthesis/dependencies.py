@@ -67,6 +67,14 @@ class _State:
     def of(self, operation: Operation, file: str) -> list[_Handle]:
         return self.handles.setdefault((operation.layer, file), [])
 
+    def holding(self, operation: Operation, file: str, number: int | None) -> list[_Handle]:
+        """Return the handles of the operation's layer; of another one where the session is there: C++'s streams."""
+        own = self.of(operation, file)
+        if number is None or any(item.number == number for item in own):
+            return own
+        several = [found for (_, name), found in self.handles.items() if name == file]
+        return next((found for found in several if any(item.number == number for item in found)), own)
+
     def start(self, file: str | None, extra: str | None) -> None:
         """Note a nonblocking operation; one that was complete at once is not waited for."""
         found = parsed(extra)
@@ -144,10 +152,10 @@ def _take(
         state.start(file, extra)
     if file is None or not operation.in_session:
         return None
-    handles = state.of(operation, file)
+    handles = state.holding(operation, file, number)
     if operation.role is Role.OPEN:
         reads, writes = allowed(operation, extra)
-        handles.append(_Handle(number=number, reads=reads, writes=writes))
+        state.of(operation, file).append(_Handle(number=number, reads=reads, writes=writes))
         return None
     handle = next((item for item in reversed(handles) if number in (None, item.number)), None)
     if handle is None:

@@ -154,6 +154,26 @@ def test_sessions_are_those_of_handles() -> None:
     assert [row["session"] for row in run(rows, 1)] == sessions
 
 
+def test_the_descriptor_of_a_stream_belongs_to_the_stream() -> None:
+    """Streams of C++: fopen, then writev and lseek on the descriptor, fclose; the descriptor is then another file's."""
+    rows = [
+        call("fopen", "stdio", file="a", handle=900, result=0, extra={"flags": 577, "handle2": 3}),
+        call("writev", handle=3, size=8, result=8), call("lseek", handle=3, offset=100, result=100),
+        call("write", handle=3, size=2, result=2), call("fclose", "stdio", handle=900, result=0),
+        call("write", handle=3, size=1, result=1),
+        call("fopen", "stdio", file="b", handle=900, result=0, extra={"flags": 0, "handle2": 3}),
+        call("read", handle=3, size=4, result=4), call("fread", "stdio", handle=900, size=4, result=4),
+        call("open", file="c", result=4), call("fclose", "stdio", handle=900, result=0),
+        call("open", file="d", result=3), call("read", handle=3, size=4, result=4),
+    ]  # fmt: skip
+    wanted = [("a", 0), ("a", 0), ("a", 0), ("a", 0), ("a", 0), (None, None), ("b", 1), ("b", 1), ("b", 1), ("c", 2),
+              ("b", 1), ("d", 3), ("d", 3)]  # fmt: skip
+    for size in (0, 1):
+        assert [(row["file"], row["session"]) for row in run(rows, size)] == wanted
+    assert [row["offset"] for row in run(rows) if row["operation"] in ("writev", "write", "read", "fread")] == [
+        0, 100, None, 0, 4, 0]  # fmt: skip
+
+
 def test_views_and_pointers_of_mpi_io() -> None:
     """Offsets count elementary types of the view; a view sets the pointer back; split collectives use it, too."""
     rows = [
