@@ -339,6 +339,41 @@ static bool duplicate(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, mpi
     return false;
 }
 
+/* Addresses: in `extra` as our tracer has them, else what mmap returned, which is -1 where it failed. */
+static int64_t mapping_of(const mpiox_rows *rows, int64_t i, const mpiox_extra *extra)
+{
+    const int64_t told = rows->step[i] == MPIOX_STEP_MAP && rows->result[i] > 0 ? rows->result[i] : MPIOX_UNKNOWN;
+
+    return extra->mapping != MPIOX_UNKNOWN ? extra->mapping : told;
+}
+
+/* Programs close a descriptor and go on with what they have mapped of it. */
+static bool put_mapping(mpiox_sanitizer *s, mpiox_description *is, int64_t address)
+{
+    if (address == MPIOX_UNKNOWN)
+        return true;
+    is->handles++;
+    if (mpiox_handles_put(&s->handles, MPIOX_SPACE_MAPPING, address, is))
+        return true;
+    is->handles--;
+    return false;
+}
+
+/* msync and munmap. */
+static void use_mapping(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, int64_t address)
+{
+    mpiox_handle *at = mpiox_handles_find(&s->handles, MPIOX_SPACE_MAPPING, address);
+
+    if (address == MPIOX_UNKNOWN || at->is == NULL)
+        return;
+    rows->session[i] = at->is->session;
+    rows->named[i] = at->is->file >= 0 ? at->is->file : rows->file[i];
+    if (at->is->owned && rows->mask[i] == MPIOX_MASK_NONE)
+        rows->mask[i] = MPIOX_MASK_OWNED;
+    if (rows->step[i] == MPIOX_STEP_UNMAP)
+        mpiox_handles_take_out(&s->handles, at);
+}
+
 /* What the row does to its handle. */
 static bool act(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, mpiox_handle *at, const mpiox_extra *extra)
 {
@@ -359,6 +394,8 @@ static bool act(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, mpiox_han
         return true;
     case MPIOX_STEP_DUPLICATE:
         return duplicate(s, rows, i, is);
+    case MPIOX_STEP_MAP:
+        return put_mapping(s, is, mapping_of(rows, i, extra));
     case MPIOX_STEP_VIEW:
         is->position = 0;
         is->etype = extra->etype;
@@ -412,6 +449,8 @@ static bool is_no_io(const mpiox_rows *rows, int64_t i, const mpiox_description 
         return false;
     if (rows->step[i] == MPIOX_STEP_OTHER || rows->step[i] == MPIOX_STEP_OBJECT || extra->object)
         return true;
+    if (rows->step[i] == MPIOX_STEP_UNMAP || rows->step[i] == MPIOX_STEP_MAPPED)
+        return true;
     if (rows->layer[i] != MPIOX_TRACE_POSIX || rows->step[i] < MPIOX_STEP_CLOSE)
         return false;
     return is != NULL ? is->object : rows->handle[i] >= -1 && rows->handle[i] < STANDARD_STREAMS;
@@ -436,6 +475,8 @@ static bool use_handle(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, co
         close_address(s, rows, i, extra->address);
         return true;
     }
+    if (rows->step[i] == MPIOX_STEP_UNMAP || rows->step[i] == MPIOX_STEP_MAPPED)
+        use_mapping(s, rows, i, mapping_of(rows, i, extra));
     if (!named)
         return true;
     mpiox_handle *at = mpiox_handles_find(&s->handles, space, rows->handle[i]);

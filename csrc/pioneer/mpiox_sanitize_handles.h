@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /* Kinds of handles: the layers' own (enum mpiox_trace_layer), and these. */
-enum { MPIOX_SPACE_ADDRESS = 8, MPIOX_SPACE_REQUEST };
+enum { MPIOX_SPACE_ADDRESS = 8, MPIOX_SPACE_REQUEST, MPIOX_SPACE_MAPPING };
 
 /* What a handle stands for. Duplicates share it. */
 typedef struct mpiox_description {

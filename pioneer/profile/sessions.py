@@ -190,7 +190,7 @@ def find_sessions(path: WorkloadPath) -> Sessions:
         row = int(rows[start])
         owner = owner_names[owners[row]] if owners[row] >= 0 else "shared"
         found.append(Session(file_names[files[row]], layer_names[layers[row]], owner, rows[start:end].tolist(),
-                             bool(opens[start]), bool(closes[end - 1])))  # fmt: skip
+                             bool(opens[start]), bool(closes[start:end].any())))  # fmt: skip
     ranked = np.empty(by_first.size, np.int64)
     ranked[by_first] = np.arange(by_first.size)
     of[rows] = np.repeat(ranked, ends - starts)

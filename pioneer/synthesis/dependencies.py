@@ -46,13 +46,17 @@ class Violation:
 
 @dataclass(slots=True, eq=False)
 class _Handle:
-    """An open handle of a file; `number` is that of its session, None where it has none."""
+    """An open handle of a file; `number` is that of its session, None where it has none.
+
+    What is mapped of it may last longer: `closed`.
+    """
 
     number: int | None = None
     duplicates: int = 0
     reads: bool = True
     writes: bool = True
     mapped: int = 0
+    closed: bool = False
     begun: str | None = None
 
 
@@ -122,6 +126,8 @@ def _mapping(handle: _Handle, operation: Operation) -> str | None:
         if handle.mapped == 0:
             return "nothing is mapped"
         handle.mapped -= 1
+    if operation.name == "msync" and handle.mapped == 0:
+        return "nothing is mapped"
     handle.mapped += operation.role is Role.MAP
     return None
 
@@ -139,6 +145,13 @@ def _close(handles: list[_Handle], handle: _Handle) -> None:
     if handle.duplicates > 0:
         handle.duplicates -= 1
     else:
+        handle.closed = True
+    _forget(handles, handle)
+
+
+def _forget(handles: list[_Handle], handle: _Handle) -> None:
+    """Drop a handle that is closed, when nothing of it is mapped any more."""
+    if handle.closed and handle.mapped == 0:
         handles.remove(handle)
 
 
@@ -157,12 +170,16 @@ def _take(
         reads, writes = allowed(operation, extra)
         state.of(operation, file).append(_Handle(number=number, reads=reads, writes=writes))
         return None
-    handle = next((item for item in reversed(handles) if number in (None, item.number)), None)
+    mapped = operation.role is Role.UNMAP or operation.name == "msync"
+    handle = next((item for item in reversed(handles)
+                   if number in (None, item.number) and (not item.closed or mapped)), None)  # fmt: skip
     if handle is None:
-        return _NOT_OPEN if not handles else f"the file is not open in session {number}"
+        return _NOT_OPEN if all(item.closed for item in handles) else f"the file is not open in session {number}"
     problem = _split(handle, operation) or _mapping(handle, operation) or _data(handle, operation)
     if operation.role is Role.CLOSE:
         _close(handles, handle)
+    elif operation.role is Role.UNMAP:
+        _forget(handles, handle)
     elif operation.role is Role.DUPLICATE and number is not None:
         handle.duplicates += 1
     return problem

@@ -267,7 +267,8 @@ def test_descriptors_against_a_model(several: list[tuple[str, int, Any]], size: 
             continue
         entry = table.get(handle)
         place = value if operation == "lseek" else entry[1] if entry and operation in ("read", "write") else None
-        expected.append((entry[0] if entry else None, place if entry else None))
+        told = operation == "lseek"  # where it has led to, whatever its handle
+        expected.append((entry[0] if entry else None, place if entry or told else None))
         if operation in ("read", "write"):
             rows.append(call(operation, handle=handle, size=value, result=value))
             if entry:
@@ -456,3 +457,22 @@ def test_large_counts_are_read_as_their_plain_forms(tmp_path: Path) -> None:
     )  # fmt: skip
     assert [(row["operation"], row["file"], row["offset"], row["size"]) for row in rows] == [
         ("MPI_File_open", "/f", None, None), ("MPI_File_write_at_all", "/f", 8, 20)]  # fmt: skip
+
+
+def test_mappings_last_longer_than_their_descriptors() -> None:
+    """Closed right after mmap; two of one descriptor; addresses in `extra`, or as the result of mmap; memory."""
+    rows = [
+        call("open", file="a", result=3), call("mmap", handle=3, size=8, result=0, extra={"address": 4096}),
+        call("mmap", handle=3, size=9, result=0, extra={"address": 16384}), call("close", handle=3, result=0),
+        call("open", file="b", result=3), call("mmap", handle=3, size=8, result=32768),
+        call("close", handle=3, result=0),
+        call("msync", file="a", size=8, result=0, extra={"address": 4096, "flags": 4}),
+        call("munmap", size=8, result=0, extra={"address": 32768}), call("munmap", size=8, extra={"address": "0x1000"}),
+        call("munmap", size=9, result=0, extra={"address": 16384}),
+        call("munmap", size=9, result=0, extra={"address": 16384}), call("munmap", size=5, result=0),
+    ]  # fmt: skip
+    for size in (0, 1):
+        assert [(row["file"], row["session"], row["mask"]) for row in run(rows, size)] == [
+            ("a", 0, None), ("a", 0, None), ("a", 0, None), ("a", 0, None), ("b", 1, None), ("b", 1, None),
+            ("b", 1, None), ("a", 0, None), ("b", 1, None), ("a", 0, None), ("a", 0, None),
+            (None, None, "no I/O on files"), (None, None, "no I/O on files")]  # fmt: skip

@@ -57,7 +57,7 @@ def words(line: str) -> tuple[str, ...]:
 
 def test_flags_have_the_names_of_their_calls() -> None:
     """Those of fopen are numbers in our trace; those of mmap, msync and unlinkat are none of open's."""
-    rows = [{"operation": name, "layer": layer, "file": "f", "owner": "root", "extra": extra} for name, layer, extra in (
+    rows = [row(name, "f", "root", layer, extra=extra) for name, layer, extra in (
         ("fopen", "stdio", {"flags": 577}), ("mmap", "posix", {"protection": 3, "flags": 1}),
         ("msync", "posix", {"flags": 4}), ("unlinkat", "posix", {"flags": 0x200}))]  # fmt: skip
     lines = operations(list(show(path_of(rows), "flags")))
