@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mpiio_ext.pioneer.engine.beside import MOVED_SIZES
 from mpiio_ext.pioneer.engine.coverage import engine_name
 from mpiio_ext.pioneer.engine.opens import with_opens
 from mpiio_ext.pioneer.engine.places import Places
@@ -126,6 +127,17 @@ def _offsets(table: pa.Table, group: int, plan: Plan, *, moved: bool) -> pa.Chun
     return pa.array(found, mask=found < 0)
 
 
+def _sizes(path: WorkloadPath, group: int, plan: Plan) -> pa.ChunkedArray | pa.Array:
+    """Return the sizes of a group's operations: of some the engine makes what they have moved."""
+    column = path.table[f"size_{group}"]
+    rows = np.flatnonzero(np.isin(path.words("operation")[plan.ids], sorted(MOVED_SIZES)))
+    if not rows.size:
+        return column
+    found = pc.fill_null(column, -1).to_numpy().copy()
+    found[plan.ids[rows]] = plan.size[rows]
+    return pa.array(found, mask=found < 0)
+
+
 def _slack(plan: Plan, rows: int) -> pa.Array:
     """Return the slack times of a plan, at the rows of the path; null where it makes nothing."""
     found, made = np.zeros(rows, np.int64), np.zeros(rows, np.bool_)
@@ -217,7 +229,8 @@ def expected_path(path: WorkloadPath, ranks: int) -> WorkloadPath:
     columns["groups"] = pa.array(sum((groups >> group & 1) << new for new, group in enumerate(plans)))
     for new, (group, plan) in enumerate(plans.items()):
         own = {name: table[f"{name}_{group}"] for name in PER_GROUP} | {
-            "slack": _slack(plan, table.num_rows), "offset": _offsets(table, group, plan, moved=group in moved)
+            "slack": _slack(plan, table.num_rows), "offset": _offsets(table, group, plan, moved=group in moved),
+            "size": _sizes(path, group, plan),
         }  # fmt: skip
         columns |= {f"{name}_{new}": own[name] for name in PER_GROUP}
     whole = pa.table(columns).cast(WorkloadPath.schema(len(plans))).filter(pa.array(groups != 0))
