@@ -46,7 +46,7 @@ from mpiio_ext.pioneer.path.communicators import opened_by_a_part, partly_words
 from mpiio_ext.pioneer.profile import Profile, characterize
 from mpiio_ext.pioneer.profile.document import save as save_profile
 from mpiio_ext.pioneer.synthesis import synthesize, with_shapes
-from mpiio_ext.pioneer.traces import path_of, read_sanitized, require_match, save_sanitized, selected, tables_of
+from mpiio_ext.pioneer.traces import path_of, read_sanitized, require_match, sanitize_to, selected, tables_of
 from mpiio_ext.report.output import write_whole
 
 if TYPE_CHECKING:
@@ -248,17 +248,9 @@ class Pipeline:
             return self._compare()
 
     def _sanitize(self) -> None:
-        info, batches = read_sanitized(self.trace, self.reader, say=lambda line: self.say("sanitize", line))
-        rows = 0
-
-        def counted() -> Iterator[pa.RecordBatch]:
-            nonlocal rows
-            for batch in batches:
-                rows += batch.num_rows
-                self.say("sanitize", f"{rows:,} rows")
-                yield batch
-
-        save_sanitized(info, counted(), self._at("sanitized.parquet"))
+        info = sanitize_to(
+            self._at("sanitized.parquet"), self.trace, self.reader, say=lambda line: self.say("sanitize", line),
+            progress=lambda rows: self.say("sanitize", f"{rows:,} rows"))  # fmt: skip
         if info.skipped:
             self.say("sanitize", f"{info.skipped:,} lines were not understood")
 

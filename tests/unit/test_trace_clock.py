@@ -90,7 +90,7 @@ def test_times_are_those_of_the_system(clock: str, tmp_path: pathlib.Path) -> No
     assert len(told) == 2 and all(len(calls) > 100 for calls in told.values())
     for process, calls in told.items():
         (file,) = (tmp_path / "trace").glob(f"*.{process}.mpioxtrace")
-        info, batches = own.read([file])
+        _, batches = own.read([file])
         table = pa.Table.from_batches(list(batches), SCHEMA)
         rows = [row for row in table.select(["operation", "thread", "timestamp", "duration"]).to_pylist()
                 if row["operation"] == "lseek"]  # fmt: skip
