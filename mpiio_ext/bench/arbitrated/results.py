@@ -100,7 +100,8 @@ def draw(found: Mapping[str, Any]) -> str:
         axes[0][0].set_xlim(left=0)
         axes[0][0].set_ylim(bottom=0)
         axes[1][0].set_yticks(range(int(found["configuration"]["io_nodes"]) + 1))
-        axes[0][0].legend(fontsize=8, loc="lower left")
+        figure.legend(*axes[0][0].get_legend_handles_labels(), fontsize=8, loc="outside upper left", frameon=False,
+                      ncols=len(_COLOURS))
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata={"Date": None})
     text = out.getvalue()
