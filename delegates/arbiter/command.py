@@ -51,6 +51,10 @@ class _Arbiter(OneLineErrors, LazyGroup):
 @click.option("--weight", "weights", multiple=True, metavar="PROGRAM=NUMBER",
               help="mckp: what a MB/s of this program counts [1]. May be given several times.")
 @click.option("--compute-nodes", type=int, help="static: of the whole machine [those of the jobs].")
+@click.option("--most", type=int, help="I/O nodes that one job gets at most [as many as there are].")
+@click.option("--divisible/--no-divisible", default=None, help="Only numbers that divide a job's compute nodes [no].")
+@click.option("--shared-node/--no-shared-node", default=None,
+              help="mckp: I/O node 0 is shared by the jobs that get none of their own [no].")
 @click.option("--confidence", type=float, help="mckp: of the bandwidths, from their repetitions; 0.5 to below 1.")
 @click.option("--floor", type=float, help="mckp: share of its best bandwidth that each job gets at least [0].")
 @click.option("--migration-cost", type=float, help="mckp: seconds without I/O of a job that gets another number [0].")
@@ -60,7 +64,7 @@ class _Arbiter(OneLineErrors, LazyGroup):
 @click.option("--reserve", type=float, default=None,
               help="Seconds for which a job that the scheduler says has begun is counted before its first file [0].")
 @click.option("--set", "only_set", is_flag=True, help="Change the settings of a running arbiter, and leave.")
-@click.option("--status", is_flag=True, help="Print settings, map and jobs as JSON, and leave.")
+@click.option("--status", is_flag=True, help="Print as JSON whether an arbiter serves, settings, map, jobs; leave.")
 @click.option("--interval", type=click.FloatRange(min=0.001), default=0.05, show_default=True,
               help="Seconds between two looks.")
 @click.pass_context
@@ -165,11 +169,15 @@ def _print_status(folder: Path) -> None:
     import dataclasses
 
     from mpiio_ext.delegates.arbiter import announcements, mapfile, settings
+    from mpiio_ext.delegates.arbiter.service import is_served
 
+    if not (folder / "settings.json").exists():
+        _fail(f"{folder}: no arbiter has ever served this folder: start one with --io-nodes")
     try:
         content = mapfile.read(folder)
         jobs, _ = announcements.read_all(folder)
         document = {
+            "serving": is_served(folder),
             "settings": json.loads(settings.read(folder).encode()),
             "map": {"generation": content.generation, "jobs": {name: list(n) for name, n in content.jobs.items()}},
             "jobs": [dataclasses.asdict(job) for job in jobs],
