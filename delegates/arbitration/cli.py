@@ -67,6 +67,16 @@ class _Pools(_ParamType):
         return tuple(found)
 
 
+class _SystemNodes(_ParamType):
+    """Compute nodes of the system: a number, or "set"."""
+
+    name = "N|set"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return a number or "set"."""
+        return value if value == "set" else click.IntRange(1).convert(value, param, ctx)
+
+
 def _finish(output: Path | None, as_json: bool, document: Mapping[str, Any], lines: Sequence[str], title: str,
             figures: Sequence[tuple[str, str, str]]) -> None:
     """Print the result, and write what -o asks for: results.json, figures as SVG, index.html."""
@@ -119,14 +129,16 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print the results 
 @_curves
 @click.option("--sets", type=click.IntRange(1, 1_000_000), default=10_000, show_default=True)
 @click.option("--apps", type=click.IntRange(1, 4096), default=16, show_default=True, help="Patterns in a set.")
-@click.option("--io-nodes", "pools", type=_Pools(), default="0..128", show_default=True, help="Sizes of the pool.")
-@click.option("--compute-nodes", type=click.IntRange(1), help="Of the system, for STATIC.  [default: APPS x largest]")
+@click.option("--io-nodes", "pools", type=_Pools(), default="0..128", show_default=True,
+              help="Sizes of the pool; a range of more than 32 goes by steps of 8, or as 0..128:1 says.")
+@click.option("--compute-nodes", type=_SystemNodes(),
+              help="Of the system, for STATIC; set: those of each set.  [default: APPS x largest]")
 @click.option("--statistic", type=click.Choice(["mean", "max"]), default="mean", show_default=True,
               help="What repetitions count as.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @_output
 @_json
-def simulate(curves: tuple[Path, ...], sets: int, apps: int, pools: tuple[int, ...], compute_nodes: int | None,
+def simulate(curves: tuple[Path, ...], sets: int, apps: int, pools: tuple[int, ...], compute_nodes: Any,
              statistic: str, seed: int, output: Path | None, as_json: bool) -> None:
     """Draw sets of patterns, apply every policy with every size of the pool (Figures 2 and 3)."""
     from mpiio_ext.delegates.arbitration import draw, result
@@ -169,11 +181,7 @@ def queue(curves: tuple[Path, ...], policies: tuple[str, ...], io_nodes: int, co
     items = paper_queue(read_forge(curves))
     machine = Machine(io_nodes=io_nodes, compute_nodes=compute_nodes, direct=direct, most=8)
     results = [run_queue(items, machine, policy(name), migration_s=migration_s) for name in dict.fromkeys(policies)]
-    base = next((each for each in results if each.policy == "STATIC"), None)
-    lines = [f"{each.policy}: {each.bandwidth / 1000:.2f} GB/s, {each.makespan_s:.0f} s, "
-             f"{sum(job.changes for job in each.jobs)} changes of I/O nodes"
-             + (f", {each.bandwidth / base.bandwidth:.2f}× STATIC" if base not in (None, each) and base else "")
-             for each in results]
+    lines = result.queue_lines(results)
     figures = [] if output is None else [
         ("queue", "Bandwidth of the running jobs over time.", draw.draw_queue(results))]
     _finish(output, as_json, result.queue_document(results), lines, "Arbitration: a queue of jobs", figures)

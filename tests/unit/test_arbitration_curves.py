@@ -234,7 +234,8 @@ def test_the_store_on_the_command_line(tmp_path: Path) -> None:
     assert kept["curves"]["app"]["points"][1]["mean_mb_per_s"] == 10
     assert [each["restored"] for each in kept["versions"]["app"]] == [None, None, 1]
     for words in (("curves",), ("curves", "--store", tmp_path / "none.json"),
-                  ("curves", "--forge", first, "--undo", "a"), ("curves", "--forge", first, "--bench", first), ("curves", "--darshan", first),
+                  ("curves", "--forge", first, "--undo", "a"), ("curves", "--darshan", first),
+                  ("curves", "--forge", first, "--bench", first),
                   ("curves", "--store", store, "--match", "zzz")):
         refused = arbitrate(*words)
         assert refused.exit_code == 2 and "Traceback" not in refused.output, words
