@@ -3,9 +3,8 @@
 Problem.   A path has the offsets of representatives, in data streams; distributions of them do not tell which bytes of
            a file those are. A rank whose view is that of another rank makes the same operations, of the same sizes, at
            the same offsets of its stream, and writes to the wrong place.
-Algorithm. Each access is brought to extents of the file, through the view in force on its handle. For each class of
-           files, each rank, reads and writes apart, c(x) is how many accesses touch byte x of any file of the class.
-           Two workloads differ by the sum over x of their c's difference, in relation to the original's sum. Files are
+Algorithm. Each access is brought to extents of the file, through the view in force on its handle; of a read that ends
+           early it is what it has read. For each class of files, each rank, reads and writes apart, c(x) is how many accesses touch byte x of any file of the class. Two workloads differ by the sum over x of their c's difference, in relation to the original's sum. Files are
            not told apart by names: a replay has other folders, and a synthetic workload takes like files in another
            order.
 Guarantee. 0 means that each rank touches the same bytes of each class as often, exactly. 1 that as many bytes differ as
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 from mpiio_ext.pioneer.operations import DATA, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import WorkloadPath, find_templates
 from mpiio_ext.pioneer.path.extract import names_of
+from mpiio_ext.pioneer.path.short import moved_in_extra, moved_of
 from mpiio_ext.pioneer.path.views import View, views_of_groups
 from mpiio_ext.pioneer.profile.sessions import find_sessions
 
@@ -177,11 +177,12 @@ def touched_by_groups(path: WorkloadPath) -> Touched:
     groups = path.table["groups"].to_numpy()
     through = _in_force(views, sessions) if views else {}
     extents: dict[tuple[str, int, bool], tuple[_Numbers, _Numbers]] = {}
+    moved = moved_in_extra(path.table["extra"])
     for group, rank in enumerate(path.info.representatives):
         own = {row: found[group] for row, found in through.items() if found is not None and groups[row] >> group & 1}
-        accesses = _Accesses(path.words("owner"), _known(path.table[f"offset_{group}"]),
-                             _known(path.table[f"size_{group}"]), moves & (groups >> group & 1 == 1), writes,
-                             own)  # fmt: skip
+        size = np.where(moved >= 0, moved, _known(path.table[f"size_{group}"]))
+        accesses = _Accesses(path.words("owner"), _known(path.table[f"offset_{group}"]), size,
+                             moves & (groups >> group & 1 == 1), writes, own)  # fmt: skip
         extents |= {(owner, rank, write): found for (owner, write), found in accesses.extents().items()}
     return Touched(path.info.representatives, extents)
 
@@ -255,7 +256,9 @@ def touched_by_ranks(tables: Mapping[int, pa.Table]) -> Touched:
         moves, writes = _flags(kinds)
         files = _words(table["file"])
         classes = np.array([None if name is None else owners[name] for name in files.tolist()], object)
-        accesses = _Accesses(classes, _known(table["offset"]), _known(table["size"]), moves, writes,
+        moved = moved_of(table)
+        size = np.where(moved >= 0, moved, _known(table["size"]))
+        accesses = _Accesses(classes, _known(table["offset"]), size, moves, writes,
                              _views_of_rank(table, kinds))  # fmt: skip
         extents |= {(owner, rank, write): found for (owner, write), found in accesses.extents().items()}
     return Touched(tuple(sorted(tables)), extents)
