@@ -4,9 +4,10 @@ Problem.   A path has the offsets of representatives, in data streams; distribut
            a file those are. A rank whose view is that of another rank makes the same operations, of the same sizes, at
            the same offsets of its stream, and writes to the wrong place.
 Algorithm. Each access is brought to extents of the file, through the view in force on its handle; of a read that ends
-           early it is what it has read. For each class of files, each rank, reads and writes apart, c(x) is how many accesses touch byte x of any file of the class. Two workloads differ by the sum over x of their c's difference, in relation to the original's sum. Files are
-           not told apart by names: a replay has other folders, and a synthetic workload takes like files in another
-           order.
+           early it is what it has read. For each class of files, each rank, reads and writes apart, c(x) is how many
+           accesses touch byte x of any file of the class. Two workloads differ by the sum over x of their c's
+           difference, in relation to the original's sum. Files are not told apart by names: a replay has other folders,
+           and a synthetic workload takes like files in another order.
 Guarantee. 0 means that each rank touches the same bytes of each class as often, exactly. 1 that as many bytes differ as
            the original touches; 2 is the most where both touch as many.
 Limits.    A view that the trace does not tell counts as none: the offsets of its stream are compared. Of an access with

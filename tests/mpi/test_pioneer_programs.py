@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import subprocess
@@ -127,15 +128,18 @@ def sizes(folder: pathlib.Path) -> dict[str, int]:
     return {item.name: item.stat().st_size for item in folder.iterdir()}
 
 
-def carried_out(folder: pathlib.Path, program: pathlib.Path) -> WorkloadPath:
-    """Trace a program on the files of `data`, carry its path out, hold the files against the program's."""
+def carried_out(folder: pathlib.Path, program: pathlib.Path, links: int = 0) -> WorkloadPath:
+    """Trace a program on the files of `data`, carry its path out, hold the files against the program's.
+
+    `links` are left out, and nothing else.
+    """
     trace, file, place = folder / "trace", folder / "path.parquet", folder / "replay"
     tool = [sys.executable, "-m", "mpiio_ext"]
     for words in (["trace", "-o", trace, "--", program, folder / "data"], ["pioneer", "path", trace, "-o", file]):
         launch = run_bounded([*tool, *map(str, words)], env=base_environment(), timeout_s=60)
         assert launch.returncode == 0, launch.describe()
     launch = python_run(["-m", "mpiio_ext", "pioneer", "replay", file, place], 1, timeout_s=60)
-    assert "0 calls failed, 0 were left out" in launch.stdout, launch.describe()
+    assert f"0 calls failed, {links} were left out" in launch.stdout, launch.describe()
     assert sizes(place / str(folder / "data").lstrip("/")) == sizes(folder / "data"), launch.describe()
     path = WorkloadPath.load(file)
     assert find_violations(path) == []
@@ -156,10 +160,12 @@ def test_streams_and_files_that_were_there(tmp_path: pathlib.Path, data: pathlib
         (data / name).write_bytes(b"")
     (data / "cut").write_bytes(bytes(20))
     (data / "lines").write_text("".join(f"line {number}\n" for number in range(50)))
-    path = carried_out(tmp_path, built(tmp_path, STREAMS, os.environ.get("CC", "cc"), "c"))
+    path = carried_out(tmp_path, built(tmp_path, STREAMS, os.environ.get("CC", "cc"), "c"), links=1)
     assert sizes(data) == {"log": 250, "updated": 1000, "touched": 0, "truncated": 0, "before": 30, "grows": 130,
                            "new": 0, "cut": 7, "lines": 390}  # fmt: skip
     assert path.words("operation").tolist().count("fgets") == 51
+    link = next(row for row in path.table.to_pylist() if row["operation"] == "symlink")
+    assert json.loads(link["extra"])["file2"] == "../new"
 
 
 def test_mapped_files_and_copies(tmp_path: pathlib.Path, data: pathlib.Path) -> None:
