@@ -33,7 +33,9 @@ __all__ = ["existing_files"]
 _NEEDING = frozenset({"unlink", "unlinkat", "remove", "rename", "renameat", "truncate", "link", "chmod",
                       "MPI_File_delete"})  # fmt: skip
 #: What makes its second name.
-_MAKING_SECOND = frozenset({"rename", "renameat", "link", "symlink"})
+_MAKING_SECOND = frozenset({"rename", "renameat", "link"})
+#: What makes its name, if not as a file.
+_MAKING = frozenset({"mkdir", "mkdirat", "opendir", "symlink"})
 #: Opens of what is no file that could be made, or is open already.
 _OTHER_OPENS = frozenset({"opendir", "fdopen", "tmpfile"})
 _LENGTHS = frozenset({"fstat", "MPI_File_get_size"})
@@ -82,7 +84,7 @@ class _State:
         """Note the first use of a file that tells whether it was there."""
         flags = _told(kind, extra)
         opens = kind.role is Role.OPEN and kind.name not in _OTHER_OPENS
-        if not opens and kind.name not in _NEEDING and kind.name not in ("mkdir", "mkdirat", "opendir"):
+        if not opens and kind.name not in _NEEDING and kind.name not in _MAKING:
             return
         self.used.add(file)
         if kind.name in _NEEDING or (opens and flags is not None and not creates(kind, text)):

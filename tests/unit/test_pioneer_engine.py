@@ -354,6 +354,69 @@ def test_seeks_and_second_names(tmp_path: pathlib.Path) -> None:
 # ---- cores -----------------------------------------------------------------------------------------------------------
 
 
+def test_calls_beside_their_handle(tmp_path: pathlib.Path) -> None:
+    """Mappings last longer than their descriptors, two of one; a copy goes to the handle of its target."""
+    def own(name: str, session: int, size: int | None = None, at: int | None = None, **extra: Any) -> Row:
+        return {"operation": name, "file": f"f{session}", "owner": "root", "session": session, "extra": extra,
+                "g0": (at, size, 0)}  # fmt: skip
+
+    path = path_of([
+        own("open", 0, flags=os.O_RDWR | os.O_CREAT), own("mmap", 0, 8, 0, address=4096),
+        own("mmap", 0, 8, 8, address=8192),
+        own("close", 0), own("open", 1, flags=0), own("mmap", 1, 8, 0), own("munmap", 0, 8, address=4096),
+        own("mmap", 1, 6, 0), own("msync", 0, 8, address=8192), own("munmap", 1, 6), own("munmap", 0, 8, address=8192),
+        own("munmap", 1, 8), own("munmap", 1, 8), own("open", 2, flags=os.O_WRONLY | os.O_CREAT),
+        own("sendfile", 1, 1 << 28, file2="f2", moved=500), own("close", 2),
+        own("copy_file_range", 1, 9, file2="f2"),
+    ], members=((0,),))  # fmt: skip
+    plan = make_plan(path, 0, 1, Places(tmp_path))
+    names = ("mmap", "msync", "munmap", "sendfile")
+    rows = [(engine_name(int(number)), int(other)) for number, other in zip(plan.operation, plan.other, strict=True)]
+    assert [row for row in rows if row[0] in names] == [
+        ("mmap", 0), ("mmap", 1), ("mmap", 2), ("munmap", 0), ("mmap", 0), ("msync", 1), ("munmap", 0), ("munmap", 1),
+        ("munmap", 2), ("munmap", -1), ("sendfile", 1)]  # fmt: skip
+    assert (plan.mappings, int(plan.size[plan.ids == 14][0]), plan.bytes_written) == (3, 500, 500)
+    assert plan.unknown == {"copy_file_range": 1} and "copies to" in plan.reasons["copy_file_range"]
+
+
+def test_lines_are_read_by_what_they_have_moved(tmp_path: pathlib.Path) -> None:
+    """In the plan, and in what a trace of the replay is to show; other reads ask for what the program has asked for."""
+    path = path_of([
+        {"operation": name, "file": "a", "owner": "root", "layer": "stdio", "g0": (0, 99, 0), "extra": {"moved": 7}}
+        for name in ("fopen", "fgets", "fread", "fclose")], members=((0,),))  # fmt: skip
+    assert make_plan(path, 0, 1, Places(tmp_path)).size.tolist()[1:3] == [7, 99]
+    assert expected_path(path, 1).table["size_0"].to_pylist()[1:3] == [7, 99]
+
+
+def existing(folder: pathlib.Path, *rows: tuple[Any, ...]) -> dict[str, int]:
+    """Return the files that were there before these operations: name, file, layer, extra, offset."""
+    path = path_of([{"operation": name, "file": file, "owner": "root", "layer": layer, "g0": (at, None, 0),
+                     "extra": extra} for name, file, layer, extra, at in rows], members=((0,),))  # fmt: skip
+    found = make_plan(path, 0, 1, Places(folder)).existing
+    return {pathlib.Path(name).name: size for name, size in found.items()}
+
+
+def test_files_that_were_there(tmp_path: pathlib.Path) -> None:
+    """Their first use needs them; what the path makes, renames to or has failed on was not."""
+    new, old = {"flags": os.O_WRONLY | os.O_CREAT}, {"flags": os.O_RDWR}
+    added = {"flags": os.O_WRONLY | os.O_CREAT | os.O_APPEND}
+    assert existing(
+        tmp_path,
+        ("open", "updated", "posix", old, None), ("pwrite", "updated", "posix", {}, 700),
+        ("MPI_File_open", "restart", "mpiio", {"amode": 8}, None), ("fopen", "r", "stdio", {"mode": "r+"}, None),
+        ("open", "made", "posix", new, None), ("close", "made", "posix", {}, None),
+        ("open", "made", "posix", old, None),
+        ("rename", "made", "posix", {"file2": "other"}, None), ("open", "other", "posix", old, None),
+        ("rename", "from", "posix", {"file2": "to"}, None), ("unlink", "gone", "posix", {}, None),
+        ("unlink", "missing", "posix", {"errno": 2}, None), ("open", "untold", "posix", {}, None),
+        ("open", "log", "posix", added, None), ("write", "log", "posix", {}, 300), ("write", "log", "posix", {}, 400),
+        ("open", "fresh", "posix", added, None), ("write", "fresh", "posix", {}, 0), ("write", "fresh", "posix", {}, 9),
+        ("open", "sought", "posix", old, None), ("lseek", "sought", "posix", {"whence": 2}, 80),
+        ("fopen", "w", "stdio", {"flags": 577}, None), ("mkdir", "folder", "posix", {}, None),
+        ("stat", "looked at", "posix", {}, None), ("fopen", "a", "stdio", {"mode": "a"}, None),
+    ) == {"updated": 0, "restart": 0, "r": 0, "from": 0, "gone": 0, "log": 300, "sought": 80}  # fmt: skip
+
+
 def test_whether_cores_are_free() -> None:
     assert are_free([[0, 1], [0, 1]])
     assert are_free([[0], [1]])
