@@ -22,14 +22,25 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mpiio_ext.pioneer.path import MOST_GROUPS, WorkloadPath, extract, find_groups
+from mpiio_ext.pioneer.path.communicators import (
+    Communicators,
+    find_communicators,
+    opened_by_a_part,
+    partly_words,
+)
+from mpiio_ext.pioneer.path.extract import names_of
+from mpiio_ext.pioneer.path.likeness import Counts, counts_of_ranks, lost_words, split_by_likeness
+from mpiio_ext.pioneer.path.names import templates_by_rank
+from mpiio_ext.pioneer.path.rules import refined
 from mpiio_ext.pioneer.path.short import with_moved
 from mpiio_ext.pioneer.readers import find_reader, reader_of
 from mpiio_ext.pioneer.sanitize import SANITIZED, application_only, sanitize
 from mpiio_ext.pioneer.sanitize.survey import take_survey
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo, info_of
+from mpiio_ext.pioneer.whole import written_whole
 
-__all__ = ["groups_of", "is_table", "open_trace", "path_of", "read_sanitized", "require_match", "sanitized",
-           "save_sanitized", "selected", "tables_of"]
+__all__ = ["communicators_of", "groups_of", "is_table", "not_represented", "not_told", "open_trace", "path_of",
+           "read_sanitized", "require_match", "sanitized", "save_sanitized", "selected", "tables_of"]
 
 _PARQUET = b"PAR1"
 _KEY = b"pioneer"
@@ -188,19 +199,28 @@ def save_sanitized(info: TraceInfo, batches: Iterable[pa.RecordBatch], path: Pat
     Raises
     ------
     OSError
-        The file cannot be written.
+        The file cannot be written, and is named; or the trace cannot be read.
     """
-    partial = path.with_name(path.name + ".partial")
     rows = 0
+    unread: list[OSError] = []
+
+    def read() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from batches
+        except OSError as error:  # of the trace, not of what is written
+            unread.append(error)
+            raise
+
     try:
-        with pq.ParquetWriter(partial, SANITIZED, compression="zstd") as writer:
-            for batch in batches:
+        with written_whole(path) as partial, pq.ParquetWriter(partial, SANITIZED, compression="zstd") as writer:
+            for batch in read():
                 writer.write_table(pa.Table.from_batches([batch], SANITIZED))
                 rows += batch.num_rows
             writer.add_key_value_metadata({_KEY: info.to_json().encode()})
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    except OSError:
+        if unread:
+            raise unread[0] from None
+        raise
     return rows
 
 
@@ -227,7 +247,7 @@ def tables_of(batches: Iterable[pa.RecordBatch], *, below: str | None = None) ->
 
 
 def groups_of(tables: dict[int, pa.Table], *, each_rank: bool = False) -> list[tuple[int, ...]]:
-    """Return the subgroups of the ranks, the root's first.
+    """Return the subgroups of the ranks by the first part of their traces, the root's first.
 
     Parameters
     ----------
@@ -252,6 +272,54 @@ def groups_of(tables: dict[int, pa.Table], *, each_rank: bool = False) -> list[t
     return [tuple(group) for group in find_groups(operations, root=min(tables))]
 
 
+def _counts_of(tables: Mapping[int, pa.Table], ranks: int, known: Communicators) -> dict[int, Counts]:
+    names = {rank: names_of(table) for rank, table in tables.items()}
+    return counts_of_ranks(tables, templates_by_rank(names, ranks, known.templates, known.members))
+
+
+def not_represented(tables: Mapping[int, pa.Table], found: WorkloadPath) -> list[str]:
+    """Return lines about ranks that have done other things than those that stand for them in a path."""
+    if len(found.info.members) >= len(tables):
+        return []
+    ranks = found.info.ranks or len(tables)
+    known = find_communicators(dict(tables), ranks) if found.info.communicators else Communicators()
+    return lost_words(found.info.members, _counts_of(tables, ranks, known))
+
+
+def communicators_of(
+    tables: dict[int, pa.Table], ranks: int, *, each_rank: bool = False
+) -> tuple[Communicators, list[tuple[int, ...]]]:
+    """Return the communicators of a part of the ranks, and the subgroups of the ranks, the root's first.
+
+    Members of a subgroup are the first ones of their communicators, or others, alike. Where that makes more subgroups
+    than a path can tell apart, communicators are not told. Subgroups are split where a representative does not stand
+    for its ranks over the whole trace (`likeness`).
+
+    Parameters
+    ----------
+    tables, each_rank : as of `groups_of`.
+    ranks : of the program.
+    """
+    groups = groups_of(tables, each_rank=each_rank)
+    known = find_communicators(tables, ranks)
+    split = refined(groups, known.rules, ranks)
+    if len(split) > MOST_GROUPS:
+        known, split = Communicators(), tuple(groups)
+    return known, split_by_likeness(split, _counts_of(tables, ranks, known))
+
+
+def not_told(tables: dict[int, pa.Table], info: TraceInfo, *, each_rank: bool = False) -> str:
+    """Return what people have to know of files whose communicators the path does not have; empty: there are none.
+
+    Parameters
+    ----------
+    tables, info, each_rank : as of `path_of`.
+    """
+    ranks = info.ranks or len(tables)
+    known, _ = communicators_of(tables, ranks, each_rank=each_rank)
+    return partly_words(opened_by_a_part(tables, ranks, known), ranks)
+
+
 def path_of(tables: dict[int, pa.Table], info: TraceInfo, *, each_rank: bool = False) -> WorkloadPath:
     """Return the generic workload path of the operations of all ranks: phase B.
 
@@ -263,4 +331,6 @@ def path_of(tables: dict[int, pa.Table], info: TraceInfo, *, each_rank: bool = F
     if not any(table.num_rows for table in tables.values()):
         raise ValueError("the trace has no operations of the application")
     tables = {rank: with_moved(table) for rank, table in tables.items()}
-    return extract(tables, groups_of(tables, each_rank=each_rank), ranks=info.ranks or len(tables))
+    ranks = info.ranks or len(tables)
+    known, groups = communicators_of(tables, ranks, each_rank=each_rank)
+    return extract(tables, groups, ranks=ranks, communicators=known)

@@ -174,7 +174,7 @@ class Tuples:
         function : callable or sequence
             Called with one value for each of `columns`; not called where one of them is NULL, the result is NULL then.
             Or ascending edges such as ``["1GB", "10GB"]`` for a single column: the bin is the number of edges that are
-            not above the value (0, 1, 2), computed by the engine.
+            not above the value (0, 1, 2), computed by the engine. A single edge may stand by itself, ``"10GB"``.
         *columns : str
         type : str, optional
             ``int64``, ``float64``, ``string`` or ``boolean``. Otherwise the function's annotation counts, and without
@@ -185,10 +185,11 @@ class Tuples:
         if not columns:
             raise ExpressionError(f"bin('{new}', …) needs the columns that the function takes")
         if not callable(function):
-            edges = [_edge(edge) for edge in function]
+            given = [function] if isinstance(function, (str, int, float)) else list(function)
+            edges = [_edge(edge) for edge in given]
 
             def number(table: ir.Table) -> ir.Table:
-                _check_edges(function, edges, columns[0], self._units)
+                _check_edges(given, edges, columns[0], self._units)
                 return table.mutate(**{new: _bin_number(table, [value for value, _ in edges], columns)})
 
             return self._then(number, units=lambda: {**self._units, new: NUMBER})

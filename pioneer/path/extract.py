@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.access import creates
 from mpiio_ext.pioneer.operations import CATALOG, Operation, Role, operation_of
+from mpiio_ext.pioneer.path.communicators import Communicators, with_numbers
 from mpiio_ext.pioneer.path.diff import EFFORT, Difference, compare
 from mpiio_ext.pioneer.path.handles import NONE, busy_files, first_rows, pair_sessions, sessions_of, tags_of
 from mpiio_ext.pioneer.path.names import LOOKED, MADE, OPENED, WRITTEN, Template, templates_by_rank
@@ -83,6 +84,19 @@ def slack_of(table: pa.Table) -> NDArray[np.int64]:
     ends = np.maximum.accumulate(start + duration)
     slack[1:] = np.maximum(0, start[1:] - ends[:-1])
     return slack
+
+
+def _starts(tables: Mapping[int, pa.Table], chosen: Sequence[int]) -> tuple[int, ...]:
+    """Return the ns from the first operation of any rank to the first one of each of those chosen.
+
+    Ranks that have nothing in common in time are taken to have clocks that cannot be compared: not known.
+    """
+    begins = {rank: pc.min(table["timestamp"]).as_py() for rank, table in tables.items() if table.num_rows}
+    ends = [pc.max(tables[rank]["timestamp"]).as_py() for rank in begins]
+    if not begins or max(begins.values()) > min(ends):
+        return ()
+    earliest = min(begins.values())
+    return tuple(begins.get(rank, earliest) - earliest for rank in chosen)
 
 
 @dataclass(slots=True)
@@ -255,7 +269,8 @@ def _owners(files: list[str | None], groups: NDArray[np.int64], users: Mapping[s
     for file, mask in zip(files, groups, strict=True):
         if file is not None:
             masks[file] = masks.get(file, 0) | int(mask)
-    private = {file for file in masks if Template(file).has_rank or Template(file).refers}
+    templates = {file: Template(file) for file in masks}
+    private = {file for file, one in templates.items() if one.has_rank or (one.refers and not one.of_part)}
 
     def owner(file: str) -> str:
         if file in private:
@@ -330,6 +345,7 @@ def extract(
     names: Mapping[int, set[str] | dict[str, int]] | None = None,
     ranks: int = 0,
     effort: int = EFFORT,
+    communicators: Communicators | None = None,
 ) -> WorkloadPath:
     """Return the generic workload path of traces.
 
@@ -342,6 +358,7 @@ def extract(
         them more certain.
     ranks : of the program that was traced.
     effort : see `diff.compare`.
+    communicators : of a part of the ranks, on which files were opened.
 
     Raises
     ------
@@ -353,10 +370,12 @@ def extract(
         raise ValueError(f"of the groups {[tuple(group) for group in members]} not each has a rank that was traced")
     chosen = [rank for rank in representatives if rank is not None]
     by_rank: dict[int, set[str] | dict[str, int]] = {rank: names_of(table) for rank, table in tables.items()}
-    templates = templates_by_rank(by_rank | dict(names or {}), ranks)
+    known = communicators or Communicators()
+    templates = templates_by_rank(by_rank | dict(names or {}), ranks, known.templates, known.members)
     users = Counter(text for own in templates.values() for text in {template.text for template in own.values()})
-    sequences = _sequences_of([tables[rank] for rank in chosen], [templates[rank] for rank in chosen])
+    numbered = [with_numbers(tables[rank], known) for rank in chosen]
+    sequences = _sequences_of(numbered, [templates[rank] for rank in chosen])
     merged = _merge(sequences, effort)
     info = PathInfo(representatives=tuple(chosen), members=tuple(tuple(group) for group in members), ranks=ranks,
-                    minimal=merged.minimal)  # fmt: skip
+                    minimal=merged.minimal, starts=_starts(tables, chosen), communicators=known.rules)  # fmt: skip
     return WorkloadPath(_table_of(merged, sequences, users), info)
