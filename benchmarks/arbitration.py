@@ -1,7 +1,8 @@
 """Times of the exact knapsack from Python: `python benchmarks/arbitration.py [--repeat N]`.
 
 Random concave values and random weights, all numbers of I/O nodes as options, and the worst case, values proportional
-to weights; then one job that goes and comes again. Prints the best and the median of the repetitions in microseconds.
+to weights; then one job that goes and comes again, beside many that stay. Prints the best and the median of the
+repetitions in microseconds.
 """
 
 from __future__ import annotations
@@ -43,7 +44,23 @@ def times(call: Callable[[], object], repeat: int) -> list[float]:
 
 def say(what: str, found: list[float]) -> None:
     """Print one line."""
-    print(f"{what:42} best {min(found):10.1f} µs   median {statistics.median(found):10.1f} µs")
+    print(f"{what:48} best {min(found):10.1f} µs   median {statistics.median(found):10.1f} µs")
+
+
+def come_and_go(jobs: int, pool: int, options: int, kind: str) -> None:
+    """Measure solutions after one job has gone, and after it has come again."""
+    _, weights, values = instance(jobs, pool, options, kind)
+    weights, values = weights.reshape(jobs, options), values.reshape(jobs, options)
+    solver = Solver(pool)
+    for job in range(jobs):
+        solver.add(job, weights[job], values[job])
+    solver.solve()
+    going, coming = [], []
+    for job in range(512):
+        going += times(lambda k=job: (solver.remove(k), solver.solve()), 1)
+        coming += times(lambda k=job: (solver.add(k, weights[k], values[k]), solver.solve()), 1)
+    say(f"one of {jobs} goes, {pool} I/O nodes, {options} options", going)
+    say("and comes again", coming)
 
 
 def main() -> None:
@@ -57,18 +74,8 @@ def main() -> None:
         first, weights, values = instance(jobs, pool, options, kind)
         say(f"{jobs} jobs, {pool} I/O nodes, {options} options, {kind}",
             times(lambda f=first, w=weights, v=values, p=pool: solve_arrays(f, w, v, p), repeat))
-    _, weights, values = instance(512, 256, 10, "random")
-    weights, values = weights.reshape(512, 10), values.reshape(512, 10)
-    solver = Solver(256)
-    for job in range(512):
-        solver.add(job, weights[job], values[job])
-    solver.solve()
-    going, coming = [], []
-    for job in range(512):
-        going += times(lambda k=job: (solver.remove(k), solver.solve()), 1)
-        coming += times(lambda k=job: (solver.add(k, weights[k], values[k]), solver.solve()), 1)
-    say("one of 512 goes", going)
-    say("and comes again", coming)
+    for jobs, pool, options, kind in ((512, 256, 10, "random"), (512, 256, 257, "all"), (4096, 2048, 10, "random")):
+        come_and_go(jobs, pool, options, kind)
 
 
 if __name__ == "__main__":

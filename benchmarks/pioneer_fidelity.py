@@ -9,6 +9,8 @@ loop      a sampled path carried out by N/4, N and 4 N ranks under the tracer, N
           keep the path's pace. Spoilt paths carried out by N ranks, which must fail;
 makespan  program and sampled workload in turn, 10 pairs: each workload is made of the run before it. The median ratio
           is within 5 %, or the workload's median among the program's own runs without the fastest and the slowest.
+          The same of the arrival rates: the workload's median distance from its program is within the limit, or no
+          larger than that of the program from its own run before.
 
     build/openmpi/venv/bin/python benchmarks/pioneer_fidelity.py --output /tmp/fidelity
 
@@ -45,8 +47,8 @@ from mpiio_ext.pioneer.synthesis import synthesize
 from mpiio_ext.report.output import write_whole
 
 PARTS = ("table", "loop", "makespan")
-#: Of these the makespans are measured: each run takes seconds, for the starter's sake.
-SPANS = ("mpi_io_test_strided", "ior_random", "s3asim", "s3d")
+#: Single runs of kernels last tenths of a second, with more ranks than cores: what they take is judged in pairs.
+IN_PAIRS = ("arrival", "makespan")
 #: KS of the slack times judges microseconds; of a run it is slack_us that counts.
 NOT_OF_RUNS = ("slack",)
 OF_PACE = ("slack", "slack_us", "arrival", "makespan")
@@ -150,12 +152,13 @@ def carried_out(
     """Carry a path out, and compare its trace with the original."""
     original = traced.path
     planned_s = sum(float(np.nansum(synthetic.table[f"{kind}_0"].to_numpy())) for kind in ("slack", "duration")) / 1e9
-    again, said = programs.replayed(synthetic, place, ranks, time_scale=float(paced),
+    again, said = programs.replayed(synthetic, place, ranks, of_bench=name != "cm1", time_scale=float(paced),
                                     seconds=120 + 4 * planned_s * paced)  # fmt: skip
     values = compare_paths(expected_path(original, ranks), comparable_path(again.path, original, ranks)).values
     same = ranks == original.info.ranks
     crowded = ranks > max(original.info.ranks, len(os.sched_getaffinity(0)))
-    beside = OF_PACE if not paced or crowded else NOT_OF_RUNS if same else OF_SCALE
+    of_one_run = NOT_OF_RUNS if name == "cm1" or spoilt else (*NOT_OF_RUNS, *IN_PAIRS)
+    beside = OF_PACE if not paced or crowded else of_one_run if same else OF_SCALE
     every = touched_of_classes(touched_by_ranks(traced.tables), touched_by_ranks(again.tables), ()) if same else {}
     late = next((line.strip() for line in said.splitlines() if "slack times ended" in line), "")
     return Loop(name=name, ranks=ranks, spoilt=spoilt, paced=paced, values=dict(values), said=late, of_ranks=every,
@@ -196,11 +199,21 @@ def spoilt_loops(found: Mapping[str, Traced], output: Path, progress: Progress) 
 
 @dataclass(slots=True)
 class Spans:
-    """Makespans of a program and of workloads made of its runs, in turn, s."""
+    """Makespans of a program and of workloads made of its runs, in turn, s; how far their arrival rates are apart.
+
+    Attributes
+    ----------
+    name : of the kernel.
+    program, workload : makespans, s.
+    arrival : Kolmogorov-Smirnov distance of each workload from its program.
+    arrival_again : of each run of the program from the one before.
+    """
 
     name: str
     program: list[float] = field(default_factory=list)
     workload: list[float] = field(default_factory=list)
+    arrival: list[float] = field(default_factory=list)
+    arrival_again: list[float] = field(default_factory=list)
 
     @property
     def ratio(self) -> float:
@@ -219,9 +232,19 @@ class Spans:
         low, high = self.noise
         return abs(self.ratio - 1) <= SHARE or low <= statistics.median(self.workload) <= high
 
+    @property
+    def arrival_passed(self) -> bool:
+        """Whether the workload's operations come when the program's do, or when they may come."""
+        noise = statistics.median(self.arrival_again) if self.arrival_again else 0.0
+        return statistics.median(self.arrival) <= max(noise, LIMITS["arrival"])
+
 
 def makespans(names: Sequence[str], output: Path, pairs: int, progress: Progress) -> Iterator[Spans]:
     """Run each program and a sampled workload made of that run in turn."""
+    before: dict[str, WorkloadPath] = {}
+
+    def apart(one: WorkloadPath, two: WorkloadPath) -> float:
+        return float(compare_paths(one, two).values["arrival"])
 
     def pair(found: Spans, number: int) -> Spans:
         own = programs.traced(found.name, output / "spans")
@@ -229,6 +252,11 @@ def makespans(names: Sequence[str], output: Path, pairs: int, progress: Progress
         again, _ = programs.replayed(synthetic, output / "spans" / "replay", programs.RANKS)
         found.program.append(own.makespan)
         found.workload.append(again.makespan)
+        found.arrival.append(apart(expected_path(own.path, programs.RANKS),
+                                   comparable_path(again.path, own.path, programs.RANKS)))  # fmt: skip
+        if found.name in before:
+            found.arrival_again.append(apart(before[found.name], own.path))
+        before[found.name] = own.path
         return found
 
     every = {name: Spans(name) for name in names}
@@ -257,6 +285,8 @@ class Results:
         found += [f"{loop.name} on {loop.ranks} ranks{', ' * bool(loop.spoilt)}{loop.spoilt}: "
                   f"{', '.join(loop.failed) or 'a control passes'}" for loop in self.loops
                   if bool(loop.failed) != bool(loop.spoilt)]  # fmt: skip
+        found += [f"{one.name}: arrival {statistics.median(one.arrival):.3f}" for one in self.spans
+                  if not one.arrival_passed]  # fmt: skip
         return found + [f"{one.name}: makespan {one.ratio:.3f} times the program's" for one in self.spans
                         if not one.passed]  # fmt: skip
 
@@ -268,6 +298,8 @@ class Results:
             "closed_loop": [asdict(loop) | {"failed": loop.failed} for loop in self.loops],
             "makespans_s": {one.name: {"program": one.program, "workload": one.workload, "ratio": one.ratio,
                                        "passed": one.passed} for one in self.spans},
+            "arrival": {one.name: {"workload": one.arrival, "program_again": one.arrival_again,
+                                   "passed": one.arrival_passed} for one in self.spans},
             "failures": self.failures(), "left_out": progress.left_out,
         }  # fmt: skip
         write_whole(file, json.dumps(document, indent=1) + "\n")
@@ -297,13 +329,18 @@ def loop_table(loops: Sequence[Loop]) -> str:
 
 def span_table(spans: Sequence[Spans]) -> str:
     """Return the makespans as Markdown."""
-    head = ["kernel", "pairs", "program, s (fastest to slowest)", "workload, s", "median ratio", "judgment"]
+    head = ["kernel", "pairs", "program, s (fastest to slowest)", "workload, s", "median ratio", "judgment",
+            "arrival: workload, program again", "judgment"]  # fmt: skip
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for one in spans:
         cells = [f"{statistics.median(values):.3f} ({min(values):.3f} to {max(values):.3f})"
                  for values in (one.program, one.workload)]  # fmt: skip
         how = "within 5 %" if abs(one.ratio - 1) <= SHARE else "within the noise" if one.passed else "**beyond**"
-        lines.append(f"| {one.name} | {len(one.program)} | {cells[0]} | {cells[1]} | {one.ratio:.3f} | {how} |")
+        when = ", ".join(f"{statistics.median(values):.3f}" if values else "–"
+                         for values in (one.arrival, one.arrival_again))  # fmt: skip
+        limit = "**beyond**" if not one.arrival_passed else "within"
+        every = (one.name, len(one.program), *cells, f"{one.ratio:.3f}", how, when, limit)
+        lines.append(f"| {' | '.join(map(str, every))} |")
     return "\n".join(lines)
 
 
@@ -342,7 +379,7 @@ def main() -> int:
             note(results.loops, loop)
         print(loop_table(results.loops), flush=True)
     if "makespan" in options.parts:
-        for spans in makespans([name for name in SPANS if name in found], output, options.pairs, progress):
+        for spans in makespans([name for name in programs.KERNELS if name in found], output, options.pairs, progress):
             note(results.spans, spans)
         print(f"\n{span_table(results.spans)}", flush=True)
     results.save(output / "fidelity.json", progress)

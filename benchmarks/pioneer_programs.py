@@ -192,8 +192,8 @@ def cm1(trace: Path) -> Traced:
 # ---- replays ---------------------------------------------------------------------------------------------------------
 
 
-def replayed(path: WorkloadPath, place: Path, ranks: int, *, time_scale: float = 1.0, seconds: float = _LIMIT_S
-             ) -> tuple[Traced, str]:  # fmt: skip
+def replayed(path: WorkloadPath, place: Path, ranks: int, *, of_bench: bool = True, time_scale: float = 1.0,
+             seconds: float = _LIMIT_S) -> tuple[Traced, str]:  # fmt: skip
     """Carry a path out under the tracer; return what was done, and what the replay has said.
 
     Parameters
@@ -201,6 +201,8 @@ def replayed(path: WorkloadPath, place: Path, ranks: int, *, time_scale: float =
     path : what is carried out.
     place : folder for the path, the trace and the files, which are removed first.
     ranks : that carry it out.
+    of_bench : the program was the bench, whose method "native" has the extension loaded and leaves files alone; the
+        workload then runs in the same way, as opens take longer with it.
     time_scale : slack times are multiplied by it.
     seconds : after which it is ended.
 
@@ -213,7 +215,8 @@ def replayed(path: WorkloadPath, place: Path, ranks: int, *, time_scale: float =
     path.save(place / "synthetic.parquet")
     below = place / "below"
     shutil.rmtree(below, ignore_errors=True)
-    words = [_BIN / "mpiio-ext", "pioneer", "replay", place / "synthetic.parquet", below, "--time-scale", time_scale]
+    words = [_BIN / "mpiio-ext", "pioneer", "replay", place / "synthetic.parquet", below, "--time-scale", time_scale,
+             *(["-H", "mpiox_enable=false"] if of_bench else [])]  # fmt: skip
     # The path says which folders are looked at, and the tracer records the path's calls alone.
     said = _launch(words, place / "again", ranks, "--folders", seconds=seconds)
     return _read(place / "again", below), said

@@ -81,7 +81,15 @@ def path(
     trace: tuple[str, ...], output: str, name: str | None, each_rank: bool, only: tuple[str, ...], skip: tuple[str, ...]
 ) -> None:
     """Make the generic workload path of a TRACE: files or folders, one or several."""
-    from mpiio_ext.pioneer.traces import not_told, path_of, read_sanitized, require_match, selected, tables_of
+    from mpiio_ext.pioneer.traces import (
+        not_represented,
+        not_told,
+        path_of,
+        read_sanitized,
+        require_match,
+        selected,
+        tables_of,
+    )
 
     try:
         info, rows = read_sanitized([Path(source) for source in trace], name, say=_say)
@@ -93,6 +101,8 @@ def path(
         found.save(Path(output))
         if partly := not_told(tables, info, each_rank=each_rank):
             _say(partly)
+        for line in not_represented(tables, found):
+            _say(line)
     except (OSError, ValueError) as error:
         raise _fail(error) from error
     sizes = ", ".join(str(len(group)) for group in found.info.members[1:]) or "none"
@@ -184,7 +194,7 @@ def synthesize(source: str, output: str, mode: str, seed: int, files: float, ope
     click.echo(f"{output}: {found.table.num_rows:,} operations; hard dependencies that do not hold: {len(violations)}")
     for item in violations[:3]:
         click.echo(f"  operation {item.id}, group {item.group}: {item.why}", err=True)
-    before = len(find_violations(known)) if isinstance(known, WorkloadPath) else 0
+    before = len(find_violations(known)) if violations and isinstance(known, WorkloadPath) else 0
     raise SystemExit(1 if len(violations) > before else 0)
 
 
@@ -219,6 +229,7 @@ def _check_path(name: str) -> int:
 
     Operations on a file whose open the trace does not tell are told apart: a replay opens it.
     """
+    from mpiio_ext.pioneer.engine.unmade import unmade
     from mpiio_ext.pioneer.profile import find_sessions
     from mpiio_ext.pioneer.synthesis import find_violations
 
@@ -235,6 +246,8 @@ def _check_path(name: str) -> int:
     if len(wrong) < len(found):
         click.echo(f"{name}: {len(nobody):,} open sessions have no open in the path, as in traces without opens: "
                    "a replay makes it up where they move data")  # fmt: skip
+    for line in unmade(known):
+        click.echo(f"{name}: {line}")
     click.echo(f"{name}: hard dependencies of {len(ids):,} operations: "
                + (f"{len(wrong):,} do not hold" if wrong else "all hold"))  # fmt: skip
     return 1 if wrong else 0

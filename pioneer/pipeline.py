@@ -48,6 +48,7 @@ from mpiio_ext.pioneer.profile import Profile, characterize
 from mpiio_ext.pioneer.profile.document import save as save_profile
 from mpiio_ext.pioneer.synthesis import synthesize, with_shapes
 from mpiio_ext.pioneer.traces import (
+    not_represented,
     not_told,
     path_of,
     read_sanitized,
@@ -308,7 +309,8 @@ class Pipeline:
         found.save(self._at("path.parquet"))
         self.ranks = self.ranks or max(1, sum(len(group) for group in found.info.members))
         self.say("path", f"{found.table.num_rows:,} operations, {found.group_count} groups")
-        for line in (not_told(tables, info, each_rank=self.each_rank), self._compared_with_itself(found, tables)):
+        for line in (not_told(tables, info, each_rank=self.each_rank), self._compared_with_itself(found, tables),
+                     *not_represented(tables, found)):  # fmt: skip
             if line:
                 self.warn(line)
         return found

@@ -121,7 +121,8 @@ class _Text:
             kind = "root" if group == 0 else "children"
             own = int((self.groups >> group & 1).sum())
             yield (f"group {group:<3} {kind:<8}  ranks {ranges(members)}  represented by rank "
-                   f"{info.representatives[group]}  {own} operations")  # fmt: skip
+                   f"{info.representatives[group]}  {own} operations"
+                   f"{_begins(info.start(group))}")  # fmt: skip
         for number, rule in enumerate(info.communicators):
             yield f"communicator {number:<3} {rule.words()}"
 
@@ -177,6 +178,11 @@ class _Text:
         for number, label in self.labels.items():
             files[number] = f"f{label}:{self.name(self.file_words[number]).rpartition('/')[2]}"
         yield from OperationLines(self.path, self.sessions, who, files, self.group).lines(rows, fold=fold)
+
+
+def _begins(start_ns: int) -> str:
+    """Return when a group begins, where that is later than the first one."""
+    return f"  begins at {start_ns / 1e3:.1f} us" if start_ns else ""
 
 
 def _group_of(rank: int, path: WorkloadPath) -> int:

@@ -28,6 +28,9 @@ from mpiio_ext.pioneer.path.communicators import (
     opened_by_a_part,
     partly_words,
 )
+from mpiio_ext.pioneer.path.extract import names_of
+from mpiio_ext.pioneer.path.likeness import Counts, counts_of_ranks, lost_words, split_by_likeness
+from mpiio_ext.pioneer.path.names import templates_by_rank
 from mpiio_ext.pioneer.path.rules import refined
 from mpiio_ext.pioneer.path.short import with_moved
 from mpiio_ext.pioneer.readers import find_reader, reader_of
@@ -36,8 +39,8 @@ from mpiio_ext.pioneer.sanitize.survey import take_survey
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo, info_of
 from mpiio_ext.pioneer.whole import written_whole
 
-__all__ = ["communicators_of", "groups_of", "is_table", "not_told", "open_trace", "path_of", "read_sanitized",
-           "require_match", "sanitized", "save_sanitized", "selected", "tables_of"]  # fmt: skip
+__all__ = ["communicators_of", "groups_of", "is_table", "not_represented", "not_told", "open_trace", "path_of",
+           "read_sanitized", "require_match", "sanitized", "save_sanitized", "selected", "tables_of"]
 
 _PARQUET = b"PAR1"
 _KEY = b"pioneer"
@@ -244,7 +247,7 @@ def tables_of(batches: Iterable[pa.RecordBatch], *, below: str | None = None) ->
 
 
 def groups_of(tables: dict[int, pa.Table], *, each_rank: bool = False) -> list[tuple[int, ...]]:
-    """Return the subgroups of the ranks, the root's first.
+    """Return the subgroups of the ranks by the first part of their traces, the root's first.
 
     Parameters
     ----------
@@ -269,13 +272,28 @@ def groups_of(tables: dict[int, pa.Table], *, each_rank: bool = False) -> list[t
     return [tuple(group) for group in find_groups(operations, root=min(tables))]
 
 
+def _counts_of(tables: Mapping[int, pa.Table], ranks: int, known: Communicators) -> dict[int, Counts]:
+    names = {rank: names_of(table) for rank, table in tables.items()}
+    return counts_of_ranks(tables, templates_by_rank(names, ranks, known.templates, known.members))
+
+
+def not_represented(tables: Mapping[int, pa.Table], found: WorkloadPath) -> list[str]:
+    """Return lines about ranks that have done other things than those that stand for them in a path."""
+    if len(found.info.members) >= len(tables):
+        return []
+    ranks = found.info.ranks or len(tables)
+    known = find_communicators(dict(tables), ranks) if found.info.communicators else Communicators()
+    return lost_words(found.info.members, _counts_of(tables, ranks, known))
+
+
 def communicators_of(
     tables: dict[int, pa.Table], ranks: int, *, each_rank: bool = False
 ) -> tuple[Communicators, list[tuple[int, ...]]]:
     """Return the communicators of a part of the ranks, and the subgroups of the ranks, the root's first.
 
     Members of a subgroup are the first ones of their communicators, or others, alike. Where that makes more subgroups
-    than a path can tell apart, communicators are not told.
+    than a path can tell apart, communicators are not told. Subgroups are split where a representative does not stand
+    for its ranks over the whole trace (`likeness`).
 
     Parameters
     ----------
@@ -285,7 +303,9 @@ def communicators_of(
     groups = groups_of(tables, each_rank=each_rank)
     known = find_communicators(tables, ranks)
     split = refined(groups, known.rules, ranks)
-    return (known, list(split)) if len(split) <= MOST_GROUPS else (Communicators(), groups)
+    if len(split) > MOST_GROUPS:
+        known, split = Communicators(), tuple(groups)
+    return known, split_by_likeness(split, _counts_of(tables, ranks, known))
 
 
 def not_told(tables: dict[int, pa.Table], info: TraceInfo, *, each_rank: bool = False) -> str:

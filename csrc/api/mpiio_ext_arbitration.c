@@ -32,6 +32,11 @@ int mpiio_ext_mckp_set_capacity(mpiio_ext_mckp *solver, int64_t capacity)
     return mpiox_mckp_set_capacity(solver_of(solver), capacity);
 }
 
+void mpiio_ext_mckp_empty(mpiio_ext_mckp *solver)
+{
+    mpiox_mckp_empty(solver_of(solver));
+}
+
 int mpiio_ext_mckp_add(mpiio_ext_mckp *solver, int64_t key, int64_t n, const int32_t *weights, const double *values)
 {
     return mpiox_mckp_add(solver_of(solver), key, n, weights, values);

@@ -48,6 +48,9 @@ int mpiox_mckp_remove(mpiox_mckp *solver, int64_t key);
 /* Make room for so many more options, where their number is known beforehand. */
 int mpiox_mckp_expect(mpiox_mckp *solver, int64_t options);
 
+/* All classes go; the memory stays for others: fresh memory costs the kernel more than a solution does. */
+void mpiox_mckp_empty(mpiox_mckp *solver);
+
 /* Another capacity: everything is reduced again. */
 int mpiox_mckp_set_capacity(mpiox_mckp *solver, int64_t capacity);
 

@@ -308,3 +308,9 @@ int mpiox_mckp_table_remove(mpiox_mckp_table *t, int64_t key, int32_t *slot)
     t->live -= t->classes[*slot].given;
     return MPIOX_OK;
 }
+
+void mpiox_mckp_table_empty(mpiox_mckp_table *t)
+{
+    t->n = t->n_free = t->n_slots = t->used = t->live = 0;
+    t->reduced = false;
+}

@@ -71,6 +71,9 @@ int mpiox_mckp_table_add(mpiox_mckp_table *table, int64_t key, int64_t n, const 
 /* Take a class out: *slot is the one that it had. MPIOX_E_ARG: there is none of that key. */
 int mpiox_mckp_table_remove(mpiox_mckp_table *table, int64_t key, int32_t *slot);
 
+/* All classes go; the memory stays. What comes then is reduced as in a new table. */
+void mpiox_mckp_table_empty(mpiox_mckp_table *table);
+
 /* Whether the unit in force is the one that the classes ask for; and put that in force, reducing all classes again. */
 bool mpiox_mckp_table_is_current(const mpiox_mckp_table *table);
 void mpiox_mckp_table_reduce(mpiox_mckp_table *table);

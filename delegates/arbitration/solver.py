@@ -9,6 +9,7 @@ the classes before it. The result therefore depends on the classes and the order
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -138,6 +139,11 @@ class Solver:
             raise ArgumentError(f"there is no class {key}")
         self._n -= 1
 
+    def _empty(self) -> None:
+        """Take all classes out; the memory stays."""
+        lib.mpiio_ext_mckp_empty(self._handle)
+        self._n = 0
+
     def _add_arrays(
         self, first: npt.NDArray[np.int64], weights: npt.NDArray[np.int32], values: npt.NDArray[np.float64]
     ) -> None:
@@ -170,6 +176,28 @@ class Solver:
                         operations=operations)
 
 
+class _Kept(threading.local):
+    """The solver of a thread: fresh memory for many options takes the kernel longer than the solution takes."""
+
+    solver: Solver | None = None
+
+
+_kept = _Kept()
+#: Options up to which the memory of a solver is kept: some 80 bytes each.
+_MOST_KEPT = 2**19
+
+
+def _solver_for(capacity: int, options: int) -> Solver:
+    """Return a solver without classes; one that is kept where the options are not too many."""
+    if options > _MOST_KEPT:
+        return Solver(capacity)
+    if _kept.solver is None:
+        _kept.solver = Solver(capacity)
+    _kept.solver._empty()
+    _kept.solver.set_capacity(capacity)
+    return _kept.solver
+
+
 def solve_arrays(first: npt.ArrayLike, weights: npt.ArrayLike, values: npt.ArrayLike, capacity: int) -> Solution:
     """Return the best choice of classes that are given as arrays.
 
@@ -192,7 +220,7 @@ def solve_arrays(first: npt.ArrayLike, weights: npt.ArrayLike, values: npt.Array
         raise ArgumentError("first, weights and values must be lists of numbers, the last two of one length")
     if f[0] != 0 or f[-1] != w.size or (f.size > 2 and (f[1:] < f[:-1]).any()):
         raise ArgumentError(f"first must ascend from 0 to the number of options, {w.size}")
-    solver = Solver(capacity)
+    solver = _solver_for(capacity, w.size)
     solver._add_arrays(f, w, p)
     return solver.solve()
 

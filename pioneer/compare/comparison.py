@@ -35,14 +35,18 @@ VERSION = 1
 #: Bins of a series over time.
 BINS = 200
 
+#: Of two paths there is no more to be counted than `counts` has; of traces, whether the paths stand for all ranks.
+_LIMITS: Mapping[str, float] = {**LIMITS, "total": 0.005}
+
 _MOST_BINS = 100_000
 _ARRIVAL_SCALE = 1000
 
 #: What the metrics are, for people; of characteristics without their classes.
 MEANINGS: Mapping[str, str] = {
+    "total": "relative difference of the number of operations of all ranks",
     "counts": "largest relative difference of the number of an operation",
     "span": "relative difference of the span of the global sequence IDs",
-    "holes": "difference of the share of operations outside of open sessions",
+    "holes": "relative difference of the share of operations outside of open sessions",
     "duplicates": "share of operations whose global sequence ID another one has, too",
     "order": "Jensen-Shannon divergence of pairs of successive operations",
     "arrival": f"KS distance of the operations of the root in each {UNITS}th of its run",
@@ -180,7 +184,7 @@ def _not_judged(original: Workload, synthetic: Workload, note: str) -> dict[str,
         found["slack"] = "no machine repeats single microseconds; of a run slack_us judges the slack times"
     if original.activity.ranks != synthetic.activity.ranks:
         why = "with another number of processes calls take another time"
-        found |= {"arrival": why, "makespan": why}
+        found |= {"total": "the numbers of processes are not the same", "arrival": why, "makespan": why}
     return found
 
 
@@ -188,6 +192,11 @@ def _of_each_rank(original: Workload, synthetic: Workload) -> bool:
     """Return whether it is told of every rank of both what it touches, and they are as many."""
     first, second = original.touched, synthetic.touched
     return first is not None and second is not None and first.members == second.members
+
+
+def _total(original: Activity, synthetic: Activity) -> float:
+    """Return the relative difference of the number of operations of all ranks."""
+    return abs(synthetic.operations - original.operations) / max(1.0, original.operations)
 
 
 def compare_workloads(
@@ -203,14 +212,15 @@ def compare_workloads(
     note : why the metrics of time are not to be judged, a changed pace for one; "": they are.
     in_path : of each class of files how much the original's own path differs from it (`in_path`), where that is known.
     """
-    values = dict(compare_paths(original.path, synthetic.path).values)
+    values = {"total": _total(original.activity, synthetic.activity)}
+    values |= compare_paths(original.path, synthetic.path).values
     if _of_each_rank(original, synthetic):
         assert original.touched is not None and synthetic.touched is not None
         classes = {name.removesuffix(".touched") for name in values if name.endswith(".touched")}
         values |= touched_of_classes(original.touched, synthetic.touched, classes)
     values |= {f"{owner}.in_path": value for owner, value in (in_path or {}).items()}
     unjudged = _not_judged(original, synthetic, note)
-    metrics = tuple(Metric(name=name, value=value, limit=LIMITS[name.rpartition(".")[2]], judged=name not in unjudged)
+    metrics = tuple(Metric(name=name, value=value, limit=_LIMITS[name.rpartition(".")[2]], judged=name not in unjudged)
                     for name, value in values.items())  # fmt: skip
     figures = _figures(original.activity, synthetic.activity, bins)
     return Comparison(original=original, synthetic=synthetic, metrics=metrics, figures=figures, note=note)

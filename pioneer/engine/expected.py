@@ -225,6 +225,7 @@ def expected_path(path: WorkloadPath, ranks: int) -> WorkloadPath:
     whole = pa.table(columns).cast(WorkloadPath.schema(len(plans))).filter(pa.array(groups != 0))
     whole = whole.set_column(0, whole.schema.field("id"), pa.array(np.arange(whole.num_rows, dtype=np.int64)))
     info = replace(path.info, representatives=tuple(several[0] for several in members.values()),
-                   members=tuple(members.values()), ranks=ranks)  # fmt: skip
+                   members=tuple(members.values()), ranks=ranks,
+                   starts=tuple(path.info.start(group) for group in members))  # fmt: skip
     found = WorkloadPath(whole, info)
     return without_untold(_without_offsets(found, _behind_reads(found, _short_of_data(path, ranks))), path)

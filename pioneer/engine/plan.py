@@ -71,6 +71,7 @@ class Plan:
     place : of writes what the bytes are counted from; 0 where that is not known.
     end : of reads the byte of the file that they do not go beyond, -1: not known.
     slack : ns.
+    start_ns : that the rank begins after the first one; not in `slack`.
     failed_before : the call has failed in the trace, too.
     meets : how often all ranks meet before it (`meetings`).
     meets_after : the same behind the last one.
@@ -111,6 +112,7 @@ class Plan:
     in_force: list[View]
     slots: int
     requests: int
+    start_ns: int = 0
     folders: set[str] = field(default_factory=set)
     unknown: Counter[str] = field(default_factory=Counter)
     reasons: dict[str, str] = field(default_factory=dict)
@@ -505,5 +507,6 @@ def make_plan(path: WorkloadPath, rank: int, ranks: int, places: Placing) -> Pla
         meets=np.diff(met, prepend=np.int32(0)), meets_after=planner.meetings.size - int(met.max(initial=0)),
         paths=list(planner.numbers), communicators=list(planner.communicators), views=list(planner.view_numbers),
         in_force=planner.in_force, slots=planner.handles.count,
-        requests=planner.requests.count, folders=planner.folders, unknown=planner.unknown, reasons=planner.reasons,
+        requests=planner.requests.count, start_ns=path.info.start(planner.group),
+        folders=planner.folders, unknown=planner.unknown, reasons=planner.reasons,
     )  # fmt: skip

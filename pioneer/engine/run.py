@@ -21,7 +21,7 @@ from mpiio_ext.pioneer.path.views import parse
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["NOT_MADE", "Outcome", "carry_out", "needed_files", "prepare_files", "replay"]
+__all__ = ["NOT_MADE", "Outcome", "carry_out", "needed_files", "prepare_files", "replay", "waits"]
 
 #: In place of the result of an operation that was left out.
 NOT_MADE = -(2**63)
@@ -157,7 +157,7 @@ def _arrays(plan: Plan, views: list[Any], communicators: list[Any]) -> dict[str,
         "operation": plan.operation, "file": plan.file, "slot": plan.slot, "flags": _amodes(plan),
         "communicator": several[plan.communicator],
         "second": plan.second, "request": plan.request, "view": handles[plan.view], "offset": plan.offset,
-        "size": plan.size, "place": plan.place, "slack": plan.slack, "meets": plan.meets,
+        "size": plan.size, "place": plan.place, "slack": waits(plan), "meets": plan.meets,
         "error": np.zeros(plan.ids.size, np.int32),
         **{name: np.zeros(plan.ids.size, np.int64) for name in ("start", "duration", "result")},
     }  # fmt: skip
@@ -169,12 +169,19 @@ def _datatypes(plan: Plan) -> list[Any]:
     return [parse(text).make(MPI).Commit() for text in plan.views]
 
 
+def waits(plan: Plan) -> NDArray[np.int64]:
+    """Return the ns before each call: its slack time; before the first one the start of the rank as well."""
+    found: NDArray[np.int64] = plan.slack.copy()
+    found[:1] += plan.start_ns
+    return found
+
+
 def _late(plan: Plan, start: NDArray[np.int64], duration: NDArray[np.int64], time_scale: float) -> NDArray[np.int64]:
     """Return by how much each slack time was too long, ns; none where the pace is "as fast as can be"."""
     if time_scale == 0 or not start.size:
         return np.zeros(0, np.int64)
-    ended = np.concatenate([[0], (start + duration)[:-1]])
-    found: NDArray[np.int64] = (start - ended - (plan.slack * time_scale).astype(np.int64))[plan.slack > 0]
+    ended, paused = np.concatenate([[0], (start + duration)[:-1]]), waits(plan)
+    found: NDArray[np.int64] = (start - ended - (paused * time_scale).astype(np.int64))[paused > 0]
     return found
 
 

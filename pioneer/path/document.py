@@ -56,6 +56,9 @@ def problems_of_info(info: Any) -> list[str]:
         found.append(f"/pioneer-path/representatives: there are {groups}; a path has 1 to {MOST_GROUPS} groups")
     if members != groups:
         found.append(f"/pioneer-path/members: there are {members}, and {groups} representatives")
+    starts = len(info.get("starts", ()))
+    if starts not in (0, groups):
+        found.append(f"/pioneer-path/starts: there are {starts}, and {groups} representatives")
     found += [f"{pointer('pioneer-path', 'communicators', number)}{where}: {what}"
               for number, rule in enumerate(info.get("communicators", ())) for where, what in check_communicator(rule)]
     return found

@@ -86,6 +86,19 @@ def slack_of(table: pa.Table) -> NDArray[np.int64]:
     return slack
 
 
+def _starts(tables: Mapping[int, pa.Table], chosen: Sequence[int]) -> tuple[int, ...]:
+    """Return the ns from the first operation of any rank to the first one of each of those chosen.
+
+    Ranks that have nothing in common in time are taken to have clocks that cannot be compared: not known.
+    """
+    begins = {rank: pc.min(table["timestamp"]).as_py() for rank, table in tables.items() if table.num_rows}
+    ends = [pc.max(tables[rank]["timestamp"]).as_py() for rank in begins]
+    if not begins or max(begins.values()) > min(ends):
+        return ()
+    earliest = min(begins.values())
+    return tuple(begins.get(rank, earliest) - earliest for rank in chosen)
+
+
 @dataclass(slots=True)
 class _Sequence:
     """Operations of one representative.
@@ -364,5 +377,5 @@ def extract(
     sequences = _sequences_of(numbered, [templates[rank] for rank in chosen])
     merged = _merge(sequences, effort)
     info = PathInfo(representatives=tuple(chosen), members=tuple(tuple(group) for group in members), ranks=ranks,
-                    minimal=merged.minimal, communicators=known.rules)  # fmt: skip
+                    minimal=merged.minimal, starts=_starts(tables, chosen), communicators=known.rules)  # fmt: skip
     return WorkloadPath(_table_of(merged, sequences, users), info)

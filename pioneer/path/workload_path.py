@@ -65,6 +65,7 @@ class PathInfo:
     members : ranks of each subgroup, as far as they are known; [0] is the root's.
     ranks : of the program that was traced; 0: not known.
     minimal : the differences between the representatives are the fewest that exist.
+    starts : ns from the first operation of any rank to the first one of each representative; empty: not known.
     communicators : rules of those of a part of the ranks; the number ``communicator`` in `extra` of an open is a place
         in this list.
     """
@@ -73,6 +74,7 @@ class PathInfo:
     members: tuple[tuple[int, ...], ...]
     ranks: int = 0
     minimal: bool = True
+    starts: tuple[int, ...] = ()
     communicators: tuple[Rule, ...] = ()
     version: int = VERSION
 
@@ -81,11 +83,15 @@ class PathInfo:
         """How many ranks were traced."""
         return self.ranks or 1 + max(rank for group in (self.representatives, *self.members) for rank in group)
 
+    def start(self, group: int) -> int:
+        """Return the start of a group, ns; 0 where it is not known."""
+        return self.starts[group] if self.starts else 0
+
     def to_json(self) -> dict[str, Any]:
         """Return it as a JSON object; without communicators it is one that earlier releases read."""
         found = asdict(self)
         found["communicators"] = [rule.to_json() for rule in self.communicators]
-        return {name: value for name, value in found.items() if name != "communicators" or value}
+        return {name: value for name, value in found.items() if name not in ("communicators", "starts") or value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +175,7 @@ class WorkloadPath:
                 raise ValueError(_lines(path, problems))
             values["representatives"] = tuple(values["representatives"])
             values["members"] = tuple(tuple(ranks) for ranks in values["members"])
+            values["starts"] = tuple(values.get("starts", ()))
             values["communicators"] = tuple(map(Rule.from_json, values.get("communicators", ())))
             info = PathInfo(**values)
             if "session" not in table.column_names:  # paths of earlier releases

@@ -135,6 +135,8 @@ def _data(handle: _Handle, operation: Operation) -> str | None:
             return "the file is open for reading only"
         if operation.writes is False and not handle.reads:
             return "the file is open for writing only"
+    if operation.role is Role.RESIZE and not handle.writes:
+        return "the file is open for reading only"
     return None
 
 
@@ -196,6 +198,8 @@ def _take(state: _State, operation: Operation, row: _Row, info: PathInfo, group:
         return _NOT_OPEN if not handles else f"the file is not open in session {number}"
     problem = (_split(handle, operation) or _mapping(handle, operation) or _data(handle, operation)
                or _collective(handle, operation, row.groups))  # fmt: skip
+    if problem is not None and parsed(extra).get("errno") is not None:
+        problem = None  # it failed in the trace as well
     if operation.role is Role.CLOSE:
         _close(handles, handle)
     elif operation.role is Role.DUPLICATE and number is not None:

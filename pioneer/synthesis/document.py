@@ -166,6 +166,7 @@ def model_to_json(model: Model, digest: str) -> dict[str, Any]:
         **({"communicators": rules} if rules else {}),
         "of": digest, "representatives": list(model.info.representatives),
         "members": [list(group) for group in model.info.members], "ranks": model.info.ranks,
+        "starts": list(model.info.starts),
         "operations": model.operations,
         "kinds": [[kind.operation, kind.layer, kind.groups, kind.extra, kind.named] for kind in model.kinds],
         "shapes": [_shape_to_json(shape) for shape in model.shapes],
@@ -285,8 +286,11 @@ def _info(reader: _Reader, found: Any) -> PathInfo:
     if not 1 <= len(ranks) <= 62 or len(members) != len(ranks):
         raise reader.fail("/shapes/members", "not one group for each representative")
     count = reader.number("/shapes/ranks", reader.get("/shapes", found, "ranks"))
+    starts = [reader.number(at, start) for at, start in reader.items("/shapes", {"starts": []} | found, "starts")]
+    if len(starts) not in (0, len(ranks)):
+        raise reader.fail("/shapes/starts", "not one for each representative")
     rules = reader.items("/shapes", found, "communicators") if "communicators" in found else []
-    return PathInfo(representatives=tuple(ranks), members=tuple(members), ranks=count,
+    return PathInfo(representatives=tuple(ranks), members=tuple(members), ranks=count, starts=tuple(starts),
                     communicators=tuple(_rule(reader, where, item) for where, item in rules))  # fmt: skip
 
 

@@ -109,14 +109,15 @@ def _scaled(model: Model, scale: Scale) -> Model:
                                      for access in shape.accesses])
             for shape in shapes
         )  # fmt: skip
-    times = model.times
+    times, info = model.times, model.info
     if scale.slack != 1:
+        info = replace(info, starts=tuple(round(start * scale.slack) for start in info.starts))
         factors = np.repeat([scale.slack, 1.0], model.groups)[:, None]
         times = replace(times, samples={
             key: np.where(found > 0, np.rint(found * factors).astype(np.int64), found)
             for key, found in times.samples.items()
         })  # fmt: skip
-    return replace(model, shapes=shapes, times=times)
+    return replace(model, shapes=shapes, times=times, info=info)
 
 
 def _follows(model: Model) -> dict[tuple[int, ...], int]:

@@ -91,6 +91,19 @@ def test_agrees_with_cp_sat_on_500_random_instances() -> None:
         assert arb.solve(classes, capacity).value == solver.ObjectiveValue()
 
 
+def test_solutions_do_not_depend_on_those_before() -> None:
+    """Memory is kept between calls: of instances of all sizes, and of calls that were refused."""
+    rng = np.random.default_rng(11)
+    instances = [[draw(rng)[0][0] for _ in range(count)] for count in (40, 1, 200, 7, 40)]
+    found = [arb.solve(classes, 60) for classes in instances]
+    with pytest.raises(ArgumentError, match="class 1"):
+        arb.solve([[(0, 1.0)], [(-1, 1.0)]], 60)
+    for classes, one in zip(reversed(instances), reversed(found), strict=True):
+        again = arb.solve(classes, 60)
+        assert again.choices.tolist() == one.choices.tolist()
+        assert (again.value, again.weight) == (one.value, one.weight)
+
+
 def test_what_came_and_went_does_not_matter() -> None:
     rng = np.random.default_rng(7)
     solver = arb.Solver(100)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -18,6 +19,7 @@ from mpiio_ext.pioneer.engine.expected import comparable_path, expected_path
 from mpiio_ext.pioneer.engine.opens import with_opens
 from mpiio_ext.pioneer.engine.places import PlaceError, Places
 from mpiio_ext.pioneer.engine.plan import make_plan, open_flags
+from mpiio_ext.pioneer.engine.run import waits
 from mpiio_ext.pioneer.engine.untold import untold_sizes
 from mpiio_ext.pioneer.operations import operation_of
 from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
@@ -56,6 +58,16 @@ def test_each_session_has_a_handle(tmp_path: pathlib.Path) -> None:
     assert plan.ids.tolist() == [0, 1, 2, 3, 6, 7, 8]
     assert plan.slot.tolist() == [0, 1, 0, 1, 0, 1, 0]
     assert dict(plan.unknown) == {"dup": 1, "close": 1}
+
+
+def test_a_rank_begins_when_its_group_does(tmp_path: pathlib.Path) -> None:
+    """Beside the slack time of its first call, which is the path's."""
+    path = path_of([{"operation": "stat", "file": "a", "owner": "shared", "g1": (None, None, 5)}] * 2)
+    path = dataclasses.replace(path, info=dataclasses.replace(path.info, starts=(0, 70)))
+    plans = [make_plan(path, rank, 4, Places(tmp_path)) for rank in (0, 1)]
+    assert [plan.start_ns for plan in plans] == [0, 70]
+    assert [plan.slack.tolist() for plan in plans] == [[0, 0], [5, 5]]
+    assert [waits(plan).tolist() for plan in plans] == [[0, 0], [75, 5]]
 
 
 # ---- places ----------------------------------------------------------------------------------------------------------

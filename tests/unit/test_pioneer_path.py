@@ -12,6 +12,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
@@ -331,6 +332,37 @@ def test_slack_is_what_lies_between() -> None:
     assert slack_of(trace(0, [("a", None), ("b", None)], every_ns=100, takes_ns=40)).tolist() == [0, 60]
 
 
+def later(table: pa.Table, ns: int) -> pa.Table:
+    """Return a trace whose clock is so much ahead."""
+    column = table.schema.get_field_index("timestamp")
+    return table.set_column(column, "timestamp", pc.add(table["timestamp"], ns).cast(table.schema.field(column).type))
+
+
+def test_groups_begin_when_their_representatives_do() -> None:
+    """After the first operation of any rank, whether or not that rank is a representative."""
+    calls = [("open", "a"), ("write", "a"), ("close", "a")]
+    tables = {0: later(trace(0, calls), 10), 1: later(trace(1, calls), 35), 2: trace(2, calls)}
+    assert extract(tables, ((0,), (1, 2))).info.starts == (10, 35)
+    found = extract({rank: tables[rank] for rank in (0, 1)}, ((0,), (1,)))
+    assert found.info.starts == (0, 25)
+    assert [found.table[f"slack_{group}"].to_pylist()[0] for group in (0, 1)] == [0, 0]
+
+
+def test_clocks_that_cannot_be_compared_tell_no_beginnings() -> None:
+    calls = [("open", "a"), ("close", "a")]
+    found = extract({0: trace(0, calls), 1: later(trace(1, calls), 10**12)}, ((0,), (1,)))
+    assert found.info.starts == ()
+    assert found.info.start(1) == 0
+
+
+@pytest.mark.parametrize("name", ["run.json", "run.parquet"])
+def test_beginnings_are_kept_in_files(tmp_path: pathlib.Path, name: str) -> None:
+    calls = [("open", "a"), ("close", "a")]
+    path = extract({0: trace(0, calls), 1: later(trace(1, calls), 7)}, ((0,), (1,)))
+    path.save(tmp_path / name)
+    assert WorkloadPath.load(tmp_path / name).info == path.info
+
+
 def test_a_group_without_a_trace() -> None:
     with pytest.raises(ValueError, match="not each has a rank that was traced"):
         extract({0: trace(0, [("open", "a")])}, ((0,), (1, 2)))
@@ -424,6 +456,10 @@ def test_what_is_wrong_with_an_operation(
          "/pioneer-path/representatives: 5 is not a list"),
         ({"pioneer-path": {"representatives": [0, 1], "members": [[0]], "version": 1}, "operations": []},
          "/pioneer-path/members: there are 1, and 2 representatives"),
+        ({"pioneer-path": {"representatives": [0], "members": [[0]], "starts": [0, 1], "version": 1}, "operations": []},
+         "/pioneer-path/starts: there are 2, and 1 representatives"),
+        ({"pioneer-path": {"representatives": [0], "members": [[0]], "starts": [-1], "version": 1}, "operations": []},
+         "/pioneer-path/starts/0: -1 is less than 0"),
         ({"pioneer-path": {"representatives": [], "members": [], "version": 1}, "operations": []},
          "/pioneer-path/representatives: there are 0; a path has 1 to 63 groups"),
         ({"pioneer-path": {"representatives": [0], "members": [[0]], "version": 9}, "operations": []},

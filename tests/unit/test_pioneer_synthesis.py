@@ -284,6 +284,22 @@ def test_holes_are_filled_by_what_is_outside_of_sessions() -> None:
     assert between == [".."] * 4
 
 
+def test_holes_of_figure_4() -> None:
+    """The merged stream [1, 2, 3, 6, 7, 8, 12, 13, 14, 15] lacks [4, 5] and [9, 10, 11]: column 1 gets these."""
+    none: Distribution = Distribution.of([])
+    item = ClassProfile(
+        files=1, opened=exactly(1), first=exactly(0), session_gap=none, request_gap=exactly(1, 1, 3, 1, 1, 4, 1, 1, 1),
+        duration=exactly(10), file_size=none, inside={"read0": 8}, outside={"stat": 5}, offset=none, size=exactly(1),
+        sequentiality=none, access_mode={"read": 1}, slack=none,
+    )  # fmt: skip
+    for seed in range(20):
+        found = synthesize(Profile(operations=15, span=15, ranks=1, classes={"root": item}), seed=seed)
+        words = found.table["operation"].to_pylist()
+        holes = [len(group) for group in "".join("." if word == "stat" else "x" for word in words).split("x") if group]
+        assert sorted(holes) == [2, 3]
+        assert found.table["id"].to_pylist() == list(range(15))
+
+
 # ---- shapes in profiles ----------------------------------------------------------------------------------------------
 
 
@@ -295,6 +311,17 @@ def test_a_profile_with_shapes_is_as_close_as_its_path(tmp_path: pathlib.Path) -
     found = synthesize(profile, seed=2)
     assert compare_paths(path, found).failed == {}
     assert find_violations(found) == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_groups_begin_when_they_did(mode: str) -> None:
+    path = periodic()
+    starts = tuple(range(0, 10 * path.group_count, 10))
+    path = dataclasses.replace(path, info=dataclasses.replace(path.info, starts=starts))
+    found = synthesize(path, mode=mode, scale=Scale(slack=2) if mode == "tuned" else None)
+    assert found.info.starts == tuple(start * (1 + (mode == "tuned")) for start in path.info.starts)
+    from_json = synthesize(with_shapes(characterize(path), path), mode="sampled")
+    assert from_json.info.starts == path.info.starts
 
 
 @given(path=paths())

@@ -228,6 +228,35 @@ static void check_changes(instance *in, int64_t n, int64_t capacity, int kind)
         free(b);
         mpiox_mckp_free(other);
     }
+    mpiox_mckp_empty(solver);
+    CHECK_EQUAL(mpiox_mckp_keys(solver, NULL, 0), 0);
+    mpiox_mckp_free(solver);
+}
+
+/* A solver whose classes have gone, all at once, is as good as a new one. */
+static void check_emptied(instance *in, int64_t capacity)
+{
+    mpiox_mckp_result after, fresh;
+    mpiox_mckp *solver, *other;
+    int rc, expected;
+    CHECK_EQUAL(mpiox_mckp_create(capacity, &solver), MPIOX_OK);
+    for (int64_t n = 1; n <= 40; n += 3) {
+        draw(in, n, 8, capacity, (int)(n % 2));
+        CHECK_EQUAL(mpiox_mckp_create(capacity, &other), MPIOX_OK);
+        mpiox_mckp_empty(solver);
+        for (int64_t k = 0; k < n; k++) {
+            int64_t from = in->first[k], count = in->first[k + 1] - from;
+            CHECK_EQUAL(mpiox_mckp_add(solver, k, count, &in->weight[from], &in->value[from]), MPIOX_OK);
+            CHECK_EQUAL(mpiox_mckp_add(other, k, count, &in->weight[from], &in->value[from]), MPIOX_OK);
+        }
+        int32_t *a = choices_of(solver, n, &rc, &after), *b = choices_of(other, n, &expected, &fresh);
+        CHECK_EQUAL(rc, expected);
+        CHECK(after.value == fresh.value && after.weight == fresh.weight && after.classes == fresh.classes);
+        CHECK(memcmp(a, b, (size_t)n * sizeof *a) == 0);
+        free(a);
+        free(b);
+        mpiox_mckp_free(other);
+    }
     mpiox_mckp_free(solver);
 }
 
@@ -270,6 +299,7 @@ int main(void)
             check_large(&in, 1 + random_below(300), 12, random_below(400), kind);
         check_large(&in, 2500, 10, 700, kind); /* more rows than are kept */
         check_changes(&in, 60, 90, kind);
+        check_emptied(&in, 50 + kind);
     }
     return check_exit();
 }
