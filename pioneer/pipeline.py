@@ -53,7 +53,7 @@ from mpiio_ext.pioneer.traces import (
     path_of,
     read_sanitized,
     require_match,
-    save_sanitized,
+    sanitize_to,
     selected,
     tables_of,
 )
@@ -285,17 +285,8 @@ class Pipeline:
             return self._compare()
 
     def _sanitize(self) -> None:
-        info, batches = read_sanitized(self.trace, self.reader, say=self.warn)
-        rows = 0
-
-        def counted() -> Iterator[pa.RecordBatch]:
-            nonlocal rows
-            for batch in batches:
-                rows += batch.num_rows
-                self.say("sanitize", f"{rows:,} rows")
-                yield batch
-
-        save_sanitized(info, counted(), self._at("sanitized.parquet"))
+        info = sanitize_to(self._at("sanitized.parquet"), self.trace, self.reader, say=self.warn,
+                           progress=lambda rows: self.say("sanitize", f"{rows:,} rows"))  # fmt: skip
         if info.skipped:
             self.warn(f"{info.skipped:,} lines of the trace were not understood")
 

@@ -189,11 +189,11 @@ INTEGER(delegate_prefetch, 0, 8)
 BYTES(delegate_bypass)
 BYTES(delegate_write_behind)
 INTEGER(delegate_timeout, 1, 3600)
+INTEGER(delegate_owners, 0, MAX_DELEGATES)
 CHOICE(delegate_scheduler, order_words)
 INTEGER(delegate_window, 0, 1000000)
 INTEGER(delegate_patience, 0, 3600000)
 INTEGER(delegate_weight, 1, 1000)
-INTEGER(delegate_owners, 0, MAX_DELEGATES)
 
 static int parse_text(const char *text, char *field, size_t bytes)
 {

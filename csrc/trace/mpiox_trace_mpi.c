@@ -38,31 +38,37 @@ BEHIND(int, PMPI_Type_get_extent_x, (MPI_Datatype, MPI_Count *, MPI_Count *))
 /* ---- who we are -------------------------------------------------------------------------------------------------- */
 
 #ifdef OPEN_MPI
-/* A program may hold a copy of the object, which then is the communicator: so the global scope comes first. */
-static MPI_Comm communicator(_Atomic(void *) *found, const char *name)
+/* A program may hold a copy of the object, which then is the one that counts: so the global scope comes first. Looking
+ * it up takes longer than most calls do: once. */
+static void *object_of(_Atomic(void *) *found, const char *name)
 {
-    void *object = dlsym(RTLD_DEFAULT, name);
+    void *object = atomic_load_explicit(found, memory_order_acquire);
 
-    return (MPI_Comm)(object != NULL ? object : mpiox_trace_next(found, name));
+    if (object == NULL) {
+        object = dlsym(RTLD_DEFAULT, name);
+        if (object == NULL)
+            return mpiox_trace_next(found, name);
+        atomic_store_explicit(found, object, memory_order_release);
+    }
+    return object;
 }
 
 static MPI_Comm world(void)
 {
     static _Atomic(void *) found;
-    return communicator(&found, "ompi_mpi_comm_world");
+    return (MPI_Comm)object_of(&found, "ompi_mpi_comm_world");
 }
 
 static MPI_Comm self(void)
 {
     static _Atomic(void *) found;
-    return communicator(&found, "ompi_mpi_comm_self");
+    return (MPI_Comm)object_of(&found, "ompi_mpi_comm_self");
 }
+
 static MPI_Request no_request(void)
 {
     static _Atomic(void *) found;
-    void *object = dlsym(RTLD_DEFAULT, "ompi_request_null");
-
-    return (MPI_Request)(object != NULL ? object : mpiox_trace_next(&found, "ompi_request_null"));
+    return (MPI_Request)object_of(&found, "ompi_request_null");
 }
 #else
 static MPI_Request no_request(void)
@@ -148,9 +154,7 @@ WRAP(int, MPI_Finalize, (void))
 
 void mpiox_trace_mpi_enter(mpiox_tracefile_record *call, int operation, int64_t handle)
 {
-    mpiox_trace_enter(call, operation, MPIOX_TRACEFILE_MPIIO, mpiox_trace_handle_file(handle));
-    call->handle = handle;
-    mpiox_trace_file_note_handle(call);
+    mpiox_trace_enter_on(call, operation, MPIOX_TRACEFILE_MPIIO, mpiox_trace_handle_file(handle), handle);
 }
 
 void mpiox_trace_mpi_enter_name(mpiox_tracefile_record *call, int operation, const char *name)
