@@ -12,7 +12,7 @@
 
 /* A core of up to this many operations goes through the dynamic programming at once: proving more options away first
  * would take as long. */
-#define SMALL_CORE 40000
+#define SMALL_CORE INT64_C(40000)
 
 /* What is known of a class at the multiplier: its best option, what that is worth, and how far behind the next one
  * is. */
@@ -267,10 +267,12 @@ static int solve_core(mpiox_mckp *s, double bound, double known, double margin, 
     const double gap = bound - known > 0 ? bound - known : 0;
     double loss = gap + margin, fixed, value;
     int64_t left;
-    if (fill_core(s, loss, &left, &fixed) > SMALL_CORE)
+    bool filled = fill_core(s, loss, &left, &fixed) <= SMALL_CORE;
+    if (!filled)
         loss = gap / 16 + margin;
-    for (;;) {
-        fill_core(s, loss, &left, &fixed);
+    for (;; filled = false) {
+        if (!filled)
+            fill_core(s, loss, &left, &fixed);
         drop_too_heavy(s, left);
         mpiox_mckp_options options = {s->n_core, s->core_first, s->core_weight, s->core_value};
         int rc = mpiox_mckp_dp_solve(&s->dp, &options, left, s->core_choice, &value);
