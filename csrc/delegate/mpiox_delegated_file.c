@@ -55,6 +55,8 @@ static int open_at(mpiox_delegated *delegated, int32_t owner, const char *path, 
     slot.arg[1] = o->unit_pages;
     slot.arg[2] = o->owners;
     slot.arg[3] = o->shift;
+    slot.ahead[0] = delegated->file->layout.servers;
+    slot.ahead[1] = delegated->file->hints.delegate_weight;
     if ((size_t)snprintf(slot.text, sizeof slot.text, "%s", path) >= sizeof slot.text)
         return MPIOX_E_ARG;
     const int code = mpiox_delegated_request(delegated, owner, &slot);

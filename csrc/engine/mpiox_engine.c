@@ -15,7 +15,8 @@ enum {
     SLEEPS = 31,           /* that lateness is measured by: 2 ms in all */
     SLEEP_NS = 50000,      /* of each of them */
     MOST_SPIN_NS = 200000, /* that are spun for where a core is free, however late sleeps end */
-    MOST_YIELD_NS = 20000, /* the same where none is free */
+    MOST_YIELD_NS = 20000, /* the same where none is free, */
+    LEAST_YIELD_NS = 2000, /* and until when others are let before */
 };
 
 static int64_t now(void)
@@ -52,14 +53,14 @@ static void sleep_until(int64_t until)
 }
 
 /* Until `ns` have passed since `from`: asleep, but for the last plan->spun_ns. These are spun for where a core is free;
- * else whoever wants to run is let before. */
+ * else whoever wants to run is let before, but for less than that takes: 0.1 us would become 10. */
 static void pause_for(const mpiio_ext_engine_plan *plan, int64_t from, int64_t ns)
 {
     const int64_t until = from + ns;
     if (ns > plan->spun_ns)
         sleep_until(until - plan->spun_ns);
-    while (now() < until) {
-        if (!plan->cores_free)
+    for (int64_t left = until - now(); left > 0; left = until - now()) {
+        if (!plan->cores_free && left > LEAST_YIELD_NS)
             sched_yield();
     }
 }
@@ -111,12 +112,16 @@ static bool prepare(mpiox_engine *e, const mpiox_engine_operation *const *operat
 {
     const mpiio_ext_engine_plan *plan = e->plan;
     e->room = 1;
-    for (int64_t i = 0; i < plan->count; i++)
-        e->room = plan->size[i] > e->room ? plan->size[i] : e->room;
+    for (int64_t i = 0; i < plan->count; i++) {
+        const mpiox_engine_operation *operation = operations[plan->operation[i]];
+        const bool moves = operation != NULL && (operation->reads || operation->writes) && !operation->copies;
+        e->room = moves && plan->size[i] > e->room ? plan->size[i] : e->room;
+    }
     e->slots = calloc((size_t)plan->slots + 1, sizeof *e->slots);
     e->data = malloc((size_t)e->room + MPIOX_ENGINE_PATTERN);
     e->sink = malloc((size_t)e->room);
-    if (e->slots == NULL || e->data == NULL || e->sink == NULL)
+    e->mappings = calloc((size_t)plan->mappings + 1, sizeof *e->mappings);
+    if (e->slots == NULL || e->mappings == NULL || e->data == NULL || e->sink == NULL)
         return false;
     for (int64_t at = 0; at < e->room + MPIOX_ENGINE_PATTERN; at++)
         e->data[at] = (char)(at % MPIOX_ENGINE_PATTERN + 1);
@@ -130,10 +135,12 @@ static bool prepare(mpiox_engine *e, const mpiox_engine_operation *const *operat
 static void close_all(mpiox_engine *e)
 {
     (void)mpiox_engine_wait_for_slot(e, -1);
+    for (int32_t k = 0; k < e->plan->mappings; k++) {
+        if (e->mappings[k].at != NULL)
+            munmap(e->mappings[k].at, e->mappings[k].bytes);
+    }
     for (int32_t s = 0; s < e->plan->slots; s++) {
         mpiox_engine_slot *slot = &e->slots[s];
-        if (slot->map != NULL)
-            munmap(slot->map, slot->map_bytes);
         if (slot->is_open && slot->stream != NULL)
             fclose(slot->stream);
         else if (slot->is_open && slot->folder != NULL)
@@ -151,6 +158,7 @@ static void release(mpiox_engine *e)
         free(e->requests[k].room);
     free(e->requests);
     free(e->slots);
+    free(e->mappings);
     free(e->data);
     free(e->sink);
 }
@@ -161,6 +169,10 @@ static bool can_be_made(const mpiox_engine *e, const mpiox_engine_operation *ope
     if (operation == NULL || (operation->needs_handle && (plan->slot[i] < 0 || !e->slots[plan->slot[i]].is_open)))
         return false;
     if (operation->opens && (plan->slot[i] < 0 || plan->file[i] < 0))
+        return false;
+    if (operation->maps && plan->other[i] < 0)
+        return false;
+    if (operation->copies && (plan->other[i] < 0 || !e->slots[plan->other[i]].is_open))
         return false;
     if (operation->two_names && (plan->second[i] < 0 || plan->file[i] < 0))
         return false;

@@ -27,6 +27,7 @@ from mpiio_ext.delegates.arbiter.mapfile import Map, MapError
 from mpiio_ext.delegates.arbiter.placement import place, place_beside_shared
 from mpiio_ext.delegates.arbiter.programs import Programs
 from mpiio_ext.delegates.arbiter.settings import Settings
+from mpiio_ext.delegates.arbiter.slurm.apply import Scheduler
 from mpiio_ext.delegates.arbitration.jobs import Allocation, Job, Machine
 from mpiio_ext.delegates.arbitration.policies import Size
 from mpiio_ext.errors import ArgumentError, MpiioExtError
@@ -77,6 +78,7 @@ class Arbiter:
         self._silent: dict[str, tuple[int, float]] = {}  # job -> its file's time, and since when that stays, s
         self._expired: dict[str, int] = {}  # job -> its file's time
         self._looked = time.monotonic()
+        self._scheduler = Scheduler(folder, tell)
 
     def __enter__(self) -> Arbiter:
         return self
@@ -157,7 +159,7 @@ class Arbiter:
         for told in (self._silent, self._expired):
             for name in set(told) - {job.job for job in found}:
                 del told[name]
-        return living
+        return self._scheduler.apply(living, self._settings.reserve_s, self._settings.io_nodes)
 
     def _silence(self, job: Announcement, since_s: float) -> float:
         """Return how long the job has said nothing, s. A look that came late is not the job's silence alone."""

@@ -38,6 +38,7 @@ class Settings:
     io_nodes : in the pool, 1 to `MOST_NODES`
     policy : name of a policy, as ``mpiio-ext arbitrate`` has them
     lease_s : a job that has not touched its file for so long is taken for dead, s
+    reserve_s : a job that the scheduler says has begun, and that has not announced itself, is counted for so long, s
     curves : program -> {number of I/O nodes: MB/s, or the MB/s of several repetitions, or their "mean", "deviation" and
         "repetitions"}
     weights : program -> what a MB/s of it counts for MCKP; 1 where nothing is said
@@ -51,6 +52,7 @@ class Settings:
     io_nodes: int
     policy: str = "mckp"
     lease_s: float = 10.0
+    reserve_s: float = 0.0
     curves: Mapping[str, Mapping[int, Value]] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
     compute_nodes: int | None = None
@@ -68,6 +70,8 @@ class Settings:
             raise ArgumentError(f"io_nodes must be 1 to {MOST_NODES}, not {self.io_nodes}")
         if not self.lease_s > 0:
             raise ArgumentError(f"lease_s must be above 0, not {self.lease_s}")
+        if not 0 <= self.reserve_s < float("inf"):
+            raise ArgumentError(f"reserve_s must be a finite number >= 0, not {self.reserve_s}")
         if self.compute_nodes is not None and self.compute_nodes < 1:
             raise ArgumentError(f"compute_nodes must be 1 or more, not {self.compute_nodes}")
         if self.most is not None and self.most < 1:

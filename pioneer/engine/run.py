@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpiio_ext.pioneer.engine.beside import COPIES
 from mpiio_ext.pioneer.engine.cores import cores_free
 from mpiio_ext.pioneer.engine.library import engine
 from mpiio_ext.pioneer.engine.places import Places
@@ -61,14 +62,19 @@ class Outcome:
 
 
 def needed_files(plan: Plan) -> dict[str, int]:
-    """Return the files that the plan reads before it has written them, and how long they must be."""
+    """Return the files that have to be there, and how long they must be.
+
+    They are what the plan reads before it has written it, and what was there before the program.
+    """
     reading = {*reading_numbers(), OPERATIONS.get("mmap")}
-    made: dict[str, int] = {}
+    folders = {str(parent) for name in plan.paths for parent in Path(name).parents} | plan.folders
+    made = {name: size for name, size in plan.existing.items() if name not in folders}
     position: dict[int, int] = {}
     written: set[int] = set()
-    for operation, file, slot, size, end in zip(
-        plan.operation.tolist(), plan.file.tolist(), plan.slot.tolist(), plan.size.tolist(), plan.end.tolist(),
-        strict=True,
+    copying = {OPERATIONS.get(name) for name in COPIES}
+    for operation, file, second, slot, size, end in zip(
+        plan.operation.tolist(), plan.file.tolist(), plan.second.tolist(), plan.slot.tolist(), plan.size.tolist(),
+        plan.end.tolist(), strict=True,
     ):  # fmt: skip
         if operation in reading and file >= 0 and file not in written:
             behind = end if end >= 0 else position.get(slot, 0) + size
@@ -76,14 +82,20 @@ def needed_files(plan: Plan) -> dict[str, int]:
             position[slot] = behind
         elif file >= 0 and size > 0:
             written.add(file)
+        if operation in copying and second >= 0:
+            written.add(second)
     return made
 
 
 def _lengthen(name: str, begin: int, end: int) -> None:
-    """Write zeros from one byte to another."""
-    with Path(name).open("r+b" if Path(name).exists() else "w+b") as file:
-        for at in range(begin, end, _CHUNK):
-            os.pwrite(file.fileno(), bytes(min(_CHUNK, end - at)), at)
+    """Write zeros from one byte to another; an error names the file."""
+    try:
+        with Path(name).open("r+b" if Path(name).exists() else "w+b") as file:
+            at = begin
+            while at < end:  # a disk that is nearly full takes a part of them
+                at += os.pwrite(file.fileno(), bytes(min(_CHUNK, end - at)), at)
+    except OSError as error:
+        raise OSError(error.errno, f"cannot be made {end:,} bytes long: {error.strerror}", name) from error
 
 
 def prepare_files(plan: Plan, comm: MPI.Intracomm) -> int:
@@ -129,16 +141,31 @@ def _amodes(plan: Plan) -> NDArray[np.int32]:
     return flags
 
 
-def _arrays(plan: Plan, comm: MPI.Intracomm, views: list[Any]) -> dict[str, NDArray[Any]]:
-    """Return the columns of the engine's plan; `views` are the datatypes of the plan's."""
+def _communicators(plan: Plan, comm: MPI.Intracomm) -> list[Any]:
+    """Return the plan's communicators; collective over the ranks of each. All but that of all ranks are to be freed."""
+    group, found = comm.Get_group(), []
+    for ranks in plan.communicators:
+        if not ranks:
+            found.append(comm)
+            continue
+        some = group.Incl(list(ranks))
+        found.append(comm.Create_group(some))  # collective over its members alone
+        some.Free()
+    group.Free()
+    return found
+
+
+def _arrays(plan: Plan, views: list[Any], communicators: list[Any]) -> dict[str, NDArray[Any]]:
+    """Return the columns of the engine's plan; `views` and `communicators` are those of the plan."""
     from mpi4py import MPI
 
+    several = np.array([*(one.py2f() for one in communicators), MPI.COMM_SELF.py2f()], np.int32)  # -1 is the last one
     handles = np.array([*(view.py2f() for view in views), MPI.BYTE.py2f()], np.int32)  # -1 is the last one
     return {
         "operation": plan.operation, "file": plan.file, "slot": plan.slot, "flags": _amodes(plan),
-        "communicator": np.where(plan.everybody, comm.py2f(), MPI.COMM_SELF.py2f()).astype(np.int32),
-        "second": plan.second, "request": plan.request, "view": handles[plan.view], "offset": plan.offset,
-        "size": plan.size, "place": plan.place, "slack": waits(plan), "meets": plan.meets,
+        "communicator": several[plan.communicator],
+        "second": plan.second, "request": plan.request, "other": plan.other, "view": handles[plan.view],
+        "offset": plan.offset, "size": plan.size, "place": plan.place, "slack": waits(plan), "meets": plan.meets,
         "error": np.zeros(plan.ids.size, np.int32),
         **{name: np.zeros(plan.ids.size, np.int64) for name in ("start", "duration", "result")},
     }  # fmt: skip
@@ -181,13 +208,15 @@ def carry_out(
 
     ffi, lib = engine()
     views = _datatypes(plan)
-    arrays = _arrays(plan, comm, views)
+    communicators = _communicators(plan, comm)
+    arrays = _arrays(plan, views, communicators)
     kinds = {"uint8": "unsigned char[]", "int32": "int32_t[]", "int64": "int64_t[]"}
     keep = [ffi.new("char[]", os.fsencode(name)) for name in plan.paths]
     paths = ffi.new("const char *[]", keep or 1)
     order = ffi.new("mpiio_ext_engine_plan *", {
         "count": plan.ids.size, "paths": paths, "files": len(plan.paths), "slots": plan.slots,
-        "requests": plan.requests, "info": (MPI.INFO_NULL if info is None else info).py2f(), "time_scale": time_scale,
+        "requests": plan.requests, "mappings": plan.mappings,
+        "info": (MPI.INFO_NULL if info is None else info).py2f(), "time_scale": time_scale,
         "spin_ns": -1 if spin_ns is None else spin_ns, "most_bytes": most_bytes, "cores_free": cores_free(comm),
         "meets_after": plan.meets_after, "everybody": comm.py2f(),
     })  # fmt: skip
@@ -197,6 +226,9 @@ def carry_out(
         failed = lib.mpiio_ext_engine_run(order) != 0
     for view in views:
         view.Free()
+    for one, ranks in zip(communicators, plan.communicators, strict=True):
+        if ranks:
+            one.Free()
     if failed:
         raise MemoryError("the engine has no memory for its buffers")
     ended = arrays["start"] + arrays["duration"]

@@ -5,7 +5,9 @@ Rules.     He, Du, Narasimhamurthy, "PIONEER", section IV-B and Figures 1a and 1
            collective follows its beginning, and no other one is begun on the handle in between; a wait follows the
            nonblocking operation that it ends: that of its request where the path has requests. Besides: global
            sequence IDs are unique and ascend; a session reads or writes only what its open allows; what has the number
-           of a session is made while its handle, or a duplicate, is open.
+           of a session is made while its handle, or a duplicate, is open. A file is opened on a communicator by ranks
+           that are in it, and what is collective on that file is made by all groups that have opened it: the others
+           would wait for ever.
 Algorithm. One pass, for each group by itself, since a rank makes the operations of its group alone.
 """
 
@@ -19,6 +21,8 @@ import numpy as np
 from mpiio_ext.pioneer.access import allowed, parsed
 from mpiio_ext.pioneer.operations import DATA, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import WorkloadPath
+from mpiio_ext.pioneer.path.communicators import NUMBER
+from mpiio_ext.pioneer.path.workload_path import PathInfo
 
 __all__ = ["Violation", "find_violations"]
 
@@ -46,14 +50,23 @@ class Violation:
 
 @dataclass(slots=True, eq=False)
 class _Handle:
-    """An open handle of a file; `number` is that of its session, None where it has none."""
+    """An open handle of a file.
+
+    Attributes
+    ----------
+    number : of its session, None where it has none.
+    closed : it is closed, and what is mapped of it lasts longer.
+    together : groups, as bits, that have opened it on a communicator of a part of the ranks; 0: on another one.
+    """
 
     number: int | None = None
     duplicates: int = 0
     reads: bool = True
     writes: bool = True
     mapped: int = 0
+    closed: bool = False
     begun: str | None = None
+    together: int = 0
 
 
 @dataclass(slots=True)
@@ -66,6 +79,14 @@ class _State:
 
     def of(self, operation: Operation, file: str) -> list[_Handle]:
         return self.handles.setdefault((operation.layer, file), [])
+
+    def holding(self, operation: Operation, file: str, number: int | None) -> list[_Handle]:
+        """Return the handles of the operation's layer; of another one where the session is there: C++'s streams."""
+        own = self.of(operation, file)
+        if number is None or any(item.number == number for item in own):
+            return own
+        several = [found for (_, name), found in self.handles.items() if name == file]
+        return next((found for found in several if any(item.number == number for item in found)), own)
 
     def start(self, file: str | None, extra: str | None) -> None:
         """Note a nonblocking operation; one that was complete at once is not waited for."""
@@ -114,6 +135,8 @@ def _mapping(handle: _Handle, operation: Operation) -> str | None:
         if handle.mapped == 0:
             return "nothing is mapped"
         handle.mapped -= 1
+    if operation.name == "msync" and handle.mapped == 0:
+        return "nothing is mapped"
     handle.mapped += operation.role is Role.MAP
     return None
 
@@ -124,6 +147,8 @@ def _data(handle: _Handle, operation: Operation) -> str | None:
             return "the file is open for reading only"
         if operation.writes is False and not handle.reads:
             return "the file is open for writing only"
+    if operation.role is Role.RESIZE and not handle.writes:
+        return "the file is open for reading only"
     return None
 
 
@@ -131,30 +156,76 @@ def _close(handles: list[_Handle], handle: _Handle) -> None:
     if handle.duplicates > 0:
         handle.duplicates -= 1
     else:
+        handle.closed = True
+    _forget(handles, handle)
+
+
+def _forget(handles: list[_Handle], handle: _Handle) -> None:
+    """Drop a handle that is closed, when nothing of it is mapped any more."""
+    if handle.closed and handle.mapped == 0:
         handles.remove(handle)
 
 
-def _take(
-    state: _State, operation: Operation, file: str | None, extra: str | None, number: int | None
-) -> str | None:
-    """Return what is wrong with an operation, None if nothing is."""
+def _on_communicator(info: PathInfo, extra: str | None, group: int) -> tuple[bool, str | None]:
+    """Return whether an open is made on a communicator of a part of the ranks, and what is wrong with that."""
+    number = parsed(extra).get(NUMBER) if extra is not None and NUMBER in extra else None
+    if number is None:
+        return False, None
+    if not isinstance(number, int) or not 0 <= number < len(info.communicators):
+        return False, f"the path has no communicator {number}"
+    rank = info.representatives[group]
+    if info.communicators[number].number(rank, info.traced) is None:
+        return True, f"rank {rank} is not in communicator {number}"
+    return True, None
+
+
+def _collective(handle: _Handle, operation: Operation, groups: int) -> str | None:
+    missing = handle.together & ~groups
+    if not operation.collective or not missing:
+        return None
+    absent = [group for group in range(missing.bit_length()) if missing >> group & 1]
+    return f"it is collective, and group {absent[0]} does not make it, which has opened the file with the others"
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """An operation: its file, its arguments, the number of its session, and the groups that make it, as bits."""
+
+    file: str | None
+    extra: str | None
+    number: int | None
+    groups: int
+
+
+def _take(state: _State, operation: Operation, row: _Row, info: PathInfo, group: int) -> str | None:
+    """Return what is wrong with an operation of a group, None if nothing is."""
+    file, extra, number = row.file, row.extra, row.number
     if operation.role is Role.WAIT:
         return state.wait(operation, file, extra)
     if operation.nonblocking:
         state.start(file, extra)
     if file is None or not operation.in_session:
         return None
-    handles = state.of(operation, file)
+    handles = state.holding(operation, file, number)
     if operation.role is Role.OPEN:
         reads, writes = allowed(operation, extra)
-        handles.append(_Handle(number=number, reads=reads, writes=writes))
-        return None
-    handle = next((item for item in reversed(handles) if number in (None, item.number)), None)
+        of_part, problem = _on_communicator(info, extra, group)
+        state.of(operation, file).append(
+            _Handle(number=number, reads=reads, writes=writes, together=row.groups if of_part else 0))  # fmt: skip
+        return problem
+    mapped = operation.role is Role.UNMAP or operation.name == "msync"
+    handle = next((item for item in reversed(handles)
+                   if number in (None, item.number) and (not item.closed or mapped)), None)  # fmt: skip
     if handle is None:
-        return _NOT_OPEN if not handles else f"the file is not open in session {number}"
-    problem = _split(handle, operation) or _mapping(handle, operation) or _data(handle, operation)
+        return _NOT_OPEN if all(item.closed for item in handles) else f"the file is not open in session {number}"
+    problem = (_split(handle, operation) or _mapping(handle, operation) or _data(handle, operation)
+               or _collective(handle, operation, row.groups))  # fmt: skip
+    if problem is not None and parsed(extra).get("errno") is not None:
+        problem = None  # it failed in the trace as well
     if operation.role is Role.CLOSE:
         _close(handles, handle)
+    elif operation.role is Role.UNMAP:
+        _forget(handles, handle)
     elif operation.role is Role.DUPLICATE and number is not None:
         handle.duplicates += 1
     return problem
@@ -180,7 +251,8 @@ def find_violations(path: WorkloadPath, *, most: int = 100) -> list[Violation]:
     for group in range(path.group_count):
         state, before = _State(), len(found)
         for row in np.flatnonzero(groups >> group & 1):
-            problem = _take(state, operations[row], files[row], extras[row], sessions[row])
+            about = _Row(files[row], extras[row], sessions[row], int(groups[row]))
+            problem = _take(state, operations[row], about, path.info, group)
             if problem is not None and len(found) - before < most:
                 found.append(Violation(ids[row], group, f"{operations[row].name}: {problem}",
                                        problem == _NOT_OPEN))  # fmt: skip

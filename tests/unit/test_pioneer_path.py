@@ -138,7 +138,8 @@ def test_templates_give_the_names_back(ranks: list[int], parts: list[tuple[str, 
 @pytest.mark.parametrize(
     ("template", "rank", "ranks", "name"),
     [("p.{rank~1+1:03}", 3, 4, "p.001"), ("p.{rank~-1}", 0, 8, "p.7"), ("p.{rank=5}", 0, 4, "p.1"),
-     ("p.{rank=5}", 2, None, "p.5"), ("p.{rank~1}", 3, None, "p.4"), ("p.{rank}", 3, 2, "p.3")],
+     ("p.{rank=5}", 2, None, "p.5"), ("p.{rank~1}", 3, None, "p.4"), ("p.{rank}", 3, 2, "p.3"),
+     ("p.{rank=3}", 0, 4, "p.3"), ("p.{rank=3}", 0, 5, "p.3"), ("p.{rank=3}", 9, 400, "p.3")],
 )  # fmt: skip
 def test_references(template: str, rank: int, ranks: int | None, name: str) -> None:
     assert Template(template).name(rank, ranks) == name
@@ -462,7 +463,7 @@ def test_what_is_wrong_with_an_operation(
         ({"pioneer-path": {"representatives": [], "members": [], "version": 1}, "operations": []},
          "/pioneer-path/representatives: there are 0; a path has 1 to 63 groups"),
         ({"pioneer-path": {"representatives": [0], "members": [[0]], "version": 9}, "operations": []},
-         "a path of version 9; this release reads 1"),
+         "/pioneer-path/version: 9; this release reads 1"),
     ],
 )  # fmt: skip
 def test_what_is_no_path(tmp_path: pathlib.Path, document: Any, said: str) -> None:
