@@ -7,11 +7,11 @@ one line each) and exit status 2.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from mpiio_ext.cli.lazy import LazyGroup
+from mpiio_ext.cli.one_line import OneLineErrors
 
 __all__ = ["analyze"]
 
@@ -42,18 +42,8 @@ _SUBCOMMANDS = {
 }
 
 
-class _Commands(LazyGroup):
+class _Commands(OneLineErrors, LazyGroup):
     """Commands whose errors are a line and exit status 2."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        from mpiio_ext.errors import MpiioExtError
-
-        try:
-            return super().invoke(ctx)
-        except MpiioExtError as error:
-            for line in str(error).splitlines() or [type(error).__name__]:
-                click.echo(f"mpiio-ext: {line}", err=True)
-            raise SystemExit(2) from error
 
 
 @click.group(cls=_Commands, subcommands=_SUBCOMMANDS, context_settings=_HELP, invoke_without_command=True)

@@ -6,6 +6,7 @@ Usage: ``python benchmarks/analytics.py FOLDER [--repeats 5] [--spark 1,2] [--js
 Every query is what a user calls, from its building to its result as an Arrow table in this process:
 
 custom_stripes   files with a customised layout                      (target 0.1 s)
+custom_stripes_scan  the same of a store that has not set files with uncommon layouts aside: all rows are read
 ost_union        number of OSTs of each job                          (target 0.4 s)
 critical_paths   sweep line over the writes of every job, no engine  (target 5 s)
 interference     each OST's traffic while a file was written, for    (target 1 s)
@@ -23,6 +24,7 @@ result is one JSON document, with the rows of each result and what the store and
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import importlib
 import importlib.metadata
 import json
@@ -40,6 +42,7 @@ from mpiio_ext.analytics.analyses.striping import custom_stripes, ost_union
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.query import Engine, Tuples, load, open_engine
 from mpiio_ext.analytics.setup import StripeDefault
+from mpiio_ext.analytics.store.catalog import Catalog
 
 TARGETS_S = {"custom_stripes": 0.1, "ost_union": 0.4, "critical_paths": 5.0, "interference": 1.0}
 MEMORY = "4GB"
@@ -47,28 +50,28 @@ THREADS = 2
 PAIRS = 1_000_000
 
 
-class Folder:
-    """A folder of generated Parquet files as a store."""
+class Folder(Catalog):
+    """A folder of generated Parquet files as a store; `placed`: with each range of jobs on a target of its own."""
 
     def __init__(self, folder: Path, *, placed: bool = False) -> None:
-        self.folder = folder
-        self.placed = placed
+        super().__init__(folder)
         self.facts: dict[str, Any] = json.loads((folder / "store.json").read_text(encoding="utf-8"))
-        self.osts = int(self.facts["osts"])
-
-    def files(self, table: str, low: float | None = None, high: float | None = None) -> list[str]:  # noqa: ARG002
-        """Return the files of a table, whatever the range."""
-        return sorted(str(path) for path in self.folder.glob(f"{table}_[0-9]*.parquet"))
-
-    def units(self, table: str, *_: Any) -> list[list[str]] | None:
-        """Return the files of each range of jobs, which are the same in all tables; None where nothing is placed."""
-        return [[file] for file in self.files(table)] if self.placed and table != "lmt" else None
+        if placed:
+            parts = len(self.entries("darshan_file"))
+            placement = {"folders": [str(folder)] * parts, "subtables": parts}
+            self.manifest = dataclasses.replace(self.manifest, placement=placement)
 
 
 def critical_paths(store: Folder) -> Any:
     """Return the critical paths of the writes of all jobs; the sweep line reads the files by itself."""
     sweep = importlib.import_module("mpiio_ext.analytics.sweep")
     return sweep.critical_paths(store.files("darshan_file"), "write", threads=THREADS)
+
+
+def scanned(engine: Engine, store: Folder) -> Tuples:
+    """Return the files with a customised layout, by reading all rows."""
+    rows = load(engine, store, "darshan_file").expression
+    return custom_stripes(Tuples(engine, rows, "darshan_file"), StripeDefault(stripe_offset=-1))
 
 
 def joined_by_job(jobs: Tuples, files: Tuples) -> Tuples:
@@ -91,6 +94,7 @@ def queries(engine: Engine, store: Folder) -> dict[str, Callable[[], Any]]:
     of_day = files.filter(f"write_start between {bounds['low']} and {bounds['high']}").limit(PAIRS)
     found: dict[str, Callable[[], Any]] = {
         "custom_stripes": lambda: custom_stripes(files, StripeDefault(stripe_offset=-1)).arrow(),
+        "custom_stripes_scan": lambda: scanned(engine, store).arrow(),
         "ost_union": lambda: ost_union(files).arrow(),
         "interference": lambda: interference(of_day, lmt).arrow(),
         "join_by_job": lambda: joined_by_job(load(engine, store, "darshan_job"), files).arrow(),

@@ -7,6 +7,8 @@ of ten lie on Lustre; sizes are lognormal; a day of LMT in steps of 5 s for each
 from hashes of job and file, so that the same call writes the same rows. DuckDB does it in parallel: about two minutes
 for a million jobs on two busy cores. Jobs start within ten days, the LMT day is the first of them.
 
+The folder has a manifest, and what the store sets aside of the files with uncommon layouts.
+
 With ``--report``, columns that only the report reads are there too: histograms of request sizes, sequential requests,
 collective calls, and each job's sums over its files.
 """
@@ -19,6 +21,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from mpiio_ext.analytics.store.layouts import with_layouts
+from mpiio_ext.analytics.store.manifest import FileEntry, Manifest, write_manifest
+from mpiio_ext.analytics.tables.parquet import key_of
 from mpiio_ext.analytics.tables.schema import OST_WORD_BITS, SIZE_BINS, TABLES, ost_words
 
 OSTS = 248
@@ -145,6 +153,19 @@ def columns_of(con: Any, table: str, sql: str) -> str:
     return f"SELECT {', '.join(parts)} FROM ({sql})"
 
 
+def entries(folder: Path) -> tuple[FileEntry, ...]:
+    """Return what the manifest of a store says of the files in a folder."""
+    found = []
+    for table in ("darshan_job", "darshan_file", "lmt"):
+        for number, path in enumerate(sorted(folder.glob(f"{table}_[0-9]*.parquet"))):
+            ends = pc.min_max(pq.read_table(path, columns=[key_of(table)]).column(0)).as_py()
+            rows, osts = pq.read_metadata(path).num_rows, OSTS if table == "darshan_file" else 0
+            size, low, high = path.stat().st_size, int(ends["min"]), int(ends["max"])
+            part = -1 if table == "lmt" else number
+            found.append(FileEntry(table, path.name, rows, size, low, high, osts=osts, subtable=part, target=part))
+    return tuple(found)
+
+
 def generate(folder: Path, jobs: int, report: bool = False) -> dict[str, Any]:
     """Write the store and return what is in it; with `report`, all columns that a report reads."""
     import duckdb
@@ -166,6 +187,7 @@ def generate(folder: Path, jobs: int, report: bool = False) -> dict[str, Any]:
             of_jobs = sums_sql(of_jobs, f"{folder}/darshan_file_{part:04d}.parquet")
         write("darshan_job", f"darshan_job_{part:04d}", of_jobs)
     write("lmt", "lmt_0000", lmt_sql())
+    write_manifest(folder, with_layouts(folder, Manifest(commit=1, files=entries(folder), osts=OSTS)))
     rows = {
         table: con.execute(f"SELECT count(*) FROM '{folder}/{table}_*.parquet'").fetchall()[0][0]
         for table in ("darshan_job", "darshan_file", "lmt")

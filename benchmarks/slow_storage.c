@@ -4,8 +4,9 @@
  * Problem.   On a file system in memory a request costs a microsecond; on a parallel file system it is a message to a
  *            server and back. What is gained by fewer, larger requests shows only there.
  * Algorithm. Preloaded, every read and write of a file below SLOW_STORAGE_PATH first sleeps SLOW_STORAGE_US
- *            microseconds; requests of several processes and threads wait side by side; the processor is free.
- * Guarantee. It is a model of latency, and of nothing else: no bandwidth, no locks, no queues. All programs that are
+ *            microseconds, and with SLOW_STORAGE_MBPS the time that its bytes take at so many MB/s; requests of several
+ *            processes and threads wait side by side; the processor is free.
+ * Guarantee. It is a model of the time of a request, and of nothing else: no locks, no queues. All programs that are
  *            compared get the same. What does not go through these functions (io_uring, mmap) is not delayed.
  *
  *   cc -O2 -shared -fPIC -o slow_storage.so slow_storage.c -ldl
@@ -23,24 +24,35 @@
 #include <unistd.h>
 
 static const char *below;
-static struct timespec pause_for;
+static long long pause_ns, mbps;
 
 __attribute__((constructor)) static void set_up(void)
 {
     const char *us = getenv("SLOW_STORAGE_US");
-    const long long ns = us != NULL ? 1000 * atoll(us) : 0;
+    const char *rate = getenv("SLOW_STORAGE_MBPS");
 
     below = getenv("SLOW_STORAGE_PATH");
-    pause_for = (struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+    pause_ns = us != NULL ? 1000 * atoll(us) : 0;
+    mbps = rate != NULL ? atoll(rate) : 0;
 }
 
-static void wait_for(int fd)
+static size_t sum(const struct iovec *iov, int n)
 {
+    size_t bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes += iov[i].iov_len;
+    return bytes;
+}
+
+static void wait_for(int fd, size_t bytes)
+{
+    const long long ns = pause_ns + (mbps > 0 ? 1000 * (long long)bytes / mbps : 0);
+    const struct timespec pause_for = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
     static __thread int precise;
     char link[32], path[4096];
     const int before = errno;
 
-    if (below == NULL || (pause_for.tv_sec == 0 && pause_for.tv_nsec == 0))
+    if (below == NULL || ns == 0)
         return;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     const ssize_t length = readlink(link, path, sizeof path);
@@ -52,27 +64,29 @@ static void wait_for(int fd)
     errno = before;
 }
 
-#define DELAY(type, name, parameters, arguments)                                                                       \
+#define DELAY(type, name, parameters, arguments, bytes)                                                                \
     type name parameters                                                                                               \
     {                                                                                                                  \
         static type(*next) parameters;                                                                                 \
         if (next == NULL)                                                                                              \
             next = (type(*) parameters)dlsym(RTLD_NEXT, #name);                                                        \
-        wait_for(fd);                                                                                                  \
+        wait_for(fd, bytes);                                                                                           \
         return next arguments;                                                                                         \
     }
 
-DELAY(ssize_t, write, (int fd, const void *data, size_t n), (fd, data, n))
-DELAY(ssize_t, read, (int fd, void *data, size_t n), (fd, data, n))
-DELAY(ssize_t, writev, (int fd, const struct iovec *iov, int n), (fd, iov, n))
-DELAY(ssize_t, readv, (int fd, const struct iovec *iov, int n), (fd, iov, n))
-DELAY(ssize_t, pwrite, (int fd, const void *data, size_t n, off_t at), (fd, data, n, at))
-DELAY(ssize_t, pread, (int fd, void *data, size_t n, off_t at), (fd, data, n, at))
-DELAY(ssize_t, pwrite64, (int fd, const void *data, size_t n, off64_t at), (fd, data, n, at))
-DELAY(ssize_t, pread64, (int fd, void *data, size_t n, off64_t at), (fd, data, n, at))
-DELAY(ssize_t, pwritev, (int fd, const struct iovec *iov, int n, off_t at), (fd, iov, n, at))
-DELAY(ssize_t, preadv, (int fd, const struct iovec *iov, int n, off_t at), (fd, iov, n, at))
-DELAY(ssize_t, pwritev64, (int fd, const struct iovec *iov, int n, off64_t at), (fd, iov, n, at))
-DELAY(ssize_t, preadv64, (int fd, const struct iovec *iov, int n, off64_t at), (fd, iov, n, at))
-DELAY(ssize_t, pwritev2, (int fd, const struct iovec *iov, int n, off_t at, int flags), (fd, iov, n, at, flags))
-DELAY(ssize_t, preadv2, (int fd, const struct iovec *iov, int n, off_t at, int flags), (fd, iov, n, at, flags))
+DELAY(ssize_t, write, (int fd, const void *data, size_t n), (fd, data, n), n)
+DELAY(ssize_t, read, (int fd, void *data, size_t n), (fd, data, n), n)
+DELAY(ssize_t, writev, (int fd, const struct iovec *iov, int n), (fd, iov, n), sum(iov, n))
+DELAY(ssize_t, readv, (int fd, const struct iovec *iov, int n), (fd, iov, n), sum(iov, n))
+DELAY(ssize_t, pwrite, (int fd, const void *data, size_t n, off_t at), (fd, data, n, at), n)
+DELAY(ssize_t, pread, (int fd, void *data, size_t n, off_t at), (fd, data, n, at), n)
+DELAY(ssize_t, pwrite64, (int fd, const void *data, size_t n, off64_t at), (fd, data, n, at), n)
+DELAY(ssize_t, pread64, (int fd, void *data, size_t n, off64_t at), (fd, data, n, at), n)
+DELAY(ssize_t, pwritev, (int fd, const struct iovec *iov, int n, off_t at), (fd, iov, n, at), sum(iov, n))
+DELAY(ssize_t, preadv, (int fd, const struct iovec *iov, int n, off_t at), (fd, iov, n, at), sum(iov, n))
+DELAY(ssize_t, pwritev64, (int fd, const struct iovec *iov, int n, off64_t at), (fd, iov, n, at), sum(iov, n))
+DELAY(ssize_t, preadv64, (int fd, const struct iovec *iov, int n, off64_t at), (fd, iov, n, at), sum(iov, n))
+DELAY(ssize_t, pwritev2, (int fd, const struct iovec *iov, int n, off_t at, int flags), (fd, iov, n, at, flags),
+      sum(iov, n))
+DELAY(ssize_t, preadv2, (int fd, const struct iovec *iov, int n, off_t at, int flags), (fd, iov, n, at, flags),
+      sum(iov, n))

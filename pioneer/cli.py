@@ -81,8 +81,15 @@ def path(
     trace: tuple[str, ...], output: str, name: str | None, each_rank: bool, only: tuple[str, ...], skip: tuple[str, ...]
 ) -> None:
     """Make the generic workload path of a TRACE: files or folders, one or several."""
-    from mpiio_ext.pioneer.path.communicators import opened_by_a_part, partly_words
-    from mpiio_ext.pioneer.traces import path_of, read_sanitized, require_match, selected, tables_of
+    from mpiio_ext.pioneer.traces import (
+        not_represented,
+        not_told,
+        path_of,
+        read_sanitized,
+        require_match,
+        selected,
+        tables_of,
+    )
 
     try:
         info, rows = read_sanitized([Path(source) for source in trace], name, say=_say)
@@ -92,8 +99,10 @@ def path(
         require_match(every, tables)
         found = path_of(tables, info, each_rank=each_rank)
         found.save(Path(output))
-        if partly := partly_words(opened_by_a_part(tables, info.ranks), info.ranks):
+        if partly := not_told(tables, info, each_rank=each_rank):
             _say(partly)
+        for line in not_represented(tables, found):
+            _say(line)
     except (OSError, ValueError) as error:
         raise _fail(error) from error
     sizes = ", ".join(str(len(group)) for group in found.info.members[1:]) or "none"
@@ -165,6 +174,7 @@ def synthesize(source: str, output: str, mode: str, seed: int, files: float, ope
     The status is 1 where hard dependencies do not hold that hold in PATH.
     """
     from mpiio_ext.pioneer.path import WorkloadPath
+    from mpiio_ext.pioneer.profile.document import ProfileError
     from mpiio_ext.pioneer.synthesis import Scale, find_violations
     from mpiio_ext.pioneer.synthesis import synthesize as make
     from mpiio_ext.pioneer.synthesis.document import fits
@@ -173,6 +183,8 @@ def synthesize(source: str, output: str, mode: str, seed: int, files: float, ope
     try:
         found = make(known, mode=mode, seed=seed, scale=Scale(files=files, opens=opens, sizes=sizes, slack=slack))
         found.save(Path(output))
+    except ProfileError as error:
+        raise _fail(ValueError(f"{source}: {error}")) from error
     except (OSError, ValueError) as error:
         raise _fail(error) from error
     if not isinstance(known, WorkloadPath) and not fits(known):
@@ -182,7 +194,7 @@ def synthesize(source: str, output: str, mode: str, seed: int, files: float, ope
     click.echo(f"{output}: {found.table.num_rows:,} operations; hard dependencies that do not hold: {len(violations)}")
     for item in violations[:3]:
         click.echo(f"  operation {item.id}, group {item.group}: {item.why}", err=True)
-    before = len(find_violations(known)) if isinstance(known, WorkloadPath) else 0
+    before = len(find_violations(known)) if violations and isinstance(known, WorkloadPath) else 0
     raise SystemExit(1 if len(violations) > before else 0)
 
 
@@ -217,6 +229,7 @@ def _check_path(name: str) -> int:
 
     Operations on a file whose open the trace does not tell are told apart: a replay opens it.
     """
+    from mpiio_ext.pioneer.engine.unmade import unmade
     from mpiio_ext.pioneer.profile import find_sessions
     from mpiio_ext.pioneer.synthesis import find_violations
 
@@ -233,6 +246,8 @@ def _check_path(name: str) -> int:
     if len(wrong) < len(found):
         click.echo(f"{name}: {len(nobody):,} open sessions have no open in the path, as in traces without opens: "
                    "a replay makes it up where they move data")  # fmt: skip
+    for line in unmade(known):
+        click.echo(f"{name}: {line}")
     click.echo(f"{name}: hard dependencies of {len(ids):,} operations: "
                + (f"{len(wrong):,} do not hold" if wrong else "all hold"))  # fmt: skip
     return 1 if wrong else 0
@@ -252,10 +267,13 @@ def check(document: str) -> None:
         raise SystemExit(_check_path(document))
     try:
         found = load(Path(document))
-        if found.shapes is not None:
-            model_from_json(found.shapes)
     except (OSError, ProfileError) as error:
         raise _fail(error) from error
+    try:
+        if found.shapes is not None:
+            model_from_json(found.shapes)
+    except ProfileError as error:
+        raise _fail(ValueError(f"{document}: {error}")) from error
     click.echo(f"{document}: fine")
 
 

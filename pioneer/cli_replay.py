@@ -69,7 +69,23 @@ def _say_plan(comm: Any, plan: Plan, place: Path) -> None:
         if counts[4]:
             click.echo(f"  before it files that are read would be made longer by {counts[4]:,} bytes, counted by each "
                        "rank that reads them")  # fmt: skip
+    _say_communicators(comm, plan)
     _say_left_out(comm, plan)
+
+
+def _say_communicators(comm: Any, plan: Plan) -> None:
+    """Print on which communicators of a part of the ranks files would be opened; collective."""
+    from mpiio_ext.pioneer.show_operations import ranges
+
+    opens = [(ranks, int((plan.communicator == number).sum())) for number, ranks in enumerate(plan.communicators)
+             if ranks and ranks[0] == comm.rank]  # fmt: skip
+    found = comm.gather(opens)
+    every = [one for several in found or () for one in several]
+    if every:
+        click.echo(f"  {sum(count for _, count in every):,} times ranks would open files with some of the others: "
+                   f"{len(every):,} communicators of {min(len(ranks) for ranks, _ in every)} to "
+                   f"{max(len(ranks) for ranks, _ in every)} ranks, the first of ranks {ranges(every[0][0])}"
+                   )  # fmt: skip
 
 
 def _check_room(comm: Any, plan: Plan, place: Path, most_bytes: int) -> None:

@@ -3,7 +3,7 @@
 Problem.   From a trace to a workload that was carried out and compared with it are six steps with a file each. A person
            wants one command, to see what it is at, and to find out which step went wrong.
 Steps.     sanitize   sanitized.parquet: the trace's rows with files, offsets, masks
-           path       path.parquet: the generic workload path
+           path       path.parquet: the generic workload path; what ranks do that it does not stand for is told
            profile    profile.json: its characteristics, with fits and shapes
            synthesize synthetic.parquet: the synthetic path
            replay     run/: files/, what the ranks wrote; trace/, what the tracer saw of it; replay.log, replay.json
@@ -26,9 +26,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,23 +36,33 @@ import pyarrow as pa
 
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.pioneer.compare.comparison import Comparison, compare_workloads
+from mpiio_ext.pioneer.compare.in_path import differences_in_path
+from mpiio_ext.pioneer.compare.metrics import LIMITS
 from mpiio_ext.pioneer.compare.page import save_all
 from mpiio_ext.pioneer.compare.workload import load_workload
 from mpiio_ext.pioneer.engine.coverage import LEFT_OUT
 from mpiio_ext.pioneer.engine.expected import comparable_path, expected_path
 from mpiio_ext.pioneer.engine.room import CALLS_FAILED
-from mpiio_ext.pioneer.path import WorkloadPath
-from mpiio_ext.pioneer.path.communicators import opened_by_a_part, partly_words
+from mpiio_ext.pioneer.path import MOST_GROUPS, WorkloadPath
 from mpiio_ext.pioneer.profile import Profile, characterize
 from mpiio_ext.pioneer.profile.document import save as save_profile
 from mpiio_ext.pioneer.synthesis import synthesize, with_shapes
-from mpiio_ext.pioneer.traces import path_of, read_sanitized, require_match, save_sanitized, selected, tables_of
+from mpiio_ext.pioneer.traces import (
+    not_represented,
+    not_told,
+    path_of,
+    read_sanitized,
+    require_match,
+    sanitize_to,
+    selected,
+    tables_of,
+)
 from mpiio_ext.report.output import write_whole
 
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.synthesis import Scale
 
-__all__ = ["STEPS", "Pipeline", "StepError", "default_launcher"]
+__all__ = ["STEPS", "Pipeline", "StepError", "default_launcher", "not_in_path"]
 
 STEPS = ("sanitize", "path", "profile", "synthesize", "replay", "compare")
 
@@ -145,6 +155,29 @@ def _nothing(step: str, text: str) -> None:
     del step, text
 
 
+def _nobody(text: str) -> None:
+    del text
+
+
+def not_in_path(differences: Mapping[str, float], ranks: int) -> str:
+    """Return what to do where ranks do what their path cannot tell, one line; empty where they do not.
+
+    Parameters
+    ----------
+    differences : of each class of files, as of `compare.in_path.differences_in_path`.
+    ranks : that were traced.
+    """
+    beyond = {owner: value for owner, value in differences.items() if value > LIMITS["in_path"]}
+    if not beyond:
+        return ""
+    values = ", ".join(f"{owner} files {value:.2f}" for owner, value in sorted(beyond.items()))
+    what = "repeat it with --each-rank" if ranks <= MOST_GROUPS else (
+        f"trace at most {MOST_GROUPS} ranks and take --each-rank")  # fmt: skip
+    return (f"ranks of this program access places that follow from no rule, so one path does not stand for all of "
+            f"them ({values} of the bytes differ, limit {LIMITS['in_path']:g}): {what}, which keeps what every rank "
+            "has done")  # fmt: skip
+
+
 # ---- the steps -------------------------------------------------------------------------------------------------------
 
 
@@ -166,6 +199,8 @@ class Pipeline:
     each_rank : each rank that was traced is a subgroup of the path.
     limit_s : after which a replay is ended; 0: 10 times its planned time and 10 minutes.
     say : called with the name of a step and what it is at.
+    warn : called with what people have to know, a line each.
+    in_path : by class of files how much the path differs from its own trace, once it is made.
     """
 
     trace: Sequence[Path]
@@ -183,6 +218,8 @@ class Pipeline:
     each_rank: bool = False
     limit_s: float = 0.0
     say: Callable[[str, str], None] = _nothing
+    warn: Callable[[str], None] = _nobody
+    in_path: Mapping[str, float] = field(default_factory=dict)
 
     def _at(self, name: str) -> Path:
         return self.folder.absolute() / name
@@ -248,19 +285,10 @@ class Pipeline:
             return self._compare()
 
     def _sanitize(self) -> None:
-        info, batches = read_sanitized(self.trace, self.reader, say=lambda line: self.say("sanitize", line))
-        rows = 0
-
-        def counted() -> Iterator[pa.RecordBatch]:
-            nonlocal rows
-            for batch in batches:
-                rows += batch.num_rows
-                self.say("sanitize", f"{rows:,} rows")
-                yield batch
-
-        save_sanitized(info, counted(), self._at("sanitized.parquet"))
+        info = sanitize_to(self._at("sanitized.parquet"), self.trace, self.reader, say=self.warn,
+                           progress=lambda rows: self.say("sanitize", f"{rows:,} rows"))  # fmt: skip
         if info.skipped:
-            self.say("sanitize", f"{info.skipped:,} lines were not understood")
+            self.warn(f"{info.skipped:,} lines of the trace were not understood")
 
     def _path(self) -> WorkloadPath:
         info, rows = read_sanitized([self._at("sanitized.parquet")])
@@ -272,9 +300,18 @@ class Pipeline:
         found.save(self._at("path.parquet"))
         self.ranks = self.ranks or max(1, sum(len(group) for group in found.info.members))
         self.say("path", f"{found.table.num_rows:,} operations, {found.group_count} groups")
-        if partly := partly_words(opened_by_a_part(tables, info.ranks), info.ranks):
-            self.say("path", partly)
+        for line in (not_told(tables, info, each_rank=self.each_rank), self._compared_with_itself(found, tables),
+                     *not_represented(tables, found)):  # fmt: skip
+            if line:
+                self.warn(line)
         return found
+
+    def _compared_with_itself(self, path: WorkloadPath, tables: Mapping[int, pa.Table]) -> str:
+        """Return what people have to know of a path that does not stand for its trace; empty: it does."""
+        if self.each_rank:
+            return ""
+        self.in_path = differences_in_path(path, tables)
+        return not_in_path(self.in_path, len(tables))
 
     def _command(self) -> list[str]:
         module = [sys.executable, "-m", "mpiio_ext"]
@@ -316,7 +353,7 @@ class Pipeline:
         left_out, failed = ([line.strip() for line in text.splitlines() if line.strip().startswith(word)]
                             for word in ("left out:", "failed:"))  # fmt: skip
         for line in failed:
-            self.say("replay", line)
+            self.warn(f"replay: {line}")
         return {"pioneer_replay": VERSION, "command": list(command), "mode": self.mode, "seed": self.seed,
                 "time_scale": self.time_scale, "wall_s": round(wall_s, 3), **numbers, "reasons": left_out,
                 "failures": failed}  # fmt: skip
@@ -330,6 +367,6 @@ class Pipeline:
         again = load_workload(self._at("run/trace"), below=files, each_rank=same)
         again = replace(again, path=comparable_path(again.path, original.path, self.ranks))
         original = replace(original, path=expected_path(original.path, self.ranks))
-        found = compare_workloads(original, again, note=note)
+        found = compare_workloads(original, again, note=note, in_path=self.in_path)
         save_all(found, self._at("."))
         return found

@@ -3,8 +3,8 @@
 Problem.   A path is a table of many columns, most of them null, in a binary file. A person wants to see at a glance who
            does what to which file, and what the extraction has found out about it.
 Content.   One item a line, and the kind of the item is the first word, so that ``grep ^session`` or ``grep
-           root-exclusive`` find what they should: ``path``, ``group``, ``file`` with its rank fields, ``session``,
-           ``op``.
+           root-exclusive`` find what they should: ``path``, ``group``, ``communicator``, ``file`` with its rank
+           fields, ``session``, ``op``.
            An operation says who makes it (mimicked: all groups; root-exclusive; child-exclusive), its place in its
            session, offset and size in bytes, slack and execution time in microseconds, the file, and annotations: how
            far offsets in a shared file move from rank to rank, values of other groups, arguments of the call.
@@ -23,9 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mpiio_ext.pioneer.engine.plan import group_of_rank
 from mpiio_ext.pioneer.operations import DATA, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
+from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
 from mpiio_ext.pioneer.profile import find_sessions
 from mpiio_ext.pioneer.show_operations import HEAD, NULL, OperationLines, encoded, printable, ranges
 
@@ -123,6 +123,8 @@ class _Text:
             yield (f"group {group:<3} {kind:<8}  ranks {ranges(members)}  represented by rank "
                    f"{info.representatives[group]}  {own} operations"
                    f"{_begins(info.start(group))}")  # fmt: skip
+        for number, rule in enumerate(info.communicators):
+            yield f"communicator {number:<3} {rule.words()}"
 
     def file_lines(self, rows: NDArray[np.int64]) -> Iterator[str]:
         """Yield a line for each file of these rows."""
@@ -136,7 +138,8 @@ class _Text:
             number, file = int(shown[place]), self.file_words[shown[place]]
             owner = int(owners[rows[first[place]]])
             template = Template(file)
-            fields = f"  rank 1 has {printable(template.name(1, self.path.info.ranks))}" if template.has_rank else ""
+            varies = template.has_rank or template.of_part
+            fields = f"  rank 1 has {printable(template.name(1, self.path.info.ranks))}" if varies else ""
             yield (f"file {f'f{self.labels[number]}':<4} {owner_words[owner] if owner >= 0 else NULL:<8}"
                    f"{counts[place]:>7} operations {opened.get(file, 0):>4} sessions  {printable(file)}"
                    f"{fields}")  # fmt: skip
@@ -186,7 +189,9 @@ def _group_of(rank: int, path: WorkloadPath) -> int:
     """Return the group of a rank: the one that it was found in; else the one that it would have in a replay."""
     info = path.info
     found = next((group for group, members in enumerate(info.members) if rank in members), None)
-    return group_of_rank(rank, max(info.ranks, rank + 1), info.members) if found is None else found
+    if found is not None:
+        return found
+    return group_of_rank(rank, max(info.ranks, rank + 1), info.members, info.communicators)
 
 
 def _fits(name: str, wanted: str) -> bool:

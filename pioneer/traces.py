@@ -3,7 +3,7 @@
 Problem.   Several commands begin with a trace: a raw one in any format, or the table that phase A has left. They must
            all see the same operations.
 Content.   `open_trace` finds the reader; `read_sanitized` goes through phase A; `selected` and `tables_of` keep what is
-           wanted of what the application has made, by rank; `path_of` is phase B. `save_sanitized` leaves
+           wanted of what the application has made, by rank; `path_of` is phase B. `sanitize_to` leaves
            phase A in a Parquet file (rows of `sanitize.SANITIZED`, masked ones too; key ``pioneer`` of the metadata:
            `table.TraceInfo`), in memory that does not depend on its size; such a file can be read in place of the
            trace.
@@ -22,14 +22,25 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mpiio_ext.pioneer.path import MOST_GROUPS, WorkloadPath, extract, find_groups
+from mpiio_ext.pioneer.path.communicators import (
+    Communicators,
+    find_communicators,
+    opened_by_a_part,
+    partly_words,
+)
+from mpiio_ext.pioneer.path.extract import names_of
+from mpiio_ext.pioneer.path.likeness import Counts, counts_of_ranks, lost_words, split_by_likeness
+from mpiio_ext.pioneer.path.names import templates_by_rank
+from mpiio_ext.pioneer.path.rules import refined
 from mpiio_ext.pioneer.path.short import with_moved
 from mpiio_ext.pioneer.readers import find_reader, reader_of
 from mpiio_ext.pioneer.sanitize import SANITIZED, application_only, sanitize
-from mpiio_ext.pioneer.sanitize.survey import take_survey
+from mpiio_ext.pioneer.sanitize.survey import Survey, Surveyor, take_survey
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo, info_of
+from mpiio_ext.pioneer.whole import written_whole
 
-__all__ = ["groups_of", "is_table", "open_trace", "path_of", "read_sanitized", "require_match", "sanitized",
-           "save_sanitized", "selected", "tables_of"]
+__all__ = ["communicators_of", "groups_of", "is_table", "not_represented", "not_told", "open_trace", "path_of",
+           "read_sanitized", "require_match", "sanitize_to", "sanitized", "save_sanitized", "selected", "tables_of"]
 
 _PARQUET = b"PAR1"
 _KEY = b"pioneer"
@@ -180,28 +191,116 @@ def require_match(tables: Mapping[int, pa.Table], kept: Mapping[int, pa.Table]) 
                          f"{more} (a pattern is for the whole name: '*/out.*')")  # fmt: skip
 
 
-def save_sanitized(info: TraceInfo, batches: Iterable[pa.RecordBatch], path: Path) -> int:
+#: Columns of texts have a dictionary. Most numbers grow from row to row, and are stored by their differences: half the
+#: time and a fourth of the bytes of dictionaries, which such columns outgrow.
+_TEXTS = [field.name for field in SANITIZED if pa.types.is_dictionary(field.type)]
+_GROWING = dict.fromkeys(("timestamp", "line", "duration", "offset", "parent"), "DELTA_BINARY_PACKED")
+
+
+class _NotKept(Exception):
+    """Rows that were written are to be thrown away."""
+
+
+def _always() -> bool:
+    return True
+
+
+def save_sanitized(
+    info: TraceInfo, batches: Iterable[pa.RecordBatch], path: Path, *, keep: Callable[[], bool] = _always
+) -> int:
     """Write sanitized rows to a Parquet file; the number of rows. The file is there when it is complete.
 
-    `info` is complete only when the last batch has been taken, so the metadata is added at the end.
+    `info` is complete only when the last batch has been taken, so the metadata is added at the end. Before that `keep`
+    is asked whether the rows are to be kept; if not, there is no file.
 
     Raises
     ------
     OSError
-        The file cannot be written.
+        The file cannot be written, and is named; or the trace cannot be read.
     """
-    partial = path.with_name(path.name + ".partial")
     rows = 0
+    unread: list[OSError] = []
+
+    def read() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from batches
+        except OSError as error:  # of the trace, not of what is written
+            unread.append(error)
+            raise
+
     try:
-        with pq.ParquetWriter(partial, SANITIZED, compression="zstd") as writer:
-            for batch in batches:
+        with written_whole(path) as partial, pq.ParquetWriter(
+            partial, SANITIZED, compression="zstd", use_dictionary=_TEXTS, column_encoding=_GROWING
+        ) as writer:
+            for batch in read():
                 writer.write_table(pa.Table.from_batches([batch], SANITIZED))
                 rows += batch.num_rows
+            kept = keep()
             writer.add_key_value_metadata({_KEY: info.to_json().encode()})
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+            if not kept:
+                raise _NotKept
+    except _NotKept:
+        pass
+    except OSError:
+        if unread:
+            raise unread[0] from None
+        raise
     return rows
+
+
+def sanitize_to(
+    path: Path, sources: Sequence[Path], name: str | None = None, *, system_files: re.Pattern[str] | None = None,
+    say: Callable[[str], None] = _nothing, progress: Callable[[int], None] = lambda _: None,
+) -> TraceInfo:  # fmt: skip
+    """Write what phase A makes of a trace to a Parquet file, as `save_sanitized` does; what is known of it.
+
+    The survey is taken while the rows are written. Only where it tells that names or times have to be corrected are
+    they read and written again; of a trace with cut names nothing is written the first time.
+
+    Parameters
+    ----------
+    sources, name, system_files, say : as of `read_sanitized`.
+    progress : is told the number of rows so far.
+
+    Raises
+    ------
+    OSError, ValueError
+        As of `open_trace`; the file cannot be written.
+    """
+    info, batches = open_trace(sources, name)
+    surveyor, rows = Surveyor(), 0
+
+    def counted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        nonlocal rows
+        rows = 0
+        for batch in sanitized(batches, system_files=system_files):
+            rows += batch.num_rows
+            progress(rows)
+            yield batch
+
+    if name is None and len(sources) == 1 and is_table(sources[0]):
+        save_sanitized(info, counted(batches), path)
+        return info
+
+    def surveyed() -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            surveyor.add(batch)
+            if not surveyor.has_cut:
+                yield batch
+
+    survey = Survey()
+
+    def is_right() -> bool:
+        nonlocal survey
+        survey = surveyor.survey(info)
+        return not survey.corrects and not surveyor.has_cut
+
+    save_sanitized(info, counted(surveyed()), path, keep=is_right)
+    for line in survey.report():
+        say(line)
+    if survey.corrects or surveyor.has_cut:
+        save_sanitized(info, counted(survey.apply(open_trace(sources, name)[1])), path)
+    return info
 
 
 def tables_of(batches: Iterable[pa.RecordBatch], *, below: str | None = None) -> dict[int, pa.Table]:
@@ -227,7 +326,7 @@ def tables_of(batches: Iterable[pa.RecordBatch], *, below: str | None = None) ->
 
 
 def groups_of(tables: dict[int, pa.Table], *, each_rank: bool = False) -> list[tuple[int, ...]]:
-    """Return the subgroups of the ranks, the root's first.
+    """Return the subgroups of the ranks by the first part of their traces, the root's first.
 
     Parameters
     ----------
@@ -252,6 +351,54 @@ def groups_of(tables: dict[int, pa.Table], *, each_rank: bool = False) -> list[t
     return [tuple(group) for group in find_groups(operations, root=min(tables))]
 
 
+def _counts_of(tables: Mapping[int, pa.Table], ranks: int, known: Communicators) -> dict[int, Counts]:
+    names = {rank: names_of(table) for rank, table in tables.items()}
+    return counts_of_ranks(tables, templates_by_rank(names, ranks, known.templates, known.members))
+
+
+def not_represented(tables: Mapping[int, pa.Table], found: WorkloadPath) -> list[str]:
+    """Return lines about ranks that have done other things than those that stand for them in a path."""
+    if len(found.info.members) >= len(tables):
+        return []
+    ranks = found.info.ranks or len(tables)
+    known = find_communicators(dict(tables), ranks) if found.info.communicators else Communicators()
+    return lost_words(found.info.members, _counts_of(tables, ranks, known))
+
+
+def communicators_of(
+    tables: dict[int, pa.Table], ranks: int, *, each_rank: bool = False
+) -> tuple[Communicators, list[tuple[int, ...]]]:
+    """Return the communicators of a part of the ranks, and the subgroups of the ranks, the root's first.
+
+    Members of a subgroup are the first ones of their communicators, or others, alike. Where that makes more subgroups
+    than a path can tell apart, communicators are not told. Subgroups are split where a representative does not stand
+    for its ranks over the whole trace (`likeness`).
+
+    Parameters
+    ----------
+    tables, each_rank : as of `groups_of`.
+    ranks : of the program.
+    """
+    groups = groups_of(tables, each_rank=each_rank)
+    known = find_communicators(tables, ranks)
+    split = refined(groups, known.rules, ranks)
+    if len(split) > MOST_GROUPS:
+        known, split = Communicators(), tuple(groups)
+    return known, split_by_likeness(split, _counts_of(tables, ranks, known))
+
+
+def not_told(tables: dict[int, pa.Table], info: TraceInfo, *, each_rank: bool = False) -> str:
+    """Return what people have to know of files whose communicators the path does not have; empty: there are none.
+
+    Parameters
+    ----------
+    tables, info, each_rank : as of `path_of`.
+    """
+    ranks = info.ranks or len(tables)
+    known, _ = communicators_of(tables, ranks, each_rank=each_rank)
+    return partly_words(opened_by_a_part(tables, ranks, known), ranks)
+
+
 def path_of(tables: dict[int, pa.Table], info: TraceInfo, *, each_rank: bool = False) -> WorkloadPath:
     """Return the generic workload path of the operations of all ranks: phase B.
 
@@ -263,4 +410,6 @@ def path_of(tables: dict[int, pa.Table], info: TraceInfo, *, each_rank: bool = F
     if not any(table.num_rows for table in tables.values()):
         raise ValueError("the trace has no operations of the application")
     tables = {rank: with_moved(table) for rank, table in tables.items()}
-    return extract(tables, groups_of(tables, each_rank=each_rank), ranks=info.ranks or len(tables))
+    ranks = info.ranks or len(tables)
+    known, groups = communicators_of(tables, ranks, each_rank=each_rank)
+    return extract(tables, groups, ranks=ranks, communicators=known)

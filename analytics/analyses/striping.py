@@ -4,7 +4,8 @@ Problem. Most files of a Lustre file system have the site's default layout, so t
 OST. Darshan records what a file has and not what the default was.
 
 Algorithm. A file counts as customised when its stripe size or count differs from the site's default, or when its layout
-has several components. Both questions are one scan of a few columns; OSTs are united as bitmaps inside the engine.
+has several components. Where the default is the layout of nearly all files, those with other ones are read alone
+(:mod:`mpiio_ext.analytics.store.layouts`). OSTs are united as bitmaps inside the engine, in one scan.
 
 The paper also compares the offset with -1. Darshan's counter of that name does not hold what was asked for: real logs
 say 0 for files on all OSTs. So the offset is compared only where a default names one
@@ -18,7 +19,6 @@ Source: IOMiner, Section III-C (customised striping), III-F (OSTs of a job).
 
 from __future__ import annotations
 
-from mpiio_ext.analytics.analyses.source import columns_of
 from mpiio_ext.analytics.query import Tuples
 from mpiio_ext.analytics.setup import StripeDefault
 
@@ -47,8 +47,7 @@ def custom_stripes(files: Tuples, default: StripeDefault | None = None) -> Tuple
         Of ``darshan_file``.
     default : StripeDefault, optional
     """
-    narrow = Tuples(files.engine, columns_of(files.expression, _LAYOUT), files.name)
-    return narrow.filter(customised(default))
+    return files.project(*_LAYOUT).filter(customised(default))
 
 
 def ost_union(files: Tuples) -> Tuples:

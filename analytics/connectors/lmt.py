@@ -18,7 +18,6 @@ Rules
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import datetime
 import re
 import sqlite3
@@ -32,39 +31,25 @@ import pyarrow as pa
 
 from mpiio_ext.analytics.connectors.base import Converted, Outcome
 from mpiio_ext.analytics.connectors.lmtdump import DumpError, load_dump
+from mpiio_ext.analytics.connectors.lmthdf5 import read_hdf5
+from mpiio_ext.analytics.connectors.lmtsteps import STEP_S, LmtError, Steps
 from mpiio_ext.analytics.tables.schema import LMT
 
 __all__ = ["STEP_S", "convert"]
 
-#: Seconds of a step.
-STEP_S = 5
 #: Steps of a gap that get rows of NULL; in a longer one (a day) the OST has no rows.
 _LONGEST_GAP = 17280
 _OST = re.compile(r"^(?P<fs>.*?)-?OST(?P<ost>[0-9a-fA-F]{1,8})(?:_UUID)?$")
 
 
-class _LogError(Exception):
-    """A log that is not what it should be; the message says how."""
-
-
-@dataclasses.dataclass
-class _Steps:
-    """Rows of one OST: numbers of the steps (time / 5 s), and bytes with NaN where they are not known."""
-
-    name: str
-    steps: Any
-    read: Any
-    written: Any
-
-
 def _ost_of(name: str) -> tuple[int, str]:
     match = _OST.match(name)
     if match is None or int(match["ost"], 16) >= 2**31:
-        raise _LogError(f"{name[:40]!r} is no name of an OST")
+        raise LmtError(f"{name[:40]!r} is no name of an OST")
     return int(match["ost"], 16), match["fs"]
 
 
-def _table(parts: Sequence[_Steps]) -> Any:
+def _table(parts: Sequence[Steps]) -> Any:
     columns: dict[str, list[Any]] = {name: [] for name in LMT.names()}
     for part in parts:
         ost, system = _ost_of(part.name)
@@ -79,14 +64,14 @@ def _table(parts: Sequence[_Steps]) -> Any:
     return pa.table([pa.chunked_array(columns[field.name], field.type) for field in schema], schema=schema)
 
 
-def _missing(parts: Sequence[_Steps]) -> int:
+def _missing(parts: Sequence[Steps]) -> int:
     return sum(int((np.isnan(part.read) | np.isnan(part.written)).sum()) for part in parts)
 
 
 # ---- counters --------------------------------------------------------------------------------------------------------
 
 
-def _from_counters(name: str, times: Any, read: Any, written: Any) -> _Steps:
+def _from_counters(name: str, times: Any, read: Any, written: Any) -> Steps:
     """Return the steps of one OST.
 
     Parameters
@@ -107,7 +92,7 @@ def _from_counters(name: str, times: Any, read: Any, written: Any) -> _Steps:
     lost = [np.arange(begins[k], begins[k] + gaps[k]) for k in np.flatnonzero((gaps > 1) & (gaps <= _LONGEST_GAP))]
     kept = np.concatenate([begins[known], *lost])
     nothing = np.full(len(kept) - known.sum(), np.nan)
-    return _Steps(name, kept, *(np.concatenate([value[known], nothing]) for value in values))
+    return Steps(name, kept, *(np.concatenate([value[known], nothing]) for value in values))
 
 
 def _utc(stamps: Sequence[tuple[int, str]], zone: zoneinfo.ZoneInfo) -> dict[int, float]:
@@ -117,7 +102,7 @@ def _utc(stamps: Sequence[tuple[int, str]], zone: zoneinfo.ZoneInfo) -> dict[int
         try:
             local = datetime.datetime.fromisoformat(str(text)).replace(tzinfo=zone)
         except ValueError as error:
-            raise _LogError(f"the time stamp {str(text)[:40]!r} is none") from error
+            raise LmtError(f"the time stamp {str(text)[:40]!r} is none") from error
         seconds = local.timestamp()
         if seconds < before <= (later := local.replace(fold=1).timestamp()):
             seconds = later
@@ -125,7 +110,7 @@ def _utc(stamps: Sequence[tuple[int, str]], zone: zoneinfo.ZoneInfo) -> dict[int
     return out
 
 
-def _database(base: sqlite3.Connection, zone: zoneinfo.ZoneInfo) -> list[_Steps]:
+def _database(base: sqlite3.Connection, zone: zoneinfo.ZoneInfo) -> list[Steps]:
     try:
         names = base.execute("SELECT OST_ID, OST_NAME FROM OST_INFO ORDER BY OST_ID").fetchall()
         stamps = base.execute("SELECT TS_ID, TIMESTAMP FROM TIMESTAMP_INFO ORDER BY TS_ID").fetchall()
@@ -142,89 +127,8 @@ def _database(base: sqlite3.Connection, zone: zoneinfo.ZoneInfo) -> list[_Steps]
                 read, written = (np.array([row[k] for row in rows], dtype=np.float64)[order] for k in (1, 2))
                 parts.append(_from_counters(str(name), times[order], read, written))
     except (sqlite3.Error, ValueError, TypeError) as error:
-        raise _LogError(f"no LMT database (OST_INFO, TIMESTAMP_INFO, OST_DATA), or a damaged one: {error}") from error
+        raise LmtError(f"no LMT database (OST_INFO, TIMESTAMP_INFO, OST_DATA), or a damaged one: {error}") from error
     return parts
-
-
-# ---- HDF5 ------------------------------------------------------------------------------------------------------------
-
-
-def _names(dataset: Any, attribute: str) -> list[str]:
-    return [item.decode() if isinstance(item, bytes) else str(item) for item in dataset.attrs[attribute]]
-
-
-def _places(stamps: Any) -> Any:
-    """Return the numbers of the steps that begin at the stamps of a file, which must be 5 s apart."""
-    stamps = np.asarray(stamps, dtype=np.float64)
-    if len(stamps) > 1 and not np.all(np.abs(np.diff(stamps) - STEP_S) < 0.5):
-        raise _LogError(f"steps of {np.median(np.diff(stamps)):g} s, and only steps of {STEP_S} s fit beside others")
-    return np.rint(stamps / STEP_S).astype(np.int64)
-
-
-def _h5lmt(file: Any) -> list[_Steps]:
-    """Read h5lmt: (OST, time) rates of the interval that ends at the stamp; the first column has no interval."""
-    places = _places(file["FSStepsGroup/FSStepsDataSet"][:])
-    read, written = file["OSTReadGroup/OSTBulkReadDataSet"], file["OSTWriteGroup/OSTBulkWriteDataSet"]
-    names = _names(read, "OSTNames")
-    order = [_names(written, "OSTNames").index(name) for name in names]
-    lost = file["FSMissingGroup/FSMissingDataSet"][:] if "FSMissingGroup" in file else np.zeros(read.shape, dtype=int)
-    if read.shape != (len(names), len(places)) or written.shape != read.shape or lost.shape != read.shape:
-        raise _LogError(
-            f"matrices of {read.shape}, {written.shape} and {lost.shape} for {len(names)} OSTs at {len(places)} times"
-        )
-    parts = []
-    for number, name in enumerate(names):
-        gone = lost[number, 1:] != 0
-        values = [
-            np.where(gone, np.nan, data[row, 1:] * STEP_S) for data, row in ((read, number), (written, order[number]))
-        ]
-        parts.append(_Steps(name, places[1:] - 1, *values))
-    return parts
-
-
-def _matrix(file: Any, direction: str) -> tuple[Any, float] | None:
-    group = file["datatargets"]
-    for name, scale in ((f"{direction}bytes", 1.0), (f"{direction}rates", float(STEP_S))):
-        if name in group:
-            return group[name], scale
-    return None
-
-
-def _tokio(file: Any) -> list[_Steps]:
-    """Read TOKIO's HDF5: (time, OST) bytes of the interval that begins at the stamp (rates: bytes a second)."""
-    places = _places(file["datatargets/timestamps"][:])
-    found = {direction: _matrix(file, direction) for direction in ("read", "write")}
-    present = next((item for item in found.values() if item is not None), None)
-    if present is None:
-        raise _LogError("HDF5 without readbytes, readrates, writebytes or writerates of data targets")
-    names = _names(present[0], "columns")
-    parts = []
-    for name in names:
-        values = []
-        for item in found.values():
-            if item is None:
-                values.append(np.full(len(places), np.nan))
-                continue
-            data = item[0][:, _names(item[0], "columns").index(name)] * item[1]
-            if len(data) != len(places):
-                raise _LogError(f"{len(data)} values for {len(places)} times")
-            values.append(np.where((data == 0) & np.signbit(data), np.nan, data))
-        parts.append(_Steps(name, places, *values))
-    return [part for part in parts if part.name]
-
-
-def _hdf5(path: Path) -> list[_Steps]:
-    import h5py
-
-    try:
-        with h5py.File(path, "r") as file:
-            if "OSTReadGroup" in file:
-                return _h5lmt(file)
-            if "datatargets" in file:
-                return _tokio(file)
-            raise _LogError("HDF5, but neither h5lmt nor TOKIO's: it has neither OSTReadGroup nor datatargets")
-    except (OSError, KeyError, ValueError, IndexError, TypeError, RuntimeError) as error:
-        raise _LogError(f"HDF5 that cannot be read: {error}") from error
 
 
 # ---- all forms -------------------------------------------------------------------------------------------------------
@@ -236,21 +140,21 @@ def _sqlite(path: Path) -> Iterator[sqlite3.Connection]:
         yield base
 
 
-def _read(path: Path, zone: zoneinfo.ZoneInfo) -> tuple[list[_Steps], str]:
+def _read(path: Path, zone: zoneinfo.ZoneInfo) -> tuple[list[Steps], str]:
     """Return the steps of every OST, and what is wrong with the rest of the log."""
     with path.open("rb") as stream:
         head = stream.read(16)
     if not head:
-        raise _LogError("empty")
+        raise LmtError("empty")
     if head.startswith(b"SQLite format 3"):
         with _sqlite(path) as base:
             return _database(base, zone), ""
     if head.startswith(b"\x89HDF\r\n\x1a\n"):
-        return _hdf5(path), ""
+        return read_hdf5(path)
     try:
         bases, problem = load_dump(path)
     except DumpError as error:
-        raise _LogError(str(error)) from error
+        raise LmtError(str(error)) from error
     parts = []
     for base in bases:
         with contextlib.closing(base):
@@ -258,11 +162,25 @@ def _read(path: Path, zone: zoneinfo.ZoneInfo) -> tuple[list[_Steps], str]:
     return parts, problem
 
 
-def _outcome(log: str, parts: Sequence[_Steps], problem: str) -> Outcome:
+def _named(parts: Sequence[Steps], problem: str) -> tuple[list[Steps], str]:
+    """Return the parts that have the name of an OST, and what is wrong with the others."""
+    kept, lines = [], [problem]
+    for part in parts:
+        try:
+            _ost_of(part.name)
+            kept.append(part)
+        except LmtError as error:
+            lines.append(f"left out: {error}")
+    if not kept and len(lines) > 1:
+        raise LmtError(lines[1].removeprefix("left out: "))
+    return kept, "; ".join(filter(None, lines[:3]))
+
+
+def _outcome(log: str, parts: Sequence[Steps], problem: str) -> Outcome:
     missing = _missing(parts)
     if missing:
-        lost = f"{missing:,} steps of an OST are NULL: samples were lost, or a counter started again"
-        problem = "; ".join(filter(None, [problem, lost]))
+        lost = f"{missing:,} steps of an OST are NULL"
+        problem = f"{problem}; {lost}" if problem else f"{lost}: samples were lost, or a counter started again"
     rows = {"lmt": sum(len(part.steps) for part in parts)}
     return Outcome(log, "partial" if problem else "whole", problem, 0, rows)
 
@@ -283,12 +201,12 @@ def convert(logs: Sequence[str], root: str, time_zone: str = "UTC") -> Converted
     for log in logs:
         try:
             parts, problem = _read(Path(root) / log, zone)
-            parts = [part for part in parts if len(part.steps)]
+            parts, problem = _named([part for part in parts if len(part.steps)], problem)
             if not parts:
-                raise _LogError("; ".join(filter(None, ["no two samples of an OST", problem])))
+                raise LmtError("; ".join(filter(None, ["no two samples of an OST", problem])))
             tables.append(_table(parts))
             outcomes.append(_outcome(log, parts, problem))
-        except _LogError as error:
+        except LmtError as error:
             outcomes.append(Outcome(log, "skipped", str(error)))
         except (OSError, EOFError, sqlite3.Error) as error:
             outcomes.append(Outcome(log, "skipped", f"cannot be read: {error}"))

@@ -14,7 +14,8 @@ Any of them may be compressed with gzip. One row a job: a job's steps only give 
 tasks of the largest step, the span of their times, nodes). ``job_id`` is the raw ID: array tasks have their own; of a
 heterogeneous job (``100+1``) the parts after the first count as further lines of job 100.
 
-A line that cannot be understood is left out and counted in the outcome's reason.
+A line that cannot be understood is left out and counted in the outcome's reason; of a compressed text that ends early
+or is damaged the lines before that are kept.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import gzip
 import json
 import re
 import sqlite3
+import zlib
 import zoneinfo
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -101,7 +103,8 @@ def _nothing(value: Any) -> bool:
 def _integer(value: Any, most: int = 2**31 - 1) -> int | None:
     if _nothing(value):
         return None
-    scale = {"K": 1000, "M": 1000**2}.get(str(value).strip()[-1:].upper(), 1)
+    # Slurm prints counts in powers of 1024, "1.50K" for 1536 (convert_num_unit of its common code).
+    scale = {"K": 1024, "M": 1024**2}.get(str(value).strip()[-1:].upper(), 1)
     try:
         number = int(float(str(value).strip().rstrip("KkMm")) * scale)
     except (ValueError, OverflowError) as error:
@@ -274,7 +277,7 @@ def _json(text: str, zone: zoneinfo.ZoneInfo, jobs: _Jobs) -> None:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _LogError(f"neither sacct's JSON nor its text: {error}") from error
+        raise _LogError(f"no JSON: {error}") from error
     if not isinstance(document, dict):
         raise _LogError("JSON, but no object as sacct gives")
     if isinstance(document.get("jobs"), list):
@@ -333,10 +336,15 @@ def _read(path: Path, zone: zoneinfo.ZoneInfo) -> _Jobs:
         if not first:
             raise _LogError("empty")
         text.seek(0)
-        if first == "{":
+        if first in "{[":
             _json(text.read(), zone, jobs)
-        else:
+            return jobs
+        try:
             _text(iter(text), zone, jobs)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            if not jobs.rows:
+                raise
+            jobs.bad.insert(0, f"the rest of the file, which cannot be unpacked: {error}")
     return jobs
 
 
@@ -368,6 +376,6 @@ def convert(logs: Sequence[str], root: str, time_zone: str = "UTC") -> Converted
             outcomes.append(_outcome(log, jobs))
         except _LogError as error:
             outcomes.append(Outcome(log, "skipped", str(error)))
-        except (OSError, EOFError, sqlite3.Error) as error:
+        except (OSError, EOFError, zlib.error, sqlite3.Error) as error:
             outcomes.append(Outcome(log, "skipped", f"cannot be read: {error}"))
     return Converted({"slurm": pa.concat_tables(tables)}, outcomes)

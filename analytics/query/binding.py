@@ -99,6 +99,8 @@ class _Binder:
         self.aggregates = aggregates
 
     def error(self, reason: str) -> ExpressionError:
+        if reason.endswith("?"):  # a comma does not follow a question
+            return ExpressionError(f"in '{self.text}': {reason}")
         return ExpressionError(f"{reason}, in '{self.text}'")
 
     def of(self, node: Node) -> _Value:

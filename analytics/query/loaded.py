@@ -4,7 +4,9 @@ Problem. A query begins with a whole table, and only what follows says which job
 join with tuples of a range of jobs. By then the files are chosen already.
 
 Algorithm. What is chained behind a loaded table row by row (filters, projections) is kept beside it. When a range of
-the key becomes known, the table is read anew with the files that may hold it, and the operators are applied again.
+the key becomes known, the table is read anew with the files that may hold it, and the operators are applied again. So
+it is where a filter is about the layouts of files and lets none of the common ones pass: then the rows with the others
+are read, which lie in files by themselves.
 
 Guarantees. Only files are left out, never rows: a range is what later operators let pass anyway. A table is not read
 before its first operator.
@@ -14,12 +16,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.query.keyrange import EVERYTHING, KeyRange
+from mpiio_ext.analytics.query.layoutrange import may_meet
 from mpiio_ext.analytics.tables.parquet import key_of
-from mpiio_ext.analytics.tables.schema import TABLES
+from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, LAYOUT, TABLES
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -45,6 +48,8 @@ class Loaded:
         Keys that matter.
     operators : tuple of callable
         Applied one after the other.
+    conditions : tuple of str
+        That all rows must meet, of columns under their own names.
     """
 
     engine: Engine
@@ -52,6 +57,7 @@ class Loaded:
     name: str
     within: KeyRange = EVERYTHING
     operators: tuple[Operator, ...] = ()
+    conditions: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -67,20 +73,28 @@ class Loaded:
             found.__dict__["expression"] = operator(self.expression)
         return found
 
-    def narrowed(self, within: KeyRange) -> Loaded:
-        """Return the table without the files that hold no key of a range."""
+    def narrowed(self, within: KeyRange, conditions: Sequence[str] = ()) -> Loaded:
+        """Return the table without files that hold no key of a range, or no row that meets the conditions."""
         met = self.within.meet(within)
-        if met == self.within:
+        if met == self.within and not conditions:
             return self
-        found = dataclasses.replace(self, within=met)
-        if "_base" in self.__dict__ and self._files(met) == self._files(self.within):
-            found.__dict__["_base"] = self._base
+        found = dataclasses.replace(self, within=met, conditions=(*self.conditions, *conditions))
+        if "_base" in self.__dict__ and found._files == self._files:
+            known = {name: value for name, value in self.__dict__.items() if name in ("_base", "expression")}
+            found.__dict__.update(known)
         return found
 
-    def _files(self, within: KeyRange) -> list[str]:
-        if within == EVERYTHING:
-            return list(self.store.files(self.name))
-        return list(self.store.files(self.name, within.low, within.high))
+    @functools.cached_property
+    def _files(self) -> list[str]:
+        return list(self.store.files(self.name, *self._chosen()[0], **self._chosen()[1]))
+
+    def _chosen(self) -> tuple[tuple[float | None, ...], dict[str, Any]]:
+        """Return what the store is told of the files that matter."""
+        bounds = () if self.within == EVERYTHING else (self.within.low, self.within.high)
+        about = [text for text in self.conditions if any(name in text for name in LAYOUT)]
+        if not about or self.name != DARSHAN_FILE.name or not getattr(self.store, "knows_layouts", False):
+            return bounds, {}
+        return bounds, {"layouts": lambda layout: all(may_meet(text, layout) for text in about)}
 
     @functools.cached_property
     def _base(self) -> Any:
@@ -88,9 +102,10 @@ class Loaded:
         schema = TABLES[self.name].schema(self.store.osts)
         units = None
         if self.engine.dispatch in ("target", "subtable") and hasattr(self.store, "units"):
-            units = self.store.units(self.name, self.engine.dispatch, self.within.low, self.within.high)
+            within = (self.within.low, self.within.high)
+            units = self.store.units(self.name, self.engine.dispatch, *within, **self._chosen()[1])
         if units is None:
-            found = self.engine.read(self._files(self.within), schema)
+            found = self.engine.read(self._files, schema)
         else:
             found = self.engine.read_placed(units, schema, self.key)
         self.engine.sources[found.op()] = self.name

@@ -31,7 +31,7 @@ from mpiio_ext.analytics.query.keyrange import EVERYTHING, KeyRange, key_range
 from mpiio_ext.analytics.query.language import ExpressionError
 from mpiio_ext.analytics.query.loaded import Loaded
 from mpiio_ext.analytics.query.origins import Origin, origins
-from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB, TABLES
+from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB, LAYOUT, TABLES
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -125,7 +125,8 @@ class Tuples:
         Notes
         -----
         A text that says which job IDs (of ``lmt``: which times) pass, directly behind ``load``, also chooses the files
-        that are opened, of these tuples and of those that they are joined with by ``job_id``.
+        that are opened, of these tuples and of those that they are joined with by ``job_id``. So does one about Lustre
+        layouts that none of the common layouts meets: rows with the others lie in files by themselves.
         """
 
         def chosen(table: ir.Table) -> ir.Table:
@@ -134,7 +135,7 @@ class Tuples:
         texts = [condition for condition in conditions if isinstance(condition, str)]
         if self._loaded is None or len(texts) < len(conditions):  # what is no text may look at other rows
             return self._then(chosen, self._jobs.meet(_range_of(texts, _JOB)))
-        return self._on_rows(chosen, self._loaded.narrowed(_range_of(texts, self._loaded.key)))
+        return self._on_rows(chosen, self._loaded.narrowed(_range_of(texts, self._loaded.key), texts))
 
     def project(self, *columns: str, **computed: Any) -> Tuples:
         """Return the tuples with these columns, and computed ones: ``project("job_id", gb="bytes_read / 1GB")``."""
@@ -150,7 +151,8 @@ class Tuples:
             return table.select(**kept, **{new: value for new, (value, _) in values.items()})
 
         texts = all(isinstance(each, str) for each in computed.values())
-        if self._loaded is not None and self._loaded.key in columns and texts and self._loaded.key not in computed:
+        own = self._loaded is not None and self._loaded.key in columns and not {self._loaded.key, *LAYOUT} & {*computed}
+        if self._loaded is not None and own and texts:
             return self._on_rows(select, self._loaded, lambda: made)
         jobs = self._jobs if _JOB in columns and _JOB not in computed else EVERYTHING
         return self._then(select, jobs, lambda: made)
@@ -172,7 +174,7 @@ class Tuples:
         function : callable or sequence
             Called with one value for each of `columns`; not called where one of them is NULL, the result is NULL then.
             Or ascending edges such as ``["1GB", "10GB"]`` for a single column: the bin is the number of edges that are
-            not above the value (0, 1, 2), computed by the engine.
+            not above the value (0, 1, 2), computed by the engine. A single edge may stand by itself, ``"10GB"``.
         *columns : str
         type : str, optional
             ``int64``, ``float64``, ``string`` or ``boolean``. Otherwise the function's annotation counts, and without
@@ -183,10 +185,11 @@ class Tuples:
         if not columns:
             raise ExpressionError(f"bin('{new}', …) needs the columns that the function takes")
         if not callable(function):
-            edges = [_edge(edge) for edge in function]
+            given = [function] if isinstance(function, (str, int, float)) else list(function)
+            edges = [_edge(edge) for edge in given]
 
             def number(table: ir.Table) -> ir.Table:
-                _check_edges(function, edges, columns[0], self._units)
+                _check_edges(given, edges, columns[0], self._units)
                 return table.mutate(**{new: _bin_number(table, [value for value, _ in edges], columns)})
 
             return self._then(number, units=lambda: {**self._units, new: NUMBER})

@@ -23,8 +23,9 @@ series apart, a hatch, a line style or a place does so too.
 from __future__ import annotations
 
 import io
+import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.units import size_words
@@ -52,14 +53,43 @@ _STYLE: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _figure(height: float, columns: int = 1) -> tuple[Any, list[Any]]:
+def _figure(
+    height: float, left: Sequence[float], *, right: float = 8, bottom: float = 34, top: float = 8
+) -> tuple[Any, list[Any]]:
+    """Return a figure of so many inches with axes side by side, and points left free: before each of them, and around.
+
+    Matplotlib's own layouts draw each figure twice to measure texts, which is half of the time that figures take; and
+    what they measure is its font, while the reader's browser takes another.
+    """
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+    figure = Figure(figsize=(_WIDTH, height))
     FigureCanvasSVG(figure)
-    axes = figure.subplots(1, columns, squeeze=False)[0]
-    return figure, list(axes)
+    width, tall = 72 * _WIDTH, 72 * height
+    each = (width - sum(left) - right * len(left)) / len(left)
+    axes, at = [], 0.0
+    for free in left:
+        at += free
+        axes.append(figure.add_axes((at / width, bottom / tall, each / width, (tall - bottom - top) / tall)))
+        at += each + right
+    return figure, axes
+
+
+def _room(texts: Iterable[str], size: float = 9) -> float:
+    """Return the points that the longest of these texts takes, at most but for texts of capital letters."""
+    return max((len(line) for text in texts for line in text.split("\n")), default=0) * size * 0.58
+
+
+def _rows(texts: Iterable[str]) -> float:
+    """Return the points that the rows of these texts take."""
+    return 11.5 * max((text.count("\n") + 1 for text in texts), default=1)
+
+
+#: Points of the tick marks and of what stands upright before them: the name of the axis.
+_TICK, _NAME = 8, 18
+#: Points of a legend, or a title, above the axes.
+_ABOVE = 22
 
 
 def _quantity(axis: Any, quantity: str) -> None:
@@ -86,7 +116,8 @@ def _short(text: str, most: int = 34) -> str:
 def _ranking(data: Mapping[str, Any]) -> Any:
     panels = data["panels"]
     most = max(len(panel["labels"]) for panel in panels)
-    figure, every = _figure(0.9 + 0.24 * most, len(panels))
+    left = [_TICK + 2 + _room(_short(label, 26) for label in panel["labels"]) for panel in panels]
+    figure, every = _figure(0.9 + 0.24 * most, left, right=14, bottom=38, top=_ABOVE)
     for number, (axes, panel) in enumerate(zip(every, panels, strict=True)):
         places = list(range(len(panel["labels"])))
         bars = axes.barh(places, panel["values"], height=0.7, color=COLOURS[number])
@@ -110,8 +141,13 @@ def logarithmic(data: Mapping[str, Any]) -> bool:
 def _bars(data: Mapping[str, Any]) -> Any:
     from matplotlib.ticker import NullLocator
 
-    figure, (axes,) = _figure(2.9)
     series = data["series"]
+    largest = max((value for one in series for value in one["values"]), default=0)
+    if logarithmic(data):
+        largest = 10 ** math.ceil(math.log10(largest))  # the axis may go on to there
+    left = _NAME + _TICK + max(_room([f"{largest:,.0f}"]), 24)
+    top = _ABOVE if data.get("legend") or data.get("ends") else 14
+    figure, (axes,) = _figure(2.9, [left], bottom=22 + _rows(data.get("labels", ())), top=top)
     places = data.get("x") or list(range(len(data["labels"])))
     ends = data.get("ends")
     width = (0.98 if ends else 0.75) / len(series)
@@ -136,17 +172,17 @@ def _bars(data: Mapping[str, Any]) -> Any:
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     _frame(axes, data)
     if data.get("legend"):
-        figure.legend(loc="outside upper left", ncols=4)
+        figure.legend(loc="outside upper left", borderaxespad=0.3, ncols=4)
     return figure
 
 
 def _lines(data: Mapping[str, Any]) -> Any:
-    figure, (axes,) = _figure(2.9)
+    figure, (axes,) = _figure(2.9, [_NAME + _TICK + 24], top=_ABOVE)
     for number, one in enumerate(data["series"]):
         axes.plot(one["x"], one["y"], label=one["name"], color=COLOURS[number % 7], linestyle=_DASHES[number % 7],
                   linewidth=1.6, clip_on=False)  # fmt: skip
     _frame(axes, data, "both")
-    figure.legend(loc="outside upper left", ncols=3)
+    figure.legend(loc="outside upper left", borderaxespad=0.3, ncols=3)
     return figure
 
 
@@ -168,7 +204,8 @@ def pieces(values: Sequence[float | None]) -> tuple[list[list[tuple[int, float]]
 def _parallel(data: Mapping[str, Any]) -> Any:
     from matplotlib.collections import LineCollection
 
-    figure, (axes,) = _figure(3.6)
+    right = 40 + _room(data["groups"], 8.5)
+    figure, (axes,) = _figure(3.6, [8], right=right, bottom=26 + _rows(one["name"] for one in data["axes"]), top=16)
     few = len(data["lines"]) < 60
     for number, group in enumerate(data["groups"]):
         whole, past = [], []
@@ -186,7 +223,7 @@ def _parallel(data: Mapping[str, Any]) -> Any:
         alone = [line[0] for line in whole if len(line) == 1]  # between two axes without a value
         axes.plot([place for place, _ in alone], [value for _, value in alone], ".", color=colour, markersize=4)
     _columns(axes, data["axes"])
-    figure.legend(loc="outside right upper")
+    figure.legend(loc="upper right")
     return figure
 
 
@@ -211,7 +248,8 @@ def _columns(axes: Any, columns: Sequence[Mapping[str, Any]]) -> None:
 def _files(data: Mapping[str, Any]) -> Any:
     bars = data["bars"]
     rows = 1 + max(bar["row"] for bar in bars)
-    figure, (axes,) = _figure(1.1 + 0.24 * max(rows, 2))
+    left = _TICK + 2 + max(_NAME, _room(_short(label) for label in data["labels"]))
+    figure, (axes,) = _figure(1.1 + 0.24 * max(rows, 2), [left], top=_ABOVE)
     for number, (which, label) in enumerate(((False, "I/O time of the file"), (True, "on the critical path"))):
         shown = [bar for bar in bars if bar["critical"] is which]
         if shown:
@@ -222,12 +260,12 @@ def _files(data: Mapping[str, Any]) -> Any:
     axes.set_yticks(range(rows), [_short(label) for label in data["labels"]])
     axes.set_ylim(rows - 0.4, -0.6)
     _frame(axes, data, "x")
-    figure.legend(loc="outside upper left", ncols=2)
+    figure.legend(loc="outside upper left", borderaxespad=0.3, ncols=2)
     return figure
 
 
 def _steps(data: Mapping[str, Any]) -> Any:
-    figure, (axes,) = _figure(2.3)
+    figure, (axes,) = _figure(2.3, [_NAME + _TICK + 54], top=_ABOVE)
     edges = [*data["x"], data["x"][-1] + data["step"]]
     for number, one in enumerate(data["series"]):
         values = [float("nan") if value is None else value for value in one["y"]]
@@ -238,7 +276,8 @@ def _steps(data: Mapping[str, Any]) -> Any:
     _frame(axes, data, "both")
     axes.set_ylim(bottom=0)
     _quantity(axes.yaxis, data.get("quantity", ""))
-    figure.legend(loc="outside upper left", ncols=3)
+    axes.yaxis.labelpad = 9
+    figure.legend(loc="outside upper left", borderaxespad=0.3, ncols=3)
     return figure
 
 

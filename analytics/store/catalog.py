@@ -6,14 +6,18 @@ replaced stay on the disk until the next one begins.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.store.manifest import FileEntry, Manifest, read_manifest
-from mpiio_ext.analytics.tables.schema import TABLES
+from mpiio_ext.analytics.tables.schema import LAYOUT, TABLES
 
 __all__ = ["Catalog"]
+
+#: Says of a layout whether rows with it matter.
+Wanted = Callable[[Mapping[str, int | None]], bool]
 
 
 class Catalog:
@@ -26,6 +30,8 @@ class Catalog:
 
     Attributes
     ----------
+    knows_layouts : bool
+        That :meth:`files` and :meth:`units` take `layouts`.
     folder : Path
         Absolute.
     osts : int
@@ -38,6 +44,8 @@ class Catalog:
     AnalyticsError
         There is no store in the folder, or one that cannot be read.
     """
+
+    knows_layouts = True
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder).absolute()
@@ -73,12 +81,30 @@ class Catalog:
         ]
         return sorted(files, key=lambda entry: (entry.low, entry.high, entry.path))
 
-    def files(self, table: str, low: float | None = None, high: float | None = None) -> list[str]:
-        """Return the absolute paths of :meth:`entries`; empty when the table has no rows."""
-        return [str(self.path(entry)) for entry in self.entries(table, low, high)]
+    def files(
+        self, table: str, low: float | None = None, high: float | None = None, layouts: Wanted | None = None
+    ) -> list[str]:
+        """Return the absolute paths of the files to read for a table; empty when there are none.
+
+        Parameters
+        ----------
+        table : str
+        low, high : float, optional
+            As in :meth:`entries`.
+        layouts : callable, optional
+            Says of a layout (columns and values) whether rows of ``darshan_file`` with it matter. Where no common
+            layout of a file does, the rows with the others are read from the file beside it.
+        """
+        chosen = (self._chosen(entry, layouts) for entry in self.entries(table, low, high))
+        return [str(self.folder / path) for path in chosen if path]
 
     def units(
-        self, table: str, by: str = "target", low: float | None = None, high: float | None = None
+        self,
+        table: str,
+        by: str = "target",
+        low: float | None = None,
+        high: float | None = None,
+        layouts: Wanted | None = None,
     ) -> list[list[str]] | None:
         """Return the files of each storage target or subtable: what one task reads.
 
@@ -86,8 +112,8 @@ class Catalog:
         ----------
         table : str
         by : {"target", "subtable"}
-        low, high : float, optional
-            As in :meth:`entries`; units without such files are empty lists.
+        low, high, layouts
+            As in :meth:`files`; units without such files are empty lists.
 
         Returns
         -------
@@ -100,8 +126,17 @@ class Catalog:
         count = len(placement["folders"]) if by == "target" else int(placement["subtables"])
         found: list[list[str]] = [[] for _ in range(count)]
         for entry in self.entries(table, low, high):
-            found[entry.target if by == "target" else entry.subtable].append(str(self.path(entry)))
+            if path := self._chosen(entry, layouts):
+                found[entry.target if by == "target" else entry.subtable].append(str(self.folder / path))
         return found
+
+    @staticmethod
+    def _chosen(entry: FileEntry, layouts: Wanted | None) -> str:
+        """Return the path to read for an entry: of the file, of the one beside it, or none."""
+        if layouts is None or not entry.layouts:
+            return entry.path
+        matters = any(layouts(dict(zip(LAYOUT, layout, strict=True))) for layout in entry.layouts)
+        return entry.path if matters else entry.uncommon
 
     def path(self, entry: FileEntry) -> Path:
         """Return the absolute path of a file."""

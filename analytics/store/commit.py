@@ -20,14 +20,16 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from mpiio_ext.analytics.store.conflicts import Conflicts
 from mpiio_ext.analytics.store.convert import Part
 from mpiio_ext.analytics.store.durable import TEMPORARY, replacing, step
+from mpiio_ext.analytics.store.layouts import Split, split_of
 from mpiio_ext.analytics.store.manifest import FileEntry, Manifest
 from mpiio_ext.analytics.store.merge import IDENTITY, Source, merged
 from mpiio_ext.analytics.tables.parquet import FILE_ROWS, TableWriter, key_of
 from mpiio_ext.analytics.tables.schema import TABLES
 
-__all__ = ["Staged", "clean", "merge_parts", "write_files"]
+__all__ = ["Staged", "age_of", "clean", "merge_parts", "relative", "write_files"]
 
 #: A file of so many rows is merged again only when it must be.
 _LARGE = 1 << 20
@@ -82,15 +84,17 @@ def write_files(
         with replacing(path) as part:
             if prepare is not None:
                 prepare(part)
-            with TableWriter(part, schema, model.table) as writer:
+            split = Split()
+            seen = split.take if model.table == "darshan_file" else None
+            with TableWriter(part, schema, model.table, seen=seen) as writer:
                 while rest is not None and writer.rows < FILE_ROWS:
                     room = FILE_ROWS - writer.rows
                     writer.write(rest.slice(0, room))
                     rest = rest.slice(room) if rest.num_rows > room else next(rows, None)
             count, low, high = writer.rows, writer.low, writer.high
-        entries.append(
-            dataclasses.replace(model, path=str(path), rows=count, bytes=path.stat().st_size, low=low, high=high)
-        )
+        size = path.stat().st_size
+        entry = dataclasses.replace(model, path=str(path), rows=count, bytes=size, low=low, high=high)
+        entries.append(split_of(split, entry, path, schema, prepare))
     return [entry for entry in entries if entry.rows]
 
 
@@ -143,8 +147,18 @@ def _groups(manifest: Manifest, staged: Sequence[Staged], replaced: Mapping[int,
     return [group for group in groups if group.parts or group.files]
 
 
+def age_of(commit: int, number: int) -> int:
+    """Return how new rows are: those of part `number` of a commit, or (0) of a file of that commit."""
+    return commit * 10**6 + number
+
+
 def merge_parts(
-    folder: Path, manifest: Manifest, staged: Sequence[Staged], replaced: Mapping[int, set[int]], osts: int
+    folder: Path,
+    manifest: Manifest,
+    staged: Sequence[Staged],
+    replaced: Mapping[int, set[int]],
+    osts: int,
+    conflicts: Conflicts | None = None,
 ) -> Manifest:
     """Write the files of the next state and return its manifest, which nobody has seen yet.
 
@@ -160,15 +174,18 @@ def merge_parts(
         Commit -> IDs of logs whose rows of that commit do not count any more.
     osts : int
         Width of the OST bitmap at least.
+    conflicts : Conflicts, optional
+        Gets what sources of ``lmt`` contradict each other in; their ages are those of :func:`age_of`.
     """
     number = manifest.commit + 1
     files = list(manifest.files)
     width = max([manifest.osts, osts, *(item.part.osts for item in staged)])
     for group in _groups(manifest, staged, replaced):
         sources = [
-            Source(folder / entry.path, group.without, max(entry.commits, default=0) * 10**6) for entry in group.files
+            Source(folder / entry.path, group.without, age_of(max(entry.commits, default=0), 0))
+            for entry in group.files
         ]
-        sources += [Source(Path(item.part.path), age=number * 10**6 + item.age) for item in group.parts]
+        sources += [Source(Path(item.part.path), age=age_of(number, item.age)) for item in group.parts]
         commits = {commit for entry in group.files for commit in entry.commits} | ({number} if group.parts else set())
         schema = TABLES[group.table].schema(width)
         model = FileEntry(
@@ -183,15 +200,23 @@ def merge_parts(
             width if group.table == "darshan_file" else 0,
         )
         place = folder / "tables" / group.table / (group.period or "all")
-        made = write_files(merged(group.table, sources, schema), schema, place, f"{number:06d}", model)
+        rows = merged(group.table, sources, schema, conflicts)
+        made = write_files(rows, schema, place, f"{number:06d}", model)
         files = [entry for entry in files if entry not in group.files]
-        files += [dataclasses.replace(entry, path=str(Path(entry.path).relative_to(folder))) for entry in made]
+        files += [relative(entry, folder) for entry in made]
     return dataclasses.replace(manifest, commit=number, files=tuple(files), osts=width)
+
+
+def relative(entry: FileEntry, folder: Path) -> FileEntry:
+    """Return an entry with paths relative to the store's folder."""
+    uncommon = str(Path(entry.uncommon).relative_to(folder)) if entry.uncommon else ""
+    return dataclasses.replace(entry, path=str(Path(entry.path).relative_to(folder)), uncommon=uncommon)
 
 
 def _leftovers(folder: Path, manifest: Manifest) -> Iterator[Path]:
     """Yield the files of a store that do not count: those of killed fills, those that were replaced or moved away."""
     valid = {folder / entry.path for entry in manifest.files} | {folder / name for name in manifest.logs}
+    valid |= {folder / entry.uncommon for entry in manifest.files if entry.uncommon}
     places = [folder / "tables", folder / "logs", *map(Path, manifest.placement.get("folders", ()))]
     places += map(Path, manifest.placement.get("retired", ()))
     for place in places:

@@ -31,9 +31,11 @@ from mpiio_ext.analytics.connectors.base import Connector
 from mpiio_ext.analytics.connectors.registry import KINDS, connector_for
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.setup import Setup
-from mpiio_ext.analytics.store.commit import Staged, clean, merge_parts
+from mpiio_ext.analytics.store.commit import Staged, age_of, clean, merge_parts
+from mpiio_ext.analytics.store.conflicts import NOTE, Conflicts, with_conflicts
 from mpiio_ext.analytics.store.convert import Done, convert_chunk, digests, log_id_of
 from mpiio_ext.analytics.store.dates import dates_in_words, with_dates
+from mpiio_ext.analytics.store.layouts import with_layouts
 from mpiio_ext.analytics.store.lock import locked
 from mpiio_ext.analytics.store.logtable import LOGS, SEEN, keys_of, read_logs, write_logs
 from mpiio_ext.analytics.store.manifest import Manifest, read_manifest, write_manifest
@@ -62,7 +64,7 @@ class Report:
     known : logs of earlier fills that are unchanged
     outside : logs that are new or changed, but not of the period
     vanished : logs of earlier fills that are gone; their rows stay
-    whole, partial, skipped, duplicate, unreadable : what became of the others; the manifest says why
+    whole, partial, conflict, skipped, duplicate, unreadable : what became of the others; the manifest says why
     others : files in the inputs with names that no log has
     problems : what could not be looked at, a line each
     notes : what dated the logs outside the period, and from when they are; what is suspicious in the contents
@@ -73,6 +75,7 @@ class Report:
     vanished: int = 0
     whole: int = 0
     partial: int = 0
+    conflict: int = 0
     skipped: int = 0
     duplicate: int = 0
     unreadable: int = 0
@@ -88,6 +91,7 @@ class Report:
             for name in (
                 "whole",
                 "partial",
+                "conflict",
                 "skipped",
                 "duplicate",
                 "unreadable",
@@ -128,6 +132,9 @@ class _Filler:
         self._results: list[Any] = []
         self._since = time.monotonic()
         self._days = Days(setup.time_zone)
+        self._notes: list[str] = []
+        #: Keys of the logs of LMT, by the number of their chunk.
+        self._lmt: dict[int, str] = {}
 
     # ---- converting ----
 
@@ -214,8 +221,9 @@ class _Filler:
             self.commit()
 
     def _look_at_days(self, chunk: _Chunk, parts: list[str], rows: Any) -> None:
-        """Look at the times of a log of LMT."""
+        """Look at the times of a log of LMT, and keep its key."""
         if parts:
+            self._lmt[chunk.number] = f"{chunk.kind}\0{chunk.root}/{chunk.paths[0]}"
             log = self.plan.todo.slice(int(rows[0]), 1)
             date = log.column("date")[0].as_py() if log.column("dated")[0].as_py() == "path" else ""
             self._days.look_at(chunk.paths[0], parts, date)
@@ -224,7 +232,7 @@ class _Filler:
         """Compare the times of sources, and keep what is found in the manifest and in the report."""
         zone = self.setup.time_zone
         notes = [note for note in self.manifest.notes if note.startswith("lmt")]
-        notes += [*self._days.notes(), *zone_notes(self.folder, self.manifest, zone)]
+        notes += [*self._notes, *self._days.notes(), *zone_notes(self.folder, self.manifest, zone)]
         notes = list(dict.fromkeys(notes))
         if tuple(notes) != self.manifest.notes:
             self.manifest = dataclasses.replace(self.manifest, notes=tuple(notes))
@@ -272,7 +280,13 @@ class _Filler:
             return
         readable = segment.filter(pc.not_equal(segment.column("status"), "unreadable"))
         replaced = self._replaced(keys_of(readable).combine_chunks())
-        manifest = merge_parts(self.folder, self.manifest, self._staged, replaced, self.setup.osts)
+        conflicts = Conflicts()
+        manifest = merge_parts(self.folder, self.manifest, self._staged, replaced, self.setup.osts, conflicts)
+        if meetings := conflicts.meetings():
+            keys = {age_of(manifest.commit, number): key for number, key in self._lmt.items()}
+            segment = with_conflicts(segment, meetings, keys)
+            self._notes.append(NOTE)
+        self._count(segment)
         if extra is not None:
             segment = pa.concat_tables([segment, extra])
         name = f"logs/{manifest.commit:06d}.parquet"
@@ -288,7 +302,7 @@ class _Filler:
         self._staged, self._results = [], []
 
     def _segment(self) -> Any:
-        """Return the rows of the table of logs for what is done, and count them in the report."""
+        """Return the rows of the table of logs for what is done."""
         if not self._results:
             return LOGS.empty_table()
         rows = np.concatenate([rows for rows, _ in self._results])
@@ -298,11 +312,12 @@ class _Filler:
             table = table.append_column(name, outcome.column(name))
         table = table.append_column("commit", pa.array(np.full(len(rows), self.manifest.commit + 1)))
         table = table.append_column("vanished", pa.array(np.zeros(len(rows), dtype=bool)))
-        table = self._with_old_rows(table)
-        for value in pc.value_counts(table.column("status")):
+        return self._with_old_rows(table).select(LOGS.names).cast(LOGS)
+
+    def _count(self, segment: Any) -> None:
+        for value in pc.value_counts(segment.column("status")):
             status, count = value["values"].as_py(), value["counts"].as_py()
             setattr(self.report, status, getattr(self.report, status) + count)
-        return table.select(LOGS.names).cast(LOGS)
 
     def _with_old_rows(self, table: Any) -> Any:
         """Let a log that cannot be read now, and could before, keep what the manifest says of its rows."""
@@ -452,6 +467,10 @@ def _carry_out(filler: _Filler, logs: Any, quiet: bool | None) -> None:
         filler.commit(pa.concat_tables(marks))
     elif filler.manifest.commit == 0:
         write_manifest(filler.folder, filler.manifest)
+    whole = with_layouts(filler.folder, filler.manifest)
+    if whole is not filler.manifest:
+        filler.manifest = whole
+        write_manifest(filler.folder, whole)
     if filler.report.rows:
         filler.take_notes()
 

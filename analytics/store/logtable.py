@@ -38,10 +38,10 @@ SEEN = pa.schema(
     ]
 )
 
-#: What the manifest knows of a log. ``status``: whole, partial, skipped, duplicate, unreadable, or outside (only looked
-#: at, for its date); ``reason``: why, for people; ``same_as``: the log with the same contents; ``log_id``:
-#: ``source_log`` of its rows; ``commit``: of its rows (`FileEntry.commits`); ``vanished``: not found any more (its rows
-#: stay); ``rows_TABLE``: rows that it gave.
+#: What the manifest knows of a log. ``status``: whole, partial, conflict (with another log of LMT), skipped, duplicate,
+#: unreadable, or outside (only looked at, for its date); ``reason``: why, for people; ``same_as``: the log with the
+#: same contents; ``log_id``: ``source_log`` of its rows; ``commit``: of its rows (`FileEntry.commits`); ``vanished``:
+#: not found any more (its rows stay); ``rows_TABLE``: rows that it gave.
 LOGS = pa.schema(
     [
         *SEEN,

@@ -54,6 +54,11 @@ class FileEntry:
         Number of the subtable when it is placed, else -1.
     target : int
         Number of the storage target on which it lies, else -1.
+    layouts : tuple of tuples, or None
+        Layouts (`mpiio_ext.analytics.tables.schema.LAYOUT`) of its rows that are common
+        (:mod:`mpiio_ext.analytics.store.layouts`); none: they are too different. None: nobody has looked yet.
+    uncommon : str
+        File with the rows of other layouts, a second time; its path as `path`, or empty where there are none.
     """
 
     table: str
@@ -67,6 +72,15 @@ class FileEntry:
     osts: int = 0
     subtable: int = -1
     target: int = -1
+    layouts: tuple[tuple[int | None, ...], ...] | None = None
+    uncommon: str = ""
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any]) -> FileEntry:
+        """Return the entry that a manifest has."""
+        layouts = entry.get("layouts")
+        known = None if layouts is None else tuple(map(tuple, layouts))
+        return cls(**{**entry, "commits": tuple(entry["commits"]), "layouts": known})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +139,7 @@ def read_manifest(folder: Path) -> Manifest | None:
             " fill a new folder, or remove this one and fill it again from the logs (mpiio-ext analyze init)"
         )
     try:
-        files = tuple(FileEntry(**{**entry, "commits": tuple(entry["commits"])}) for entry in document["files"])
+        files = tuple(map(FileEntry.of, document["files"]))
         return Manifest(
             commit=document["commit"],
             files=files,

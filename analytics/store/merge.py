@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from mpiio_ext.analytics.store.conflicts import Conflicts
 from mpiio_ext.analytics.tables.parquet import KEYS, key_of
 
 __all__ = ["IDENTITY", "Source", "best_rows", "merged"]
@@ -31,7 +32,7 @@ _ROWS, _LEAST_ROWS, _MOST_ROWS = 1 << 17, 1024, 8192
 #: the alternatives, where none of its columns is NULL), and what a better row knows first of all.
 IDENTITY: dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]] = {
     "slurm": ((("job_id", "submit_time"), ("job_id", "start_time")), ("end_time",)),
-    "lmt": ((("time", "ost", "ost_name", "file_system"),), ("bytes_read", "bytes_written")),
+    "lmt": ((("time", "ost_name"),), ("bytes_read", "bytes_written")),
 }
 
 
@@ -121,6 +122,13 @@ def best_rows(table: str, rows: Any) -> Any:
     return ranked.sort_by([(key, "ascending") for key in KEYS[table]]).drop_columns(["known", "age"])
 
 
+def _best(table: str, rows: Any, conflicts: Conflicts | None) -> Any:
+    if conflicts is not None and table == "lmt":
+        (identity,), values = IDENTITY[table]
+        conflicts.look_at(rows, identity, values)
+    return best_rows(table, rows)
+
+
 def _first_of_each(rows: Any, identity: Sequence[str]) -> Any:
     """Return the row of each identity that knows most and is newest, and every row without a whole identity."""
     order = [(name, "ascending") for name in identity] + [("known", "ascending"), ("age", "descending")]
@@ -135,7 +143,9 @@ def _first_of_each(rows: Any, identity: Sequence[str]) -> Any:
     return rows.filter(pa.array(first))
 
 
-def merged(table: str, sources: Sequence[Source], schema: Any) -> Iterator[Any]:
+def merged(
+    table: str, sources: Sequence[Source], schema: Any, conflicts: Conflicts | None = None
+) -> Iterator[Any]:
     """Yield the rows of the sources in the order of the table's key, as Arrow tables.
 
     Parameters
@@ -144,12 +154,14 @@ def merged(table: str, sources: Sequence[Source], schema: Any) -> Iterator[Any]:
     sources : sequence of Source
     schema : pyarrow.Schema
         Of the result; columns that a source lacks are NULL (words of the OST bitmap 0).
+    conflicts : Conflicts, optional
+        Is shown the rows of ``lmt``.
     """
     together = table in IDENTITY
     inner = schema.append(pa.field("age", pa.int64())) if together else schema
     order = [(key, "ascending") for key in KEYS[table]]
     finish: Callable[[Any], Any] = (
-        (lambda rows: best_rows(table, rows)) if together else (lambda rows: rows.sort_by(order))
+        (lambda rows: _best(table, rows, conflicts)) if together else (lambda rows: rows.sort_by(order))
     )
     size = max(_LEAST_ROWS, min(_MOST_ROWS, _ROWS // max(1, len(sources))))
     opened = (_Reader(source, inner, key_of(table), size) for source in sources)

@@ -1,10 +1,11 @@
-"""Find the logs of a set-up: folders walked with scandir, sizes and times beside the names, dates by one expression.
+r"""Find the logs of a set-up: folders walked with scandir, sizes and times beside the names, dates by one expression.
 
 A log's date is, in this order and as its input says: a date in its path (``2018-01-28``, ``2018/1/28``; the last one);
 where the kind writes logs once, the start of the job that the log itself has (:mod:`mpiio_ext.analytics.store.dates`),
 or else the time of its last change in UTC; or none: then it belongs to every period.
 
 A name that is no file that can be read (a FIFO, a link to nothing) is a log with a problem, for the manifest to say so.
+So is a name that is not UTF-8: tables hold UTF-8 alone. It is written with its bytes as ``\xff``.
 """
 
 from __future__ import annotations
@@ -76,14 +77,26 @@ class Found:
             status = os.lstat(f"{root}/{path}")
             why = "a link to nothing" if isinstance(error, FileNotFoundError) else error.strerror or str(error)
             problem = f"unreadable: {why}"
+        name = _printable(path)
+        if name != path:
+            problem = problem or "skipped: its name is not UTF-8; rename it"
         self.bad.append(problem)
-        self.paths.append(path)
+        self.paths.append(name)
         self.sizes.append(status.st_size)
         self.times.append(status.st_mtime_ns)
 
     def cannot(self, path: str, error: OSError) -> None:
         """Note a folder that could not be looked at."""
-        self.problems.append(f"{path}: {error.strerror or error}")
+        self.problems.append(f"{_printable(path)}: {error.strerror or error}")
+
+
+def _printable(path: str) -> str:
+    r"""Return a path as text: bytes that are not UTF-8, which Python holds as lone surrogates, as ``\xff``."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(path).decode("utf-8", "backslashreplace")
+    return path
 
 
 def _walk(root: str, matches: Any, found: Found) -> None:

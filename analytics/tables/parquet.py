@@ -13,6 +13,7 @@ Conventions
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -64,6 +65,8 @@ class TableWriter:
         Name of the table: says which column is the key.
     group_rows, group_bytes : int
         Largest row group.
+    seen : callable, optional
+        Called with the rows of each row group.
 
     Attributes
     ----------
@@ -74,9 +77,17 @@ class TableWriter:
     """
 
     def __init__(
-        self, path: Path, schema: Any, table: str, *, group_rows: int = GROUP_ROWS, group_bytes: int = GROUP_BYTES
+        self,
+        path: Path,
+        schema: Any,
+        table: str,
+        *,
+        group_rows: int = GROUP_ROWS,
+        group_bytes: int = GROUP_BYTES,
+        seen: Callable[[Any], None] | None = None,
     ) -> None:
         self._schema = schema
+        self._seen = seen
         self._key = key_of(table)
         self._writer = pq.ParquetWriter(path, schema, **writer_options(schema))
         self._waiting: list[Any] = []
@@ -109,6 +120,8 @@ class TableWriter:
         at = 0
         while whole.num_rows - at >= size or (last and at < whole.num_rows):
             self._writer.write_table(whole.slice(at, size), row_group_size=size)
+            if self._seen is not None:
+                self._seen(whole.slice(at, size))
             at += size
         rest = whole.slice(at)
         self._waiting = [rest] if rest.num_rows else []

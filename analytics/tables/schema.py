@@ -21,6 +21,7 @@ import pyarrow as pa
 __all__ = [
     "DARSHAN_FILE",
     "DARSHAN_JOB",
+    "LAYOUT",
     "LMT",
     "OST_WORD_BITS",
     "RUNS",
@@ -239,6 +240,9 @@ DARSHAN_FILE = Table(
         ),
     ),
 )
+
+#: The columns of ``darshan_file`` that say which Lustre layout a file has.
+LAYOUT: tuple[str, ...] = ("stripe_size", "stripe_count", "stripe_offset", "components")
 
 SLURM = Table(
     "slurm",

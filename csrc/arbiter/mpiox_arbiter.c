@@ -24,7 +24,7 @@ static const double patience_s = 10;           /* without a map, until that is s
 
 struct mpiox_arbiter {
     mpiox_arbiter_options options; /* its texts are ours */
-    char folder[PATH_BYTES], job[MPIOX_MAP_NAME], host[64], boot[64];
+    char folder[PATH_BYTES], job[MPIOX_MAP_NAME], program[MPIOX_MAP_NAME], host[64], boot[64];
     uint64_t processes; /* which numbers of processes are meant */
     pid_t pid;
     pthread_t thread;
@@ -67,14 +67,13 @@ static bool write_draft(const mpiox_arbiter *arbiter, char *draft, size_t bytes)
 {
     const char *scheduler = getenv("SLURM_JOB_ID");
     char text[JOB_BYTES];
-    const int length = snprintf(text, sizeof text,
-                                "mpiox-job 1\njob %s\nhost %s\nboot %s\nprocesses %llu\npid %ld\nranks %d\nnodes %d\n"
-                                "delegates %d\nprogram %s\nscheduler_job %.64s\napplied %lld\n",
-                                arbiter->job, arbiter->host, arbiter->boot, (unsigned long long)arbiter->processes,
-                                (long)getpid(), (int)arbiter->options.ranks, (int)arbiter->options.nodes,
-                                (int)arbiter->options.delegates, program_invocation_short_name,
-                                scheduler != NULL && scheduler[0] != '\0' ? scheduler : "-",
-                                (long long)arbiter->generation);
+    const int length = snprintf(
+        text, sizeof text,
+        "mpiox-job 1\njob %s\nhost %s\nboot %s\nprocesses %llu\npid %ld\nranks %d\nnodes %d\n"
+        "delegates %d\nprogram %s\nscheduler_job %.64s\napplied %lld\n",
+        arbiter->job, arbiter->host, arbiter->boot, (unsigned long long)arbiter->processes, (long)getpid(),
+        (int)arbiter->options.ranks, (int)arbiter->options.nodes, (int)arbiter->options.delegates, arbiter->program,
+        scheduler != NULL && scheduler[0] != '\0' ? scheduler : "-", (long long)arbiter->generation);
 
     if (length < 0 || (size_t)length >= sizeof text)
         return false;
@@ -309,6 +308,9 @@ static mpiox_arbiter *make(const mpiox_arbiter_options *options)
     arbiter->options = *options;
     snprintf(arbiter->folder, sizeof arbiter->folder, "%s", options->folder);
     snprintf(arbiter->job, sizeof arbiter->job, "%s", options->job);
+    snprintf(arbiter->program, sizeof arbiter->program, "%s",
+             options->program != NULL && options->program[0] != '\0' ? options->program
+                                                                     : program_invocation_short_name);
     identify(arbiter);
     arbiter->started = mpiox_now();
     arbiter->wake = eventfd(0, EFD_CLOEXEC);

@@ -24,10 +24,11 @@ typedef struct mpiox_arbiter mpiox_arbiter;
 
 typedef struct mpiox_arbiter_options {
     const char *folder;
-    const char *job;   /* name; letters, digits, '.', '_', '-' */
-    int32_t ranks;     /* of the job */
-    int32_t nodes;     /* compute nodes that they run on */
-    int32_t delegates; /* that it has, one on each I/O node that it may use */
+    const char *job;     /* name; letters, digits, '.', '_', '-' */
+    const char *program; /* name that its curve has; NULL or "": of its executable */
+    int32_t ranks;       /* of the job */
+    int32_t nodes;       /* compute nodes that they run on */
+    int32_t delegates;   /* that it has, one on each I/O node that it may use */
     /* On the thread of the arbiter: a map that names the job, newer than the one before. Returns when it is applied. */
     void (*apply)(void *context, const mpiox_map *map);
     void *context;

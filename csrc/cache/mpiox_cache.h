@@ -92,7 +92,9 @@ typedef struct mpiox_frame {   /* 64 bytes: a cache line of its own */
     _Atomic uint32_t writes;   /* raised by each access that wrote, before its hold ends */
     _Atomic uint32_t busy;     /* delegate: a thread works on it */
     _Atomic int64_t known_end; /* bytes of the page, from its start, that are known to exist in the file or dirty */
-    int64_t spare[2];
+    _Atomic int32_t client;    /* id + 1 of who wrote last; 0: not known */
+    int32_t spare_word;
+    int64_t spare;
 } mpiox_frame;
 
 typedef struct mpiox_file_record {
@@ -145,6 +147,11 @@ static inline int32_t mpiox_file_ranges(int32_t owners)
     X(waits, "requests", "requests that waited for a frame: back-pressure")                                            \
     X(fences, "requests", "flushes that a sync, close or change of size asked for")                                    \
     X(errors, "errors", "file-system errors")                                                                          \
+    X(reordered, "requests", "requests that were served before older ones, by a scheduler")                            \
+    X(merged, "requests", "requests that joined another one's, by a scheduler")                                        \
+    X(overdue, "requests", "requests that a scheduler served because they had waited too long")                        \
+    X(windows, "waits", "times that a scheduler served nothing though requests waited")                                \
+    X(queued_most, "requests", "most requests that waited for a scheduler at once, of each delegate")                  \
     X(moved_in, "pages", "page ranges taken over from another delegate")                                               \
     X(moved_out, "pages", "page ranges given to another delegate")                                                     \
     X(rescued_bytes, "bytes", "bytes of the delegate that others brought to the file when it had died")

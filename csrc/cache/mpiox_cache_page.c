@@ -145,6 +145,7 @@ static int write_held(const mpiox_cache *cache, const mpiox_page_access *access,
     mpiox_frame *at = &cache->frames[frame];
     copy_bytes(cache, access, frame, span);
     const int64_t fresh = mark_bytes(cache, access, frame, span);
+    atomic_store_explicit(&at->client, access->client, memory_order_relaxed);
     raise(&at->known_end, span->end);
     mpiox_cache_raise_end(cache, access->file, access->page * cache->page_bytes + span->end);
     touch(cache, frame);
@@ -199,6 +200,7 @@ static int ask(const mpiox_cache *cache, const mpiox_page_access *access, uint32
     slot->file = access->file;
     slot->page = access->page;
     slot->arg[0] = access->write ? 0 : 1;
+    slot->arg[2] = access->client;
     slot->arg[1] = ahead < MPIOX_OP_AHEAD ? ahead : MPIOX_OP_AHEAD;
     if (slot->arg[1] > 0)
         memcpy(slot->ahead, access->ahead, (size_t)slot->arg[1] * sizeof slot->ahead[0]);

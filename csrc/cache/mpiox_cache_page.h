@@ -11,7 +11,8 @@
 
 /* The part of an access that lies in one page. */
 typedef struct mpiox_page_access {
-    int32_t file; /* index of the file record at this delegate */
+    int32_t file;   /* index of the file record at this delegate */
+    int32_t client; /* id + 1 of who asks, for the order of requests; 0: not known */
     int64_t page;
     bool write;
     /* File side: stream byte k of the view lies at file offset origin + offset(view, position + k). All `length` stream

@@ -21,15 +21,17 @@
 enum mpiox_op {
     MPIOX_OP_NONE = 0,
     /* text = absolute path; arg[0] = MPIOX_FILE_* flags; arg[1] = unit_pages; arg[2] = owners; arg[3] = shift: range r
-     * belongs to delegate (r + shift) mod owners (0, but for replicas). A file that is open
-     * already (same device, inode and REPLICA flag) keeps its unit_pages and owners and adds the flags.
+     * belongs to delegate (r + shift) mod owners (0, but for replicas). ahead[0] = servers that the file's units lie on
+     * in turn, 0: not known; ahead[1] = weight of its requests, 0: 1. A file that is open already (same device, inode
+     * and REPLICA flag) keeps all of these but the flags, which are added.
      * -> file = index; arg[1], arg[2] = those in force; result MPIOX_E_FULL, MPIOX_E_IO */
     MPIOX_OP_OPEN,
     /* The opening is over. Flushes (never fails for lack of memory), drops the pages when it was the last opener.
      * -> errors as MPIOX_OP_FLUSH */
     MPIOX_OP_CLOSE,
     /* A page that was not found: file, page; arg[0] = 1: its bytes will be read (it must be filled), 0: only written;
-     * arg[1] = n <= MPIOX_OP_AHEAD pages in ahead[] that are likely to be read next.
+     * arg[1] = n <= MPIOX_OP_AHEAD pages in ahead[] that are likely to be read next; arg[2] = client + 1, for the order
+     * of requests, 0: not known.
      * -> frame, held for the client, which releases it; result MPIOX_PAGE_MOVED (mpiox_cache_page.h), also while the
      * page's range is changing hands: who waits for that must not keep a slot, or a connection, that the mover needs */
     MPIOX_OP_PAGE,

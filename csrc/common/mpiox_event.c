@@ -8,15 +8,21 @@
 
 mpiox_event_hook *mpiox_event_to;
 
+typedef int64_t clock_function(void);
+static clock_function *tracer_clock;
+
 __attribute__((constructor)) static void look_for_tracer(void)
 {
     mpiox_event_to = (mpiox_event_hook *)dlsym(RTLD_DEFAULT, "mpiox_trace_event");
+    tracer_clock = (clock_function *)dlsym(RTLD_DEFAULT, "mpiox_trace_time");
 }
 
 int64_t mpiox_event_clock(void)
 {
     struct timespec now;
 
+    if (tracer_clock != NULL)
+        return tracer_clock();
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }

@@ -147,6 +147,7 @@ static int access_local(access_t *a, int32_t owner, int64_t page, int64_t from, 
     mpiox_delegated *delegated = a->delegated;
     mpiox_delegate *delegate = mpiox_delegated_owner(delegated, owner);
     mpiox_page_access access = {.file = delegated->index[owner],
+                                .client = delegate->client + 1,
                                 .page = page,
                                 .write = a->request->write,
                                 .view = a->view,

@@ -55,6 +55,8 @@ static int open_at(mpiox_delegated *delegated, int32_t owner, const char *path, 
     slot.arg[1] = o->unit_pages;
     slot.arg[2] = o->owners;
     slot.arg[3] = o->shift;
+    slot.ahead[0] = delegated->file->layout.servers;
+    slot.ahead[1] = delegated->file->hints.delegate_weight;
     if ((size_t)snprintf(slot.text, sizeof slot.text, "%s", path) >= sizeof slot.text)
         return MPIOX_E_ARG;
     const int code = mpiox_delegated_request(delegated, owner, &slot);
@@ -80,9 +82,13 @@ static void choose_owners(const mpiox_delegated *delegated, opening *o)
 {
     const mpiox_layout *layout = &delegated->file->layout;
 
+    const int32_t most = delegated->file->hints.delegate_owners, count = delegated->group->count;
+
     /* With an arbiter delegate i stands for I/O node i, and all count. */
-    o->owners = delegated->group->hints.arbiter[0] != '\0' ? delegated->group->count
-                                                           : affine_owners(delegated->group->count, layout);
+    if (delegated->group->hints.arbiter[0] != '\0')
+        o->owners = count;
+    else
+        o->owners = most > 0 ? (most < count ? most : count) : affine_owners(count, layout);
     if (o->owners > MPIOX_FILE_RANGES)
         o->owners = MPIOX_FILE_RANGES;
     o->unit_pages = layout->stripe_size % delegated->group->page_bytes == 0
@@ -309,6 +315,12 @@ void mpiox_delegated_to_info(const mpiox_delegated *delegated, MPI_Info info)
     mpiox_group_settings_to_info(delegated->group, info);
     if (mpiox_delegated_level(delegated) == MPIOX_ACK_DISK)
         PMPI_Info_set(info, "mpiox_delegate_ack", "disk");
+    if (delegated->file->hints.delegate_owners > 0) {
+        char owners[16];
+
+        snprintf(owners, sizeof owners, "%d", (int)delegated->owners);
+        PMPI_Info_set(info, "mpiox_delegate_owners", owners);
+    }
 }
 
 void mpiox_delegated_describe(const mpiox_delegated *delegated, char *text, size_t bytes)
@@ -316,13 +328,16 @@ void mpiox_delegated_describe(const mpiox_delegated *delegated, char *text, size
     const mpiox_group *group = delegated->group;
     const int32_t dead = count_dead(group);
     const bool lower = mpiox_delegated_level(delegated) != delegated->file->hints.delegate_ack;
-    char died[64] = "", ignored[128] = "";
+    char died[64] = "", owners[64] = "", ignored[128] = "";
 
+    if (delegated->file->hints.delegate_owners > 0 && delegated->owners < group->count)
+        snprintf(owners, sizeof owners, "; %d of them own%s pages of this file", (int)delegated->owners,
+                 delegated->owners == 1 ? "s" : "");
     if (dead > 0)
         snprintf(died, sizeof died, "; %d of them died", (int)dead);
     const bool other = mpiox_group_settings_ignored(group, &delegated->file->hints, ignored, sizeof ignored);
-    snprintf(text, bytes, "%d delegate%s, %s%s%s%s%s%s", (int)group->count, group->count == 1 ? "" : "s", group->reason,
-             died, lower ? "; " : "", lower ? no_buddy : "", other ? "; " : "", ignored);
+    snprintf(text, bytes, "%d delegate%s, %s%s%s%s%s%s%s", (int)group->count, group->count == 1 ? "" : "s",
+             group->reason, owners, died, lower ? "; " : "", lower ? no_buddy : "", other ? "; " : "", ignored);
 }
 
 bool mpiox_delegated_is_used(const mpiox_delegated *delegated)

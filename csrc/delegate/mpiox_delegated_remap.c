@@ -135,6 +135,7 @@ static void begin(const mpiox_delegated *delegated)
 
     const mpiox_arbiter_options options = {.folder = group->hints.arbiter,
                                            .job = group->id,
+                                           .program = group->hints.arbiter_name,
                                            .ranks = group->ranks,
                                            .nodes = group->nodes,
                                            .delegates = group->count,

@@ -7,11 +7,12 @@
 enum { VALUE_BYTES = 512 };
 
 /* What is settled when the group starts. The level, the bypass and write-behind are each file's own. */
-static const char *const settled[] = {"mpiox_delegates",     "mpiox_delegate_mode",    "mpiox_delegate_cache",
-                                      "mpiox_delegate_page", "mpiox_delegate_threads", "mpiox_delegate_prefetch",
-                                      "mpiox_delegate_hosts"};
+static const char *const settled[] = {"mpiox_delegates",       "mpiox_delegate_mode",      "mpiox_delegate_cache",
+                                      "mpiox_delegate_page",   "mpiox_delegate_threads",   "mpiox_delegate_prefetch",
+                                      "mpiox_delegate_hosts",  "mpiox_delegate_scheduler", "mpiox_delegate_quantum",
+                                      "mpiox_delegate_window", "mpiox_delegate_patience"};
 
-enum { SETTLED = (int)(sizeof settled / sizeof settled[0]) };
+enum { SETTLED = (int)(sizeof settled / sizeof settled[0]), FIRST_OF_ORDER = SETTLED - 4 /* the scheduler's */ };
 
 static bool differs(const mpiox_group *group, const mpiox_hints *hints, const char *name, char *value)
 {
@@ -57,6 +58,12 @@ void mpiox_group_settings_to_info(const mpiox_group *group, MPI_Info info)
     put(info, "mpiox_delegate_page", group->page_bytes);
     put(info, "mpiox_delegate_threads", group->hints.delegate_threads);
     put(info, "mpiox_delegate_prefetch", group->hints.delegate_prefetch);
+    for (int i = FIRST_OF_ORDER; i < SETTLED; i++) {
+        char value[VALUE_BYTES];
+
+        mpiox_hints_spec(mpiox_hints_find(settled[i]))->format(&group->hints, value, VALUE_BYTES);
+        PMPI_Info_set(info, settled[i], value);
+    }
     if (group->hints.delegate_hosts[0] != '\0')
         PMPI_Info_set(info, "mpiox_delegate_hosts", group->hints.delegate_hosts);
 }

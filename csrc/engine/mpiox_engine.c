@@ -15,7 +15,8 @@ enum {
     SLEEPS = 31,           /* that lateness is measured by: 2 ms in all */
     SLEEP_NS = 50000,      /* of each of them */
     MOST_SPIN_NS = 200000, /* that are spun for where a core is free, however late sleeps end */
-    MOST_YIELD_NS = 20000, /* the same where none is free */
+    MOST_YIELD_NS = 20000, /* the same where none is free, */
+    LEAST_YIELD_NS = 2000, /* and until when others are let before */
 };
 
 static int64_t now(void)
@@ -52,14 +53,14 @@ static void sleep_until(int64_t until)
 }
 
 /* Until `ns` have passed since `from`: asleep, but for the last plan->spun_ns. These are spun for where a core is free;
- * else whoever wants to run is let before. */
+ * else whoever wants to run is let before, but for less than that takes: 0.1 us would become 10. */
 static void pause_for(const mpiio_ext_engine_plan *plan, int64_t from, int64_t ns)
 {
     const int64_t until = from + ns;
     if (ns > plan->spun_ns)
         sleep_until(until - plan->spun_ns);
-    while (now() < until) {
-        if (!plan->cores_free)
+    for (int64_t left = until - now(); left > 0; left = until - now()) {
+        if (!plan->cores_free && left > LEAST_YIELD_NS)
             sched_yield();
     }
 }

@@ -42,6 +42,11 @@ static const choice start_words[] = {{"spawn", MPIOX_START_SPAWN},
                                      {NULL, 0}};
 static const choice ack_words[] = {
     {"memory", MPIOX_ACK_MEMORY}, {"buddy", MPIOX_ACK_BUDDY}, {"disk", MPIOX_ACK_DISK}, {NULL, 0}};
+static const choice order_words[] = {{"elevator", MPIOX_ORDER_ELEVATOR}, {"fifo", MPIOX_ORDER_FIFO},
+                                     {"sjf", MPIOX_ORDER_SJF},           {"to_agg", MPIOX_ORDER_TO_AGG},
+                                     {"aioli", MPIOX_ORDER_AIOLI},       {"mlf", MPIOX_ORDER_MLF},
+                                     {"hbrr", MPIOX_ORDER_HBRR},         {"twins", MPIOX_ORDER_TWINS},
+                                     {"wfq", MPIOX_ORDER_WFQ},           {NULL, 0}};
 /* The first word of each value is the one that is written. */
 static const choice boolean_words[] = {{"true", 1}, {"false", 0}, {"1", 1},      {"0", 0},       {"yes", 1}, {"no", 0},
                                        {"on", 1},   {"off", 0},   {"enable", 1}, {"disable", 0}, {NULL, 0}};
@@ -184,6 +189,11 @@ INTEGER(delegate_prefetch, 0, 8)
 BYTES(delegate_bypass)
 BYTES(delegate_write_behind)
 INTEGER(delegate_timeout, 1, 3600)
+INTEGER(delegate_owners, 0, MAX_DELEGATES)
+CHOICE(delegate_scheduler, order_words)
+INTEGER(delegate_window, 0, 1000000)
+INTEGER(delegate_patience, 0, 3600000)
+INTEGER(delegate_weight, 1, 1000)
 
 static int parse_text(const char *text, char *field, size_t bytes)
 {
@@ -191,6 +201,22 @@ static int parse_text(const char *text, char *field, size_t bytes)
         return MPIOX_E_ARG;
     snprintf(field, bytes, "%s", text);
     return MPIOX_OK;
+}
+
+/* A turn of no bytes would never end. */
+static int parse_delegate_quantum(const char *text, mpiox_hints *hints)
+{
+    int64_t bytes = 0;
+    const int code = mpiox_hints_parse_bytes(text, &bytes);
+    if (code != MPIOX_OK || bytes < 1)
+        return MPIOX_E_ARG;
+    hints->delegate_quantum = bytes;
+    return MPIOX_OK;
+}
+
+static void format_delegate_quantum(const mpiox_hints *hints, char *text, int64_t text_bytes)
+{
+    snprintf(text, (size_t)text_bytes, "%" PRId64, hints->delegate_quantum);
 }
 
 /* "2", "25%" (of the program's ranks) or "per_node=1". */
@@ -231,6 +257,20 @@ static int parse_arbiter(const char *text, mpiox_hints *hints)
 static void format_arbiter(const mpiox_hints *hints, char *text, int64_t text_bytes)
 {
     snprintf(text, (size_t)text_bytes, "%s", hints->arbiter);
+}
+
+/* One word of the announcement, as csrc/arbiter writes it. */
+static int parse_arbiter_name(const char *text, mpiox_hints *hints)
+{
+    for (const char *at = text; *at != '\0'; at++)
+        if (!isalnum((unsigned char)*at) && strchr("._+-", *at) == NULL)
+            return MPIOX_E_ARG;
+    return parse_text(text, hints->arbiter_name, sizeof hints->arbiter_name);
+}
+
+static void format_arbiter_name(const mpiox_hints *hints, char *text, int64_t text_bytes)
+{
+    snprintf(text, (size_t)text_bytes, "%s", hints->arbiter_name);
 }
 
 static int parse_partition(const char *text, mpiox_hints *hints)
@@ -348,11 +388,31 @@ static const mpiox_hint_spec specs[] = {
      parse_delegate_write_behind, format_delegate_write_behind},
     {"mpiox_delegate_timeout", "integer", "1 .. 3600", "30", "seconds that a step of starting delegates may take",
      parse_delegate_timeout, format_delegate_timeout},
+    {"mpiox_delegate_scheduler", "choice", "elevator | fifo | sjf | to_agg | aioli | mlf | hbrr | twins | wfq",
+     "elevator", "which of the requests that wait for the file system a delegate serves next", parse_delegate_scheduler,
+     format_delegate_scheduler},
+    {"mpiox_delegate_quantum", "bytes", "1 or more, with k, m, g, t for powers of 1024", "4194304",
+     "bytes that a file (aioli, mlf, hbrr) or a flow (wfq) is served before another has its turn",
+     parse_delegate_quantum, format_delegate_quantum},
+    {"mpiox_delegate_window", "integer", "0 .. 1000000", "1000",
+     "microseconds: of a server's time window (twins), or to wait for requests in between (aioli)",
+     parse_delegate_window, format_delegate_window},
+    {"mpiox_delegate_patience", "integer", "0 .. 3600000", "1000",
+     "milliseconds after which a request is served before all that came later, whatever the scheduler; 0: never",
+     parse_delegate_patience, format_delegate_patience},
+    {"mpiox_delegate_weight", "integer", "1 .. 1000", "1", "share of this file's requests, for each rank (wfq)",
+     parse_delegate_weight, format_delegate_weight},
     {"mpiox_delegate_hosts", "text", "host;host;... or host,host,...", "",
      "hosts for spawned delegates; empty: spread over the job's", parse_delegate_hosts, format_delegate_hosts},
+    {"mpiox_delegate_owners", "integer", "0 .. 240", "0",
+     "how many of the delegates own pages of the file, the first ones; 0: as many as suit its servers",
+     parse_delegate_owners, format_delegate_owners},
     {"mpiox_arbiter", "text", "folder", "",
      "folder of a running mpiio-ext arbiter, which says which of the job's delegates serve; empty: all", parse_arbiter,
      format_arbiter},
+    {"mpiox_arbiter_name", "text", "letters, digits and ._+-", "",
+     "what the arbiter's curves and weights call the program; empty: as its executable is called", parse_arbiter_name,
+     format_arbiter_name},
 };
 
 enum { SPECS = (int)(sizeof specs / sizeof specs[0]) };

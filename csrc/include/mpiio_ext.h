@@ -426,6 +426,31 @@ int mpiio_ext_mckp_solve(mpiio_ext_mckp *solver, int32_t *choices, int64_t room,
 int mpiio_ext_mckp_profiles(int64_t classes, const int64_t *first, const int32_t *weights, const double *values,
                             int64_t sets, int64_t n, const int32_t *members, int64_t capacity, double *best);
 
+/* ---- request scheduling of the delegates ---- */
+
+/* A queue of requests that wait for the file system, as a delegate has it, for tests and simulations; see
+ * csrc/schedule/mpiox_schedule.h. Pure: times are passed in, in ns. One thread at a time for each queue. */
+typedef struct mpiio_ext_schedule mpiio_ext_schedule;
+
+/* Name and source of policy `index`, or NULL when there is none. */
+const char *mpiio_ext_schedule_policy_name(int index);
+const char *mpiio_ext_schedule_policy_source(int index);
+/* options: capacity (requests), quantum (bytes), window (ns), patience (ns, 0: none), bytes of a batch, requests of a
+ * batch, first server. 0, MPIOX_E_ARG (-2), MPIOX_E_NOMEM (-1). Free with mpiio_ext_schedule_free() (NULL-safe). */
+int mpiio_ext_schedule_create(const char *policy, const int64_t *options, mpiio_ext_schedule **schedule);
+void mpiio_ext_schedule_free(mpiio_ext_schedule *schedule);
+/* request: file, offset, length, flow, weight, server (-1: not known), 1: write. MPIOX_E_ARG, MPIOX_E_FULL (-7). */
+int mpiio_ext_schedule_add(mpiio_ext_schedule *schedule, const int64_t *request, int64_t now, uint32_t *id);
+/* The next batch: how many requests, their ids in file order. 0: ask again at *until (INT64_MAX: after a change). */
+int32_t mpiio_ext_schedule_next(mpiio_ext_schedule *schedule, int64_t now, int hurry, uint32_t *ids, int64_t *until);
+/* A request that was taken out is served; one that waits is not wanted any more. MPIOX_E_ARG: it is not so. */
+int mpiio_ext_schedule_done(mpiio_ext_schedule *schedule, uint32_t id);
+int mpiio_ext_schedule_cancel(mpiio_ext_schedule *schedule, uint32_t id);
+int64_t mpiio_ext_schedule_depth(const mpiio_ext_schedule *schedule); /* requests that wait */
+/* Totals; the name is NULL when there is none of that number. */
+const char *mpiio_ext_schedule_counter_name(int index);
+int64_t mpiio_ext_schedule_counter(const mpiio_ext_schedule *schedule, int index);
+
 /* cffi: end */
 
 /* What the executable mpiio-ext-delegate does, which the library starts. Returns the exit status. */

@@ -140,6 +140,7 @@ static int start_record(server *s, const mpiox_link_record *record, bool write, 
     if (mpiox_link_check_record(record, view, filter) != MPIOX_OK)
         return END;
     *w = (record_work){.access = {.file = record->file,
+                                  .client = s->client + 1,
                                   .write = write,
                                   .view = view,
                                   .origin = record->origin,

@@ -7,6 +7,8 @@
  *   mpiox_server_evict.c     a frame for a page: free ones, eviction (2Q: Johnson and Shasha, VLDB 1994), patience
  *   mpiox_server_flush.c     I/O threads: dirty pages to the file, in file order, neighbours merged
  *   mpiox_server_fill.c      I/O threads: pages from the file, on demand and ahead
+ *   mpiox_server_order.c     I/O threads: what is next, where a scheduler says so
+ *   mpiox_server_share.c     who gets the next frame, under weighted fair queueing
  *   mpiox_server_alone.c     exclusive use of a frame, also when a client that held it has died
  *   mpiox_server_replica.c   copies of other delegates' pages
  *   mpiox_server_state.c     what these share: lists of frames, queues, the work that waits
@@ -30,7 +32,11 @@ typedef struct mpiox_server_options {
     int32_t io_threads;     /* 1 .. MPIOX_CACHE_MAX_THREADS - 1 */
     int32_t prefetch_pages; /* read ahead of each reader at most; 0: off */
     int32_t storage;        /* mpiox_storage_kind */
-    double patience_s;      /* with no client ever having joined for so long, the delegate ends; 0: 60 */
+    /* The order in which requests are served: a policy of csrc/schedule, or "" and "elevator" for the built-in one. */
+    char scheduler[16];
+    int64_t quantum; /* bytes; 0: 4 MiB */
+    int32_t window_us, order_patience_ms;
+    double patience_s; /* with no client ever having joined for so long, the delegate ends; 0: 60 */
 } mpiox_server_options;
 
 /* Bytes of a file that could not be written, of which nobody was told. */

@@ -156,6 +156,7 @@ static bool advance(mpiox_server *server, mpiox_fence *fence)
         return false;
     }
     fence->used = false;
+    server->fences_used--;
     if (fence->done != NULL)
         mpiox_word_set(fence->done, 1);
     if (fence->slot != NULL) {
@@ -171,6 +172,7 @@ static void begin_fence(mpiox_server *server, mpiox_fence *fence, const mpiox_fe
 {
     *fence = *what;
     fence->used = true;
+    server->fences_used++;
     begin_frames(server, fence);
     (void)advance(server, fence);
 }
@@ -373,6 +375,8 @@ static void fill_record(mpiox_server *server, int32_t file, const mpiox_slot *sl
         .frames = {MPIOX_CACHE_NO_FRAME, MPIOX_CACHE_NO_FRAME, 0, MPIOX_LINK_FILE},
         .tree = MPIOX_CACHE_NO_FRAME,
         .ahead = {.usefulness = 1},
+        .servers = slot->ahead[0] > 0 && slot->ahead[0] <= INT32_MAX ? (int32_t)slot->ahead[0] : 0,
+        .weight = slot->ahead[1] > 0 && slot->ahead[1] <= INT32_MAX ? (int32_t)slot->ahead[1] : 1,
     };
 }
 

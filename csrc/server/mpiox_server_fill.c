@@ -192,6 +192,13 @@ static void finish(mpiox_server *server, mpiox_io *io, int i, const mpiox_error 
     mpiox_server_serve_waiting(server, frame);
 }
 
+static void take_up(mpiox_server *server, mpiox_io *io, uint32_t frame)
+{
+    mpiox_server_take_up(server, frame);
+    io->frames[io->count] = frame;
+    io->outcome[io->count++] = mpiox_frame_try_exclusive(&server->cache, frame) ? FILLED : HELD;
+}
+
 /* Take up the first page of a queue and those behind it that wait as well. *file: theirs. */
 static void gather(mpiox_server *server, mpiox_io *io, uint32_t frame, int8_t queue)
 {
@@ -200,27 +207,40 @@ static void gather(mpiox_server *server, mpiox_io *io, uint32_t frame, int8_t qu
     io->count = 0;
     do {
         const int64_t page = mpiox_server_page_of(server, frame);
-        mpiox_server_take_up(server, frame);
-        io->frames[io->count] = frame;
-        io->outcome[io->count++] = mpiox_frame_try_exclusive(&server->cache, frame) ? FILLED : HELD;
+        take_up(server, io, frame);
         frame = mpiox_frame_find(&server->cache, io->file, page + 1);
     } while (frame != MPIOX_CACHE_NO_FRAME && server->info[frame].fill_queue == queue && io->count < most &&
              io->count < MPIOX_RUN_FRAMES);
 }
 
-bool mpiox_server_fill_some(mpiox_server *server, mpiox_io *io, bool ahead)
+/* What has been taken up. */
+static void fill_gathered(mpiox_server *server, mpiox_io *io)
 {
-    const mpiox_frame_list *queue = ahead ? &server->aheads : &server->fills;
-    mpiox_error errors[MPIOX_RUN_FRAMES];
-    if (queue->count == 0)
-        return false;
-    gather(server, io, queue->first, server->info[queue->first].fill_queue);
     mpiox_storage *storage = server->files[io->file].storage;
+    mpiox_error errors[MPIOX_RUN_FRAMES];
     pthread_mutex_unlock(&server->lock);
     fill(server, io, storage, errors);
     pthread_mutex_lock(&server->lock);
     for (int i = 0; i < io->count; i++)
         finish(server, io, i, &errors[i]);
     mpiox_server_serve_parked(server);
+}
+
+bool mpiox_server_fill_some(mpiox_server *server, mpiox_io *io, bool ahead)
+{
+    const mpiox_frame_list *queue = ahead ? &server->aheads : &server->fills;
+    if (queue->count == 0)
+        return false;
+    gather(server, io, queue->first, server->info[queue->first].fill_queue);
+    fill_gathered(server, io);
     return true;
+}
+
+void mpiox_server_fill_batch(mpiox_server *server, mpiox_io *io, const uint32_t *frames, int32_t count)
+{
+    io->file = mpiox_server_file_of(server, frames[0]);
+    io->count = 0;
+    for (int32_t i = 0; i < count; i++)
+        take_up(server, io, frames[i]);
+    fill_gathered(server, io);
 }

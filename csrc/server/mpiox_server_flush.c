@@ -305,16 +305,33 @@ static void flush(mpiox_server *server, mpiox_io *io)
     mpiox_server_serve_parked(server);
 }
 
+/* What has been taken up. */
+static void flush_gathered(mpiox_server *server, mpiox_io *io)
+{
+    io->error.code = MPIOX_OK;
+    if (server->info[io->frames[0]].wants & MPIOX_WANT_CUT)
+        cut(server, io);
+    else
+        flush(server, io);
+}
+
 bool mpiox_server_flush_some(mpiox_server *server, mpiox_io *io)
 {
     io->file = next_file(server);
     if (io->file < 0)
         return false;
     gather(server, io);
-    io->error.code = MPIOX_OK;
-    if (server->info[io->frames[0]].wants & MPIOX_WANT_CUT)
-        cut(server, io);
-    else
-        flush(server, io);
+    flush_gathered(server, io);
     return true;
+}
+
+void mpiox_server_flush_batch(mpiox_server *server, mpiox_io *io, const uint32_t *frames, int32_t count)
+{
+    io->file = mpiox_server_file_of(server, frames[0]);
+    io->count = count;
+    for (int32_t i = 0; i < count; i++) {
+        mpiox_server_take_up(server, frames[i]);
+        io->frames[i] = frames[i];
+    }
+    flush_gathered(server, io);
 }

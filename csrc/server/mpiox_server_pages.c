@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "mpiox_server_evict.h"
+#include "mpiox_server_share.h"
 enum {
     AHEAD_STEPS = 16,  /* pages read ahead that are looked at with each request */
     AHEAD_WINDOW = 32, /* pages after which their usefulness is looked at */
@@ -86,6 +87,8 @@ static void serve_present(mpiox_server *server, mpiox_slot *slot, uint32_t frame
     mpiox_server_requests_append(server, &server->info[frame].waiting, slot);
     if (!ready) {
         server->files[slot->file].read = true;
+        if ((server->info[frame].wants & MPIOX_WANT_FILL) == 0)
+            server->info[frame].reader = (int32_t)slot->arg[2];
         mpiox_server_want(server, frame, MPIOX_WANT_FILL);
     }
 }
@@ -158,9 +161,10 @@ static void serve_same_page(mpiox_server *server, int32_t file, int64_t page)
 void mpiox_server_serve_parked(mpiox_server *server)
 {
     mpiox_slot *slot;
+    mpiox_server_share_choose(server);
     while ((slot = mpiox_server_requests_first(server, &server->parked)) != NULL) {
         const mpiox_requests before = server->parked;
-        const int32_t file = slot->file;
+        const int32_t file = slot->file, client = (int32_t)slot->arg[2];
         const int64_t page = slot->page; /* the slot may be the client's again in a moment */
         (void)mpiox_server_requests_take(server, &server->parked);
         if (!serve(server, slot)) {
@@ -168,7 +172,9 @@ void mpiox_server_serve_parked(mpiox_server *server)
             mpiox_server_press(server);
             return;
         }
+        mpiox_server_share_charge(server, client, file);
         serve_same_page(server, file, page);
+        mpiox_server_share_choose(server);
     }
     server->waiting_since = 0;
 }

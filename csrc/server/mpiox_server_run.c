@@ -6,7 +6,7 @@
  *             there before them has been taken out: the ring keeps no order, and a page that was named for reading
  *             ahead before a fence must not come into the cache after it.
  * I/O.        Operations on files come first, then fills and flushes in turn, so that neither keeps the other from
- *             working, then what is read ahead.
+ *             working, or in the order of a scheduler, then what is read ahead.
  * The end.    When the last client has gone (or mpiox_server_stop()), no page is given out any more and everything is
  *             flushed and dropped, which needs exclusive use of every frame: what clients still deposit in frames that
  *             they hold is written too. Then the state is ENDED.
@@ -15,10 +15,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "mpiox_server_files.h"
 #include "mpiox_server_fill.h"
 #include "mpiox_server_flush.h"
+#include "mpiox_server_order.h"
 #include "mpiox_server_pages.h"
 #include "mpiox_server_ranges.h"
 #include "mpiox_server_replica.h"
@@ -27,6 +29,9 @@ static const double beat_s = 0.1, leaving_s = 0.005, leave_within_s = 1;
 static const double default_patience_s = 60;   /* until the first client comes */
 static const double first_patience_s = 250e-3; /* of parked requests, see mpiox_server_evict.c */
 static const double parked_s = 0.5e-3;         /* they are looked at so often */
+static const int64_t default_quantum = INT64_C(4) << 20, most_batch_bytes = INT64_C(16) << 20;
+
+enum { SECOND_NS = 1000000000 };
 
 /* ---- creating ---------------------------------------------------------------------------------------------------- */
 
@@ -56,6 +61,7 @@ static void make_empty(mpiox_server *server)
     for (uint32_t i = (uint32_t)server->cache.frame_count; i-- > 0;) { /* the first frames are taken first */
         random = random * 1664525 + 1013904223;
         server->info[i].priority = random;
+        server->info[i].ordered[false] = server->info[i].ordered[true] = MPIOX_SCHEDULE_NONE;
         mpiox_server_list_append(server, &server->lists[MPIOX_FREE], i);
     }
 }
@@ -82,6 +88,40 @@ static int create_segment(mpiox_server *server, mpiox_error *error)
     return code == MPIOX_OK ? code : mpiox_error_set(error, code, 0, -1, geometry->cap_bytes, "formatting a cache");
 }
 
+/* Each page may wait to be filled and to be flushed. Delegates begin at different servers. */
+static int create_schedule(mpiox_server *server, mpiox_error *error)
+{
+    const mpiox_server_options *options = &server->options;
+    const mpiox_schedule_options order = {
+        .policy = options->scheduler,
+        .capacity = 2 * (int64_t)server->cache.frame_count,
+        .quantum = options->quantum > 0 ? options->quantum : default_quantum,
+        .window_ns = 1000 * (int64_t)options->window_us,
+        .patience_ns = 1000000 * (int64_t)options->order_patience_ms,
+        .batch_bytes = most_batch_bytes,
+        .batch_requests = MPIOX_RUN_FRAMES,
+        .first_server = options->delegate,
+    };
+    server->order_until = MPIOX_SCHEDULE_NEVER;
+    if (options->scheduler[0] == '\0' || strcmp(options->scheduler, "elevator") == 0)
+        return MPIOX_OK;
+    int code = mpiox_schedule_create(&order, &server->schedule);
+    if (code == MPIOX_OK && strcmp(options->scheduler, "wfq") == 0 &&
+        (server->share = calloc(1 + MPIOX_RING_CLIENTS, sizeof *server->share)) == NULL)
+        code = MPIOX_E_NOMEM;
+    return code == MPIOX_OK ? code : mpiox_error_set(error, code, 0, -1, -1, "creating a delegate's scheduler");
+}
+
+/* With the clock of mpiox_now(). */
+static void make_condition(pthread_cond_t *condition)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
 int mpiox_server_create(const mpiox_server_options *options, mpiox_server **out, mpiox_segment_address *address,
                         mpiox_error *error)
 {
@@ -96,10 +136,12 @@ int mpiox_server_create(const mpiox_server_options *options, mpiox_server **out,
     server->regrets_needed = 1;
     server->segment.fd = -1;
     pthread_mutex_init(&server->lock, NULL);
-    pthread_cond_init(&server->work, NULL);
+    make_condition(&server->work);
     int code = create_segment(server, error);
     if (code == MPIOX_OK && !allocate(server))
         code = mpiox_error_set(error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "creating a delegate");
+    if (code == MPIOX_OK)
+        code = create_schedule(server, error);
     if (code != MPIOX_OK) {
         mpiox_server_free(server);
         return code;
@@ -128,6 +170,8 @@ void mpiox_server_free(mpiox_server *server)
     mpiox_segment_free(&server->segment);
     pthread_mutex_destroy(&server->lock);
     pthread_cond_destroy(&server->work);
+    mpiox_schedule_free(server->schedule);
+    free(server->share);
     free(server->info);
     free(server->ghosts);
     free(server->request_next);
@@ -144,11 +188,27 @@ static bool work(mpiox_server *server, mpiox_io *io)
         mpiox_server_operate(server);
         return true;
     }
+    if (server->schedule != NULL)
+        return mpiox_server_order_some(server, io) || mpiox_server_fill_some(server, io, true);
     server->fill_turn = !server->fill_turn;
     if (server->fill_turn && mpiox_server_fill_some(server, io, false))
         return true;
     return mpiox_server_flush_some(server, io) || mpiox_server_fill_some(server, io, false) ||
            mpiox_server_fill_some(server, io, true);
+}
+
+/* Until there is some, or a scheduler that waits serves again. */
+static void wait_for_work(mpiox_server *server)
+{
+    server->idle_threads++;
+    if (server->schedule == NULL || server->order_until == MPIOX_SCHEDULE_NEVER) {
+        pthread_cond_wait(&server->work, &server->lock);
+    } else {
+        const struct timespec until = {.tv_sec = (time_t)(server->order_until / SECOND_NS),
+                                       .tv_nsec = (long)(server->order_until % SECOND_NS)};
+        pthread_cond_timedwait(&server->work, &server->lock, &until);
+    }
+    server->idle_threads--;
 }
 
 static void *io_thread(void *context)
@@ -162,9 +222,7 @@ static void *io_thread(void *context)
             continue;
         if (server->finish)
             break;
-        server->idle_threads++;
-        pthread_cond_wait(&server->work, &server->lock);
-        server->idle_threads--;
+        wait_for_work(server);
     }
     pthread_mutex_unlock(&server->lock);
     mpiox_cache_end_life(&server->cache, life);

@@ -10,6 +10,11 @@
 enum { IN_TREE = MPIOX_WANT_FLUSH | MPIOX_WANT_DROP | MPIOX_WANT_CUT };
 enum { QUEUE_NONE = 0, QUEUE_FILL = 1, QUEUE_AHEAD = 2 };
 
+static int64_t now_ns(void)
+{
+    return (int64_t)(mpiox_now() * 1e9);
+}
+
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
 
 void mpiox_server_list_append(mpiox_server *server, mpiox_frame_list *list, uint32_t frame)
@@ -215,6 +220,80 @@ static void leave_fill_queue(mpiox_server *server, uint32_t frame)
     info->fill_queue = QUEUE_NONE;
 }
 
+/* ---- with a scheduler -------------------------------------------------------------------------------------------- */
+
+/* A page is a request; its flow is a client's requests of a file. Only what is read ahead is not: it comes last. */
+static void order_request(mpiox_server *server, uint32_t frame, bool write)
+{
+    const mpiox_frame_info *info = &server->info[frame];
+    const int32_t file = mpiox_server_file_of(server, frame);
+    const mpiox_server_file *at = &server->files[file];
+    const int64_t page = mpiox_server_page_of(server, frame);
+    const int32_t unit_pages = server->cache.header->files[file].unit_pages;
+    const int32_t client = write ? atomic_load_explicit(&server->cache.frames[frame].client, memory_order_relaxed)
+                                 : info->reader;
+    const mpiox_schedule_request request = {.file = file,
+                                            .offset = page * server->cache.page_bytes,
+                                            .length = server->cache.page_bytes,
+                                            .flow = (int64_t)client * MPIOX_CACHE_MAX_FILES + file,
+                                            .weight = at->weight,
+                                            .server = at->servers > 0 ? (int32_t)(page / unit_pages % at->servers) : -1,
+                                            .write = write,
+                                            .tag = frame};
+    (void)mpiox_schedule_add(server->schedule, &request, now_ns(), &server->info[frame].ordered[write]);
+}
+
+void mpiox_server_order_again(mpiox_server *server, uint32_t frame)
+{
+    const mpiox_frame_info *info = &server->info[frame];
+    if (info->in_tree && info->ordered[true] == MPIOX_SCHEDULE_NONE)
+        order_request(server, frame, true);
+    if (info->fill_queue == QUEUE_FILL && info->ordered[false] == MPIOX_SCHEDULE_NONE)
+        order_request(server, frame, false);
+}
+
+static void leave_order(mpiox_server *server, uint32_t frame)
+{
+    for (int write = 0; write < 2; write++) {
+        uint32_t *ordered = &server->info[frame].ordered[write];
+        if (*ordered != MPIOX_SCHEDULE_NONE)
+            (void)mpiox_schedule_cancel(server->schedule, *ordered);
+        *ordered = MPIOX_SCHEDULE_NONE;
+    }
+}
+
+static void tell_counters(mpiox_server *server)
+{
+    mpiox_schedule_counters from;
+    mpiox_cache_counters *to = &server->cache.header->counters;
+    mpiox_schedule_count(server->schedule, &from);
+    atomic_store_explicit(&to->reordered, from.reordered, memory_order_relaxed);
+    atomic_store_explicit(&to->merged, from.merged, memory_order_relaxed);
+    atomic_store_explicit(&to->overdue, from.overdue, memory_order_relaxed);
+    atomic_store_explicit(&to->windows, from.windows, memory_order_relaxed);
+    atomic_store_explicit(&to->queued_most, from.depth_max, memory_order_relaxed);
+}
+
+/* Those who wait for a fence, or for the end, do not wait for windows too. A frame that is worked on is in no queue, so
+ * that its request is done for the scheduler as soon as it is taken out. */
+int32_t mpiox_server_take_batch(mpiox_server *server, uint32_t *frames, bool *write)
+{
+    const bool hurry = server->ending || server->finish || server->fences_used > 0;
+    uint32_t ids[MPIOX_RUN_FRAMES];
+    const int32_t count = mpiox_schedule_next(server->schedule, now_ns(), hurry, ids, &server->order_until);
+    for (int32_t i = 0; i < count; i++) {
+        const mpiox_schedule_request *request = mpiox_schedule_get(server->schedule, ids[i]);
+        *write = request->write;
+        frames[i] = (uint32_t)request->tag;
+        server->info[frames[i]].ordered[*write] = MPIOX_SCHEDULE_NONE;
+        (void)mpiox_schedule_done(server->schedule, ids[i]);
+    }
+    tell_counters(server);
+    return count;
+}
+
+/* ---- queues ------------------------------------------------------------------------------------------------------ */
+
 static void queue_frame(mpiox_server *server, uint32_t frame)
 {
     mpiox_frame_info *info = &server->info[frame];
@@ -228,6 +307,8 @@ static void queue_frame(mpiox_server *server, uint32_t frame)
             mpiox_server_list_append(server, queue == QUEUE_FILL ? &server->fills : &server->aheads, frame);
         info->fill_queue = queue;
     }
+    if (server->schedule != NULL)
+        mpiox_server_order_again(server, frame);
     mpiox_server_wake(server);
 }
 
@@ -260,6 +341,8 @@ void mpiox_server_take_up(mpiox_server *server, uint32_t frame)
     if (info->in_tree)
         tree_remove(server, &server->files[mpiox_server_file_of(server, frame)].tree, frame);
     leave_fill_queue(server, frame);
+    if (server->schedule != NULL)
+        leave_order(server, frame);
     info->busy = true;
     atomic_store_explicit(&server->cache.frames[frame].busy, 1, memory_order_relaxed);
 }

@@ -16,6 +16,7 @@
 #include <pthread.h>
 
 #include "mpiox_ring.h"
+#include "mpiox_schedule.h"
 #include "mpiox_server.h"
 #include "mpiox_storage.h"
 
@@ -76,8 +77,10 @@ typedef struct mpiox_frame_info { /* what only the delegate knows about a frame 
     bool marked;            /* a replica's frame, remembered by MPIOX_OP_REPLICA_MARK when `writes` was... */
     uint32_t marked_writes; /* ...this */
     bool busy, in_tree;
-    bool frequent;     /* came from MPIOX_FREQUENT */
-    int8_t fill_queue; /* 0 none, 1 on demand, 2 ahead */
+    bool frequent;       /* came from MPIOX_FREQUENT */
+    int8_t fill_queue;   /* 0 none, 1 on demand, 2 ahead */
+    uint32_t ordered[2]; /* its requests with the scheduler: to be filled, and to be flushed, dropped or cut */
+    int32_t reader;      /* client + 1 who asked for it to be filled first; 0: not known */
 } mpiox_frame_info;
 
 typedef struct mpiox_ahead_record { /* how useful it was to read a file ahead */
@@ -98,6 +101,7 @@ typedef struct mpiox_server_file {
     mpiox_storage *storage;  /* NULL: not open */
     bool readable, writable; /* the handle */
     bool read;               /* a page was to be filled */
+    int32_t servers, weight; /* see MPIOX_OP_OPEN */
     mpiox_storage *retired[MPIOX_RETIRED];
     mpiox_frame_list frames; /* of the file's pages */
     uint32_t tree;           /* frames that wait to be flushed, dropped or cut, by page */
@@ -138,6 +142,11 @@ struct mpiox_server {
     atomic_bool stop;    /* mpiox_server_stop() */
     bool ending;         /* no page comes into the cache any more */
     bool finish;         /* I/O threads: end when nothing is left to do */
+
+    mpiox_schedule *schedule; /* what is next: files[].tree and `fills` in another order; NULL: as they are */
+    int64_t order_until;      /* ns: it serves nothing before; MPIOX_SCHEDULE_NEVER: it does not wait */
+    int32_t fences_used;
+    double *share, share_time; /* [1 + MPIOX_RING_CLIENTS] wfq: see mpiox_server_share.c; NULL: another scheduler */
 
     mpiox_frame_info *info; /* [frames] */
     mpiox_frame_list lists[MPIOX_RESIDENCES];
@@ -239,6 +248,10 @@ void mpiox_server_satisfy(mpiox_server *server, uint32_t frame, uint8_t wants);
 void mpiox_server_take_up(mpiox_server *server, uint32_t frame);
 /* It no longer does; what is wanted still is queued. */
 void mpiox_server_put_down(mpiox_server *server, uint32_t frame);
+/* With a scheduler: take its next batch out, which is to be read or written. Returns how many frames, in file order. */
+int32_t mpiox_server_take_batch(mpiox_server *server, uint32_t *frames, bool *write);
+/* One of them is not taken up: it waits again. */
+void mpiox_server_order_again(mpiox_server *server, uint32_t frame);
 /* The next frame of a file that waits to be flushed, in file order from the file's position on, then from its start;
  * NO_FRAME: none. */
 uint32_t mpiox_server_next_in_file(const mpiox_server *server, int32_t file);

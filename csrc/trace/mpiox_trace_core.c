@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "mpiox_trace_clock.h"
 #include "mpiox_trace_descriptors.h"
 #include "mpiox_trace_file.h"
 #include "mpiox_trace_lock.h"
@@ -134,7 +135,7 @@ void mpiox_trace_extra_text(mpiox_tracefile_record *call, int key, const char *t
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
 
-static bool define_operation(int operation, int layer)
+__attribute__((cold, noinline)) static bool define_operation(int operation, int layer)
 {
     const int generation = mpiox_trace_file_generation();
 
@@ -153,68 +154,76 @@ static bool is_text(int key)
     return key == MPIOX_KEY_FILE2 || key == MPIOX_KEY_DATAREP || key == MPIOX_KEY_DETAILS;
 }
 
-static bool define(const mpiox_tracefile_record *call)
-{
-    bool done = mpiox_trace_file_ready() && define_operation(call->operation, call->layer) &&
-                mpiox_trace_names_define((int32_t)call->file);
-
-    for (int i = 0; done && i < call->extras; i++)
-        if (is_text(call->extra[i].key))
-            done = mpiox_trace_names_define((int32_t)call->extra[i].value);
-    return done;
-}
-
-static void stop_for_good(void)
+__attribute__((cold, noinline)) static void stop_for_good(void)
 {
     atomic_store_explicit(&mpiox_trace_running, false, memory_order_relaxed);
 }
 
-static void prepare(mpiox_tracefile_record *call, int operation, int layer, int32_t file)
+__attribute__((cold, noinline)) static void number_thread(mpiox_trace_thread *self)
+{
+    self->number = 1 + atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed);
+}
+
+static inline void prepare(mpiox_tracefile_record *call, int operation, int layer, int32_t file, int64_t handle)
 {
     mpiox_trace_thread *self = &mpiox_trace_self;
 
-    if (self->number == 0)
-        self->number = 1 + atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed);
+    if (__builtin_expect(self->number == 0, 0))
+        number_thread(self);
     call->operation = (uint8_t)operation;
     call->layer = (uint8_t)layer;
     call->closes = false;
     call->extras = 0;
     call->thread = self->number - 1;
     call->depth = self->depth;
-    call->handle = call->offset = call->size = call->result = MPIOX_TRACEFILE_NONE;
+    call->handle = handle;
+    call->offset = call->size = call->result = MPIOX_TRACEFILE_NONE;
     call->file = file > 0 ? file : 0;
     call->duration = -1;
 }
 
+/* Whether the trace file has the name of the operation. */
+static inline bool is_defined(int operation)
+{
+    return atomic_load_explicit(&defined[operation], memory_order_relaxed) == mpiox_trace_file_generation();
+}
+
 /* Calls whose file may have no name in the trace yet, and which may last: opening a pipe waits for its other end. */
-static bool names_a_file(int operation)
+static inline bool names_a_file(int operation)
 {
     return operation == OP_open || operation == OP_openat || operation == OP_creat || operation == OP_fopen ||
            operation == OP_freopen;
 }
 
-/* Say what this thread is doing: at the cost of a few stores, unless something has to be defined first. */
-static void note(const mpiox_tracefile_record *call)
+__attribute__((cold, noinline)) static bool define_call(const mpiox_tracefile_record *call)
 {
-    const int known = atomic_load_explicit(&defined[call->operation], memory_order_relaxed);
-    bool done = true;
+    return mpiox_trace_file_ready() && define_operation(call->operation, call->layer) &&
+           mpiox_trace_names_define((int32_t)call->file);
+}
 
+__attribute__((cold, noinline)) static void note_new(const mpiox_tracefile_record *call)
+{
+    mpiox_trace_lock();
+    const bool done = define_call(call);
+    mpiox_trace_unlock();
+    if (done)
+        mpiox_trace_file_note(call);
+}
+
+/* Say what this thread is doing: at the cost of a few stores, unless something has to be defined first. */
+static inline void note(const mpiox_tracefile_record *call)
+{
     if (!mpiox_trace_file_noting())
         return;
-    if (known != mpiox_trace_file_generation() || names_a_file(call->operation)) {
-        mpiox_trace_lock();
-        done = mpiox_trace_file_ready() && define_operation(call->operation, call->layer) &&
-               mpiox_trace_names_define((int32_t)call->file);
-        mpiox_trace_unlock();
-    }
-    if (done)
+    if (__builtin_expect(!is_defined(call->operation) || names_a_file(call->operation), 0))
+        note_new(call);
+    else
         mpiox_trace_file_note(call);
 }
 
 void mpiox_trace_start_on(mpiox_tracefile_record *call, int operation, int layer, int32_t file, int64_t handle)
 {
-    prepare(call, operation, layer, file);
-    call->handle = handle;
+    prepare(call, operation, layer, file, handle);
     call->start = mpiox_trace_now();
     note(call);
 }
@@ -234,6 +243,34 @@ void mpiox_trace_stop(mpiox_tracefile_record *call)
     call->duration = mpiox_trace_now() - call->start;
 }
 
+static bool define_texts(const mpiox_tracefile_record *call)
+{
+    for (int i = 0; i < call->extras; i++)
+        if (is_text(call->extra[i].key) && !mpiox_trace_names_define((int32_t)call->extra[i].value))
+            return false;
+    return true;
+}
+
+/* Under the lock: make sure that the trace has the names of a call. It has the file that the layer's last record in this
+ * block is for. */
+static inline bool is_named(const mpiox_tracefile_record *call)
+{
+    const bool known = mpiox_trace_file_has_room() && is_defined(call->operation) &&
+                       mpiox_trace_file.state.last[call->layer].file == call->file;
+
+    return __builtin_expect(known, 1) || define_call(call);
+}
+
+static inline bool is_written(const mpiox_tracefile_record *call)
+{
+    if (!is_named(call) || (call->extras > 0 && !define_texts(call)))
+        return false;
+    if (__builtin_expect(!mpiox_trace_file_has_room(), 0))
+        return mpiox_trace_file_record(call);
+    mpiox_trace_file_append(call);
+    return true;
+}
+
 void mpiox_trace_commit(mpiox_tracefile_record *call, int64_t result)
 {
     const int error = errno;
@@ -244,29 +281,34 @@ void mpiox_trace_commit(mpiox_tracefile_record *call, int64_t result)
     if (result < 0 && (call->layer == MPIOX_TRACEFILE_POSIX || call->layer == MPIOX_TRACEFILE_STDIO))
         mpiox_trace_extra(call, MPIOX_KEY_ERRNO, error);
     mpiox_trace_lock();
-    if (!define(call) || !mpiox_trace_file_record(call))
+    if (!is_written(call))
         stop_for_good();
     mpiox_trace_file_done(call->thread, call->depth);
     mpiox_trace_unlock();
     errno = error;
 }
 
-void mpiox_trace_enter(mpiox_tracefile_record *call, int operation, int layer, int32_t file)
+void mpiox_trace_enter_on(mpiox_tracefile_record *call, int operation, int layer, int32_t file, int64_t handle)
 {
-    prepare(call, operation, layer, file);
+    mpiox_trace_thread *self = &mpiox_trace_self;
+
+    prepare(call, operation, layer, file, handle);
     call->closes = true;
     mpiox_trace_lock();
     call->start = mpiox_trace_now();
-    if (!mpiox_trace_file_ready() || !define_operation(operation, layer) ||
-        !mpiox_trace_names_define((int32_t)call->file) ||
-        !mpiox_trace_file_begin(operation, call->thread, call->depth, call->start))
-        stop_for_good();
-    else
+    if (is_named(call) && mpiox_trace_file_begin(call))
         mpiox_trace_file_note(call);
+    else
+        stop_for_good();
     mpiox_trace_unlock();
-    mpiox_trace_self.depth++;
-    if (mpiox_trace_self.frames < MPIOX_TRACE_FRAMES)
-        mpiox_trace_self.frame[mpiox_trace_self.frames++] = (uintptr_t)call;
+    self->depth++;
+    if (self->frames < MPIOX_TRACE_FRAMES)
+        self->frame[self->frames++] = (uintptr_t)call;
+}
+
+void mpiox_trace_enter(mpiox_tracefile_record *call, int operation, int layer, int32_t file)
+{
+    mpiox_trace_enter_on(call, operation, layer, file, MPIOX_TRACEFILE_NONE);
 }
 
 /* The call is over, and with it those that were made inside of it. */

@@ -46,6 +46,7 @@ void mpiox_trace_drop(const mpiox_tracefile_record *call);
 void mpiox_trace_stop(mpiox_tracefile_record *call);
 void mpiox_trace_commit(mpiox_tracefile_record *call, int64_t result);
 void mpiox_trace_enter(mpiox_tracefile_record *call, int operation, int layer, int32_t file);
+void mpiox_trace_enter_on(mpiox_tracefile_record *call, int operation, int layer, int32_t file, int64_t handle);
 void mpiox_trace_leave(mpiox_tracefile_record *call, int64_t result);
 void mpiox_trace_leave_without(mpiox_tracefile_record *call); /* no record */
 /* Calls of this thread whose frames are below `stack` do not return: no record. */

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mpiox_trace_clock.h"
 #include "mpiox_trace_system.h"
 
 enum {
@@ -30,15 +31,14 @@ enum {
 
 static char folder[FOLDER_MAX], path[FOLDER_MAX + 512];
 static bool stopped; /* for good */
-static atomic_int generation;
 static int rank = -1, ranks;
 static mpiox_tracefile_header *header; /* mapped; NULL: there is no file */
-static uint8_t *window, *at, *block_end;
+static uint8_t *window;
 static int64_t window_offset; /* in the file */
 static mpiox_tracefile_block *block;
-static mpiox_tracefile_state state;
-static uint64_t records;
-static _Atomic(mpiox_tracefile_slot *) slots; /* mapped for ever, since other threads may be writing; NULL: no file */
+
+mpiox_trace_writer mpiox_trace_file;
+static mpiox_trace_writer *const w = &mpiox_trace_file;
 
 _Static_assert(sizeof(mpiox_tracefile_header) <= MPIOX_TRACEFILE_SLOTS_AT &&
                    (int)SLOTS_END <= (int)MPIOX_TRACEFILE_HEADER_BYTES,
@@ -49,11 +49,6 @@ void mpiox_trace_file_folder(const char *name)
     stopped = name[0] != '/' || strlen(name) >= sizeof folder;
     if (!stopped)
         strcpy(folder, name);
-}
-
-int mpiox_trace_file_generation(void)
-{
-    return atomic_load_explicit(&generation, memory_order_relaxed);
 }
 
 static void say_stopped(const char *why)
@@ -133,20 +128,21 @@ static bool map_header(int fd, const char *host)
     memcpy(header->magic, MPIOX_TRACEFILE_MAGIC, sizeof header->magic);
     uint8_t *begin = mpiox_trace_map(fd, 0, SLOTS_END);
     if (begin != NULL)
-        atomic_store_explicit(&slots, (mpiox_tracefile_slot *)(void *)(begin + MPIOX_TRACEFILE_SLOTS_AT),
+        atomic_store_explicit(&w->slots, (mpiox_tracefile_slot *)(void *)(begin + MPIOX_TRACEFILE_SLOTS_AT),
                               memory_order_release);
     return true;
 }
 
 static void drop(void)
 {
-    atomic_store_explicit(&slots, NULL, memory_order_relaxed);
+    atomic_store_explicit(&w->slots, NULL, memory_order_relaxed);
     mpiox_trace_unmap(window, WINDOW_BYTES);
     mpiox_trace_unmap(header, sizeof *header);
     header = NULL;
-    window = at = block_end = NULL;
+    window = w->at = w->block_end = NULL;
+    w->committed = NULL;
     block = NULL;
-    records = 0;
+    w->records = 0;
 }
 
 bool mpiox_trace_file_ready(void)
@@ -170,22 +166,16 @@ bool mpiox_trace_file_ready(void)
         return false;
     }
     window_offset = MPIOX_TRACEFILE_HEADER_BYTES - WINDOW_BYTES;
-    generation++;
+    w->committed = (_Atomic uint64_t *)(void *)&header->committed;
+    atomic_fetch_add(&w->generation, 1);
     return true;
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
-static void commit(void)
-{
-    _Atomic uint64_t *committed = (_Atomic uint64_t *)(void *)&header->committed;
-
-    atomic_store_explicit(committed, (uint64_t)(window_offset + (at - window)), memory_order_release);
-}
-
 static void finish_block(void)
 {
-    const uint32_t used = (uint32_t)(at - (uint8_t *)block);
+    const uint32_t used = (uint32_t)(w->at - (uint8_t *)block);
 
     block->checksum = mpiox_tracefile_checksum(block, used);
     atomic_store_explicit((_Atomic uint32_t *)(void *)&block->used, used, memory_order_release);
@@ -206,7 +196,8 @@ static bool next_window(void)
     mpiox_trace_unmap(window, WINDOW_BYTES);
     window = mapped;
     window_offset = offset;
-    block_end = window;
+    w->to_offset = (uint64_t)offset - (uint64_t)(uintptr_t)window;
+    w->block_end = window;
     return true;
 }
 
@@ -215,22 +206,22 @@ static bool room(int64_t bytes)
 {
     if (stopped || header == NULL)
         return false;
-    if (block != NULL && block_end - at >= bytes)
+    if (block != NULL && w->block_end - w->at >= bytes)
         return true;
     if (block != NULL)
         finish_block();
-    if ((block == NULL || block_end == window + WINDOW_BYTES) && !next_window()) {
+    if ((block == NULL || w->block_end == window + WINDOW_BYTES) && !next_window()) {
         mpiox_trace_file_end(MPIOX_TRACEFILE_FULL, false);
         say_stopped("the trace cannot grow, no space is left: free space, or name another folder");
         return false;
     }
-    block = (mpiox_tracefile_block *)(void *)block_end;
+    block = (mpiox_tracefile_block *)(void *)w->block_end;
     const int64_t now = mpiox_trace_now();
-    *block = (mpiox_tracefile_block){.magic = MPIOX_TRACEFILE_BLOCK_MAGIC, .first = records, .time = now};
-    mpiox_tracefile_reset(&state, now);
-    at = (uint8_t *)(block + 1);
-    block_end += MPIOX_TRACEFILE_BLOCK_BYTES;
-    commit();
+    *block = (mpiox_tracefile_block){.magic = MPIOX_TRACEFILE_BLOCK_MAGIC, .first = w->records, .time = now};
+    mpiox_tracefile_reset(&w->state, now);
+    w->at = (uint8_t *)(block + 1);
+    w->block_end += MPIOX_TRACEFILE_BLOCK_BYTES;
+    mpiox_trace_file_commit();
     return true;
 }
 
@@ -238,23 +229,22 @@ bool mpiox_trace_file_record(const mpiox_tracefile_record *record)
 {
     if (!room(MPIOX_TRACEFILE_ITEM_MAX))
         return false;
-    at = mpiox_tracefile_encode(&state, record, at);
-    records++;
-    commit();
+    mpiox_trace_file_append(record);
     return true;
 }
 
-bool mpiox_trace_file_begin(int operation, int64_t thread, int64_t depth, int64_t start)
+bool mpiox_trace_file_begin(const mpiox_tracefile_record *call)
 {
     if (!room(MPIOX_TRACEFILE_ITEM_MAX))
         return false;
+    uint8_t *at = w->at;
     *at++ = MPIOX_TRACEFILE_BEGIN;
-    *at++ = (uint8_t)operation;
-    at = mpiox_put(at, (uint64_t)thread);
-    at = mpiox_put(at, (uint64_t)depth);
-    at = mpiox_put(at, mpiox_zigzag(start - state.time));
-    state.time = start;
-    commit();
+    *at++ = call->operation;
+    at = mpiox_put(at, (uint64_t)call->thread);
+    at = mpiox_put(at, (uint64_t)call->depth);
+    w->at = mpiox_put(at, mpiox_zigzag(call->start - w->state.time));
+    w->state.time = call->start;
+    mpiox_trace_file_commit();
     return true;
 }
 
@@ -262,18 +252,18 @@ bool mpiox_trace_file_cancel(int64_t thread)
 {
     if (!room(MPIOX_TRACEFILE_ITEM_MAX))
         return false;
-    *at++ = MPIOX_TRACEFILE_CANCEL;
-    at = mpiox_put(at, (uint64_t)thread);
-    commit();
+    *w->at++ = MPIOX_TRACEFILE_CANCEL;
+    w->at = mpiox_put(w->at, (uint64_t)thread);
+    mpiox_trace_file_commit();
     return true;
 }
 
 static void put_text(const char *text, size_t length)
 {
-    at = mpiox_put(at, length);
-    memcpy(at, text, length);
-    at += length;
-    commit();
+    w->at = mpiox_put(w->at, length);
+    memcpy(w->at, text, length);
+    w->at += length;
+    mpiox_trace_file_commit();
 }
 
 bool mpiox_trace_file_text(int64_t number, const char *text)
@@ -282,8 +272,8 @@ bool mpiox_trace_file_text(int64_t number, const char *text)
 
     if (!room((int64_t)length + MPIOX_TRACEFILE_ITEM_MAX))
         return false;
-    *at++ = MPIOX_TRACEFILE_TEXT;
-    at = mpiox_put(at, (uint64_t)number);
+    *w->at++ = MPIOX_TRACEFILE_TEXT;
+    w->at = mpiox_put(w->at, (uint64_t)number);
     put_text(text, length);
     return true;
 }
@@ -294,60 +284,11 @@ bool mpiox_trace_file_operation(int operation, int layer, const char *name)
 
     if (!room((int64_t)length + MPIOX_TRACEFILE_ITEM_MAX))
         return false;
-    *at++ = MPIOX_TRACEFILE_OPERATION;
-    *at++ = (uint8_t)operation;
-    *at++ = (uint8_t)layer;
+    *w->at++ = MPIOX_TRACEFILE_OPERATION;
+    *w->at++ = (uint8_t)operation;
+    *w->at++ = (uint8_t)layer;
     put_text(name, length);
     return true;
-}
-
-/* ---- calls under way --------------------------------------------------------------------------------------------- */
-
-bool mpiox_trace_file_noting(void)
-{
-    return atomic_load_explicit(&slots, memory_order_relaxed) != NULL;
-}
-
-static mpiox_tracefile_slot *slot_of(int64_t thread, int64_t depth)
-{
-    mpiox_tracefile_slot *all = atomic_load_explicit(&slots, memory_order_acquire);
-
-    if (all == NULL || thread >= MPIOX_TRACEFILE_SLOT_THREADS || depth >= MPIOX_TRACEFILE_SLOT_LEVELS)
-        return NULL;
-    return &all[thread * MPIOX_TRACEFILE_SLOT_LEVELS + depth];
-}
-
-static void put_what(mpiox_tracefile_slot *slot, uint64_t what)
-{
-    atomic_store_explicit((_Atomic uint64_t *)(void *)&slot->what, what, memory_order_release);
-}
-
-void mpiox_trace_file_note(const mpiox_tracefile_record *call)
-{
-    mpiox_tracefile_slot *slot = slot_of(call->thread, call->depth);
-
-    if (slot == NULL)
-        return;
-    slot->start = call->start;
-    slot->handle = call->handle;
-    slot->file = call->file;
-    put_what(slot, MPIOX_TRACEFILE_SLOT(call->operation, call->layer));
-}
-
-void mpiox_trace_file_note_handle(const mpiox_tracefile_record *call)
-{
-    mpiox_tracefile_slot *slot = slot_of(call->thread, call->depth);
-
-    if (slot != NULL)
-        slot->handle = call->handle;
-}
-
-void mpiox_trace_file_done(int64_t thread, int64_t depth)
-{
-    mpiox_tracefile_slot *slot = slot_of(thread, depth);
-
-    if (slot != NULL)
-        put_what(slot, 0);
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */

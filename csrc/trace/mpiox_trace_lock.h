@@ -9,21 +9,41 @@
 #ifndef MPIOX_TRACE_LOCK_H
 #define MPIOX_TRACE_LOCK_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 enum { MPIOX_TRACE_FRAMES = 32 };
 
 typedef struct mpiox_trace_thread {
-    int inside; /* of the tracer itself */
-    int depth;  /* MPI calls that are being made */
-    int number; /* from 1 on; 0: none yet */
-    int frames; /* of them, those whose place on the stack is known: the innermost ones */
+    int inside;   /* of the tracer itself */
+    int depth;    /* MPI calls that are being made */
+    int number;   /* from 1 on; 0: none yet */
+    int64_t time; /* the last one that the thread was told, ns */
+    int frames;   /* of them, those whose place on the stack is known: the innermost ones */
     uintptr_t frame[MPIOX_TRACE_FRAMES];
 } mpiox_trace_thread;
 
 extern _Thread_local mpiox_trace_thread mpiox_trace_self __attribute__((tls_model("initial-exec")));
 
-void mpiox_trace_lock(void);
-void mpiox_trace_unlock(void);
+extern atomic_int mpiox_trace_lock_word;
+
+void mpiox_trace_lock_wait(void); /* until it is free, and take it */
+
+static inline void mpiox_trace_lock(void)
+{
+    int unlocked = 0;
+
+    mpiox_trace_self.inside++;
+    if (__builtin_expect(!atomic_compare_exchange_strong_explicit(&mpiox_trace_lock_word, &unlocked, 1,
+                                                                  memory_order_acquire, memory_order_relaxed),
+                         0))
+        mpiox_trace_lock_wait();
+}
+
+static inline void mpiox_trace_unlock(void)
+{
+    atomic_store_explicit(&mpiox_trace_lock_word, 0, memory_order_release);
+    mpiox_trace_self.inside--;
+}
 
 #endif

@@ -16,6 +16,7 @@
 
 #include "mpiox_trace_descriptors.h"
 #include "mpiox_trace_file.h"
+#include "mpiox_trace_members.h"
 #include "mpiox_trace_requests.h"
 #include "mpiox_trace_system.h"
 #include "mpiox_trace_view.h"
@@ -28,37 +29,46 @@ BEHIND(int, PMPI_Initialized, (int *))
 BEHIND(int, PMPI_Comm_rank, (MPI_Comm, int *))
 BEHIND(int, PMPI_Comm_size, (MPI_Comm, int *))
 BEHIND(int, PMPI_Comm_compare, (MPI_Comm, MPI_Comm, int *))
+BEHIND(int, PMPI_Comm_group, (MPI_Comm, MPI_Group *))
+BEHIND(int, PMPI_Group_translate_ranks, (MPI_Group, int, const int *, MPI_Group, int *))
+BEHIND(int, PMPI_Group_free, (MPI_Group *))
 BEHIND(int, PMPI_Type_size_x, (MPI_Datatype, MPI_Count *))
 BEHIND(int, PMPI_Type_get_extent_x, (MPI_Datatype, MPI_Count *, MPI_Count *))
 
 /* ---- who we are -------------------------------------------------------------------------------------------------- */
 
 #ifdef OPEN_MPI
-/* A program may hold a copy of the object, which then is the communicator: so the global scope comes first. */
-static MPI_Comm communicator(_Atomic(void *) *found, const char *name)
+/* A program may hold a copy of the object, which then is the one that counts: so the global scope comes first. Looking
+ * it up takes longer than most calls do: once. */
+static void *object_of(_Atomic(void *) *found, const char *name)
 {
-    void *object = dlsym(RTLD_DEFAULT, name);
+    void *object = atomic_load_explicit(found, memory_order_acquire);
 
-    return (MPI_Comm)(object != NULL ? object : mpiox_trace_next(found, name));
+    if (object == NULL) {
+        object = dlsym(RTLD_DEFAULT, name);
+        if (object == NULL)
+            return mpiox_trace_next(found, name);
+        atomic_store_explicit(found, object, memory_order_release);
+    }
+    return object;
 }
 
 static MPI_Comm world(void)
 {
     static _Atomic(void *) found;
-    return communicator(&found, "ompi_mpi_comm_world");
+    return (MPI_Comm)object_of(&found, "ompi_mpi_comm_world");
 }
 
 static MPI_Comm self(void)
 {
     static _Atomic(void *) found;
-    return communicator(&found, "ompi_mpi_comm_self");
+    return (MPI_Comm)object_of(&found, "ompi_mpi_comm_self");
 }
+
 static MPI_Request no_request(void)
 {
     static _Atomic(void *) found;
-    void *object = dlsym(RTLD_DEFAULT, "ompi_request_null");
-
-    return (MPI_Request)(object != NULL ? object : mpiox_trace_next(&found, "ompi_request_null"));
+    return (MPI_Request)object_of(&found, "ompi_request_null");
 }
 #else
 static MPI_Request no_request(void)
@@ -144,9 +154,7 @@ WRAP(int, MPI_Finalize, (void))
 
 void mpiox_trace_mpi_enter(mpiox_tracefile_record *call, int operation, int64_t handle)
 {
-    mpiox_trace_enter(call, operation, MPIOX_TRACEFILE_MPIIO, mpiox_trace_handle_file(handle));
-    call->handle = handle;
-    mpiox_trace_file_note_handle(call);
+    mpiox_trace_enter_on(call, operation, MPIOX_TRACEFILE_MPIIO, mpiox_trace_handle_file(handle), handle);
 }
 
 void mpiox_trace_mpi_enter_name(mpiox_tracefile_record *call, int operation, const char *name)
@@ -157,6 +165,48 @@ void mpiox_trace_mpi_enter_name(mpiox_tracefile_record *call, int operation, con
     if (file < 0 && name != NULL) /* the system's, and yet a file of the program */
         file = mpiox_trace_text_number(name);
     mpiox_trace_enter(call, operation, MPIOX_TRACEFILE_MPIIO, file);
+}
+
+enum { MEMBERS_BYTES = 4000 };
+
+/* The ranks of MPI_COMM_WORLD that a communicator has, in its order: `ranks` has room for 2 * size. */
+static bool ranks_of(MPI_Comm comm, int size, int *ranks)
+{
+    MPI_Group every, some;
+
+    if (NEXT(PMPI_Comm_group)(world(), &every) != MPI_SUCCESS)
+        return false;
+    bool known = NEXT(PMPI_Comm_group)(comm, &some) == MPI_SUCCESS;
+    if (known) {
+        for (int i = 0; i < size; i++)
+            ranks[size + i] = i;
+        known = NEXT(PMPI_Group_translate_ranks)(some, size, ranks + size, every, ranks) == MPI_SUCCESS;
+        NEXT(PMPI_Group_free)(&some);
+    }
+    NEXT(PMPI_Group_free)(&every);
+    for (int i = 0; known && i < size; i++)
+        known = ranks[i] >= 0; /* MPI_UNDEFINED: of a process that MPI_COMM_WORLD does not have */
+    return known;
+}
+
+/* Who a communicator consists of, as member "members" of the JSON object. */
+static void add_members(mpiox_tracefile_record *call, MPI_Comm comm, int size)
+{
+    static const char head[] = "\"members\":\"";
+    enum { HEAD = sizeof head - 1 };
+    int *ranks = malloc(2 * sizeof *ranks * (size_t)size);
+    char *text = malloc(MEMBERS_BYTES + 1);
+
+    mpiox_trace_self.inside++;
+    const bool known = ranks != NULL && text != NULL && ranks_of(comm, size, ranks);
+    mpiox_trace_self.inside--;
+    if (known && mpiox_trace_members_text(ranks, size, text + HEAD, MEMBERS_BYTES - HEAD)) {
+        memcpy(text, head, HEAD);
+        strcat(text, "\"");
+        mpiox_trace_extra_text(call, MPIOX_KEY_DETAILS, text);
+    }
+    free(ranks);
+    free(text);
 }
 
 void mpiox_trace_mpi_opened(mpiox_tracefile_record *call, MPI_Comm comm, MPI_File file, int result)
@@ -175,6 +225,8 @@ void mpiox_trace_mpi_opened(mpiox_tracefile_record *call, MPI_Comm comm, MPI_Fil
     const bool all = comm == world() || which == MPI_CONGRUENT || which == MPI_IDENT;
     mpiox_trace_extra(call, MPIOX_KEY_COMM, comm == self() ? 2 : all ? 1 : 0);
     mpiox_trace_extra(call, MPIOX_KEY_COMM_SIZE, size);
+    if (comm != self() && !all && size > 0)
+        add_members(call, comm, size);
 }
 
 static int64_t type_size(MPI_Datatype datatype)

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mpiox_trace_clock.h"
 #include "mpiox_trace_descriptors.h"
 #include "mpiox_trace_file.h"
 #include "mpiox_trace_names.h"
@@ -33,6 +34,7 @@ static void parent_after_fork(void)
 
 static void child_after_fork(void)
 {
+    mpiox_trace_clock_reset();
     mpiox_trace_file_forget();
     parent_after_fork();
 }
@@ -44,6 +46,7 @@ __attribute__((constructor)) static void begin(void)
 
     if (folder == NULL || folder[0] == '\0' || strcmp(program, "mpiio-ext-delegate") == 0)
         return;
+    mpiox_trace_clock_begin();
     mpiox_trace_file_folder(folder);
     mpiox_trace_names_keep_system(system != NULL && strcmp(system, "1") == 0);
     mpiox_trace_names_select(getenv("MPIOX_TRACE_ONLY"), getenv("MPIOX_TRACE_SKIP"));

@@ -112,6 +112,17 @@ int mpiox_trace_link_text(const char *path, char *text, int bytes)
     return (int)length;
 }
 
+int mpiox_trace_read_text(const char *path, char *text, int bytes)
+{
+    const long fd = quiet(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0, NULL);
+    const long length = fd >= 0 ? quiet(SYS_read, fd, (long)text, bytes - 1, 0, 0, 0, NULL) : -1;
+
+    if (fd >= 0)
+        mpiox_trace_close((int)fd);
+    text[length > 0 ? length : 0] = '\0';
+    return (int)length;
+}
+
 int mpiox_trace_folder(char *text, int bytes)
 {
     const long length = quiet(SYS_getcwd, (long)text, bytes, 0, 0, 0, 0, NULL);
@@ -142,7 +153,7 @@ static int64_t clock_ns(clockid_t clock)
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-int64_t mpiox_trace_now(void)
+int64_t mpiox_trace_monotonic(void)
 {
     return clock_ns(CLOCK_MONOTONIC);
 }

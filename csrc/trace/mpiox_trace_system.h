@@ -22,11 +22,12 @@ void *mpiox_trace_map(int fd, int64_t offset, int64_t bytes); /* fd -1: memory *
 void mpiox_trace_unmap(void *address, int64_t bytes);
 int64_t mpiox_trace_position(int fd);                               /* of an open file */
 int mpiox_trace_link_text(const char *path, char *text, int bytes); /* readlink, ended by 0; its length */
+int mpiox_trace_read_text(const char *path, char *text, int bytes); /* of a short file, ended by 0; its length */
 int mpiox_trace_folder(char *text, int bytes);                      /* getcwd; its length */
 void mpiox_trace_make_folder(const char *path);
 void mpiox_trace_say(const char *text); /* on stderr */
 void mpiox_trace_pause(void);           /* let another thread run */
-int64_t mpiox_trace_now(void);          /* CLOCK_MONOTONIC, ns */
+int64_t mpiox_trace_monotonic(void);    /* CLOCK_MONOTONIC, ns; mpiox_trace_clock.h has it cheaper */
 int64_t mpiox_trace_unix(void);         /* CLOCK_REALTIME, ns */
 
 #endif

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from mpiio_ext.cli.lazy import LazyGroup
+from mpiio_ext.cli.one_line import OneLineErrors
 from mpiio_ext.errors import MpiioExtError
 
 if TYPE_CHECKING:
@@ -27,8 +29,20 @@ def _fail(message: object) -> NoReturn:
     sys.exit(2)
 
 
-@click.command()
-@click.option("--dir", "folder", type=click.Path(path_type=Path), required=True,
+_SLURM = "mpiio_ext.delegates.arbiter.slurm.command"
+_COMMANDS = {
+    "slurm-watch": (_SLURM, "watch", "Tell the arbiter what squeue or sacct list."),
+    "slurm-script": (_SLURM, "script", "Print a prolog or epilog that tells the arbiter of a job."),
+}
+
+
+class _Arbiter(OneLineErrors, LazyGroup):
+    """The service, and what brings the scheduler's word to it."""
+
+
+@click.group(cls=_Arbiter, subcommands=_COMMANDS, invoke_without_command=True,
+             context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--dir", "folder", type=click.Path(path_type=Path), metavar="FOLDER",
               help="Folder that all jobs see; they find the arbiter by the hint mpiox_arbiter=FOLDER.")
 @click.option("--io-nodes", type=int, help="I/O nodes in the pool. Without it: as in the folder's settings.json.")
 @click.option("--policy", "policy_name", default=None, help="zero, one, static, size, process, oracle or mckp.")
@@ -37,24 +51,35 @@ def _fail(message: object) -> NoReturn:
 @click.option("--weight", "weights", multiple=True, metavar="PROGRAM=NUMBER",
               help="mckp: what a MB/s of this program counts [1]. May be given several times.")
 @click.option("--compute-nodes", type=int, help="static: of the whole machine [those of the jobs].")
+@click.option("--most", type=int, help="I/O nodes that one job gets at most [as many as there are].")
+@click.option("--divisible/--no-divisible", default=None, help="Only numbers that divide a job's compute nodes [no].")
+@click.option("--shared-node/--no-shared-node", default=None,
+              help="mckp: I/O node 0 is shared by the jobs that get none of their own [no].")
 @click.option("--confidence", type=float, help="mckp: of the bandwidths, from their repetitions; 0.5 to below 1.")
 @click.option("--floor", type=float, help="mckp: share of its best bandwidth that each job gets at least [0].")
 @click.option("--migration-cost", type=float, help="mckp: seconds without I/O of a job that gets another number [0].")
 @click.option("--horizon", type=float, help="mckp: seconds until the next decision, as a rule [600].")
 @click.option("--hysteresis", type=float, help="mckp: gain of the whole below which running jobs keep theirs [0].")
 @click.option("--lease", type=float, default=None, help="Seconds without a word after which a job is dead [10].")
+@click.option("--reserve", type=float, default=None,
+              help="Seconds for which a job that the scheduler says has begun is counted before its first file [0].")
 @click.option("--set", "only_set", is_flag=True, help="Change the settings of a running arbiter, and leave.")
-@click.option("--status", is_flag=True, help="Print settings, map and jobs as JSON, and leave.")
+@click.option("--status", is_flag=True, help="Print as JSON whether an arbiter serves, settings, map, jobs; leave.")
 @click.option("--interval", type=click.FloatRange(min=0.001), default=0.05, show_default=True,
               help="Seconds between two looks.")
+@click.pass_context
 def arbiter(
-    folder: Path, curves: Path | None, weights: tuple[str, ...], only_set: bool, status: bool, interval: float,
-    **given: Any,
+    ctx: click.Context, /, folder: Path | None, curves: Path | None, weights: tuple[str, ...], only_set: bool,
+    status: bool, interval: float, **given: Any,
 ) -> None:
     """Give the jobs of a machine I/O nodes, and others when jobs come and go.
 
     Serves until it is interrupted. Jobs go on with what they have when it ends, and follow it again when it is back.
     """
+    if ctx.invoked_subcommand is not None:
+        return
+    if folder is None:
+        raise click.UsageError("Missing option '--dir'.")
     from mpiio_ext.delegates.arbiter import settings
     from mpiio_ext.delegates.arbiter.service import Arbiter
 
@@ -89,7 +114,8 @@ def _serve(service: Arbiter, stop: threading.Event, interval: float) -> None:
 
 
 #: Options whose settings have other names.
-_NAMES = {"policy_name": "policy", "lease": "lease_s", "migration_cost": "migration_cost_s", "horizon": "horizon_s"}
+_NAMES = {"policy_name": "policy", "lease": "lease_s", "reserve": "reserve_s",
+          "migration_cost": "migration_cost_s", "horizon": "horizon_s"}
 
 
 def _settings(folder: Path, given: Mapping[str, Any], curves: Path | None, weights: Sequence[str]) -> Settings:
@@ -143,11 +169,15 @@ def _print_status(folder: Path) -> None:
     import dataclasses
 
     from mpiio_ext.delegates.arbiter import announcements, mapfile, settings
+    from mpiio_ext.delegates.arbiter.service import is_served
 
+    if not (folder / "settings.json").exists():
+        _fail(f"{folder}: no arbiter has ever served this folder: start one with --io-nodes")
     try:
         content = mapfile.read(folder)
         jobs, _ = announcements.read_all(folder)
         document = {
+            "serving": is_served(folder),
             "settings": json.loads(settings.read(folder).encode()),
             "map": {"generation": content.generation, "jobs": {name: list(n) for name, n in content.jobs.items()}},
             "jobs": [dataclasses.asdict(job) for job in jobs],

@@ -3,7 +3,9 @@
 Algorithm. A job can use the I/O nodes that it has delegates on: the lowest ones. Jobs keep what they have as far as
 their new number goes; what is free then goes to those that get more, the job with the fewest to choose from first. Of
 several nodes the highest is kept or taken, since fewer other jobs can use it. Where a policy gives more than there is,
-or none at all to a job that cannot do without, nodes are shared, those with the fewest jobs first.
+or none at all to a job that cannot do without, nodes are shared, those with the fewest jobs first. With a shared node
+(Section 3.1 of the arbitration paper) that is the one of index 0, which every job can use: jobs that get none of their
+own have it, and nobody else.
 Guarantees. Every job has at least one I/O node and at most those that it has delegates on; the same input gives the
 same answer; no job moves without need.
 """
@@ -11,9 +13,9 @@ same answer; no job moves without need.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-__all__ = ["place"]
+__all__ = ["place", "place_beside_shared"]
 
 
 def place(
@@ -49,6 +51,21 @@ def place(
             held[job].append(node)
             load[node] += 1
     return {job: tuple(sorted(nodes)) for job, nodes in held.items()}
+
+
+def place_beside_shared(
+    counts: Mapping[str, int], shared: Collection[str], usable: Mapping[str, int],
+    before: Mapping[str, tuple[int, ...]], io_nodes: int
+) -> dict[str, tuple[int, ...]]:
+    """Return the I/O nodes of every job where the node of index 0 is shared by those in `shared`.
+
+    The others are as :func:`place` has them; a job with delegates on node 0 only, or in a pool of one, shares as well.
+    """
+    sharing = {job for job in counts if job in shared or usable[job] < 2 or io_nodes < 2}
+    own = {job: count for job, count in counts.items() if job not in sharing}
+    had = {job: tuple(node - 1 for node in nodes if node > 0) for job, nodes in before.items()}
+    placed = place(own, {job: usable[job] - 1 for job in own}, had, io_nodes - 1)
+    return {job: (0,) if job in sharing else tuple(node + 1 for node in placed[job]) for job in sorted(counts)}
 
 
 def _make_room(

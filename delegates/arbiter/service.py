@@ -5,8 +5,8 @@ Algorithm. A step reads settings, announcements and the map. When the jobs or th
 last decision, the policy decides, `placement` says which I/O nodes, and a new map is written, if it differs.
 Guarantees. All state lies in the folder: an arbiter that starts again goes on with the next generation, and jobs keep
 what they have. Generations only rise, also when the map has been lost: jobs say which one they follow. A map that could
-not be written is written with the next step. Where the policy finds no allocation SIZE decides. One arbiter at a time
-per folder.
+not be written is written with the next step. Where the policy finds no allocation SIZE decides. Under a policy that
+does not reallocate running jobs keep their number, until the settings change. One arbiter at a time per folder.
 Source. Arbitration paper, Sections 3 and 4.
 """
 
@@ -24,14 +24,15 @@ from typing import IO
 from mpiio_ext.delegates.arbiter import announcements, mapfile, settings
 from mpiio_ext.delegates.arbiter.announcements import Announcement
 from mpiio_ext.delegates.arbiter.mapfile import Map, MapError
-from mpiio_ext.delegates.arbiter.placement import place
+from mpiio_ext.delegates.arbiter.placement import place, place_beside_shared
+from mpiio_ext.delegates.arbiter.programs import Programs
 from mpiio_ext.delegates.arbiter.settings import Settings
-from mpiio_ext.delegates.arbitration.curves import Curve
-from mpiio_ext.delegates.arbitration.jobs import Job, Machine
+from mpiio_ext.delegates.arbiter.slurm.apply import Scheduler
+from mpiio_ext.delegates.arbitration.jobs import Allocation, Job, Machine
 from mpiio_ext.delegates.arbitration.policies import Size
 from mpiio_ext.errors import ArgumentError, MpiioExtError
 
-__all__ = ["Arbiter", "BusyError"]
+__all__ = ["Arbiter", "BusyError", "is_served"]
 
 
 class BusyError(MpiioExtError):
@@ -61,18 +62,23 @@ class Arbiter:
         self._folder, self._tell = folder, tell
         (folder / "jobs").mkdir(parents=True, exist_ok=True)
         self._lock = _lock(folder)
+        known = (folder / "settings.json").exists()
+        #: The number of every job is to be decided, also where the policy does not reallocate.
+        self._anew = first is not None and known and _before(folder) != first
         if first is not None:
             settings.write(folder, first)
-        elif not (folder / "settings.json").exists():
+        elif not known:
             raise ArgumentError(f"{folder} has no settings.json: say --io-nodes")
         self._settings = settings.read(folder)
         self._settings_seen: int | None = (folder / "settings.json").stat().st_mtime_ns
+        self._programs = Programs(self._settings, tell)
         self._map = self._last_map()
         self._decided: object = None
         self._strange: set[str] = set()
         self._silent: dict[str, tuple[int, float]] = {}  # job -> its file's time, and since when that stays, s
         self._expired: dict[str, int] = {}  # job -> its file's time
         self._looked = time.monotonic()
+        self._scheduler = Scheduler(folder, tell)
 
     def __enter__(self) -> Arbiter:
         return self
@@ -107,9 +113,8 @@ class Arbiter:
         generation = max([self._map.generation, *(a.applied for a in jobs)])
         if reason == self._decided and generation == self._map.generation:
             return False
-        counts = self._counts(jobs)
-        usable = {a.job: a.delegates for a in jobs}
-        nodes = place(counts, usable, self._map.jobs, self._settings.io_nodes)
+        nodes = self._place(jobs)
+        self._anew = False
         if nodes == self._map.jobs and self._map.generation == generation > 0:
             self._decided = reason
             return False
@@ -127,7 +132,10 @@ class Arbiter:
             if seen == self._settings_seen:
                 return
             self._settings_seen = seen
-            self._settings = settings.read(self._folder)
+            found = settings.read(self._folder)
+            if found != self._settings:
+                self._settings, self._anew = found, True
+                self._programs = Programs(found, self._tell)
         except (ArgumentError, OSError) as error:
             self._tell(f"{error}; the settings before it stay in force")
 
@@ -151,7 +159,7 @@ class Arbiter:
         for told in (self._silent, self._expired):
             for name in set(told) - {job.job for job in found}:
                 del told[name]
-        return living
+        return self._scheduler.apply(living, self._settings.reserve_s, self._settings.io_nodes)
 
     def _silence(self, job: Announcement, since_s: float) -> float:
         """Return how long the job has said nothing, s. A look that came late is not the job's silence alone."""
@@ -160,33 +168,62 @@ class Arbiter:
         self._silent[job.job] = (job.touched_ns, silent_s)
         return silent_s
 
-    def _counts(self, jobs: Sequence[Announcement]) -> dict[str, int]:
+    def _place(self, jobs: Sequence[Announcement]) -> dict[str, tuple[int, ...]]:
+        """Return which I/O nodes each job gets."""
+        pool, before = self._settings.io_nodes, self._map.jobs
+        usable = {a.job: a.delegates for a in jobs}
+        grants = self._decide(jobs).grants if jobs else {}
+        counts = {job: grant.io_nodes for job, grant in grants.items()}
+        if not self._settings.make_policy().reallocates and not self._anew:
+            counts |= {job: len(has) for job, has in before.items() if job in counts and has}
+        if self._settings.shared_node and self._settings.policy.lower() == "mckp":
+            shared = {job for job, grant in grants.items() if grant.shared}
+            return place_beside_shared(counts, shared, usable, before, pool)
+        return place(counts, usable, before, pool)
+
+    def _decide(self, jobs: Sequence[Announcement]) -> Allocation:
         """Ask the policy how many I/O nodes each job gets."""
         asked = [self._job(announcement) for announcement in jobs]
-        pool = self._settings.io_nodes
-        machine = Machine(io_nodes=pool, compute_nodes=self._settings.compute_nodes, most=pool, direct=False,
-                          divisible=False)
-        if not asked:
-            return {}
+        chosen = self._settings
+        machine = Machine(io_nodes=chosen.io_nodes, compute_nodes=chosen.compute_nodes, direct=False,
+                          most=min(chosen.most or chosen.io_nodes, chosen.io_nodes), divisible=chosen.divisible)
         try:
-            found = self._settings.make_policy().allocate(asked, machine)
+            found = chosen.make_policy().allocate(asked, machine)
         except MpiioExtError as error:
-            self._tell(f"{self._settings.policy}: {error}; I/O nodes are given by the size of the jobs")
+            self._tell(f"{chosen.policy}: {error}; I/O nodes are given by the size of the jobs")
             found = Size().allocate([dataclasses.replace(job, curve=None) for job in asked], machine)
         for note in found.notes:
-            self._tell(f"{self._settings.policy}: {note}")
-        return {name: grant.io_nodes for name, grant in found.grants.items()}
+            self._tell(f"{chosen.policy}: {note}")
+        return found
 
     def _job(self, announcement: Announcement) -> Job:
         has = self._map.jobs.get(announcement.job)
-        reach = min(announcement.delegates, self._settings.io_nodes)
-        curve = self._settings.curve(announcement.program)
-        usable = {count: point for count, point in curve.points.items() if 1 <= count <= reach} if curve else {}
+        current = None if not has else 0 if self._settings.shared_node and has == (0,) else len(has)
         return Job(
             name=announcement.job, compute_nodes=announcement.nodes or 1, processes=announcement.ranks,
-            curve=Curve(usable) if usable else None, weight=self._settings.weights.get(announcement.program, 1.0),
-            current=len(has) if has else None,
+            curve=self._programs.curve(announcement.program, announcement.delegates),
+            weight=self._settings.weights.get(announcement.program, 1.0), current=current,
         )
+
+
+def _before(folder: Path) -> Settings | None:
+    """Return the settings in a folder; None: they cannot be used."""
+    try:
+        return settings.read(folder)
+    except ArgumentError:
+        return None
+
+
+def is_served(folder: Path) -> bool:
+    """Return whether an arbiter serves a folder now."""
+    try:
+        with (folder / ".lock").open(encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    return False
 
 
 def _lock(folder: Path) -> IO[str]:

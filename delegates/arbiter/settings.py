@@ -35,35 +35,47 @@ class Settings:
 
     Attributes
     ----------
-    io_nodes : in the pool, 1 to 240
+    io_nodes : in the pool, 1 to `MOST_NODES`
     policy : name of a policy, as ``mpiio-ext arbitrate`` has them
     lease_s : a job that has not touched its file for so long is taken for dead, s
+    reserve_s : a job that the scheduler says has begun, and that has not announced itself, is counted for so long, s
     curves : program -> {number of I/O nodes: MB/s, or the MB/s of several repetitions, or their "mean", "deviation" and
         "repetitions"}
     weights : program -> what a MB/s of it counts for MCKP; 1 where nothing is said
     compute_nodes : of the whole machine, for STATIC; None = those of the jobs that run
-    confidence, floor, migration_cost_s, horizon_s, hysteresis : of MCKP, see :class:`Mckp`
+    most : I/O nodes that one job gets at most; None = no limit but the pool
+    divisible : only numbers that divide a job's compute nodes
+    confidence, floor, migration_cost_s, horizon_s, hysteresis, shared_node : of MCKP, see :class:`Mckp`; the shared I/O
+        node is the one of index 0
     """
 
     io_nodes: int
     policy: str = "mckp"
     lease_s: float = 10.0
+    reserve_s: float = 0.0
     curves: Mapping[str, Mapping[int, Value]] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
     compute_nodes: int | None = None
+    most: int | None = None
+    divisible: bool = False
     confidence: float | None = None
     floor: float = 0.0
     migration_cost_s: float = 0.0
     horizon_s: float = 600.0
     hysteresis: float = 0.0
+    shared_node: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.io_nodes <= MOST_NODES:
             raise ArgumentError(f"io_nodes must be 1 to {MOST_NODES}, not {self.io_nodes}")
         if not self.lease_s > 0:
             raise ArgumentError(f"lease_s must be above 0, not {self.lease_s}")
+        if not 0 <= self.reserve_s < float("inf"):
+            raise ArgumentError(f"reserve_s must be a finite number >= 0, not {self.reserve_s}")
         if self.compute_nodes is not None and self.compute_nodes < 1:
             raise ArgumentError(f"compute_nodes must be 1 or more, not {self.compute_nodes}")
+        if self.most is not None and self.most < 1:
+            raise ArgumentError(f"most must be 1 or more, not {self.most}")
         for program, weight in self.weights.items():
             if not 0 <= weight < float("inf"):
                 raise ArgumentError(f"weights: {program}: a finite number >= 0 is expected, not {weight}")
@@ -83,7 +95,7 @@ class Settings:
             There is no such policy, or a setting is wrong.
         """
         mckp = Mckp(confidence=self.confidence, floor=self.floor, migration_cost_s=self.migration_cost_s,
-                    horizon_s=self.horizon_s, hysteresis=self.hysteresis)
+                    horizon_s=self.horizon_s, hysteresis=self.hysteresis, shared_node=self.shared_node)
         return mckp if self.policy.lower() == "mckp" else policy(self.policy)
 
     def curve(self, program: str) -> Curve | None:
@@ -140,11 +152,11 @@ def _is_number(value: object) -> bool:
 def _check_types(given: Mapping[str, Any]) -> None:
     wanted: dict[str, tuple[type, ...]] = {
         "io_nodes": (int,), "policy": (str,), "curves": (dict,), "weights": (dict,), "compute_nodes": (int, _NONE),
-        "confidence": (float, int, _NONE),
+        "confidence": (float, int, _NONE), "most": (int, _NONE), "divisible": (bool,), "shared_node": (bool,),
     }
     for name, value in given.items():
         types = wanted.get(name, (float, int))
-        if not isinstance(value, types) or isinstance(value, bool):
+        if not isinstance(value, types) or isinstance(value, bool) != (bool in types):
             raise ArgumentError(f"/{name}: {types[0].__name__} is expected, not {value!r}")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.errors import MpiioExtError
+from mpiio_ext.cli.one_line import OneLineErrors
 
 if TYPE_CHECKING:
     from mpiio_ext.delegates.arbitration.curves import Curve
@@ -90,19 +90,7 @@ def _finish(output: Path | None, as_json: bool, document: Mapping[str, Any], lin
             click.echo(line)
 
 
-class _Commands(click.Group):
-    """A group whose commands say what is wrong in one line."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; exit with 2 when what it was given cannot be used."""
-        try:
-            return super().invoke(ctx)
-        except MpiioExtError as error:
-            click.echo(f"mpiio-ext: {error}", err=True)
-            raise SystemExit(2) from error
-
-
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
 def arbitrate() -> None:
     """Decide how many I/O nodes each job gets, and simulate such decisions (docs/arbitration.md)."""
 

@@ -15,10 +15,14 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["UNKNOWN_SPREAD", "Curve", "Point"]
+__all__ = ["UNKNOWN_SPREAD", "Columns", "Curve", "Point"]
 
 #: Relative standard deviation of a repetition that is assumed where nothing was repeated.
 UNKNOWN_SPREAD = 0.2
@@ -56,6 +60,22 @@ class Point:
                      repetitions=len(values))
 
 
+class Columns(NamedTuple):
+    """A curve as arrays over its points, for decisions about many jobs at once.
+
+    Attributes
+    ----------
+    counts, means : number of I/O nodes, ascending; MB/s
+    errors : standard error of the mean, MB/s, with what stands in for an unknown spread
+    freedom : degrees of freedom of that error
+    """
+
+    counts: npt.NDArray[np.int64]
+    means: npt.NDArray[np.float64]
+    errors: npt.NDArray[np.float64]
+    freedom: npt.NDArray[np.float64]
+
+
 @dataclass(frozen=True, slots=True)
 class Curve:
     """Bandwidth by number of I/O nodes; 0 is the direct way to the file system.
@@ -68,6 +88,7 @@ class Curve:
 
     points: Mapping[int, Point]
     source: str = field(default="measured", kw_only=True)
+    _columns: Columns | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.points:
@@ -129,10 +150,24 @@ class Curve:
         point = self.points.get(io_nodes)
         if point is None:
             raise ArgumentError(f"the curve has no point for {io_nodes} I/O nodes, only for {list(self.points)}")
+        error, freedom = self._error(point)
+        return max(point.mean - float(stdtrit(freedom, confidence)) * error, 0.0)
+
+    def _error(self, point: Point) -> tuple[float, int]:
+        """Return the standard error of a point's mean, MB/s, and its degrees of freedom."""
         if point.deviation is not None and point.repetitions > 1:
             deviation, freedom = point.deviation, point.repetitions - 1
         else:
             pooled = sum(p.repetitions - 1 for p in self.points.values() if p.repetitions > 1)
             deviation, freedom = self.relative_spread() * point.mean, max(pooled, 1)
-        step = float(stdtrit(freedom, confidence)) * deviation / math.sqrt(max(point.repetitions, 1))
-        return max(point.mean - step, 0.0)
+        return deviation / math.sqrt(max(point.repetitions, 1)), freedom
+
+    def columns(self) -> Columns:
+        """Return the curve as arrays; made once."""
+        if self._columns is None:
+            errors, freedom = zip(*(self._error(point) for point in self.points.values()), strict=True)
+            made = Columns(np.array(self.counts), np.array([point.mean for point in self.points.values()]),
+                           np.array(errors), np.array(freedom, dtype=float))
+            object.__setattr__(self, "_columns", made)
+            return made
+        return self._columns

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from mpiio_ext.delegates.arbitration.errors import CurveError
 from mpiio_ext.delegates.arbitration.jobs import Job, Machine
 
-__all__ = ["default_count", "fitted", "options", "proportional", "static"]
+__all__ = ["fitted", "options", "proportional", "static"]
 
 
 def options(job: Job, machine: Machine, *, limited: bool = True) -> tuple[int, ...]:
@@ -65,8 +65,3 @@ def proportional(size: int, sizes: Sequence[int], io_nodes: int) -> int:
     """Return round(F s / sum of s), halves up, before it is fitted to the options."""
     total = sum(sizes)
     return (2 * io_nodes * size + total) // (2 * total)
-
-
-def default_count(job: Job, jobs: Sequence[Job], machine: Machine, allowed: Sequence[int]) -> int:
-    """Return what the system gives a job of which nothing is known: STATIC's number."""
-    return fitted(static(job, jobs, machine), allowed)

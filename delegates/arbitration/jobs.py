@@ -95,8 +95,9 @@ class Allocation:
     policy : its name
     grants : job -> what it gets
     pool : I/O nodes there are to give
-    bound : MB/s that no allocation exceeds, in the policy's own (weighted) values; None = the policy knows none
-    value : of this allocation in the same values; None as well
+    bound : MB/s that no allocation exceeds, in the policy's own (weighted) values, as long as jobs without a curve
+        lack no more than they do here; None = the policy knows none
+    value : of this allocation in the same values, jobs without a curve left out; None as well
     notes : what the policy had to do besides, as "floor lowered to 0.3"
     """
 

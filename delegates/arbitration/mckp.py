@@ -9,11 +9,13 @@ Algorithm.  Each setting changes options or values of the knapsack (csrc/arbitra
                           Where the floors of all jobs do not fit together, the largest common one that does is taken;
             migration     options other than the present one lose the share migration_cost_s / horizon_s of their value:
                           the time in which a job that is moved does no I/O, of the time until the next decision;
-            hysteresis    running jobs keep what they have unless the whole allocation gains more than this share;
+            hysteresis    running jobs keep what they have, as many of them as can, unless the whole allocation gains
+                          more than this share; with 0 they keep it where moving them would gain nothing;
             shared node   one I/O node is shared by all jobs that ask: an option of weight 0 and the value of one node
                           divided by the number of jobs (Section 3.1); the other nodes are given out.
             A job without a curve gets the system's default (STATIC's number, Section 3.1); smaller numbers only where
-            the pool would not be enough otherwise, the fewer jobs and nodes the better.
+            the pool would not be enough otherwise, as few I/O nodes less as possible. What it lacks counts in the
+            choice, not in `Allocation.value` and `bound`.
 Guarantees. Never more I/O nodes than the pool. The allocation depends on the jobs, not on the order in which they are
             given: ties are decided in the order of names, as mpiio_ext.delegates.arbitration.solver says. With no
             setting it is the paper's MCKP.
@@ -21,26 +23,25 @@ Guarantees. Never more I/O nodes than the pool. The allocation depends on the jo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mpiio_ext.delegates.arbitration.errors import InfeasibleError
-from mpiio_ext.delegates.arbitration.formulas import default_count, options
+import numpy as np
+import numpy.typing as npt
+
+from mpiio_ext.delegates.arbitration.classes import Classes, Worth, classes_of
 from mpiio_ext.delegates.arbitration.jobs import Allocation, Grant, Job, Machine
-from mpiio_ext.delegates.arbitration.policies import check_jobs, grant_of
-from mpiio_ext.delegates.arbitration.solver import Solution, solve
+from mpiio_ext.delegates.arbitration.policies import check_jobs
+from mpiio_ext.delegates.arbitration.solver import solve_arrays
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["Mckp"]
 
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Option:
-    """One choice of one job: what it costs, what it counts, and what the job gets then."""
-
-    io_nodes: int
-    value: float
-    grant: Grant
+#: Sums that differ by less than this part are the same: they were added in another order.
+_SAME = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,124 +82,127 @@ class Mckp:
     def allocate(self, jobs: Sequence[Job], machine: Machine) -> Allocation:
         """Decide; see :class:`mpiio_ext.delegates.arbitration.policies.Policy`."""
         check_jobs(jobs)
+        if not jobs:
+            return Allocation(policy=self.name, grants={}, pool=machine.io_nodes, value=0.0, bound=0.0)
         ordered = sorted(jobs, key=lambda job: job.name)
         shared = self.shared_node and machine.io_nodes > 0
         pool = machine.io_nodes - shared
-        classes = self._classes(ordered, machine, pool, shared)
+        worth = Worth(confidence=self.confidence, moved=1 - self.migration_cost_s / self.horizon_s)
+        classes, floor = _with_floor(classes_of(ordered, machine, pool, worth, shared=shared), self.floor, len(jobs),
+                                     pool)
         notes: list[str] = []
-        floored, floor = _with_floor(classes, self.floor, pool)
         if floor < self.floor:
             notes.append(f"floor lowered from {self.floor:g} to {floor:.3g}: the pool is too small for more")
-        chosen, solution = _choose(floored, pool)
-        kept = self._kept(ordered, floored, pool)
-        if kept is not None:
-            kept_chosen, kept_solution = kept
-            if any(new.io_nodes != old.io_nodes for new, old in zip(chosen, kept_chosen, strict=True)) and (
-                solution.value <= kept_solution.value * (1 + self.hysteresis)
-            ):
-                chosen, solution = kept_chosen, kept_solution
-                notes.append(f"running jobs keep what they have: moving them gains less than {self.hysteresis:.1%}")
-        grants = {job.name: option.grant for job, option in zip(ordered, chosen, strict=True)}
+        current = np.array([-1 if job.current is None else job.current for job in ordered], np.int64)
+        best = _solve(classes, current, pool)
+        chosen = best.chosen if self.hysteresis == 0 else self._kept(classes, current, best.chosen, pool, notes)
+        found = classes.where(chosen)
+        grants = dict(zip((job.name for job in ordered), _grants(found), strict=True))
         return Allocation(policy=self.name, grants={job.name: grants[job.name] for job in jobs}, pool=machine.io_nodes,
-                          value=solution.value, bound=solution.bound, notes=tuple(notes))
+                          value=float(found.worth.sum()), bound=_bound(classes, current, best, pool),
+                          notes=tuple(notes))
 
-    def _classes(self, jobs: Sequence[Job], machine: Machine, pool: int, shared: bool) -> list[list[_Option]]:
-        """Return the options of every job."""
-        limit = pool if machine.most is None else min(machine.most, pool)
-        allowed = {job.name: [c for c in options(job, machine) if c <= limit] for job in jobs}
-        classes = [self._known(job, allowed[job.name], shared, len(jobs)) if job.curve is not None else []
-                   for job in jobs]
-        # More than anything that the jobs with a curve could gain: an unknown job is cut last.
-        cut = 1.0 + 2 * sum(max((abs(o.value) for o in each), default=0.0) for each in classes)
-        for index, job in enumerate(jobs):
-            if job.curve is None:
-                classes[index] = _unknown(job, jobs, machine, allowed[job.name], cut, shared)
-            if not classes[index]:
-                raise InfeasibleError(f"job {job.name!r}: none of its options fits a pool of {pool} I/O nodes")
-        return classes
-
-    def _known(self, job: Job, allowed: Sequence[int], shared: bool, running: int) -> list[_Option]:
-        assert job.curve is not None
-        found = [self._option(job, count, grant_of(job, count)) for count in allowed]
-        if shared and 1 in job.curve.counts:
-            bandwidth = job.curve.bandwidth(1) / running
-            if all(option.io_nodes > 0 or option.grant.bandwidth is None or option.grant.bandwidth < bandwidth
-                   for option in found):
-                grant = Grant(io_nodes=0, bandwidth=bandwidth, shared=True)
-                found = [self._option(job, 0, grant), *(option for option in found if option.io_nodes > 0)]
-        return found
-
-    def _option(self, job: Job, count: int, grant: Grant) -> _Option:
-        assert job.curve is not None and grant.bandwidth is not None
-        value = grant.bandwidth
-        if self.confidence is not None and not grant.shared and count in job.curve.points:
-            value = job.curve.lower_bound(count, self.confidence)
-        elif self.confidence is not None and grant.shared and job.curve.bandwidth(1) > 0:
-            value *= job.curve.lower_bound(1, self.confidence) / job.curve.bandwidth(1)
-        if job.current is not None and job.current != count:
-            value *= 1 - self.migration_cost_s / self.horizon_s
-        return _Option(io_nodes=count, value=value * job.weight, grant=grant)
-
-    def _kept(
-        self, jobs: Sequence[Job], classes: Sequence[list[_Option]], pool: int
-    ) -> tuple[list[_Option], Solution] | None:
-        """Return the best choice in which running jobs keep what they have; None: not asked for, or there is none."""
-        if self.hysteresis == 0 or all(job.current is None for job in jobs):
-            return None
-        limited = [
-            each if job.current is None else [option for option in each if option.io_nodes == job.current]
-            for job, each in zip(jobs, classes, strict=True)
-        ]
-        if not all(limited):
-            return None
-        try:
-            return _choose(limited, pool)
-        except InfeasibleError:
-            return None
+    def _kept(self, classes: Classes, current: Ints, best: Ints, pool: int, notes: list[str]) -> Ints:
+        """Return what running jobs get: what they have, unless the best choice gains enough."""
+        if _moves(classes.where(best), current) == 0:
+            return best
+        kept = _keep_most(classes, current, pool)
+        new, old = classes.where(best), classes.where(kept)
+        base = float(old.worth.sum())
+        lacks_more = old.penalty.sum() > new.penalty.sum() * (1 + _SAME)
+        gains = float(new.worth.sum()) - base > self.hysteresis * base
+        if lacks_more or gains or _moves(old, current) == _moves(new, current):
+            return best
+        notes.append(f"running jobs keep what they have: moving them gains less than {self.hysteresis:.1%}")
+        return kept
 
 
-def _unknown(
-    job: Job, jobs: Sequence[Job], machine: Machine, allowed: Sequence[int], cut: float, shared: bool
-) -> list[_Option]:
-    """Return the options of a job of which nothing is known: the default; less counts as a loss."""
-    if not allowed:
-        return [_Option(io_nodes=0, value=0.0, grant=Grant(io_nodes=0, bandwidth=None, shared=True))] if shared else []
-    default = default_count(job, jobs, machine, allowed)
-    return [_Option(io_nodes=count, value=-cut * (default - count), grant=grant_of(job, count))
-            for count in allowed if count <= default]
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A choice of the knapsack: the place of each job's option, and what no choice exceeds."""
+
+    chosen: Ints
+    bound: float
 
 
-def _choose(classes: Sequence[Sequence[_Option]], pool: int) -> tuple[list[_Option], Solution]:
-    solution = solve([[(option.io_nodes, option.value) for option in each] for each in classes], pool)
-    return [each[choice] for each, choice in zip(classes, solution.choices.tolist(), strict=True)], solution
+def _solve(classes: Classes, current: Ints, pool: int, bonus: float | None = None) -> _Choice:
+    """Return the best choice.
+
+    What running jobs have now is worth a bonus more, without one so little that it decides between choices that are
+    otherwise the same.
+    """
+    first = classes.first(current.size)
+    values = classes.worth - classes.penalty
+    if (current >= 0).any():
+        bonus = _SAME / 64 * float(np.abs(values).max()) if bonus is None else bonus
+        values = values + bonus * (classes.counts == current[classes.of])
+    solution = solve_arrays(first, classes.counts.astype(np.int32), values, pool)
+    return _Choice(first[:-1] + solution.choices, solution.bound)
 
 
-def _shares(each: Sequence[_Option]) -> Mapping[int, float]:
-    """Return what each option gives of the best one, by its place; 1 where nothing is known of the job."""
-    best = max((option.grant.bandwidth or 0.0) for option in each)
-    return {k: 1.0 if best == 0 or o.grant.bandwidth is None else o.grant.bandwidth / best for k, o in enumerate(each)}
+def _moves(chosen: Classes, current: Ints) -> int:
+    """Return how many running jobs get another number than they have."""
+    return int(((current >= 0) & (chosen.counts != current)).sum())
 
 
-def _with_floor(
-    classes: Sequence[list[_Option]], floor: float, pool: int
-) -> tuple[list[list[_Option]], float]:
+def _keep_most(classes: Classes, current: Ints, pool: int) -> Ints:
+    """Return the best choice of those in which the most running jobs keep what they have."""
+    keeps = classes.counts == current[classes.of]
+    can = np.zeros(current.size, np.bool_)
+    can[classes.of[keeps]] = True
+    places = np.flatnonzero(keeps | ~can[classes.of])
+    limited = classes.where(places)
+    least = np.minimum.reduceat(limited.counts, limited.first(current.size)[:-1])
+    if least.sum() > pool:  # not all can: who can is a knapsack of its own
+        bonus = 1.0 + 2 * float(np.abs(classes.worth).sum() + np.abs(classes.penalty).sum())
+        can &= classes.counts[_solve(classes, current, pool, bonus).chosen] == current
+        places = np.flatnonzero(keeps & can[classes.of] | ~can[classes.of])
+        limited = classes.where(places)
+    chosen: Ints = places[_solve(limited, current, pool).chosen]
+    return chosen
+
+
+def _bound(classes: Classes, current: Ints, best: _Choice, pool: int) -> float:
+    """Return what no allocation is worth more than that leaves unknown jobs what the best one leaves them."""
+    if not classes.penalty.any():
+        return best.bound
+    is_best = np.zeros(classes.of.size, np.bool_)
+    is_best[best.chosen] = True
+    fixed = classes.where(is_best | ~np.isnan(classes.bandwidth))
+    return _solve(fixed, current, pool).bound + float(fixed.penalty.sum())
+
+
+def _grants(found: Classes) -> list[Grant]:
+    return [
+        Grant(io_nodes=count, bandwidth=None if bandwidth != bandwidth else bandwidth, shared=shared)
+        for count, bandwidth, shared in zip(found.counts.tolist(), found.bandwidth.tolist(), found.shared.tolist(),
+                                            strict=True)
+    ]
+
+
+def _shares(classes: Classes, first: Ints) -> Floats:
+    """Return what each option gives of its job's best one; 1 where nothing is known of the job."""
+    bandwidth = np.where(np.isnan(classes.bandwidth), 0.0, classes.bandwidth)
+    best = np.maximum.reduceat(bandwidth, first[:-1])[classes.of]
+    return np.where(best > 0, bandwidth / np.where(best > 0, best, 1.0), 1.0)
+
+
+def _with_floor(classes: Classes, floor: float, jobs: int, pool: int) -> tuple[Classes, float]:
     """Leave out options below the floor; return what is left and the floor, the largest up to `floor` that fits."""
     if floor == 0:
-        return list(classes), 0.0
-    shares = [_shares(each) for each in classes]
-
-    def above(level: float) -> list[list[_Option]]:
-        return [[o for k, o in enumerate(each) if share[k] >= level]
-                for each, share in zip(classes, shares, strict=True)]
+        return classes, 0.0
+    first = classes.first(jobs)
+    shares = _shares(classes, first)
 
     def fits(level: float) -> bool:
-        return sum(min(option.io_nodes for option in each) for each in above(level)) <= pool
+        counts = np.where(shares >= level, classes.counts, np.iinfo(np.int64).max // (jobs + 1))
+        return bool(np.minimum.reduceat(counts, first[:-1]).sum() <= pool)
 
-    levels = sorted({floor, *(value for share in shares for value in share.values() if value < floor)})
+    levels = sorted({floor, *(value for value in shares.tolist() if value < floor)})
     if not fits(levels[0]):
-        return list(classes), 0.0  # no allocation at all: the solver says so
+        return classes, 0.0  # no allocation at all: the solver says so
     low, high = 0, len(levels) - 1
     while low < high:  # the higher the floor, the more is needed: monotone
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fits(levels[middle]) else (low, middle - 1)
-    return above(levels[low]), levels[low]
+    return classes.where(shares >= levels[low]), levels[low]

@@ -4,6 +4,8 @@ Every file is understood or refused with one line that names it, the line or row
 Repetitions of one scenario become one point with its spread. Nothing is guessed: a number of I/O nodes that was not
 measured has no point.
 
+`request_bytes`, which `python -m mpiio_ext.bench explore` adds, says what FORGE's whole KiB cannot.
+
 Source. FORGE's columns: `run/output` of the artefact of the arbitration paper (jeanbez/forge-evaluation): bandwidths
         in MB/s, request sizes in KiB, layout 0 file per process and 1 shared, spatiality 0 contiguous and 1 1D-strided.
 """
@@ -97,7 +99,8 @@ def read_forge(paths: Iterable[Path]) -> dict[Pattern, Curve]:
             pattern = Pattern(
                 layout=_LAYOUTS[_whole(where, row, "layout", 0, 1)],
                 spatiality=_SPATIALITIES[_whole(where, row, "spatiality", 0, 1)],
-                request_bytes=1024 * _whole(where, row, "request", 1),
+                request_bytes=_whole(where, row, "request_bytes", 1) if row.get("request_bytes")
+                else 1024 * _whole(where, row, "request", 1),
                 compute_nodes=_whole(where, row, "clients", 1),
                 processes=_whole(where, row, "processes", 1),
                 operation=operation,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import datetime
 import io
+import os
 import sys
 import traceback
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -42,18 +44,18 @@ def _leave_without_mpi(status: int, message: str) -> NoReturn:
     sys.exit(status)
 
 
-def _parse(arguments: list[str]) -> Options:
-    """Return the options; ends the process after --help or a wrong argument."""
+def _parse(which: click.Command, arguments: list[str], kind: type[Any]) -> Any:
+    """Return the options, of a kind; ends the process after --help or a wrong argument."""
     silent = contextlib.redirect_stdout(io.StringIO()) if launch_rank() else contextlib.nullcontext()
     try:
         with silent:
-            options = command.main(args=arguments, prog_name="python -m mpiio_ext.bench", standalone_mode=False)
+            options = which.main(args=arguments, prog_name=which.name, standalone_mode=False)
     except click.ClickException as error:
         text = " ".join(error.format_message().split()) + " (--help lists the options)"
         if {"--dry-run", "--list"} & set(arguments):
             _leave_without_mpi(EXIT_USAGE, text)
         _leave(EXIT_USAGE, text)
-    if not isinstance(options, Options):
+    if not isinstance(options, kind):
         sys.exit(0)
     return options
 
@@ -95,24 +97,45 @@ def _collect_logs(comm_rank: int, options: Options, output: Path, started: datet
             print(f"Darshan log: {path}", flush=True)
 
 
-def _program_ranks(options: Options) -> Any:
+@contextlib.contextmanager
+def _hints_of_the_job(hints: Mapping[str, str]) -> Iterator[None]:
+    """Have hints of all delegates where ranks that become delegates look for them: in the environment, meanwhile."""
+    from mpiio_ext.bench.methods import OF_THE_JOB
+    from mpiio_ext.hints import quote
+
+    before = os.environ.get("MPIOX_HINTS")
+    ours = [f"{name}={quote(value)}" for name, value in hints.items() if name in OF_THE_JOB and name != OF_THE_JOB[0]]
+    if ours:  # what the user has set comes later, and is stronger
+        os.environ["MPIOX_HINTS"] = ",".join(["*:" + ":".join(ours), *([before] if before else [])])
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ["MPIOX_HINTS"] = before
+        else:
+            os.environ.pop("MPIOX_HINTS", None)
+
+
+def _program_ranks(mode: str, delegates: str, hints: Mapping[str, str]) -> Any:
     """Return the communicator of the ranks that measure; None on those that have served as delegates until now."""
     from mpi4py import MPI
 
-    if options.delegate_mode != "split" or not any(method.delegated for method in options.methods):
+    if mode != "split" or delegates == "0":
         return MPI.COMM_WORLD
     from mpiio_ext.delegates import split
 
-    if not options.delegates.isdigit():
+    if not delegates.isdigit():
         _leave(EXIT_USAGE, "--delegate-mode split: --delegates must be a number of ranks")
-    if int(options.delegates) >= MPI.COMM_WORLD.size:
-        _leave(EXIT_USAGE, f"--delegate-mode split: {options.delegates} of {MPI.COMM_WORLD.size} ranks leave none to "
-                           "measure with")
-    return split(MPI.COMM_WORLD, int(options.delegates))
+    if int(delegates) >= MPI.COMM_WORLD.size:
+        _leave(EXIT_USAGE, f"--delegate-mode split: {delegates} of {MPI.COMM_WORLD.size} ranks leave none to measure "
+                           "with")
+    with _hints_of_the_job(hints):
+        return split(MPI.COMM_WORLD, int(delegates))
 
 
 #: Commands that launch MPI programs, or write scripts that do, and are none themselves: name -> module.
 _COMMANDS = {
+    "arbitration": "mpiio_ext.bench.arbitrated.command",
     "compare": "mpiio_ext.bench.compare.compare",
     "scaling": "mpiio_ext.bench.compare.scaling",
     "slurm": "mpiio_ext.bench.slurm",
@@ -127,28 +150,51 @@ def _other_command(name: str, arguments: list[str]) -> NoReturn:
     raise SystemExit
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run the command."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments and arguments[0] in _COMMANDS:
-        _other_command(arguments[0], arguments[1:])
-    options = _parse(arguments)
-    if options.dry_run or options.list_kernels:
-        _preview(options)
-    started = datetime.datetime.now().astimezone()
+def _explore(arguments: list[str]) -> None:
+    """``explore``: an MPI program too, with options of its own."""
+    from mpiio_ext.bench.explore.command import command as explore_command
+    from mpiio_ext.bench.explore.explore import Options as ExploreOptions
+    from mpiio_ext.bench.explore.explore import explore
+
+    options = _parse(explore_command, arguments, ExploreOptions)
+    comm = _program_ranks(options.delegate_mode, str(options.most), options.job_hints)
+    if comm is not None:
+        _carry_out(comm, lambda: explore(comm, options))
+
+
+def _carry_out(comm: Any, action: Callable[[], Path]) -> Path:
+    """Return what it returns; ends the process on all ranks when it fails."""
     from mpi4py import MPI
 
-    comm = _program_ranks(options)
-    if comm is None:
-        return
     try:
-        output = run_bench(comm, options)
+        return action()
     except BenchError as error:
         _leave(error.exit_status, str(error), comm)
     except Exception:
         traceback.print_exc()
         sys.stderr.flush()
         MPI.COMM_WORLD.Abort(1)
+        raise
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments and arguments[0] in _COMMANDS:
+        _other_command(arguments[0], arguments[1:])
+    if arguments and arguments[0] == "explore":
+        _explore(arguments[1:])
+        return
+    options: Options = _parse(command, arguments, Options)
+    if options.dry_run or options.list_kernels:
+        _preview(options)
+    started = datetime.datetime.now().astimezone()
+    served = next((method for method in options.methods if method.delegated), None)
+    hints = {**options.hints, **(served.job_hints if served is not None else {})}
+    comm = _program_ranks(options.delegate_mode, options.delegates if served is not None else "0", hints)
+    if comm is None:
+        return
+    output = _carry_out(comm, lambda: run_bench(comm, options))
     _collect_logs(comm.rank, options, output, started)
 
 

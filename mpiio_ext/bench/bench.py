@@ -14,26 +14,25 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mpiio_ext.bench.environment import describe
-from mpiio_ext.bench.errors import BenchError, VerificationError
-from mpiio_ext.bench.methods import Method
+from mpiio_ext.bench.errors import BenchError, SetupError, VerificationError
 from mpiio_ext.bench.options import Options
+from mpiio_ext.bench.progress import progress
 from mpiio_ext.bench.record import configuration
 from mpiio_ext.bench.results.files import write_document, write_results
 from mpiio_ext.bench.results.plot import plot_ratios
 from mpiio_ext.bench.results.rows import Absent, Row, summarize, with_ratios
 from mpiio_ext.bench.results.table import print_absent, print_heading, print_table
 from mpiio_ext.bench.run.afford import NativeLimit
-from mpiio_ext.bench.run.agreement import agree
+from mpiio_ext.bench.run.agreement import agree, on_rank_0
+from mpiio_ext.bench.run.delegation import start_delegates
 from mpiio_ext.bench.run.runner import Runner
 from mpiio_ext.bench.run.schedule import Schedule
 from mpiio_ext.bench.suites.archive import folder_of, write_surroundings
 from mpiio_ext.bench.suites.lock import hold
 from mpiio_ext.bench.terminal import terminal_width
-from mpiio_ext.bench.work import SetupError, Work, needed_bytes, plan
-from mpiio_ext.errors import ArgumentError
+from mpiio_ext.bench.work import Work, needed_bytes, plan
 
 __all__ = ["SetupError", "run_bench"]
 
@@ -50,25 +49,6 @@ class _Place:
 
 
 # ---- before anything runs ----
-
-
-def _on_rank_0(comm: Any, action: Callable[[], Any]) -> Any:
-    """Return on every rank what `action` returns on rank 0; its OSError becomes a SetupError of all; collective."""
-    result: Any = None
-    error: Exception | None = None
-    if comm.rank == 0:
-        try:
-            result = action()
-        except BenchError as caught:
-            error = caught
-        except OSError as caught:
-            error = SetupError(_os_text(caught))
-    agree(comm, error, "preparing")
-    return comm.bcast(result)
-
-
-def _os_text(error: OSError) -> str:
-    return f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
 
 
 def _planned(comm: Any, options: Options) -> Work:
@@ -136,7 +116,7 @@ def _one_suite(comm: Any, options: Options) -> Iterator[None]:
     """Hold the archive's lock while a suite runs; raises on all ranks where another one runs; collective."""
     with contextlib.ExitStack() as stack:
         if options.suite is not None:
-            _on_rank_0(comm, lambda: _enter(stack, options))
+            on_rank_0(comm, lambda: _enter(stack, options))
         yield
 
 
@@ -155,39 +135,12 @@ def _check_shared(comm: Any, folder: Path) -> None:
     agree(comm, unseen, "preparing")
 
 
-def _start_delegates(comm: Any, method: Method, folder: Path) -> str:
-    """Have the job's delegates started, outside any measured time; return which there are, or why none; collective.
-
-    They start when all ranks open a file with their hints together, which not every pattern or kernel does.
-    """
-    from mpi4py import MPI
-
-    from mpiio_ext import stats
-
-    text, error = "", None
-    path = folder / "delegates"
-    info = MPI.Info.Create()
-    for name, value in method.hints_for(comm.size).items():
-        info.Set(name, value)
-    try:
-        file = MPI.File.Open(comm, str(path), MPI.MODE_CREATE | MPI.MODE_RDWR, info)
-        text = stats.of(file).delegation
-        file.Close()
-        if comm.rank == 0:
-            path.unlink()
-    except (MPI.Exception, OSError, ArgumentError) as caught:
-        error = caught
-    info.Free()
-    agree(comm, error, "starting delegates")
-    return text
-
-
 def _with_delegates(comm: Any, options: Options, work: Work, folder: Path) -> Work:
     """Return what runs once the delegates have been started, or could not be; collective."""
     ours = [method for method in work.methods if method.delegated]
     if not ours:
         return work
-    text = str(comm.bcast(_start_delegates(comm, ours[0], folder)))
+    text = str(comm.bcast(start_delegates(comm, ours[0].hints_for(comm.size), folder)))
     if text and not text.startswith("none"):
         return replace(work, notes=(*work.notes, f"delegates: {text}"))
     reason = text.removeprefix("none: ") or "the file system or the MPI library allows none"
@@ -210,22 +163,6 @@ def _delegates_or_clean(comm: Any, options: Options, work: Work, place: _Place) 
 
 
 # ---- what people see ----
-
-
-@contextlib.contextmanager
-def _progress(comm: Any, options: Options, steps: int) -> Iterator[Callable[[str], None]]:
-    """Yield the function that the runner calls after each run; a bar on rank 0's terminal, otherwise nothing."""
-    width = terminal_width(2) if comm.rank == 0 else None
-    shown = options.progress if options.progress is not None else width is not None
-    if comm.rank != 0 or not shown:
-        yield lambda _: None
-        return
-    console = Console(stderr=True, force_terminal=True, width=width or 100)
-    columns = (TextColumn("{task.completed}/{task.total}"), BarColumn(), TimeElapsedColumn(),
-               TextColumn("{task.description}"))
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=steps)
-        yield lambda text: bar.update(task, advance=1, description=text)
 
 
 def _console() -> Console:
@@ -289,8 +226,8 @@ def run_bench(comm: Any, options: Options) -> Path:
     """
     work = _planned(comm, options)
     with _one_suite(comm, options):
-        folder: Path = _on_rank_0(comm, lambda: _make_folder(options, work))
-        output: Path = _on_rank_0(comm, lambda: _make_output(options, folder))
+        folder: Path = on_rank_0(comm, lambda: _make_folder(options, work))
+        output: Path = on_rank_0(comm, lambda: _make_output(options, folder))
         _check_shared(comm, folder)
         work = _delegates_or_clean(comm, options, work, _Place(folder=folder, output=output))
         _run(comm, options, work, _Place(folder=folder, output=output))
@@ -311,7 +248,7 @@ def _run(comm: Any, options: Options, work: Work, place: _Place) -> None:
                            rows=with_ratios(rows), absent=work.absent,
                            failure="the bench had not ended when this was written")
 
-    with _progress(comm, options, work.runs * options.repetitions) as advance:
+    with progress(comm, options.progress, work.runs * options.repetitions) as advance:
         runner = _runner(comm, options, work, place.folder, _keeping(advance, keep))
         rows = runner.rows
         schedule = Schedule(comm=comm, repetition=lambda number: runner.repetition(list(work.cases), number),
@@ -328,7 +265,7 @@ def _run(comm: Any, options: Options, work: Work, place: _Place) -> None:
         _write(console, options, work, place.output, environment=environment, rows=with_ratios(rows), absent=absent,
                failure=failure)
 
-    _on_rank_0(comm, finish)
+    on_rank_0(comm, finish)
     if failure is not None:
         raise failure
 

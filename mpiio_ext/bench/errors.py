@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mpiio_ext.errors import MpiioExtError
 
-__all__ = ["EXIT_RUN", "EXIT_USAGE", "EXIT_VERIFY", "BenchError", "VerificationError"]
+__all__ = ["EXIT_RUN", "EXIT_USAGE", "EXIT_VERIFY", "BenchError", "SetupError", "VerificationError"]
 
 EXIT_RUN = 1
 EXIT_USAGE = 2
@@ -21,3 +21,9 @@ class VerificationError(BenchError, ValueError):
     """A file or a read buffer does not hold what its formula says."""
 
     exit_status = EXIT_VERIFY
+
+
+class SetupError(BenchError):
+    """What was asked for cannot run here."""
+
+    exit_status = EXIT_USAGE

@@ -235,7 +235,7 @@ Examples:
   python -m mpiio_ext.bench --suite tokio-abc --scale 0.1 --dry-run --ranks 64
 
 \b
-Further commands, each with --help: compare, scaling, slurm.
+Further commands, each with --help: explore (under mpirun), compare, scaling, arbitration, slurm.
 Every file is verified byte for byte, every read compared; wrong data ends the bench.
 Exit status: 0 done, 1 a run failed, 2 bad argument or path, or another suite is running, 3 wrong data.
 """

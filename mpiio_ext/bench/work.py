@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mpiio_ext.bench import extension, interfaces, kernels
-from mpiio_ext.bench.errors import EXIT_USAGE, BenchError
+from mpiio_ext.bench.errors import SetupError
 from mpiio_ext.bench.interfaces import Interface
 from mpiio_ext.bench.kernels import Program
 from mpiio_ext.bench.methods import Method
@@ -20,12 +20,6 @@ from mpiio_ext.errors import ArgumentError
 __all__ = ["SetupError", "Work", "needed_bytes", "plan"]
 
 _HEADER_BYTES = 1 << 20  # of self-describing formats, generously
-
-
-class SetupError(BenchError):
-    """What was asked for cannot run here."""
-
-    exit_status = EXIT_USAGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from pathlib import Path
@@ -50,8 +51,16 @@ def _refuse_second_run(folder: Path) -> None:
                                  param_hint="-o")  # fmt: skip
     if started:  # as a whole: another rank must not read a mark that is being written
         partial = folder / f".run.{socket.gethostname()}.{os.getpid()}"
-        partial.write_text(f"{job}\n")
-        partial.replace(mark)
+        try:
+            partial.write_text(f"{job}\n")
+            partial.replace(mark)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                partial.unlink(missing_ok=True)
+            if not let_rank_0_speak(os.environ):
+                raise SystemExit(2) from error
+            raise click.BadParameter(f"{mark} cannot be written: {error.strerror}; name a folder that every node can "
+                                     "write to", param_hint="-o") from error  # fmt: skip
 
 
 def _pattern(glob: str) -> str:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from mpiio_ext.pioneer.compare.activity import Activity
 from mpiio_ext.pioneer.compare.metrics import LIMITS, TIMED, UNITS, compare_paths, counts_of, touched_of_classes
 from mpiio_ext.pioneer.compare.workload import Workload
+from mpiio_ext.pioneer.engine.untold import untold_sizes
 from mpiio_ext.pioneer.profile import Distribution
 
 __all__ = [
@@ -34,14 +35,18 @@ VERSION = 1
 #: Bins of a series over time.
 BINS = 200
 
+#: Of two paths there is no more to be counted than `counts` has; of traces, whether the paths stand for all ranks.
+_LIMITS: Mapping[str, float] = {**LIMITS, "total": 0.005}
+
 _MOST_BINS = 100_000
 _ARRIVAL_SCALE = 1000
 
 #: What the metrics are, for people; of characteristics without their classes.
 MEANINGS: Mapping[str, str] = {
+    "total": "relative difference of the number of operations of all ranks",
     "counts": "largest relative difference of the number of an operation",
     "span": "relative difference of the span of the global sequence IDs",
-    "holes": "difference of the share of operations outside of open sessions",
+    "holes": "relative difference of the share of operations outside of open sessions",
     "duplicates": "share of operations whose global sequence ID another one has, too",
     "order": "Jensen-Shannon divergence of pairs of successive operations",
     "arrival": f"KS distance of the operations of the root in each {UNITS}th of its run",
@@ -55,6 +60,7 @@ MEANINGS: Mapping[str, str] = {
     "session_gap": "KS distance of the gaps between sessions of a file (ISG)",
     "offset": "KS distance of the offsets (OFF)",
     "touched": "bytes that one touches more often than the other, in relation to those that the original touches",
+    "in_path": "bytes that ranks touch otherwise by the original's own path, in relation to those that they touch",
 }
 
 
@@ -178,7 +184,7 @@ def _not_judged(original: Workload, synthetic: Workload, note: str) -> dict[str,
         found["slack"] = "no machine repeats single microseconds; of a run slack_us judges the slack times"
     if original.activity.ranks != synthetic.activity.ranks:
         why = "with another number of processes calls take another time"
-        found |= {"arrival": why, "makespan": why}
+        found |= {"total": "the numbers of processes are not the same", "arrival": why, "makespan": why}
     return found
 
 
@@ -188,7 +194,15 @@ def _of_each_rank(original: Workload, synthetic: Workload) -> bool:
     return first is not None and second is not None and first.members == second.members
 
 
-def compare_workloads(original: Workload, synthetic: Workload, *, bins: int = BINS, note: str = "") -> Comparison:
+def _total(original: Activity, synthetic: Activity) -> float:
+    """Return the relative difference of the number of operations of all ranks."""
+    return abs(synthetic.operations - original.operations) / max(1.0, original.operations)
+
+
+def compare_workloads(
+    original: Workload, synthetic: Workload, *, bins: int = BINS, note: str = "",
+    in_path: Mapping[str, float] | None = None,
+) -> Comparison:  # fmt: skip
     """Return what two workloads differ by.
 
     Parameters
@@ -196,14 +210,17 @@ def compare_workloads(original: Workload, synthetic: Workload, *, bins: int = BI
     original, synthetic : what is compared.
     bins : of the series over time.
     note : why the metrics of time are not to be judged, a changed pace for one; "": they are.
+    in_path : of each class of files how much the original's own path differs from it (`in_path`), where that is known.
     """
-    values = dict(compare_paths(original.path, synthetic.path).values)
+    values = {"total": _total(original.activity, synthetic.activity)}
+    values |= compare_paths(original.path, synthetic.path).values
     if _of_each_rank(original, synthetic):
         assert original.touched is not None and synthetic.touched is not None
         classes = {name.removesuffix(".touched") for name in values if name.endswith(".touched")}
         values |= touched_of_classes(original.touched, synthetic.touched, classes)
+    values |= {f"{owner}.in_path": value for owner, value in (in_path or {}).items()}
     unjudged = _not_judged(original, synthetic, note)
-    metrics = tuple(Metric(name=name, value=value, limit=LIMITS[name.rpartition(".")[2]], judged=name not in unjudged)
+    metrics = tuple(Metric(name=name, value=value, limit=_LIMITS[name.rpartition(".")[2]], judged=name not in unjudged)
                     for name, value in values.items())  # fmt: skip
     figures = _figures(original.activity, synthetic.activity, bins)
     return Comparison(original=original, synthetic=synthetic, metrics=metrics, figures=figures, note=note)
@@ -260,6 +277,10 @@ def choices(comparison: Comparison) -> dict[str, str]:
         if side.left_out:
             words = ", ".join(f"{count:,} {operation}" for operation, count in sorted(side.left_out.items()))
             found[f"left_out_of_{name}"] = f"{words}: operations that the engine does not make"
+        if untold := untold_sizes(side.path):
+            words = ", ".join(f"{count:,} {operation}" for operation, count in sorted(untold.items()))
+            found[f"sizes_of_{name}"] = (f"{words}: the tracer could not record how many bytes they move, as ltrace of "
+                                         "derived types; these sizes are not compared, others are")  # fmt: skip
     unjudged = _not_judged(comparison.original, comparison.synthetic, comparison.note)
     if unjudged:
         found["not_judged"] = "; ".join(f"{name}: {why}" for name, why in unjudged.items())

@@ -4,8 +4,8 @@ Content.   counts        largest relative difference of the number of an operati
            duplicates    share of the operations of the synthetic path whose global sequence ID another one has, too
            characteristics   Kolmogorov-Smirnov distance of D, OT, SIZE, IRG, ISG, OFF of each class, and of all ST;
                          SIZE and OFF: of the group in which it is largest
-           span, holes   relative difference of the span of the IDs; difference of the share of operations that are
-                         outside of sessions
+           span, holes   relative difference of the span of the IDs, and of the share of operations that are outside of
+                         sessions
            order         Jensen-Shannon divergence (base 2) of pairs of successive operations
            arrival       Kolmogorov-Smirnov distance of the numbers of operations in a time unit (the paper's Figure 7);
                          the unit is 1 / `UNITS` of the run
@@ -14,6 +14,8 @@ Content.   counts        largest relative difference of the number of an operati
            makespan      relative difference of the root's time from its first operation's start to its last one's end
            touched       of each class of files: how many bytes one touches more often than the other, in relation to
                          those that the original touches (`touched`); of paths the representatives
+           in_path       the same of every rank, between a trace and the plans of its own path (`in_path`): whether the
+                         path stands for the trace, whatever is made of it
 Limits.    `LIMITS` has for each metric what counts as close. A metric that a shuffled order, Poisson slack times or
            uniform offsets do not fail would be of no use; tests see that they do.
 """
@@ -45,7 +47,7 @@ TIMED = frozenset({"slack", "slack_us", "arrival", "makespan"})
 LIMITS: Mapping[str, float] = {
     "counts": 0.005, "duration": 0.02, "opened": 0.02, "size": 0.02, "request_gap": 0.02, "session_gap": 0.02,
     "offset": 0.02, "slack": 0.02, "span": 0.01, "holes": 0.01, "order": 0.02, "arrival": 0.05, "duplicates": 0.0,
-    "makespan": 0.05, "slack_us": 100.0, "touched": 0.02,
+    "makespan": 0.05, "slack_us": 100.0, "touched": 0.02, "in_path": 0.02,
 }  # fmt: skip
 
 #: Different slack times that are kept exactly.
@@ -164,6 +166,11 @@ def _hole_share(profile: Profile) -> float:
     return outside / max(1, profile.operations)
 
 
+def _relative(first: float, second: float) -> float:
+    """Return a difference in relation to the first number, where there is one."""
+    return abs(second - first) / (first or 1.0)
+
+
 def _of_classes(first: Profile, second: Profile) -> dict[str, float]:
     values = {}
     for name in sorted(set(first.classes) | set(second.classes)):
@@ -206,7 +213,7 @@ def compare_paths(original: WorkloadPath, synthetic: WorkloadPath) -> Fidelity:
     values = {
         "counts": _largest_difference(counts_of(original), counts_of(synthetic)),
         "span": abs(second.span - first.span) / max(1, first.span),
-        "holes": abs(_hole_share(second) - _hole_share(first)),
+        "holes": _relative(_hole_share(first), _hole_share(second)),
         "duplicates": _duplicates(synthetic),
         "order": _divergence(_pairs(original), _pairs(synthetic)),
         "arrival": _arrivals(original).distance(_arrivals(synthetic)),

@@ -23,7 +23,7 @@ from mpiio_ext.report.output import write_whole
 __all__ = ["render", "save_all", "save_html", "save_json"]
 
 _NAMES = ("original", "synthetic")
-_GROUPS = ("counts", "span", "holes", "duplicates", "order", "slack", "slack_us", "arrival", "makespan")
+_GROUPS = ("total", "counts", "span", "holes", "duplicates", "order", "slack", "slack_us", "arrival", "makespan")
 
 
 # ---- figures ---------------------------------------------------------------------------------------------------------

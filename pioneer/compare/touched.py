@@ -32,7 +32,7 @@ from mpiio_ext.pioneer.path.short import moved_in_extra, moved_of
 from mpiio_ext.pioneer.path.views import View, views_of_groups
 from mpiio_ext.pioneer.profile.sessions import find_sessions
 
-__all__ = ["MOST_PIECES", "Touched", "touched_by_groups", "touched_by_ranks"]
+__all__ = ["MOST_PIECES", "Accesses", "Touched", "accesses_of", "owners_of", "touched_by_groups", "touched_by_ranks"]
 
 #: Pieces of one access that are told apart.
 MOST_PIECES = 1 << 20
@@ -91,7 +91,7 @@ def _apart(mine: tuple[_Numbers, _Numbers], theirs: tuple[_Numbers, _Numbers]) -
 
 
 @dataclass(slots=True)
-class _Accesses:
+class Accesses:
     """What one member does; arrays have an element for each of its operations.
 
     Attributes
@@ -152,6 +152,11 @@ def _flags(kinds: Sequence[Operation]) -> tuple[NDArray[np.bool_], NDArray[np.bo
     return moves, np.array([bool(kind.writes) for kind in kinds], np.bool_)
 
 
+def accesses_of(layers: Sequence[str], names: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which operations move data, and which of them write."""
+    return _flags(_kinds(layers, names))
+
+
 def _words(column: pa.ChunkedArray) -> NDArray[np.object_]:
     """Return a column of text, None where it is null."""
     found = column.cast(pa.string()).combine_chunks().dictionary_encode()
@@ -182,7 +187,7 @@ def touched_by_groups(path: WorkloadPath) -> Touched:
     for group, rank in enumerate(path.info.representatives):
         own = {row: found[group] for row, found in through.items() if found is not None and groups[row] >> group & 1}
         size = np.where(moved >= 0, moved, _known(path.table[f"size_{group}"]))
-        accesses = _Accesses(path.words("owner"), _known(path.table[f"offset_{group}"]), size,
+        accesses = Accesses(path.words("owner"), _known(path.table[f"offset_{group}"]), size,
                              moves & (groups >> group & 1 == 1), writes, own)  # fmt: skip
         extents |= {(owner, rank, write): found for (owner, write), found in accesses.extents().items()}
     return Touched(path.info.representatives, extents)
@@ -207,7 +212,7 @@ def _in_force(
 # ---- of traces -------------------------------------------------------------------------------------------------------
 
 
-def _owners(tables: Mapping[int, pa.Table]) -> dict[str, str]:
+def owners_of(tables: Mapping[int, pa.Table]) -> dict[str, str]:
     """Return the class of each file, as `path.extract` has it, by the names of all ranks."""
     names = {rank: names_of(table) for rank, table in tables.items()}
     templates = find_templates(names)
@@ -250,7 +255,7 @@ def _views_of_rank(table: pa.Table, kinds: Sequence[Operation]) -> dict[int, Vie
 
 def touched_by_ranks(tables: Mapping[int, pa.Table]) -> Touched:
     """Return what every rank of a workload touches, of its sanitized operations (`traces.tables_of`)."""
-    owners = _owners(tables)
+    owners = owners_of(tables)
     extents: dict[tuple[str, int, bool], tuple[_Numbers, _Numbers]] = {}
     for rank, table in tables.items():
         kinds = _kinds(_words(table["layer"]).tolist(), _words(table["operation"]).tolist())
@@ -259,7 +264,7 @@ def touched_by_ranks(tables: Mapping[int, pa.Table]) -> Touched:
         classes = np.array([None if name is None else owners[name] for name in files.tolist()], object)
         moved = moved_of(table)
         size = np.where(moved >= 0, moved, _known(table["size"]))
-        accesses = _Accesses(classes, _known(table["offset"]), size, moves, writes,
+        accesses = Accesses(classes, _known(table["offset"]), size, moves, writes,
                              _views_of_rank(table, kinds))  # fmt: skip
         extents |= {(owner, rank, write): found for (owner, write), found in accesses.extents().items()}
     return Touched(tuple(sorted(tables)), extents)

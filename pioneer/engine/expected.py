@@ -10,7 +10,7 @@ Algorithm. The plans of one rank of each group that is there say which operation
            through which views, too. Everything else is the path's. Files are classed by who of the ranks uses them,
            as `path.extract` does. With fewer ranks than were traced, accesses at the file pointer of a shared file
            that come behind a read at it, with no seek between them, have no offset: here, and by `comparable_path` in
-           the path of the replay's trace.
+           the path of the replay's trace. Sizes that the original's tracer could not record are in neither (`untold`).
 Guarantee. With as many ranks as were traced, and nothing left out, it is the path itself.
 """
 
@@ -31,10 +31,12 @@ from mpiio_ext.pioneer.engine.beside import MOVED_SIZES
 from mpiio_ext.pioneer.engine.coverage import engine_name
 from mpiio_ext.pioneer.engine.opens import with_opens
 from mpiio_ext.pioneer.engine.places import Places
-from mpiio_ext.pioneer.engine.plan import Plan, group_of_rank, make_plan
+from mpiio_ext.pioneer.engine.plan import Plan, make_plan
 from mpiio_ext.pioneer.engine.rank_views import parsed
+from mpiio_ext.pioneer.engine.untold import without_untold
 from mpiio_ext.pioneer.operations import DATA, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
+from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
 from mpiio_ext.pioneer.path.views import views_of_groups
 from mpiio_ext.pioneer.path.workload_path import COMMON, PER_GROUP
 from mpiio_ext.pioneer.profile import find_sessions
@@ -48,7 +50,7 @@ def _members(path: WorkloadPath, ranks: int) -> dict[int, tuple[int, ...]]:
     """Return the ranks of each group that has any."""
     found: dict[int, list[int]] = {}
     for rank in range(ranks):
-        found.setdefault(group_of_rank(rank, ranks, path.info.members), []).append(rank)
+        found.setdefault(group_of_rank(rank, ranks, path.info.members, path.info.communicators), []).append(rank)
     return {group: tuple(several) for group, several in sorted(found.items())}
 
 
@@ -62,11 +64,24 @@ def _owners(path: WorkloadPath, groups: NDArray[np.int64], members: Mapping[int,
     known = {}
     for file, mask in masks.items():
         users = sum(len(several) for group, several in members.items() if mask >> group & 1)
-        if users > 1 or (Template(file).refers and sum(map(len, members.values())) > 1):
+        if Template(file).of_part:
+            known[file] = _owner_of_part(Template(file), mask, members)
+        elif users > 1 or (Template(file).refers and sum(map(len, members.values())) > 1):
             known[file] = "private" if Template(file).has_rank or Template(file).refers else "shared"
         else:
             known[file] = "root" if mask & 1 else "child"
     return pa.array([None if file is None else known[file] for file in files], pa.string())
+
+
+def _owner_of_part(file: Template, mask: int, members: Mapping[int, tuple[int, ...]]) -> str:
+    """Return the class of the file of a communicator: with few ranks it may be one rank's own."""
+    ranks = sum(map(len, members.values()))
+    users = {rank: file.name(rank, ranks) for group, several in members.items() for rank in several
+             if mask >> group & 1}  # fmt: skip
+    names = set(users.values())
+    if len(names) < len(users):
+        return "shared"
+    return "private" if len(names) > 1 else "root" if mask & 1 else "child"
 
 
 def _moved(path: WorkloadPath, members: Mapping[int, tuple[int, ...]]) -> set[int]:
@@ -180,7 +195,7 @@ def comparable_path(again: WorkloadPath, path: WorkloadPath, ranks: int) -> Work
     short = {f"/{file.lstrip('/')}" for file in _short_of_data(path, ranks)}
     used = set(again.words("file").tolist()) - {None}
     names = {name for name in used if any(f"/{name}".endswith(end) for end in short)}
-    return _without_offsets(again, _behind_reads(again, names))
+    return without_untold(_without_offsets(again, _behind_reads(again, names)), path)
 
 
 # ---- the path --------------------------------------------------------------------------------------------------------
@@ -224,4 +239,4 @@ def expected_path(path: WorkloadPath, ranks: int) -> WorkloadPath:
                    members=tuple(members.values()), ranks=ranks,
                    starts=tuple(path.info.start(group) for group in members))  # fmt: skip
     found = WorkloadPath(whole, info)
-    return _without_offsets(found, _behind_reads(found, _short_of_data(path, ranks)))
+    return without_untold(_without_offsets(found, _behind_reads(found, _short_of_data(path, ranks))), path)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from mpiio_ext.pioneer.engine.parts import rule_numbers
 from mpiio_ext.pioneer.operations import Operation, Role
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 from mpiio_ext.pioneer.profile.sessions import Sessions
@@ -117,12 +118,13 @@ def meetings(path: WorkloadPath, kinds: Sequence[Operation], sessions: Sessions)
     groups, owners = path.table["groups"].to_pylist(), path.table["owner"].to_pylist()
     templates = {file: Template(file) for file in set(path.words("file")) if file is not None}
     families = {template.own.text for template in templates.values() if template.refers}
+    parts = rule_numbers(path)
     state, found = _State(), []
     for row, file in enumerate(path.words("file")):
         if file is None:
             continue
         kind, mask = kinds[row], groups[row]
-        if templates[file].has_rank or templates[file].refers:
+        if templates[file].has_rank or templates[file].refers or templates[file].own.text in families:
             if templates[file].own.text in families and state.private(templates[file], kind, mask):
                 found.append(row)
             continue
@@ -132,7 +134,8 @@ def meetings(path: WorkloadPath, kinds: Sequence[Operation], sessions: Sessions)
         if gone or fresh or (row in reading and file in state.written):
             found.append(row)
             state.clear()
-        together = kind.layer == "mpiio" and kind.role is Role.OPEN and mask == everybody and owners[row] == "shared"
+        together = (kind.layer == "mpiio" and kind.role is Role.OPEN and mask == everybody and owners[row] == "shared"
+                    and row not in parts)  # fmt: skip
         if together:
             state.clear()
         state.note(file, mask, writes=kind.role in (Role.WRITE, Role.BEGIN), changes=changes)

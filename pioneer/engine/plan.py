@@ -2,12 +2,11 @@
 
 Problem.   A path says what the representatives have done. Another rank has other names and other offsets; and there may
            be more ranks, or fewer, than were traced.
-Algorithm. A rank belongs to a group: 0 to the root's; with as many ranks as were traced, or a multiple of them, the
-           others to that of the rank modulo their number; else to the subgroups in proportion to the numbers of
-           members. Its offset in a shared file is that of the root plus its rank times the distance, per rank, of the
-           representative from the root; where that is no whole number, or the root takes no part, the representative's
-           own. Views become those of the rank (`rank_views`); offsets through views that tell ranks apart do not move.
-           Private files have the offsets of the representative. An operation in a session uses the handle of that
+Algorithm. A rank belongs to a group (`path.groups_of_ranks`). Its offset in a shared file is that of the root plus its
+           rank times the distance, per rank, of the representative from the root; where that is no whole number, or the
+           root takes no part, the representative's own; in a file of a communicator ranks count by their places in it
+           (`parts`). Views become those of the rank (`rank_views`); offsets through views that tell ranks apart do not
+           move. Private files have the offsets of the representative. An operation in a session uses the handle of that
            session, a wait the request of the call that it ends. The handle is closed by the last close of its session:
            those before are of its duplicates, which are left out.
 Guarantee. Every operation that is left out is counted, with its reason: the engine does not make it, its session has
@@ -16,7 +15,6 @@ Guarantee. Every operation that is left out is counted, with its reason: the eng
 
 from __future__ import annotations
 
-import functools
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -32,10 +30,12 @@ from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, OPERATIONS, reason_of
 from mpiio_ext.pioneer.engine.existing import existing_files
 from mpiio_ext.pioneer.engine.meetings import meetings
 from mpiio_ext.pioneer.engine.opens import AT_OFFSETS, IMPLIED, with_opens
+from mpiio_ext.pioneer.engine.parts import Parts
 from mpiio_ext.pioneer.engine.places import Placing
 from mpiio_ext.pioneer.engine.rank_views import RankViews, parsed
 from mpiio_ext.pioneer.operations import WHENCE, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
+from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
 from mpiio_ext.pioneer.path.short import MOVED
 from mpiio_ext.pioneer.path.views import View
 from mpiio_ext.pioneer.profile import find_sessions
@@ -63,7 +63,7 @@ class Plan:
     operation : number of the engine's operation.
     file, second : index in `paths`, -1: none; the other name of calls that have two.
     slot : which open handle, -1: none.
-    everybody : of MPI_File_open: all ranks take part, else this one alone.
+    communicator : of MPI_File_open: index in `communicators`, -1: this rank alone takes part.
     flags : of opens and seeks; of mmap its protection.
     request : of nonblocking calls and of waits, -1: none, or all.
     other : of calls on mappings which one; of copies the handle of their target; -1: none (`beside`).
@@ -79,6 +79,7 @@ class Plan:
     through : of accesses: which of `in_force` their offsets count in, -1: the file itself.
     stream : of accesses: where in the view, or the file, -1: not known.
     paths : files, as they are named here.
+    communicators : their ranks, in the order in which they are made; an empty one is that of all ranks.
     views : texts of file types.
     in_force : views, each time that one is set.
     slots, requests, mappings : numbers of handles, of nonblocking calls that are under way, and of mappings, at a time.
@@ -93,7 +94,7 @@ class Plan:
     file: NDArray[np.int32]
     second: NDArray[np.int32]
     slot: NDArray[np.int32]
-    everybody: NDArray[np.bool_]
+    communicator: NDArray[np.int32]
     flags: NDArray[np.int32]
     request: NDArray[np.int32]
     other: NDArray[np.int32]
@@ -109,6 +110,7 @@ class Plan:
     meets: NDArray[np.int32]
     meets_after: int
     paths: list[str]
+    communicators: list[tuple[int, ...]]
     views: list[str]
     in_force: list[View]
     slots: int
@@ -137,35 +139,7 @@ def reading_numbers() -> list[int]:
     return [item for item in map(OPERATIONS.get, names) if item is not None]
 
 
-# ---- ranks and groups ------------------------------------------------------------------------------------------------
-
-
-@functools.lru_cache(maxsize=8)
-def _groups_of_traced(members: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
-    """Return the group of each rank that was traced, and that of the rank behind the last; none where one is missing.
-
-    The group behind the last follows the shortest period that the children's groups have: odd and even ranks for one.
-    """
-    of = {rank: group for group, ranks in enumerate(members) for rank in ranks}
-    groups = tuple(of.get(rank, -1) for rank in range(len(of)))
-    if -1 in groups or groups[:1] != (0,) or len(groups) < 2:
-        return ()
-    children = groups[1:]
-    period = next(step for step in range(1, len(children) + 1) if children[step:] == children[:-step])
-    return (*groups, children[len(children) % period])
-
-
-def group_of_rank(rank: int, ranks: int, members: Sequence[Sequence[int]]) -> int:
-    """Return the group of a rank when the path is carried out by so many."""
-    if rank == 0 or len(members) < 2:
-        return 0
-    traced = _groups_of_traced(tuple(tuple(group) for group in members))
-    if traced and ranks % (len(traced) - 1) == 0:
-        return traced[rank % (len(traced) - 1) or -1]
-    sizes = [max(1, len(group)) for group in members[1:]]
-    place = (rank - 1) * sum(sizes) / max(1, ranks - 1)
-    ends = np.cumsum(sizes)
-    return 1 + int(np.searchsorted(ends, place, side="right"))
+# ---- offsets ---------------------------------------------------------------------------------------------------------
 
 
 def _own_values(path: WorkloadPath, name: str, rank: int, group: int) -> NDArray[np.int64]:
@@ -179,6 +153,19 @@ def _own_values(path: WorkloadPath, name: str, rank: int, group: int) -> NDArray
     moved = root + apart // max(1, other) * rank
     known = (path.words("owner") == "shared") & (own >= 0) & (root >= 0) & (apart % max(1, other) == 0) & (moved >= 0)
     found: NDArray[np.int64] = np.where(known, moved, own)
+    return found
+
+
+def _offsets_in_parts(path: WorkloadPath, parts: Parts, group: int, own: NDArray[np.int64]) -> list[int]:
+    """Return the offsets of this rank, -1 where they are not known: in files of communicators by its place in them."""
+    found: list[int] = own.tolist()
+    if not path.info.communicators:
+        return found
+    columns = [pc.fill_null(path.table[f"offset_{one}"], -1).to_pylist() for one in range(path.group_count)]
+    for row in range(len(found)):
+        if parts.rule_of(row) is not None:
+            moved = parts.offset(row, group, {one: column[row] for one, column in enumerate(columns)})
+            found[row] = columns[group][row] if moved is None else moved
     return found
 
 
@@ -323,10 +310,11 @@ class _Requests:
 
 # ---- the plan --------------------------------------------------------------------------------------------------------
 
-_COLUMNS = ("ids", "operation", "file", "second", "slot", "everybody", "flags", "request", "other", "view", "offset",
+_COLUMNS = ("ids", "operation", "file", "second", "slot", "communicator", "flags", "request", "other", "view", "offset",
             "size", "place", "end", "through", "stream", "slack")  # fmt: skip
-_KINDS = {"operation": np.uint8, "everybody": np.bool_,
-          **dict.fromkeys(("file", "second", "slot", "flags", "request", "other", "view", "through"), np.int32),
+_KINDS = {"operation": np.uint8,
+          **dict.fromkeys(("file", "second", "slot", "communicator", "flags", "request", "other", "view", "through"),
+                          np.int32),
           }  # fmt: skip
 
 
@@ -336,12 +324,13 @@ class _Planner:
     def __init__(self, path: WorkloadPath, rank: int, ranks: int, places: Placing) -> None:
         table = path.table
         self.path, self.rank, self.ranks, self.places = path, rank, ranks, places
-        self.group = group_of_rank(rank, ranks, path.info.members)
+        self.group = group_of_rank(rank, ranks, path.info.members, path.info.communicators)
         pairs = zip(table["layer"].to_pylist(), table["operation"].to_pylist(), strict=True)
         self.kinds = [operation_of(*pair) for pair in pairs]
         sessions = find_sessions(path)
         self.sessions, self.handles = sessions, _handles_of(sessions, self.kinds)
-        self.views = RankViews(path, self.kinds, sessions)
+        self.parts = Parts(path, sessions, rank, ranks)
+        self.views = RankViews(path, self.kinds, sessions, self.parts)
         self.meetings = np.array(meetings(path, self.kinds, sessions), np.int64)
         self.requests, self.mappings = _Requests(), Mappings()
         self.files, self.extras = table["file"].to_pylist(), table["extra"].to_pylist()
@@ -349,7 +338,7 @@ class _Planner:
         # lists, since elements of arrays take several times as long to get
         self.everybody = (self.groups == (1 << path.group_count) - 1).tolist()
         self.numbered = table["session"].is_valid().to_pylist()
-        self.offsets = _own_values(path, "offset", rank, self.group).tolist()
+        self.offsets = _offsets_in_parts(path, self.parts, self.group, _own_values(path, "offset", rank, self.group))
         self.in_stream = pc.fill_null(path.table[f"offset_{self.group}"], -1).to_pylist()
         self.implied: set[int] = set()  # sessions whose open is not in the trace
         self.dealt: set[int] = set()  # of `in_force`: views of which each group has its own
@@ -357,6 +346,7 @@ class _Planner:
         self.numbers: dict[str, int] = {}
         self.known: dict[str, int] = {}  # the same by the name in the path
         self.view_numbers: dict[str, int] = {}
+        self.communicators: dict[tuple[int, ...], int] = {}
         self.in_force: list[View] = []
         self.folders: set[str] = set()
         self.unknown: Counter[str] = Counter()
@@ -452,6 +442,18 @@ class _Planner:
         self.in_force.append(found[0])
         return found[0]
 
+    def _communicator(self, row: int, extra: dict[str, Any]) -> int:
+        """Return the number of the communicator of an open; -1: this rank opens it alone."""
+        members = self.parts.members(row)
+        if members is None:
+            alone = extra.get("comm") == "self" or self.owners[row] in ("private", "root", "child")
+            if alone or not self.everybody[row]:
+                return -1
+        elif members == (self.rank,):
+            return -1
+        whole = members is None or len(members) == self.ranks
+        return self.communicators.setdefault(() if whole else members or (), len(self.communicators))
+
     def existing(self) -> dict[str, int]:
         """Return the files of this rank that were there before the program, and how long, behind its last row."""
         paths, found = list(self.numbers), existing_files(self.path, self.kinds, self.sessions)
@@ -496,8 +498,7 @@ class _Planner:
         file, second = self.number_of(self.files[row]), self.number_of(extra.get("file2"))
         if kind.name == "opendir" or (kind.role is Role.OPEN and kind.layer == "posix" and flags & os.O_DIRECTORY):
             self.folders.add(next(name for name, known in self.numbers.items() if known == file))
-        alone = extra.get("comm") == "self" or self.owners[row] in ("private", "root", "child")
-        together = self.everybody[row] and not alone
+        together = self._communicator(row, extra) if kind.role is Role.OPEN and kind.layer == "mpiio" else -1
         assert number is not None
         return (row, number, file, second, slot, together, flags, request, other, view, offset, size,
                 place, end, self.handles.views.get(session, -1), self._offset(row))  # fmt: skip
@@ -530,7 +531,7 @@ def make_plan(path: WorkloadPath, rank: int, ranks: int, places: Placing) -> Pla
     return Plan(
         **arrays, failed_before=errors[arrays["ids"]],
         meets=np.diff(met, prepend=np.int32(0)), meets_after=planner.meetings.size - int(met.max(initial=0)),
-        paths=list(planner.numbers), views=list(planner.view_numbers),
+        paths=list(planner.numbers), communicators=list(planner.communicators), views=list(planner.view_numbers),
         in_force=planner.in_force, slots=planner.handles.count,
         requests=planner.requests.count, mappings=planner.mappings.count, start_ns=path.info.start(planner.group),
         folders=planner.folders, existing=planner.existing(), unknown=planner.unknown, reasons=planner.reasons,

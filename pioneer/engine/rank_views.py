@@ -7,6 +7,7 @@ Algorithm. With N ranks in the trace, rank r has the part of rank r modulo N, in
            that is no representative is reckoned from the root's and the one of its group's representative: tiles of
            arrays by their numbers (`next_tile`), anything else by the distance of the first bytes. Plain views are no
            parts: they move by that distance, however many ranks there are.
+           In a file that a part of the ranks have opened together a rank counts by its place among these (`parts`).
 Guarantee. Of N ranks that are all representatives each copy has every view as it was. No view is made up that MPI
            refuses: its bytes ascend where those of the path's views do, and its displacement is not negative. A rank
            whose view the MPI library refuses leaves the collective, and all others wait in it for ever.
@@ -20,6 +21,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from mpiio_ext.pioneer.engine.parts import Parts
 from mpiio_ext.pioneer.operations import DATA, Operation, Role
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 from mpiio_ext.pioneer.path.views import View, next_tile, views_of_groups
@@ -43,11 +45,6 @@ def parsed(text: str | None) -> dict[str, Any]:
 
 def _tell_apart(views: Sequence[View]) -> bool:
     return any((view.displacement, view.text) != (views[0].displacement, views[0].text) for view in views)
-
-
-def _traced(info: PathInfo) -> int:
-    """Return how many ranks were traced."""
-    return info.ranks or 1 + max(rank for group in (info.representatives, *info.members) for rank in group)
 
 
 def _likely_group(views: Sequence[View], group: int, place: int, info: PathInfo, taking_part: int) -> int:
@@ -74,7 +71,7 @@ def view_of_rank(
         return own, 0
     copy, place = 0, rank
     if _tell_apart(views) and not all(view.type.is_plain for view in views):
-        copy, place = divmod(rank, _traced(info))
+        copy, place = divmod(rank, info.traced)
         group = _likely_group(views, group, place, info, taking_part)
         own = views[group]
     other, root = info.representatives[group], views[0]
@@ -91,8 +88,10 @@ def view_of_rank(
 class RankViews:
     """The views that one rank of a group sets, going along a path."""
 
-    def __init__(self, path: WorkloadPath, kinds: Sequence[Operation], sessions: Sessions) -> None:
-        self._path, self._kinds, self._sessions = path, kinds, sessions
+    def __init__(
+        self, path: WorkloadPath, kinds: Sequence[Operation], sessions: Sessions, parts: Parts | None = None
+    ) -> None:
+        self._path, self._kinds, self._sessions, self._parts = path, kinds, sessions, parts
         self._lengths: dict[str, int] | None = None
 
     def set_by(self, row: int, group: int, rank: int) -> tuple[View, bool] | None:
@@ -101,7 +100,8 @@ class RankViews:
         if views is None:
             return None
         taking_part = self._path.table["groups"][row].as_py()
-        view, copy = view_of_rank(views, group, rank, self._path.info, taking_part)
+        info, place = self._seen(row) or (self._path.info, rank)
+        view, copy = view_of_rank(views, group, place, info, taking_part)
         file = self._path.table["file"][row].as_py()
         if copy and file is not None and not Template(file).has_rank:
             if self._lengths is None:
@@ -109,9 +109,13 @@ class RankViews:
             view = View(view.displacement + copy * self._lengths[file], view.text, view.type)
         return view, _tell_apart(views)
 
+    def _seen(self, row: int) -> tuple[PathInfo, int] | None:
+        """Return ranks by their places in the communicator of a file; None: it is all ranks' or one rank's."""
+        return None if self._parts is None else self._parts.seen(row)
+
     def _ends(self, row: int) -> list[list[View]] | None:
         """Return of each group the views of its first and last rank; None where they are not told."""
-        info = self._path.info
+        info, _ = self._seen(row) or (self._path.info, 0)
         views = views_of_groups(self._path.table["extra"][row].as_py(), self._path.group_count)
         if views is None:
             return None

@@ -88,10 +88,14 @@ def needed_files(plan: Plan) -> dict[str, int]:
 
 
 def _lengthen(name: str, begin: int, end: int) -> None:
-    """Write zeros from one byte to another."""
-    with Path(name).open("r+b" if Path(name).exists() else "w+b") as file:
-        for at in range(begin, end, _CHUNK):
-            os.pwrite(file.fileno(), bytes(min(_CHUNK, end - at)), at)
+    """Write zeros from one byte to another; an error names the file."""
+    try:
+        with Path(name).open("r+b" if Path(name).exists() else "w+b") as file:
+            at = begin
+            while at < end:  # a disk that is nearly full takes a part of them
+                at += os.pwrite(file.fileno(), bytes(min(_CHUNK, end - at)), at)
+    except OSError as error:
+        raise OSError(error.errno, f"cannot be made {end:,} bytes long: {error.strerror}", name) from error
 
 
 def prepare_files(plan: Plan, comm: MPI.Intracomm) -> int:
@@ -137,14 +141,29 @@ def _amodes(plan: Plan) -> NDArray[np.int32]:
     return flags
 
 
-def _arrays(plan: Plan, comm: MPI.Intracomm, views: list[Any]) -> dict[str, NDArray[Any]]:
-    """Return the columns of the engine's plan; `views` are the datatypes of the plan's."""
+def _communicators(plan: Plan, comm: MPI.Intracomm) -> list[Any]:
+    """Return the plan's communicators; collective over the ranks of each. All but that of all ranks are to be freed."""
+    group, found = comm.Get_group(), []
+    for ranks in plan.communicators:
+        if not ranks:
+            found.append(comm)
+            continue
+        some = group.Incl(list(ranks))
+        found.append(comm.Create_group(some))  # collective over its members alone
+        some.Free()
+    group.Free()
+    return found
+
+
+def _arrays(plan: Plan, views: list[Any], communicators: list[Any]) -> dict[str, NDArray[Any]]:
+    """Return the columns of the engine's plan; `views` and `communicators` are those of the plan."""
     from mpi4py import MPI
 
+    several = np.array([*(one.py2f() for one in communicators), MPI.COMM_SELF.py2f()], np.int32)  # -1 is the last one
     handles = np.array([*(view.py2f() for view in views), MPI.BYTE.py2f()], np.int32)  # -1 is the last one
     return {
         "operation": plan.operation, "file": plan.file, "slot": plan.slot, "flags": _amodes(plan),
-        "communicator": np.where(plan.everybody, comm.py2f(), MPI.COMM_SELF.py2f()).astype(np.int32),
+        "communicator": several[plan.communicator],
         "second": plan.second, "request": plan.request, "other": plan.other, "view": handles[plan.view],
         "offset": plan.offset, "size": plan.size, "place": plan.place, "slack": waits(plan), "meets": plan.meets,
         "error": np.zeros(plan.ids.size, np.int32),
@@ -189,7 +208,8 @@ def carry_out(
 
     ffi, lib = engine()
     views = _datatypes(plan)
-    arrays = _arrays(plan, comm, views)
+    communicators = _communicators(plan, comm)
+    arrays = _arrays(plan, views, communicators)
     kinds = {"uint8": "unsigned char[]", "int32": "int32_t[]", "int64": "int64_t[]"}
     keep = [ffi.new("char[]", os.fsencode(name)) for name in plan.paths]
     paths = ffi.new("const char *[]", keep or 1)
@@ -206,6 +226,9 @@ def carry_out(
         failed = lib.mpiio_ext_engine_run(order) != 0
     for view in views:
         view.Free()
+    for one, ranks in zip(communicators, plan.communicators, strict=True):
+        if ranks:
+            one.Free()
     if failed:
         raise MemoryError("the engine has no memory for its buffers")
     ended = arrays["start"] + arrays["duration"]

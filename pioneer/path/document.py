@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.pioneer.path.names import Template
+from mpiio_ext.pioneer.path.rules import Rule
 from mpiio_ext.pioneer.schema_check import check, pointer
 
-__all__ = ["MOST_GROUPS", "problems_of", "problems_of_info"]
+__all__ = ["MOST_GROUPS", "check_communicator", "problems_of", "problems_of_info"]
 
 #: Bits of the column `groups`.
 MOST_GROUPS = 63
@@ -58,10 +59,36 @@ def problems_of_info(info: Any) -> list[str]:
     starts = len(info.get("starts", ()))
     if starts not in (0, groups):
         found.append(f"/pioneer-path/starts: there are {starts}, and {groups} representatives")
+    found += [f"{pointer('pioneer-path', 'communicators', number)}{where}: {what}"
+              for number, rule in enumerate(info.get("communicators", ())) for where, what in check_communicator(rule)]
     return found
 
 
-def _of_operation(row: dict[str, Any], groups: int) -> Iterator[tuple[str, str]]:
+def check_communicator(found: Any) -> list[tuple[str, str]]:
+    """Return what is wrong with the rule of a communicator as a JSON value: its place in it, and what."""
+    form = _form()
+    problems = check(found, form["$defs"]["communicator"] | {"$defs": form["$defs"]})
+    if problems:
+        return [(place if place != "/" else "", what) for place, _, what in (line.partition(": ") for line in problems)]
+    try:
+        Rule.from_json(found)
+    except ValueError as error:
+        return [("", str(error))]
+    return []
+
+
+def _extra_of(row: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the object that `extra` is; None: it is none."""
+    extra = row.get("extra")
+    if isinstance(extra, str):
+        try:
+            extra = json.loads(extra)
+        except (ValueError, RecursionError):
+            return None
+    return {} if extra is None else extra if isinstance(extra, dict) else None
+
+
+def _of_operation(row: dict[str, Any], groups: int, communicators: int) -> Iterator[tuple[str, str]]:
     """Yield what a schema cannot say of an operation: the name of the member, and what is wrong."""
     if row["groups"] >> groups:
         yield "groups", f"{row['groups']} has bits of groups that are not there: the path has {groups}"
@@ -74,13 +101,13 @@ def _of_operation(row: dict[str, Any], groups: int) -> Iterator[tuple[str, str]]
             Template(row["file"]).name(0)
         except ValueError as error:
             yield "file", str(error)
-    if isinstance(row.get("extra"), str):
-        try:
-            is_object = isinstance(json.loads(row["extra"]), dict)
-        except (ValueError, RecursionError):
-            is_object = False
-        if not is_object:
-            yield "extra", "the text is no JSON object"
+    extra = _extra_of(row)
+    if extra is None:
+        yield "extra", "the text is no JSON object"
+    elif "communicator" in extra:
+        number = extra["communicator"]
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < communicators:
+            yield "extra", f"communicator {json.dumps(number)} is not there: the path has {communicators}"
 
 
 def problems_of(document: Any) -> list[str]:
@@ -90,9 +117,10 @@ def problems_of(document: Any) -> list[str]:
     if found:
         return found
     groups = len(document["pioneer-path"]["representatives"])
+    communicators = len(document["pioneer-path"].get("communicators", ()))
     found = check(document, _schema(groups))
     if found:
         return found
     return [f"{pointer('operations', number, name)}: {what}" for number, row in enumerate(document["operations"])
-            for name, what in _of_operation(row, groups)]  # fmt: skip
+            for name, what in _of_operation(row, groups, communicators)]  # fmt: skip
 

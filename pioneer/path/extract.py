@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.access import creates
 from mpiio_ext.pioneer.operations import CATALOG, Operation, Role, operation_of
+from mpiio_ext.pioneer.path.communicators import Communicators, with_numbers
 from mpiio_ext.pioneer.path.diff import EFFORT, Difference, compare
 from mpiio_ext.pioneer.path.handles import NONE, busy_files, first_rows, pair_sessions, sessions_of, tags_of
 from mpiio_ext.pioneer.path.names import LOOKED, MADE, OPENED, WRITTEN, Template, templates_by_rank
@@ -268,7 +269,8 @@ def _owners(files: list[str | None], groups: NDArray[np.int64], users: Mapping[s
     for file, mask in zip(files, groups, strict=True):
         if file is not None:
             masks[file] = masks.get(file, 0) | int(mask)
-    private = {file for file in masks if Template(file).has_rank or Template(file).refers}
+    templates = {file: Template(file) for file in masks}
+    private = {file for file, one in templates.items() if one.has_rank or (one.refers and not one.of_part)}
 
     def owner(file: str) -> str:
         if file in private:
@@ -343,6 +345,7 @@ def extract(
     names: Mapping[int, set[str] | dict[str, int]] | None = None,
     ranks: int = 0,
     effort: int = EFFORT,
+    communicators: Communicators | None = None,
 ) -> WorkloadPath:
     """Return the generic workload path of traces.
 
@@ -355,6 +358,7 @@ def extract(
         them more certain.
     ranks : of the program that was traced.
     effort : see `diff.compare`.
+    communicators : of a part of the ranks, on which files were opened.
 
     Raises
     ------
@@ -366,10 +370,12 @@ def extract(
         raise ValueError(f"of the groups {[tuple(group) for group in members]} not each has a rank that was traced")
     chosen = [rank for rank in representatives if rank is not None]
     by_rank: dict[int, set[str] | dict[str, int]] = {rank: names_of(table) for rank, table in tables.items()}
-    templates = templates_by_rank(by_rank | dict(names or {}), ranks)
+    known = communicators or Communicators()
+    templates = templates_by_rank(by_rank | dict(names or {}), ranks, known.templates, known.members)
     users = Counter(text for own in templates.values() for text in {template.text for template in own.values()})
-    sequences = _sequences_of([tables[rank] for rank in chosen], [templates[rank] for rank in chosen])
+    numbered = [with_numbers(tables[rank], known) for rank in chosen]
+    sequences = _sequences_of(numbered, [templates[rank] for rank in chosen])
     merged = _merge(sequences, effort)
     info = PathInfo(representatives=tuple(chosen), members=tuple(tuple(group) for group in members), ranks=ranks,
-                    minimal=merged.minimal, starts=_starts(tables, chosen))  # fmt: skip
+                    minimal=merged.minimal, starts=_starts(tables, chosen), communicators=known.rules)  # fmt: skip
     return WorkloadPath(_table_of(merged, sequences, users), info)

@@ -14,7 +14,11 @@ Algorithm. A file is private if one rank alone has done the most to it: written 
            Another rank's use of such a file is a reference: to the file of a rank that is so far away (``{rank~1}``
            is the next one's, ``{rank~-1}`` that of the one before, the first following the last), where several ranks
            look at files at this distance and fewer at this file; else to that of one rank (``{rank=3}``). Where there
-           are fewer ranks it is reckoned modulo their number, so that the file exists.
+           are fewer ranks it is reckoned modulo their number, so that the file exists; where there are more it is the
+           same rank: a rank makes as many calls as it did, whatever the number of ranks, so files of further ranks are
+           looked at by nobody.
+Parts.     A file that some ranks have opened on a communicator of theirs may have its number in its name, or that of
+           its first rank: ``half.{rank//2}``, ``half.{rank//2*2}``, ``pair.{rank%2}`` (`communicator_template`).
 Guarantee. Applying a template to the rank gives the name back, digit by digit.
 """
 
@@ -23,10 +27,13 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["LOOKED", "MADE", "OPENED", "WRITTEN", "Template", "find_templates", "templates_by_rank"]
+from mpiio_ext.pioneer.path.rules import Rule
+
+__all__ = ["LOOKED", "MADE", "OPENED", "WRITTEN", "Template", "communicator_template", "find_templates",
+           "templates_by_rank"]  # fmt: skip
 
 _NUMBER = re.compile(r"\d+")
 #: What a rank has done to a file, the least first.
@@ -34,7 +41,9 @@ LOOKED, OPENED, MADE, WRITTEN = range(4)
 _Used = Iterable[str] | Mapping[str, int]
 
 _FIELD = re.compile(
-    r"\{\{|\}\}|\{rank(?P<other>~(?P<apart>-?\d+)|=(?P<one>\d+))?(?:\+(?P<plus>\d+))?(?::0(?P<width>\d+))?\}"
+    r"\{\{|\}\}|\{rank(?P<other>~(?P<apart>-?\d+)|=(?P<one>\d+))?"
+    r"(?P<part>//(?P<block>[1-9]\d*)(?P<first>\*(?P=block))?|%(?P<every>[1-9]\d*))?"
+    r"(?:\+(?P<plus>\d+))?(?::0(?P<width>\d+))?\}"
 )
 _WIDTH = re.compile(r":0\d+\}")
 _BASES = (0, 1)
@@ -47,15 +56,22 @@ class Template:
     """A file name with rank fields: ``out_{rank:06}.dat``, ``part.{rank+1}``; braces of the name are doubled.
 
     A name without rank fields is a template, too, which gives the same name for every rank. ``part.{rank~1}`` is the
-    file of the next rank, ``part.{rank=3}`` that of rank 3.
+    file of the next rank, ``part.{rank=3}`` that of rank 3. ``half.{rank//2}`` is that of two consecutive ranks,
+    ``half.{rank//2*2}`` the same by the first of them, ``pair.{rank%2}`` that of the even ranks or the odd ones.
     """
 
     text: str
 
     @property
     def has_rank(self) -> bool:
-        """Whether different ranks have different names."""
-        return any(match[0] not in ("{{", "}}") and not match["one"] for match in _FIELD.finditer(self.text))
+        """Whether each rank has a name of its own."""
+        return any(match[0] not in ("{{", "}}") and not match["one"] and not match["part"]
+                   for match in _FIELD.finditer(self.text))  # fmt: skip
+
+    @property
+    def of_part(self) -> bool:
+        """Whether it is the file of several ranks that are in a communicator."""
+        return not self.has_rank and any(match["part"] for match in _FIELD.finditer(self.text))
 
     @property
     def refers(self) -> bool:
@@ -90,6 +106,10 @@ class Template:
                 return match[0][0]
             whose = int(match["one"]) if match["one"] else rank + int(match["apart"] or 0)
             whose = max(0, whose) if not ranks or not match["other"] else whose % ranks
+            if match["block"]:
+                whose = whose // int(match["block"]) * (int(match["block"]) if match["first"] else 1)
+            elif match["every"]:
+                whose %= int(match["every"])
             return str(whose + int(match["plus"] or 0)).zfill(int(match["width"] or 0))
 
         rest = _FIELD.sub("", self.text)
@@ -151,12 +171,16 @@ def _choices(name: str, rank: int) -> Iterator[_Choice]:
                 yield _Choice(skeleton, places, base, text, _WIDTH.sub("}", text))
 
 
+def _levels(used: _Used) -> Mapping[str, int]:
+    """Return what a rank has done to each file at most."""
+    return used if isinstance(used, Mapping) else dict.fromkeys(used, LOOKED)
+
+
 def _owners(names: Mapping[int, _Used]) -> dict[str, int | None]:
     """Return the rank that has done the most to each file, None where several have."""
     most: dict[str, tuple[int, int | None]] = {}
     for rank, used in names.items():
-        levels = used if isinstance(used, Mapping) else dict.fromkeys(used, LOOKED)
-        for name, level in levels.items():
+        for name, level in _levels(used).items():
             known = most.get(name)
             if known is None or level > known[0]:
                 most[name] = level, rank
@@ -226,14 +250,80 @@ def find_templates(names: Mapping[int, _Used]) -> dict[str, Template]:
     return found
 
 
-def templates_by_rank(names: Mapping[int, _Used], ranks: int = 0) -> dict[int, dict[str, Template]]:
+# ---- files of communicators ------------------------------------------------------------------------------------------
+
+
+def _width(digits: Sequence[str]) -> str:
+    """Return what a field says of numbers that are filled up with zeros; empty: they are not."""
+    return next((f":0{len(text)}" for text in digits if len(text) > 1 and text[0] == "0"), "")
+
+
+def communicator_template(opens: Mapping[str, Sequence[int]], rule: Rule) -> dict[str, Template] | None:
+    """Return the templates of files whose names tell by which communicator they were opened; None: they do not.
+
+    Parameters
+    ----------
+    opens : members of the communicator by file; the names differ in their numbers only.
+    rule : of the communicators.
+    """
+    if rule.kind not in ("blocks", "every") or not opens:
+        return None
+    k = rule.size
+    fields = {"blocks": (f"//{k}", f"//{k}*{k}"), "every": (f"%{k}",)}[rule.kind]
+    numbers = {name: list(_NUMBER.finditer(name)) for name in opens}
+    best: list[tuple[int, str]] = []
+    for part, base in itertools.product(fields, _BASES):
+        wanted = {name: int(Template(f"{{rank{part}+{base}}}").name(min(ranks))) for name, ranks in opens.items()}
+        places = [place for place in range(len(next(iter(numbers.values()))))
+                  if all(int(found[place][0]) == wanted[name] for name, found in numbers.items())]  # fmt: skip
+        if len(places) > len(best):
+            plus = f"+{base}" if base else ""
+            widths = [_width([found[place][0] for found in numbers.values()]) for place in places]
+            best = [(place, f"{{rank{part}{plus}{width}}}") for place, width in zip(places, widths, strict=True)]
+    templates = {name: _with_fields(name, numbers[name], dict(best)) for name in opens}
+    fitting = all(templates[name].name(rank) == name for name, ranks in opens.items() for rank in ranks)
+    return templates if best and fitting else None
+
+
+def _with_fields(name: str, numbers: Sequence[re.Match[str]], fields: Mapping[int, str]) -> Template:
+    """Return a name in which some of its numbers are fields."""
+    parts, end = [], 0
+    for place, field in sorted(fields.items()):
+        parts += [_escaped(name[end : numbers[place].start()]), field]
+        end = numbers[place].end()
+    return Template("".join([*parts, _escaped(name[end:])]))
+
+
+def _of_parts(
+    used: Iterable[str], rank: int, parts: Mapping[str, Template], members: Mapping[str, Sequence[int]]
+) -> dict[str, Template]:
+    """Return the templates of the files of communicators that a rank has used; those of others are references."""
+    return {name: parts[name] if parts[name].name(rank) == name else parts[name].to(f"={min(members[name])}")
+            for name in used if name in parts}  # fmt: skip
+
+
+def templates_by_rank(
+    names: Mapping[int, _Used], ranks: int = 0, parts: Mapping[str, Template] | None = None,
+    members: Mapping[str, Sequence[int]] | None = None,
+) -> dict[int, dict[str, Template]]:  # fmt: skip
     """Return for each rank the template of every name that it has used; of others' files these are references.
 
     Parameters
     ----------
     names : as of `find_templates`.
     ranks : of the program; 0: not known.
+    parts, members : templates of files that were opened on communicators of a part of the ranks, and who these are.
     """
+    of_parts = {rank: _of_parts(used, rank, parts or {}, members or {}) for rank, used in names.items()}
+    if parts:
+        names = {rank: {name: level for name, level in _levels(used).items() if name not in parts}
+                 for rank, used in names.items()}  # fmt: skip
+    found = _templates_by_rank(names, ranks)
+    return {rank: own | of_parts[rank] for rank, own in found.items()}
+
+
+def _templates_by_rank(names: Mapping[int, _Used], ranks: int) -> dict[int, dict[str, Template]]:
+    """Return the templates of files without what communicators tell."""
     own, owners = find_templates(names), _owners(names)
     count = max(ranks, 1 + max(names, default=0))
     found = {rank: {name: own[name] for name in used} for rank, used in names.items()}

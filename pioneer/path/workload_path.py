@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.path.document import MOST_GROUPS, problems_of, problems_of_info
+from mpiio_ext.pioneer.path.rules import Rule
 from mpiio_ext.pioneer.whole import written_whole
 
 __all__ = ["COMMON", "MOST_GROUPS", "OWNERS", "PER_GROUP", "VERSION", "PathInfo", "WorkloadPath"]
@@ -65,6 +66,8 @@ class PathInfo:
     ranks : of the program that was traced; 0: not known.
     minimal : the differences between the representatives are the fewest that exist.
     starts : ns from the first operation of any rank to the first one of each representative; empty: not known.
+    communicators : rules of those of a part of the ranks; the number ``communicator`` in `extra` of an open is a place
+        in this list.
     """
 
     representatives: tuple[int, ...]
@@ -72,11 +75,23 @@ class PathInfo:
     ranks: int = 0
     minimal: bool = True
     starts: tuple[int, ...] = ()
+    communicators: tuple[Rule, ...] = ()
     version: int = VERSION
+
+    @property
+    def traced(self) -> int:
+        """How many ranks were traced."""
+        return self.ranks or 1 + max(rank for group in (self.representatives, *self.members) for rank in group)
 
     def start(self, group: int) -> int:
         """Return the start of a group, ns; 0 where it is not known."""
         return self.starts[group] if self.starts else 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as a JSON object; without communicators it is one that earlier releases read."""
+        found = asdict(self)
+        found["communicators"] = [rule.to_json() for rule in self.communicators]
+        return {name: value for name, value in found.items() if name not in ("communicators", "starts") or value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +144,7 @@ class WorkloadPath:
         """
         if not path.parent.is_dir():
             raise FileNotFoundError(f"{path} cannot be written: there is no folder {path.parent}")
-        about = json.dumps(asdict(self.info))
+        about = json.dumps(self.info.to_json())
         if path.suffix == ".json":
             rows = [{name: value for name, value in row.items() if value is not None} for row in self.table.to_pylist()]
             lines = ",\n".join(json.dumps(row) for row in rows)
@@ -153,7 +168,7 @@ class WorkloadPath:
             raise FileNotFoundError(f"{path}: {'a folder, not a workload path' if path.is_dir() else 'no such file'}")
         table, values = _from_json(path) if path.suffix == ".json" else _from_parquet(path)
         if values.get("version") != VERSION:
-            raise ValueError(f"{path}: a path of version {values.get('version')}; this release reads {VERSION}")
+            raise ValueError(f"{path}: /pioneer-path/version: {values.get('version')}; this release reads {VERSION}")
         try:
             problems = problems_of_info(values)
             if problems:
@@ -161,6 +176,7 @@ class WorkloadPath:
             values["representatives"] = tuple(values["representatives"])
             values["members"] = tuple(tuple(ranks) for ranks in values["members"])
             values["starts"] = tuple(values.get("starts", ()))
+            values["communicators"] = tuple(map(Rule.from_json, values.get("communicators", ())))
             info = PathInfo(**values)
             if "session" not in table.column_names:  # paths of earlier releases
                 place = next(at for at, field in enumerate(COMMON) if field.name == "session")

@@ -20,9 +20,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from mpiio_ext.pioneer.profile.fits import FAMILIES, Fit, find_fits
 
-__all__ = ["MOST_VALUES", "Distribution"]
+__all__ = ["MOST_VALUES", "Distribution", "PlacedError"]
 
 MOST_VALUES = 4096
+
+
+class PlacedError(ValueError):
+    """A JSON value is no distribution.
+
+    Attributes
+    ----------
+    place : JSON pointer in it, "" of itself.
+    what : what is wrong there.
+    """
+
+    def __init__(self, place: str, what: str) -> None:
+        super().__init__(f"{place}: {what}")
+        self.place, self.what = place, what
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,20 +121,22 @@ class Distribution:
 
         Raises
         ------
-        ValueError
-            It is none; the message says what is wrong.
+        PlacedError
+            It is none; the message says what is wrong, and where.
         """
         if not isinstance(document, dict) or set(document) - {"exact", "fits"} != {"values", "counts"}:
-            raise ValueError('a distribution is an object with "values" and "counts"')
+            raise PlacedError("", 'a distribution is an object with "values" and "counts"')
         values, counts = _integers(document["values"], "values"), _integers(document["counts"], "counts")
         if len(values) != len(counts):
-            raise ValueError(f"there are {len(values)} values and {len(counts)} counts")
-        if any(count <= 0 for count in counts):
-            raise ValueError("a count is not greater than 0")
+            raise PlacedError("", f"there are {len(values)} values and {len(counts)} counts")
+        low = next((place for place, count in enumerate(counts) if count <= 0), None)
+        if low is not None:
+            raise PlacedError(f"/counts/{low}", f"{counts[low]} is less than 1")
         order = np.argsort(np.asarray(values, np.int64), kind="stable")
         ordered = np.asarray(values, np.int64)[order]
-        if (np.diff(ordered) == 0).any():
-            raise ValueError(f"the value {int(ordered[:-1][np.diff(ordered) == 0][0])} stands there twice")
+        twice = np.flatnonzero(np.diff(ordered) == 0)
+        if twice.size:
+            raise PlacedError(f"/values/{order[twice[0] + 1]}", f"the value {ordered[twice[0]]} stands there twice")
         fits = tuple(_fit(place, item) for place, item in enumerate(document.get("fits", [])))
         return cls(ordered, np.asarray(counts, np.int64)[order], bool(document.get("exact", True)), fits)
 
@@ -128,16 +144,18 @@ class Distribution:
 def _fit(place: int, found: Any) -> Fit:
     """Return a fit whose members have been checked against the schema."""
     if not isinstance(found, dict) or found.get("family") not in FAMILIES:
-        raise ValueError(f"fits/{place}: no fit of a known family; there are {', '.join(FAMILIES)}")
+        raise PlacedError(f"/fits/{place}", f"no fit of a known family; there are {', '.join(FAMILIES)}")
     wanted = FAMILIES[found["family"]].names
     if set(found.get("parameters", ())) != set(wanted):
-        raise ValueError(f"fits/{place}: the family {found['family']} has the parameters {' and '.join(wanted)}")
+        raise PlacedError(f"/fits/{place}/parameters",
+                          f"the family {found['family']} has the parameters {' and '.join(wanted)}")
     return Fit.from_json(found)
 
 
 def _integers(found: Any, name: str) -> Sequence[int]:
     if not isinstance(found, list) or not all(isinstance(item, int) and not isinstance(item, bool) for item in found):
-        raise ValueError(f'"{name}" is not a list of whole numbers')
-    if any(abs(item) >= 1 << 63 for item in found):
-        raise ValueError(f'"{name}" has a number outside of 64 bits')
+        raise PlacedError(f"/{name}", "not a list of whole numbers")
+    large = next((place for place, item in enumerate(found) if abs(item) >= 1 << 63), None)
+    if large is not None:
+        raise PlacedError(f"/{name}/{large}", "outside of 64 bits")
     return found

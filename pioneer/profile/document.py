@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.pioneer.profile.characterize import SCALE, ClassProfile, Profile
-from mpiio_ext.pioneer.profile.distributions import Distribution
+from mpiio_ext.pioneer.profile.distributions import Distribution, PlacedError
 from mpiio_ext.pioneer.profile.schema import check
 from mpiio_ext.pioneer.schema_check import pointer
 from mpiio_ext.pioneer.whole import written_whole
@@ -127,8 +127,8 @@ def _class_of(place: str, found: dict[str, Any], problems: list[str]) -> ClassPr
             continue
         try:
             values[item.name] = Distribution.from_json(value)
-        except ValueError as error:
-            problems.append(f"{place}{pointer(item.name)}: {error}")
+        except PlacedError as error:
+            problems.append(f"{place}{pointer(item.name)}{error}")
             values[item.name] = Distribution.of([])
         problems += [f"{place}{pointer(item.name)}{line}" for line in _beyond(item.name, value["values"])]
     return ClassProfile(**values)

@@ -69,6 +69,8 @@ _OBJECTS = frozenset({"socket", "accept", "accept4", "epoll_create", "epoll_crea
 _PLAIN = {"openat": "open", "openat2": "open", "fstatat": "stat", "mkdirat": "mkdir", "unlinkat": "unlink",
           "renameat": "rename", "renameat2": "rename", "linkat": "link", "symlinkat": "symlink", "fchmodat": "chmod",
           "readlinkat": "readlink", "faccessat": "access", "faccessat2": "access", "fchownat": "chown"}  # fmt: skip
+#: Arguments of a `fcntl` that makes another descriptor of the same open file, by name or by number (of Linux).
+_DUPLICATES = re.compile(r'"(?:command|cmd)":\s*"?(?:F_DUPFD(?:_CLOEXEC)?|0x406|0x0|0|1030)"?\s*[,}]')
 _AT_REMOVEDIR = re.compile(r'"flags":\s*(?:"[^"]*(?:AT_REMOVEDIR|0x200|01000)|512\b)')
 
 
@@ -171,7 +173,17 @@ def _steps_of(batch: pa.RecordBatch) -> tuple[NDArray[np.uint8], NDArray[np.uint
     pairs = names * len(layer_words) + layers
     steps = [_step_of_word(layer, word) for word in words for layer in layer_words]
     layer_numbers = [_LAYERS.get(layer, _OTHER_LAYER) for layer in layer_words]
-    return _mapped(pairs, steps, _NONE, np.uint8), _mapped(layers, layer_numbers, _OTHER_LAYER, np.uint8)
+    found = _mapped(pairs, steps, _NONE, np.uint8)
+    for place, word in enumerate(map(_normal_name, words)):
+        if word == "fcntl":
+            found[_telling(batch, np.flatnonzero(names == place), _DUPLICATES)] = _DUPLICATE
+    return found, _mapped(layers, layer_numbers, _OTHER_LAYER, np.uint8)
+
+
+def _telling(batch: pa.RecordBatch, rows: NDArray[np.int64], wanted: re.Pattern[str]) -> NDArray[np.int64]:
+    """Return the rows whose `extra` has something in it."""
+    texts = batch["extra"].take(pa.array(rows)).to_pylist()
+    return rows[[bool(text and wanted.search(text)) for text in texts]]
 
 
 def _moved(batch: pa.RecordBatch, layer: NDArray[np.uint8]) -> NDArray[np.int64]:
@@ -226,14 +238,16 @@ def _operations_of(batch: pa.RecordBatch) -> pa.Array:
     """Return the operations by the names of the functions that programs call."""
     indices, words = _encoded(batch["operation"])
     plain = [_plain_name(word) for word in words]
-    special = {place: word for place, word in enumerate(map(_normal_name, words)) if word in ("fstatat", "unlinkat")}
+    special = {place: word for place, word in enumerate(map(_normal_name, words))
+               if word in ("fstatat", "unlinkat", "fcntl")}  # fmt: skip
     for place, word in special.items():
         rows = np.flatnonzero(indices == place)
         if word == "fstatat":  # of a descriptor: fstat
             chosen, name = rows[batch["handle"].is_valid().to_numpy(zero_copy_only=False)[rows]], "fstat"
+        elif word == "fcntl":  # with F_DUPFD
+            chosen, name = _telling(batch, rows, _DUPLICATES), "dup"
         else:
-            texts = batch["extra"].take(pa.array(rows)).to_pylist()
-            chosen, name = rows[[bool(text and _AT_REMOVEDIR.search(text)) for text in texts]], "rmdir"
+            chosen, name = _telling(batch, rows, _AT_REMOVEDIR), "rmdir"
         indices[chosen] = len(plain)
         plain.append(name)
     return pa.DictionaryArray.from_arrays(indices.astype(np.int32), pa.array(plain, pa.string()))

@@ -19,11 +19,12 @@ from statistics import median_low
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.clocks import LEAST, corrected, fit
 from mpiio_ext.pioneer.table import SCHEMA, Clock, TraceInfo
 
-__all__ = ["MOST_POINTS", "Survey", "take_survey"]
+__all__ = ["MOST_POINTS", "Survey", "Surveyor", "take_survey"]
 
 MOST_POINTS = 4096
 #: Lengths at which tracers cut texts unless they are told otherwise.
@@ -32,7 +33,11 @@ SUSPECT_BYTES = 32
 _UNSURE_NS = 10_000_000
 _COMMON = ("MPI_Barrier", "MPI_File_open")
 _ALL = r'"comm":\s*"(?:MPI_COMM_WORLD|world)"'
-_SELF = r'"comm":'
+_SELF = '"comm":'
+_OF_COMMON = ("operation", "rank", "timestamp", "duration", "depth", "extra")
+_CUT_KEY = b'"cut"'
+#: Ranks that lie so close together are numbered by a table.
+_MOST_RANKS = 1 << 20
 
 
 @dataclass(slots=True)
@@ -43,13 +48,18 @@ class _Moments:
     step: int = 1
     times: list[int] = field(default_factory=list)
 
-    def add(self, when: int) -> None:
-        if self.count % self.step == 0:
-            self.times.append(when)
-        self.count += 1
-        if len(self.times) > MOST_POINTS:
-            self.times = self.times[::2]
-            self.step *= 2
+    def add(self, times: NDArray[np.int64]) -> None:
+        """Take so many more, in their order."""
+        while times.size:
+            taken = np.arange(-self.count % self.step, times.size, self.step)
+            full = MOST_POINTS + 1 - len(self.times)  # so many more, and every second one is left out
+            used = times.size if taken.size < full else int(taken[full - 1]) + 1
+            self.times += times[taken[:full]].tolist()
+            self.count += used
+            if len(self.times) > MOST_POINTS:
+                self.times = self.times[::2]
+                self.step *= 2
+            times = times[used:]
 
 
 @dataclass(slots=True)
@@ -87,6 +97,11 @@ class Survey:
             yield (f"{len(self.suspects)} names have exactly {SUSPECT_BYTES} bytes, none is longer: the tracer may "
                    f"have cut them, as {self.suspects[0]!r}; private files then look shared")  # fmt: skip
 
+    @property
+    def corrects(self) -> bool:
+        """Whether `apply` changes anything."""
+        return bool(self.whole) or any(clock.offset_ns or clock.drift for clock in self.clocks.values())
+
     def apply(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows with corrected times and whole names."""
         for batch in batches:
@@ -121,27 +136,59 @@ class Survey:
         return pa.record_batch([column if name == "file" else batch[name] for name in SCHEMA.names], schema=SCHEMA)
 
 
-def _is_cut(batch: pa.RecordBatch) -> np.ndarray:
+def _may_be_cut(texts: pa.Array) -> bool:
+    """Return whether any of the texts has the mark of a cut name: one look at the bytes of all."""
+    if texts.type != pa.string():
+        return True
+    _, places, data = texts.buffers()
+    if data is None or not len(texts):
+        return False
+    begin, end = np.frombuffer(places, np.int32)[[texts.offset, texts.offset + len(texts)]].tolist()
+    return _CUT_KEY in data.slice(begin, end - begin).to_pybytes()
+
+
+def _is_cut(batch: pa.RecordBatch) -> NDArray[np.bool_]:
+    """Return which rows have a name that the tracer has cut."""
+    if not _may_be_cut(batch["extra"]):
+        return np.zeros(batch.num_rows, np.bool_)
     found = pc.match_substring_regex(batch["extra"], r'"cut":\s*true')
     return np.asarray(pc.and_(found.fill_null(False), batch["file"].is_valid()).to_numpy(zero_copy_only=False))
 
 
-def _common_calls(batch: pa.RecordBatch) -> Iterator[tuple[str, int, int]]:
-    """Yield (function, rank, time of its end) of the calls that all processes make together."""
-    words = batch["operation"].dictionary.to_pylist()
-    wanted = [place for place, word in enumerate(words) if word in _COMMON]
-    if not wanted:
+def _numbered(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return what occurs, ascending, and for each value its place among that. Without sorting where there are few."""
+    lowest, width = int(values.min()), int(values.max()) - int(values.min()) + 1
+    if width > _MOST_RANKS:
+        found, places = np.unique(values, return_inverse=True)
+        return found, places.reshape(-1)
+    there = np.zeros(width, np.bool_)
+    there[values - lowest] = True
+    return np.flatnonzero(there) + lowest, (np.cumsum(there) - 1)[values - lowest]
+
+
+def _common_calls(batch: pa.RecordBatch) -> Iterator[tuple[str, int, NDArray[np.int64]]]:
+    """Yield (function, rank, times of their ends) of the calls that all processes make together."""
+    column = batch["operation"]
+    wanted = pc.is_in(column.dictionary, pa.array(_COMMON)).to_numpy(zero_copy_only=False)
+    if not wanted.any():
         return
-    chosen = batch.filter(pc.and_(pc.is_in(batch["operation"].indices, pa.array(wanted, pa.int32())),
-                                  batch["duration"].is_valid()))  # fmt: skip
-    if not chosen.num_rows:
-        return
-    everyone = pc.match_substring_regex(chosen["extra"], _ALL).fill_null(False).to_pylist()
-    some = pc.match_substring_regex(chosen["extra"], _SELF).fill_null(False).to_pylist()
-    columns = [chosen[name].to_pylist() for name in ("operation", "rank", "timestamp", "duration", "depth")]
-    for all_of_them, told, name, rank, begin, duration, depth in zip(everyone, some, *columns, strict=True):
-        if (all_of_them or (not told and name == "MPI_Barrier")) and not depth:
-            yield name, rank, begin + duration
+    rows = np.flatnonzero(np.append(wanted, False)[column.indices.fill_null(-1).to_numpy(zero_copy_only=False)])
+    chosen = pa.RecordBatch.from_arrays(
+        [batch[name].take(pa.array(rows)) for name in _OF_COMMON], names=list(_OF_COMMON))  # fmt: skip
+    everyone = pc.match_substring_regex(chosen["extra"], _ALL).fill_null(False).to_numpy(zero_copy_only=False)
+    told = pc.match_substring(chosen["extra"], _SELF).fill_null(False).to_numpy(zero_copy_only=False)
+    outside = pc.equal(chosen["depth"].fill_null(0), 0).to_numpy(zero_copy_only=False)
+    known = chosen["duration"].is_valid().to_numpy(zero_copy_only=False)
+    ends = chosen["timestamp"].to_numpy() + chosen["duration"].fill_null(0).to_numpy()
+    ranks = chosen["rank"].to_numpy(zero_copy_only=False)
+    for name in _COMMON:
+        named = pc.equal(chosen["operation"].cast(pa.string()), name).to_numpy(zero_copy_only=False)
+        counts = everyone | ~told if name == "MPI_Barrier" else everyone
+        mine = np.flatnonzero(named & counts & outside & known)
+        if mine.size:
+            every, of = _numbered(ranks[mine].astype(np.int64))
+            for place, rank in enumerate(every.tolist()):
+                yield name, rank, ends[mine[of == place]]
 
 
 @dataclass(slots=True)
@@ -151,12 +198,25 @@ class _Names:
     all: set[str] = field(default_factory=set)
     cut: set[str] = field(default_factory=set)
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        used = pc.unique(batch["file"].drop_null()).cast(pa.string()).to_pylist()
-        rows = np.flatnonzero(_is_cut(batch))
-        cut = set(batch["file"].take(pa.array(rows)).to_pylist()) if rows.size else set()
-        self.cut |= cut
-        self.all |= set(used) - cut
+
+def _add_names(names: dict[int, _Names], batch: pa.RecordBatch) -> None:
+    """Add the names of a batch, of all of its ranks in one pass."""
+    if not batch.num_rows:
+        return
+    ranks, of = _numbered(batch["rank"].to_numpy(zero_copy_only=False).astype(np.int64))
+    of_rank = [names[rank] for rank in ranks.tolist()]
+    words = len(batch["file"].dictionary)
+    files = batch["file"].indices.fill_null(words).to_numpy(zero_copy_only=False)
+    keys = of * (words + 1) + files
+    cut = _is_cut(batch)
+    cut_keys = np.zeros(0, np.int64)
+    for rows, is_cut in ((cut, True), (~cut, False)):
+        used = np.unique(pc.unique(pa.array(keys[rows])).to_numpy(zero_copy_only=False))
+        used = np.setdiff1d(used[used % (words + 1) < words], cut_keys, assume_unique=True)
+        texts = batch["file"].dictionary.take(pa.array(used % (words + 1))).to_pylist()
+        for place, text in zip((used // (words + 1)).tolist(), texts, strict=True):
+            (of_rank[place].cut if is_cut else of_rank[place].all).add(text)
+        cut_keys = used
 
 
 def _resolve(survey: Survey, names: Mapping[int, _Names]) -> None:
@@ -201,6 +261,36 @@ def _clocks(moments: Mapping[tuple[str, int], _Moments], ranks: Iterable[int], h
     return sorted(found, key=lambda clock: clock.rank)
 
 
+class Surveyor:
+    """Takes a survey along the way, of batches that are gone through for another reason."""
+
+    def __init__(self) -> None:
+        self._moments: dict[tuple[str, int], _Moments] = defaultdict(_Moments)
+        self._names: dict[int, _Names] = defaultdict(_Names)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take the next rows, of `table.SCHEMA`."""
+        for name, rank, ends in _common_calls(batch):
+            self._moments[name, rank].add(ends)
+        _add_names(self._names, batch)
+
+    @property
+    def has_cut(self) -> bool:
+        """Whether a name was cut so far: most likely the rows have to be gone through again."""
+        return any(mine.cut for mine in self._names.values())
+
+    def survey(self, info: TraceInfo) -> Survey:
+        """Return what was found, and put the estimates of the clocks into the reader's `info`."""
+        survey = Survey()
+        hosts = {source.rank: source.host for source in info.sources if source.rank >= 0 and source.host}
+        clocks = _clocks(self._moments, self._names, hosts) if len(self._names) > 1 else []
+        survey.clocks = {clock.rank: clock for clock in clocks if clock.points}
+        if clocks:
+            info.clocks = clocks
+        _resolve(survey, self._names)
+        return survey
+
+
 def take_survey(info: TraceInfo, batches: Iterable[pa.RecordBatch]) -> Survey:
     """Return what a trace tells of its clocks and names; all of its batches are taken.
 
@@ -209,20 +299,7 @@ def take_survey(info: TraceInfo, batches: Iterable[pa.RecordBatch]) -> Survey:
     info : of the reader; gets the estimates of the clocks.
     batches : of `table.SCHEMA`.
     """
-    survey = Survey()
-    moments: dict[tuple[str, int], _Moments] = defaultdict(_Moments)
-    names: dict[int, _Names] = defaultdict(_Names)
+    surveyor = Surveyor()
     for batch in batches:
-        for name, rank, when in _common_calls(batch):
-            moments[name, rank].add(when)
-        for rank in pc.unique(batch["rank"]).to_pylist():
-            alone = batch if batch.num_rows and pc.all(pc.equal(batch["rank"], rank)).as_py() else batch.filter(
-                pc.equal(batch["rank"], rank))  # fmt: skip
-            names[rank].add(alone)
-    hosts = {source.rank: source.host for source in info.sources if source.rank >= 0 and source.host}
-    clocks = _clocks(moments, names, hosts) if len(names) > 1 else []
-    survey.clocks = {clock.rank: clock for clock in clocks if clock.points}
-    if clocks:
-        info.clocks = clocks
-    _resolve(survey, names)
-    return survey
+        surveyor.add(batch)
+    return surveyor.survey(info)

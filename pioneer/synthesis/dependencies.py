@@ -5,7 +5,9 @@ Rules.     He, Du, Narasimhamurthy, "PIONEER", section IV-B and Figures 1a and 1
            collective follows its beginning, and no other one is begun on the handle in between; a wait follows the
            nonblocking operation that it ends: that of its request where the path has requests. Besides: global
            sequence IDs are unique and ascend; a session reads or writes only what its open allows; what has the number
-           of a session is made while its handle, or a duplicate, is open.
+           of a session is made while its handle, or a duplicate, is open. A file is opened on a communicator by ranks
+           that are in it, and what is collective on that file is made by all groups that have opened it: the others
+           would wait for ever.
 Algorithm. One pass, for each group by itself, since a rank makes the operations of its group alone.
 """
 
@@ -19,6 +21,8 @@ import numpy as np
 from mpiio_ext.pioneer.access import allowed, parsed
 from mpiio_ext.pioneer.operations import DATA, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import WorkloadPath
+from mpiio_ext.pioneer.path.communicators import NUMBER
+from mpiio_ext.pioneer.path.workload_path import PathInfo
 
 __all__ = ["Violation", "find_violations"]
 
@@ -46,9 +50,13 @@ class Violation:
 
 @dataclass(slots=True, eq=False)
 class _Handle:
-    """An open handle of a file; `number` is that of its session, None where it has none.
+    """An open handle of a file.
 
-    What is mapped of it may last longer: `closed`.
+    Attributes
+    ----------
+    number : of its session, None where it has none.
+    closed : it is closed, and what is mapped of it lasts longer.
+    together : groups, as bits, that have opened it on a communicator of a part of the ranks; 0: on another one.
     """
 
     number: int | None = None
@@ -58,6 +66,7 @@ class _Handle:
     mapped: int = 0
     closed: bool = False
     begun: str | None = None
+    together: int = 0
 
 
 @dataclass(slots=True)
@@ -138,6 +147,8 @@ def _data(handle: _Handle, operation: Operation) -> str | None:
             return "the file is open for reading only"
         if operation.writes is False and not handle.reads:
             return "the file is open for writing only"
+    if operation.role is Role.RESIZE and not handle.writes:
+        return "the file is open for reading only"
     return None
 
 
@@ -155,10 +166,40 @@ def _forget(handles: list[_Handle], handle: _Handle) -> None:
         handles.remove(handle)
 
 
-def _take(
-    state: _State, operation: Operation, file: str | None, extra: str | None, number: int | None
-) -> str | None:
-    """Return what is wrong with an operation, None if nothing is."""
+def _on_communicator(info: PathInfo, extra: str | None, group: int) -> tuple[bool, str | None]:
+    """Return whether an open is made on a communicator of a part of the ranks, and what is wrong with that."""
+    number = parsed(extra).get(NUMBER) if extra is not None and NUMBER in extra else None
+    if number is None:
+        return False, None
+    if not isinstance(number, int) or not 0 <= number < len(info.communicators):
+        return False, f"the path has no communicator {number}"
+    rank = info.representatives[group]
+    if info.communicators[number].number(rank, info.traced) is None:
+        return True, f"rank {rank} is not in communicator {number}"
+    return True, None
+
+
+def _collective(handle: _Handle, operation: Operation, groups: int) -> str | None:
+    missing = handle.together & ~groups
+    if not operation.collective or not missing:
+        return None
+    absent = [group for group in range(missing.bit_length()) if missing >> group & 1]
+    return f"it is collective, and group {absent[0]} does not make it, which has opened the file with the others"
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """An operation: its file, its arguments, the number of its session, and the groups that make it, as bits."""
+
+    file: str | None
+    extra: str | None
+    number: int | None
+    groups: int
+
+
+def _take(state: _State, operation: Operation, row: _Row, info: PathInfo, group: int) -> str | None:
+    """Return what is wrong with an operation of a group, None if nothing is."""
+    file, extra, number = row.file, row.extra, row.number
     if operation.role is Role.WAIT:
         return state.wait(operation, file, extra)
     if operation.nonblocking:
@@ -168,14 +209,19 @@ def _take(
     handles = state.holding(operation, file, number)
     if operation.role is Role.OPEN:
         reads, writes = allowed(operation, extra)
-        state.of(operation, file).append(_Handle(number=number, reads=reads, writes=writes))
-        return None
+        of_part, problem = _on_communicator(info, extra, group)
+        state.of(operation, file).append(
+            _Handle(number=number, reads=reads, writes=writes, together=row.groups if of_part else 0))  # fmt: skip
+        return problem
     mapped = operation.role is Role.UNMAP or operation.name == "msync"
     handle = next((item for item in reversed(handles)
                    if number in (None, item.number) and (not item.closed or mapped)), None)  # fmt: skip
     if handle is None:
         return _NOT_OPEN if all(item.closed for item in handles) else f"the file is not open in session {number}"
-    problem = _split(handle, operation) or _mapping(handle, operation) or _data(handle, operation)
+    problem = (_split(handle, operation) or _mapping(handle, operation) or _data(handle, operation)
+               or _collective(handle, operation, row.groups))  # fmt: skip
+    if problem is not None and parsed(extra).get("errno") is not None:
+        problem = None  # it failed in the trace as well
     if operation.role is Role.CLOSE:
         _close(handles, handle)
     elif operation.role is Role.UNMAP:
@@ -205,7 +251,8 @@ def find_violations(path: WorkloadPath, *, most: int = 100) -> list[Violation]:
     for group in range(path.group_count):
         state, before = _State(), len(found)
         for row in np.flatnonzero(groups >> group & 1):
-            problem = _take(state, operations[row], files[row], extras[row], sessions[row])
+            about = _Row(files[row], extras[row], sessions[row], int(groups[row]))
+            problem = _take(state, operations[row], about, path.info, group)
             if problem is not None and len(found) - before < most:
                 found.append(Violation(ids[row], group, f"{operations[row].name}: {problem}",
                                        problem == _NOT_OPEN))  # fmt: skip

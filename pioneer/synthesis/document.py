@@ -6,7 +6,8 @@ Content.   ``{"of": DIGEST, "representatives": [...], "members": [...], "ranks":
            the order of the path.
 Digest.    SHA-256 of the part ``classes`` of the profile: who edits that part means the characteristics, and the shapes
            that they were counted with do not hold any more (`fits`).
-Reading.   What comes from a file is checked before anything is made of it: `ProfileError` names the place.
+Reading.   What comes from a file is checked before anything is made of it: `ProfileError` names the place, as a JSON
+           pointer.
 """
 
 from __future__ import annotations
@@ -22,10 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.path import OWNERS
+from mpiio_ext.pioneer.path.document import check_communicator
+from mpiio_ext.pioneer.path.rules import Rule
 from mpiio_ext.pioneer.path.workload_path import PathInfo
 from mpiio_ext.pioneer.profile import Distribution, Profile
 from mpiio_ext.pioneer.profile.characterize import NO_FILE
+from mpiio_ext.pioneer.profile.distributions import PlacedError
 from mpiio_ext.pioneer.profile.document import ProfileError, to_json
+from mpiio_ext.pioneer.schema_check import pointer
 from mpiio_ext.pioneer.synthesis.model import Archetype, Kind, Model, Shape, Step, Times, time_slices
 
 __all__ = ["MOST_TIMES", "digest_of", "fits", "model_from_json", "model_to_json"]
@@ -65,14 +70,14 @@ class _Reader:
 
     def get(self, place: str, found: Any, name: str) -> Any:
         if not isinstance(found, dict) or name not in found:
-            raise self.fail(f"{place}.{name}", "missing")
+            raise self.fail(place + pointer(name), "missing")
         return found[name]
 
     def items(self, place: str, found: Any, name: str) -> list[tuple[str, Any]]:
         several = self.get(place, found, name)
         if not isinstance(several, list):
-            raise self.fail(f"{place}.{name}", "not a list")
-        return [(f"{place}.{name}[{at}]", item) for at, item in enumerate(several)]
+            raise self.fail(place + pointer(name), "not a list")
+        return [(place + pointer(name, at), item) for at, item in enumerate(several)]
 
     def number(self, place: str, found: Any, *, least: int = 0, below: int = 1 << 62) -> int:
         if not isinstance(found, int) or isinstance(found, bool) or not least <= found < below:
@@ -86,13 +91,13 @@ class _Reader:
         total, parts = 0, []
         for at, run in enumerate(found):
             if not isinstance(run, list) or len(run) != 3:
-                raise self.fail(f"{place}[{at}]", "not a run [first, step, count]")
-            first = self.number(f"{place}[{at}][0]", run[0], least=-1, below=below)
-            step = self.number(f"{place}[{at}][1]", run[1], least=-(1 << 62))
-            length = self.number(f"{place}[{at}][2]", run[2], least=1, below=_MOST)
+                raise self.fail(f"{place}/{at}", "not a run [first, step, count]")
+            first = self.number(f"{place}/{at}/0", run[0], least=-1, below=below)
+            step = self.number(f"{place}/{at}/1", run[1], least=-(1 << 62))
+            length = self.number(f"{place}/{at}/2", run[2], least=1, below=_MOST)
             total += length
             if total > _MOST or not -1 <= first + step * (length - 1) < below:
-                raise self.fail(f"{place}[{at}]", "too long, or it leaves the numbers that are allowed")
+                raise self.fail(f"{place}/{at}", "too long, or it leaves the numbers that are allowed")
             parts.append(first + step * np.arange(length, dtype=np.int64))
         if count is not None and total != count:
             raise self.fail(place, f"{total} numbers, not {count}")
@@ -101,8 +106,8 @@ class _Reader:
     def distribution(self, place: str, found: Any) -> Distribution:
         try:
             return Distribution.from_json(found)
-        except ValueError as error:
-            raise self.fail(place, str(error)) from error
+        except PlacedError as error:
+            raise self.fail(place + error.place, error.what) from error
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
@@ -156,7 +161,9 @@ def fits(profile: Profile) -> bool:
 
 def model_to_json(model: Model, digest: str) -> dict[str, Any]:
     """Return a structure as JSON, for a profile whose characteristics have this digest."""
+    rules = [rule.to_json() for rule in model.info.communicators]
     return {
+        **({"communicators": rules} if rules else {}),
         "of": digest, "representatives": list(model.info.representatives),
         "members": [list(group) for group in model.info.members], "ranks": model.info.ranks,
         "starts": list(model.info.starts),
@@ -175,29 +182,29 @@ def _kind(reader: _Reader, place: str, found: Any, groups: int) -> Kind:
     fitting = isinstance(found, list) and len(found) == 5 and isinstance(found[0], str) and isinstance(found[1], str)
     if not fitting or not (found[3] is None or isinstance(found[3], str)) or not isinstance(found[4], bool):
         raise reader.fail(place, "not [operation, layer, groups, extra or null, whether it names a file]")
-    return Kind(found[0], found[1], reader.number(f"{place}[2]", found[2], least=1, below=1 << groups), found[3],
+    return Kind(found[0], found[1], reader.number(f"{place}/2", found[2], least=1, below=1 << groups), found[3],
                 found[4])  # fmt: skip
 
 
 def _shape(reader: _Reader, place: str, found: Any, kinds: int, groups: int) -> Shape:
-    numbers = reader.array(f"{place}.kinds", reader.get(place, found, "kinds"), below=kinds)
-    places = reader.array(f"{place}.places", reader.get(place, found, "places"), count=numbers.size)
+    numbers = reader.array(f"{place}/kinds", reader.get(place, found, "kinds"), below=kinds)
+    places = reader.array(f"{place}/places", reader.get(place, found, "places"), count=numbers.size)
     if not numbers.size or numbers.min() < 0 or places[0] != 0 or (np.diff(places) < 1).any():
         raise reader.fail(place, "kinds and places: none, or places do not ascend from 0")
     session = reader.get(place, found, "session")
     if session is not None and not (isinstance(session, list) and len(session) == 2):
-        raise reader.fail(f"{place}.session", "not [first, last] or null")
+        raise reader.fail(f"{place}/session", "not [first, last] or null")
     first, last = (0, numbers.size - 1) if session is None else (
-        reader.number(f"{place}.session[{at}]", session[at], below=numbers.size) for at in (0, 1))  # fmt: skip
+        reader.number(f"{place}/session/{at}", session[at], below=numbers.size) for at in (0, 1))  # fmt: skip
     accesses, counts = [], []
     for where, item in reader.items(place, found, "accesses"):
         columns = reader.items(where, item, "columns")
         if len(columns) != 2 * groups:
-            raise reader.fail(f"{where}.columns", f"{len(columns)} columns, not {2 * groups}")
+            raise reader.fail(f"{where}/columns", f"{len(columns)} columns, not {2 * groups}")
         accesses.append(np.stack([reader.array(at, column, count=numbers.size) for at, column in columns]))
-        counts.append(reader.number(f"{where}.count", reader.get(where, item, "count"), least=1))
+        counts.append(reader.number(f"{where}/count", reader.get(where, item, "count"), least=1))
     if not accesses:
-        raise reader.fail(f"{place}.accesses", "there is none")
+        raise reader.fail(f"{place}/accesses", "there is none")
     return Shape(session is not None, numbers, places, first, last, accesses, np.array(counts, np.int64))
 
 
@@ -209,12 +216,12 @@ def _counter(reader: _Reader, place: str, found: Any) -> Counter[int]:
 
 
 def _track(reader: _Reader, place: str, found: Any, shapes: int) -> tuple[Step, ...]:
-    numbers = reader.array(f"{place}.shapes", reader.get(place, found, "shapes"), below=shapes)
+    numbers = reader.array(f"{place}/shapes", reader.get(place, found, "shapes"), below=shapes)
     if not numbers.size or numbers.min() < 0:
-        raise reader.fail(f"{place}.shapes", "there is none, or a number is negative")
-    over = reader.array(f"{place}.overlapping", reader.get(place, found, "overlapping"), below=numbers.size)
+        raise reader.fail(f"{place}/shapes", "there is none, or a number is negative")
+    over = reader.array(f"{place}/overlapping", reader.get(place, found, "overlapping"), below=numbers.size)
     if (over < 1).any():
-        raise reader.fail(f"{place}.overlapping", "the first unit overlaps nothing, and there is none before it")
+        raise reader.fail(f"{place}/overlapping", "the first unit overlaps nothing, and there is none before it")
     overlaps = np.zeros(numbers.size, bool)
     overlaps[over] = True
     return tuple(Step(*pair) for pair in zip(numbers.tolist(), overlaps.tolist(), strict=True))
@@ -223,36 +230,36 @@ def _track(reader: _Reader, place: str, found: Any, shapes: int) -> tuple[Step, 
 def _step(reader: _Reader, place: str, found: Any, shapes: int) -> Step:
     if not isinstance(found, list) or len(found) != 2 or not isinstance(found[1], bool):
         raise reader.fail(place, "not [shape, whether it overlaps]")
-    return Step(reader.number(f"{place}[0]", found[0], below=shapes), found[1])
+    return Step(reader.number(f"{place}/0", found[0], below=shapes), found[1])
 
 
 def _archetype(reader: _Reader, place: str, found: Any, shapes: int) -> Archetype:
     owner = reader.get(place, found, "owner")
     if owner not in (*OWNERS, NO_FILE):
-        raise reader.fail(f"{place}.owner", f"not one of {', '.join((*OWNERS, NO_FILE))}")
+        raise reader.fail(f"{place}/owner", f"not one of {', '.join((*OWNERS, NO_FILE))}")
     names = [name for _, name in reader.items(place, found, "names")]
     if not names or (names != [None] and not all(isinstance(name, str) for name in names)):
-        raise reader.fail(f"{place}.names", "not a list of names, or [null]")
-    track = _track(reader, f"{place}.track", reader.get(place, found, "track"), shapes)
+        raise reader.fail(f"{place}/names", "not a list of names, or [null]")
+    track = _track(reader, f"{place}/track", reader.get(place, found, "track"), shapes)
     gaps = {}
     for where, item in reader.items(place, found, "gaps"):
         steps = [_step(reader, at, step, shapes) for at, step in reader.items(where, item, "steps")]
         if len(steps) != 2:
-            raise reader.fail(f"{where}.steps", "not two")
+            raise reader.fail(f"{where}/steps", "not two")
         gaps[steps[0], steps[1]] = _counter(reader, where, item)
     for pair in pairwise(track):
         if not gaps.get(pair):
-            raise reader.fail(f"{place}.gaps", f"there is none for the shapes {[step.shape for step in pair]}")
-    first = _counter(reader, f"{place}.first", reader.get(place, found, "first"))
+            raise reader.fail(f"{place}/gaps", f"there is none for the shapes {[step.shape for step in pair]}")
+    first = _counter(reader, f"{place}/first", reader.get(place, found, "first"))
     if not first or min(first) < 0:
-        raise reader.fail(f"{place}.first", "there is no value, or one is negative")
+        raise reader.fail(f"{place}/first", "there is no value, or one is negative")
     return Archetype(owner, tuple(names), track, first, gaps)
 
 
 def _slice(reader: _Reader, place: str, found: Any, groups: int) -> NDArray[np.int64]:
     if not isinstance(found, list) or len(found) != 2 * groups:
         raise reader.fail(place, f"not {2 * groups} distributions")
-    rows = [reader.distribution(f"{place}[{at}]", row) for at, row in enumerate(found)]
+    rows = [reader.distribution(f"{place}/{at}", row) for at, row in enumerate(found)]
     if len({row.total for row in rows}) != 1 or not 0 < rows[0].total <= _MOST:
         raise reader.fail(place, "the distributions have no values, too many, or not equally many")
     return np.stack([row.multiset() for row in rows])
@@ -260,7 +267,7 @@ def _slice(reader: _Reader, place: str, found: Any, groups: int) -> NDArray[np.i
 
 def _times(reader: _Reader, found: Any, groups: int) -> Times:
     samples = {}
-    for where, item in reader.items("shapes", found, "times"):
+    for where, item in reader.items("/shapes", found, "times"):
         key = [reader.number(at, number, least=-1) for at, number in reader.items(where, item, "key")]
         slices = [_slice(reader, at, part, groups) for at, part in reader.items(where, item, "slices")]
         if len(key) != 4 or not slices:
@@ -270,21 +277,33 @@ def _times(reader: _Reader, found: Any, groups: int) -> Times:
 
 
 def _info(reader: _Reader, found: Any) -> PathInfo:
-    ranks = [reader.number(at, rank) for at, rank in reader.items("shapes", found, "representatives")]
+    ranks = [reader.number(at, rank) for at, rank in reader.items("/shapes", found, "representatives")]
     members = []
-    for where, group in reader.items("shapes", found, "members"):
-        members.append(tuple(reader.number(at, rank) for at, rank in reader.items(where, {"": group}, "")))
+    for where, group in reader.items("/shapes", found, "members"):
+        if not isinstance(group, list):
+            raise reader.fail(where, "not a list of ranks")
+        members.append(tuple(reader.number(f"{where}/{at}", rank) for at, rank in enumerate(group)))
     if not 1 <= len(ranks) <= 62 or len(members) != len(ranks):
-        raise reader.fail("shapes.members", "not one group for each representative")
-    count = reader.number("shapes.ranks", reader.get("shapes", found, "ranks"))
-    starts = [reader.number(at, start) for at, start in reader.items("shapes", {"starts": []} | found, "starts")]
+        raise reader.fail("/shapes/members", "not one group for each representative")
+    count = reader.number("/shapes/ranks", reader.get("/shapes", found, "ranks"))
+    starts = [reader.number(at, start) for at, start in reader.items("/shapes", {"starts": []} | found, "starts")]
     if len(starts) not in (0, len(ranks)):
-        raise reader.fail("shapes.starts", "not one for each representative")
-    return PathInfo(representatives=tuple(ranks), members=tuple(members), ranks=count, starts=tuple(starts))
+        raise reader.fail("/shapes/starts", "not one for each representative")
+    rules = reader.items("/shapes", found, "communicators") if "communicators" in found else []
+    return PathInfo(representatives=tuple(ranks), members=tuple(members), ranks=count, starts=tuple(starts),
+                    communicators=tuple(_rule(reader, where, item) for where, item in rules))  # fmt: skip
+
+
+def _rule(reader: _Reader, place: str, found: Any) -> Rule:
+    problems = check_communicator(found)
+    if problems:
+        where, what = problems[0]
+        raise reader.fail(place + where, what)
+    return Rule.from_json(found)
 
 
 def _several(reader: _Reader, found: Any, name: str, make: Any, *about: int) -> Sequence[Any]:
-    return tuple(make(reader, where, item, *about) for where, item in reader.items("shapes", found, name))
+    return tuple(make(reader, where, item, *about) for where, item in reader.items("/shapes", found, name))
 
 
 def model_from_json(found: Mapping[str, Any]) -> Model:
@@ -301,5 +320,5 @@ def model_from_json(found: Mapping[str, Any]) -> Model:
     kinds = _several(reader, found, "kinds", _kind, groups)
     shapes = _several(reader, found, "shapes", _shape, len(kinds), groups)
     archetypes = _several(reader, found, "archetypes", _archetype, len(shapes))
-    operations = reader.number("shapes.operations", reader.get("shapes", found, "operations"), below=_MOST)
+    operations = reader.number("/shapes/operations", reader.get("/shapes", found, "operations"), below=_MOST)
     return Model(tuple(kinds), tuple(shapes), tuple(archetypes), _times(reader, found, groups), info, operations)

@@ -126,7 +126,116 @@ def test_hdf5_marks_of_lost_values(tmp_path: pathlib.Path) -> None:
     assert outcome.status == "partial"
     with h5py.File(path, "a") as file:
         file["datatargets/timestamps"][:] = [1000, 1010, 1020]
-    assert "steps of 10 s" in rows(path)[0].reason
+    outcome = rows(path)[0]
+    assert outcome.status == "skipped"
+    assert "10 s behind time stamp 1 of 3" in outcome.reason
+
+
+def matrices(path: pathlib.Path, steps: int = 40) -> tuple[Any, Any]:
+    """Write TOKIO's form in chunks of 10 steps and 2 OSTs, and return what was read and written."""
+    h5py = pytest.importorskip("h5py")
+    source = np.random.default_rng(4)
+    made = [source.integers(1, 10**12, (steps, 4)).astype(float) for _ in range(2)]
+    with h5py.File(path, "w") as file:
+        file["datatargets/timestamps"] = 1000 + 5 * np.arange(steps)
+        for name, values in zip(("readbytes", "writebytes"), made, strict=True):
+            data = file.create_dataset(f"datatargets/{name}", data=values, chunks=(10, 2), compression="gzip")
+            data.attrs["columns"] = np.array([b"f-OST%04x" % ost for ost in range(4)])
+    return made[0], made[1]
+
+
+def as_matrix(found: list[dict[str, Any]], name: str) -> Any:
+    return np.array([np.nan if row[name] is None else row[name] for row in found]).reshape(-1, 4)
+
+
+def test_a_chunk_that_cannot_be_inflated_costs_its_values_alone(tmp_path: pathlib.Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "x.hdf5"
+    read, written = matrices(path)
+    with h5py.File(path) as file:
+        chunk = file["datatargets/readbytes"].id.get_chunk_info(0)
+    data = bytearray(path.read_bytes())
+    data[chunk.byte_offset : chunk.byte_offset + chunk.size] = bytes(chunk.size)
+    path.write_bytes(data)
+    outcome, found = rows(path)
+    assert outcome.status == "partial"
+    assert "1 of 8 chunks of readbytes" in outcome.reason
+    at = chunk.chunk_offset
+    read[at[0] : at[0] + 10, at[1] : at[1] + 2] = np.nan
+    np.testing.assert_array_equal(as_matrix(found, "bytes_read"), read)
+    np.testing.assert_array_equal(as_matrix(found, "bytes_written"), written)
+
+
+def test_a_chunk_off_the_grid_or_missing_is_null_and_not_zero(tmp_path: pathlib.Path) -> None:
+    """HDF5 reads zeros where the index of chunks leads nowhere."""
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "x.hdf5"
+    _, written = matrices(path)
+    data = bytearray(path.read_bytes())
+    tree = data.index(b"TREE\x01", data.index(b"TREE\x01") + 1)  # index of the second matrix
+    key = tree + 24 + 8  # behind the node's head, and size and filter mask of its first chunk
+    assert int.from_bytes(data[key : key + 8], "little") == 0
+    data[key + 8 + 2] = 0x4A  # the chunk's place among the columns
+    path.write_bytes(data)
+    with h5py.File(path) as file:
+        assert not file["datatargets/writebytes"][:10, :2].any(), "HDF5 tells zeros"
+    outcome, found = rows(path)
+    assert (outcome.status, outcome.rows) == ("partial", {"lmt": 160})
+    assert "of 8 chunks of writebytes are missing or damaged" in outcome.reason
+    now = as_matrix(found, "bytes_written")
+    assert np.isnan(now[:10, :2]).all()
+    known = ~np.isnan(now)
+    assert known.sum() >= 40
+    np.testing.assert_array_equal(now[known], written[known])
+    assert not np.isnan(as_matrix(found, "bytes_read")).any()
+
+
+def test_a_damaged_time_stamp_costs_its_step_alone(tmp_path: pathlib.Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "x.hdf5"
+    read, _ = matrices(path)
+    with h5py.File(path, "a") as file:
+        file["datatargets/timestamps"][7] += 1 << 40
+    outcome, found = rows(path)
+    assert outcome.status == "partial"
+    assert "number 8" in outcome.reason
+    assert [row["time"] for row in found[::4]] == [1000.0 + 5 * k for k in range(40)]
+    read[7] = np.nan
+    np.testing.assert_array_equal(as_matrix(found, "bytes_read"), read)
+
+
+def test_a_column_without_an_osts_name_is_left_out(tmp_path: pathlib.Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "x.hdf5"
+    matrices(path)
+    with h5py.File(path, "a") as file:
+        for name in ("readbytes", "writebytes"):
+            file[f"datatargets/{name}"].attrs["columns"] = np.array([b"f-OST0000", b"f-OST0001", b"f-OSTzzzz", b""])
+    outcome, found = rows(path)
+    assert (outcome.status, {row["ost"] for row in found}) == ("partial", {0, 1})
+    assert "f-OSTzzzz" in outcome.reason
+
+
+@pytest.mark.parametrize("form", ["hdf5", "h5lmt"])
+def test_damaged_hdf5_never_raises_nor_tells_zeros(tmp_path: pathlib.Path, form: str) -> None:
+    """What is told is what the whole file tells, unless a byte of the values themselves was changed."""
+    h5py = pytest.importorskip("h5py")
+    whole = (shared_data("tokio/samples") / f"snx11025_2018-01-28.{form}").read_bytes()
+    source, path = random.Random(5), tmp_path / "bad.hdf5"
+    seen = set()
+    for _ in range(60):
+        data = bytearray(whole)
+        for _ in range(source.randrange(1, 30)):
+            data[source.randrange(len(data))] ^= 1 << source.randrange(8)
+        path.write_bytes(data)
+        outcome, found = rows(path)
+        seen.add(outcome.status)
+        assert outcome.rows.get("lmt", 0) == len(found)
+        assert outcome.status == "whole" or outcome.reason
+        for name in ("bytes_read", "bytes_written"):
+            known = [row[name] for row in found if row[name] is not None]
+            assert outcome.status == "partial" or not known or any(known), h5py.version.hdf5_version
+    assert "skipped" in seen or "partial" in seen
 
 
 def test_other_files_are_skipped(tmp_path: pathlib.Path) -> None:

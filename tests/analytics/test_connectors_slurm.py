@@ -56,7 +56,7 @@ def test_text(tmp_path: pathlib.Path) -> None:
         "nodes": ["nid00001", "nid00002", "nid00003", "nid05"]}
     assert (rows[101]["state"], rows[101]["start_time"], rows[101]["run_time"], rows[101]["nodes"]) == (
         "CANCELLED", None, None, None)
-    assert (rows[102]["end_time"], rows[102]["run_time"], rows[102]["node_count"]) == (None, 93784.0, 2000)
+    assert (rows[102]["end_time"], rows[102]["run_time"], rows[102]["node_count"]) == (None, 93784.0, 2048)
     assert rows[102]["nodes"] == ["a1", "b08", "b09", "b10"]
 
 
@@ -67,6 +67,35 @@ def test_columns_come_in_any_order(tmp_path_factory: pytest.TempPathFactory, ord
     lines = [line.split("|") for line in TEXT.splitlines()]
     text = "".join("|".join(line[k] for k in order) + ("|" if trailing else "") + "\n" for line in lines)
     assert one(folder, gzip.compress(text.encode()) if packed else text)[1] == one(folder, TEXT)[1]
+
+
+@pytest.mark.parametrize(("said", "count"), [("1K", 1024), ("1.50K", 1536), ("4608", 4608), ("2M", 2 * 1024**2)])
+def test_counts_are_in_powers_of_1024(tmp_path: pathlib.Path, said: str, count: int) -> None:
+    """As Slurm's convert_num_unit divides them."""
+    assert one(tmp_path, f"JobIDRaw|AllocNodes|AllocCPUS\n7|{said}|{said}\n")[1][7]["node_count"] == count
+
+
+def test_a_compressed_text_that_is_cut_keeps_its_lines(tmp_path: pathlib.Path) -> None:
+    """As a plain text does; the line at the cut is lost."""
+    source = random.Random(3)
+    text = "JobIDRaw|JobName\n" + "".join(f"{job}|{source.getrandbits(256):x}\n" for job in range(1000))
+    data = gzip.compress(text.encode())
+    whole = one(tmp_path, data)[1]
+    outcome, rows = one(tmp_path, data[: len(data) // 2])
+    assert outcome.status == "partial"
+    assert "cannot be unpacked" in outcome.reason
+    assert 400 < len(rows) < 600
+    assert all(whole[job] == row for job, row in rows.items())
+    outcome, rows = one(tmp_path, data[:15])
+    assert (outcome.status, rows) == ("skipped", {})
+
+
+@pytest.mark.parametrize("text", ["[1,2", '{"jobs": [', "[1, 2]"])
+def test_broken_json_is_called_so(tmp_path: pathlib.Path, text: str) -> None:
+    outcome = one(tmp_path, text)[0]
+    assert outcome.status == "skipped"
+    assert "JSON" in outcome.reason
+    assert "columns" not in outcome.reason
 
 
 def test_times_are_in_the_zone_of_the_site(tmp_path: pathlib.Path) -> None:

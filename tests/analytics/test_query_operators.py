@@ -159,6 +159,11 @@ def test_wrong_conditions(text: str, reason: str, store: Store) -> None:
         jobs.filter(text)
 
 
+def test_a_question_in_a_message_ends_it(store: Store) -> None:
+    with pytest.raises(ExpressionError, match=r"^in 'bytes_writen < 1GB': .*did you mean bytes_written.*\?$"):
+        load(analytics_query.engine("duckdb"), store, "darshan_job").filter("bytes_writen < 1GB")
+
+
 def test_sort_and_limit(tuples: Loader) -> None:
     jobs = tuples("darshan_job").project("job_id", "bytes_written")
 
@@ -285,6 +290,13 @@ def test_bins(tuples: Loader) -> None:
         assert row["workload"] == row["edges"] == (None if size is None else classify_workload(size))
         assert row["label"] == (None if row["app"] is None else f"{row['app']}-{row['job_id']}")
         assert row["half"] == (None if size is None else size / 2)
+
+
+def test_a_single_edge_of_a_bin_may_stand_by_itself(tuples: Loader) -> None:
+    jobs = tuples("darshan_job")
+    found = [jobs.bin("x", edge, "bytes_written").sort("job_id").rows() for edge in ("10GB", ["10GB"], 10**10)]
+    assert found[0] == found[1] == found[2]
+    assert {row["x"] for row in found[0]} >= {0, 1}
 
 
 def test_bins_that_fail(tuples: Loader) -> None:

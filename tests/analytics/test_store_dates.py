@@ -140,3 +140,23 @@ def test_names_that_are_no_files_are_skipped_with_a_reason(tmp_path: pathlib.Pat
         assert (report.whole, report.unreadable, report.outside) == (2, 1, 0)
     fake_logs.write(folder, "gone", "job 3 1").rename(folder / "gone")
     assert fill(setup, connectors=connectors).whole == 1, "the link leads somewhere now"
+
+
+@pytest.mark.parametrize("below", [b"bad\xff.darshan", b"folder\xe9/log.darshan"])
+def test_a_name_that_is_not_utf8_costs_that_log_alone(tmp_path: pathlib.Path, below: bytes) -> None:
+    """Such a name is in no table; the log is named in the manifest, and all others are converted."""
+    folder = tmp_path / "logs"
+    fake_logs.write(folder, "good", "job 1 1")
+    strange = folder / os.fsdecode(below)
+    strange.parent.mkdir(exist_ok=True)
+    strange.write_bytes(b"job 2 1")
+    told = below.decode("utf-8", "backslashreplace")
+    connectors = {"darshan": fake_logs.convert}
+    for inputs in ("logs", "logs/**/*.darshan"):
+        store = f"store{len(inputs)}"
+        setup = fake_logs.set_up(tmp_path, inputs={"darshan": [inputs]}, store=store)
+        for again in range(2):
+            report = fill(setup, "1999-01-01", "2099-01-01", connectors=connectors)
+            found = {name: (row["status"], row["reason"]) for name, row in logs(tmp_path / store).items()}
+            assert found == {"good.darshan": ("whole", ""), told: ("skipped", "its name is not UTF-8; rename it")}
+            assert report.whole == (0 if again else 1)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from mpiio_ext.delegates.arbiter import announcements, mapfile, settings
 from mpiio_ext.delegates.arbiter.mapfile import Map, MapError
-from mpiio_ext.delegates.arbiter.placement import place
+from mpiio_ext.delegates.arbiter.placement import place, place_beside_shared
 from mpiio_ext.delegates.arbiter.service import Arbiter, BusyError
 from mpiio_ext.delegates.arbiter.settings import Settings
 from mpiio_ext.delegates.arbitration.curves import Curve
@@ -256,6 +256,107 @@ def test_settings_of_mckp(tmp_path: pathlib.Path) -> None:
         assert settings.read(tmp_path) == arbiter._settings
 
 
+def counts_of(arbiter: Arbiter) -> dict[str, int]:
+    return {job: len(nodes) for job, nodes in arbiter.map.jobs.items()}
+
+
+def test_static_leaves_running_jobs_alone(tmp_path: pathlib.Path) -> None:
+    """Its numbers fall as jobs come when the whole machine is not known: what runs keeps what it has all the same."""
+    lines: list[str] = []
+    with Arbiter(tmp_path, Settings(io_nodes=8, policy="static"), lines.append) as arbiter:
+        for name, nodes, now in (("a", 8, {"a": 8}), ("b", 8, {"a": 8, "b": 1}), ("c", 16, {"a": 8, "b": 1, "c": 1})):
+            announce(tmp_path, name, nodes=nodes, delegates=16)
+            arbiter.step()
+            assert counts_of(arbiter) == now
+        before = arbiter.map.jobs["a"]
+    with Arbiter(tmp_path, Settings(io_nodes=8, policy="static"), lines.append) as arbiter:  # started again, as it was
+        announce(tmp_path, "d", nodes=32, delegates=16)
+        arbiter.step()
+        assert arbiter.map.jobs["a"] == before
+        settings.write(tmp_path, Settings(io_nodes=8, policy="static", compute_nodes=64))
+        arbiter.step()  # whoever changes the settings wants them for all
+        assert counts_of(arbiter) == {"a": 1, "b": 1, "c": 2, "d": 4}
+    with Arbiter(tmp_path, Settings(io_nodes=16, policy="static", compute_nodes=64), lines.append) as arbiter:
+        arbiter.step()
+        assert counts_of(arbiter)["d"] == 8
+    assert sum("--compute-nodes" in line for line in lines) == 2  # once each time it is started so
+
+
+def test_live_jobs_of_one_kind_stay(tmp_path: pathlib.Path) -> None:
+    """No curves: whoever comes, those that fit keep what they have."""
+    with Arbiter(tmp_path, Settings(io_nodes=3, compute_nodes=64), lambda _: None) as arbiter:
+        for name in "cd":
+            announce(tmp_path, name, nodes=32)
+            arbiter.step()
+        assert counts_of(arbiter) == {"c": 2, "d": 1}
+        announce(tmp_path, "b", nodes=32)
+        arbiter.step()
+        before = counts_of(arbiter)
+        assert before == {"b": 1, "c": 1, "d": 1}
+        (tmp_path / "jobs" / "d").unlink()
+        arbiter.step()
+        assert sum(counts_of(arbiter).values()) == 3
+
+
+def test_programs_without_a_curve_are_named(tmp_path: pathlib.Path) -> None:
+    lines: list[str] = []
+    curves = {"flow-3": {1: 10.0, 2: 20.0}, "large": {16: 500.0}, "other": {1: 5.0}}
+    with Arbiter(tmp_path, Settings(io_nodes=4, curves=curves), lines.append) as arbiter:
+        for name, program in (("a", "flow3"), ("b", "flow3"), ("c", "large"), ("d", "flow-3")):
+            announce(tmp_path, name, program=program)
+            arbiter.step()
+    told = [line for line in lines if line.startswith("program ")]
+    assert len(told) == 2, told
+    assert "program flow3: no curve of that name" in told[0] and "there are flow-3" in told[0]
+    assert "program large: its curve says nothing about 1 to 4" in told[1]
+
+
+def test_limits_of_a_job(tmp_path: pathlib.Path) -> None:
+    """At most so many I/O nodes, and only numbers that divide its compute nodes."""
+    curves = {"app": {count: 10.0 * count for count in range(1, 9)}}
+    with Arbiter(tmp_path, Settings(io_nodes=8, curves=curves), lambda _: None) as arbiter:
+        announce(tmp_path, "a", nodes=6)
+        for more, number in (({}, 8), ({"most": 5}, 5), ({"divisible": True}, 6), ({"divisible": True, "most": 5}, 3)):
+            settings.write(tmp_path, Settings(io_nodes=8, curves=curves, **more))  # type: ignore[arg-type]
+            arbiter.step()
+            assert counts_of(arbiter) == {"a": number}
+
+
+def test_the_shared_io_node(tmp_path: pathlib.Path) -> None:
+    """Jobs that gain little share I/O node 0, the others have theirs alone; more unknown jobs than nodes fit, too."""
+    lines: list[str] = []
+    curves = {"fast": {1: 100.0, 2: 300.0, 3: 600.0}, "slow": {1: 10.0, 2: 11.0}}
+    chosen = Settings(io_nodes=4, curves=curves, shared_node=True)
+    with Arbiter(tmp_path, chosen, lines.append) as arbiter:
+        for name, program in (("f", "fast"), ("s1", "slow"), ("s2", "slow")):
+            announce(tmp_path, name, program=program)
+            arbiter.step()
+        assert arbiter.map.jobs == {"f": (1, 2, 3), "s1": (0,), "s2": (0,)}
+        assert not arbiter.step()
+        for number in range(6):
+            announce(tmp_path, f"u{number}", program="unknown")
+        arbiter.step()
+        own = [node for nodes in arbiter.map.jobs.values() for node in nodes if node > 0]
+        assert sorted(own) == [1, 2, 3] and all(arbiter.map.jobs.values())
+    assert not any("size of the jobs" in line for line in lines)
+
+
+@given(st.dictionaries(NAMES, st.tuples(st.integers(0, 5), st.integers(1, 9), NODES, st.booleans()), min_size=1,
+                       max_size=8), st.integers(1, 9))
+def test_placement_beside_a_shared_node(
+    jobs: dict[str, tuple[int, int, tuple[int, ...], bool]], io_nodes: int
+) -> None:
+    found = place_beside_shared(
+        {job: 0 if shares else max(count, 1) for job, (count, _, _, shares) in jobs.items()},
+        {job for job, each in jobs.items() if each[3]}, {job: each[1] for job, each in jobs.items()},
+        {job: each[2] for job, each in jobs.items()}, io_nodes)
+    assert sorted(found) == sorted(jobs)
+    for job, (_, usable, _, shares) in jobs.items():
+        alone = shares or usable == 1 or io_nodes == 1
+        assert found[job] == (0,) if alone else found[job] and 0 < found[job][0] <= found[job][-1] < min(
+            usable, io_nodes)
+
+
 def test_a_full_disk_under_the_folder(tmp_path: pathlib.Path) -> None:
     """Nothing can be written for a while: the last map stays whole, and the new one comes when there is room."""
     with Arbiter(tmp_path, Settings(io_nodes=4), lambda _: None) as arbiter:
@@ -360,7 +461,8 @@ def test_settings_change_while_it_runs(tmp_path: pathlib.Path) -> None:
     ('{"io_nodes": 1, "curves": {"app": {}}}', "app"), ('{"io_nodes": 1, "weights": {"app": "2"}}', "/weights/app"),
     ('{"io_nodes": 1, "floor": 2}', "floor"), ('{"io_nodes": 1, "confidence": "much"}', "/confidence"),
     ('{"io_nodes": 1, "curves": {"app": {"1": []}}}', "/curves/app/1"),
-    ('{"io_nodes": 1, "horizon_s": 0}', "horizon_s"),
+    ('{"io_nodes": 1, "horizon_s": 0}', "horizon_s"), ('{"io_nodes": 1, "shared_node": 1}', "/shared_node"),
+    ('{"io_nodes": 1, "most": 0}', "most"), ('{"io_nodes": 1, "divisible": "no"}', "/divisible"),
     ('{"io_nodes": 1, "curves": {"app": {"1": {"mean": 1}}}}', "/curves/app/1"),
 ])
 def test_wrong_settings_say_where(text: str, where: str) -> None:
@@ -375,6 +477,8 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_command(tmp_path: pathlib.Path) -> None:
     folder = str(tmp_path)
+    nobody = run("--dir", folder, "--status")
+    assert nobody.returncode == 2 and "no arbiter has ever served" in nobody.stderr
     missing = run("--dir", folder)
     assert missing.returncode == 2 and "--io-nodes" in missing.stderr
     with Arbiter(tmp_path, Settings(io_nodes=3), lambda _: None) as arbiter:
@@ -384,15 +488,18 @@ def test_the_command(tmp_path: pathlib.Path) -> None:
         assert busy.returncode == 2 and "another arbiter" in busy.stderr
         assert run("--dir", folder, "--set", "--io-nodes", "2", "--policy", "size").returncode == 0
         arbiter.step()
+        assert json.loads(run("--dir", folder, "--status").stdout)["serving"] is True
     status = json.loads(run("--dir", folder, "--status").stdout)
-    assert status["settings"]["io_nodes"] == 2 and status["map"]["jobs"] == {"a": [0, 1]}
+    assert status["serving"] is False and status["settings"]["io_nodes"] == 2 and status["map"]["jobs"] == {"a": [0, 1]}
     assert status["jobs"][0]["ranks"] == 4
     mckp = ("--policy", "mckp", "--floor", "0.25", "--weight", "app=3", "--weight", "x=2", "--hysteresis", "0.1",
-            "--migration-cost", "2", "--horizon", "60", "--confidence", "0.9", "--compute-nodes", "512")
+            "--migration-cost", "2", "--horizon", "60", "--confidence", "0.9", "--compute-nodes", "512",
+            "--most", "2", "--divisible", "--shared-node")
     assert run("--dir", folder, "--set", *mckp).returncode == 0
     found = settings.read(tmp_path)
     assert (found.floor, found.hysteresis, found.confidence, found.compute_nodes) == (0.25, 0.1, 0.9, 512)
     assert (found.migration_cost_s, found.horizon_s, found.weights) == (2, 60, {"app": 3.0, "x": 2.0})
+    assert (found.most, found.divisible, found.shared_node) == (2, True, True)
     assert run("--dir", folder, "--set", "--weight", "app=much").returncode == 2
     wrong = run("--dir", folder, "--set", "--policy", "best")
     assert wrong.returncode == 2 and "best" in wrong.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
@@ -145,6 +146,98 @@ def test_migration_cost_and_hysteresis() -> None:
     newcomer = [job("a", 8, 8, {0: 100.0, 4: 200.0}, current=4), job("b", 8, 8, {0: 0.0, 4: 900.0})]
     kept = Mckp(hysteresis=5).allocate(newcomer, Machine(io_nodes=4))
     assert numbers(kept) == [4, 0] and "keep" in kept.notes[0]
+
+
+def test_ties_move_nobody() -> None:
+    """Jobs without a curve that lack something, and equal curves: what runs stays, with hysteresis and without."""
+    for mckp in (Mckp(), Mckp(hysteresis=5, migration_cost_s=60)):
+        for points in (None, {0: 0.0, 1: 100.0, 2: 200.0}):
+            for has in ((1, 2), (2, 1)):
+                jobs = [job("c", 32, 32, points, current=has[0]), job("d", 32, 32, points, current=has[1])]
+                found = mckp.allocate(jobs, Machine(io_nodes=3, direct=points is not None))
+                assert tuple(numbers(found)) == has and found.value == (0 if points is None else 300)
+
+
+def test_who_gains_moves_and_others_stay() -> None:
+    """c has become better with 4; that a and b could change places for nothing moves neither."""
+    jobs = [job("a", 8, 8, {1: 50.0, 2: 60.0}, current=1), job("b", 8, 8, {1: 50.0, 2: 60.0}, current=2),
+            job("c", 8, 8, {1: 10.0, 4: 90.0}, current=1)]
+    assert numbers(Mckp().allocate(jobs, Machine(io_nodes=7))) == [1, 2, 4]
+
+
+def test_an_unknown_job_that_has_too_little_gets_its_default_back() -> None:
+    """Hysteresis weighs bandwidths; of a job without a curve there is none to weigh."""
+    jobs = [job("a", 32, 32, None, current=2), job("b", 32, 32, {1: 100.0, 2: 101.0}, current=2)]
+    machine = Machine(io_nodes=8, compute_nodes=64, direct=False)
+    assert numbers(Mckp(hysteresis=0.5).allocate(jobs, machine)) == [4, 2]
+
+
+def test_a_newcomer_does_not_end_hysteresis() -> None:
+    """The pool is full and one more comes: one of three gives way, the other two keep what they have."""
+    points = {1: 50.0, 2: 100.0, 4: 205.0}
+    jobs = [job(name, 32, 32, points, current=2) for name in "abc"]
+    newcomer = job("new", 32, 32, {1: 10.0, 2: 11.0})
+    machine = Machine(io_nodes=6, direct=False)
+    kept = Mckp(hysteresis=0.2).allocate([*jobs, newcomer], machine)
+    assert sorted(numbers(kept)[:3]) == [1, 2, 2] and kept.grants["new"].io_nodes == 1
+    free = Mckp().allocate([*(job(name, 32, 32, points) for name in "abc"), newcomer], Machine(io_nodes=7,
+                                                                                              direct=False))
+    assert sorted(numbers(free)[:3]) == [1, 1, 4]
+
+
+def test_value_and_bound_say_nothing_of_penalties() -> None:
+    jobs = [job("u", 32, 32, None), job("v", 32, 32, None), job("k", 32, 32, {1: 80.0, 2: 90.0})]
+    found = Mckp().allocate(jobs, Machine(io_nodes=4, direct=False))
+    assert numbers(found) == [2, 1, 1] and found.value == 80 and found.bound == pytest.approx(80)
+
+
+def test_more_unknown_jobs_than_io_nodes_share_one() -> None:
+    jobs = [job(f"u{number}", 8, 8, None) for number in range(5)]
+    found = Mckp(shared_node=True).allocate(jobs, Machine(io_nodes=3, direct=False))
+    assert found.is_within_pool and sum(grant.shared for grant in found.grants.values()) == 3
+
+
+RUNNING = st.tuples(st.sampled_from([4, 8]), st.one_of(st.none(), st.lists(st.integers(0, 60), min_size=4, max_size=4)),
+                    st.one_of(st.none(), st.sampled_from([0, 1, 2, 4])))
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(RUNNING, min_size=1, max_size=4), st.integers(0, 9), st.sampled_from([0.0, 0.2]))
+def test_against_every_allocation(
+    drawn: list[tuple[int, list[int] | None, int | None]], pool: int, hysteresis: float
+) -> None:
+    """Of all allocations: unknown jobs lack the least, then the largest bandwidth, then the fewest moves."""
+    jobs = [job(f"j{i}", nodes, 8, None if values is None else dict(zip((0, 1, 2, 4), map(float, values), strict=True)),
+                current=current) for i, (nodes, values, current) in enumerate(drawn)]
+    machine = Machine(io_nodes=pool, compute_nodes=16)
+
+    def ranked(given: tuple[int, ...]) -> tuple[int, float, int]:
+        lacking = sum(-(-each.compute_nodes * pool // 16) > count and each.curve is None
+                      and default(each) - count for each, count in zip(jobs, given, strict=True))
+        gained = sum(each.curve.bandwidth(count) for each, count in zip(jobs, given, strict=True) if each.curve)
+        moved = sum(each.current is not None and each.current != count
+                    for each, count in zip(jobs, given, strict=True))
+        return -int(lacking), gained, -moved
+
+    def default(each: Job) -> int:
+        wanted = -(-each.compute_nodes * pool // 16)
+        return max(count for count in usable(each) if count <= wanted)
+
+    def usable(each: Job) -> list[int]:
+        counts = each.curve.counts if each.curve else range(min(pool, each.compute_nodes) + 1)
+        return [count for count in counts if count <= pool and (count == 0 or each.compute_nodes % count == 0)]
+
+    sets = [usable(each) if each.curve else [c for c in usable(each) if c <= default(each)] for each in jobs]
+    best = max(ranked(given) for given in itertools.product(*sets) if sum(given) <= pool)
+    found = Mckp(hysteresis=hysteresis).allocate(jobs, machine)
+    given = tuple(numbers(found))
+    assert sum(given) <= pool and ranked(given)[0] == best[0]
+    assert found.value == pytest.approx(ranked(given)[1]) and found.bound is not None
+    assert found.bound >= best[1] - 1e-6
+    if hysteresis == 0:
+        assert ranked(given) == pytest.approx(best)
+    else:
+        assert ranked(given)[1] >= best[1] / (1 + hysteresis) - 1e-6
 
 
 def test_refusals() -> None:

@@ -122,11 +122,12 @@ def check(path: pathlib.Path) -> tuple[int, str]:
 def test_command(tmp_path: pathlib.Path, name: str) -> None:
     """Paths in both forms; the status tells."""
     path = tmp_path / name
-    path_of([("open", "a"), ("write", "a"), ("close", "a")]).save(path)
+    path_of([("open", "a"), ("fsync", "a"), ("close", "a")]).save(path)
     assert check(path) == (0, "hard dependencies of 3 operations: all hold\n")
     path_of([("open", "a"), ("close", "a"), ("open", "a", "posix", 3, {"flags": 0}), ("write", "a")]).save(path)
     wrong = "".join(f"operation 3, group {group}: write: the file is open for reading only\n" for group in (0, 1))
-    assert check(path) == (1, f"{wrong}hard dependencies of 4 operations: 2 do not hold\n")
+    unsized = "1 data operations have no size and move nothing: write; the first one is operation 3\n"
+    assert check(path) == (1, f"{wrong}{unsized}hard dependencies of 4 operations: 2 do not hold\n")
     path_of([("write", "a")] * 30 + [("munmap", "a")] * 15).save(path)  # as of a trace without opens
     status, text = check(path)
     assert (status, "1 open sessions have no open" in text, "all hold" in text) == (0, True, True), text

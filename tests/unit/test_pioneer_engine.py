@@ -18,9 +18,10 @@ from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, OPERATIONS, STAND_INS, e
 from mpiio_ext.pioneer.engine.expected import comparable_path, expected_path
 from mpiio_ext.pioneer.engine.opens import with_opens
 from mpiio_ext.pioneer.engine.places import PlaceError, Places
-from mpiio_ext.pioneer.engine.plan import group_of_rank, make_plan, open_flags
+from mpiio_ext.pioneer.engine.plan import make_plan, open_flags
 from mpiio_ext.pioneer.engine.run import waits
 from mpiio_ext.pioneer.operations import operation_of
+from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
 from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
 
 Row = dict[str, Any]
@@ -169,7 +170,8 @@ def test_each_rank_has_its_names_and_offsets(tmp_path: pathlib.Path) -> None:
     ]  # fmt: skip
     plan = make_plan(path, 5, 8, Places(tmp_path))
     assert plan.unknown == {"strange": 1}
-    assert plan.everybody.tolist() == [False, True, True, False, True, True]
+    assert set(plan.communicator.tolist()) == {-1}  # none of them is an open of MPI-IO
+    assert plan.communicators == []
     assert plan.bytes_written == 28
 
 

@@ -196,7 +196,7 @@ def test_shapes_of_any_form(shapes: Any) -> None:
      (lambda d: d["classes"]["shared"]["slack"]["fits"][0]["parameters"].update(shape=0),
       "/classes/shared/slack/fits/0/parameters/shape: 0 is not greater than 0"),
      (lambda d: d["classes"]["shared"]["slack"]["fits"][0]["parameters"].pop("shape"),
-      "/classes/shared/slack: fits/0: the family pareto has the parameters shape and scale"),
+      "/classes/shared/slack/fits/0/parameters: the family pareto has the parameters shape and scale"),
      (lambda d: d["classes"]["shared"].update(size={"values": [-5, 8], "counts": [1, 1]}),
       "/classes/shared/size/values/0: -5 is less than 0"),
      (lambda d: d["classes"]["shared"].update(sequentiality={"values": [0, 5000], "counts": [1, 1]}),

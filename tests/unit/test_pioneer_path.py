@@ -462,7 +462,7 @@ def test_what_is_wrong_with_an_operation(
         ({"pioneer-path": {"representatives": [], "members": [], "version": 1}, "operations": []},
          "/pioneer-path/representatives: there are 0; a path has 1 to 63 groups"),
         ({"pioneer-path": {"representatives": [0], "members": [[0]], "version": 9}, "operations": []},
-         "a path of version 9; this release reads 1"),
+         "/pioneer-path/version: 9; this release reads 1"),
     ],
 )  # fmt: skip
 def test_what_is_no_path(tmp_path: pathlib.Path, document: Any, said: str) -> None:

@@ -90,6 +90,28 @@ def test_sessions_and_gaps() -> None:
     assert shared.access_mode == {"read": 1, "write": 2}
 
 
+def test_sessions_of_figure_2() -> None:
+    """A and B are private, C and D shared; 3 requests to each of A and B, to A in a more compact manner than to B.
+
+    A's second request has the ID 4: two requests, 2 and 3, are made to other files before it (section V-C).
+    """
+    order = {"A": (1, 4, 5), "B": (2, 7, 11), "C": (3, 6, 8, 12), "D": (9, 10, 13)}
+    rows: dict[int, dict[str, Any]] = {0: op("stat", "D", owner="shared")}
+    for file, ids in order.items():
+        owner = "private" if file in "AB" else "shared"
+        names = ["open", *["write"] * (len(ids) - 2), "close"]
+        rows |= {number: op(name, file, owner=owner) for number, name in zip(ids, names, strict=True)}
+    path = path_of([rows[number] for number in sorted(rows)])
+    assert [(item.file, tuple(item.members)) for item in find_sessions(path).sessions] == list(order.items())
+    classes = characterize(path).classes
+    assert {name: item.files for name, item in classes.items()} == {"private": 2, "shared": 2}
+    assert classes["private"].duration.multiset().tolist() == [3, 3]
+    assert classes["private"].request_gap.multiset().tolist() == [1, 3, 4, 5]  # A 3 and 1, B 5 and 4
+    assert classes["shared"].request_gap.multiset().tolist() == [1, 2, 3, 3, 4]
+    assert classes["shared"].outside == {"stat": 1}
+    assert classes["private"].outside == {}
+
+
 def test_sessions_without_opens_and_several_at_once() -> None:
     path = path_of([op("pwrite", "X"), op("open", "X"), op("open", "X"), op("read", "X"), op("close", "X"),
                     op("read", "X"), op("close", "X"), op("fread", "X", layer="stdio"), op("read", None)])  # fmt: skip
@@ -248,7 +270,7 @@ def test_everything_that_is_wrong_is_said(profile: Profile, tmp_path: pathlib.Pa
         parse(document)
     assert caught.value.problems == (
         "/classes/shared/offset: there are 1 values and 2 counts",
-        "/classes/shared/size: the value 8 stands there twice",
+        "/classes/shared/size/values/1: the value 8 stands there twice",
     )
 
 

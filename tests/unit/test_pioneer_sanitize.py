@@ -137,6 +137,27 @@ def test_duplicates_share_the_file_pointer() -> None:
         ("a", 0), ("a", 4), ("b", 0), ("b", 1), ("b", 2), ("b", 7), ("b", 3)]  # fmt: skip
 
 
+@pytest.mark.parametrize("command", [{"command": 0}, {"command": 1030}, {"cmd": "F_DUPFD_CLOEXEC", "argument": 10},
+                                     {"cmd": "F_DUPFD"}, {"cmd": "0x406"}])  # fmt: skip
+def test_fcntl_duplicates_as_dup_does(command: dict[str, Any]) -> None:
+    """The descriptor of F_DUPFD shares the file pointer and the session; other commands of fcntl make none."""
+    rows = [
+        call("open", file="a", result=3), call("fcntl", handle=3, result=10, extra=command),
+        call("write", handle=10, size=4, result=4), call("fcntl", handle=3, result=0, extra={"cmd": "F_SETFL"}),
+        call("close", handle=3, result=0), call("write", handle=10, size=2, result=2),
+        call("fcntl", handle=10, result=1, extra={"command": 3}), call("close", handle=10, result=0),
+        call("write", handle=1, size=2, result=2),
+    ]  # fmt: skip
+    found = run(rows)
+    assert [row["operation"] for row in found] == [
+        "open", "dup", "write", "fcntl", "close", "write", "fcntl", "close", "write"]  # fmt: skip
+    assert [(row["file"], row["offset"]) for row in found if row["operation"] == "write"] == [
+        ("a", 0), ("a", 4), (None, None)]  # fmt: skip
+    assert [row["session"] for row in found] == [0] * 8 + [None]
+    assert json.loads(found[1]["extra"]) == command
+    assert run(rows, 1) == found
+
+
 def test_sessions_are_those_of_handles() -> None:
     """Several of one file, duplicates, streams of descriptors; a failed open has a number of its own."""
     rows = [

@@ -284,6 +284,22 @@ def test_holes_are_filled_by_what_is_outside_of_sessions() -> None:
     assert between == [".."] * 4
 
 
+def test_holes_of_figure_4() -> None:
+    """The merged stream [1, 2, 3, 6, 7, 8, 12, 13, 14, 15] lacks [4, 5] and [9, 10, 11]: column 1 gets these."""
+    none: Distribution = Distribution.of([])
+    item = ClassProfile(
+        files=1, opened=exactly(1), first=exactly(0), session_gap=none, request_gap=exactly(1, 1, 3, 1, 1, 4, 1, 1, 1),
+        duration=exactly(10), file_size=none, inside={"read0": 8}, outside={"stat": 5}, offset=none, size=exactly(1),
+        sequentiality=none, access_mode={"read": 1}, slack=none,
+    )  # fmt: skip
+    for seed in range(20):
+        found = synthesize(Profile(operations=15, span=15, ranks=1, classes={"root": item}), seed=seed)
+        words = found.table["operation"].to_pylist()
+        holes = [len(group) for group in "".join("." if word == "stat" else "x" for word in words).split("x") if group]
+        assert sorted(holes) == [2, 3]
+        assert found.table["id"].to_pylist() == list(range(15))
+
+
 # ---- shapes in profiles ----------------------------------------------------------------------------------------------
 
 
@@ -368,7 +384,7 @@ def test_spoilt_shapes_are_refused_or_still_give_a_path(data: st.DataObject) -> 
         model = model_from_json(document)
     except ProfileError as error:
         assert error.problems
-        assert error.problems[0].startswith("shapes")
+        assert error.problems[0].startswith("/shapes")
         return
     assert model.operations >= 0
     profile = dataclasses.replace(characterize(periodic()), shapes=document)

@@ -9,10 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from mpiio_ext.pioneer.engine.room import MARK, claim
+from mpiio_ext.pioneer.engine.run import _lengthen
 from mpiio_ext.pioneer.profile import characterize
 from mpiio_ext.pioneer.profile.document import save
+from mpiio_ext.pioneer.sanitize import SANITIZED
+from mpiio_ext.pioneer.table import Source, TraceInfo
+from mpiio_ext.pioneer.traces import save_sanitized
 from support.pioneer_paths import path_of, row
 
 PATH = path_of([row("pwrite", "f", "shared", at=at, size=at % 97) for at in range(20_000)])
@@ -44,3 +51,50 @@ def test_a_full_disk(tmp_path: Path, name: str) -> None:
     assert [child.name for child in tmp_path.iterdir()] == [name] and target.read_text() == "old"
     save(profile, target) if name.startswith("profile") else PATH.save(target)
     assert target.stat().st_size > 1024
+
+
+def rows_of_a_trace(broken: OSError | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield sanitized rows, more than there is room for; then an error of the trace, if there is to be one."""
+    numbers = np.random.default_rng(1).integers(0, 1 << 60, 4000)
+    for part in np.split(numbers, 4):
+        rows = [{"timestamp": int(number), "operation": "pwrite", "rank": 0, "thread": 0, "layer": "posix", "line": 1}
+                for number in part.tolist()]  # fmt: skip
+        plain = pa.schema([pa.field(field.name, pa.string() if pa.types.is_dictionary(field.type) else field.type)
+                           for field in SANITIZED])  # fmt: skip
+        yield from pa.Table.from_pylist(rows, plain).cast(SANITIZED).combine_chunks().to_batches()
+    if broken is not None:
+        raise broken
+
+
+def test_a_full_disk_under_a_sanitized_table(tmp_path: Path) -> None:
+    """What was there before stays; the error names the file that cannot be written, not the trace."""
+    target = tmp_path / "sanitized.parquet"
+    target.write_text("old")
+    info = TraceInfo(format="test", ranks=1, sources=[Source(path="x")])
+    with no_room(), pytest.raises(OSError, match="cannot be written") as caught:
+        save_sanitized(info, rows_of_a_trace(), target)
+    assert caught.value.filename == str(target)
+    assert [child.name for child in tmp_path.iterdir()] == [target.name] and target.read_text() == "old"
+    assert save_sanitized(info, rows_of_a_trace(), target) == 4000
+
+
+def test_a_trace_that_cannot_be_read_is_not_a_full_disk(tmp_path: Path) -> None:
+    info = TraceInfo(format="test", ranks=1, sources=[Source(path="x")])
+    with pytest.raises(OSError, match="gone") as caught:
+        save_sanitized(info, rows_of_a_trace(OSError(errno.EIO, "gone", "trace.txt")), tmp_path / "sanitized.parquet")
+    assert caught.value.filename == "trace.txt"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_whose_mark_cannot_be_written() -> None:
+    """A folder of the kernel takes no files, whoever asks: the error names the mark, and nothing else was done."""
+    with pytest.raises(OSError, match=MARK):
+        claim(Path("/proc/self"), existing=True)
+
+
+def test_input_files_that_there_is_no_room_for(tmp_path: Path) -> None:
+    with no_room(), pytest.raises(OSError, match="cannot be made 5,000 bytes long") as caught:
+        _lengthen(str(tmp_path / "in.dat"), 0, 5000)
+    assert caught.value.filename == str(tmp_path / "in.dat")
+    _lengthen(str(tmp_path / "in.dat"), 1000, 5000)
+    assert (tmp_path / "in.dat").read_bytes() == bytes(5000)

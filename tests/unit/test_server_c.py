@@ -14,7 +14,7 @@ import pytest
 from support import cbuild
 
 SEED = os.environ.get("MPIOX_TEST_SEED", "1")
-MODULES = ("common", "typemap", "storage", "cache", "server")
+MODULES = ("common", "typemap", "storage", "cache", "schedule", "server")
 
 
 def checked(name: str) -> pathlib.Path:
@@ -46,6 +46,27 @@ def passes(program: pathlib.Path, *arguments: object) -> str:
 def test_model(tmp_path: pathlib.Path, frames: int, clients: int, processes: int, io_threads: int) -> None:
     """A cache of one page, of a few, and larger than the file; clients are threads or processes."""
     passes(checked("model"), tmp_path / "file", frames, clients, processes, io_threads, 15, SEED)
+
+
+SCHEDULERS = ("fifo", "sjf", "to_agg", "aioli", "mlf", "hbrr", "twins", "wfq")
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+@pytest.mark.parametrize(("frames", "clients", "io_threads"), [(1, 3, 1), (6, 4, 3), (100, 4, 1)])
+def test_model_under_each_scheduler(
+    tmp_path: pathlib.Path, scheduler: str, frames: int, clients: int, io_threads: int
+) -> None:
+    """The order in which pages reach the file changes no byte."""
+    passes(checked("model"), tmp_path / "file", frames, clients, 0, io_threads, 8, SEED, scheduler)
+
+
+def test_frames_are_shared_by_weight() -> None:
+    passes(checked("test_share"))
+
+
+@pytest.mark.parametrize("scheduler", ["wfq", "twins"])
+def test_schedulers_have_no_races(tmp_path: pathlib.Path, scheduler: str) -> None:
+    passes(raced("model"), tmp_path / "file", 6, 4, 0, 2, 4, SEED, scheduler)
 
 
 @pytest.mark.parametrize("frames", [1, 6, 100])

@@ -11,6 +11,7 @@ import pytest
 
 from mpiio_ext._load import get_tracer
 from mpiio_ext.pioneer.readers import own
+from mpiio_ext.pioneer.sanitize import sanitize
 from mpiio_ext.pioneer.table import SCHEMA
 
 #: Writes that are recorded, "w" bytes, and between them what moves the stream. Says where each began by asking the
@@ -113,3 +114,40 @@ def test_a_stream_that_appends(program: pathlib.Path, tmp_path: pathlib.Path) ->
     rows = pa.Table.from_batches(list(own.read([tmp_path / "trace"])[1]), SCHEMA).to_pylist()
     found = [row["offset"] for row in rows if row["operation"] == "fwrite"]
     assert found == [1000 + 16 * i for i in range(5)]
+
+
+DUPLICATES = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+    const int fd = open(argv[1], O_RDWR | O_CREAT, 0600);
+    const int kept = fcntl(fd, F_DUPFD, 50), closed = fcntl(fd, F_DUPFD_CLOEXEC, 60);
+    if (argc != 2 || kept < 50 || closed < 60 || fcntl(closed, F_GETFD) != FD_CLOEXEC || fcntl(fd, F_SETFL, 0) != 0)
+        return 1;
+    if (write(fd, "123", 3) != 3 || close(fd) != 0 || write(kept, "4567", 4) != 4 || write(closed, "89", 2) != 2)
+        return 2;
+    return close(kept) + close(closed);
+}
+"""
+
+
+def test_descriptors_of_fcntl(tmp_path: pathlib.Path) -> None:
+    """F_DUPFD and F_DUPFD_CLOEXEC: one position for all, and one session, of which the sanitization makes `dup`."""
+    command = [os.environ.get("CC", "cc"), "-x", "c", "-", "-o", tmp_path / "program"]
+    subprocess.run(command, input=DUPLICATES, text=True, check=True)
+    environment = os.environ | {"LD_PRELOAD": str(get_tracer()), "MPIOX_TRACE_DIR": str(tmp_path / "trace")}
+    subprocess.run([tmp_path / "program", tmp_path / "file"], env=environment, check=True, timeout=60)
+    _, batches = own.read([tmp_path / "trace"])
+    raw = list(batches)
+    kept = [row for row in pa.Table.from_batches(raw, SCHEMA).to_pylist() if row["file"] == str(tmp_path / "file")]
+    names = ["open", "fcntl", "fcntl", "write", "close", "write", "write", "close", "close"]
+    assert [row["operation"] for row in kept] == names
+    assert [row["offset"] for row in kept if row["operation"] == "write"] == [0, 3, 7]
+    clean = [row for row in pa.Table.from_batches(list(sanitize(raw))).to_pylist()
+             if row["file"] == str(tmp_path / "file")]  # fmt: skip
+    assert [row["operation"] for row in clean] == [name.replace("fcntl", "dup") for name in names]
+    assert [row["offset"] for row in clean if row["operation"] == "write"] == [0, 3, 7]
+    assert len({row["session"] for row in clean}) == 1

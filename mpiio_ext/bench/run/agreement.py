@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from mpiio_ext.bench.errors import BenchError
+from mpiio_ext.bench.errors import BenchError, SetupError
 
-__all__ = ["agree", "span_of", "timed", "wait_quietly"]
+__all__ = ["agree", "on_rank_0", "span_of", "timed", "wait_quietly"]
 
 
 def _one_line(error: BaseException) -> str:
@@ -37,6 +37,22 @@ def agree(comm: Any, error: Exception | None, doing: str) -> None:
     if issubclass(kind, BenchError):
         raise kind(message)
     raise BenchError(f"{doing}: {message} (rank {rank}, {int(total[0])} of {comm.size} ranks failed)")
+
+
+def on_rank_0(comm: Any, action: Callable[[], Any]) -> Any:
+    """Return on every rank what `action` returns on rank 0; its OSError becomes a SetupError of all; collective."""
+    result: Any = None
+    error: Exception | None = None
+    if comm.rank == 0:
+        try:
+            result = action()
+        except BenchError as caught:
+            error = caught
+        except OSError as caught:
+            text = f"{caught.strerror or caught}"
+            error = SetupError(text + (f": {caught.filename}" if caught.filename else ""))
+    agree(comm, error, "preparing")
+    return comm.bcast(result)
 
 
 def span_of(marks: Sequence[tuple[str, float, float]]) -> float:

@@ -34,8 +34,14 @@ static void apply(void *context, const mpiox_map *map)
 
 static int begin(follower *self)
 {
-    const mpiox_arbiter_options options = {
-        .folder = folder, .job = "job.1", .ranks = 6, .nodes = 3, .delegates = 2, .apply = apply, .context = self};
+    const mpiox_arbiter_options options = {.folder = folder,
+                                           .job = "job.1",
+                                           .program = "flow-3",
+                                           .ranks = 6,
+                                           .nodes = 3,
+                                           .delegates = 2,
+                                           .apply = apply,
+                                           .context = self};
     mpiox_error error;
     atomic_store(&self->applied, 0);
     return mpiox_arbiter_start(&options, &self->arbiter, &error);
@@ -143,7 +149,7 @@ int main(int argc, char **argv)
         return 2;
     folder = argv[1];
     CHECK_EQUAL(begin(&first), MPIOX_OK);
-    CHECK(strstr(announced(), "ranks 6\nnodes 3\ndelegates 2\n") != NULL);
+    CHECK(strstr(announced(), "ranks 6\nnodes 3\ndelegates 2\nprogram flow-3\n") != NULL);
     CHECK(strstr(announced(), "\nboot ") != NULL && strstr(announced(), "\nprocesses ") != NULL);
     forks(&first);
     CHECK_EQUAL(begin(&second), MPIOX_OK); /* another process of the job, say */

@@ -121,6 +121,7 @@ __attribute__((unused)) static int open_shared(const mpiox_cache *cache, const c
     slot->arg[0] = flags;
     slot->arg[1] = unit_pages;
     slot->arg[2] = owners;
+    slot->ahead[0] = 3; /* servers */
     snprintf(slot->text, sizeof slot->text, "%s", path);
     const int code = mpiox_ring_call(cache, slot, NULL), file = slot->file;
     mpiox_ring_give_back(slot);
@@ -153,6 +154,7 @@ __attribute__((unused)) static int64_t counter(const atomic_int_least64_t *value
 typedef struct access_how {
     const int64_t *ahead;
     int ahead_count;
+    int client; /* id + 1 */
     mpiox_error error;
 } access_how;
 
@@ -167,6 +169,7 @@ __attribute__((unused)) static int access_bytes(const mpiox_cache *cache, int fi
         part = length - done < rest ? length - done : rest;
         const mpiox_page_access access = {
             .file = file,
+            .client = how != NULL ? how->client : 0,
             .page = at / cache->page_bytes,
             .write = write,
             .origin = at,

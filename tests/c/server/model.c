@@ -2,7 +2,7 @@
  * model.c - several clients write and read one file through a delegate at random; an array of bytes says what they must
  * find, and what the file must hold in the end.
  *
- *   model PATH FRAMES CLIENTS PROCESSES(0|1) IO_THREADS ROUNDS SEED [io_uring]
+ *   model PATH FRAMES CLIENTS PROCESSES(0|1) IO_THREADS ROUNDS SEED [io_uring|SCHEDULER]
  *
  * In a round each client writes and reads bytes that are its own alone (grains of a few bytes, dealt out in turn), all
  * at the same time; then all read anything, and one of them fences, discards, drops, or opens and closes once more.
@@ -43,7 +43,7 @@ static void read_and_compare(client *self, int64_t offset, int64_t length)
 {
     char found[LONGEST];
     int64_t ahead[3] = {offset / PAGE + 1, offset / PAGE + 2, offset / PAGE + 3};
-    access_how how = {.ahead = ahead, .ahead_count = 3};
+    access_how how = {.ahead = ahead, .ahead_count = 3, .client = self->index + 1};
     const int code = access_bytes(self->cache, self->all->file, false, found, offset, length, &how);
     if (code != MPIOX_OK) {
         fail(self, "reading failed", code);
@@ -76,7 +76,8 @@ static void write_some(client *self, uint32_t *random)
             return;
         for (int64_t i = 0; i < length; i++)
             model[offset + i] = (char)next_random(random);
-        if (access_bytes(self->cache, self->all->file, true, model + offset, offset, length, NULL) != MPIOX_OK)
+        access_how how = {.client = self->index + 1};
+        if (access_bytes(self->cache, self->all->file, true, model + offset, offset, length, &how) != MPIOX_OK)
             fail(self, "writing failed", offset);
     }
 }
@@ -192,7 +193,12 @@ int main(int argc, char **argv)
     const bool processes = atoi(argv[4]) != 0;
     mpiox_server_options options = options_for(PAGE, frames);
     options.io_threads = atoi(argv[5]);
-    options.storage = argc == 9 ? MPIOX_STORAGE_IO_URING : MPIOX_STORAGE_AUTO;
+    const bool uring = argc == 9 && strcmp(argv[8], "io_uring") == 0;
+    options.storage = uring ? MPIOX_STORAGE_IO_URING : MPIOX_STORAGE_AUTO;
+    snprintf(options.scheduler, sizeof options.scheduler, "%s", argc == 9 && !uring ? argv[8] : "");
+    options.quantum = 3 * PAGE;
+    options.window_us = 300;
+    options.order_patience_ms = 20;
     options.prefetch_pages = frames > 8 ? 4 : 0;
     shared *all = make_shared(clients);
     client list[32];
@@ -222,6 +228,8 @@ int main(int argc, char **argv)
     }
     mpiox_cache_counters sum, *counters = &sum;
     mpiox_cache_sum(cache, counters);
+    const bool ordered = options.scheduler[0] != '\0';
+    CHECK(ordered == (counter(&counters->queued_most) > 0));
     printf("frames %d: writes %lld reads %lld hits %lld misses %lld flushes %lld fills %lld prefetched %lld used %lld "
            "evictions %lld waits %lld fences %lld\n",
            cache->frame_count, (long long)counter(&counters->writes), (long long)counter(&counters->reads),

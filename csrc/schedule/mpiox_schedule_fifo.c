@@ -1,0 +1,23 @@
+/*
+ * mpiox_schedule_fifo.c - first in, first out.
+ *
+ * Algorithm.  The request that has waited longest. The next ones join it as long as each is the one that has waited
+ *             longest then and continues the batch: that changes no order.
+ * Source.     The request schedulers of I/O nodes begin with it: K. Ohta, D. Kimpe, J. Cope, K. Iskra, R. Ross and Y.
+ *             Ishikawa, "Optimization Techniques at the I/O Forwarding Layer", IEEE Cluster 2010.
+ */
+#include "mpiox_schedule_policies.h"
+
+static uint32_t pick(mpiox_schedule *schedule, int64_t now, bool hurry, int64_t *until)
+{
+    (void)now, (void)hurry, (void)until;
+    return schedule->ready.first;
+}
+
+const mpiox_schedule_policy mpiox_schedule_fifo = {
+    .name = "fifo",
+    .source = "Ohta et al., Optimization Techniques at the I/O Forwarding Layer, IEEE Cluster 2010",
+    .lanes = MPIOX_LANES_ONE,
+    .join = MPIOX_JOIN_NEXT,
+    .pick = pick,
+};

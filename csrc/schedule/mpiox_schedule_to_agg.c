@@ -1,0 +1,24 @@
+/*
+ * mpiox_schedule_to_agg.c - time order with aggregation.
+ *
+ * Algorithm.  The request that has waited longest, and with it whatever continues it in the file, however new that is.
+ * Source.     TO-agg of the scheduling library AGIOS: F. Boito, R. Kassick, P. Navaux and Y. Denneulin, "Automatic I/O
+ *             scheduling algorithm selection for parallel file systems", Concurrency and Computation: Practice and
+ *             Experience 28 (8), 2016. There at most 16 requests are aggregated, here as many as a batch may hold.
+ */
+#include "mpiox_schedule_policies.h"
+
+static uint32_t pick(mpiox_schedule *schedule, int64_t now, bool hurry, int64_t *until)
+{
+    (void)now, (void)hurry, (void)until;
+    return schedule->ready.first;
+}
+
+const mpiox_schedule_policy mpiox_schedule_to_agg = {
+    .name = "to_agg",
+    .source = "TO-agg of AGIOS: Boito et al., Automatic I/O scheduling algorithm selection for parallel file systems, "
+              "CCPE 28 (8), 2016",
+    .lanes = MPIOX_LANES_ONE,
+    .join = MPIOX_JOIN_ANY,
+    .pick = pick,
+};

@@ -1,0 +1,56 @@
+/*
+ * mpiox_server_share.c - who gets the next frame under weighted fair queueing.
+ *
+ * Problem.    When the cache is full of dirty pages, clients wait for frames, and the order in which they get them is
+ *             the order in which they may write: the order of the requests to the file system decides nothing then.
+ * Algorithm.  Start-time fair queueing: each client has a virtual time, which a frame moves on by 1 / weight of the
+ *             file that it is for. The client with the least is next; of equal ones that which has waited longest. One
+ *             that has not waited for a while begins at the time of the last that was served, and not with what it
+ *             saved.
+ * Guarantees. Of clients that always wait the number of frames, divided by weight, differs by no more than one each. No
+ *             one starves: the virtual time of the others passes the one that waits.
+ * Source.     P. Goyal, H. Vin and H. Cheng, "Start-time Fair Queuing: A Scheduling Algorithm for Integrated Services
+ *             Packet Switching Networks", SIGCOMM 1996.
+ */
+#include "mpiox_server_share.h"
+
+static int32_t client_of(int64_t client)
+{
+    return client > 0 && client <= MPIOX_RING_CLIENTS ? (int32_t)client : 0;
+}
+
+static double start_of(const mpiox_server *server, int32_t client)
+{
+    return server->share[client] > server->share_time ? server->share[client] : server->share_time;
+}
+
+void mpiox_server_share_choose(mpiox_server *server)
+{
+    mpiox_requests passed = {.count = 0}, rest = {.count = 0};
+    mpiox_slot *slot;
+    double least = 0;
+    if (server->share == NULL || server->parked.count < 2)
+        return;
+    while ((slot = mpiox_server_requests_take(server, &server->parked)) != NULL) { /* rest begins with the least */
+        const double start = start_of(server, client_of(slot->arg[2]));
+        if (rest.count == 0 || start < least) {
+            mpiox_server_requests_move(server, &passed, &rest);
+            least = start;
+        }
+        mpiox_server_requests_append(server, &rest, slot);
+    }
+    slot = mpiox_server_requests_take(server, &rest);
+    mpiox_server_requests_append(server, &server->parked, slot);
+    mpiox_server_requests_move(server, &server->parked, &passed);
+    mpiox_server_requests_move(server, &server->parked, &rest);
+}
+
+void mpiox_server_share_charge(mpiox_server *server, int32_t client, int32_t file)
+{
+    if (server->share == NULL || file < 0 || file >= MPIOX_CACHE_MAX_FILES) /* it was refused */
+        return;
+    client = client_of(client);
+    const double start = start_of(server, client);
+    server->share_time = start;
+    server->share[client] = start + 1.0 / (server->files[file].weight > 0 ? server->files[file].weight : 1);
+}

@@ -1,0 +1,63 @@
+"""What the arbiter knows of programs: their curves, by the name that a job announces; and what to say where none is.
+
+Problem. A job is found by the name of its program. A curve under another name, as a table of measurements has it, would
+never be found, and nobody would notice: the job only gets the default.
+Guarantees. Each program is named once for each version of the settings, with the names that are nearest to it. Curves
+are made once.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+
+from mpiio_ext.delegates.arbiter.settings import Settings
+from mpiio_ext.delegates.arbitration.curves import Curve
+
+__all__ = ["Programs"]
+
+#: Policies that ask for curves.
+_ASKING = ("mckp", "oracle")
+_NAMED = 3
+
+
+class Programs:
+    """Curves by program.
+
+    Parameters
+    ----------
+    settings : where the curves are
+    tell : is given lines for people
+    """
+
+    def __init__(self, settings: Settings, tell: Callable[[str], None]) -> None:
+        self._settings, self._tell = settings, tell
+        self._curves: dict[tuple[str, int], Curve | None] = {}
+        self._told: set[str] = set()
+        if settings.policy.lower() == "static" and settings.compute_nodes is None:
+            tell("static: the compute nodes of the whole machine are not known (--compute-nodes): those of the jobs "
+                 "that run at a decision are taken")
+
+    def curve(self, program: str, delegates: int) -> Curve | None:
+        """Return the bandwidth of a program with the I/O nodes that a job can use; None: nothing is known."""
+        reach = min(delegates, self._settings.io_nodes)
+        if (program, reach) not in self._curves:
+            self._curves[program, reach] = self._within(program, reach)
+        return self._curves[program, reach]
+
+    def _within(self, program: str, reach: int) -> Curve | None:
+        whole = self._settings.curve(program)
+        points = {} if whole is None else {count: p for count, p in whole.points.items() if 1 <= count <= reach}
+        if not points:
+            self._say(program, "no curve of that name" if whole is None else
+                      f"its curve says nothing about 1 to {reach} I/O nodes")
+        return Curve(points) if points else None
+
+    def _say(self, program: str, why: str) -> None:
+        if program in self._told or self._settings.policy.lower() not in _ASKING:
+            return
+        self._told.add(program)
+        names = sorted(self._settings.curves)
+        near = difflib.get_close_matches(program, names, _NAMED, 0.5) or names[:_NAMED]
+        there = f"; there are {', '.join(near)}" + (" ..." if len(names) > len(near) else "") if names else ""
+        self._tell(f"program {program}: {why}: its jobs get the default number of I/O nodes{there}")

@@ -1,0 +1,125 @@
+"""``mpiio-ext arbiter slurm-watch`` and ``slurm-script``."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+import threading
+from importlib.resources import files
+from pathlib import Path
+
+import click
+
+from mpiio_ext.errors import MpiioExtError
+
+__all__ = ["script", "watch"]
+
+_FOLDER = click.Path(path_type=Path)
+_SCRIPTS = {"prolog": "RUNNING", "epilog": "COMPLETED"}
+
+
+def _say(line: str) -> None:
+    print(f"mpiio-ext arbiter slurm-watch: {line}", file=sys.stderr, flush=True)
+
+
+class _Watch:
+    """Looks once after the other; what goes wrong is told when it begins."""
+
+    def __init__(self, folder: Path, command: tuple[str, ...], source: Path | None, whole: bool) -> None:
+        self._folder, self._command, self._source, self._whole = folder, command, source, whole
+        self._told: set[str] = set()
+
+    def _text(self) -> str:
+        from mpiio_ext.delegates.arbiter.slurm.connector import query
+
+        if self._source is None:
+            return query(self._command)
+        if str(self._source) == "-":
+            return sys.stdin.read()
+        return self._source.read_text(encoding="utf-8", errors="replace")
+
+    def step(self) -> None:
+        """Look.
+
+        Raises
+        ------
+        MpiioExtError, OSError
+            There is no list, or the folder cannot be written.
+        """
+        from mpiio_ext.delegates.arbiter.slurm.connector import sync
+
+        changed, bad = sync(self._folder, self._text(), whole=self._whole)
+        for line in changed:
+            print(line, flush=True)
+        for line in bad:
+            if line not in self._told:
+                _say(f"left out: {line}")
+        self._told = set(bad)
+
+
+@click.command("slurm-watch")
+@click.option("--dir", "folder", type=_FOLDER, required=True, metavar="FOLDER", help="The arbiter's.")
+@click.option("--interval", type=click.FloatRange(min=1), default=10.0, show_default=True,
+              help="Seconds between two looks. Each asks the controller: not too often.")
+@click.option("--once", is_flag=True, help="Look once, and leave.")
+@click.option("--command", "words", metavar="TEXT", help="What is run instead of squeue: whatever prints a list of "
+              "jobs with the names of its columns, separated by |, or JSON.")
+@click.option("--input", "source", type=_FOLDER, metavar="FILE", help="Read a list from a file, or from - (standard "
+              "input), and leave.")
+@click.option("--part", is_flag=True, help="The list is not of all jobs: those that it does not name have not ended.")
+def watch(folder: Path, interval: float, once: bool, words: str | None, source: Path | None, part: bool) -> None:
+    """Tell the arbiter which jobs Slurm runs, and which have ended, until interrupted.
+
+    \b
+      mpiio-ext arbiter slurm-watch --dir /scratch/arbiter
+      sacct -a -n -X ... --parsable2 | mpiio-ext arbiter slurm-watch --dir /scratch/arbiter --input - --part
+
+    Exit status with --once and --input: 0 done, 2 there is no list of jobs, or the folder cannot be written.
+    """  # noqa: D301  (click wants the backspace character itself)
+    from mpiio_ext.delegates.arbiter.slurm.connector import COMMAND
+
+    if words is not None and source is not None:
+        raise click.UsageError("--command and --input exclude each other")
+    if not folder.is_dir():
+        raise click.BadParameter(f"{folder}: no such folder; start the arbiter first", param_hint="'--dir'")
+    looker = _Watch(folder, tuple(shlex.split(words)) if words else COMMAND, source, whole=not part)
+    if once or source is not None:
+        try:
+            looker.step()
+        except (MpiioExtError, OSError) as error:
+            _say(str(error))
+            raise SystemExit(2) from error
+        return
+    _go_on(looker, interval)
+
+
+def _go_on(looker: _Watch, interval: float) -> None:
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    told = ""
+    while not stop.is_set():
+        try:
+            looker.step()
+            told = ""
+        except (MpiioExtError, OSError) as error:  # the controller restarts, the disk is full: what was said stays
+            if str(error) != told:
+                _say(f"{error}; trying again")
+            told = str(error)
+        stop.wait(interval)
+
+
+@click.command("slurm-script")
+@click.argument("which", type=click.Choice(list(_SCRIPTS)))
+@click.option("--dir", "folder", type=_FOLDER, required=True, metavar="FOLDER", help="The arbiter's.")
+def script(which: str, folder: Path) -> None:
+    """Print a shell script for PrologSlurmctld or EpilogSlurmctld (or Prolog and Epilog) of slurm.conf.
+
+    \b
+      mpiio-ext arbiter slurm-script prolog --dir /scratch/arbiter > /etc/slurm/prolog.d/50-mpiio-ext.sh
+    """  # noqa: D301  (click wants the backspace character itself)
+    text = files("mpiio_ext.delegates.arbiter.slurm").joinpath("tell.sh").read_text(encoding="utf-8")
+    full = folder.absolute()
+    click.echo(text.replace("@FOLDER@", shlex.quote(str(full))).replace("@STATE@", _SCRIPTS[which])
+               .replace("@WHICH@", which), nl=False)

@@ -1,0 +1,111 @@
+"""What the scheduler says of jobs, in the arbiter's folder: a file each, below ``scheduler``.
+
+Problem.    Slurm's prolog and epilog, and whoever reads its list of jobs, must tell the arbiter about jobs, from other
+            hosts, in a moment, without a process that could be missing.
+Format.     ``scheduler/ID``, lines of a word and a value: ``mpiox-scheduled 1``, ``id``, ``state`` (Slurm's word),
+            ``nodes`` or ``nodelist``, ``processes``, ``name``; ``-`` for what is not known. Replaced by renaming.
+Guarantees. A file that is none of these is left out and named once. Who may write the folder may end jobs' claims: it
+            belongs to the scheduler's user, other than ``jobs``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+from mpiio_ext.delegates.arbiter.slurm.joblist import SlurmJob
+
+__all__ = ["FOLDER", "count_nodes", "encode", "read_all", "write"]
+
+FOLDER = "scheduler"
+_MOST_BYTES = 1 << 16
+_ID = re.compile(r"[0-9]{1,18}")
+_NAME = re.compile(r"[^A-Za-z0-9._+-]")
+
+
+def count_nodes(text: str) -> int | None:
+    """Return how many nodes a compressed list names, ``nid[0001-0003,5],login1``: 5; None: it is no such list."""
+    total = 0
+    for part in re.findall(r"(?:[^\[\],]|\[[^\[\]]*\])+", text):
+        count = 1
+        for inside in re.findall(r"\[([^\[\]]*)\]", part):
+            ends = [re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", item.strip()) for item in inside.split(",")]
+            sizes = [int(each[2] or each[1]) - int(each[1]) + 1 if each is not None else 0 for each in ends]
+            if min(sizes) < 1:
+                return None
+            count *= sum(sizes)
+        total += count
+    return total if total and text.count("[") == text.count("]") and text.strip() != "-" else None
+
+
+def encode(job: SlurmJob) -> str:
+    """Return a file's content."""
+    name = _NAME.sub("_", job.name)[:63]
+    return (f"mpiox-scheduled 1\nid {job.id}\nstate {job.state.split()[0]}\nnodes {job.nodes or '-'}\n"
+            f"processes {job.processes or '-'}\nname {name or '-'}\n")
+
+
+def write(folder: Path, job: SlurmJob) -> None:
+    """Replace the file of a job in an arbiter's folder; whole."""
+    below = folder / FOLDER
+    below.mkdir(exist_ok=True)
+    draft = below / f".{job.id}.{socket.gethostname()}.{os.getpid()}"
+    draft.write_text(encode(job), encoding="ascii")
+    draft.replace(below / job.id)
+
+
+def _parse(name: str, text: str) -> SlurmJob | None:
+    words = dict(line.split(" ", 1) for line in text.split("\n") if " " in line)
+
+    def count(key: str) -> int | None:
+        value = words.get(key, "-")
+        return int(value) if re.fullmatch(r"[1-9][0-9]{0,8}", value) else None
+
+    if words.get("mpiox-scheduled") != "1" or words.get("id") != name or not words.get("state"):
+        return None
+    nodes = count("nodes") or count_nodes(words.get("nodelist", "-"))
+    label = words.get("name", "-")
+    return SlurmJob(id=name, state=words["state"], nodes=nodes, processes=count("processes"),
+                    name="" if label == "-" else label)
+
+
+def read_all(folder: Path) -> tuple[list[SlurmJob], list[str]]:
+    """Return what the scheduler says, by number, and the names of files that say nothing.
+
+    Raises
+    ------
+    OSError
+        The file system fails.
+    """
+    found, others = [], []
+    for entry in _entries(folder / FOLDER):
+        try:
+            with open(entry.path, "rb", opener=_opener) as file:
+                text = file.read(_MOST_BYTES).decode("utf-8", errors="replace")
+        except FileNotFoundError:
+            continue
+        except OSError:  # no plain file, or one that is not ours to read
+            others.append(entry.name)
+            continue
+        job = _parse(entry.name, text) if _ID.fullmatch(entry.name) else None
+        if job is None:
+            others.append(entry.name)
+        else:
+            found.append(job)
+    return sorted(found, key=lambda job: int(job.id)), sorted(others)
+
+
+def _opener(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
+def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+    try:
+        entries = os.scandir(folder)
+    except FileNotFoundError:
+        return
+    with entries:
+        yield from (entry for entry in entries if not entry.name.startswith("."))

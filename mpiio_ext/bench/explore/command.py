@@ -1,0 +1,128 @@
+"""``mpirun -n P python -m mpiio_ext.bench explore``: the command line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mpiio_ext.bench.arguments import HintType, SizeType
+from mpiio_ext.bench.explore import forge
+from mpiio_ext.bench.explore.explore import Options
+from mpiio_ext.bench.explore.spec import PAPER, Spec, parse
+from mpiio_ext.errors import ArgumentError
+
+__all__ = ["command"]
+
+_MOST_DELEGATES = 240
+_FOLDER = click.Path(path_type=Path)
+#: Said by the patterns and by --io-nodes.
+_TAKEN = ("mpiox_enable", "mpiox_delegates", "mpiox_delegate_mode", "mpiox_delegate_owners", "mpiox_arbiter")
+
+_EPILOG = f"""
+\b
+Patterns: words in any order, separated by commas
+  shared | individual, contiguous | strided, write | read, the size of a request, the total size of all ranks,
+  seconds of a stonewall as in 5s, direct (O_DIRECT); a request size is needed, the rest has defaults
+  {PAPER}: the 21 patterns of the arbitration paper, 3 layouts with 7 request sizes
+  FILE.json: a pattern of FORGE, a list of them, or its phases
+
+\b
+Examples:
+  mpirun -n 4 python -m mpiio_ext.bench explore --io-nodes 0,1,2,4 --pattern shared,strided,64KiB,256MiB,5s
+  mpirun -n 4 python -m mpiio_ext.bench explore --io-nodes 0,1,2 --pattern {PAPER} --total 64MiB --path /lustre/me
+  mpirun -n 4 python -m mpiio_ext.bench explore --pattern forge.json --path /lustre/me
+
+Exit status: 0 done, 1 a run failed, 2 bad argument or path, 3 wrong data.
+"""
+
+
+def _counts(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...]:
+    if value is None:
+        return ()
+    words = [word.strip() for word in value.split(",") if word.strip()]
+    if not words or not all(re.fullmatch(r"\d{1,3}", word) and int(word) <= _MOST_DELEGATES for word in words):
+        raise click.BadParameter(f"'{value}' is no list of numbers from 0 to {_MOST_DELEGATES}, as 0,1,2,4", ctx, param)
+    return tuple(dict.fromkeys(int(word) for word in words))
+
+
+class _Asked:
+    """What --pattern asks for, all of them together."""
+
+    def __init__(self, total_bytes: int, stonewall_s: float) -> None:
+        self._defaults = {"total_bytes": total_bytes, "stonewall_s": stonewall_s}
+        self.specs: list[Spec] = []
+        self.path: Path | None = None
+        self.threads: int | None = None
+        self.notes: list[str] = []
+
+    def add(self, text: str) -> None:
+        if not text.endswith(".json"):
+            self.specs += parse(text, total_bytes=int(self._defaults["total_bytes"]),
+                                stonewall_s=float(self._defaults["stonewall_s"]))
+            return
+        found = forge.read(Path(text))
+        self.specs += found.specs
+        self.path = self.path or found.path
+        if self.threads not in (None, found.threads) and found.threads is not None:
+            raise ArgumentError(f"{text}: dispatchers {found.threads}, and {self.threads} in another file: the "
+                                "delegates of a run are started once; explore them in runs of their own")
+        self.threads = found.threads or self.threads
+        self.notes += [f"{text}: {note}" for note in found.notes]
+
+
+@click.command(name="python -m mpiio_ext.bench explore", epilog=_EPILOG,
+               context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True})
+@click.option("--io-nodes", "io_nodes", metavar="LIST", callback=_counts, show_default="forwarders of FORGE's files",
+              help="Numbers of I/O delegates, separated by commas; 0 = without delegates.")
+@click.option("--pattern", "patterns", multiple=True, required=True, metavar="WORDS|FILE.json",
+              help="What is measured, see below; may be repeated.")
+@click.option("--total", type=SizeType(), default="64MiB", metavar="SIZE",
+              help="Of all ranks together, where the pattern does not say.")
+@click.option("--stonewall", type=click.FloatRange(min=0), default=0.0, metavar="SECONDS",
+              help="Where the pattern does not say: each rank stops then; 0 = no limit.")
+@click.option("-r", "--repetitions", type=click.IntRange(min=1), default=3, metavar="N",
+              help="The numbers of delegates alternate inside each.")
+@click.option("--path", type=_FOLDER, metavar="FOLDER", show_default="that of FORGE's file, or .",
+              help="Existing folder on the file system to measure; a temporary folder is made in it.")
+@click.option("--output", type=_FOLDER, metavar="FOLDER", show_default="./bench-results/explore-<date>",
+              help="Where results go.")
+@click.option("--store", type=_FOLDER, metavar="FILE",
+              help="Add the curves to this store, each as a new version, as `mpiio-ext arbitrate curves` does.")
+@click.option("--program", default="", metavar="NAME", show_default="none",
+              help="Store the curve of all patterns together under this name, too: for mpiio-ext arbiter --curves.")
+@click.option("--delegate-mode", type=click.Choice(["spawn", "split", "thread", "auto"]), default="spawn",
+              help="How delegates are started.")
+@click.option("-H", "--hint", type=HintType(), multiple=True, metavar="NAME=VALUE",
+              help="Hint for every file; may be repeated.")
+@click.option("--sync", is_flag=True, show_default=False, help="Bring the data to stable storage inside the time.")
+@click.option("--verify/--no-verify", default=True, help="Compare every byte, outside the time.")
+@click.option("--report/--no-report", default=True, help="Draw the curves and make index.html.")
+@click.option("--progress/--no-progress", default=None, show_default="when there is a terminal", help="Show progress.")
+def command(**values: Any) -> Options:
+    """Measure access patterns with different numbers of I/O delegates, and write bandwidth curves for arbitration.
+
+    The largest number of delegates is started once, and each file is served by as many of them as are its turn. Run it
+    under mpirun; ranks may outnumber processors.
+    """
+    asked = _Asked(values["total"], values["stonewall"])
+    hints = dict(values["hint"])
+    try:
+        for text in values["patterns"]:
+            asked.add(text)
+    except ArgumentError as error:
+        raise click.BadParameter(str(error), param_hint="'--pattern'") from error
+    for name in _TAKEN:
+        if name in hints:
+            raise click.BadParameter(f"{name} is set by what is explored", param_hint="'--hint'")
+    if asked.threads is not None:
+        hints.setdefault("mpiox_delegate_threads", str(asked.threads))
+    if values["program"] and not re.fullmatch(r"[A-Za-z0-9._+-]{1,63}", values["program"]):
+        raise click.BadParameter("letters, digits and ._+- only, 63 at most", param_hint="'--program'")
+    return Options(
+        specs=tuple(dict.fromkeys(asked.specs)), io_nodes=values["io_nodes"], repetitions=values["repetitions"],
+        path=values["path"] or asked.path or Path(), output=values["output"], hints=hints,
+        delegate_mode=values["delegate_mode"], sync=values["sync"], verify=values["verify"], store=values["store"],
+        program=values["program"], progress=values["progress"], report=values["report"], notes=tuple(asked.notes))

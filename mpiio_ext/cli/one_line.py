@@ -1,0 +1,24 @@
+"""Commands whose errors are a line each, and exit status 2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from mpiio_ext.errors import MpiioExtError
+
+__all__ = ["OneLineErrors"]
+
+
+class OneLineErrors(click.Group):
+    """A group that says what was wrong with what it was given: a line of standard error, or one for each mistake."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; exit with 2 when what it was given cannot be used."""
+        try:
+            return super().invoke(ctx)
+        except MpiioExtError as error:
+            for line in str(error).splitlines() or [type(error).__name__]:
+                click.echo(f"mpiio-ext: {line}", err=True)
+            raise SystemExit(2) from error

@@ -1,0 +1,341 @@
+"""The arbiter beside Slurm: lists of jobs in every form, what they do to the jobs that count, prolog and epilog."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpiio_ext.delegates.arbiter.announcements import here
+from mpiio_ext.delegates.arbiter.service import Arbiter
+from mpiio_ext.delegates.arbiter.settings import Settings
+from mpiio_ext.delegates.arbiter.slurm import connector, scheduled
+from mpiio_ext.delegates.arbiter.slurm.joblist import JobListError, SlurmJob, parse, phase
+from mpiio_ext.delegates.arbitration.curves import Curve
+from mpiio_ext.errors import MpiioExtError
+
+#: As `squeue --Format=JobID:20|,...` of Slurm 22.05 prints it: padded, and a separator at the end of some columns.
+FORMAT = """\
+JOBID               |STATE               |NODES       |TASKS       |NAME
+1201                |RUNNING             |4           |128         |ior write|read
+1202                |COMPLETING          |1           |1           |cm1
+1203                |PENDING             |2           |64          |waits
+1204                |SUSPENDED           |1           |8           |s
+"""
+#: `squeue --all --states=all --format='%A|%T|%D|%C|%j'`.
+SHORT = """\
+JOBID|STATE|NODES|CPUS|NAME
+1201|RUNNING|4|128|ior
+1202|COMPLETED|1|48|old
+"""
+#: `sacct -a -n --parsable2 --format=JobIDRaw,JobName,State,NNodes,NTasks,AllocCPUS`, with steps.
+SACCT = """\
+JobIDRaw|JobName|State|NNodes|NTasks|AllocCPUS
+1201|ior|RUNNING|4||192
+1201.batch|batch|RUNNING|1|1|48
+1201.extern|extern|RUNNING|4|4|192
+1201.0|ior|RUNNING|4|128|192
+1205|done|CANCELLED by 1000|2||96
+1205.0|done|CANCELLED|2|96|96
+1206|two|RUNNING|1||1
+1206+1|two|RUNNING|3||96
+"""
+
+
+def number(value: int) -> dict[str, object]:
+    """As Slurm 23 has numbers."""
+    return {"set": True, "infinite": False, "number": value}
+
+
+NEW_JSON = json.dumps({"meta": {}, "jobs": [
+    {"job_id": 1201, "job_state": ["RUNNING"], "node_count": number(4), "tasks": number(128), "cpus": number(192),
+     "name": "ior"},
+    {"job_id": 1202, "job_state": ["COMPLETED", "COMPLETING"], "node_count": number(1), "tasks": number(1),
+     "cpus": number(1), "name": "cm1"},
+    {"job_id": 1203, "job_state": ["PENDING"], "node_count": {"set": False, "infinite": False, "number": 0},
+     "tasks": {"set": False, "infinite": False, "number": 0}, "name": "waits"},
+], "errors": []})
+OLD_JSON = json.dumps({"jobs": [
+    {"job_id": 1201, "job_state": "RUNNING", "node_count": 4, "tasks": 128, "name": "ior"}]})
+SACCT_JSON = json.dumps({"jobs": [
+    {"job_id": 1201, "state": {"current": ["RUNNING"], "reason": "None"}, "allocation_nodes": 4, "name": "ior",
+     "required": {"CPUs": 192}, "steps": [{"tasks": {"count": 1}}, {"tasks": {"count": 128}}]},
+    {"job_id": 1205, "state": {"current": "TIMEOUT"}, "allocation_nodes": 2, "name": "x", "steps": []}]})
+
+
+@pytest.mark.parametrize(("text", "processes"), [
+    (FORMAT, 128), (SHORT, 128), (SACCT, 128), (NEW_JSON, 128), (OLD_JSON, 128), (SACCT_JSON, 128)])
+def test_every_form_of_a_list(text: str, processes: int) -> None:
+    jobs, bad = parse(text)
+    assert not bad
+    first = jobs[0]
+    assert (first.id, first.phase, first.nodes, first.processes) == ("1201", "running", 4, processes)
+    assert first.name.startswith("ior")
+
+
+def test_what_states_mean() -> None:
+    assert {job.id: job.phase for job in parse(FORMAT)[0]} == {
+        "1201": "running", "1202": "ending", "1203": "waiting", "1204": "paused"}
+    assert {job.id: job.phase for job in parse(NEW_JSON)[0]} == {"1201": "running", "1202": "ending", "1203": "waiting"}
+    assert parse(NEW_JSON)[0][2].nodes is None  # not 0
+    assert parse(SACCT)[0][1].phase == "ended" and parse(SACCT)[0][1].processes == 96
+    assert parse(SACCT)[0][2].nodes == 4 and parse(SACCT)[0][2].processes == 97  # parts of one job
+    assert parse(FORMAT)[0][0].name == "ior write|read"  # the last column may have separators
+    for word in ("R", "CG", "OOM", "CANCELLED+", "cancelled by 12"):
+        assert phase(word) != "unknown", word
+    assert phase("") == phase("WARM") == "unknown"
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("", "columns"), ("\n\n", "columns"), ("slurm_load_jobs error: Unable to contact slurm controller\n", "columns"),
+    ("NAME|USER\nx|y\n", "JOBID"), ("{", "no list of jobs"), ("[]", "list `jobs`"), ('{"jobs": 3}', "list `jobs`"),
+    ('{"jobs": [], "errors": [{"error": "Unable to contact"}]}', "Unable to contact"), ("[" * 100_000, "no list"),
+])
+def test_what_is_no_list(text: str, words: str) -> None:
+    with pytest.raises(JobListError, match=words):
+        parse(text)
+
+
+def test_bad_lines_are_told_and_left_out() -> None:
+    text = ("JOBID|STATE|NODES|TASKS|NAME\n1|RUNNING|1|2|a\nx|RUNNING|1|1|b\n2|RUNNING|one|1|c\n3|RUNNING\n4||1|1|d\n"
+            "5_7|RUNNING|1|1|array\n6_[1-9]|PENDING|1|1|waits\n7|PENDING|1-4|1K|e\n8|RUNNING|-3|1|f\n")
+    jobs, bad = parse(text)
+    assert [job.id for job in jobs] == ["1", "7"] and jobs[1].processes == 1000
+    assert [line.partition(":")[0] for line in bad] == ["line 3", "line 4", "line 5", "line 6", "line 7", "line 10"]
+    assert "%A" in bad[4]
+    items = [3, {"job_id": "a"}, {"job_id": 5}, {"job_id": 6, "state": "R", "steps": 3}]
+    jobs, bad = parse(json.dumps({"jobs": items}))
+    assert not jobs and len(bad) == 4
+
+
+@given(st.text(max_size=300))
+def test_no_text_does_more_than_be_refused(text: str) -> None:
+    for document in (text, f"JOBID|STATE|NODES\n{text}", f'{{"jobs": [{json.dumps(text)}]}}'):
+        try:
+            jobs, _ = parse(document)
+        except JobListError:
+            continue
+        assert all(job.id.isdigit() for job in jobs)
+
+
+@pytest.mark.parametrize(("text", "count"), [
+    ("nid0[0001-0003,5],login1", 5), ("node1", 1), ("rack[1-2]node[1-4]", 8), ("a[1-2", None), ("", None), ("-", None),
+    ("n[3-1]", None), ("n[x]", None)])
+def test_counting_nodes(text: str, count: int | None) -> None:
+    assert scheduled.count_nodes(text) == count
+
+
+# ---- the folder ------------------------------------------------------------------------------------------------------
+
+
+def job(identity: str, state: str = "RUNNING", nodes: int | None = 2, processes: int | None = 8) -> SlurmJob:
+    return SlurmJob(id=identity, state=state, nodes=nodes, processes=processes, name="app x")
+
+
+def announce(folder: pathlib.Path, name: str, scheduler: str, nodes: str = "nodes 1\n") -> None:
+    boot, space = here()
+    text = (f"mpiox-job 1\njob {name}\nhost h\nboot {boot}\nprocesses {space}\npid {os.getpid()}\nranks 4\n{nodes}"
+            f"delegates 4\nprogram app\nscheduler_job {scheduler}\napplied 0\n")
+    (folder / "jobs" / name).write_text(text)
+
+
+def test_files_come_back(tmp_path: pathlib.Path) -> None:
+    scheduled.write(tmp_path, job("12"))
+    scheduled.write(tmp_path, job("3", "CANCELLED by 7", None, None))
+    below = tmp_path / scheduled.FOLDER
+    (below / "99").write_text("something else")
+    (below / "notes").write_text(scheduled.encode(job("5")))
+    (below / "7").symlink_to("/etc/passwd")
+    (below / ".draft").write_text("x")
+    os.mkfifo(below / "8")
+    found, others = scheduled.read_all(tmp_path)
+    assert [(one.id, one.state, one.nodes, one.processes) for one in found] == [
+        ("3", "CANCELLED", None, None), ("12", "RUNNING", 2, 8)]
+    assert found[1].name == "app_x" and others == ["7", "8", "99", "notes"]
+
+
+def old(folder: pathlib.Path, identity: str, seconds: float) -> None:
+    then = time.time() - seconds
+    os.utime(folder / scheduled.FOLDER / identity, (then, then))
+
+
+def test_a_list_becomes_files(tmp_path: pathlib.Path) -> None:
+    def states() -> dict[str, str]:
+        return {one.id: one.state for one in scheduled.read_all(tmp_path)[0]}
+
+    connector.sync(tmp_path, FORMAT)
+    assert states() == {"1201": "RUNNING", "1202": "COMPLETING", "1204": "SUSPENDED"}  # who waits has nothing
+    scheduled.write(tmp_path, job("1300"))  # by the prolog, after the list was taken
+    changed, _ = connector.sync(tmp_path, SHORT)
+    assert states() == {"1201": "RUNNING", "1202": "COMPLETED", "1204": "SUSPENDED", "1300": "RUNNING"}
+    assert len(changed) == 2, changed  # 1202 has ended; 1201 has another name
+    assert not connector.sync(tmp_path, SHORT)[0]
+    for name in ("1204", "1300"):
+        old(tmp_path, name, connector.GRACE_S + 5)
+    connector.sync(tmp_path, SHORT, whole=False)
+    assert states()["1204"] == "SUSPENDED"
+    connector.sync(tmp_path, SHORT)
+    assert states()["1204"] == states()["1300"] == "ENDED"
+    old(tmp_path, "1300", connector.FORGET_S + 5)
+    connector.sync(tmp_path, SHORT)
+    assert "1300" not in states() and "1204" in states()
+    before = states()
+    with pytest.raises(JobListError):
+        connector.sync(tmp_path, "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n")
+    assert states() == before
+
+
+# ---- the arbiter -----------------------------------------------------------------------------------------------------
+
+
+def test_ended_jobs_lose_their_nodes_at_once(tmp_path: pathlib.Path) -> None:
+    """The lease is long, and the process lives: only Slurm can have said it."""
+    lines: list[str] = []
+    with Arbiter(tmp_path, Settings(io_nodes=4, policy="size", lease_s=1000), lines.append) as arbiter:
+        announce(tmp_path, "a", "11")
+        announce(tmp_path, "b", "12")
+        announce(tmp_path, "c", "-")
+        arbiter.step()
+        assert set(arbiter.map.jobs) == {"a", "b", "c"}
+        scheduled.write(tmp_path, job("11"))
+        scheduled.write(tmp_path, job("12"))
+        assert not arbiter.step()
+        scheduled.write(tmp_path, job("12", "TIMEOUT"))
+        assert arbiter.step() and set(arbiter.map.jobs) == {"a", "c"}
+        scheduled.write(tmp_path, job("12", "RUNNING"))  # requeued, and begun again
+        assert arbiter.step() and set(arbiter.map.jobs) == {"a", "b", "c"}
+        scheduled.write(tmp_path, job("11", "WARM"))
+        assert not arbiter.step()
+    assert sum("TIMEOUT" in line for line in lines) == 1 and sum("WARM" in line for line in lines) == 1, lines
+
+
+def test_jobs_are_counted_before_their_first_file(tmp_path: pathlib.Path) -> None:
+    curves = {"app": {1: 100.0, 3: 400.0}, "app_x": {1: 10.0, 2: 500.0}}
+    settings = Settings(io_nodes=4, policy="mckp", curves=curves, reserve_s=1000)
+    with Arbiter(tmp_path, settings, lambda _: None) as arbiter:
+        announce(tmp_path, "a", "11")
+        arbiter.step()
+        assert len(arbiter.map.jobs["a"]) == 3
+        scheduled.write(tmp_path, job("12"))
+        assert arbiter.step()
+        assert len(arbiter.map.jobs["slurm-12"]) == 2 and len(arbiter.map.jobs["a"]) == 1
+        announce(tmp_path, "b", "12")
+        assert arbiter.step() and set(arbiter.map.jobs) == {"a", "b"}  # its own word counts
+        (tmp_path / "jobs" / "b").unlink()
+        assert arbiter.step() and set(arbiter.map.jobs) == {"a"}  # once
+        scheduled.write(tmp_path, job("12", "COMPLETED"))
+        assert not arbiter.step()
+
+
+def test_without_a_reservation_nobody_is_counted(tmp_path: pathlib.Path) -> None:
+    with Arbiter(tmp_path, Settings(io_nodes=4, policy="size"), lambda _: None) as arbiter:
+        announce(tmp_path, "a", "11")
+        arbiter.step()
+        scheduled.write(tmp_path, job("12"))
+        assert not arbiter.step() and set(arbiter.map.jobs) == {"a"}
+
+
+def test_nodes_of_older_libraries(tmp_path: pathlib.Path) -> None:
+    with Arbiter(tmp_path, Settings(io_nodes=4, policy="size"), lambda _: None) as arbiter:
+        announce(tmp_path, "a", "11", nodes="")
+        announce(tmp_path, "b", "12", nodes="")
+        arbiter.step()
+        assert {name: len(nodes) for name, nodes in arbiter.map.jobs.items()} == {"a": 2, "b": 2}
+        scheduled.write(tmp_path, job("11", nodes=3))
+        assert arbiter.step()
+        assert {name: len(nodes) for name, nodes in arbiter.map.jobs.items()} == {"a": 3, "b": 1}
+
+
+# ---- the commands ----------------------------------------------------------------------------------------------------
+
+
+def fake(path: pathlib.Path, text: str, status: int = 0) -> pathlib.Path:
+    """Make a program that prints `text`, and writes its arguments beside itself."""
+    text += "\n" if text and not text.endswith("\n") else ""
+    path.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {path}.args\ncat <<\'END\'\n{text}END\nexit {status}\n')
+    path.chmod(0o755)
+    return path
+
+
+def run(*words: str, path: pathlib.Path | None = None, given: str = "") -> subprocess.CompletedProcess[str]:
+    environment = dict(os.environ) | ({"PATH": f"{path}:{os.environ['PATH']}"} if path else {})
+    return subprocess.run([sys.executable, "-m", "mpiio_ext", "arbiter", *words], capture_output=True, text=True,
+                          timeout=120, check=False, env=environment, input=given)
+
+
+def test_watching(tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "arbiter"
+    folder.mkdir()
+    (tmp_path / "bin").mkdir()
+    squeue = fake(tmp_path / "bin" / "squeue", FORMAT + "bad line\n")
+    done = run("slurm-watch", "--dir", str(folder), "--once", path=tmp_path / "bin")
+    assert done.returncode == 0, done.stderr
+    assert "1201: RUNNING" in done.stdout and "left out: line 6" in done.stderr
+    assert pathlib.Path(f"{squeue}.args").read_text().split() == list(connector.COMMAND[1:])
+    assert {one.id for one in scheduled.read_all(folder)[0]} == {"1201", "1202", "1204"}
+    fake(squeue, "", 1)
+    failed = run("slurm-watch", "--dir", str(folder), "--once", path=tmp_path / "bin")
+    assert failed.returncode == 2 and "exit status 1" in failed.stderr and "Traceback" not in failed.stderr
+    fake(squeue, "")  # no output, no error: not even the names of columns
+    empty = run("slurm-watch", "--dir", str(folder), "--once", path=tmp_path / "bin")
+    assert empty.returncode == 2 and "columns" in empty.stderr
+    assert {one.id for one in scheduled.read_all(folder)[0]} == {"1201", "1202", "1204"}
+    given = run("slurm-watch", "--dir", str(folder), "--input", "-", "--part", given=SACCT)
+    assert given.returncode == 0 and {one.id for one in scheduled.read_all(folder)[0]} >= {"1206", "1204"}
+    other = run("slurm-watch", "--dir", str(folder), "--once", "--command", f"{fake(tmp_path / 'jobs', OLD_JSON)} -x")
+    assert other.returncode == 0, other.stderr
+    nowhere = run("slurm-watch", "--dir", str(tmp_path / "nowhere"), "--once")
+    assert nowhere.returncode == 2 and "no such folder" in nowhere.stderr
+
+
+def test_a_program_that_is_not_there() -> None:
+    with pytest.raises(MpiioExtError, match="no-such-squeue: cannot be run"):
+        connector.query(["no-such-squeue"])
+
+
+@pytest.mark.parametrize("which", ["prolog", "epilog"])
+def test_scripts(tmp_path: pathlib.Path, which: str) -> None:
+    """Run by sh with the variables that Slurm sets, and with none: a node is never drained."""
+    folder = tmp_path / "the arbiter's"
+    folder.mkdir()
+    printed = run("slurm-script", which, "--dir", str(folder))
+    assert printed.returncode == 0, printed.stderr
+    path = tmp_path / which
+    path.write_text(printed.stdout)
+    slurm = {"SLURM_JOB_ID": "77", "SLURM_JOB_NODELIST": "n[1-3],m9", "SLURM_JOB_NAME": "my job; rm -rf $HOME\nid 3"}
+
+    def call(**variables: str) -> None:
+        done = subprocess.run(["sh", "-eu", str(path)], env=variables, capture_output=True, text=True, timeout=60,
+                              check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+    call()
+    call(SLURM_JOB_ID="7; touch x")
+    assert scheduled.read_all(folder) == ([], [])
+    call(**slurm)
+    (found,) = scheduled.read_all(folder)[0]
+    assert (found.id, found.nodes, found.processes) == ("77", 4, None)
+    assert found.phase == ("running" if which == "prolog" else "ended") and found.name.startswith("my_job")
+    call(**slurm, SLURM_JOB_NUM_NODES="6", SLURM_NTASKS="48")
+    (found,) = scheduled.read_all(folder)[0]
+    assert (found.nodes, found.processes) == (6, 48)
+    old(folder, "77", 90_000)
+    call(**(slurm | {"SLURM_JOB_ID": "78"}))
+    assert [one.id for one in scheduled.read_all(folder)[0]] == ["78"]
+    assert not [name for name in os.listdir(folder / "scheduler") if name.startswith(".")]
+    folder.rename(tmp_path / "away")
+    call(**slurm)
+    assert not folder.exists()
+
+
+def test_the_curve_of_a_job_that_is_counted_early() -> None:
+    """Its name, as Slurm has it, is where a curve is looked for."""
+    settings = Settings(io_nodes=2, curves={"app_x": {1: 10.0}})
+    assert settings.curve("app_x") == Curve.of({1: 10.0})

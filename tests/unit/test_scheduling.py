@@ -1,0 +1,362 @@
+"""Request scheduling of the delegates: against plain lists, the order of each policy, and that nothing starves."""
+
+from __future__ import annotations
+
+import itertools
+import pathlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpiio_ext.delegates.scheduling import NEVER, Batch, Queue, Request, policies
+from mpiio_ext.errors import ArgumentError
+from mpiio_ext.hints import registry
+from support import cbuild
+from support.schedule_reference import Reference
+
+NAMES = tuple(policies())
+WAITING = ("twins", "aioli")  # let time pass by themselves
+KIB = 1024
+
+REQUEST = st.builds(
+    Request,
+    file=st.integers(0, 2),
+    offset=st.integers(0, 11).map(lambda page: page * 4),
+    length=st.sampled_from([4, 4, 4, 8, 16]),
+    write=st.booleans(),
+    flow=st.integers(0, 2),
+    weight=st.integers(1, 3),
+    server=st.integers(-1, 2),
+)
+STEP = st.one_of(
+    st.tuples(st.just("add"), REQUEST),
+    st.tuples(st.just("add"), REQUEST),
+    st.tuples(st.just("next"), st.tuples(st.integers(0, 30), st.sampled_from([False, False, True]))),
+    st.tuples(st.just("done"), st.integers(0, 1000)),
+    st.tuples(st.just("cancel"), st.integers(0, 1000)),
+)
+OPTIONS = st.fixed_dictionaries(
+    {
+        "quantum": st.sampled_from([2, 4, 8, 12, 32]),
+        "window": st.sampled_from([0, 10, 25]),
+        "patience": st.sampled_from([0, 0, 40, 200]),
+        "batch_bytes": st.sampled_from([4, 12, 24, 1000]),
+        "batch_requests": st.sampled_from([1, 2, 3, 64]),
+        "first_server": st.integers(0, 4),
+    }
+)
+
+
+class Checked:
+    """A queue beside its reference: every batch is the same, and the order of what overlaps is kept."""
+
+    def __init__(self, policy: str, options: dict[str, int]) -> None:
+        self.queue, self.reference = Queue(policy, **options), Reference(policy, **options)
+        self.options, self.policy = options, policy
+        self.waiting: dict[int, Request] = {}
+        self.served: list[int] = []
+        self.order: dict[int, int] = {}
+        self.now = 0
+        self.count = {"added": 0, "served": 0, "batches": 0}
+
+    def add(self, request: Request) -> None:
+        name = self.queue.add(request, self.now)
+        assert name not in self.waiting
+        assert name not in self.served
+        self.waiting[name] = request
+        self.order[name] = self.count["added"]
+        self.count["added"] += 1
+        self.reference.add(request, self.now, name)
+
+    def next(self, passed: int, hurry: bool) -> Batch:
+        self.now += passed
+        batch = self.queue.next(self.now, hurry=hurry)
+        assert batch.ids == (expected := self.reference.next(self.now, hurry))[0]
+        if not batch.ids:
+            assert batch.until == expected[1]
+            assert batch.until > self.now
+            assert hurry <= (not self.reference.waiting())
+            return batch
+        requests = [self.waiting[name] for name in batch.ids]
+        for one, other in itertools.pairwise(requests):
+            assert (one.file, one.write, one.offset + one.length) == (other.file, other.write, other.offset)
+        assert len(requests) <= self.options["batch_requests"]
+        assert len(requests) == 1 or sum(r.length for r in requests) <= self.options["batch_bytes"]
+        for name in batch.ids:
+            self._is_before_what_overlaps(name)
+        for name in batch.ids:
+            del self.waiting[name]
+        self.served += batch.ids
+        self.count["served"] += len(requests)
+        self.count["batches"] += 1
+        return batch
+
+    def _is_before_what_overlaps(self, name: int) -> None:
+        mine = self.reference.entries[name]
+        for other, entry in self.reference.entries.items():
+            if other != name and self.reference.conflict(mine, entry):
+                assert self.order[name] < self.order[other]
+
+    def done(self, name: int) -> None:
+        self.served.remove(name)
+        self.queue.done(name)
+        self.reference.done(name)
+
+    def cancel(self, name: int) -> None:
+        del self.waiting[name]
+        self.queue.cancel(name)
+        self.reference.cancel(name)
+
+    def drain(self) -> None:
+        while self.waiting or self.served:
+            for name in list(self.served):
+                self.done(name)
+            if self.waiting:
+                assert self.next(1, True).ids, self.waiting
+        assert self.queue.next(self.now) == ((), NEVER)
+
+
+@pytest.mark.parametrize("policy", NAMES)
+@settings(deadline=None, max_examples=150)
+@given(OPTIONS, st.lists(STEP, max_size=60))
+def test_is_what_the_reference_is(policy: str, options: dict[str, int], steps: list[tuple[str, object]]) -> None:
+    """Every request comes out once, in the order of the policy, after what it overlaps."""
+    checked = Checked(policy, options)
+    for what, argument in steps:
+        if what == "add" and isinstance(argument, Request):
+            checked.add(argument)
+        elif what == "next" and isinstance(argument, tuple):
+            checked.next(*argument)
+        elif what == "done" and checked.served and isinstance(argument, int):
+            checked.done(checked.served[argument % len(checked.served)])
+        elif what == "cancel" and checked.waiting and isinstance(argument, int):
+            checked.cancel(list(checked.waiting)[argument % len(checked.waiting)])
+        assert len(checked.queue) == len(checked.waiting)
+    checked.drain()
+    counters = checked.queue.counters
+    assert {name: counters[name] for name in checked.count} == checked.count
+    assert counters["merged"] == counters["served"] - counters["batches"]
+    assert counters["depth_max"] <= counters["added"]
+
+
+# ---- what one queue gives out ----------------------------------------------------------------------------------------
+
+
+def order(queue: Queue, requests: list[Request], *, hurry: bool = True) -> list[list[int]]:
+    """Return the numbers of the requests, batch by batch, when all have come at once."""
+    names = {queue.add(request, 0): number for number, request in enumerate(requests)}
+    found = []
+    while batch := queue.next(0, hurry=hurry).ids:
+        found.append([names[name] for name in batch])
+        for name in batch:
+            queue.done(name)
+    return found
+
+
+def at(file: int, page: int, **more: int) -> Request:
+    return Request(file, page * KIB, KIB, **more)  # type: ignore[arg-type]
+
+
+def test_fifo_merges_only_what_came_one_after_the_other() -> None:
+    requests = [at(0, 5), at(0, 6), at(1, 0), at(0, 7), at(0, 4)]
+    assert order(Queue("fifo"), requests) == [[0, 1], [2], [3], [4]]
+
+
+def test_to_agg_takes_along_what_continues_the_oldest() -> None:
+    requests = [at(0, 5), at(1, 0), at(0, 7), at(0, 4), at(0, 6)]
+    assert order(Queue("to_agg"), requests) == [[3, 0, 4, 2], [1]]
+
+
+def test_sjf_serves_the_file_that_wants_least() -> None:
+    requests = [at(0, 0), at(0, 5), at(0, 9), at(1, 3), at(1, 1), at(2, 8)]
+    assert order(Queue("sjf"), requests) == [[5], [4], [3], [0], [1], [2]]
+
+
+def test_hbrr_gives_every_file_its_quantum_in_file_order() -> None:
+    requests = [at(0, page) for page in (6, 2, 0, 4)] + [at(1, page) for page in (3, 1, 2)]
+    assert order(Queue("hbrr", quantum=2 * KIB), requests) == [[5, 6], [2], [1], [4], [3], [0]]
+
+
+def test_mlf_lets_small_requests_pass_until_the_large_one_is_ripe() -> None:
+    large = Request(0, 0, 8 * KIB)
+    requests = [large, *(at(0, 20 + 2 * page) for page in range(6))]
+    assert order(Queue("mlf", quantum=KIB), requests) == [[1], [2], [3], [0], [4], [5], [6]]
+
+
+def test_mlf_gives_files_turns() -> None:
+    requests = [at(0, page) for page in (0, 2, 4)] + [at(1, page) for page in (0, 2, 4)]
+    found = [batch[0] // 3 for batch in order(Queue("mlf", quantum=KIB), requests)]
+    assert found == [1, 0, 1, 0, 1, 0]
+
+
+def test_aioli_keeps_to_a_file_for_its_quantum_and_raises_it() -> None:
+    requests = [at(file, 2 * page) for page in range(8) for file in (0, 1)]
+    found = [batch[0] % 2 for batch in order(Queue("aioli", quantum=2 * KIB, window=5), requests)]
+    assert [(file, len(list(turn))) for file, turn in itertools.groupby(found)] == [
+        (0, 2), (1, 2), (0, 4), (1, 4), (0, 2), (1, 2)]
+
+
+def test_aioli_waits_for_what_is_missing_but_once() -> None:
+    queue = Queue("aioli", quantum=4 * KIB, window=100)
+    queue.add(at(0, 0), 0)
+    assert len(queue.next(0).ids) == 1
+    for now, missing in ((10, at(0, 1)), (500, None)):
+        start = 2 if missing else 4
+        queue.add(at(0, start), now)
+        assert queue.next(now + 5) == ((), now + 105)
+        if missing:
+            queue.add(missing, now + 20)
+        assert len(queue.next(now + 105).ids) == (2 if missing else 1)
+    assert queue.counters["windows"] == 2
+    assert queue.counters["waited_ns"] == 200
+
+
+def test_twins_serves_one_server_in_a_window() -> None:
+    queue = Queue("twins", window=100, first_server=1)
+    names = {queue.add(at(0, page, server=page % 3), 0): page for page in (0, 2, 1, 3, 4, 6)}
+    found = []
+    for now in range(0, 1000, 30):
+        batch = queue.next(now)
+        found += [(now // 100, names[name]) for name in batch.ids]
+        if not batch.ids and len(queue):
+            assert batch.until == (now // 100 + 1) * 100
+    assert found == [(0, 2), (1, 1), (1, 4), (2, 0), (2, 3), (2, 6)]
+
+
+def test_twins_does_not_wait_where_only_one_server_is_met() -> None:
+    queue = Queue("twins", window=10**9)
+    assert order(queue, [at(0, page, server=7) for page in (3, 0, 9)], hurry=False) == [[0], [1], [2]]
+
+
+def test_wfq_shares_by_weight() -> None:
+    queue = Queue("wfq", quantum=KIB, capacity=1000)
+    requests = [at(flow, 2 * page, flow=flow, weight=weight)
+                for page in range(60) for flow, weight in ((0, 1), (1, 2), (2, 3))]
+    found = [batch[0] % 3 for batch in order(queue, requests)][:60]
+    assert [found.count(flow) for flow in range(3)] == [10, 20, 30]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 9)), min_size=2, max_size=4), st.integers(1, 16))
+def test_wfq_keeps_its_bound(flows: list[tuple[int, int]], quantum: int) -> None:
+    """Bytes by weight of two flows that always wait differ by one batch of each, by weight, in any interval."""
+    queue = Queue("wfq", quantum=quantum, capacity=4096)
+    names = {queue.add(Request(flow, k * length, length, flow=flow, weight=weight), 0): flow
+             for k in range(200) for flow, (weight, length) in enumerate(flows)}
+    total = [[0.0] for _ in flows]
+    for _ in range(150):
+        if not (batch := queue.next(0).ids):
+            break
+        flow = names[batch[0]]
+        for k, (weight, length) in enumerate(flows):
+            total[k].append(total[k][-1] + (len(batch) * length / weight if k == flow else 0))
+        for name in batch:
+            queue.done(name)
+    largest = [max(quantum, length) / weight for weight, length in flows]
+    backlogged = min(next((i for i, t in enumerate(each) if t * flows[k][0] > 150 * flows[k][1]), len(each))
+                     for k, each in enumerate(total))
+    for one, other in itertools.combinations(range(len(flows)), 2):
+        differences = [total[one][i] - total[other][i] for i in range(backlogged)]
+        assert max(differences) - min(differences) <= largest[one] + largest[other] + 1e-9
+
+
+# ---- starvation ------------------------------------------------------------------------------------------------------
+
+
+def serve_against(policy: str, victim: Request, patience: int, rounds: int = 400) -> int | None:
+    """Return after how many batches the victim is served while others come faster than they are served."""
+    queue = Queue(policy, quantum=4 * KIB, window=50, patience=patience, capacity=4 * rounds)
+    name = queue.add(victim, 0)
+    for k in range(rounds):
+        now = 10 * k
+        queue.add(Request(1, 2 * k * KIB, KIB, flow=1, server=1, weight=1000), now)
+        queue.add(Request(2 + k % 2, 2 * k * KIB, KIB, flow=2, server=2, weight=1000), now)
+        batch = queue.next(now).ids
+        if name in batch:
+            return k
+        for each in batch:
+            queue.done(each)
+    return None
+
+
+VICTIM = Request(0, 0, 64 * KIB, server=0)
+
+
+@pytest.mark.parametrize("policy", NAMES)
+def test_nothing_starves(policy: str) -> None:
+    """After the patience (1,000 ns, 100 rounds) it is next."""
+    served = serve_against(policy, VICTIM, 1000)
+    assert served is not None
+    assert served <= 100
+
+
+@pytest.mark.parametrize(("policy", "starves"), [("sjf", True), ("wfq", True), ("fifo", False), ("to_agg", False),
+                                                 ("mlf", False), ("aioli", False), ("hbrr", False), ("twins", False)])
+def test_who_would_starve_without_patience(policy: str, starves: bool) -> None:
+    assert (serve_against(policy, VICTIM, 0) is None) == starves
+
+
+@pytest.mark.parametrize("policy", NAMES)
+@settings(deadline=None, max_examples=40)
+@given(requests=st.lists(REQUEST, min_size=1, max_size=40), patience=st.integers(1, 60))
+def test_waits_at_most_for_the_patience_and_those_before(policy: str, requests: list[Request], patience: int) -> None:
+    """One comes and one batch is served in every step: a request waits for the patience and all before it."""
+    queue = Queue(policy, quantum=8, window=7, patience=patience)
+    came: dict[int, tuple[int, int]] = {}
+    now = 0
+    for now, request in enumerate([*requests, *[None] * (2 * len(requests) + patience + 60)]):
+        if request is not None:
+            came[queue.add(request, now)] = (now, len(came))
+        for name in queue.next(now).ids:
+            begun, before = came.pop(name)
+            assert now - begun <= patience + before
+            queue.done(name)
+    assert not came
+
+
+# ---- limits ----------------------------------------------------------------------------------------------------------
+
+
+def test_hundreds_of_files_share_lanes() -> None:
+    """More files, flows and servers than there are lanes: coarser, but nothing is lost."""
+    for policy in NAMES:
+        queue = Queue(policy, capacity=5000, window=10)
+        requests = [Request(k, 0, 4, flow=k, server=k) for k in range(3000)]
+        assert sorted(itertools.chain(*order(queue, requests))) == list(range(3000)), policy
+
+
+def test_bad_arguments() -> None:
+    for policy, options in (("elevator", {}), ("fifo", {"quantum": 0}), ("fifo", {"capacity": 0}),
+                            ("wfq", {"patience": -1}), ("sjf", {"batch_requests": 0})):
+        with pytest.raises(ArgumentError, match="choose one of fifo, sjf, to_agg"):
+            Queue(policy, **options)
+    queue = Queue("fifo", capacity=1)
+    for bad in (Request(0, 0, 0), Request(0, -1, 4), Request(0, 2**63 - 2, 4), Request(0, 0, 4, weight=0)):
+        with pytest.raises(ArgumentError, match="1 or more"):
+            queue.add(bad, 0)
+    name = queue.add(Request(0, 0, 4), 0)
+    with pytest.raises(ArgumentError, match="full"):
+        queue.add(Request(0, 0, 4), 0)
+    with pytest.raises(ArgumentError, match="not being served"):
+        queue.done(name)
+    queue.next(0)
+    with pytest.raises(ArgumentError, match="does not wait"):
+        queue.cancel(name)
+    queue.done(name)
+    with pytest.raises(ArgumentError, match="not being served"):
+        queue.done(name)
+
+
+def test_the_hint_names_every_policy() -> None:
+    values = next(spec.values for spec in registry() if spec.name == "mpiox_delegate_scheduler")
+    assert values.split(" | ") == ["elevator", *NAMES]
+    assert all("20" in source or "19" in source for source in policies().values()), "a source has a year"
+
+
+@pytest.mark.parametrize("policy", NAMES)
+def test_stress_under_sanitizers(policy: str) -> None:
+    """Thousands of requests that overlap, cancelled and served by several at once, with all lanes in use."""
+    program: pathlib.Path = cbuild.program("schedule/stress.c", "common", "schedule")
+    out = cbuild.check(program, policy, "20000", "7", timeout=120)
+    assert out.splitlines()[-1].endswith(" 0 failures"), out
