@@ -188,7 +188,7 @@ def touched_by_groups(path: WorkloadPath) -> Touched:
         own = {row: found[group] for row, found in through.items() if found is not None and groups[row] >> group & 1}
         size = np.where(moved >= 0, moved, _known(path.table[f"size_{group}"]))
         accesses = Accesses(path.words("owner"), _known(path.table[f"offset_{group}"]), size,
-                             moves & (groups >> group & 1 == 1), writes, own)  # fmt: skip
+                            moves & (groups >> group & 1 == 1), writes, own)  # fmt: skip
         extents |= {(owner, rank, write): found for (owner, write), found in accesses.extents().items()}
     return Touched(path.info.representatives, extents)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from mpiio_ext.pioneer.engine.beside import COPIES
 
-__all__ = ["LEFT_OUT", "OPERATIONS", "STAND_INS", "engine_name", "reason_of"]
+__all__ = ["BY_DESCRIPTOR", "LEFT_OUT", "OPERATIONS", "STAND_INS", "engine_name", "reason_of"]
 
 #: What the engine makes of an operation, where that is not the operation itself.
 STAND_INS = {
@@ -42,6 +42,8 @@ LEFT_OUT: Mapping[str, str] = {
     "symlink": "a link could lead out of the folder",
 }  # fmt: skip
 
+#: Of `getdents` on a descriptor that `open` has returned.
+BY_DESCRIPTOR = "a folder is read through a descriptor"
 _NO_OPEN = "its file is not opened in the path"
 _UNKNOWN = "the engine does not know it"
 _NO_TARGET = "the file that it copies to is not open in the path"

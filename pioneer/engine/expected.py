@@ -10,7 +10,8 @@ Algorithm. The plans of one rank of each group that is there say which operation
            through which views, too. Everything else is the path's. Files are classed by who of the ranks uses them,
            as `path.extract` does. With fewer ranks than were traced, accesses at the file pointer of a shared file
            that come behind a read at it, with no seek between them, have no offset: here, and by `comparable_path` in
-           the path of the replay's trace. Sizes that the original's tracer could not record are in neither (`untold`).
+           the path of the replay's trace. Sizes that the original's tracer could not record are in neither (`untold`),
+           and the same holds of offsets in files that are written by accesses of such sizes, with any number of ranks.
 Guarantee. With as many ranks as were traced, and nothing left out, it is the path itself.
 """
 
@@ -33,7 +34,7 @@ from mpiio_ext.pioneer.engine.opens import with_opens
 from mpiio_ext.pioneer.engine.places import Places
 from mpiio_ext.pioneer.engine.plan import Plan, make_plan
 from mpiio_ext.pioneer.engine.rank_views import parsed
-from mpiio_ext.pioneer.engine.untold import without_untold
+from mpiio_ext.pioneer.engine.untold import files_untold, without_untold
 from mpiio_ext.pioneer.operations import DATA, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
@@ -149,12 +150,13 @@ def _slack(plan: Plan, rows: int) -> pa.Array:
 
 
 def _short_of_data(path: WorkloadPath, ranks: int) -> set[str]:
-    """Return the shared files of a path that lack data of ranks which are not there."""
+    """Return the files of a path that lack data: of ranks which are not there, or of writes whose size is not told."""
+    found = files_untold(path)
     traced = path.info.ranks or sum(len(several) for several in path.info.members)
-    if ranks >= traced:
-        return set()
-    pairs = set(zip(path.words("file").tolist(), path.words("owner").tolist(), strict=True))
-    return {file for file, owner in pairs if owner == "shared" and file is not None}
+    if ranks < traced:
+        pairs = set(zip(path.words("file").tolist(), path.words("owner").tolist(), strict=True))
+        found |= {file for file, owner in pairs if owner == "shared" and file is not None}
+    return found
 
 
 def _behind_reads(path: WorkloadPath, files: set[str]) -> NDArray[np.bool_]:

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.engine.beside import COPIES, Mappings, size_of, target_of
-from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, OPERATIONS, reason_of
+from mpiio_ext.pioneer.engine.coverage import BY_DESCRIPTOR, LEFT_OUT, OPERATIONS, reason_of
 from mpiio_ext.pioneer.engine.existing import existing_files
 from mpiio_ext.pioneer.engine.meetings import meetings
 from mpiio_ext.pioneer.engine.opens import AT_OFFSETS, IMPLIED, with_opens
@@ -47,6 +47,8 @@ _READS, _WRITES, _TRUNCATES, _APPENDS = 1, 2, 4, 8  # of fopen, as in mpiox_engi
 _AMODES = {"CREATE": 1, "RDONLY": 2, "WRONLY": 4, "RDWR": 8, "DELETE_ON_CLOSE": 16, "EXCL": 64, "APPEND": 128}
 #: Operations whose offset the plan keeps although they are neither accesses nor seeks.
 _AT_OFFSETS = frozenset({"sync_file_range", "MPI_File_get_byte_offset"})
+#: What the engine makes through what `opendir` has returned.
+_OF_FOLDERS = frozenset({"readdir", "getdents"})
 _WRITING = ("write", "pwrite", "fwrite", *sorted(COPIES), *(
     f"MPI_File_{kind}write{where}" for kind in ("", "i")
     for where in ("", "_all", "_at", "_at_all", "_shared", *(("_ordered",) if not kind else ()))),
@@ -234,6 +236,7 @@ class _Handles:
     reads: list[bool]
     writes: list[bool]
     has_open: list[bool]
+    of_folder: list[bool]
     free: list[int] = field(default_factory=list)
     slot_of: dict[int, int] = field(default_factory=dict)
     views: dict[int, int] = field(default_factory=dict)
@@ -255,13 +258,14 @@ class _Handles:
 
 
 def _handles_of(sessions: Sessions, operations: Sequence[Operation]) -> _Handles:
-    reads, writes, has_open = [], [], []
+    reads, writes, has_open, of_folder = [], [], [], []
     for session in sessions.sessions:
         kinds = [operations[row] for row in session.members]
         reads.append(any(kind.role in (Role.READ, Role.MAP) or kind.writes is False for kind in kinds))
         writes.append(any(kind.role in (Role.WRITE, Role.RESIZE) or kind.writes is True for kind in kinds))
         has_open.append(session.has_open)
-    return _Handles(sessions.of.tolist(), reads, writes, has_open)
+        of_folder.append(kinds[0].name == "opendir")
+    return _Handles(sessions.of.tolist(), reads, writes, has_open, of_folder)
 
 
 @dataclass(slots=True)
@@ -465,6 +469,9 @@ class _Planner:
         number = OPERATIONS.get(kind.name)
         if self._is_of_duplicate(row, kind):
             self.leave_out(kind, known=True, why=LEFT_OUT["dup"])
+            return None
+        if kind.name in _OF_FOLDERS and session >= 0 and not self.handles.of_folder[session]:
+            self.leave_out(kind, known=True, why=BY_DESCRIPTOR)
             return None
         if number is None or (session >= 0 and not self.handles.has_open[session]):
             self.leave_out(kind, known=number is not None)

@@ -20,6 +20,7 @@ from mpiio_ext.pioneer.engine.opens import with_opens
 from mpiio_ext.pioneer.engine.places import PlaceError, Places
 from mpiio_ext.pioneer.engine.plan import make_plan, open_flags
 from mpiio_ext.pioneer.engine.run import waits
+from mpiio_ext.pioneer.engine.untold import untold_sizes
 from mpiio_ext.pioneer.operations import operation_of
 from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
 from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
@@ -351,6 +352,35 @@ def test_seeks_and_second_names(tmp_path: pathlib.Path) -> None:
     assert [pathlib.Path(plan.paths[at]).name for at in plan.second if at >= 0] == ["q.0"]
 
 
+def test_a_folder_that_is_read_through_a_descriptor(tmp_path: pathlib.Path) -> None:
+    """As `os.scandir` of a descriptor has it under ltrace: left out and said so; what `opendir` has opened is read."""
+    path = path_of([
+        {"operation": "open", "file": "d", "owner": "shared"}, {"operation": "dup", "file": "d", "owner": "shared"},
+        {"operation": "getdents", "file": "d", "owner": "shared"},
+        {"operation": "close", "file": "d", "owner": "shared"},
+        {"operation": "opendir", "file": "e", "owner": "shared"},
+        {"operation": "readdir", "file": "e", "owner": "shared"},
+        {"operation": "closedir", "file": "e", "owner": "shared"},
+    ])  # fmt: skip
+    plan = make_plan(path, 0, 2, Places(tmp_path))
+    made = [engine_name(int(number)) for number in plan.operation]
+    assert made == ["open", "close", "opendir", "readdir", "closedir"]
+    assert plan.reasons["getdents"] == "a folder is read through a descriptor"
+
+
+@pytest.mark.parametrize(
+    ("ranks", "looked_at"), [(2, [1, 0, 1]), (3, [1, 2, 0]), (4, [1, 2, 3]), (8, [1, 2, 3]), (64, [1, 2, 3])]
+)
+def test_the_root_looks_at_the_files_that_it_looked_at(
+    tmp_path: pathlib.Path, ranks: int, looked_at: list[int]
+) -> None:
+    """With more ranks at those of the same ranks, by as many calls; with fewer at ones that are there."""
+    path = path_of([{"operation": "unlink", "file": f"p.{{rank={other}}}", "owner": "private", "groups": 1}
+                    for other in (1, 2, 3)])  # fmt: skip
+    plan = make_plan(path, 0, ranks, Places(tmp_path))
+    assert [int(pathlib.Path(plan.paths[at]).suffix[1:]) for at in plan.file.tolist()] == looked_at
+
+
 # ---- cores -----------------------------------------------------------------------------------------------------------
 
 
@@ -491,6 +521,54 @@ def test_reads_that_end_early_since_ranks_are_missing() -> None:
     assert offsets(comparable_path(again, reads(), 1)) == less
     assert offsets(comparable_path(again, reads(), 4)) == full
     assert offsets(comparable_path(again, reads("root"), 1)) == full
+
+
+def derived(place: str = "", size: int | None = None) -> WorkloadPath:
+    """Return a path as ltrace has it: a collective of a derived type has no size; or what a replay has left."""
+    file = {"file": f"{place}all", "owner": "shared", "layer": "mpiio"}
+    return path_of([
+        {"operation": "MPI_File_open", **file},
+        {"operation": "MPI_File_write_all", **file, "g0": (None, size, 0), "g1": (None, size, 0)},
+        {"operation": "MPI_File_write_all", **file, "g0": (None, 80, 0), "g1": (None, 40, 0)},
+        {"operation": "MPI_File_read_at", **file, "g0": (0, 0, 0), "g1": (0, 8, 0)},
+        {"operation": "MPI_File_close", **file},
+    ])  # fmt: skip
+
+
+def test_sizes_that_no_tracer_could_record_are_in_neither_path() -> None:
+    """The engine makes those calls with 0 bytes: these are left out; known sizes stay, zeros of other calls, too."""
+
+    def sizes(path: WorkloadPath) -> list[tuple[int | None, int | None]]:
+        return [(row["size_0"], row["size_1"]) for row in path.table.to_pylist()[1:4]]
+
+    told = [(None, None), (80, 40), (0, 8)]
+    again = derived("/tmp/x/below/", 0)
+    for ranks in (1, 2, 4, 8):
+        expected = expected_path(derived(), ranks)
+        assert untold_sizes(expected) == {"MPI_File_write_all": 1}
+        if ranks > 1:
+            assert sizes(expected) == sizes(comparable_path(again, derived(), ranks)) == told
+    assert sizes(comparable_path(again, derived(size=0), 4)) == [(0, 0), (80, 40), (0, 8)]  # told, and none
+    assert untold_sizes(derived(size=0)) == {}
+    wrong = derived("/tmp/x/below/", 16)  # bytes that the engine should not have moved are compared
+    assert sizes(comparable_path(wrong, derived(), 4))[0] == (16, 16)
+
+
+def test_offsets_in_a_file_whose_writes_are_of_no_known_size() -> None:
+    """The file of a replay has its whole length at once: a read that had met its end goes on, the pointer with it."""
+    file = {"file": "all", "owner": "shared"}
+    rows: list[Row] = [
+        {"operation": "MPI_File_open", "layer": "mpiio", **file},
+        {"operation": "MPI_File_write_at", "layer": "mpiio", **file, "g0": (0, None, 0), "g1": (9, None, 0)},
+        {"operation": "MPI_File_close", "layer": "mpiio", **file}, {"operation": "open", **file},
+        {"operation": "read", **file, "g0": (0, 10, 0), "g1": (0, 10, 0)},
+        {"operation": "read", **file, "g0": (6, 10, 0), "g1": (6, 10, 0)},
+        {"operation": "lseek", **file, "g0": (40, 0, 0), "g1": (40, 0, 0)},
+        {"operation": "read", **file, "g0": (40, 5, 0), "g1": (40, 5, 0)}, {"operation": "close", **file},
+    ]  # fmt: skip
+    for ranks in (2, 4, 8):
+        for found in (expected_path(path_of(rows), ranks), comparable_path(path_of(rows), path_of(rows), ranks)):
+            assert found.table["offset_0"].to_pylist() == [None, 0, None, None, 0, None, 40, 40, None]
 
 
 def test_expected_of_one_rank_and_of_two() -> None:
