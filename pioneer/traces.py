@@ -197,7 +197,7 @@ _TEXTS = [field.name for field in SANITIZED if pa.types.is_dictionary(field.type
 _GROWING = dict.fromkeys(("timestamp", "line", "duration", "offset", "parent"), "DELTA_BINARY_PACKED")
 
 
-class _NotKept(Exception):
+class _NotKeptError(Exception):
     """Rows that were written are to be thrown away."""
 
 
@@ -238,8 +238,8 @@ def save_sanitized(
             kept = keep()
             writer.add_key_value_metadata({_KEY: info.to_json().encode()})
             if not kept:
-                raise _NotKept
-    except _NotKept:
+                raise _NotKeptError
+    except _NotKeptError:
         pass
     except OSError:
         if unread:
