@@ -28,8 +28,9 @@ help: ## this list
 	@echo
 	@echo 'Variables: MPI=$(MPI)   RANKS=$(RANKS) and BENCH_ARGS="--help" (bench)   PYTEST_ARGS="-k NAME" (tests)'
 
-bench: build ## mpirun -n RANKS python -m mpiio_ext.bench BENCH_ARGS; without BENCH_ARGS the quick suite
+bench: build ## mpirun -n RANKS python -m mpiio_ext.bench BENCH_ARGS; without BENCH_ARGS the quick suite, and two jobs under an arbiter
 	$(BIN)/mpirun -n $(RANKS) $(BIN)/python -m mpiio_ext.bench $(or $(BENCH_ARGS),--suite quick)
+	$(if $(BENCH_ARGS),,$(BIN)/python -m mpiio_ext.bench arbitration)
 
 test: build ## the quick tests: one worker makes the launches of MPI programs, another runs what needs none
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)

@@ -43,6 +43,8 @@ class _Stats:
     native_calls : data-access calls handed to the MPI library.
     direct_calls : collectives that went straight to the file without exchange.
     bytes_written, bytes_read : data bytes of this rank's collectives.
+    direct_bytes_written, direct_bytes_read : of those, bytes that each rank moved alone, straight or through delegates;
+        they count as independent ones, too.
     pieces : contiguous file pieces those bytes consist of.
     rounds : two-phase rounds.
     windows_full : windows written by one request because every byte was covered.
@@ -88,6 +90,8 @@ class _Stats:
     direct_calls: int
     bytes_written: int
     bytes_read: int
+    direct_bytes_written: int
+    direct_bytes_read: int
     pieces: int
     rounds: int
     windows_full: int

@@ -1,7 +1,7 @@
 """What an open allows, reading, writing, or both, and whether it makes the file, by the flags that traces have of it.
 
-Content.   Flags of `open` as numbers or names, modes of `fopen`, modes of MPI-IO as names or numbers of MPICH and
-           Open MPI. What is not told allows everything.
+Content.   Flags of `open` as numbers or names, modes of `fopen` as texts or as the flags that its `open` has, modes of
+           MPI-IO as names or numbers of MPICH and Open MPI. What is not told allows everything.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ def _posix(flags: object) -> tuple[bool, bool]:
 
 
 def _stdio(mode: object) -> tuple[bool, bool]:
+    if isinstance(mode, int):  # as our tracer has it
+        return _posix(mode)
     if not isinstance(mode, str) or mode[:1] not in ("r", "w", "a") or "+" in mode:
         return True, True
     return mode[0] == "r", mode[0] != "r"
@@ -74,7 +76,9 @@ def creates(operation: Operation, extra: str | None) -> bool:
     found = parsed(extra)
     if operation.layer == "stdio":
         mode = found.get("mode", found.get("flags"))
-        return isinstance(mode, str) and mode[:1] in ("w", "a")
+        if operation.name == "fdopen":
+            return False
+        return bool(mode & os.O_CREAT) if isinstance(mode, int) else isinstance(mode, str) and mode[:1] in ("w", "a")
     flags, bit = found.get("amode" if operation.layer == "mpiio" else "flags"), os.O_CREAT
     if isinstance(flags, int):
         return bool(flags & (_CREATE if operation.layer == "mpiio" else bit))

@@ -88,7 +88,7 @@ def _data(layer: str, reads: str, writes: str, *, explicit_offset: bool = False)
 def _posix() -> Iterable[Operation]:
     yield from _plain("posix", Role.OPEN, "open openat creat")
     yield from _plain("posix", Role.CLOSE, "close")
-    yield from _data("posix", "read readv", "write writev")
+    yield from _data("posix", "read readv sendfile copy_file_range", "write writev")
     yield from _data("posix", "pread preadv preadv2", "pwrite pwritev pwritev2", explicit_offset=True)
     yield from _plain("posix", Role.SEEK, "lseek")
     yield from _plain("posix", Role.SYNC, "fsync fdatasync sync_file_range msync")

@@ -31,6 +31,14 @@ NULL = "-"
 _AMODES = ("CREATE", "RDONLY", "WRONLY", "RDWR", "DELETE_ON_CLOSE", "UNIQUE_OPEN", "EXCL", "APPEND", "SEQUENTIAL")
 _OPEN_FLAGS = ("O_CREAT", "O_EXCL", "O_TRUNC", "O_APPEND", "O_NONBLOCK", "O_SYNC", "O_DSYNC", "O_DIRECT", "O_DIRECTORY",
                "O_CLOEXEC", "O_NOFOLLOW")  # fmt: skip
+#: Calls whose flags are those of open(2), as our tracer has them of streams, too; flags of others.
+_OPENS = frozenset({"open", "openat", "creat", "fopen", "freopen", "fdopen"})
+_FLAGS = {
+    "mmap": ((0x01, "MAP_SHARED"), (0x02, "MAP_PRIVATE"), (0x10, "MAP_FIXED"), (0x8000, "MAP_POPULATE")),
+    "msync": ((0x1, "MS_ASYNC"), (0x2, "MS_INVALIDATE"), (0x4, "MS_SYNC")),
+    "unlinkat": ((0x200, "AT_REMOVEDIR"),), "unlink": ((0x200, "AT_REMOVEDIR"),),
+}  # fmt: skip
+_PROTECTIONS = ((0x1, "PROT_READ"), (0x2, "PROT_WRITE"), (0x4, "PROT_EXEC"))
 #: Operations that are put into lines together. The first lines should come at once.
 _CHUNK = 1 << 14
 _NONE = np.iinfo(np.int64).min
@@ -109,7 +117,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT - 20]}…({len(text):,}_characters)"
 
 
-def _arguments(layer: str, extra: str | None) -> list[str]:
+def _arguments(operation: str, extra: str | None) -> list[str]:
     """Return the arguments of a call as words; what is no JSON object stands as it is."""
     try:
         found = json.loads(extra) if extra else {}
@@ -119,11 +127,15 @@ def _arguments(layer: str, extra: str | None) -> list[str]:
         return [f"extra={extra}"]
     words = []
     for name, value in found.items():
-        if name == "flags" and layer == "posix" and isinstance(value, int):
+        if name == "flags" and isinstance(value, int) and operation in _OPENS:
             text = _open_flags(value)
+        elif name == "flags" and isinstance(value, int) and operation in _FLAGS:
+            text = _bits(value, _FLAGS[operation])
+        elif name == "protection" and isinstance(value, int):
+            text = _bits(value, _PROTECTIONS) if value else "PROT_NONE"
         elif name == "amode" and isinstance(value, int):
             text = _bits(value, [(1 << at, item) for at, item in enumerate(_AMODES)])
-        elif name == "mode" and layer == "posix" and isinstance(value, int):
+        elif name == "mode" and isinstance(value, int):
             text = f"{value:#o}"
         else:
             text = value if isinstance(value, str) and " " not in value else json.dumps(value, separators=(",", ":"))
@@ -198,10 +210,10 @@ class OperationLines:
         self._path, self._sessions, self._who, self._group = path, sessions, who, group
         self._groups = path.table["groups"].to_numpy()
         self._names, words = encoded(path.table, "operation")
+        self._name_words = words
         self._name_texts = [f"{word:<24}" for word in words]
         self._files = encoded(path.table, "file")[0]
         self._file_texts = [*files, NULL]
-        self._layers, self._layer_words = encoded(path.table, "layer")
         owners, owner_words = encoded(path.table, "owner")
         self._shared = np.array([*(word == "shared" for word in owner_words), False], bool)[owners]
         self._lengths = [len(session.members) for session in sessions.sessions]
@@ -253,21 +265,20 @@ class OperationLines:
     def _words(self, part: pa.Table, rows: NDArray[np.int64]) -> NDArray[np.object_]:
         """Return the arguments of the calls."""
         numbers, texts = encoded(part, "extra")
-        layers = self._layers[rows]
-        pairs, inverse = np.unique(layers * (len(texts) + 1) + numbers, return_inverse=True)
-        # -1 of null is in the place of the last text of the layer before.
+        pairs, inverse = np.unique(self._names[rows] * (len(texts) + 1) + numbers, return_inverse=True)
+        # -1 of null is in the place of the last text of the name before.
         words = [self._text_of(*divmod(int(pair) + 1, len(texts) + 1), texts) for pair in pairs]
         found: NDArray[np.object_] = np.array([*words, ""], object)[inverse]
         return found
 
-    def _text_of(self, layer: int, number: int, texts: list[str]) -> str:
+    def _text_of(self, name: int, number: int, texts: list[str]) -> str:
         extra = texts[number - 1] if number else None
-        found = self._arguments.get((layer, extra))
+        found = self._arguments.get((name, extra))
         if found is None:
             if len(self._arguments) >= _MOST_TEXTS:
                 self._arguments.clear()
-            found = " ".join(printable(word) for word in _arguments(self._layer_words[layer], extra))
-            self._arguments[layer, extra] = found
+            found = " ".join(printable(word) for word in _arguments(self._name_words[name], extra))
+            self._arguments[name, extra] = found
         return found
 
     def _differences(

@@ -26,7 +26,8 @@ Source: IOMiner, Section II-D.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -36,7 +37,7 @@ from mpiio_ext.analytics.factors import equations
 from mpiio_ext.analytics.factors.catalogue import find
 from mpiio_ext.analytics.factors.files import BACKGROUND, Files, column_name
 from mpiio_ext.analytics.factors.registry import Factor
-from mpiio_ext.analytics.factors.tuples import JOB_COLUMNS, later, pieces_of_query, resolve
+from mpiio_ext.analytics.factors.tuples import JOB_COLUMNS, later, pieces_of, resolve, rows_of_query
 from mpiio_ext.analytics.sweep.paths import Direction, check_direction, mapped
 from mpiio_ext.analytics.sweep.ranges import job_ranges, opened
 from mpiio_ext.analytics.units import UnitError, bandwidth, number, size, size_words
@@ -89,8 +90,26 @@ class _Request:
         import pyarrow as pa
 
         asked = dataclasses.replace(self, by=self.by or _job_column(files))
-        found = [table for table in mapped(asked.answer, asked.pieces(files, rows), threads) if table.num_rows]
+        if hasattr(files, "expression"):
+            rows_of, keys = rows_of_query(files, base_columns(self.chosen, self.direction), asked.by)
+            batches = rows_of.order_by(keys).to_pyarrow().to_batches(rows)
+            found = list(asked.work(keys[0], rows, threads)(batches))
+        else:
+            found = [table for table in mapped(asked.answer, asked.pieces(files, rows), threads) if table.num_rows]
         return pa.concat_tables(found) if found else asked.answer(asked.nothing())
+
+    def on_engine(self, files: Any, rows: int, threads: int) -> Any:
+        """Return the same of tuples with an engine, as a table of it; Spark computes it in its executors."""
+        asked = dataclasses.replace(self, by=self.by or _job_column(files))
+        rows_of, keys = rows_of_query(files, base_columns(self.chosen, self.direction), asked.by)
+        for one in self.chosen.values():
+            files.engine.sendable(one.compute)
+        schema = asked.answer(rows_of.schema().to_pyarrow().empty_table()).schema
+        return files.engine.by_key(rows_of, keys, asked.work(keys[0], rows, threads), schema, rows)
+
+    def work(self, key: str, rows: int, threads: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
+        """Return what makes the answer of batches that are ordered by `key`."""
+        return functools.partial(_answers, self, key, rows, threads)
 
     def check(self) -> None:
         """Raise what a factor says of its thresholds, which it is given with no file."""
@@ -131,15 +150,19 @@ class _Request:
         return pa.table({name: pa.array([], pa.int64()) for name in dict.fromkeys(["job_id", self.by])})
 
     def pieces(self, files: Any, rows: int) -> Iterable[Any]:
-        """Return the pieces of a query, a table, a dataset or paths, with the columns that are needed."""
+        """Return the pieces of a table, a dataset or paths, with the columns that are needed."""
         columns = base_columns(self.chosen, self.direction)
-        if hasattr(files, "expression"):
-            return pieces_of_query(files, columns, self.by, rows)
         names = files.schema.names
         words = [name for name in names if name.startswith("ost_word_")] if "osts" not in names else []
         key = "job_id" if self.by == "log_id" and "job_id" in names else self.by
         pieces: Iterable[Any] = job_ranges(files, [*columns, self.by, *words], by=key, rows=rows)
         return pieces
+
+
+def _answers(asked: _Request, key: str, rows: int, threads: int, batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield the answers of batches that are ordered by `key`."""
+    found = mapped(asked.answer, pieces_of(batches, key, rows), threads)
+    return (table for table in found if table.num_rows)
 
 
 def extract(
@@ -200,7 +223,7 @@ def extract(
     if hasattr(files, "engine"):
         request.check()
         units = _UNITS | {name: read(one.unit) for name, one in chosen.items()}
-        return later(files, lambda: request.result(files, rows, threads), str(request), units)
+        return later(files, lambda: request.on_engine(files, rows, threads), str(request), units)
     return request.result(files if hasattr(files, "expression") else opened(files), rows, threads)
 
 

@@ -6,20 +6,21 @@ join of ``darshan_job`` and ``darshan_file`` in which columns of the same name w
 
 Algorithm. Columns of files are looked for under the name of their table first, those of jobs likewise; only those that
 are needed are fetched. Rows whose two log ids differ are a join's and no file's: they are left out. The engine sorts
-by job, and its batches are cut where a job ends. Nothing runs until the factors are looked at.
+by job, and its batches are cut where a job ends; on Spark that and the factors are computed in the executors. Nothing
+runs until the factors are looked at.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from mpiio_ext.analytics.dimensions import Units
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.sweep.ranges import job_batches
 
-__all__ = ["later", "names_of", "pieces_of_query", "resolve"]
+__all__ = ["later", "names_of", "pieces_of", "resolve", "rows_of_query"]
 
 _FILE, _JOB = "_darshan_file", "_darshan_job"
 
@@ -39,19 +40,24 @@ def names_of(names: Sequence[str], wanted: Sequence[str]) -> dict[str, str]:
     return {name: there for name, there in found.items() if there is not None}
 
 
-def pieces_of_query(tuples: Any, wanted: Sequence[str], by: str, rows: int) -> Iterator[Callable[[], Any]]:
-    """Yield pieces of whole jobs of a query's result.
+def rows_of_query(tuples: Any, wanted: Sequence[str], by: str) -> tuple[Any, list[str]]:
+    """Return the rows of files of a query's result, and the columns by which they are to be ordered.
 
     Parameters
     ----------
     tuples : object with ``expression``
-        A chain of queries (an Ibis expression); its ``engine``, if it has one, yields batches.
+        A chain of queries (an Ibis expression).
     wanted : sequence of str
         Columns of ``darshan_file`` and ``darshan_job``; those that are not there are left out.
     by : str
         Column of the job.
-    rows : int
-        Rows of a piece.
+
+    Returns
+    -------
+    expression : ibis Table
+        The columns wanted, under these names.
+    keys : list of str
+        What tells jobs apart first; last the file, so that equal files come in the same order on every engine.
 
     Raises
     ------
@@ -70,20 +76,24 @@ def pieces_of_query(tuples: Any, wanted: Sequence[str], by: str, rows: int) -> I
     chosen = {name: expression[at] for name, at in there.items()} | {name: expression[name] for name in words}
     selected = expression.select(**chosen)
     keys = ["job_id", "log_id"] if by == "log_id" and "job_id" in chosen else [by]
-    ordered = selected.filter([selected[key].notnull() for key in keys]).order_by(keys)
-    engine = getattr(tuples, "engine", None)
-    batches = ordered.to_pyarrow().to_batches(rows) if engine is None else engine.batches(ordered, rows)
-    for table in job_batches(batches, keys[0], rows):
+    known = selected.filter([selected[key].notnull() for key in keys])
+    return known, [*keys, *(["file_id"] if "file_id" in chosen else [])]
+
+
+def pieces_of(batches: Iterable[Any], key: str, rows: int) -> Iterator[Callable[[], Any]]:
+    """Yield pieces of whole jobs, of about `rows` rows, of batches that are ordered by `key`."""
+    for table in job_batches(batches, key, rows):
         yield functools.partial(_same, table)
 
 
 def later(tuples: Any, compute: Callable[[], Any], what: str, units: Units) -> Any:
-    """Return tuples of the engine of `tuples` that are computed from these (an Arrow table) when they are looked at.
+    """Return tuples of the engine of `tuples` that are computed from these (by `compute`) when they are looked at.
 
     Parameters
     ----------
     tuples : Tuples
     compute : callable
+        Returns a table of the engine.
     what : str
         What is computed, for people.
     units : mapping
@@ -91,7 +101,7 @@ def later(tuples: Any, compute: Callable[[], Any], what: str, units: Units) -> A
     """
     engine = tuples.engine
     return type(tuples)(
-        engine, lambda: engine.table(compute()), "perf_factors", waits_for=what, inputs=(tuples,), units=lambda: units
+        engine, compute, "perf_factors", waits_for=what, inputs=(tuples,), units=lambda: units
     )  # fmt: skip
 
 

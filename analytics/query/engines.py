@@ -29,12 +29,14 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
-__all__ = ["Batched", "DuckDBEngine", "Engine", "Mapped", "Read", "call", "plain_errors", "unique_name"]
+__all__ = ["Batched", "DuckDBEngine", "Engine", "Mapped", "Read", "Work", "call", "plain_errors", "unique_name"]
 
 #: A user's function on batches: Arrow arrays of the columns in, an Arrow array of the same length out.
 Batched = Callable[..., Any]
 #: A function of a record batch that returns an Arrow table; it is pickled for Spark's workers.
 Mapped = Callable[[Any], Any]
+#: A function of all batches of a query, or of a part of it, that yields Arrow tables.
+Work = Callable[[Iterator[Any]], Iterator[Any]]
 _MARKED = re.compile(rf"{re.escape(groups.MARK)}(.*?){re.escape(groups.MARK_END)}", re.DOTALL)
 _MAPPED_ROWS = 1_000_000
 _names = itertools.count()
@@ -130,8 +132,28 @@ class Engine(abc.ABC):
         """Call `function` with the pandas frame of every group; return keys and results, in order of the keys."""
 
     @abc.abstractmethod
+    def by_key(self, expression: ir.Table, keys: Sequence[str], work: Work, schema: pa.Schema, rows: int) -> ir.Table:
+        """Return what `work` makes of the rows of a query, computed at once, as a table.
+
+        Parameters
+        ----------
+        expression : ibis Table
+        keys : sequence of str
+            Order of the rows that `work` gets. All rows of one value of the first key come in the same call of it.
+        work : callable
+            Takes batches and yields tables, whose rows it may put in any order; Spark's executors get it pickled.
+        schema : pyarrow.Schema
+            Of the tables.
+        rows : int
+            Of a batch, at most; Spark has its own measure.
+        """
+
+    @abc.abstractmethod
     def close(self) -> None:
         """Give back what the engine holds; its tables are gone."""
+
+    def sendable(self, function: Any) -> None:  # noqa: B027 # there is nothing to do where there are no workers
+        """See to it that workers get a user's function itself, as far as they cannot import it."""
 
     def item(self, array: ir.Value, place: ir.Value) -> ir.Value:
         """Return the element of an array of float64 at a place from 1 (int32)."""
@@ -287,6 +309,13 @@ class DuckDBEngine(Engine):
         """See :meth:`Engine.map_groups`."""
         ordered = expression.order_by(list(keys))
         return groups.over_batches(self.batches(ordered, 200_000), keys, function)
+
+    def by_key(self, expression: ir.Table, keys: Sequence[str], work: Work, schema: pa.Schema, rows: int) -> ir.Table:
+        """See :meth:`Engine.by_key`: in one call, in this process."""
+        import pyarrow as pa
+
+        found = [table.cast(schema) for table in work(self.batches(expression.order_by(list(keys)), rows))]
+        return self.table(pa.concat_tables(found) if found else schema.empty_table())
 
     def close(self) -> None:
         """See :meth:`Engine.close`."""

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.query.groups import MARK, MARK_END, by_value, called
+from mpiio_ext.analytics.query.groups import MARK, MARK_END, called
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -103,11 +103,6 @@ def batched(function: Callable[..., Any], names: Sequence[str], kind: Any, vecto
             raise AnalyticsError(f"{MARK}{reason}{MARK_END}") from error
 
     return work
-
-
-def sendable(function: Callable[..., Any]) -> None:
-    """Have Spark's workers get the function itself, as far as they cannot import it."""
-    by_value(function)
 
 
 def _misfit(

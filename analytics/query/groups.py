@@ -13,6 +13,7 @@ of a group are in no particular order. A NULL key is a group of its own. An exce
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MARK", "MARK_END", "Function", "Results", "assemble", "by_value", "called", "collected", "in_executor",
-    "over_batches",
+    "marked", "over_batches",
 ]  # fmt: skip
 
 #: A user's function of a group: a pandas frame in; a scalar, a mapping, a sequence of mappings or a frame out.
@@ -59,6 +60,15 @@ def call(function: Function, frame: Any, names: Sequence[str], key: tuple[Any, .
             f"{MARK}function {called(function)} failed for the group {group}"
             f" ({len(frame)} rows): {type(error).__name__}: {error}{MARK_END}"
         ) from error
+
+
+@contextlib.contextmanager
+def marked() -> Iterator[None]:
+    """Mark the message of an exception, so that it comes back from an executor and not the executor's stack."""
+    try:
+        yield
+    except Exception as error:
+        raise AnalyticsError(f"{MARK}{error}{MARK_END}") from error
 
 
 def called(function: Any) -> str:

@@ -18,6 +18,7 @@ import dataclasses
 import functools
 import logging
 import os
+import pickle
 import shutil
 import sys
 import time
@@ -29,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.query import groups
 from mpiio_ext.analytics.query.dispatch import Placed, cut, local_units
-from mpiio_ext.analytics.query.engines import Batched, Engine, Mapped, Read, call, plain_errors, unique_name
+from mpiio_ext.analytics.query.engines import Batched, Engine, Mapped, Read, Work, call, plain_errors, unique_name
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -285,6 +286,38 @@ class SparkEngine(Engine):
         with plain_errors("spark"), self._within_units(expression):
             found = functools.reduce(lambda left, right: left.union(right), map(results, parts)).toArrow()
         return groups.collected(found)
+
+    def by_key(
+        self, expression: ir.Table, keys: Sequence[str], work: Work, schema: pa.Schema, rows: int  # noqa: ARG002
+    ) -> ir.Table:  # fmt: skip
+        """See :meth:`Engine.by_key`: in the executors, which keep the result until the engine is closed.
+
+        A call for each partition: of a placed store for each unit, without a shuffle where the query allows it.
+        """
+        from pyspark import cloudpickle
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        # By Spark's pickle, which takes functions of scripts and of notebooks, too; a broadcast takes Python's own.
+        shared = self.session.sparkContext.broadcast(cloudpickle.dumps(work))  # type: ignore[no-untyped-call]
+        kind = from_arrow_schema(schema)
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            with groups.marked():
+                for table in pickle.loads(shared.value)(batches):
+                    yield from table.cast(schema).to_batches()
+
+        units = local_units(expression.op(), self._placed, [keys[0]])
+        frames = [self._frame(unit.to_expr()) for unit in units or ()]
+        with plain_errors("spark"), self._within_units(expression) as query:
+            parts = frames or [self._frame(query).repartition(f"`{keys[0]}`")]
+            mapped = [part.sortWithinPartitions(*[f"`{key}`" for key in keys]).mapInArrow(run, kind) for part in parts]
+            found = functools.reduce(lambda left, right: left.union(right), mapped).persist()
+            found.count()
+        return self._view(found)
+
+    def sendable(self, function: Any) -> None:
+        """See :meth:`Engine.sendable`."""
+        groups.by_value(function)
 
     def close(self) -> None:
         """See :meth:`Engine.close`."""

@@ -5,8 +5,8 @@ user's own functions. They must read like the paper's Algorithm 1 and run on a l
 
 Algorithm. A :class:`Tuples` is an Ibis expression and the engine that it belongs to. An operator makes a new expression
 at once, so that mistakes (unknown columns, wrong texts) are errors where they are written; nothing runs until a result
-is asked for. A user's function on groups has columns that are only known when it has run, and factors are computed
-outside the engine: what is chained behind these waits, and is put together when a result is asked for.
+is asked for. A user's function on groups has columns that are only known when it has run, and factors are no SQL: what
+is chained behind these waits, and is put together when a result is asked for.
 
 Units. Each operator says which unit the columns of its result have (:mod:`mpiio_ext.analytics.dimensions`), so that a
 text such as ``total < 5s`` is refused whatever the name of a number of bytes.
@@ -201,8 +201,7 @@ class Tuples:
                 return self.engine.arrow(table.select(*columns).limit(_SAMPLE_ROWS))
 
             kind = functions.result_type(function, type, sample, vectorized)
-            if self.engine.name == "spark":
-                functions.sendable(function)
+            self.engine.sendable(function)
             work = functions.batched(function, columns, kind, vectorized)
             return table.mutate(**{new: self.engine.scalar(work, values, kind)})
 

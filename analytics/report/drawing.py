@@ -78,7 +78,7 @@ def _figure(
 
 def _room(texts: Iterable[str], size: float = 9) -> float:
     """Return the points that the longest of these texts takes, at most but for texts of capital letters."""
-    return max((len(line) for text in texts for line in text.split("\n")), default=0) * size * 0.58
+    return max((len(line) for text in texts for line in text.split("\n")), default=0) * size * 0.62
 
 
 def _rows(texts: Iterable[str]) -> float:

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mpiox_program.h"
 #include "mpiox_wait.h"
 
 enum { LOOK_MS = 100, PATH_BYTES = 1024, JOB_BYTES = 1024 };
@@ -37,6 +38,8 @@ struct mpiox_arbiter {
     double started, beaten;
     bool announces;        /* this process has announced the job */
     bool unsaid;           /* it could not say which generation it follows */
+    int64_t noticed_us;    /* from the map's time to this process's look at it, by their clocks; -1 = not known */
+    int64_t applied_us;    /* from that look until page ranges were where the map has them */
     struct timespec heard; /* another one has: the time of its file, */
     double heard_at;       /* and since when that stays */
 };
@@ -77,10 +80,14 @@ static bool write_draft(const mpiox_arbiter *arbiter, char *draft, size_t bytes)
 
     if (length < 0 || (size_t)length >= sizeof text)
         return false;
+    const int more = snprintf(text + length, sizeof text - (size_t)length, "noticed_us %lld\napplied_us %lld\n",
+                              (long long)arbiter->noticed_us, (long long)arbiter->applied_us);
+    if (more < 0 || (size_t)more >= sizeof text - (size_t)length)
+        return false;
     path_of(arbiter, "jobs/.%s", draft, bytes);
     const size_t used = strlen(draft);
     snprintf(draft + used, bytes - used, ".%s.%ld", arbiter->host, (long)getpid()); /* no two processes' */
-    return write_whole(draft, text, (size_t)length);
+    return write_whole(draft, text, (size_t)(length + more));
 }
 
 /* Only if nobody has: EEXIST. Some file systems have no links. */
@@ -179,6 +186,17 @@ static char *load(const char *path, size_t *bytes)
     return NULL;
 }
 
+/* How long ago the map was written; -1: the clocks do not agree. */
+static int64_t age_us(const struct stat *status)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    const int64_t us = 1000000 * (int64_t)(now.tv_sec - status->st_mtim.tv_sec) +
+                       (now.tv_nsec - status->st_mtim.tv_nsec) / 1000;
+    return us >= 0 ? us : -1;
+}
+
 static void follow(mpiox_arbiter *arbiter, const mpiox_map *map)
 {
     if (map->generation < arbiter->generation) {
@@ -187,7 +205,11 @@ static void follow(mpiox_arbiter *arbiter, const mpiox_map *map)
     }
     if (map->generation == arbiter->generation || !map->named)
         return;
+    const double begun = mpiox_now();
+
+    arbiter->noticed_us = age_us(&arbiter->seen);
     arbiter->options.apply(arbiter->options.context, map);
+    arbiter->applied_us = (int64_t)(1e6 * (mpiox_now() - begun));
     arbiter->generation = map->generation;
     if (arbiter->announces)
         arbiter->unsaid = !announce(arbiter, false);
@@ -308,10 +330,12 @@ static mpiox_arbiter *make(const mpiox_arbiter_options *options)
     arbiter->options = *options;
     snprintf(arbiter->folder, sizeof arbiter->folder, "%s", options->folder);
     snprintf(arbiter->job, sizeof arbiter->job, "%s", options->job);
-    snprintf(arbiter->program, sizeof arbiter->program, "%s",
-             options->program != NULL && options->program[0] != '\0' ? options->program
-                                                                     : program_invocation_short_name);
+    if (options->program != NULL && options->program[0] != '\0')
+        snprintf(arbiter->program, sizeof arbiter->program, "%s", options->program);
+    else
+        mpiox_program_own(arbiter->program, sizeof arbiter->program);
     identify(arbiter);
+    arbiter->noticed_us = arbiter->applied_us = -1;
     arbiter->started = mpiox_now();
     arbiter->wake = eventfd(0, EFD_CLOEXEC);
     arbiter->notify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);

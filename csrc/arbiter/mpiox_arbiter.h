@@ -8,6 +8,7 @@
  *            thread of the job waits for inotify, and looks at the map every 100 ms besides: parallel file systems
  *            tell nobody what another host has written. Of the processes of a job that follow the map one has announced
  *            it, the first to come; when its announcement goes, or is touched no more, another one does.
+ *            The announcement also says how long the last map took to be noticed and applied.
  * Guarantee. A map that is missing, corrupt, or of an older generation changes nothing: the last good one stays in
  *            force, and one line on standard error says so. MPI is not called. A child that the program forks does
  *            nothing.
@@ -25,7 +26,7 @@ typedef struct mpiox_arbiter mpiox_arbiter;
 typedef struct mpiox_arbiter_options {
     const char *folder;
     const char *job;     /* name; letters, digits, '.', '_', '-' */
-    const char *program; /* name that its curve has; NULL or "": of its executable */
+    const char *program; /* name that its curve has; NULL or "": as mpiox_program.h has it */
     int32_t ranks;       /* of the job */
     int32_t nodes;       /* compute nodes that they run on */
     int32_t delegates;   /* that it has, one on each I/O node that it may use */

@@ -158,9 +158,10 @@ static int64_t bytes_before(const mpiox_file *file, const mpiox_request *request
     return data < 0 ? 0 : data < request->length ? data : request->length;
 }
 
-static void count_call(mpiox_call *call, int64_t bytes, double begun)
+static void count_call(mpiox_call *call, int64_t bytes, bool direct, double begun)
 {
     mpiox_stats *stats = &call->b->file->stats;
+    *(call->write ? &stats->direct_bytes_written : &stats->direct_bytes_read) += direct ? bytes : 0;
     if (call->write) {
         stats->collective_writes++;
         stats->bytes_written += bytes;
@@ -228,7 +229,7 @@ int mpiox_collective_access(mpiox_collective *collective, const mpiox_request *r
     *outcome = (mpiox_outcome){.bytes = 0, .error = {.code = MPIOX_OK}};
     if (!agree_to_begin(collective, &call, outcome, &code)) {
         if (code == MPIOX_OK) /* nobody accesses anything */
-            count_call(&call, 0, begun);
+            count_call(&call, 0, false, begun);
         return code;
     }
     file->stats.pieces += request->length > 0 ? b->posts[file->topology->node_rank].pieces : 0;
@@ -245,7 +246,7 @@ int mpiox_collective_access(mpiox_collective *collective, const mpiox_request *r
         file->stats.errors++;
         collective->transport->ops->forget(collective->transport);
     }
-    count_call(&call, outcome->bytes, begun);
+    count_call(&call, outcome->bytes, done >= 0, begun);
     if (event != 0)
         tell_tracer(&call, done >= 0, event, outcome);
     return outcome->error.code;

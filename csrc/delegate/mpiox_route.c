@@ -37,9 +37,11 @@ static int collective_through_delegates(const mpiox_route *route, const mpiox_re
     if (request->write) {
         stats->collective_writes++;
         stats->bytes_written += outcome->bytes;
+        stats->direct_bytes_written += outcome->bytes;
     } else {
         stats->collective_reads++;
         stats->bytes_read += outcome->bytes;
+        stats->direct_bytes_read += outcome->bytes;
     }
     stats->errors += outcome->error.code != MPIOX_OK;
     snprintf(stats->reason, sizeof stats->reason, "through delegates: accesses of this file are cached there");

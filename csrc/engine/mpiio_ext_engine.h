@@ -38,6 +38,8 @@ typedef struct mpiio_ext_engine_plan {
     const int32_t *second;          /* of `paths`: the other name of a call with two, -1: none */
     const int32_t *request;         /* of a nonblocking call: its place among `requests`; of a wait: for which one,
                                        -1: for all of its handle, or all that there are */
+    const int32_t *other;           /* of mmap, munmap and msync which mapping, 0 .. mappings - 1; of a copy the handle
+                                       that it goes to; -1: none */
     const int32_t *view;            /* of MPI_File_set_view: Fortran handle of the file type, whose etype is a byte */
     const int64_t *offset, *size;   /* bytes; offset -1: at the file pointer; of a view its displacement */
     const int64_t *place; /* of writes: what its bytes are counted from, so that they tell where they belong */
@@ -46,7 +48,7 @@ typedef struct mpiio_ext_engine_plan {
     int32_t meets_after;  /* the same behind the last call */
     int32_t everybody;    /* Fortran handle: who meets */
     const char *const *paths;
-    int32_t files, slots, requests;
+    int32_t files, slots, requests, mappings;
     int32_t info;       /* Fortran handle: hints of every MPI_File_open */
     double time_scale;  /* slack times are multiplied by it */
     int64_t spin_ns;    /* that the end of a sleep is spun for; 0: none; -1: as much as sleeps are late, measured */

@@ -112,12 +112,16 @@ static bool prepare(mpiox_engine *e, const mpiox_engine_operation *const *operat
 {
     const mpiio_ext_engine_plan *plan = e->plan;
     e->room = 1;
-    for (int64_t i = 0; i < plan->count; i++)
-        e->room = plan->size[i] > e->room ? plan->size[i] : e->room;
+    for (int64_t i = 0; i < plan->count; i++) {
+        const mpiox_engine_operation *operation = operations[plan->operation[i]];
+        const bool moves = operation != NULL && (operation->reads || operation->writes) && !operation->copies;
+        e->room = moves && plan->size[i] > e->room ? plan->size[i] : e->room;
+    }
     e->slots = calloc((size_t)plan->slots + 1, sizeof *e->slots);
     e->data = malloc((size_t)e->room + MPIOX_ENGINE_PATTERN);
     e->sink = malloc((size_t)e->room);
-    if (e->slots == NULL || e->data == NULL || e->sink == NULL)
+    e->mappings = calloc((size_t)plan->mappings + 1, sizeof *e->mappings);
+    if (e->slots == NULL || e->mappings == NULL || e->data == NULL || e->sink == NULL)
         return false;
     for (int64_t at = 0; at < e->room + MPIOX_ENGINE_PATTERN; at++)
         e->data[at] = (char)(at % MPIOX_ENGINE_PATTERN + 1);
@@ -131,10 +135,12 @@ static bool prepare(mpiox_engine *e, const mpiox_engine_operation *const *operat
 static void close_all(mpiox_engine *e)
 {
     (void)mpiox_engine_wait_for_slot(e, -1);
+    for (int32_t k = 0; k < e->plan->mappings; k++) {
+        if (e->mappings[k].at != NULL)
+            munmap(e->mappings[k].at, e->mappings[k].bytes);
+    }
     for (int32_t s = 0; s < e->plan->slots; s++) {
         mpiox_engine_slot *slot = &e->slots[s];
-        if (slot->map != NULL)
-            munmap(slot->map, slot->map_bytes);
         if (slot->is_open && slot->stream != NULL)
             fclose(slot->stream);
         else if (slot->is_open && slot->folder != NULL)
@@ -152,6 +158,7 @@ static void release(mpiox_engine *e)
         free(e->requests[k].room);
     free(e->requests);
     free(e->slots);
+    free(e->mappings);
     free(e->data);
     free(e->sink);
 }
@@ -162,6 +169,10 @@ static bool can_be_made(const mpiox_engine *e, const mpiox_engine_operation *ope
     if (operation == NULL || (operation->needs_handle && (plan->slot[i] < 0 || !e->slots[plan->slot[i]].is_open)))
         return false;
     if (operation->opens && (plan->slot[i] < 0 || plan->file[i] < 0))
+        return false;
+    if (operation->maps && plan->other[i] < 0)
+        return false;
+    if (operation->copies && (plan->other[i] < 0 || !e->slots[plan->other[i]].is_open))
         return false;
     if (operation->two_names && (plan->second[i] < 0 || plan->file[i] < 0))
         return false;

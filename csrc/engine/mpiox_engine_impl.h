@@ -14,11 +14,15 @@ typedef struct mpiox_engine_slot {
     int fd;
     FILE *stream;
     DIR *folder;
-    void *map; /* of its descriptor, NULL: none */
-    size_t map_bytes;
     MPI_File file;
     bool is_open, alone; /* alone: opened by this rank for itself */
 } mpiox_engine_slot;
+
+/* What is mapped. It may last longer than its handle. */
+typedef struct mpiox_engine_mapping {
+    void *at; /* NULL: nothing */
+    size_t bytes;
+} mpiox_engine_mapping;
 
 /* One nonblocking call that is under way. */
 typedef struct mpiox_engine_request {
@@ -32,6 +36,7 @@ typedef struct mpiox_engine {
     mpiio_ext_engine_plan *plan;
     mpiox_engine_slot *slots;
     mpiox_engine_request *requests;
+    mpiox_engine_mapping *mappings;
     char *data, *sink; /* what is written, of any place, and where to what is read goes */
     int64_t room;      /* bytes of the longest call */
     bool muted;        /* the call takes part in a collective, without data */
@@ -44,6 +49,7 @@ typedef struct mpiox_engine_operation {
     const char *name;
     mpiox_engine_call *call;
     bool opens, needs_handle, collective, writes, reads, two_names, preallocates;
+    bool maps, copies; /* `other` is a mapping; is another handle, which is open */
 } mpiox_engine_operation;
 
 enum { MPIOX_ENGINE_PATTERN = 251 };

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,7 +20,8 @@ static int64_t checked(int64_t result, bool *failed)
 
 static int fd_of(const mpiox_engine *e, int64_t i)
 {
-    return mpiox_engine_slot_of(e, i)->fd;
+    const mpiox_engine_slot *slot = mpiox_engine_slot_of(e, i);
+    return slot->stream != NULL ? fileno(slot->stream) : slot->fd; /* C++ moves its data through the stream's own */
 }
 
 CALL(open)
@@ -97,31 +99,94 @@ CALL(truncate)
     return checked(truncate(mpiox_engine_path_of(e, i), e->plan->size[i]), failed);
 }
 
-/* One mapping for each handle: an older one is taken back first. */
+static mpiox_engine_mapping *mapping_of(const mpiox_engine *e, int64_t i)
+{
+    return &e->mappings[e->plan->other[i]];
+}
+
+/* An older one of that number, which the program has never taken back, is taken back first. */
 CALL(mmap)
 {
-    mpiox_engine_slot *slot = mpiox_engine_slot_of(e, i);
-    if (slot->map != NULL)
-        munmap(slot->map, slot->map_bytes);
+    mpiox_engine_mapping *mapping = mapping_of(e, i);
+    if (mapping->at != NULL)
+        munmap(mapping->at, mapping->bytes);
     const int64_t offset = e->plan->offset[i] > 0 ? e->plan->offset[i] : 0;
-    void *map = mmap(NULL, (size_t)e->plan->size[i], e->plan->flags[i], MAP_SHARED, slot->fd, offset);
-    slot->map = map == MAP_FAILED ? NULL : map;
-    slot->map_bytes = (size_t)e->plan->size[i];
-    return checked(slot->map == NULL ? -1 : 0, failed);
+    void *map = mmap(NULL, (size_t)e->plan->size[i], e->plan->flags[i], MAP_SHARED, fd_of(e, i), offset);
+    *mapping = (mpiox_engine_mapping){map == MAP_FAILED ? NULL : map, (size_t)e->plan->size[i]};
+    return checked(mapping->at == NULL ? -1 : 0, failed);
 }
 
 CALL(munmap)
 {
-    mpiox_engine_slot *slot = mpiox_engine_slot_of(e, i);
-    const int64_t result = slot->map != NULL ? munmap(slot->map, slot->map_bytes) : -1;
-    slot->map = NULL;
+    mpiox_engine_mapping *mapping = mapping_of(e, i);
+    const int64_t result = mapping->at != NULL ? munmap(mapping->at, mapping->bytes) : -1;
+    mapping->at = NULL;
     return checked(result, failed);
 }
 
 CALL(msync)
 {
-    const mpiox_engine_slot *slot = mpiox_engine_slot_of(e, i);
-    return checked(slot->map != NULL ? msync(slot->map, slot->map_bytes, MS_SYNC) : -1, failed);
+    const mpiox_engine_mapping *mapping = mapping_of(e, i);
+    return checked(mapping->at != NULL ? msync(mapping->at, mapping->bytes, MS_SYNC) : -1, failed);
+}
+
+static int target_of(const mpiox_engine *e, int64_t i)
+{
+    const mpiox_engine_slot *slot = &e->slots[e->plan->other[i]];
+    return slot->stream != NULL ? fileno(slot->stream) : slot->fd;
+}
+
+/* Copies move as much as they like of large sizes: the rest follows. Their target is written at its file pointer. */
+CALL(sendfile)
+{
+    const int64_t size = e->plan->size[i];
+    off_t at = e->plan->offset[i];
+    int64_t done = 0;
+    ssize_t moved = 0;
+    do {
+        moved = sendfile(target_of(e, i), fd_of(e, i), at >= 0 ? &at : NULL, (size_t)(size - done));
+        done += moved > 0 ? moved : 0;
+    } while (moved > 0 && done < size);
+    return checked(moved < 0 ? moved : done, failed);
+}
+
+/* Where the file system does not copy by itself, or not to there, as cp does: through memory of our own. */
+static int64_t copied_through_memory(mpiox_engine *e, int64_t i)
+{
+    enum { PIECE = 65536 };
+    char piece[PIECE];
+    const int64_t size = e->plan->size[i];
+    int64_t done = 0;
+    while (done < size) {
+        const size_t most = (size_t)(size - done < PIECE ? size - done : PIECE);
+        const int64_t at = e->plan->offset[i];
+        const ssize_t got = at >= 0 ? pread(fd_of(e, i), piece, most, at + done) : read(fd_of(e, i), piece, most);
+        if (got <= 0)
+            return got < 0 ? got : done;
+        for (ssize_t put = 0; put < got;) {
+            const ssize_t now = write(target_of(e, i), piece + put, (size_t)(got - put));
+            if (now < 0)
+                return now;
+            put += now;
+        }
+        done += got;
+    }
+    return done;
+}
+
+CALL(copy_file_range)
+{
+    const int64_t size = e->plan->size[i];
+    off_t at = e->plan->offset[i];
+    int64_t done = 0;
+    ssize_t moved = 0;
+    do {
+        moved = copy_file_range(fd_of(e, i), at >= 0 ? &at : NULL, target_of(e, i), NULL, (size_t)(size - done), 0);
+        done += moved > 0 ? moved : 0;
+    } while (moved > 0 && done < size);
+    if (moved < 0 && done == 0 && (errno == EXDEV || errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL))
+        return checked(copied_through_memory(e, i), failed);
+    return checked(moved < 0 ? moved : done, failed);
 }
 
 CALL(opendir)
@@ -221,9 +286,16 @@ const mpiox_engine_operation mpiox_engine_posix[] = {
     {.name = "posix_fallocate", .call = call_posix_fallocate, .needs_handle = true, .preallocates = true},
     {.name = "sync_file_range", .call = call_sync_file_range, .needs_handle = true},
     {.name = "truncate", .call = call_truncate},
-    {.name = "mmap", .call = call_mmap, .needs_handle = true},
-    {.name = "munmap", .call = call_munmap, .needs_handle = true},
-    {.name = "msync", .call = call_msync, .needs_handle = true},
+    {.name = "mmap", .call = call_mmap, .needs_handle = true, .maps = true},
+    {.name = "munmap", .call = call_munmap, .maps = true},
+    {.name = "msync", .call = call_msync, .maps = true},
+    {.name = "sendfile", .call = call_sendfile, .needs_handle = true, .reads = true, .writes = true, .copies = true},
+    {.name = "copy_file_range",
+     .call = call_copy_file_range,
+     .needs_handle = true,
+     .reads = true,
+     .writes = true,
+     .copies = true},
     {.name = "opendir", .call = call_opendir, .opens = true},
     {.name = "readdir", .call = call_readdir, .needs_handle = true},
     {.name = "closedir", .call = call_closedir, .needs_handle = true},

@@ -167,7 +167,8 @@ static void scan_strong(const char *path, scan *pass)
         mpiox_hints_scan_text(text, path, visit, report_once, pass);
 }
 
-/* Two variables that set defaults: statistics are wanted for a whole run, pretended nodes for a whole test. */
+/* Variables that set defaults: statistics are wanted for a whole run, pretended nodes for a whole test. Whoever names a
+ * file for statistics wants them, unless MPIOX_STATS says no. */
 static void scan_default_variables(scan *pass)
 {
     static const struct {
@@ -175,6 +176,8 @@ static void scan_default_variables(scan *pass)
     } defaults[] = {{"MPIOX_STATS", "mpiox_stats"}, {"MPIOX_RANKS_PER_NODE", "mpiox_ranks_per_node"}};
 
     pass->source = MPIOX_HINT_DEFAULT;
+    if (environment("MPIOX_STATS_FILE") != NULL)
+        visit("mpiox_stats", "true", "MPIOX_STATS_FILE", pass);
     for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
         const char *value = environment(defaults[i].variable);
 

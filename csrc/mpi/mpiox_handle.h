@@ -23,6 +23,7 @@
 #include "mpiox_hints.h"
 #include "mpiox_route.h"
 #include "mpiox_stats.h"
+#include "mpiox_stats_identity.h"
 #include "mpiox_worker.h"
 
 /* Where in the file a data access begins. */
@@ -70,7 +71,32 @@ typedef struct mpiox_handle {
     mpiox_worker *collective_worker, *independent_worker;
     int64_t views_set;
     atomic_int_least64_t native_calls, nonblocking_calls;
+    double opened; /* this and the next three for the statistics alone: mpiox_stats_now() */
+    /* First begin and last end of an access, of reads and of writes, in ns since 1970; 0: none. */
+    atomic_int_least64_t first_ns[2], last_ns[2];
+    atomic_bool end_unknown[2]; /* the MPI library carried one out: its end is not seen */
 } mpiox_handle;
+
+/* An access begins. NULL-safe; nothing without statistics. */
+static inline void mpiox_handle_note_begin(mpiox_handle *handle, bool write)
+{
+    int_least64_t none = 0;
+
+    if (handle && handle->hints.stats && atomic_load_explicit(&handle->first_ns[write], memory_order_relaxed) == 0)
+        atomic_compare_exchange_strong(&handle->first_ns[write], &none, mpiox_stats_now_ns());
+}
+
+/* It has ended. */
+static inline void mpiox_handle_note_end(mpiox_handle *handle, bool write)
+{
+    if (!handle || !handle->hints.stats)
+        return;
+    const int_least64_t now = mpiox_stats_now_ns();
+    int_least64_t last = atomic_load_explicit(&handle->last_ns[write], memory_order_relaxed);
+
+    while (last < now && !atomic_compare_exchange_weak(&handle->last_ns[write], &last, now))
+        continue;
+}
 
 /* Does the library carry out accesses of this file? The same on all ranks; NULL-safe. */
 static inline bool mpiox_handle_is_managed(const mpiox_handle *handle)

@@ -52,6 +52,8 @@ static void hand_over(mpiox_handle *handle, const mpiox_mpi_call *call, bool blo
 
     if (!handle)
         return;
+    mpiox_handle_note_begin(handle, call->write);
+    atomic_store_explicit(&handle->end_unknown[call->write], true, memory_order_relaxed);
     if (handle->delegated && mpiox_delegated_fence_alone(handle->delegated, &deferred) != MPIOX_OK)
         mpiox_mpi_raise(handle, &deferred);
     if (handle->delegated)
@@ -87,12 +89,14 @@ static bool perform(mpiox_handle *handle, const mpiox_mpi_call *call, bool block
     const mpiox_route route = mpiox_handle_route(handle);
     mpiox_outcome outcome;
     int code = request->local_error.code;
+    mpiox_handle_note_begin(handle, call->write);
     if (call->collective)
         code = mpiox_route_collective(&route, request, false, &outcome);
     else if (code == MPIOX_OK)
         code = mpiox_route_access(&route, request, &outcome);
     else
         outcome = (mpiox_outcome){.bytes = 0, .error = request->local_error};
+    mpiox_handle_note_end(handle, call->write);
     mpiox_mpi_prepare_finish(prepared);
     mpiox_mpi_prepare_release(prepared);
     if (code == MPIOX_OK) {

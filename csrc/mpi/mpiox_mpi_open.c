@@ -36,12 +36,13 @@ enum { TEXT_INLINE_BYTES = 1024 };
 typedef struct opening {
     mpiox_hints hints;
     mpiox_file_choice choice;
-    bool wanted;                  /* the file is to be taken over */
-    bool waits_hidden;            /* a tool keeps MPI_Wait and its kin from this library */
-    bool is_there;                /* MPI_MODE_EXCL will refuse the file, and must not delete it */
-    bool run_stats;               /* MPI_Finalize shall report on the run */
-    int64_t text_bytes;           /* hints to lay over every rank's info object; 0: none */
-    char text[TEXT_INLINE_BYTES]; /* when it fits */
+    bool wanted;                     /* the file is to be taken over */
+    bool waits_hidden;               /* a tool keeps MPI_Wait and its kin from this library */
+    bool is_there;                   /* MPI_MODE_EXCL will refuse the file, and must not delete it */
+    bool run_stats;                  /* MPI_Finalize shall report on the run */
+    char run[MPIOX_STATS_RUN_BYTES]; /* ID of the run, for the lines of statistics; empty without any */
+    int64_t text_bytes;              /* hints to lay over every rank's info object; 0: none */
+    char text[TEXT_INLINE_BYTES];    /* when it fits */
 } opening;
 
 static bool is_wanted(const char *filename, int amode, const mpiox_hints *hints)
@@ -75,6 +76,12 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
         memcpy(out->text, *text, (size_t)out->text_bytes);
     out->is_there = (amode & MPI_MODE_EXCL) && mpiox_mpi_path_is_posix(filename) && access(path, F_OK) == 0;
     out->run_stats = mpiox_mpi_run_wanted();
+    if (out->hints.stats || out->run_stats) {
+        mpiox_stats_identity identity;
+
+        mpiox_stats_identity_get(&identity);
+        memcpy(out->run, identity.run, sizeof out->run);
+    }
     out->wanted = is_wanted(filename, amode, &out->hints) && !is_hidden();
     out->waits_hidden = mpiox_tools_hide_waits();
     if (out->wanted)
@@ -152,6 +159,7 @@ static mpiox_handle *new_file(MPI_Comm comm, const char *filename, int amode)
         return NULL;
     handle->path = strdup(mpiox_mpi_path(filename));
     handle->amode = amode;
+    handle->opened = mpiox_stats_now();
     handle->comm = MPI_COMM_NULL;
     handle->etype = handle->filetype = MPI_DATATYPE_NULL;
     pthread_mutex_init(&handle->pointer_lock, NULL);
@@ -279,6 +287,8 @@ int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
         return result;
     if (members.whole_world)
         mpiox_mpi_run_agreed(o.run_stats);
+    if (o.run[0] != '\0')
+        mpiox_stats_identity_adopt(o.run, members.whole_world);
     /* Open MPI 4.1 deletes the file that MPI_MODE_EXCL has just refused, if it was to be deleted on close. */
     result = PMPI_File_open(comm, filename, o.is_there ? amode & ~MPI_MODE_DELETE_ON_CLOSE : amode,
                             merged != MPI_INFO_NULL ? merged : info, fh);

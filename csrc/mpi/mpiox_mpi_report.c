@@ -11,6 +11,7 @@
 #include "mpiox_mpi_report.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -111,6 +112,31 @@ static int sum_over_ranks(mpiox_stats *stats, int rank, MPI_Comm comm)
     return code;
 }
 
+/* When the file was in use on any rank, at rank 0. One reduction; a minimum is a maximum of what is negative. */
+static int span_over_ranks(mpiox_handle *handle, mpiox_stats_span *out)
+{
+    enum { OPENED, CLOSED, FIRST, LAST = FIRST + 2, UNKNOWN = LAST + 2, VALUES = UNKNOWN + 2 };
+    double values[VALUES] = {[OPENED] = -handle->opened, [CLOSED] = mpiox_stats_now()};
+    int result = MPI_SUCCESS;
+
+    for (int way = 0; way < 2; way++) {
+        const int_least64_t first = atomic_load(&handle->first_ns[way]);
+
+        values[FIRST + way] = first > 0 ? -1e-9 * (double)first : -HUGE_VAL;
+        values[LAST + way] = 1e-9 * (double)atomic_load(&handle->last_ns[way]);
+        values[UNKNOWN + way] = atomic_load(&handle->end_unknown[way]);
+    }
+    if (!handle->reports_alone)
+        result = PMPI_Reduce(handle->rank == 0 ? MPI_IN_PLACE : values, values, VALUES, MPI_DOUBLE, MPI_MAX, 0,
+                             handle->comm);
+    *out = (mpiox_stats_span){.opened = -values[OPENED], .closed = values[CLOSED]};
+    for (int way = 0; way < 2; way++) {
+        out->first[way] = isinf(values[FIRST + way]) ? 0.0 : -values[FIRST + way];
+        out->last[way] = values[UNKNOWN + way] > 0.0 ? 0.0 : values[LAST + way];
+    }
+    return result;
+}
+
 static void append_line(const char *file, const char *text, size_t bytes)
 {
     int fd = open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
@@ -135,10 +161,17 @@ static void collect_hints(const mpiox_hints *hints, hint_texts *out)
     }
 }
 
-static void print(const mpiox_stats *stats, const mpiox_stats_subject *about)
+static void print(const mpiox_stats *stats, mpiox_stats_subject *about)
 {
     const char *file = getenv("MPIOX_STATS_FILE");
     bool as_json = file != NULL && file[0] != '\0';
+    mpiox_stats_identity identity;
+
+    if (as_json) {
+        mpiox_stats_identity_get(&identity);
+        about->identity = &identity;
+    }
+
     int64_t needed = as_json ? mpiox_stats_json(stats, about, NULL, 0) : mpiox_stats_table(stats, about, NULL, 0);
     char *text = malloc((size_t)needed + 2);
 
@@ -167,7 +200,8 @@ void mpiox_mpi_report_close(mpiox_handle *handle)
 {
     mpiox_stats stats;
     hint_texts texts;
-    mpiox_stats_subject subject = {.path = handle->path, .hints = texts.hints};
+    mpiox_stats_span span;
+    mpiox_stats_subject subject = {.path = handle->path, .hints = texts.hints, .span = &span};
 
     mpiox_mpi_stats(handle, &stats);
     pthread_mutex_lock(&lock);
@@ -176,8 +210,9 @@ void mpiox_mpi_report_close(mpiox_handle *handle)
     pthread_mutex_unlock(&lock);
     if (handle->comm == MPI_COMM_NULL && !handle->reports_alone)
         return;
-    if (!handle->reports_alone &&
-        (sum_over_ranks(&stats, handle->rank, handle->comm) != MPI_SUCCESS || handle->rank != 0))
+    if (!handle->reports_alone && sum_over_ranks(&stats, handle->rank, handle->comm) != MPI_SUCCESS)
+        return;
+    if (span_over_ranks(handle, &span) != MPI_SUCCESS || (!handle->reports_alone && handle->rank != 0))
         return;
     collect_hints(&handle->hints, &texts);
     if (handle->reports_alone)
@@ -192,7 +227,7 @@ bool mpiox_mpi_run_wanted(void)
 {
     mpiox_hints hints;
 
-    if (getenv("MPIOX_STATS") == NULL)
+    if (getenv("MPIOX_STATS") == NULL && getenv("MPIOX_STATS_FILE") == NULL)
         return false;
     mpiox_hints_resolve("", MPI_INFO_NULL, &hints, NULL, NULL);
     return hints.stats;

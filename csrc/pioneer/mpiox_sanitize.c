@@ -236,6 +236,33 @@ static mpiox_description *put_new(mpiox_sanitizer *s, uint8_t space, int64_t han
     return NULL;
 }
 
+/* What goes through the descriptor of a stream belongs to the stream: streams of C++ are opened and closed by the C
+ * library and move their data themselves. */
+static bool put_descriptor(mpiox_sanitizer *s, mpiox_description *is, int64_t descriptor)
+{
+    if (descriptor == MPIOX_UNKNOWN || descriptor < 0)
+        return true;
+    is->handles++;
+    if (!mpiox_handles_put(&s->handles, MPIOX_TRACE_POSIX, descriptor, is)) {
+        is->handles--;
+        return false;
+    }
+    is->bound = descriptor;
+    return true;
+}
+
+/* A stream that is closed takes its descriptor with it. */
+static void close_stream(mpiox_sanitizer *s, mpiox_handle *stream)
+{
+    const mpiox_description *is = stream->is;
+    const int64_t handle = stream->handle, descriptor = is->bound;
+    mpiox_handle *at = mpiox_handles_find(&s->handles, MPIOX_TRACE_POSIX, descriptor);
+
+    if (descriptor != MPIOX_UNKNOWN && at->is == is) /* this moves entries of the table */
+        mpiox_handles_take_out(&s->handles, at);
+    mpiox_handles_take_out(&s->handles, mpiox_handles_find(&s->handles, MPIOX_TRACE_STDIO, handle));
+}
+
 static bool open_one(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, bool inside, const mpiox_extra *extra)
 {
     const uint8_t layer = rows->layer[i];
@@ -254,8 +281,10 @@ static bool open_one(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, bool
                                     .owned = inside,
                                     .object = rows->step[i] == MPIOX_STEP_OBJECT,
                                     .unbound = by_address};
-    if (!by_address)
-        return put_new(s, space_of(rows, i), handle, what) != NULL;
+    if (!by_address) {
+        mpiox_description *is = put_new(s, space_of(rows, i), handle, what);
+        return is != NULL && (layer != MPIOX_TRACE_STDIO || put_descriptor(s, is, extra->descriptor));
+    }
     const mpiox_handle *before = mpiox_handles_find(&s->handles, MPIOX_SPACE_ADDRESS, extra->address);
     s->unbound += before->is == NULL || !before->is->unbound;
     return put_new(s, MPIOX_SPACE_ADDRESS, extra->address, what) != NULL;
@@ -310,13 +339,51 @@ static bool duplicate(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, mpi
     return false;
 }
 
+/* Addresses: in `extra` as our tracer has them, else what mmap returned, which is -1 where it failed. */
+static int64_t mapping_of(const mpiox_rows *rows, int64_t i, const mpiox_extra *extra)
+{
+    const int64_t told = rows->step[i] == MPIOX_STEP_MAP && rows->result[i] > 0 ? rows->result[i] : MPIOX_UNKNOWN;
+
+    return extra->mapping != MPIOX_UNKNOWN ? extra->mapping : told;
+}
+
+/* Programs close a descriptor and go on with what they have mapped of it. */
+static bool put_mapping(mpiox_sanitizer *s, mpiox_description *is, int64_t address)
+{
+    if (address == MPIOX_UNKNOWN)
+        return true;
+    is->handles++;
+    if (mpiox_handles_put(&s->handles, MPIOX_SPACE_MAPPING, address, is))
+        return true;
+    is->handles--;
+    return false;
+}
+
+/* msync and munmap. */
+static void use_mapping(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, int64_t address)
+{
+    mpiox_handle *at = mpiox_handles_find(&s->handles, MPIOX_SPACE_MAPPING, address);
+
+    if (address == MPIOX_UNKNOWN || at->is == NULL)
+        return;
+    rows->session[i] = at->is->session;
+    rows->named[i] = at->is->file >= 0 ? at->is->file : rows->file[i];
+    if (at->is->owned && rows->mask[i] == MPIOX_MASK_NONE)
+        rows->mask[i] = MPIOX_MASK_OWNED;
+    if (rows->step[i] == MPIOX_STEP_UNMAP)
+        mpiox_handles_take_out(&s->handles, at);
+}
+
 /* What the row does to its handle. */
 static bool act(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, mpiox_handle *at, const mpiox_extra *extra)
 {
     mpiox_description *is = at->is;
     switch (rows->step[i]) {
     case MPIOX_STEP_CLOSE:
-        mpiox_handles_take_out(&s->handles, at);
+        if (at->space == MPIOX_TRACE_STDIO)
+            close_stream(s, at);
+        else
+            mpiox_handles_take_out(&s->handles, at);
         return true;
     case MPIOX_STEP_MOVE:
     case MPIOX_STEP_MOVE_AT:
@@ -327,6 +394,8 @@ static bool act(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, mpiox_han
         return true;
     case MPIOX_STEP_DUPLICATE:
         return duplicate(s, rows, i, is);
+    case MPIOX_STEP_MAP:
+        return put_mapping(s, is, mapping_of(rows, i, extra));
     case MPIOX_STEP_VIEW:
         is->position = 0;
         is->etype = extra->etype;
@@ -380,6 +449,8 @@ static bool is_no_io(const mpiox_rows *rows, int64_t i, const mpiox_description 
         return false;
     if (rows->step[i] == MPIOX_STEP_OTHER || rows->step[i] == MPIOX_STEP_OBJECT || extra->object)
         return true;
+    if (rows->step[i] == MPIOX_STEP_UNMAP || rows->step[i] == MPIOX_STEP_MAPPED)
+        return true;
     if (rows->layer[i] != MPIOX_TRACE_POSIX || rows->step[i] < MPIOX_STEP_CLOSE)
         return false;
     return is != NULL ? is->object : rows->handle[i] >= -1 && rows->handle[i] < STANDARD_STREAMS;
@@ -404,6 +475,8 @@ static bool use_handle(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, co
         close_address(s, rows, i, extra->address);
         return true;
     }
+    if (rows->step[i] == MPIOX_STEP_UNMAP || rows->step[i] == MPIOX_STEP_MAPPED)
+        use_mapping(s, rows, i, mapping_of(rows, i, extra));
     if (!named)
         return true;
     mpiox_handle *at = mpiox_handles_find(&s->handles, space, rows->handle[i]);
@@ -437,6 +510,17 @@ static bool lies_within(const mpiox_sanitizer *s, const mpiox_rows *rows, int64_
            end <= last;
 }
 
+/* What the row itself tells of its place, where nothing is known of its handle: an access has the tracer's offset, as
+ * all of Darshan DXT have; a seek has where it has led to, which lseek returns; a view has a displacement instead. */
+static int64_t told_place(const mpiox_rows *rows, int64_t i)
+{
+    if (rows->step[i] == MPIOX_STEP_VIEW)
+        return MPIOX_UNKNOWN;
+    if (rows->step[i] != MPIOX_STEP_SEEK)
+        return rows->offset[i];
+    return rows->layer[i] == MPIOX_TRACE_POSIX && rows->result[i] >= 0 ? rows->result[i] : MPIOX_UNKNOWN;
+}
+
 static bool take(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, int32_t opened)
 {
     const bool mpi = is_mpi(rows, i), inside = !mpi && (rows->depth[i] > 0 || lies_within(s, rows, i));
@@ -445,8 +529,7 @@ static bool take(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, int32_t 
     bool failed = false;
 
     rows->named[i] = rows->file[i] >= 0 ? rows->file[i] : opened;
-    const bool later = rows->step[i] == MPIOX_STEP_MOVE || rows->step[i] == MPIOX_STEP_SEEK;
-    rows->place[i] = later || rows->step[i] == MPIOX_STEP_VIEW ? MPIOX_UNKNOWN : rows->offset[i];
+    rows->place[i] = told_place(rows, i);
     rows->mask[i] = inside ? MPIOX_MASK_INSIDE : MPIOX_MASK_NONE;
     rows->session[i] = MPIOX_UNKNOWN;
     if (mpi && rows->depth[i] <= 0 && !note_call(s, rows, i))

@@ -100,6 +100,10 @@ static void take(mpiox_extra *extra, text key, text quoted)
         extra->etype = number(value, &found) && found > 0 ? found : 1;
     else if (is(key, "handle_address"))
         extra->address = number(value, &found) ? found : MPIOX_UNKNOWN;
+    else if (is(key, "address"))
+        extra->mapping = number(value, &found) ? found : MPIOX_UNKNOWN;
+    else if (is(key, "handle2"))
+        extra->descriptor = number(value, &found) ? found : MPIOX_UNKNOWN;
     else if (is(key, "object"))
         extra->object = true;
     else if (is(key, "flag"))
@@ -112,7 +116,7 @@ static void take(mpiox_extra *extra, text key, text quoted)
 
 mpiox_extra mpiox_extra_of(const char *p, const char *end)
 {
-    mpiox_extra extra = {.etype = 1, .address = MPIOX_UNKNOWN};
+    mpiox_extra extra = {.etype = 1, .address = MPIOX_UNKNOWN, .mapping = MPIOX_UNKNOWN, .descriptor = MPIOX_UNKNOWN};
 
     p = skip_blanks(p, end);
     if (p == end || *p != '{')

@@ -22,6 +22,8 @@ typedef struct mpiox_extra {
     bool object;                         /* its descriptor is a pipe, a socket: no file */
     int64_t etype;                       /* bytes, of a view; 1 */
     int64_t address;                     /* of the program's MPI_File, MPIOX_UNKNOWN */
+    int64_t mapping;                     /* address of one, MPIOX_UNKNOWN */
+    int64_t descriptor;                  /* of a stream that is opened, MPIOX_UNKNOWN */
     const char *requests, *requests_end; /* text with the numbers of requests; NULL */
 } mpiox_extra;
 

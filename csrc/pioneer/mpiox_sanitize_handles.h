@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /* Kinds of handles: the layers' own (enum mpiox_trace_layer), and these. */
-enum { MPIOX_SPACE_ADDRESS = 8, MPIOX_SPACE_REQUEST };
+enum { MPIOX_SPACE_ADDRESS = 8, MPIOX_SPACE_REQUEST, MPIOX_SPACE_MAPPING };
 
 /* What a handle stands for. Duplicates share it. */
 typedef struct mpiox_description {
@@ -20,7 +20,8 @@ typedef struct mpiox_description {
     int64_t position; /* bytes, MPIOX_UNKNOWN */
     int64_t etype;
     int64_t session;     /* number of its open, MPIOX_UNKNOWN: nobody has opened it */
-    int64_t bound;       /* of a file of MPI that was opened without its handle being told: the handle, MPIOX_UNKNOWN */
+    int64_t bound;       /* of a file of MPI that was opened without its handle being told: the handle; of a stream its
+                            descriptor, which it closes; MPIOX_UNKNOWN */
     bool appends, owned; /* owned: opened inside of MPI-IO */
     bool object;         /* no file: a pipe, a socket */
     bool unbound;        /* its handle is not known yet */

@@ -89,6 +89,44 @@ static void put_hints(mpiox_text *out, const mpiox_stats_subject *about)
     mpiox_text_put(out, "}");
 }
 
+static void put_when(mpiox_text *out, const char *name, double time)
+{
+    if (time > 0.0)
+        mpiox_text_put(out, ", \"%s\": %.6f", name, time);
+    else
+        mpiox_text_put(out, ", \"%s\": null", name);
+}
+
+static void put_text(mpiox_text *out, const char *name, const char *text)
+{
+    mpiox_text_put(out, ", \"%s\": ", name);
+    if (text != NULL)
+        mpiox_text_put_json(out, text);
+    else
+        mpiox_text_put(out, "null");
+}
+
+static void put_identity(mpiox_text *out, const mpiox_stats_identity *identity)
+{
+    put_text(out, "run", identity->run);
+    put_text(out, "scheduler_job", identity->scheduler_job);
+    put_text(out, "program", identity->program);
+    put_text(out, "command", identity->command);
+    mpiox_text_put(out, ", \"uid\": %" PRId64, identity->uid);
+    put_when(out, "start", identity->start);
+    put_when(out, "time", mpiox_stats_now());
+}
+
+static void put_span(mpiox_text *out, const mpiox_stats_span *span)
+{
+    put_when(out, "opened", span->opened);
+    put_when(out, "closed", span->closed);
+    put_when(out, "read_start", span->first[0]);
+    put_when(out, "read_end", span->last[0]);
+    put_when(out, "write_start", span->first[1]);
+    put_when(out, "write_end", span->last[1]);
+}
+
 int64_t mpiox_stats_json(const mpiox_stats *stats, const mpiox_stats_subject *about, char *text, int64_t text_bytes)
 {
     mpiox_text out = {text, text_bytes, 0};
@@ -100,6 +138,10 @@ int64_t mpiox_stats_json(const mpiox_stats *stats, const mpiox_stats_subject *ab
         mpiox_text_put(&out, ", ");
     }
     mpiox_text_put(&out, "\"ranks\": %d", about->ranks);
+    if (about->identity != NULL)
+        put_identity(&out, about->identity);
+    if (about->span != NULL)
+        put_span(&out, about->span);
 #define X(name, unit, over_ranks, meaning) mpiox_text_put(&out, ", \"" #name "\": %" PRId64, stats->name);
     MPIOX_STATS_COUNTERS(X)
 #undef X

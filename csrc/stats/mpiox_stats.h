@@ -12,6 +12,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "mpiox_stats_identity.h"
+
 /* X(name, unit, over_ranks, meaning). over_ranks says how the values of several ranks become one: SUM, or MAX for what
  * all ranks count together (one collective is one call, however many ranks take part). */
 #define MPIOX_STATS_COUNTERS(X)                                                                                        \
@@ -21,6 +23,8 @@
     X(direct_calls, "calls", MAX, "collectives that went straight to the file without exchange")                       \
     X(bytes_written, "bytes", SUM, "data bytes written by collectives")                                                \
     X(bytes_read, "bytes", SUM, "data bytes read by collectives")                                                      \
+    X(direct_bytes_written, "bytes", SUM, "of those, written by each rank alone: counted with independent ones, too")  \
+    X(direct_bytes_read, "bytes", SUM, "of those, read by each rank alone: counted with independent ones, too")        \
     X(pieces, "pieces", SUM, "contiguous file pieces those bytes consist of, estimated from the view")                 \
     X(rounds, "rounds", MAX, "two-phase rounds (windows of the busiest aggregator)")                                   \
     X(windows_full, "windows", SUM, "windows written by one request because every byte was covered")                   \
@@ -123,12 +127,19 @@ typedef struct mpiox_stats_delegates { /* what the delegates of a run counted th
     int64_t flush_size_log2[MPIOX_STATS_SIZE_BUCKETS]; /* their write requests by size */
 } mpiox_stats_delegates;
 
+typedef struct mpiox_stats_span { /* when a file was in use, over all ranks; seconds since 1970; 0: not, or not known */
+    double opened, closed;
+    double first[2], last[2]; /* reads, writes: begin of the first one, end of the last one */
+} mpiox_stats_span;
+
 typedef struct mpiox_stats_subject { /* what the numbers are about */
     const char *path;                /* of the file; NULL: the run */
     int ranks;
     const mpiox_stats_hint *hints; /* of the file */
     int hint_count;
     const mpiox_stats_delegates *delegates; /* of the run; NULL: none */
+    const mpiox_stats_identity *identity;   /* of the run; for JSON */
+    const mpiox_stats_span *span;           /* of the file; for JSON */
 } mpiox_stats_subject;
 
 /* One JSON object (no newline) into text; returns the length it needs, as snprintf. */

@@ -251,8 +251,8 @@ static bool define_texts(const mpiox_tracefile_record *call)
     return true;
 }
 
-/* Under the lock: make sure that the trace has the names of a call. It has the file that the layer's last record in this
- * block is for. */
+/* Under the lock: make sure that the trace has the names of a call. It has the file that the layer's last record in
+ * this block is for. */
 static inline bool is_named(const mpiox_tracefile_record *call)
 {
     const bool known = mpiox_trace_file_has_room() && is_defined(call->operation) &&

@@ -182,7 +182,22 @@ TWO_NAMES(rename, (const char *from, const char *to), (from, to), AT_FDCWD, from
 TWO_NAMES(renameat, (int from_folder, const char *from, int to_folder, const char *to),
           (from_folder, from, to_folder, to), from_folder, from, to_folder, to)
 TWO_NAMES(link, (const char *from, const char *to), (from, to), AT_FDCWD, from, AT_FDCWD, to)
-TWO_NAMES(symlink, (const char *target, const char *path), (target, path), AT_FDCWD, path, AT_FDCWD, target)
+
+/* What a link leads to is a text, which counts from the link's folder, and need not be there. */
+WRAP(int, symlink, (const char *target, const char *path))
+{
+    mpiox_tracefile_record call;
+
+    if (!started(&call, OP_symlink, AT_FDCWD, path))
+        return NEXT(symlink)(target, path);
+    const int result = NEXT(symlink)(target, path);
+    const int error = errno;
+    mpiox_trace_stop(&call);
+    mpiox_trace_extra_text(&call, MPIOX_KEY_FILE2, target);
+    errno = error;
+    mpiox_trace_commit(&call, result);
+    return result;
+}
 
 /* ---- folders ----------------------------------------------------------------------------------------------------- */
 

@@ -68,6 +68,8 @@ static FILE *opened(mpiox_tracefile_record *call, FILE *stream, int32_t file, co
             mpiox_trace_descriptor_open(fileno(stream), file,
                                         flags_of(mode) | O_APPEND); /* its position is asked for */
         mpiox_trace_descriptor_ask(fileno(stream)); /* also that of fdopen: the stream moves it unseen */
+        if (call->operation != OP_fdopen)           /* streams of C++ go on with it */
+            mpiox_trace_extra(call, MPIOX_KEY_HANDLE2, fileno(stream));
     }
     mpiox_trace_extra(call, MPIOX_KEY_FLAGS, flags_of(mode));
     errno = error;

@@ -16,7 +16,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -40,11 +40,14 @@ class Announcement:
     boot, processes : of the system that it runs on, and of its space of process numbers; "" and 0 = unknown
     ranks, delegates : of the job; delegate i runs on I/O node i
     nodes : compute nodes of the job; None = unknown (announced by an older library)
-    program : file name of its executable
+    program : name that its curve has, see :mod:`mpiio_ext.delegates.arbitration.program`
     scheduler_job : ID of the scheduler's job; "" = none
     applied : generation of the map that it follows; 0 = none yet
     touched_ns : when it was touched last, by the clock of the file system
     age_s : since then, s, as far as that clock and this host's agree
+    noticed_us : from the writing of that map until the job saw it, microseconds, by the clocks of the file system and
+        of the job's host; None = unknown, or the clocks do not agree
+    applied_us : from then until its page ranges were with the I/O nodes of that map; None = unknown
     """
 
     job: str
@@ -60,6 +63,13 @@ class Announcement:
     applied: int
     touched_ns: int
     age_s: float
+    noticed_us: int | None = None
+    applied_us: int | None = None
+
+
+def _time(words: Mapping[str, str], name: str) -> int | None:
+    value = int(words.get(name, "-1"))
+    return value if 0 <= value < 2**62 else None
 
 
 def _number(text: str, least: int, most: int = _MOST) -> int:
@@ -82,7 +92,8 @@ def _parse(name: str, text: str, touched_ns: int) -> Announcement | None:
             nodes=_number(words["nodes"], 1) if "nodes" in words else None,
             delegates=_number(words["delegates"], 1), program=words["program"],
             scheduler_job="" if scheduler == "-" else scheduler, applied=_number(words["applied"], 0, 2**62),
-            touched_ns=touched_ns, age_s=time.time() - touched_ns / 1e9,
+            touched_ns=touched_ns, age_s=time.time() - touched_ns / 1e9, noticed_us=_time(words, "noticed_us"),
+            applied_us=_time(words, "applied_us"),
         )
     except (KeyError, ValueError):
         return None

@@ -14,7 +14,8 @@ from mpiio_ext.cli.one_line import OneLineErrors
 
 if TYPE_CHECKING:
     from mpiio_ext.delegates.arbitration.curves import Curve
-    from mpiio_ext.delegates.arbitration.pattern import Pattern
+    from mpiio_ext.delegates.arbitration.jobs import Job
+    from mpiio_ext.delegates.arbitration.store import Store
 
     _ParamType = click.ParamType[Any]
 else:
@@ -66,6 +67,16 @@ class _Pools(_ParamType):
         return tuple(found)
 
 
+class _SystemNodes(_ParamType):
+    """Compute nodes of the system: a number, or "set"."""
+
+    name = "N|set"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return a number or "set"."""
+        return value if value == "set" else click.IntRange(1).convert(value, param, ctx)
+
+
 def _finish(output: Path | None, as_json: bool, document: Mapping[str, Any], lines: Sequence[str], title: str,
             figures: Sequence[tuple[str, str, str]]) -> None:
     """Print the result, and write what -o asks for: results.json, figures as SVG, index.html."""
@@ -82,7 +93,8 @@ def _finish(output: Path | None, as_json: bool, document: Mapping[str, Any], lin
             write_whole(output / f"{name}.svg", figure)
         shown = [(caption, figure) for _, caption, figure in figures]
         write_whole(output / "index.html", page(title, lines, shown))
-        click.echo(f"{output / 'index.html'}: {len(figures)} figures; results.json beside it", err=as_json)
+        number = "1 figure" if len(figures) == 1 else f"{len(figures)} figures"
+        click.echo(f"{output / 'index.html'}: {number}; results.json beside it", err=as_json)
     if as_json:
         click.echo(json.dumps(document, indent=1))
     else:
@@ -105,14 +117,16 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print the results 
 @_curves
 @click.option("--sets", type=click.IntRange(1, 1_000_000), default=10_000, show_default=True)
 @click.option("--apps", type=click.IntRange(1, 4096), default=16, show_default=True, help="Patterns in a set.")
-@click.option("--io-nodes", "pools", type=_Pools(), default="0..128", show_default=True, help="Sizes of the pool.")
-@click.option("--compute-nodes", type=click.IntRange(1), help="Of the system, for STATIC.  [default: APPS x largest]")
+@click.option("--io-nodes", "pools", type=_Pools(), default="0..128", show_default=True,
+              help="Sizes of the pool; a range of more than 32 goes by steps of 8, or as 0..128:1 says.")
+@click.option("--compute-nodes", type=_SystemNodes(),
+              help="Of the system, for STATIC; set: those of each set.  [default: APPS x largest]")
 @click.option("--statistic", type=click.Choice(["mean", "max"]), default="mean", show_default=True,
               help="What repetitions count as.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @_output
 @_json
-def simulate(curves: tuple[Path, ...], sets: int, apps: int, pools: tuple[int, ...], compute_nodes: int | None,
+def simulate(curves: tuple[Path, ...], sets: int, apps: int, pools: tuple[int, ...], compute_nodes: Any,
              statistic: str, seed: int, output: Path | None, as_json: bool) -> None:
     """Draw sets of patterns, apply every policy with every size of the pool (Figures 2 and 3)."""
     from mpiio_ext.delegates.arbitration import draw, result
@@ -155,29 +169,44 @@ def queue(curves: tuple[Path, ...], policies: tuple[str, ...], io_nodes: int, co
     items = paper_queue(read_forge(curves))
     machine = Machine(io_nodes=io_nodes, compute_nodes=compute_nodes, direct=direct, most=8)
     results = [run_queue(items, machine, policy(name), migration_s=migration_s) for name in dict.fromkeys(policies)]
-    base = next((each for each in results if each.policy == "STATIC"), None)
-    lines = [f"{each.policy}: {each.bandwidth / 1000:.2f} GB/s, {each.makespan_s:.0f} s, "
-             f"{sum(job.changes for job in each.jobs)} changes of I/O nodes"
-             + (f", {each.bandwidth / base.bandwidth:.2f}× STATIC" if base not in (None, each) and base else "")
-             for each in results]
+    lines = result.queue_lines(results)
     figures = [] if output is None else [
         ("queue", "Bandwidth of the running jobs over time.", draw.draw_queue(results))]
     _finish(output, as_json, result.queue_document(results), lines, "Arbitration: a queue of jobs", figures)
 
 
+#: Settings of MCKP on the command line of `solve`: attribute -> value without the option.
+_OF_MCKP = {"floor": 0.0, "confidence": None, "shared_node": False, "migration_cost_s": 0.0, "horizon_s": 600.0,
+            "hysteresis": 0.0}
+
+
 @arbitrate.command()
 @click.option("--jobs", "table", type=_PATH, required=True, metavar="FILE",
-              help="Table: job, compute_nodes, processes, io_nodes, bandwidth (MB/s).")
+              help="Table: job, compute_nodes, processes, io_nodes, bandwidth (MB/s); or program, weight, current.")
+@click.option("--store", type=_PATH, metavar="FILE",
+              help="Curves of the jobs without bandwidth, by program, or else by job. Table: io_nodes may be missing.")
 @click.option("--io-nodes", type=click.IntRange(0, 2**24), required=True)
 @click.option("--compute-nodes", type=click.IntRange(1), help="Of the system, for STATIC.  [default: of the jobs]")
 @click.option("--policy", "name", default="mckp", show_default=True)
+@click.option("--most", type=click.IntRange(1), help="I/O nodes that one job gets at most.")
+@click.option("--counts", type=_Pools(), help="Numbers that may be given; between measured ones by interpolation.")
+@click.option("--divisible/--no-divisible", default=True, show_default=True,
+              help="Only numbers that divide a job's compute nodes.")
+@click.option("--direct/--no-direct", default=True, show_default=True, help="Jobs may do without I/O nodes.")
+@click.option("--weight", "weights", multiple=True, metavar="JOB=NUMBER", help="MCKP: what a MB/s of this job counts.")
 @click.option("--floor", type=click.FloatRange(0, 1), default=0.0, show_default=True, help="MCKP: fairness floor.")
 @click.option("--confidence", type=float, help="MCKP: lower bounds of this confidence instead of means.")
+@click.option("--migration-cost", "migration_cost_s", type=float, default=0.0, show_default=True,
+              help="MCKP: seconds without I/O of a job that gets another number than its `current`.")
+@click.option("--horizon", "horizon_s", type=float, default=600.0, show_default=True,
+              help="MCKP: seconds until the next decision, as a rule.")
+@click.option("--hysteresis", type=float, default=0.0, show_default=True,
+              help="MCKP: gain of the whole below which jobs keep their `current`.")
 @click.option("--shared-node", is_flag=True, help="MCKP: one I/O node is shared by those that get none.")
-@click.option("--direct/--no-direct", default=True, show_default=True, help="Jobs may do without I/O nodes.")
 @_json
-def solve(table: Path, io_nodes: int, compute_nodes: int | None, name: str, floor: float, confidence: float | None,
-          shared_node: bool, direct: bool, as_json: bool) -> None:
+def solve(table: Path, store: Path | None, io_nodes: int, compute_nodes: int | None, name: str, most: int | None,
+          counts: tuple[int, ...] | None, divisible: bool, direct: bool, weights: tuple[str, ...], as_json: bool,
+          **of_mckp: Any) -> None:
     """Give the I/O nodes of a pool to jobs."""
     from mpiio_ext.delegates.arbitration import result
     from mpiio_ext.delegates.arbitration.jobs import Machine
@@ -188,11 +217,13 @@ def solve(table: Path, io_nodes: int, compute_nodes: int | None, name: str, floo
 
     chosen: Policy = policy(name)
     if isinstance(chosen, Mckp):
-        chosen = Mckp(floor=floor, confidence=confidence, shared_node=shared_node)
-    elif floor or confidence is not None or shared_node:
-        raise click.UsageError("--floor, --confidence and --shared-node are settings of the policy mckp")
-    machine = Machine(io_nodes=io_nodes, compute_nodes=compute_nodes, direct=direct)
-    found = chosen.allocate(read_jobs(table), machine)
+        chosen = Mckp(**of_mckp)
+    elif of_mckp != _OF_MCKP or weights:
+        raise click.UsageError("--weight, --floor, --confidence, --migration-cost, --horizon, --hysteresis and "
+                               "--shared-node are settings of the policy mckp")
+    machine = Machine(io_nodes=io_nodes, compute_nodes=compute_nodes, direct=direct, most=most, divisible=divisible,
+                      counts=counts)
+    found = chosen.allocate(_weighted(read_jobs(table, store), weights), machine)
     lines = [f"{job}: {'shared' if grant.shared else grant.io_nodes}"
              + (", bandwidth not known" if grant.bandwidth is None else f", {grant.bandwidth:.1f} MB/s")
              for job, grant in found.grants.items()]
@@ -201,37 +232,79 @@ def solve(table: Path, io_nodes: int, compute_nodes: int | None, name: str, floo
     _finish(None, as_json, result.allocation_document(found), [*lines, *found.notes], "", [])
 
 
-def _named(measured: Mapping[Pattern, Curve]) -> dict[str, Curve]:
-    return {pattern.name: curve for pattern, curve in measured.items()}
+def _weighted(jobs: Sequence[Job], weights: Sequence[str]) -> list[Job]:
+    """Return the jobs with the weights of the command line."""
+    from dataclasses import replace
+
+    said: dict[str, float] = {}
+    for text in weights:
+        job, _, number = text.rpartition("=")
+        if job not in {each.name for each in jobs}:
+            raise click.UsageError(f"--weight {text}: JOB=NUMBER is expected, of a job in the table")
+        try:
+            said[job] = float(number)
+        except ValueError as error:
+            raise click.UsageError(f"--weight {text}: {number!r} is no number") from error
+    return [replace(each, weight=said.get(each.name, each.weight)) for each in jobs]
 
 
 @arbitrate.command()
-@click.option("--forge", type=_Paths(), help="FORGE's tables.")
+@click.option("--forge", type=_Paths(), help="FORGE's tables: a curve of each pattern.")
 @click.option("--bench", type=_Paths(), help="results.json or results.parquet of the bench.")
-@click.option("--store", type=_PATH, metavar="FILE", help="Keep the curves there, each as a new version.")
+@click.option("--darshan", type=_Paths(), help="Darshan logs: a curve of each program, estimated from --base.")
+@click.option("--setup", type=_PATH, metavar="FILE",
+              help="Set-up of `mpiio-ext analyze`: its store's logs and statistics, likewise.")
+@click.option("--base", type=_Paths(), help="Measured patterns in FORGE's format, for --darshan and --setup.")
+@click.option("--as", "program", metavar="PROGRAM", help="Name of the one curve: that of the program, for the arbiter.")
+@click.option("--store", type=_PATH, metavar="FILE",
+              help="Keep the curves there, each as a new version. Without measurements: show what is there.")
+@click.option("--versions", is_flag=True, help="With --store: show all versions that are kept.")
+@click.option("--undo", metavar="NAME", help="With --store: the version before the one in force holds again.")
 @click.option("--match", default="", metavar="TEXT", help="Only curves whose name contains this.")
 @_output
 @_json
-def curves(forge: tuple[Path, ...] | None, bench: tuple[Path, ...] | None, store: Path | None, match: str,
-           output: Path | None, as_json: bool) -> None:
-    """Make curves of measurements, show and keep them."""
-    from mpiio_ext.delegates.arbitration import draw
+def curves(store: Path | None, versions: bool, undo: str | None, match: str, program: str | None, output: Path | None,
+           as_json: bool, **sources: Any) -> None:
+    """Make curves of measurements or logs, show and keep them."""
+    from mpiio_ext.delegates.arbitration import draw, gather
     from mpiio_ext.delegates.arbitration.store import Store, plain
-    from mpiio_ext.delegates.arbitration.tables import read_bench, read_forge
 
-    if (forge is None) == (bench is None):
-        raise click.UsageError("name measurements by --forge or by --bench")
-    found = _named(read_forge(forge)) if forge is not None else read_bench(bench or ())
-    found = {name: curve for name, curve in found.items() if match in name}
-    if not found:
-        raise click.UsageError(f"no curve has {match!r} in its name")
-    if store is not None:
-        Store(store).save(found)
-    lines = [f"{name}: " + ", ".join(f"{count}: {p.mean:.1f} ± {p.deviation:.1f}" if p.deviation is not None
-                                     else f"{count}: {p.mean:.1f}" for count, p in curve.points.items()) + " MB/s"
-             for name, curve in found.items()]
-    document = {"what": "arbitration curves", "units": {"bandwidth": "MB/s (10^6 bytes)"},
-                "curves": {name: plain(curve) for name, curve in found.items()}}
+    given = [f"--{name}" for name in ("forge", "bench", "darshan", "setup") if sources[name] is not None]
+    if (versions or undo is not None) and (store is None or given):
+        raise click.UsageError("--versions and --undo are for --store FILE, without measurements")
+    if len(given) > 1 or (not given and store is None):
+        raise click.UsageError("name measurements by one of --forge, --bench, --darshan and --setup, or a --store")
+    kept = None if store is None else Store(store)
+    if kept is not None and undo is not None:
+        click.echo(f"{undo}: version {kept.undo(undo)} holds again", err=as_json)
+    found, notes = _found(given, kept, sources)
+    found = gather.named(found, match, program)
+    if kept is not None and given:
+        kept.save(found)
+    lines = [gather.line(name, curve) for name, curve in found.items()]
+    document: dict[str, Any] = {"what": "arbitration curves", "units": {"bandwidth": "MB/s (10^6 bytes)"},
+                                "curves": {name: plain(curve) for name, curve in found.items()}, "left_out": notes}
+    if kept is not None and versions:
+        lines = gather.history_lines(kept, list(found))
+        document["versions"] = gather.history_document(kept, list(found))
     figures = [] if output is None else [
         ("curves", "Bandwidth by I/O nodes.", draw.draw_curves(dict(list(found.items())[:9])))]
+    for note in notes:
+        click.echo(f"mpiio-ext: {note}", err=True)
     _finish(output, as_json, document, lines, "Arbitration: curves", figures)
+
+
+def _found(given: Sequence[str], kept: Store | None, sources: Mapping[str, Any]) -> tuple[dict[str, Curve], list[str]]:
+    """Return the curves that the command line asks for, and what was left out."""
+    from mpiio_ext.delegates.arbitration import gather
+
+    if not given and kept is not None:
+        found = {name: kept.load(name) for name in kept.names()}
+        if not found:
+            raise click.UsageError(f"{kept.path}: no curve is kept there")
+        return found, []
+    if given[0] in ("--forge", "--bench"):
+        return gather.measured(sources["forge"], sources["bench"]), []
+    if sources["base"] is None:
+        raise click.UsageError(f"{given[0]} needs measured patterns to estimate from: --base FILE,...")
+    return gather.learnt(sources["darshan"], sources["setup"], sources["base"])

@@ -8,7 +8,7 @@ Algorithm.  A base pattern that is the same gives its curve. Otherwise the neare
             the spread of the repetitions. Several patterns of one job are joined by their volumes: the time of each
             is its volume divided by its bandwidth, and the job's bandwidth is the whole volume over the whole time.
 Guarantees. An estimate has 0 repetitions in every point, so that it is never taken for a measurement, and a source
-            that says from what it was made.
+            that says from what it was made, also where reads were estimated from writes.
 Source.     Section 3.1 of the arbitration paper; joining by volumes: its reference [11] (Boito, RR-9366).
 """
 
@@ -46,7 +46,9 @@ def estimate(pattern: Pattern, base: Mapping[Pattern, Curve], *, nearest: int = 
                          + ", ".join(each.name for each in ranked) + " with the same ones")
     weights = [1 / max(distance(pattern, each), 1e-3) for each in ranked]
     points = {count: _joint_point([base[each].points[count] for each in ranked], weights) for count in counts}
-    return Curve(points, source=f"estimated from {', '.join(each.name for each in ranked)}")
+    others = {each.operation for each in ranked} - {pattern.operation}
+    of = f"estimated ({pattern.operation}s by {' and '.join(sorted(others))}s)" if others else "estimated"
+    return Curve(points, source=f"{of} from {', '.join(each.name for each in ranked)}")
 
 
 def _joint_point(points: Sequence[Point], weights: Sequence[float]) -> Point:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from mpiio_ext.delegates.arbitration.jobs import Allocation
 from mpiio_ext.delegates.arbitration.queue import QueueResult
 from mpiio_ext.delegates.arbitration.simulate import Simulation
 
-__all__ = ["allocation_document", "queue_document", "simulation_document", "simulation_lines"]
+__all__ = ["allocation_document", "queue_document", "queue_lines", "simulation_document", "simulation_lines"]
 
 
 def _spread(values: Any) -> dict[str, float]:
@@ -52,6 +52,9 @@ def simulation_lines(document: dict[str, Any]) -> list[str]:
     counts = ", ".join(f"{n}: {k}" for n, k in document["best_option_counts_of_maxima"].items())
     lines = [f"patterns by best number of I/O nodes (largest repetition): {counts} (paper: 0: 62, 1: 12, 2: 83, 4: 15, "
              "8: 17)"]
+    nodes = document["set_compute_nodes"]
+    lines.append(f"compute nodes of a set: {nodes['min']:g}, median {nodes['median']:g}, {nodes['max']:g} (paper: 88, "
+                 f"256, 512); STATIC's system has {document['system_compute_nodes'] or 'those of the set'}")
     gains = document["gains"]
     if "oracle_over_zero" in gains:
         each = {key: 100 * (value - 1) for key, value in gains["oracle_over_zero"].items()}
@@ -64,14 +67,49 @@ def simulation_lines(document: dict[str, Any]) -> list[str]:
                  "(paper: 56)")
     if "mckp_over_static" in gains:
         pairs = list(zip(document["pools"], gains["mckp_over_static"], strict=True))
-        pool, best = max(pairs, key=lambda item: item[1]["median"])
-        lines.append(f"MCKP over STATIC: largest median {best['median']:.2f}× with {pool} I/O nodes "
-                     "(paper: 5.11× with 24)")
+        lines += _gain_lines(dict(pairs))
         below = document["sets_where_mckp_is_below_static_within_the_pool"]
         beyond = sum(document["sets_beyond_the_pool"]["static"])
         within = document["sets"] * len(pairs) - beyond
         lines.append(f"MCKP below STATIC: in {below} of the {within:,} cases where STATIC stays within the pool; in "
                      f"{beyond:,} others STATIC gives more I/O nodes than there are")
+    return lines
+
+
+def _gain_lines(gains: Mapping[int, Mapping[str, float]]) -> list[str]:
+    """Return what Section 3.2 says of MCKP over STATIC, of the sizes of the pool that were simulated."""
+    most = max(gains, key=lambda pool: gains[pool]["median"])
+    given = {pool: each for pool, each in gains.items() if pool > 0}
+    lines = [f"MCKP over STATIC: largest median {gains[most]['median']:.2f}× with {most} I/O nodes (paper: 5.11× with "
+             "24)"]
+    if 24 in gains:
+        lines.append("MCKP over STATIC with 24: {min:.2f}×, median {median:.2f}×, {max:.2f}× (paper: 1.03, 5.11, "
+                     "15.06)".format_map(gains[24]))
+    if 56 in gains:
+        each = {key: 100 * (value - 1) for key, value in gains[56].items()}
+        lines.append("MCKP over STATIC with 56: {min:+.2f} %, median {median:+.2f} %, {max:+.2f} % (paper: +4.08, "
+                     "+211.38, +739.22)".format_map(each))
+    if 64 in gains and 128 in gains:
+        lines.append(f"MCKP over STATIC, medians with 64 and 128: {gains[64]['median']:.2f}× and "
+                     f"{gains[128]['median']:.2f}× (paper: 2.7 to 1.6)")
+    if given:
+        mean = sum(each["mean"] for each in given.values()) / len(given)
+        largest = max(each["max"] for each in given.values())
+        lines.append(f"MCKP over STATIC, all pools but 0: mean {mean:.2f}×, largest {largest:.2f}× (paper: 2.6, 23.75)")
+    return lines
+
+
+def queue_lines(results: Sequence[QueueResult]) -> list[str]:
+    """Return a line for each policy; beside STATIC by the sum of the jobs' bandwidths, and by the time of the whole."""
+    base = next((each for each in results if each.policy == "STATIC"), None)
+    lines = []
+    for each in results:
+        text = (f"{each.policy}: {each.bandwidth / 1000:.2f} GB/s (sum of the jobs' means), {each.makespan_s:.0f} s, "
+                f"{sum(job.changes for job in each.jobs)} changes of I/O nodes")
+        if base is not None and each is not base:
+            text += (f"; {each.bandwidth / base.bandwidth:.2f}× STATIC, and the queue is through "
+                     f"{base.makespan_s / each.makespan_s:.2f}× as fast")
+        lines.append(text)
     return lines
 
 

@@ -6,7 +6,7 @@ Algorithm.  Arrays over sets: the policies' formulas are a few array operations 
             (mpiio_ext.delegates.arbitration.solver.profiles).
 Guarantees. The same numbers as the policies' own `allocate` (tested); the same seed gives the same result. Sets are
             drawn with replacement, also within a set. STATIC's C is the largest number of compute nodes that a set can
-            have, unless it is given.
+            have, unless another one is given, or each set's own.
 Source.     Sections 3.1 and 3.2 of the arbitration paper; options are the measured numbers.
 """
 
@@ -60,7 +60,7 @@ class Simulation:
     Attributes
     ----------
     seed, apps, statistic : as asked for
-    compute_nodes : STATIC's C
+    compute_nodes : STATIC's C; None = the compute nodes of each set
     pools : (pools,) I/O nodes
     bandwidth : policy -> (sets, pools) aggregate bandwidth, MB/s
     given : policy -> (sets, pools) I/O nodes given; MCKP and ORACLE: see `meets_oracle`
@@ -71,7 +71,7 @@ class Simulation:
     seed: int
     apps: int
     statistic: str
-    compute_nodes: int
+    compute_nodes: int | None
     pools: Ints
     bandwidth: Mapping[str, Floats]
     given: Mapping[str, Ints]
@@ -117,7 +117,7 @@ def _fitted(data: Catalogue, wanted: Ints, limit: int) -> Ints:
     return places
 
 
-def _wanted(policy: str, data: Catalogue, members: Ints, pool: int, total: int) -> Ints:
+def _wanted(policy: str, data: Catalogue, members: Ints, pool: int, total: int | Ints) -> Ints:
     """Return the numbers of a policy's formula, (sets, apps)."""
     nodes = data.compute_nodes[members]
     if policy == "zero":
@@ -134,7 +134,8 @@ def _wanted(policy: str, data: Catalogue, members: Ints, pool: int, total: int) 
 
 def simulate(
     data: Catalogue, *, pools: Sequence[int], sets: int = 10_000, apps: int = 16, seed: int = 0,
-    policies: Sequence[str] = tuple(POLICIES), compute_nodes: int | None = None, statistic: str = "mean",
+    policies: Sequence[str] = tuple(POLICIES), compute_nodes: int | Literal["set"] | None = None,
+    statistic: str = "mean",
 ) -> Simulation:
     """Draw sets of patterns and apply policies to them.
 
@@ -143,7 +144,7 @@ def simulate(
     pools : numbers of I/O nodes, each >= 0
     sets, apps : how many sets of how many patterns
     policies : names of `POLICIES`; mckp and oracle are always there
-    compute_nodes : of the system, for STATIC; None = apps x the largest pattern
+    compute_nodes : of the system, for STATIC; "set" = those of the set; None = apps x the largest pattern
 
     Raises
     ------
@@ -155,7 +156,9 @@ def simulate(
         raise ArgumentError(f"there is no policy {unknown[0]!r}: choose from {', '.join(POLICIES)}" if unknown else
                             "sets, apps and the number of pools must be 1 or more, and a pool 0 or more")
     members = np.random.default_rng(seed).integers(0, len(data.names), (sets, apps))
-    total = compute_nodes if compute_nodes is not None else apps * int(data.compute_nodes.max())
+    set_nodes = data.compute_nodes[members].sum(axis=1)
+    system = apps * int(data.compute_nodes.max()) if compute_nodes is None else compute_nodes
+    total = set_nodes[:, None] if system == "set" else system
     sizes = np.array(sorted(set(pools)))
     rows = data.bandwidth[members]
     best_places = data.bandwidth.argmax(axis=1)
@@ -178,5 +181,5 @@ def simulate(
     bandwidth["oracle"] = np.repeat(oracle[:, None], sizes.size, 1)
     bandwidth["mckp"] = profile[:, sizes]
     meets = (profile >= oracle[:, None] * (1 - _SAME)).argmax(axis=1)
-    return Simulation(seed=seed, apps=apps, statistic=statistic, compute_nodes=total, pools=sizes, bandwidth=bandwidth,
-                      given=given, set_nodes=data.compute_nodes[members].sum(axis=1), meets_oracle=meets)
+    return Simulation(seed=seed, apps=apps, statistic=statistic, pools=sizes, bandwidth=bandwidth, given=given,
+                      compute_nodes=None if system == "set" else system, set_nodes=set_nodes, meets_oracle=meets)

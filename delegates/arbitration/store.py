@@ -3,7 +3,8 @@
 Problem.    What was learnt of an application must be there at its next run, on another node, after an upgrade, and be
             told apart from what was measured since.
 Algorithm.  Each save of a name adds a version: the newest is what `load` returns, older ones stay (up to `KEPT`), so
-            that a bad measurement can be undone. The file is written beside the old one and renamed over it; writers
+            that a bad measurement can be undone: the version before it is written once more, as the newest; to undo
+            again goes on to the one before that. The file is written beside the old one and renamed over it; writers
             take turns by a lock file.
 Guarantees. A reader sees the file before or after a save, never half of one. Two writers lose nothing. Units stand in
             the file.
@@ -18,13 +19,13 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mpiio_ext.delegates.arbitration.curves import Curve, Point
 from mpiio_ext.delegates.arbitration.errors import CurveError
 from mpiio_ext.errors import ArgumentError, FileSystemError
 
-__all__ = ["FORMAT", "KEPT", "Store", "curve_of", "plain"]
+__all__ = ["FORMAT", "KEPT", "Store", "Version", "curve_of", "plain"]
 
 #: Version of the file's format.
 FORMAT = 1
@@ -58,6 +59,33 @@ def curve_of(document: Any, where: str) -> Curve:
         return Curve(points, source=str(document["source"]))
     except (KeyError, TypeError, ValueError, ArgumentError) as error:
         raise CurveError(f"{where}: is no curve: {type(error).__name__}: {error}") from error
+
+
+class Version(NamedTuple):
+    """A version of a curve.
+
+    Attributes
+    ----------
+    version : number, from 1
+    time_s : when it was written, s since 1970 UTC
+    curve : itself
+    restored : the version that it is once more; None = it is new
+    """
+
+    version: int
+    time_s: float
+    curve: Curve
+    restored: int | None
+
+
+def _original(entry: Mapping[str, Any]) -> int:
+    return int(entry.get("restored") or entry["version"])
+
+
+def _append(versions: list[dict[str, Any]], content: Mapping[str, Any]) -> None:
+    newest = versions[-1]["version"] if versions else 0
+    versions.append({"version": newest + 1, "time_s": time.time(), **content})
+    del versions[:-KEPT]
 
 
 class Store:
@@ -115,16 +143,52 @@ class Store:
         with self._alone():
             document = self._document()
             for name, curve in curves.items():
-                versions = document["curves"].setdefault(name, [])
-                newest = versions[-1]["version"] if versions else 0
-                versions.append({"version": newest + 1, "time_s": time.time(), **plain(curve)})
-                del versions[:-KEPT]
-            temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
-            with temporary.open("w", encoding="utf-8") as file:
-                json.dump(document, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self.path)
+                _append(document["curves"].setdefault(name, []), plain(curve))
+            self._replace(document)
+
+    def _replace(self, document: Mapping[str, Any]) -> None:
+        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        with temporary.open("w", encoding="utf-8") as file:
+            json.dump(document, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self.path)
+
+    def undo(self, name: str) -> int:
+        """Make the version before the one in force the newest again; nothing is deleted.
+
+        Returns
+        -------
+        int
+            The version that holds again, by the number that it had.
+
+        Raises
+        ------
+        CurveError
+            There is no such curve, none before the one in force, or the file is no store.
+        FileSystemError
+            It cannot be written.
+        """
+        with self._alone():
+            document = self._document()
+            kept = document["curves"].get(name, [])
+            if not kept:
+                raise CurveError(f"{self.path}: has no curve {name!r}")
+            in_force = _original(kept[-1])
+            earlier = [each for each in kept if _original(each) < in_force]
+            if not earlier:
+                raise CurveError(f"{self.path}: curve {name!r} has no version before {in_force} that is kept")
+            found = max(earlier, key=_original)
+            again = plain(curve_of(found, f"{self.path}: curve {name!r}, version {found['version']}"))
+            _append(kept, {"restored": _original(found), **again})
+            self._replace(document)
+            return _original(found)
+
+    def history(self, name: str) -> list[Version]:
+        """Return what is known of the versions of a curve that are kept, oldest first."""
+        where = f"{self.path}: curve {name!r}"
+        return [Version(int(each["version"]), float(each["time_s"]), curve_of(each, where), each.get("restored"))
+                for each in self._document()["curves"].get(name, [])]
 
     def versions(self, name: str) -> list[int]:
         """Return the versions of a curve that are kept, ascending."""

@@ -16,6 +16,7 @@ import csv
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -112,36 +113,57 @@ def read_forge(paths: Iterable[Path]) -> dict[Pattern, Curve]:
     return dict(sorted(_curves(found, "measured").items()))
 
 
-def read_jobs(path: Path) -> list[Job]:
+def read_jobs(path: Path, store: Path | None = None) -> list[Job]:
     """Return jobs with curves of a table: one line a job, number of I/O nodes and repetition; in the order of the file.
 
     The columns are job, compute_nodes, processes, io_nodes, bandwidth (MB/s), separated by "," or ";"; `bandwidth` may
-    be empty in the one line of a job of which nothing is known.
+    be empty in the one line of a job of which nothing is known. There may be weight, current (I/O nodes that the job
+    has now; empty: none yet) and program.
+
+    Parameters
+    ----------
+    store : curves of the jobs that have none in the table, by `program`, or else by the job's name; io_nodes and
+        bandwidth may be missing in the table then
 
     Raises
     ------
     CurveError
         A file that cannot be read or understood, with file and line.
     """
-    sizes: dict[str, tuple[int, int]] = {}
+    from mpiio_ext.delegates.arbitration.store import Store
+
+    kept = None if store is None else Store(store)
+    stored = frozenset(kept.names() if kept is not None else ())
+    jobs: dict[str, Job] = {}
+    programs: dict[str, str] = {}
     found: dict[str, dict[int, list[float]]] = {}
-    for where, row in _rows(path, _JOBS):
-        name = row["job"].strip()
-        if not name:
-            raise CurveError(f"{where}: job has no name")
-        size = (_whole(where, row, "compute_nodes", 1), _whole(where, row, "processes", 1))
-        if sizes.setdefault(name, size) != size:
-            raise CurveError(f"{where}: job {name} has {size[0]} compute nodes and {size[1]} processes, and had "
-                             "others before")
-        points = found.setdefault(name, {})
-        if row["bandwidth"].strip():
+    for where, row in _rows(path, _JOBS if kept is None else _JOBS[:3]):
+        job = _job(where, row)
+        if jobs.setdefault(job.name, job) != job:
+            raise CurveError(f"{where}: job {job.name} has other sizes, weight or current I/O nodes than before: "
+                             f"{job.compute_nodes} compute nodes and {job.processes} processes")
+        programs[job.name] = (row.get("program") or "").strip() or job.name
+        points = found.setdefault(job.name, {})
+        if (row.get("bandwidth") or "").strip():
             count = _whole(where, row, "io_nodes", 0)
             points.setdefault(count, []).append(_number(where, row, "bandwidth"))
     if not found:
         raise CurveError(f"{path}: no job in it")
     curves = _curves({name: points for name, points in found.items() if points}, "measured")
-    return [Job(name=name, compute_nodes=nodes, processes=processes, curve=curves.get(name))
-            for name, (nodes, processes) in sizes.items()]
+    if kept is not None:
+        curves |= {name: kept.load(programs[name]) for name in jobs if name not in curves and programs[name] in stored}
+    return [replace(job, curve=curves.get(name)) for name, job in jobs.items()]
+
+
+def _job(where: str, row: Mapping[str, Any]) -> Job:
+    """Return what a line says of a job, without its curve."""
+    name = row["job"].strip()
+    if not name:
+        raise CurveError(f"{where}: job has no name")
+    return Job(name=name, compute_nodes=_whole(where, row, "compute_nodes", 1),
+               processes=_whole(where, row, "processes", 1),
+               weight=_number(where, row, "weight") if (row.get("weight") or "").strip() else 1.0,
+               current=_whole(where, row, "current", 0) if (row.get("current") or "").strip() else None)
 
 
 # ---- results of the bench --------------------------------------------------------------------------------------------

@@ -297,7 +297,8 @@ def _advise(asked: _Asked) -> list[str]:
         about = ("", "Found by mpiio-ext advise on the workload path of one run, carried out by as many ranks, against",
                  f"the MPI library alone. The program: {' '.join(asked.command)}")  # fmt: skip
         job = _Job(command=words, glob="*", options=Options(), metric=calls, about=about)
-        tuned = Plan(budget_s=asked.budget_s, trials=asked.trials, confidence=asked.confidence, seed=asked.seed)
+        tuned = Plan(budget_s=asked.budget_s, trials=asked.trials, confidence=asked.confidence, seed=asked.seed,
+                     subject="the replay of the program's path")  # fmt: skip
         result = _tune(job, tuned, asked.log, None)
     failures = _finish(result, job, asked.budget_s, asked.output, asked.json_file)
     if result.interrupted:

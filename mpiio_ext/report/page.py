@@ -13,6 +13,7 @@ ratios of every row are on it always.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,8 @@ import jinja2
 from markupsafe import Markup, escape
 
 import mpiio_ext
-from mpiio_ext.report import charts, verdict, words
+from mpiio_ext.report import arbitration, charts, verdict, words
+from mpiio_ext.report.added import Added
 from mpiio_ext.report.baseline import RULE, Comparison, Match, falls_below
 from mpiio_ext.report.charts import LogScale, Piece, Whisker
 from mpiio_ext.report.environment import describe, headline
@@ -66,27 +68,6 @@ class Page:
 
     text: str
     left_out: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Added:
-    """A section that others add to the page: paragraphs and a table of words, which the template escapes.
-
-    Attributes
-    ----------
-    anchor : name within the page; letters, digits and hyphens
-    title : heading, and what the contents at the top say
-    sentences : paragraphs above the table
-    columns, rows : the table; none without rows
-    note : a line below it
-    """
-
-    anchor: str
-    title: str
-    sentences: Sequence[str] = ()
-    columns: Sequence[str] = ()
-    rows: Sequence[Sequence[str]] = ()
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -451,6 +432,11 @@ def _breakable(text: str) -> Markup:
     return Markup(str(escape(text)).replace("_", "_<wbr>").replace("+", "<wbr>+"))
 
 
+def _image(figure: str) -> str:
+    """Return an SVG as the address of an image: its styles and scripts do not reach the page."""
+    return f"data:image/svg+xml;base64,{b64encode(figure.encode()).decode()}"
+
+
 def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
@@ -460,6 +446,7 @@ def _template() -> jinja2.Template:
         lstrip_blocks=True,
     )
     environment.filters["breakable"] = _breakable
+    environment.filters["image"] = _image
     return environment.get_template("page.html")
 
 
@@ -496,7 +483,7 @@ def render(
         "notes": _notes(rows),
         "one": scale.at(1),
         "ticks": _ticks(scale),
-        "added": added,
+        "added": [*arbitration.sections(item.path for item in sets), *added],
     }
     for level in range(len(_LEFT_OUT)):
         left_out = "; ".join(_LEFT_OUT[1 : level + 1])

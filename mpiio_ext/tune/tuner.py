@@ -74,12 +74,14 @@ class Plan:
     trials : settings that the search runs at most; None: as many as the budget holds.
     confidence : of the decision.
     seed : of all random choices.
+    subject : what is run, in messages.
     """
 
     budget_s: float
     trials: int | None = None
     confidence: float = 0.95
     seed: int = 1
+    subject: str = "the program"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,7 +277,8 @@ class Tuner:
         record, outcome = self._records[0], self._baseline
         assert outcome is not None
         if record.status == "failed":
-            raise ProgramError(f"the program fails as it is, without any change: {record.reason}", record.exit_status)
+            raise ProgramError(f"{self._plan.subject} fails as it is, without any change: {record.reason}",
+                               record.exit_status)
         if record.status == "stopped":
             raise TuneError(f"the first run, without any change, did not end within the budget of "
                             f"{self._plan.budget_s:g} s: use a larger --budget or a smaller case")
@@ -450,7 +453,7 @@ class Tuner:
             verdict, reason, found = self._decide(interrupted)
         else:
             verdict, found = "unconfirmed", None
-            reason = f"the program, which ran at first, fails as it is: {broken.reason}"
+            reason = f"{self._plan.subject}, which ran at first, fails as it is: {broken.reason}"
         return Result(
             verdict=verdict,
             reason=reason,

@@ -3,11 +3,11 @@
 Problem.   A path has the offsets of representatives, in data streams; distributions of them do not tell which bytes of
            a file those are. A rank whose view is that of another rank makes the same operations, of the same sizes, at
            the same offsets of its stream, and writes to the wrong place.
-Algorithm. Each access is brought to extents of the file, through the view in force on its handle. For each class of
-           files, each rank, reads and writes apart, c(x) is how many accesses touch byte x of any file of the class.
-           Two workloads differ by the sum over x of their c's difference, in relation to the original's sum. Files are
-           not told apart by names: a replay has other folders, and a synthetic workload takes like files in another
-           order.
+Algorithm. Each access is brought to extents of the file, through the view in force on its handle; of a read that ends
+           early it is what it has read. For each class of files, each rank, reads and writes apart, c(x) is how many
+           accesses touch byte x of any file of the class. Two workloads differ by the sum over x of their c's
+           difference, in relation to the original's sum. Files are not told apart by names: a replay has other folders,
+           and a synthetic workload takes like files in another order.
 Guarantee. 0 means that each rank touches the same bytes of each class as often, exactly. 1 that as many bytes differ as
            the original touches; 2 is the most where both touch as many.
 Limits.    A view that the trace does not tell counts as none: the offsets of its stream are compared. Of an access with
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from mpiio_ext.pioneer.operations import DATA, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import WorkloadPath, find_templates
 from mpiio_ext.pioneer.path.extract import names_of
+from mpiio_ext.pioneer.path.short import moved_in_extra, moved_of
 from mpiio_ext.pioneer.path.views import View, views_of_groups
 from mpiio_ext.pioneer.profile.sessions import find_sessions
 
@@ -182,11 +183,12 @@ def touched_by_groups(path: WorkloadPath) -> Touched:
     groups = path.table["groups"].to_numpy()
     through = _in_force(views, sessions) if views else {}
     extents: dict[tuple[str, int, bool], tuple[_Numbers, _Numbers]] = {}
+    moved = moved_in_extra(path.table["extra"])
     for group, rank in enumerate(path.info.representatives):
         own = {row: found[group] for row, found in through.items() if found is not None and groups[row] >> group & 1}
-        accesses = Accesses(path.words("owner"), _known(path.table[f"offset_{group}"]),
-                             _known(path.table[f"size_{group}"]), moves & (groups >> group & 1 == 1), writes,
-                             own)  # fmt: skip
+        size = np.where(moved >= 0, moved, _known(path.table[f"size_{group}"]))
+        accesses = Accesses(path.words("owner"), _known(path.table[f"offset_{group}"]), size,
+                            moves & (groups >> group & 1 == 1), writes, own)  # fmt: skip
         extents |= {(owner, rank, write): found for (owner, write), found in accesses.extents().items()}
     return Touched(path.info.representatives, extents)
 
@@ -260,7 +262,9 @@ def touched_by_ranks(tables: Mapping[int, pa.Table]) -> Touched:
         moves, writes = _flags(kinds)
         files = _words(table["file"])
         classes = np.array([None if name is None else owners[name] for name in files.tolist()], object)
-        accesses = Accesses(classes, _known(table["offset"]), _known(table["size"]), moves, writes,
+        moved = moved_of(table)
+        size = np.where(moved >= 0, moved, _known(table["size"]))
+        accesses = Accesses(classes, _known(table["offset"]), size, moves, writes,
                              _views_of_rank(table, kinds))  # fmt: skip
         extents |= {(owner, rank, write): found for (owner, write), found in accesses.extents().items()}
     return Touched(tuple(sorted(tables)), extents)

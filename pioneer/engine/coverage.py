@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["LEFT_OUT", "OPERATIONS", "STAND_INS", "engine_name", "reason_of"]
+from mpiio_ext.pioneer.engine.beside import COPIES
+
+__all__ = ["BY_DESCRIPTOR", "LEFT_OUT", "OPERATIONS", "STAND_INS", "engine_name", "reason_of"]
 
 #: What the engine makes of an operation, where that is not the operation itself.
 STAND_INS = {
@@ -24,7 +26,6 @@ STAND_INS = {
 
 _NO_IO = "it does no I/O"
 _DUPLICATE = "what goes through a duplicate goes through the descriptor itself"
-_TWO_FILES = "it moves data between two files inside of the kernel"
 
 #: Operations that are not made, and why.
 LEFT_OUT: Mapping[str, str] = {
@@ -36,19 +37,23 @@ LEFT_OUT: Mapping[str, str] = {
     "MPI_File_set_errhandler": "the engine has to see errors: they are returned",
     "MPI_File_call_errhandler": "the engine has to see errors: they are returned",
     **dict.fromkeys(("dup", "dup2", "dup3", "fcntl"), _DUPLICATE),
-    **dict.fromkeys(("sendfile", "copy_file_range"), _TWO_FILES),
     "MPI_Barrier": "ranks meet in the collective calls on files; their pace is in the slack times",
     **{f"MPI_Request_get_status{kind}": "it only looks at a request" for kind in ("", "_all", "_any", "_some")},
     "symlink": "a link could lead out of the folder",
 }  # fmt: skip
 
+#: Of `getdents` on a descriptor that `open` has returned.
+BY_DESCRIPTOR = "a folder is read through a descriptor"
 _NO_OPEN = "its file is not opened in the path"
 _UNKNOWN = "the engine does not know it"
+_NO_TARGET = "the file that it copies to is not open in the path"
 _NO_VIEW = "the trace does not tell the file type: data goes to the offsets of its stream"
 
 
 def reason_of(name: str, *, known: bool) -> str:
     """Return why an operation is left out; `known`: the engine could make it."""
+    if known and name in COPIES:
+        return _NO_TARGET
     if known:
         return _NO_VIEW if name == "MPI_File_set_view" else _NO_OPEN
     return LEFT_OUT.get(name, _UNKNOWN)

@@ -10,7 +10,8 @@ Algorithm. The plans of one rank of each group that is there say which operation
            through which views, too. Everything else is the path's. Files are classed by who of the ranks uses them,
            as `path.extract` does. With fewer ranks than were traced, accesses at the file pointer of a shared file
            that come behind a read at it, with no seek between them, have no offset: here, and by `comparable_path` in
-           the path of the replay's trace. Sizes that the original's tracer could not record are in neither (`untold`).
+           the path of the replay's trace. Sizes that the original's tracer could not record are in neither (`untold`),
+           and the same holds of offsets in files that are written by accesses of such sizes, with any number of ranks.
 Guarantee. With as many ranks as were traced, and nothing left out, it is the path itself.
 """
 
@@ -27,12 +28,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mpiio_ext.pioneer.engine.beside import MOVED_SIZES
 from mpiio_ext.pioneer.engine.coverage import engine_name
 from mpiio_ext.pioneer.engine.opens import with_opens
 from mpiio_ext.pioneer.engine.places import Places
 from mpiio_ext.pioneer.engine.plan import Plan, make_plan
 from mpiio_ext.pioneer.engine.rank_views import parsed
-from mpiio_ext.pioneer.engine.untold import without_untold
+from mpiio_ext.pioneer.engine.untold import files_untold, without_untold
 from mpiio_ext.pioneer.operations import DATA, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
@@ -126,6 +128,17 @@ def _offsets(table: pa.Table, group: int, plan: Plan, *, moved: bool) -> pa.Chun
     return pa.array(found, mask=found < 0)
 
 
+def _sizes(path: WorkloadPath, group: int, plan: Plan) -> pa.ChunkedArray | pa.Array:
+    """Return the sizes of a group's operations: of some the engine makes what they have moved."""
+    column = path.table[f"size_{group}"]
+    rows = np.flatnonzero(np.isin(path.words("operation")[plan.ids], sorted(MOVED_SIZES)))
+    if not rows.size:
+        return column
+    found = pc.fill_null(column, -1).to_numpy().copy()
+    found[plan.ids[rows]] = plan.size[rows]
+    return pa.array(found, mask=found < 0)
+
+
 def _slack(plan: Plan, rows: int) -> pa.Array:
     """Return the slack times of a plan, at the rows of the path; null where it makes nothing."""
     found, made = np.zeros(rows, np.int64), np.zeros(rows, np.bool_)
@@ -137,12 +150,13 @@ def _slack(plan: Plan, rows: int) -> pa.Array:
 
 
 def _short_of_data(path: WorkloadPath, ranks: int) -> set[str]:
-    """Return the shared files of a path that lack data of ranks which are not there."""
+    """Return the files of a path that lack data: of ranks which are not there, or of writes whose size is not told."""
+    found = files_untold(path)
     traced = path.info.ranks or sum(len(several) for several in path.info.members)
-    if ranks >= traced:
-        return set()
-    pairs = set(zip(path.words("file").tolist(), path.words("owner").tolist(), strict=True))
-    return {file for file, owner in pairs if owner == "shared" and file is not None}
+    if ranks < traced:
+        pairs = set(zip(path.words("file").tolist(), path.words("owner").tolist(), strict=True))
+        found |= {file for file, owner in pairs if owner == "shared" and file is not None}
+    return found
 
 
 def _behind_reads(path: WorkloadPath, files: set[str]) -> NDArray[np.bool_]:
@@ -217,7 +231,8 @@ def expected_path(path: WorkloadPath, ranks: int) -> WorkloadPath:
     columns["groups"] = pa.array(sum((groups >> group & 1) << new for new, group in enumerate(plans)))
     for new, (group, plan) in enumerate(plans.items()):
         own = {name: table[f"{name}_{group}"] for name in PER_GROUP} | {
-            "slack": _slack(plan, table.num_rows), "offset": _offsets(table, group, plan, moved=group in moved)
+            "slack": _slack(plan, table.num_rows), "offset": _offsets(table, group, plan, moved=group in moved),
+            "size": _sizes(path, group, plan),
         }  # fmt: skip
         columns |= {f"{name}_{new}": own[name] for name in PER_GROUP}
     whole = pa.table(columns).cast(WorkloadPath.schema(len(plans))).filter(pa.array(groups != 0))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mpiio_ext.pioneer.engine.beside import COPIES
 from mpiio_ext.pioneer.engine.coverage import OPERATIONS
 from mpiio_ext.pioneer.engine.opens import AT_OFFSETS, IMPLIED
 from mpiio_ext.pioneer.operations import Role, operation_of
@@ -30,6 +31,8 @@ __all__ = ["States", "plain_columns", "plain_rows"]
 
 _Value = TypeVar("_Value", bound=Hashable)
 _PLAIN = frozenset({Role.READ, Role.WRITE, Role.SEEK})
+#: What moves data and is about more than one handle, or about a folder.
+_OTHERS = COPIES | {"readdir", "getdents"}
 #: What a single access may tell of itself that counts.
 _TELLING = tuple(f'"{key}"' for key in (MOVED, IMPLIED, "file2"))
 
@@ -85,7 +88,8 @@ def plain_rows(planner: Planner, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     firsts = np.unique(codes, return_index=True)[1].tolist()
     kinds = [planner.kinds[row] for row in firsts]
     plain = np.array([kind.role in _PLAIN and not kind.nonblocking and OPERATIONS.get(kind.name) is not None
-                      and not (implied and kind.name in AT_OFFSETS) for kind in kinds], np.bool_)  # fmt: skip
+                      and kind.name not in _OTHERS and not (implied and kind.name in AT_OFFSETS)
+                      for kind in kinds], np.bool_)  # fmt: skip
     seeks = np.array([kind.role is Role.SEEK for kind in kinds], np.bool_)
     sessions = np.array(planner.handles.of, np.int64)
     opened = np.append(np.array(planner.handles.has_open, np.bool_), False)[np.maximum(sessions, -1)]
@@ -125,7 +129,7 @@ def plain_columns(planner: Planner, rows: NDArray[np.int64], states: States) -> 
     file_numbers = np.array([planner.number_of(file) for file in used], np.int64)[files]
     return np.stack([
         rows, numbers, file_numbers, none, slots, none,
-        np.zeros(rows.size, np.int64), none, none, np.where(explicit, places, -1), sizes,
+        np.zeros(rows.size, np.int64), none, none, none, np.where(explicit, places, -1), sizes,
         np.where(places < 0, 0, places + begins[views]),
         np.where(places < 0, -1, _ends(planner, np.where(places < 0, -1, views), places + sizes)), views, offsets,
     ], axis=1)  # fmt: skip

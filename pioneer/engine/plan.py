@@ -25,7 +25,9 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, OPERATIONS, reason_of
+from mpiio_ext.pioneer.engine.beside import COPIES, Mappings, size_of, target_of
+from mpiio_ext.pioneer.engine.coverage import BY_DESCRIPTOR, LEFT_OUT, OPERATIONS, reason_of
+from mpiio_ext.pioneer.engine.existing import existing_files
 from mpiio_ext.pioneer.engine.meetings import meetings
 from mpiio_ext.pioneer.engine.opens import AT_OFFSETS, IMPLIED, with_opens
 from mpiio_ext.pioneer.engine.parts import Parts
@@ -46,7 +48,9 @@ _READS, _WRITES, _TRUNCATES, _APPENDS = 1, 2, 4, 8  # of fopen, as in mpiox_engi
 _AMODES = {"CREATE": 1, "RDONLY": 2, "WRONLY": 4, "RDWR": 8, "DELETE_ON_CLOSE": 16, "EXCL": 64, "APPEND": 128}
 #: Operations whose offset the plan keeps although they are neither accesses nor seeks.
 _AT_OFFSETS = frozenset({"sync_file_range", "MPI_File_get_byte_offset"})
-_WRITING = ("write", "pwrite", "fwrite", *(
+#: What the engine makes through what `opendir` has returned.
+_OF_FOLDERS = frozenset({"readdir", "getdents"})
+_WRITING = ("write", "pwrite", "fwrite", *sorted(COPIES), *(
     f"MPI_File_{kind}write{where}" for kind in ("", "i")
     for where in ("", "_all", "_at", "_at_all", "_shared", *(("_ordered",) if not kind else ()))),
     *(f"MPI_File_write{where}_begin" for where in ("_all", "_at_all", "_ordered")))  # fmt: skip
@@ -65,6 +69,7 @@ class Plan:
     communicator : of MPI_File_open: index in `communicators`, -1: this rank alone takes part.
     flags : of opens and seeks; of mmap its protection.
     request : of nonblocking calls and of waits, -1: none, or all.
+    other : of calls on mappings which one; of copies the handle of their target; -1: none (`beside`).
     view : of MPI_File_set_view: index in `views`, else -1.
     offset, size : bytes; an offset of -1 is the file pointer; of a view its displacement.
     place : of writes what the bytes are counted from; 0 where that is not known.
@@ -80,8 +85,9 @@ class Plan:
     communicators : their ranks, in the order in which they are made; an empty one is that of all ranks.
     views : texts of file types.
     in_force : views, each time that one is set.
-    slots, requests : numbers of handles, and of nonblocking calls that are under way at a time.
+    slots, requests, mappings : numbers of handles, of nonblocking calls that are under way, and of mappings, at a time.
     folders : those of `paths` that are opened as folders.
+    existing : those of `paths` that were there before the program, and at least how long, bytes (`existing`).
     unknown : how many operations of each name are left out.
     reasons : why, by name.
     """
@@ -94,6 +100,7 @@ class Plan:
     communicator: NDArray[np.int32]
     flags: NDArray[np.int32]
     request: NDArray[np.int32]
+    other: NDArray[np.int32]
     view: NDArray[np.int32]
     offset: NDArray[np.int64]
     size: NDArray[np.int64]
@@ -111,8 +118,10 @@ class Plan:
     in_force: list[View]
     slots: int
     requests: int
+    mappings: int = 0
     start_ns: int = 0
     folders: set[str] = field(default_factory=set)
+    existing: dict[str, int] = field(default_factory=dict)
     unknown: Counter[str] = field(default_factory=Counter)
     reasons: dict[str, str] = field(default_factory=dict)
 
@@ -183,6 +192,10 @@ def _stdio_flags(extra: dict[str, Any], name: str, reads: bool, writes: bool) ->
     mode = extra.get("mode", extra.get("flags"))
     if name == "fdopen":  # truncates nothing, and its file is there
         return (_READS if reads else 0) | (_WRITES if writes else 0) or _READS
+    if isinstance(mode, int):  # the flags of its `open`, as our tracer has them
+        access = mode & os.O_ACCMODE
+        return (_READS * (access != os.O_WRONLY) | _WRITES * (access != os.O_RDONLY)
+                | _TRUNCATES * bool(mode & os.O_TRUNC) | _APPENDS * bool(mode & os.O_APPEND))  # fmt: skip
     if not isinstance(mode, str):
         return (_READS if reads else 0) | (_WRITES | _TRUNCATES if writes and not reads else _WRITES if writes else 0)
     plus = _READS | _WRITES if "+" in mode else 0
@@ -224,6 +237,7 @@ class _Handles:
     reads: list[bool]
     writes: list[bool]
     has_open: list[bool]
+    of_folder: list[bool]
     free: list[int] = field(default_factory=list)
     slot_of: dict[int, int] = field(default_factory=dict)
     views: dict[int, int] = field(default_factory=dict)
@@ -245,13 +259,14 @@ class _Handles:
 
 
 def _handles_of(sessions: Sessions, operations: Sequence[Operation]) -> _Handles:
-    reads, writes, has_open = [], [], []
+    reads, writes, has_open, of_folder = [], [], [], []
     for session in sessions.sessions:
         kinds = [operations[row] for row in session.members]
         reads.append(any(kind.role in (Role.READ, Role.MAP) or kind.writes is False for kind in kinds))
         writes.append(any(kind.role in (Role.WRITE, Role.RESIZE) or kind.writes is True for kind in kinds))
         has_open.append(session.has_open)
-    return _Handles(sessions.of.tolist(), reads, writes, has_open)
+        of_folder.append(kinds[0].name == "opendir")
+    return _Handles(sessions.of.tolist(), reads, writes, has_open, of_folder)
 
 
 @dataclass(slots=True)
@@ -300,10 +315,11 @@ class _Requests:
 
 # ---- the plan --------------------------------------------------------------------------------------------------------
 
-_COLUMNS = ("ids", "operation", "file", "second", "slot", "communicator", "flags", "request", "view", "offset", "size",
-            "place", "end", "through", "stream", "slack")  # fmt: skip
+_COLUMNS = ("ids", "operation", "file", "second", "slot", "communicator", "flags", "request", "other", "view", "offset",
+            "size", "place", "end", "through", "stream", "slack")  # fmt: skip
 _KINDS = {"operation": np.uint8,
-          **dict.fromkeys(("file", "second", "slot", "communicator", "flags", "request", "view", "through"), np.int32)
+          **dict.fromkeys(("file", "second", "slot", "communicator", "flags", "request", "other", "view", "through"),
+                          np.int32),
           }  # fmt: skip
 
 
@@ -318,11 +334,11 @@ class Planner:
         kinds = {pair: operation_of(*pair) for pair in set(self.names)}
         self.kinds = [kinds[pair] for pair in self.names]
         sessions = find_sessions(path)
-        self.handles = _handles_of(sessions, self.kinds)
+        self.sessions, self.handles = sessions, _handles_of(sessions, self.kinds)
         self.parts = Parts(path, sessions, rank, ranks)
         self.views = RankViews(path, self.kinds, sessions, self.parts)
         self.meetings = np.array(meetings(path, self.kinds, sessions), np.int64)
-        self.requests = _Requests()
+        self.requests, self.mappings = _Requests(), Mappings()
         self.files, self.extras = path.words("file").tolist(), path.words("extra").tolist()
         self.owners, self.groups = path.words("owner").tolist(), table["groups"].to_numpy()
         # lists, since elements of arrays take several times as long to get
@@ -378,6 +394,17 @@ class Planner:
             return slot
         return self.handles.slot_of.get(session, -1) if session >= 0 else -1
 
+    def _other(self, row: int, kind: Operation, extra: dict[str, Any]) -> int:
+        """Return the mapping that a call makes or is about, the handle that a copy goes to; -1: none."""
+        session, size = self.handles.of[row], self.sizes[row]
+        if kind.role is Role.MAP:
+            return self.mappings.add(session, extra, size)
+        if kind.role is Role.UNMAP or kind.name == "msync":
+            return self.mappings.find(session, extra, size, ends=kind.role is Role.UNMAP)
+        if kind.name in COPIES:
+            return target_of(self.handles.slot_of, self.sessions.sessions, extra.get("file2"))
+        return -1
+
     def _flags(self, row: int, kind: Operation, extra: dict[str, Any]) -> int:
         if kind.role is Role.OPEN:
             session = self.handles.of[row]
@@ -404,7 +431,7 @@ class Planner:
         through = self.handles.views.get(self.handles.of[row], -1)
         view = self.in_force[through] if through >= 0 else None
         explicit = (kind.explicit_offset or kind.role in (Role.SEEK, Role.RESIZE, Role.MAP)
-                    or kind.name in _AT_OFFSETS or self._at_offset(row, kind))  # fmt: skip
+                    or kind.name in _AT_OFFSETS or kind.name in COPIES or self._at_offset(row, kind))  # fmt: skip
         if kind.role is Role.SEEK:
             explicit, offset = True, max(offset, 0)
         place = 0 if offset < 0 else offset + (view.first if view is not None else 0)
@@ -433,6 +460,11 @@ class Planner:
         whole = members is None or len(members) == self.ranks
         return self.communicators.setdefault(() if whole else members or (), len(self.communicators))
 
+    def existing(self) -> dict[str, int]:
+        """Return the files of this rank that were there before the program, and how long, behind its last row."""
+        paths, found = list(self.numbers), existing_files(self.path, self.kinds, self.sessions)
+        return {paths[self.known[name]]: size for name, size in found.items() if name in self.known}
+
     def row(self, row: int) -> tuple[int, ...] | None:
         """Return the columns of an operation, without its slack time; None: it is left out."""
         kind, session = self.kinds[row], self.handles.of[row]
@@ -440,14 +472,22 @@ class Planner:
         if self._is_of_duplicate(row, kind):
             self.leave_out(kind, known=True, why=LEFT_OUT["dup"])
             return None
+        if kind.name in _OF_FOLDERS and session >= 0 and not self.handles.of_folder[session]:
+            self.leave_out(kind, known=True, why=BY_DESCRIPTOR)
+            return None
         if number is None or (session >= 0 and not self.handles.has_open[session]):
             self.leave_out(kind, known=number is not None)
             return None
         extra, view, request = parsed(self.extras[row]), -1, -1
+        size = size_of(kind.name, extra, self.sizes[row])
         if kind.role is Role.OPEN and extra.get(IMPLIED):
             self.implied.add(session)
         if self._at_offset(row, kind):
             number = OPERATIONS.get(AT_OFFSETS[kind.name])
+        other = self._other(row, kind, extra)
+        if other < 0 and kind.name in COPIES:
+            self.leave_out(kind, known=True)
+            return None
         slot, flags = self._slot(row, kind), self._flags(row, kind, extra)
         offset, place, end = self._where(row, kind, extra)
         if kind.name == "MPI_File_set_view":
@@ -465,11 +505,11 @@ class Planner:
                 return None
             request = found
         file, second = self.number_of(self.files[row]), self.number_of(extra.get("file2"))
-        if kind.name == "opendir":
+        if kind.name == "opendir" or (kind.role is Role.OPEN and kind.layer == "posix" and flags & os.O_DIRECTORY):
             self.folders.add(next(name for name, known in self.numbers.items() if known == file))
         together = self._communicator(row, extra) if kind.role is Role.OPEN and kind.layer == "mpiio" else -1
         assert number is not None
-        return (row, number, file, second, slot, together, flags, request, view, offset, max(0, self.sizes[row]),
+        return (row, number, file, second, slot, together, flags, request, other, view, offset, size,
                 place, end, self.handles.views.get(session, -1), self._offset(row))  # fmt: skip
 
 
@@ -508,6 +548,6 @@ def make_plan(path: WorkloadPath, rank: int, ranks: int, places: Placing) -> Pla
         meets=np.diff(met, prepend=np.int32(0)), meets_after=planner.meetings.size - int(met.max(initial=0)),
         paths=list(planner.numbers), communicators=list(planner.communicators), views=list(planner.view_numbers),
         in_force=planner.in_force, slots=planner.handles.count,
-        requests=planner.requests.count, start_ns=path.info.start(planner.group),
-        folders=planner.folders, unknown=planner.unknown, reasons=planner.reasons,
+        requests=planner.requests.count, mappings=planner.mappings.count, start_ns=path.info.start(planner.group),
+        folders=planner.folders, existing=planner.existing(), unknown=planner.unknown, reasons=planner.reasons,
     )  # fmt: skip

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpiio_ext.pioneer.engine.beside import COPIES
 from mpiio_ext.pioneer.engine.cores import cores_free
 from mpiio_ext.pioneer.engine.library import engine
 from mpiio_ext.pioneer.engine.places import Places
@@ -61,14 +62,19 @@ class Outcome:
 
 
 def needed_files(plan: Plan) -> dict[str, int]:
-    """Return the files that the plan reads before it has written them, and how long they must be."""
+    """Return the files that have to be there, and how long they must be.
+
+    They are what the plan reads before it has written it, and what was there before the program.
+    """
     reading = {*reading_numbers(), OPERATIONS.get("mmap")}
-    made: dict[str, int] = {}
+    folders = {str(parent) for name in plan.paths for parent in Path(name).parents} | plan.folders
+    made = {name: size for name, size in plan.existing.items() if name not in folders}
     position: dict[int, int] = {}
     written: set[int] = set()
-    for operation, file, slot, size, end in zip(
-        plan.operation.tolist(), plan.file.tolist(), plan.slot.tolist(), plan.size.tolist(), plan.end.tolist(),
-        strict=True,
+    copying = {OPERATIONS.get(name) for name in COPIES}
+    for operation, file, second, slot, size, end in zip(
+        plan.operation.tolist(), plan.file.tolist(), plan.second.tolist(), plan.slot.tolist(), plan.size.tolist(),
+        plan.end.tolist(), strict=True,
     ):  # fmt: skip
         if operation in reading and file >= 0 and file not in written:
             behind = end if end >= 0 else position.get(slot, 0) + size
@@ -76,6 +82,8 @@ def needed_files(plan: Plan) -> dict[str, int]:
             position[slot] = behind
         elif file >= 0 and size > 0:
             written.add(file)
+        if operation in copying and second >= 0:
+            written.add(second)
     return made
 
 
@@ -156,8 +164,8 @@ def _arrays(plan: Plan, views: list[Any], communicators: list[Any]) -> dict[str,
     return {
         "operation": plan.operation, "file": plan.file, "slot": plan.slot, "flags": _amodes(plan),
         "communicator": several[plan.communicator],
-        "second": plan.second, "request": plan.request, "view": handles[plan.view], "offset": plan.offset,
-        "size": plan.size, "place": plan.place, "slack": waits(plan), "meets": plan.meets,
+        "second": plan.second, "request": plan.request, "other": plan.other, "view": handles[plan.view],
+        "offset": plan.offset, "size": plan.size, "place": plan.place, "slack": waits(plan), "meets": plan.meets,
         "error": np.zeros(plan.ids.size, np.int32),
         **{name: np.zeros(plan.ids.size, np.int64) for name in ("start", "duration", "result")},
     }  # fmt: skip
@@ -207,7 +215,8 @@ def carry_out(
     paths = ffi.new("const char *[]", keep or 1)
     order = ffi.new("mpiio_ext_engine_plan *", {
         "count": plan.ids.size, "paths": paths, "files": len(plan.paths), "slots": plan.slots,
-        "requests": plan.requests, "info": (MPI.INFO_NULL if info is None else info).py2f(), "time_scale": time_scale,
+        "requests": plan.requests, "mappings": plan.mappings,
+        "info": (MPI.INFO_NULL if info is None else info).py2f(), "time_scale": time_scale,
         "spin_ns": -1 if spin_ns is None else spin_ns, "most_bytes": most_bytes, "cores_free": cores_free(comm),
         "meets_after": plan.meets_after, "everybody": comm.py2f(),
     })  # fmt: skip

@@ -23,7 +23,7 @@ from mpiio_ext.pioneer.operations import DATA, Role
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.profile.sessions import flags_of
 
-__all__ = ["untold_sizes", "without_untold"]
+__all__ = ["files_untold", "untold_sizes", "without_untold"]
 
 
 def _lacking(path: WorkloadPath) -> NDArray[np.bool_]:
@@ -34,6 +34,12 @@ def _lacking(path: WorkloadPath) -> NDArray[np.bool_]:
         nothing = path.table[f"size_{group}"].is_null().to_numpy()
         found |= moves & (groups >> group & 1 == 1) & nothing
     return found
+
+
+def files_untold(path: WorkloadPath) -> set[str]:
+    """Return the files that are written by accesses whose size the trace did not tell."""
+    rows = _lacking(path) & flags_of(path, Role.WRITE, Role.BEGIN)
+    return {file for file in path.words("file")[rows].tolist() if file is not None}
 
 
 def untold_sizes(path: WorkloadPath) -> Counter[str]:

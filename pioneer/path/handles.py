@@ -41,7 +41,8 @@ def _words(table: pa.Table, name: str) -> tuple[NDArray[np.int64], list[str]]:
 def sessions_of(table: pa.Table) -> NDArray[np.int64]:
     """Return the number of the session of each row of a trace table, from 0 on; `NONE` where it is not told.
 
-    Layers are apart: `fopen`'s stream of a descriptor is a session of its own.
+    Layers are apart: `fdopen`'s stream of a descriptor is a session of its own. But what goes through the descriptor of
+    a stream that `fopen` has opened belongs to the stream, as all data of C++'s streams does.
     """
     found = np.full(table.num_rows, NONE, np.int64)
     if "session" not in table.column_names or not table.num_rows:
@@ -53,7 +54,9 @@ def sessions_of(table: pa.Table) -> NDArray[np.int64]:
     inside = np.array([operation_of(layer_names[pair // len(names)], names[pair % len(names)]).in_session
                        for pair in pairs.tolist()], bool)[inverse.reshape(-1)]  # fmt: skip
     numbers = np.array([LAYERS.index(name) for name in layer_names], np.int64)[layers]
+    opening = np.array([name in ("fopen", "freopen", "tmpfile") for name in names], bool)[operations]
     rows = np.flatnonzero((given >= 0) & inside)
+    numbers[np.isin(given, given[rows[opening[rows]]])] = LAYERS.index("stdio")
     found[rows] = np.unique(given[rows] * len(LAYERS) + numbers[rows], return_inverse=True)[1].reshape(-1)
     return found
 

@@ -3,7 +3,8 @@
 Problem.   The order of a workload path mixes operations on many files. What happens to a file between an open and a
            close is one unit of behaviour (He, Du, Narasimhamurthy, "PIONEER", section IV-C, Figure 2).
 Algorithm. Operations with one number in the path's column `session` are one session: those through one handle, and
-           duplicates of it. Where there is none, one pass: an open begins a session of its file and layer; later
+           duplicates of it; their layer is that of the first one, since what goes through the descriptor of a stream
+           belongs to the stream. Where there is none, one pass: an open begins a session of its file and layer; later
            operations of column 2 on that file belong to the session that was begun last and is not ended; a close ends
            it. Where a trace has no opens (Darshan DXT), or a descriptor was inherited, the first operation on the file
            begins a session that has no open, and its last one ends it.
@@ -157,11 +158,15 @@ def flags_of(path: WorkloadPath, *roles: Role) -> NDArray[np.bool_]:
 
 def _members_of(path: WorkloadPath, files: NDArray[np.int64], layers: NDArray[np.int64]) -> _Members:
     rows = np.flatnonzero(flags_of(path) & (files >= 0))
-    key = layers[rows] * (int(files.max(initial=0)) + 1) + files[rows]
-    order = np.argsort(key, kind="stable")
-    rows, key = rows[order], key[order]
-    fresh = np.concatenate([[True], key[1:] != key[:-1]]) if rows.size else np.zeros(0, bool)
     given = np.asarray(pc.fill_null(path.table["session"], OUTSIDE))[rows]
+    numbered = np.flatnonzero(given >= 0)
+    _, first, which = np.unique(given[numbered], return_index=True, return_inverse=True)
+    layer = layers[rows]
+    layer[numbered] = layer[numbered[first]][which.reshape(-1)]
+    key = layer * (int(files.max(initial=0)) + 1) + files[rows]
+    order = np.argsort(key, kind="stable")
+    rows, key, given = rows[order], key[order], given[order]
+    fresh = np.concatenate([[True], key[1:] != key[:-1]]) if rows.size else np.zeros(0, bool)
     return _Members(rows, given, fresh, flags_of(path, Role.OPEN)[rows], flags_of(path, Role.CLOSE)[rows])
 
 
@@ -185,7 +190,7 @@ def find_sessions(path: WorkloadPath) -> Sessions:
         row = int(rows[start])
         owner = owner_names[owners[row]] if owners[row] >= 0 else "shared"
         found.append(Session(file_names[files[row]], layer_names[layers[row]], owner, rows[start:end].tolist(),
-                             bool(opens[start]), bool(closes[end - 1])))  # fmt: skip
+                             bool(opens[start]), bool(closes[start:end].any())))  # fmt: skip
     ranked = np.empty(by_first.size, np.int64)
     ranked[by_first] = np.arange(by_first.size)
     of[rows] = np.repeat(ranked, ends - starts)

@@ -90,8 +90,8 @@ ioctl handle,request,argument
 flock handle,mode
 mmap -,size,protection,flags,handle,offset
 mmap2 -,size,protection,flags,handle,offset_pages
-munmap -,size
-msync -,size,flags
+munmap address,size
+msync address,size,flags
 sendfile handle,from,offset_address,size
 copy_file_range handle,offset_address,to,to_offset_address,size,flags
 execve file,...

@@ -187,6 +187,12 @@ def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
             source = Source(path=str(path))
             source.loss.add(1, str(error))
             info.sources.append(source)
+    folders = {path.parent for *_, path, _ in found}
+    if len(folders) > 1 and all(rank < 0 for rank, *_ in found):
+        lost = Source(path=", ".join(sorted(map(str, folders))))
+        lost.loss.add(0, f"{len(found)} processes without MPI in {len(folders)} folders: they count as one rank's, "
+                         "one after the other; read runs one at a time to compare them", count=0)  # fmt: skip
+        info.sources.append(lost)
     if any(rank >= 0 for rank, *_ in found):
         found = [item for item in found if item[0] >= 0]
         _note_ranks(info, [source for *_, source in found], paths[0])

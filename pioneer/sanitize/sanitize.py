@@ -55,10 +55,11 @@ _MOST_WORDS = 1 << 12
 _UNKNOWN = -(2**63)
 _LAYERS = {"posix": 0, "stdio": 1, "mpiio": 2}
 _OTHER_LAYER = 3
-(_NONE, _OPEN, _CLOSE, _MOVE, _MOVE_AT, _SEEK, _DUPLICATE, _VIEW, _USE, _WAIT, _OBJECT, _OTHER) = range(12)
+(_NONE, _OPEN, _CLOSE, _MOVE, _MOVE_AT, _SEEK, _DUPLICATE, _VIEW, _USE, _WAIT, _OBJECT, _OTHER, _MAP, _UNMAP,
+ _MAPPED) = range(15)  # fmt: skip
 _ROLE_STEPS = {
     Role.OPEN: _OPEN, Role.CLOSE: _CLOSE, Role.SEEK: _SEEK, Role.DUPLICATE: _DUPLICATE, Role.META: _NONE,
-    Role.WAIT: _WAIT, Role.UNMAP: _OTHER,
+    Role.WAIT: _WAIT, Role.MAP: _MAP, Role.UNMAP: _UNMAP,
 }  # fmt: skip
 #: What makes descriptors that are no files.
 _OBJECTS = frozenset({"socket", "accept", "accept4", "epoll_create", "epoll_create1", "eventfd", "eventfd2",
@@ -89,6 +90,8 @@ def _step_of(operation: Operation) -> int:
         return _OTHER
     if operation.name == "fdopen":
         return _DUPLICATE
+    if operation.name == "msync":
+        return _MAPPED
     if operation.name == "fstatat":  # of a descriptor: it has a handle
         return _USE
     if operation.name == "MPI_File_set_view":

@@ -19,6 +19,9 @@ PATTERNS = (
     # where the loader looks for libraries
     r".*/glibc-hwcaps(?:/|$)", r".*/lib(?:32|64)?(?:/[^/]+)?(?:/tls|/haswell|/avx512_1|/x86_64)+$",
     r".*/lib(?:32|64)?(?:/mpich|/openmpi)?$", r".*/etc/ucx/", r".*/ucx\.conf$",
+    # where Python looks when it starts
+    r".*/(?:pyvenv\.cfg|pybuilddir\.txt|Modules/Setup\.local)$", r".*\.pth$", r".*/site-packages(?:/|$)",
+    r".*/lib/python\d[\d.]*(?:/|\.zip$|$)",
     r"/tmp/?$", r".*\.so(?:\.\d+)*$", r".*/__pycache__(?:/|$)", r".*\.py[co]?$",
 )  # fmt: skip
 

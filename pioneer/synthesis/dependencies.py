@@ -55,6 +55,7 @@ class _Handle:
     Attributes
     ----------
     number : of its session, None where it has none.
+    closed : it is closed, and what is mapped of it lasts longer.
     together : groups, as bits, that have opened it on a communicator of a part of the ranks; 0: on another one.
     """
 
@@ -63,6 +64,7 @@ class _Handle:
     reads: bool = True
     writes: bool = True
     mapped: int = 0
+    closed: bool = False
     begun: str | None = None
     together: int = 0
 
@@ -77,6 +79,14 @@ class _State:
 
     def of(self, operation: Operation, file: str) -> list[_Handle]:
         return self.handles.setdefault((operation.layer, file), [])
+
+    def holding(self, operation: Operation, file: str, number: int | None) -> list[_Handle]:
+        """Return the handles of the operation's layer; of another one where the session is there: C++'s streams."""
+        own = self.of(operation, file)
+        if number is None or any(item.number == number for item in own):
+            return own
+        several = [found for (_, name), found in self.handles.items() if name == file]
+        return next((found for found in several if any(item.number == number for item in found)), own)
 
     def start(self, file: str | None, extra: str | None) -> None:
         """Note a nonblocking operation; one that was complete at once is not waited for."""
@@ -125,6 +135,8 @@ def _mapping(handle: _Handle, operation: Operation) -> str | None:
         if handle.mapped == 0:
             return "nothing is mapped"
         handle.mapped -= 1
+    if operation.name == "msync" and handle.mapped == 0:
+        return "nothing is mapped"
     handle.mapped += operation.role is Role.MAP
     return None
 
@@ -144,6 +156,13 @@ def _close(handles: list[_Handle], handle: _Handle) -> None:
     if handle.duplicates > 0:
         handle.duplicates -= 1
     else:
+        handle.closed = True
+    _forget(handles, handle)
+
+
+def _forget(handles: list[_Handle], handle: _Handle) -> None:
+    """Drop a handle that is closed, when nothing of it is mapped any more."""
+    if handle.closed and handle.mapped == 0:
         handles.remove(handle)
 
 
@@ -187,21 +206,26 @@ def _take(state: _State, operation: Operation, row: _Row, info: PathInfo, group:
         state.start(file, extra)
     if file is None or not operation.in_session:
         return None
-    handles = state.of(operation, file)
+    handles = state.holding(operation, file, number)
     if operation.role is Role.OPEN:
         reads, writes = allowed(operation, extra)
         of_part, problem = _on_communicator(info, extra, group)
-        handles.append(_Handle(number=number, reads=reads, writes=writes, together=row.groups if of_part else 0))
+        state.of(operation, file).append(
+            _Handle(number=number, reads=reads, writes=writes, together=row.groups if of_part else 0))  # fmt: skip
         return problem
-    handle = next((item for item in reversed(handles) if number in (None, item.number)), None)
+    mapped = operation.role is Role.UNMAP or operation.name == "msync"
+    handle = next((item for item in reversed(handles)
+                   if number in (None, item.number) and (not item.closed or mapped)), None)  # fmt: skip
     if handle is None:
-        return _NOT_OPEN if not handles else f"the file is not open in session {number}"
+        return _NOT_OPEN if all(item.closed for item in handles) else f"the file is not open in session {number}"
     problem = (_split(handle, operation) or _mapping(handle, operation) or _data(handle, operation)
                or _collective(handle, operation, row.groups))  # fmt: skip
     if problem is not None and parsed(extra).get("errno") is not None:
         problem = None  # it failed in the trace as well
     if operation.role is Role.CLOSE:
         _close(handles, handle)
+    elif operation.role is Role.UNMAP:
+        _forget(handles, handle)
     elif operation.role is Role.DUPLICATE and number is not None:
         handle.duplicates += 1
     return problem

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ pytest.importorskip("ibis")
 
 from mpiio_ext.analytics.analyses import ANALYSES, analysis
 from mpiio_ext.analytics.analyses.methods import methods
+from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.factors import factor, unregister
 from mpiio_ext.analytics.query import Tuples, load
 
 JOBS, UNITS = 300, 2
@@ -105,6 +108,58 @@ def test_an_analysis_is_the_same(name: str, duckdb: Source, spark: Source) -> No
 def test_methods_are_the_same(duckdb: Source, spark: Source) -> None:
     for parameters in ({}, {"slower": "even", "faster": "group_cyclic"}):
         _same(methods(spark, **parameters), methods(duckdb, **parameters))
+
+
+def _half(files: Any, *, least: float = 0.5) -> Any:
+    """A factor of one's own: what it is made of lies in this module alone."""
+    return files.job * 0 + max(HALF, least)
+
+
+HALF = 0.5
+
+
+@pytest.fixture
+def own() -> Iterator[None]:
+    factor("half", "always a half")(_half)
+    yield
+    unregister("half")
+
+
+@pytest.mark.usefixtures("own")
+@pytest.mark.parametrize("options", [{}, {"by": "job_id", "critical": True, "low": "1kB/s", "high": "1GB/s"}])
+def test_factors_are_the_same(
+    duckdb: Source, spark: Source, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are computed in the executors: no row of a file comes here."""
+    rest = {name: value for name, value in options.items() if name not in ("low", "high")}
+    tables = []
+    for source in (duckdb, spark):
+        if source is spark:
+            for name in ("arrow", "batches"):
+                monkeypatch.setattr(type(source.engine), name, lambda *_: pytest.fail("rows are fetched"))
+        both = source.load("darshan_job").join(source.load("darshan_file"), "job_id")
+        factors = both.extract_perf_factors(options.get("low"), options.get("high"), "write", **rest)
+        assert factors.columns[0] == "job_id"
+        monkeypatch.undo()
+        tables.append(factors.sort("job_id").arrow())
+    expected, found = tables
+    assert 0 < expected.num_rows <= JOBS and set(expected["half"].to_pylist()) - {None} == {HALF}
+    assert found.schema == expected.schema and found.to_pylist() == expected.to_pylist()
+
+
+def test_what_a_factor_says_comes_back_from_an_executor(spark: Source) -> None:
+    def broken(files: Any) -> Any:
+        if len(files):
+            raise ValueError("no such thing")
+        return files.job * 0.0
+
+    factor("broken", "fails where there are files")(broken)
+    try:
+        found = spark.load("darshan_file").extract_perf_factors(None, None, "write", names=["broken"])
+        with pytest.raises(AnalyticsError, match=r"^no such thing$"):
+            found.rows()
+    finally:
+        unregister("broken")
 
 
 def test_batches_of_spark_stream(spark: Source) -> None:

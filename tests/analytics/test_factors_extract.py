@@ -152,12 +152,13 @@ def test_a_query_of_two_joined_tables() -> None:
     asked = []
 
     class Engine:
-        def batches(self, expression: Any, rows: int) -> Any:
-            asked.append(rows)
-            return iter(expression.to_pyarrow().to_batches(max_chunksize=7))
+        def sendable(self, function: Any) -> None:
+            assert callable(function)
 
-        def table(self, arrow: pa.Table) -> pa.Table:
-            return arrow
+        def by_key(self, expression: Any, keys: list[str], work: Any, schema: pa.Schema, rows: int) -> Any:
+            asked.append(rows)
+            batches = expression.order_by(keys).to_pyarrow().to_batches(max_chunksize=7)
+            return pa.concat_tables(table.cast(schema) for table in work(batches))
 
     class Query:
         def __init__(

@@ -181,9 +181,9 @@ def test_factors_of_a_join_know_what_only_the_log_knows(engine: str, tmp_path: p
 def test_factors_are_computed_when_they_are_looked_at(miner: Miner, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is read before; the plan of the input and the factors are told before and after."""
     read: list[Any] = []
-    batches = type(miner.engine).batches
+    by_key = type(miner.engine).by_key
     monkeypatch.setattr(
-        type(miner.engine), "batches", lambda *given, **more: read.append(given) or batches(*given, **more)
+        type(miner.engine), "by_key", lambda *given, **more: read.append(given) or by_key(*given, **more)
     )
     big = miner.load("darshan_job").filter("bytes_written > 10GB").join(miner.load("darshan_file"), "job_id")
     factors = big.extract_perf_factors("0", "1GB", "write", names=["small", "osts"])

@@ -57,6 +57,7 @@ SETTINGS = {
         delegates=True,
     ),
 }
+SCHEDULERS = ("fifo", "sjf", "to_agg", "aioli", "mlf", "hbrr", "twins", "wfq")
 #: The same paths with other numbers.
 MORE = {
     "delegates, buddy": delegated(SMALL, "mpiox_delegate_ack=buddy", mode="spawn"),
@@ -64,6 +65,9 @@ MORE = {
     "delegates, one per node": delegated(SMALL, mode="spawn", count="per_node=1", MPIOX_RANKS_PER_NODE="2"),
     "delegates, every rank": delegated(SMALL, "mpiox_delegate_threads=2", count="100%"),
     "delegates, short transfers": delegated(SMALL, MPIOX_FAULT="op=write,short=700;op=read,short=900"),
+    "delegates, scheduler": delegated(SMALL, "mpiox_delegate_scheduler=wfq", "mpiox_delegate_quantum=8k"),
+    "delegates, time windows": delegated(SMALL, "mpiox_delegate_scheduler=twins", "mpiox_delegate_window=500",
+                                         "mpiox_delegate_patience=20", "striping_factor=3", "striping_unit=4k"),
 }
 
 
@@ -94,4 +98,9 @@ def random_setting(number: int) -> Setting:
     if rng.random() < 0.2:
         environment["MPIOX_FAULT"] = rng.choice(["op=write,short=700;op=read,short=900", "op=any,delay_ms=2,times=30"])
     count = rng.choice(["1", "2", "2", "3", "5", "per_node=1", "100%"])
+    if rng.random() < 0.5:
+        hints.append(f"mpiox_delegate_scheduler={rng.choice(SCHEDULERS)}")
+        hints.append(f"mpiox_delegate_quantum={rng.choice(['1k', '8k', '64k', '4m'])}")
+        hints.append(f"mpiox_delegate_window={rng.choice([0, 100, 1000])}")
+        hints.append(f"mpiox_delegate_patience={rng.choice([0, 1, 1000])}")
     return delegated(*hints, mode=rng.choice(["thread", "thread", "spawn"]), count=count, **environment)

@@ -350,3 +350,61 @@ def test_input_is_as_long_as_what_was_read(tmp_path: pathlib.Path) -> None:
     launch = python_run(words, 2, timeout_s=60)
     assert "and read 12 bytes" in launch.stdout, launch.describe()
     assert (tmp_path / "below" / "f").stat().st_size == 6
+
+
+#: A replay on a disk that fills although there was room before: no file grows beyond 100,000 bytes from then on. What
+#: the MPI library needs files for is there already.
+FILLING = """
+import resource, signal, sys
+import mpiio_ext
+from mpi4py import MPI
+from mpiio_ext.cli import main
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+main(sys.argv[1:])
+"""
+
+
+def on_a_filling_disk(folder: pathlib.Path, rows: list[dict[str, Any]], ranks: int) -> Launch:
+    save(rows, folder / "path.parquet")
+    words = ["-c", FILLING, "pioneer", "replay", folder / "path.parquet", folder / "below"]
+    return python_run(words, ranks, timeout_s=60, check=False)
+
+
+def test_a_disk_that_fills_meanwhile(tmp_path: pathlib.Path) -> None:
+    """Calls fail and are told, each rank goes on to its end, and what comes behind them is made.
+
+    Open MPI's own MPI_File_write_at prints the error and returns MPI_SUCCESS; others, the extension among them, say it.
+    """
+    rows = [row("open", "own.{rank}", "private", extra={"flags": 66}),
+            *(row("write", "own.{rank}", "private", size=30_000) for _ in range(6)),
+            row("close", "own.{rank}", "private"),
+            row("MPI_File_open", "mpi.{rank}", "private", "mpiio", extra={"amode": 9, "comm": "self"}),
+            row("MPI_File_write_at", "mpi.{rank}", "private", "mpiio", at=0, size=1000),
+            row("MPI_File_write_at", "mpi.{rank}", "private", "mpiio", at=200_000, size=1000),
+            row("MPI_File_close", "mpi.{rank}", "private", "mpiio"),
+            row("open", "last.{rank}", "private", extra={"flags": 66}),
+            row("write", "last.{rank}", "private", size=10), row("close", "last.{rank}", "private")]  # fmt: skip
+    launch = on_a_filling_disk(tmp_path, rows, 2)
+    assert launch.returncode == 3, launch.describe()
+    assert "failed: 4 x write: EFBIG (first on rank 0)" in launch.stderr, launch.describe()
+    told = "failed: 2 x MPI_File_write_at: " in launch.stderr
+    assert told or "File too large" in launch.stderr, launch.describe()
+    said = f"wrote {202_020 if told else 204_020:,} and read 0 bytes; {6 if told else 4} calls failed, 0 were left out"
+    assert said in launch.stdout, launch.describe()
+    for rank in range(2):
+        assert (tmp_path / "below" / f"own.{rank}").read_bytes() == pattern(100_000)
+        assert (tmp_path / "below" / f"mpi.{rank}").stat().st_size == 1000
+        assert (tmp_path / "below" / f"last.{rank}").stat().st_size == 10
+
+
+def test_a_disk_that_has_no_room_for_what_is_read(tmp_path: pathlib.Path) -> None:
+    """Nothing is carried out; the file is named once."""
+    rows = [row("open", "made", "root", groups=1, extra={"flags": 66}), row("close", "made", "root", groups=1),
+            row("open", "in.{rank}", "private", extra={"flags": 0}),
+            row("read", "in.{rank}", "private", at=0, size=300_000), row("close", "in.{rank}", "private")]  # fmt: skip
+    launch = on_a_filling_disk(tmp_path, rows, 2)
+    assert launch.returncode == 1, launch.describe()
+    assert launch.stderr.count("cannot be made 300,000 bytes long: ") == 1, launch.describe()
+    assert "rank 0: " in launch.stderr and f"{tmp_path}/below/in.0" in launch.stderr, launch.describe()
+    assert not (tmp_path / "below" / "made").exists()

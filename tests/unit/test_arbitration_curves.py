@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner, Result
 
+from mpiio_ext.cli import main
 from mpiio_ext.delegates.arbitration import Curve, CurveError, Point
 from mpiio_ext.delegates.arbitration.estimate import anchored, estimate, joined
 from mpiio_ext.delegates.arbitration.learn import learn, patterns_of_log, patterns_of_statistics
 from mpiio_ext.delegates.arbitration.pattern import Pattern, distance
+from mpiio_ext.delegates.arbitration.program import program_name
 from mpiio_ext.delegates.arbitration.store import KEPT, Store
 from mpiio_ext.delegates.arbitration.tables import read_bench, read_forge, read_jobs
 from mpiio_ext.errors import ArgumentError
+from support import cbuild
 
+DATA = Path(os.environ.get("MPIOX_TEST_DATA", cbuild.ROOT.parent / "shared" / "data"))
 HEAD = ("forwarders;clients;processes;layout;spatiality;odirect;stonewall;request;total;operation;time;transfered;"
         "bandwidth")
 
@@ -74,7 +80,7 @@ def test_table_of_jobs(tmp_path: Path) -> None:
     assert known.curve is not None and known.curve.points[2].mean == 305 and known.compute_nodes == 8
     assert unknown.name == "new" and unknown.curve is None
     path.write_text("job,compute_nodes,processes,io_nodes,bandwidth\na,8,64,0,100\na,9,64,2,300\n", encoding="utf-8")
-    with pytest.raises(CurveError, match=r"jobs.csv:3: job a has 9"):
+    with pytest.raises(CurveError, match=r"jobs.csv:3: job a has other sizes.*: 9 compute"):
         read_jobs(path)
 
 
@@ -192,3 +198,132 @@ def test_store_keeps_versions(tmp_path: Path) -> None:
     with pytest.raises(CurveError, match="format 99"):
         store.save({"a": curve})
     assert json.loads(store.path.read_text(encoding="utf-8"))["format"] == 99
+
+
+def test_a_bad_measurement_is_undone(tmp_path: Path) -> None:
+    """Undo goes back one version each time, deletes nothing, and what is saved afterwards is newer than all."""
+    store = Store(tmp_path / "curves.json")
+    for number in (1.0, 2.0, 3.0):
+        store.save({"a": Curve.of({0: number})})
+    assert store.undo("a") == 2 and store.load("a").points[0].mean == 2
+    assert store.undo("a") == 1 and store.load("a").points[0].mean == 1
+    with pytest.raises(CurveError, match="no version before 1"):
+        store.undo("a")
+    with pytest.raises(CurveError, match="has no curve 'b'"):
+        store.undo("b")
+    store.save({"a": Curve.of({0: 4.0})})
+    assert [(each.version, each.restored, each.curve.points[0].mean) for each in store.history("a")] == [
+        (1, None, 1), (2, None, 2), (3, None, 3), (4, 2, 2), (5, 1, 1), (6, None, 4)]
+    assert store.undo("a") == 3
+
+
+def arbitrate(*words: object) -> Result:
+    return CliRunner().invoke(main, ["arbitrate", *map(str, words)])
+
+
+def test_the_store_on_the_command_line(tmp_path: Path) -> None:
+    store = tmp_path / "c.json"
+    first = forge(tmp_path / "a.csv", row(0, 5), row(1, 10))
+    assert arbitrate("curves", "--forge", first, "--as", "app", "--store", store).exit_code == 0
+    second = forge(tmp_path / "b.csv", row(0, 5), row(1, 99999))
+    assert arbitrate("curves", "--forge", second, "--as", "app", "--store", store).exit_code == 0
+    shown = arbitrate("curves", "--store", store, "--versions")
+    assert shown.exit_code == 0 and "version 1" in shown.output and "99999.0" in shown.output
+    assert arbitrate("curves", "--store", store, "--undo", "app").exit_code == 0
+    kept = json.loads(arbitrate("curves", "--store", store, "--json", "--versions").output)
+    assert kept["curves"]["app"]["points"][1]["mean_mb_per_s"] == 10
+    assert [each["restored"] for each in kept["versions"]["app"]] == [None, None, 1]
+    for words in (("curves",), ("curves", "--store", tmp_path / "none.json"),
+                  ("curves", "--forge", first, "--undo", "a"), ("curves", "--darshan", first),
+                  ("curves", "--forge", first, "--bench", first),
+                  ("curves", "--store", store, "--match", "zzz")):
+        refused = arbitrate(*words)
+        assert refused.exit_code == 2 and "Traceback" not in refused.output, words
+    several = forge(tmp_path / "c.csv", row(0, 5), row(0, 5, layout=1))
+    refused = arbitrate("curves", "--forge", several, "--as", "app")
+    assert refused.exit_code == 2 and "2 curves cannot all be" in refused.output
+
+
+def test_solve_with_a_store_and_every_setting(tmp_path: Path) -> None:
+    store, table = tmp_path / "c.json", tmp_path / "jobs.csv"
+    Store(store).save({"fast": Curve.of({0: 0.0, 1: 100.0, 2: 200.0, 4: 420.0}),
+                       "slow": Curve.of({0: 0.0, 1: 50.0, 2: 60.0, 4: 70.0})})
+    table.write_text("job,compute_nodes,processes,program,current,weight\na,8,8,fast,,\nslow,8,8,,4,\nz,6,8,other,,\n",
+                     encoding="utf-8")
+
+    def given(*words: object) -> dict[str, int]:
+        found = arbitrate("solve", "--jobs", table, "--store", store, "--io-nodes", 5, "--compute-nodes", 64, "--json",
+                          *words)
+        assert found.exit_code == 0, found.output
+        return {name: grant["io_nodes"] for name, grant in json.loads(found.output)["jobs"].items()}
+
+    assert given() == {"a": 4, "slow": 0, "z": 1}
+    assert given("--most", 2) == {"a": 2, "slow": 2, "z": 1}
+    assert given("--weight", "slow=20") == {"a": 0, "slow": 4, "z": 1}
+    assert given("--hysteresis", 9) == {"a": 0, "slow": 4, "z": 1}
+    assert given("--migration-cost", 600) == {"a": 4, "slow": 0, "z": 1}
+    assert given("--counts", "0,3") == {"a": 0, "slow": 0, "z": 0}
+    assert given("--counts", "0,3", "--no-divisible")["a"] == 3
+    assert given("--floor", 0.4) == {"a": 2, "slow": 2, "z": 1}
+    wrong = arbitrate("solve", "--jobs", table, "--store", store, "--io-nodes", 5, "--weight", "b=1")
+    assert wrong.exit_code == 2 and "JOB=NUMBER" in wrong.output
+    wrong = arbitrate("solve", "--jobs", table, "--io-nodes", 5, "--store", store, "--policy", "size",
+                      "--hysteresis", 1)
+    assert wrong.exit_code == 2 and "settings of the policy mckp" in wrong.output
+
+
+@pytest.mark.parametrize(("words", "name"), [
+    ("/opt/bin/flash4 -i x", "flash4"), ("python3 run.py 4", "run"),
+    ("/usr/bin/python3.11 -u -X dev /a/b.c/go.py", "go"),
+    ("python -m mpiio_ext.bench -n 4", "mpiio_ext.bench"), ("python3 -c pass", "python3"), ("python3", "python3"),
+    ("python3 -W ignore -", "python3"), ("pythonic a.py", "pythonic"), ("./a$b", "a_b"), ("python3 -m", "python3"),
+    ("x" * 80, "x" * 63), ("/", "unknown"),
+])
+def test_names_of_programs(words: str, name: str) -> None:
+    """The library, which announces jobs, and those who read logs have one rule."""
+    assert program_name(words.split()) == name
+    program = cbuild.program("arbiter/test_program.c", "arbiter", "common")
+    assert cbuild.check(program, *words.split()).strip() == name
+
+
+def test_the_name_of_this_program() -> None:
+    program = cbuild.program("arbiter/test_program.c", "arbiter", "common")
+    assert cbuild.check(program).strip() == "test_program"
+
+
+def test_learnt_on_the_command_line(tmp_path: Path) -> None:
+    """Darshan logs: by the names of programs, with what was estimated from what; a bad log is named."""
+    logs = sorted(DATA.glob("tokio/samples/sample-*.darshan"))
+    if not logs or not (DATA / "marenostrum4_forge").is_dir():
+        pytest.skip(f"no Darshan logs or no measurements of MareNostrum 4 at hand ({DATA})")
+    bad = tmp_path / "bad.darshan"
+    bad.write_bytes(b"no log")
+    base = ",".join(str(DATA / "marenostrum4_forge" / name) for name in ("forwarding.csv", "direct.csv"))
+    found = arbitrate("curves", "--darshan", ",".join(map(str, [*logs, bad])), "--base", base, "--json")
+    assert found.exit_code == 0, found.output
+    assert "bad.darshan: skipped" in found.stderr
+    document = json.loads(found.stdout)
+    assert list(document["curves"]) == ["ior"] and len(document["left_out"]) == 1
+    curve = document["curves"]["ior"]
+    assert [point["io_nodes"] for point in curve["points"]] == [0, 1, 2, 4, 8]
+    assert "estimated" in curve["source"] and all(point["repetitions"] == 0 for point in curve["points"])
+
+
+def test_learnt_from_a_store(tmp_path: Path) -> None:
+    """The rows of the analytics' store, with the compute nodes that the scheduler says."""
+    from mpiio_ext.analytics.learnt import _joined
+
+    jobs = [{"log_id": 1, "job_id": 7, "exe": "python3 /x/flow.py", "app": "python3", "processes": 96, "log_file": "a"},
+            {"log_id": 2, "job_id": 8, "exe": None, "app": "solver", "processes": 96, "log_file": "b"},
+            {"log_id": 3, "job_id": 9, "exe": None, "app": None, "processes": 96, "log_file": "c"},
+            {"log_id": 4, "job_id": 9, "exe": None, "app": "solver", "processes": None, "log_file": "d"}]
+    files = [{"log_id": log, "ranks": 96, "bytes_written": 96 << 20, "writes": 96, "consec_writes": 90,
+              "bytes_read": None, "reads": None, "consec_reads": None} for log in (1, 1, 2, 3, 4)]
+    found, notes = _joined(jobs, files, {7: 8})
+    assert found == {"flow": {pattern(): 2 * 96 << 20}, "solver": {pattern(compute_nodes=2): 96 << 20}}
+    assert len(notes) == 2 and notes[0].startswith("c: the program is not known") and notes[1].startswith("log d")
+
+
+def test_an_estimate_says_that_reads_were_not_measured() -> None:
+    assert "reads by writes" in estimate(pattern(operation="read"), BASE).source
+    assert "by" not in estimate(pattern(2 << 20), BASE).source.split(" from ")[0]

@@ -71,6 +71,20 @@ def test_arrays_say_what_the_policies_say() -> None:
         assert found.set_nodes[row] == sum(job.compute_nodes for job in jobs)
 
 
+def test_static_in_a_system_as_large_as_the_set() -> None:
+    """Each set is a system of its own: STATIC's numbers are those of that system."""
+    curves = random_curves()
+    found = simulate(catalogue(curves), pools=[12], sets=5, apps=6, seed=3, compute_nodes="set")
+    members = np.random.default_rng(3).integers(0, len(curves), (5, 6))
+    patterns = list(curves)
+    for row, chosen in enumerate(members.tolist()):
+        jobs = [Job(name=f"{k}", compute_nodes=patterns[i].compute_nodes, processes=patterns[i].processes,
+                    curve=curves[patterns[i]]) for k, i in enumerate(chosen)]
+        expected = policy("static").allocate(jobs, Machine(io_nodes=12))
+        assert found.bandwidth["static"][row, 0] == pytest.approx(expected.bandwidth)
+    assert found.compute_nodes is None
+
+
 def test_same_seed_same_result_and_refusals() -> None:
     data = catalogue(random_curves())
     one, two = (simulate(data, pools=[8], sets=50, apps=4, seed=9) for _ in range(2))
@@ -148,13 +162,16 @@ def test_command_simulate(table: Path, tmp_path: Path) -> None:
     page = (out / "index.html").read_text(encoding="utf-8")
     assert page.count('<img src="data:image/svg+xml') == 2 and "http-equiv" not in page and "<script" not in page
     assert {path.name for path in out.glob("*.svg")} == {"figure2.svg", "figure3.svg"}
+    lines = invoke("simulate", "--curves", table, "--sets", 40, "--compute-nodes", "set", "--io-nodes", "0..128")
+    for said in ("compute nodes of a set", "those of the set", "with 24: ", "with 56: ", "with 64 and 128: ", "23.75"):
+        assert said in lines, said
     again = invoke("simulate", "--curves", table, "--sets", 40, "--apps", 6, "--io-nodes", "0..48:16", "--json")
     assert json.loads(again) == document
 
 
 def test_command_queue_and_curves(table: Path, tmp_path: Path) -> None:
     text = invoke("queue", "--curves", table, "--policy", "static", "--policy", "mckp", "-o", tmp_path / "q")
-    assert "× STATIC" in text and (tmp_path / "q" / "queue.svg").is_file()
+    assert "× STATIC" in text and "× as fast" in text and (tmp_path / "q" / "queue.svg").is_file()
     document = json.loads((tmp_path / "q" / "results.json").read_text(encoding="utf-8"))
     assert len(document["policies"]["mckp"]["jobs"]) == 14
     store = tmp_path / "store.json"

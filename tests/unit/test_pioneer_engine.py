@@ -20,6 +20,7 @@ from mpiio_ext.pioneer.engine.opens import with_opens
 from mpiio_ext.pioneer.engine.places import PlaceError, Places
 from mpiio_ext.pioneer.engine.plan import make_plan, open_flags
 from mpiio_ext.pioneer.engine.run import waits
+from mpiio_ext.pioneer.engine.untold import untold_sizes
 from mpiio_ext.pioneer.operations import operation_of
 from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
 from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
@@ -123,6 +124,11 @@ def test_groups_are_scaled(ranks: int, members: tuple[tuple[int, ...], ...], exp
         ("posix", "open", {}, True, False, os.O_RDONLY), ("posix", "open", {}, True, True, os.O_RDWR | os.O_CREAT),
         ("posix", "creat", {}, False, True, os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
         ("stdio", "fopen", {"mode": "r+"}, True, True, 3), ("stdio", "fopen", {"mode": "wb"}, False, True, 6),
+        ("stdio", "fopen", {"flags": os.O_WRONLY | os.O_CREAT | os.O_APPEND}, False, True, 10),
+        ("stdio", "fopen", {"flags": os.O_WRONLY | os.O_CREAT | os.O_TRUNC}, False, False, 6),
+        ("stdio", "fopen", {"flags": os.O_RDWR}, False, True, 3), ("stdio", "fopen", {"flags": 0}, True, False, 1),
+        ("stdio", "fopen", {"flags": os.O_RDWR | os.O_CREAT | os.O_APPEND}, True, True, 11),
+        ("stdio", "fdopen", {"flags": os.O_WRONLY | os.O_CREAT | os.O_TRUNC}, False, True, 2),
         ("stdio", "fopen", {}, True, False, 1), ("stdio", "fopen", {"mode": "a"}, False, True, 8),
         ("mpiio", "MPI_File_open", {"amode": 73}, True, True, 9),
         ("mpiio", "MPI_File_open", {"amode": "MPI_MODE_WRONLY|MPI_MODE_CREATE"}, False, True, 5),
@@ -346,7 +352,99 @@ def test_seeks_and_second_names(tmp_path: pathlib.Path) -> None:
     assert [pathlib.Path(plan.paths[at]).name for at in plan.second if at >= 0] == ["q.0"]
 
 
+def test_a_folder_that_is_read_through_a_descriptor(tmp_path: pathlib.Path) -> None:
+    """As `os.scandir` of a descriptor has it under ltrace: left out and said so; what `opendir` has opened is read."""
+    path = path_of([
+        {"operation": "open", "file": "d", "owner": "shared"}, {"operation": "dup", "file": "d", "owner": "shared"},
+        {"operation": "getdents", "file": "d", "owner": "shared"},
+        {"operation": "close", "file": "d", "owner": "shared"},
+        {"operation": "opendir", "file": "e", "owner": "shared"},
+        {"operation": "readdir", "file": "e", "owner": "shared"},
+        {"operation": "closedir", "file": "e", "owner": "shared"},
+    ])  # fmt: skip
+    plan = make_plan(path, 0, 2, Places(tmp_path))
+    made = [engine_name(int(number)) for number in plan.operation]
+    assert made == ["open", "close", "opendir", "readdir", "closedir"]
+    assert plan.reasons["getdents"] == "a folder is read through a descriptor"
+
+
+@pytest.mark.parametrize(
+    ("ranks", "looked_at"), [(2, [1, 0, 1]), (3, [1, 2, 0]), (4, [1, 2, 3]), (8, [1, 2, 3]), (64, [1, 2, 3])]
+)
+def test_the_root_looks_at_the_files_that_it_looked_at(
+    tmp_path: pathlib.Path, ranks: int, looked_at: list[int]
+) -> None:
+    """With more ranks at those of the same ranks, by as many calls; with fewer at ones that are there."""
+    path = path_of([{"operation": "unlink", "file": f"p.{{rank={other}}}", "owner": "private", "groups": 1}
+                    for other in (1, 2, 3)])  # fmt: skip
+    plan = make_plan(path, 0, ranks, Places(tmp_path))
+    assert [int(pathlib.Path(plan.paths[at]).suffix[1:]) for at in plan.file.tolist()] == looked_at
+
+
 # ---- cores -----------------------------------------------------------------------------------------------------------
+
+
+def test_calls_beside_their_handle(tmp_path: pathlib.Path) -> None:
+    """Mappings last longer than their descriptors, two of one; a copy goes to the handle of its target."""
+    def own(name: str, session: int, size: int | None = None, at: int | None = None, **extra: Any) -> Row:
+        return {"operation": name, "file": f"f{session}", "owner": "root", "session": session, "extra": extra,
+                "g0": (at, size, 0)}  # fmt: skip
+
+    path = path_of([
+        own("open", 0, flags=os.O_RDWR | os.O_CREAT), own("mmap", 0, 8, 0, address=4096),
+        own("mmap", 0, 8, 8, address=8192),
+        own("close", 0), own("open", 1, flags=0), own("mmap", 1, 8, 0), own("munmap", 0, 8, address=4096),
+        own("mmap", 1, 6, 0), own("msync", 0, 8, address=8192), own("munmap", 1, 6), own("munmap", 0, 8, address=8192),
+        own("munmap", 1, 8), own("munmap", 1, 8), own("open", 2, flags=os.O_WRONLY | os.O_CREAT),
+        own("sendfile", 1, 1 << 28, file2="f2", moved=500), own("close", 2),
+        own("copy_file_range", 1, 9, file2="f2"),
+    ], members=((0,),))  # fmt: skip
+    plan = make_plan(path, 0, 1, Places(tmp_path))
+    names = ("mmap", "msync", "munmap", "sendfile")
+    rows = [(engine_name(int(number)), int(other)) for number, other in zip(plan.operation, plan.other, strict=True)]
+    assert [row for row in rows if row[0] in names] == [
+        ("mmap", 0), ("mmap", 1), ("mmap", 2), ("munmap", 0), ("mmap", 0), ("msync", 1), ("munmap", 0), ("munmap", 1),
+        ("munmap", 2), ("munmap", -1), ("sendfile", 1)]  # fmt: skip
+    assert (plan.mappings, int(plan.size[plan.ids == 14][0]), plan.bytes_written) == (3, 500, 500)
+    assert plan.unknown == {"copy_file_range": 1} and "copies to" in plan.reasons["copy_file_range"]
+
+
+def test_lines_are_read_by_what_they_have_moved(tmp_path: pathlib.Path) -> None:
+    """In the plan, and in what a trace of the replay is to show; other reads ask for what the program has asked for."""
+    path = path_of([
+        {"operation": name, "file": "a", "owner": "root", "layer": "stdio", "g0": (0, 99, 0), "extra": {"moved": 7}}
+        for name in ("fopen", "fgets", "fread", "fclose")], members=((0,),))  # fmt: skip
+    assert make_plan(path, 0, 1, Places(tmp_path)).size.tolist()[1:3] == [7, 99]
+    assert expected_path(path, 1).table["size_0"].to_pylist()[1:3] == [7, 99]
+
+
+def existing(folder: pathlib.Path, *rows: tuple[Any, ...]) -> dict[str, int]:
+    """Return the files that were there before these operations: name, file, layer, extra, offset."""
+    path = path_of([{"operation": name, "file": file, "owner": "root", "layer": layer, "g0": (at, None, 0),
+                     "extra": extra} for name, file, layer, extra, at in rows], members=((0,),))  # fmt: skip
+    found = make_plan(path, 0, 1, Places(folder)).existing
+    return {pathlib.Path(name).name: size for name, size in found.items()}
+
+
+def test_files_that_were_there(tmp_path: pathlib.Path) -> None:
+    """Their first use needs them; what the path makes, renames to or has failed on was not."""
+    new, old = {"flags": os.O_WRONLY | os.O_CREAT}, {"flags": os.O_RDWR}
+    added = {"flags": os.O_WRONLY | os.O_CREAT | os.O_APPEND}
+    assert existing(
+        tmp_path,
+        ("open", "updated", "posix", old, None), ("pwrite", "updated", "posix", {}, 700),
+        ("MPI_File_open", "restart", "mpiio", {"amode": 8}, None), ("fopen", "r", "stdio", {"mode": "r+"}, None),
+        ("open", "made", "posix", new, None), ("close", "made", "posix", {}, None),
+        ("open", "made", "posix", old, None),
+        ("rename", "made", "posix", {"file2": "other"}, None), ("open", "other", "posix", old, None),
+        ("rename", "from", "posix", {"file2": "to"}, None), ("unlink", "gone", "posix", {}, None),
+        ("unlink", "missing", "posix", {"errno": 2}, None), ("open", "untold", "posix", {}, None),
+        ("open", "log", "posix", added, None), ("write", "log", "posix", {}, 300), ("write", "log", "posix", {}, 400),
+        ("open", "fresh", "posix", added, None), ("write", "fresh", "posix", {}, 0), ("write", "fresh", "posix", {}, 9),
+        ("open", "sought", "posix", old, None), ("lseek", "sought", "posix", {"whence": 2}, 80),
+        ("fopen", "w", "stdio", {"flags": 577}, None), ("mkdir", "folder", "posix", {}, None),
+        ("stat", "looked at", "posix", {}, None), ("fopen", "a", "stdio", {"mode": "a"}, None),
+    ) == {"updated": 0, "restart": 0, "r": 0, "from": 0, "gone": 0, "log": 300, "sought": 80}  # fmt: skip
 
 
 def test_whether_cores_are_free() -> None:
@@ -423,6 +521,54 @@ def test_reads_that_end_early_since_ranks_are_missing() -> None:
     assert offsets(comparable_path(again, reads(), 1)) == less
     assert offsets(comparable_path(again, reads(), 4)) == full
     assert offsets(comparable_path(again, reads("root"), 1)) == full
+
+
+def derived(place: str = "", size: int | None = None) -> WorkloadPath:
+    """Return a path as ltrace has it: a collective of a derived type has no size; or what a replay has left."""
+    file = {"file": f"{place}all", "owner": "shared", "layer": "mpiio"}
+    return path_of([
+        {"operation": "MPI_File_open", **file},
+        {"operation": "MPI_File_write_all", **file, "g0": (None, size, 0), "g1": (None, size, 0)},
+        {"operation": "MPI_File_write_all", **file, "g0": (None, 80, 0), "g1": (None, 40, 0)},
+        {"operation": "MPI_File_read_at", **file, "g0": (0, 0, 0), "g1": (0, 8, 0)},
+        {"operation": "MPI_File_close", **file},
+    ])  # fmt: skip
+
+
+def test_sizes_that_no_tracer_could_record_are_in_neither_path() -> None:
+    """The engine makes those calls with 0 bytes: these are left out; known sizes stay, zeros of other calls, too."""
+
+    def sizes(path: WorkloadPath) -> list[tuple[int | None, int | None]]:
+        return [(row["size_0"], row["size_1"]) for row in path.table.to_pylist()[1:4]]
+
+    told = [(None, None), (80, 40), (0, 8)]
+    again = derived("/tmp/x/below/", 0)
+    for ranks in (1, 2, 4, 8):
+        expected = expected_path(derived(), ranks)
+        assert untold_sizes(expected) == {"MPI_File_write_all": 1}
+        if ranks > 1:
+            assert sizes(expected) == sizes(comparable_path(again, derived(), ranks)) == told
+    assert sizes(comparable_path(again, derived(size=0), 4)) == [(0, 0), (80, 40), (0, 8)]  # told, and none
+    assert untold_sizes(derived(size=0)) == {}
+    wrong = derived("/tmp/x/below/", 16)  # bytes that the engine should not have moved are compared
+    assert sizes(comparable_path(wrong, derived(), 4))[0] == (16, 16)
+
+
+def test_offsets_in_a_file_whose_writes_are_of_no_known_size() -> None:
+    """The file of a replay has its whole length at once: a read that had met its end goes on, the pointer with it."""
+    file = {"file": "all", "owner": "shared"}
+    rows: list[Row] = [
+        {"operation": "MPI_File_open", "layer": "mpiio", **file},
+        {"operation": "MPI_File_write_at", "layer": "mpiio", **file, "g0": (0, None, 0), "g1": (9, None, 0)},
+        {"operation": "MPI_File_close", "layer": "mpiio", **file}, {"operation": "open", **file},
+        {"operation": "read", **file, "g0": (0, 10, 0), "g1": (0, 10, 0)},
+        {"operation": "read", **file, "g0": (6, 10, 0), "g1": (6, 10, 0)},
+        {"operation": "lseek", **file, "g0": (40, 0, 0), "g1": (40, 0, 0)},
+        {"operation": "read", **file, "g0": (40, 5, 0), "g1": (40, 5, 0)}, {"operation": "close", **file},
+    ]  # fmt: skip
+    for ranks in (2, 4, 8):
+        for found in (expected_path(path_of(rows), ranks), comparable_path(path_of(rows), path_of(rows), ranks)):
+            assert found.table["offset_0"].to_pylist() == [None, 0, None, None, 0, None, 40, 40, None]
 
 
 def test_expected_of_one_rank_and_of_two() -> None:

@@ -138,7 +138,8 @@ def test_templates_give_the_names_back(ranks: list[int], parts: list[tuple[str, 
 @pytest.mark.parametrize(
     ("template", "rank", "ranks", "name"),
     [("p.{rank~1+1:03}", 3, 4, "p.001"), ("p.{rank~-1}", 0, 8, "p.7"), ("p.{rank=5}", 0, 4, "p.1"),
-     ("p.{rank=5}", 2, None, "p.5"), ("p.{rank~1}", 3, None, "p.4"), ("p.{rank}", 3, 2, "p.3")],
+     ("p.{rank=5}", 2, None, "p.5"), ("p.{rank~1}", 3, None, "p.4"), ("p.{rank}", 3, 2, "p.3"),
+     ("p.{rank=3}", 0, 4, "p.3"), ("p.{rank=3}", 0, 5, "p.3"), ("p.{rank=3}", 9, 400, "p.3")],
 )  # fmt: skip
 def test_references(template: str, rank: int, ranks: int | None, name: str) -> None:
     assert Template(template).name(rank, ranks) == name

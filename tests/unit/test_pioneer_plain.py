@@ -25,7 +25,8 @@ EACH = [{"displacement": 64 + 20 * group, "filetype": "V(4;1;40;10)"} for group 
 VIEW = {**EACH[0], "groups": EACH}
 MPIIO = ("MPI_File_open", "MPI_File_close", "MPI_File_write_at", "MPI_File_read", "MPI_File_seek", "MPI_File_iwrite_at",
          "MPI_File_write_shared", "MPI_File_set_view")  # fmt: skip
-POSIX = ("open", "close", "read", "write", "pread", "pwrite", "lseek", "dup", "ftruncate", "unlink", "stat", "nonsense")
+POSIX = ("open", "close", "read", "write", "pread", "pwrite", "lseek", "dup", "ftruncate", "unlink", "stat", "sendfile",
+         "mmap", "munmap", "readdir", "nonsense")
 EXTRAS: tuple[Row | None, ...] = (None, None, None, {"whence": "SEEK_CUR"}, {"moved": 3}, {"file2": "b"}, {"errno": 2},
                                   {"comm": "self"}, {"flags": 66, "amode": 5})  # fmt: skip
 

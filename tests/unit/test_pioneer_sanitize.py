@@ -175,6 +175,26 @@ def test_sessions_are_those_of_handles() -> None:
     assert [row["session"] for row in run(rows, 1)] == sessions
 
 
+def test_the_descriptor_of_a_stream_belongs_to_the_stream() -> None:
+    """Streams of C++: fopen, then writev and lseek on the descriptor, fclose; the descriptor is then another file's."""
+    rows = [
+        call("fopen", "stdio", file="a", handle=900, result=0, extra={"flags": 577, "handle2": 3}),
+        call("writev", handle=3, size=8, result=8), call("lseek", handle=3, offset=100, result=100),
+        call("write", handle=3, size=2, result=2), call("fclose", "stdio", handle=900, result=0),
+        call("write", handle=3, size=1, result=1),
+        call("fopen", "stdio", file="b", handle=900, result=0, extra={"flags": 0, "handle2": 3}),
+        call("read", handle=3, size=4, result=4), call("fread", "stdio", handle=900, size=4, result=4),
+        call("open", file="c", result=4), call("fclose", "stdio", handle=900, result=0),
+        call("open", file="d", result=3), call("read", handle=3, size=4, result=4),
+    ]  # fmt: skip
+    wanted = [("a", 0), ("a", 0), ("a", 0), ("a", 0), ("a", 0), (None, None), ("b", 1), ("b", 1), ("b", 1), ("c", 2),
+              ("b", 1), ("d", 3), ("d", 3)]  # fmt: skip
+    for size in (0, 1):
+        assert [(row["file"], row["session"]) for row in run(rows, size)] == wanted
+    assert [row["offset"] for row in run(rows) if row["operation"] in ("writev", "write", "read", "fread")] == [
+        0, 100, None, 0, 4, 0]  # fmt: skip
+
+
 def test_views_and_pointers_of_mpi_io() -> None:
     """Offsets count elementary types of the view; a view sets the pointer back; split collectives use it, too."""
     rows = [
@@ -268,7 +288,8 @@ def test_descriptors_against_a_model(several: list[tuple[str, int, Any]], size: 
             continue
         entry = table.get(handle)
         place = value if operation == "lseek" else entry[1] if entry and operation in ("read", "write") else None
-        expected.append((entry[0] if entry else None, place if entry else None))
+        told = operation == "lseek"  # where it has led to, whatever its handle
+        expected.append((entry[0] if entry else None, place if entry or told else None))
         if operation in ("read", "write"):
             rows.append(call(operation, handle=handle, size=value, result=value))
             if entry:
@@ -437,6 +458,19 @@ def test_offsets_that_the_tracer_tells_are_kept() -> None:
     assert [row[0] for row in seen(rows, "offset")] == [None, 100, 104]
 
 
+def test_offsets_that_the_trace_tells_need_no_handle() -> None:
+    """Darshan DXT has no opens and no handles, and tells every offset; so does a descriptor from elsewhere."""
+    rows = [
+        call("write", file="a", offset=700, size=10), call("MPI_File_write", "mpiio", file="a", offset=900, size=10),
+        call("fread", "stdio", file="a", handle=5000, offset=4, size=2, result=2),
+        call("read", handle=9, offset=30, size=3, result=3), call("lseek", handle=9, offset=-5, result=25),
+        call("lseek", handle=9, offset=-50, result=-1), call("read", handle=9, size=3, result=3),
+        call("fseek", "stdio", handle=77, offset=8, result=0, extra={"whence": 0}),
+        call("MPI_File_set_view", "mpiio", file="a", offset=64, result=0),
+    ]  # fmt: skip
+    assert seen(rows, "offset") == [(value,) for value in (700, 900, 4, 30, 25, None, None, None, None)]
+
+
 def test_large_counts_are_read_as_their_plain_forms(tmp_path: Path) -> None:
     rows = lines_of(
         '10:48:52.4 prog->MPI_File_open(0x1, "/f", 9, 0, [ 0x10 ]) = 0 <0.1>\n'
@@ -444,3 +478,22 @@ def test_large_counts_are_read_as_their_plain_forms(tmp_path: Path) -> None:
     )  # fmt: skip
     assert [(row["operation"], row["file"], row["offset"], row["size"]) for row in rows] == [
         ("MPI_File_open", "/f", None, None), ("MPI_File_write_at_all", "/f", 8, 20)]  # fmt: skip
+
+
+def test_mappings_last_longer_than_their_descriptors() -> None:
+    """Closed right after mmap; two of one descriptor; addresses in `extra`, or as the result of mmap; memory."""
+    rows = [
+        call("open", file="a", result=3), call("mmap", handle=3, size=8, result=0, extra={"address": 4096}),
+        call("mmap", handle=3, size=9, result=0, extra={"address": 16384}), call("close", handle=3, result=0),
+        call("open", file="b", result=3), call("mmap", handle=3, size=8, result=32768),
+        call("close", handle=3, result=0),
+        call("msync", file="a", size=8, result=0, extra={"address": 4096, "flags": 4}),
+        call("munmap", size=8, result=0, extra={"address": 32768}), call("munmap", size=8, extra={"address": "0x1000"}),
+        call("munmap", size=9, result=0, extra={"address": 16384}),
+        call("munmap", size=9, result=0, extra={"address": 16384}), call("munmap", size=5, result=0),
+    ]  # fmt: skip
+    for size in (0, 1):
+        assert [(row["file"], row["session"], row["mask"]) for row in run(rows, size)] == [
+            ("a", 0, None), ("a", 0, None), ("a", 0, None), ("a", 0, None), ("b", 1, None), ("b", 1, None),
+            ("b", 1, None), ("a", 0, None), ("b", 1, None), ("a", 0, None), ("a", 0, None),
+            (None, None, "no I/O on files"), (None, None, "no I/O on files")]  # fmt: skip

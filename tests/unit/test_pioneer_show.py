@@ -55,6 +55,17 @@ def words(line: str) -> tuple[str, ...]:
     return (f"{first} {number}", *rest)
 
 
+def test_flags_have_the_names_of_their_calls() -> None:
+    """Those of fopen are numbers in our trace; those of mmap, msync and unlinkat are none of open's."""
+    rows = [row(name, "f", "root", layer, extra=extra) for name, layer, extra in (
+        ("fopen", "stdio", {"flags": 577}), ("mmap", "posix", {"protection": 3, "flags": 1}),
+        ("msync", "posix", {"flags": 4}), ("unlinkat", "posix", {"flags": 0x200}))]  # fmt: skip
+    lines = operations(list(show(path_of(rows), "flags")))
+    told = [[word for word in line.split() if "=" in word] for line in lines]
+    assert told == [["flags=O_WRONLY|O_CREAT|O_TRUNC"], ["protection=PROT_READ|PROT_WRITE", "flags=MAP_SHARED"],
+                    ["flags=MS_SYNC"], ["flags=AT_REMOVEDIR"]]  # fmt: skip
+
+
 def test_a_small_kernel() -> None:
     lines = list(show(path_of(KERNEL), "kernel", fold=True))
     assert "\n".join(lines[:10]) + "\n" == TEXT

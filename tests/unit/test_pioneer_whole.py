@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import resource
 import signal
 from collections.abc import Iterator
@@ -12,7 +13,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
+from mpiio_ext.cli import main
 from mpiio_ext.pioneer.engine.room import MARK, claim
 from mpiio_ext.pioneer.engine.run import _lengthen
 from mpiio_ext.pioneer.profile import characterize
@@ -90,6 +93,18 @@ def test_a_folder_whose_mark_cannot_be_written() -> None:
     """A folder of the kernel takes no files, whoever asks: the error names the mark, and nothing else was done."""
     with pytest.raises(OSError, match=MARK):
         claim(Path("/proc/self"), existing=True)
+
+
+def test_a_trace_whose_mark_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rank of a starter that names its job leaves a mark in the folder: an error that says what to do, no traceback.
+    """
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")
+    monkeypatch.setenv("PMIX_NAMESPACE", "job.1")
+    done = CliRunner().invoke(main, ["trace", "-o", "/proc/self", "--", "true"])
+    assert done.exit_code == 2
+    assert isinstance(done.exception, SystemExit)
+    assert re.search(r"/proc/self/\.run.* cannot be\s+written", done.stderr.replace("│", "")), done.stderr
+    assert "every node can" in done.stderr
 
 
 def test_input_files_that_there_is_no_room_for(tmp_path: Path) -> None:

@@ -1,0 +1,105 @@
+/*
+ * mpiox_stats_identity.c - the ID of a run, and what else tells whose statistics a line has.
+ */
+#include "mpiox_stats_identity.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char run_id[MPIOX_STATS_RUN_BYTES];
+static bool adopted, agreed;
+static int64_t loaded_ns;
+
+int64_t mpiox_stats_now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+double mpiox_stats_now(void)
+{
+    return 1e-9 * (double)mpiox_stats_now_ns();
+}
+
+__attribute__((constructor)) static void note_start(void)
+{
+    loaded_ns = mpiox_stats_now_ns();
+}
+
+/* Under the lock. Without random numbers: clock and process, which no other process of this node has. */
+static void make_run_id(void)
+{
+    uint64_t bits[2];
+
+    if (getrandom(bits, sizeof bits, GRND_NONBLOCK) != (ssize_t)sizeof bits) {
+        bits[0] = (uint64_t)mpiox_stats_now_ns();
+        bits[1] = (uint64_t)getpid() << 32 ^ (uint64_t)gethostid();
+    }
+    bits[0] = (bits[0] & ~UINT64_C(0xf000)) | UINT64_C(0x4000);     /* version 4: random */
+    bits[1] = (bits[1] & ~(UINT64_C(3) << 62)) | UINT64_C(1) << 63; /* variant of RFC 4122 */
+    snprintf(run_id, sizeof run_id, "%08x-%04x-%04x-%04x-%04x%08x", (unsigned)(bits[0] >> 32),
+             (unsigned)(bits[0] >> 16 & 0xffff), (unsigned)(bits[0] & 0xffff), (unsigned)(bits[1] >> 48),
+             (unsigned)(bits[1] >> 32 & 0xffff), (unsigned)(bits[1] & 0xffffffff));
+}
+
+void mpiox_stats_identity_adopt(const char *run, bool by_all)
+{
+    pthread_mutex_lock(&lock);
+    if (run[0] != '\0' && !agreed && (by_all || !adopted))
+        snprintf(run_id, sizeof run_id, "%s", run);
+    adopted = true;
+    agreed |= by_all;
+    pthread_mutex_unlock(&lock);
+}
+
+static const char *scheduler_job(void)
+{
+    static const char *const variables[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"};
+
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+        const char *value = getenv(variables[i]);
+
+        if (value != NULL && value[0] != '\0')
+            return value;
+    }
+    return NULL;
+}
+
+static void read_command(char *text, size_t capacity)
+{
+    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t bytes = fd >= 0 ? read(fd, text, capacity - 1) : 0;
+
+    if (fd >= 0)
+        close(fd);
+    bytes = bytes > 0 ? bytes : 0;
+    while (bytes > 0 && text[bytes - 1] == '\0')
+        bytes--;
+    for (ssize_t i = 0; i < bytes; i++)
+        text[i] = text[i] == '\0' ? ' ' : text[i];
+    text[bytes] = '\0';
+}
+
+void mpiox_stats_identity_get(mpiox_stats_identity *out)
+{
+    pthread_mutex_lock(&lock);
+    if (run_id[0] == '\0')
+        make_run_id();
+    memcpy(out->run, run_id, sizeof out->run);
+    pthread_mutex_unlock(&lock);
+    out->scheduler_job = scheduler_job();
+    out->program = program_invocation_short_name;
+    read_command(out->command, sizeof out->command);
+    out->uid = (int64_t)getuid();
+    out->start = 1e-9 * (double)loaded_ns;
+}

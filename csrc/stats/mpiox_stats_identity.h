@@ -1,0 +1,36 @@
+/*
+ * mpiox_stats_identity.h - which run a line of statistics belongs to, and when things happened.
+ *
+ * Problem. Several jobs append to one file of statistics, and a job's processes write lines of their own. Whoever reads
+ * them must know which belong together, and to which job of the scheduler.
+ *
+ * Every process makes an ID of 128 random bits. The process that says what the hints of a file are says its ID, too,
+ * and the others take it over: always when all processes of the job open the file, so that they agree from then on,
+ * else only if they have none of another process yet.
+ *
+ * Times are seconds since 1970-01-01 UTC of the process's own clock.
+ */
+#ifndef MPIOX_STATS_IDENTITY_H
+#define MPIOX_STATS_IDENTITY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { MPIOX_STATS_RUN_BYTES = 37 };
+
+typedef struct mpiox_stats_identity {
+    char run[MPIOX_STATS_RUN_BYTES]; /* a version 4 UUID */
+    const char *scheduler_job;       /* the scheduler's ID of the job; NULL: there is none */
+    const char *program;             /* file name of the executable */
+    char command[512];               /* command line, words separated by blanks; cut where it is longer */
+    int64_t uid;
+    double start; /* when the library was loaded: with a program that is linked to it, its start */
+} mpiox_stats_identity;
+
+void mpiox_stats_identity_get(mpiox_stats_identity *out); /* of this process */
+/* Another process's ID. by_all: all processes of the job get it now. */
+void mpiox_stats_identity_adopt(const char *run, bool by_all);
+double mpiox_stats_now(void);
+int64_t mpiox_stats_now_ns(void);
+
+#endif

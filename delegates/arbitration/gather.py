@@ -1,0 +1,93 @@
+"""What ``mpiio-ext arbitrate curves`` does: curves of measurements or logs under the names of programs, kept and shown.
+
+Guarantees. Curves that were estimated say so, and of what. Logs that were left out are named.
+"""
+
+from __future__ import annotations
+
+import importlib
+import textwrap
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from mpiio_ext.delegates.arbitration.curves import Curve
+from mpiio_ext.delegates.arbitration.errors import CurveError
+from mpiio_ext.delegates.arbitration.learn import learn
+from mpiio_ext.delegates.arbitration.store import Store, plain
+from mpiio_ext.delegates.arbitration.tables import read_bench, read_forge
+
+__all__ = ["history_document", "history_lines", "learnt", "line", "measured", "named"]
+
+#: Characters of a source in a line for people; JSON has all of it.
+_SOURCE = 120
+
+
+def measured(forge: Sequence[Path] | None, bench: Sequence[Path] | None) -> dict[str, Curve]:
+    """Return the curves of FORGE's tables, or of results of the bench, by the names of patterns."""
+    if forge is None:
+        return read_bench(bench or ())
+    return {pattern.name: curve for pattern, curve in read_forge(forge).items()}
+
+
+def learnt(logs: Sequence[Path] | None, setup: Path | None, base: Sequence[Path]) -> tuple[dict[str, Curve], list[str]]:
+    """Return the curves of programs that logs show, estimated from measured patterns, and what was left out.
+
+    Raises
+    ------
+    CurveError
+        No log that says what a program did.
+    MpiioExtError
+        Logs or store cannot be read.
+    """
+    # By name: the analytics build on this package, not the other way round.
+    analytics: Any = importlib.import_module("mpiio_ext.analytics.learnt")
+    patterns, notes = analytics.patterns_of_store(setup) if setup is not None else analytics.patterns_of_logs(logs)
+    if not patterns:
+        raise CurveError("no log says what a program has read or written" + "".join(f"; {note}" for note in notes))
+    measurements = read_forge(base)
+    return {program: learn(found, measurements) for program, found in sorted(patterns.items())}, notes
+
+
+def named(curves: Mapping[str, Curve], match: str, program: str | None) -> dict[str, Curve]:
+    """Return the curves whose name contains `match`; under the name of a program, if one is given.
+
+    Raises
+    ------
+    CurveError
+        None is left, or several for one program.
+    """
+    found = {name: curve for name, curve in curves.items() if match in name}
+    if not found:
+        raise CurveError(f"no curve has {match!r} in its name; there are {', '.join(list(curves)[:8])}")
+    if program is None:
+        return found
+    if len(found) > 1:
+        raise CurveError(f"{len(found)} curves cannot all be that of {program}: choose one by --match; there are "
+                         + ", ".join(list(found)[:8]))
+    return {program: next(iter(found.values()))}
+
+
+def line(name: str, curve: Curve) -> str:
+    """Return a curve for people."""
+    points = (f"{count}: {p.mean:.1f} ± {p.deviation:.1f}" if p.deviation is not None else f"{count}: {p.mean:.1f}"
+              for count, p in curve.points.items())
+    return f"{name}: {', '.join(points)} MB/s ({textwrap.shorten(curve.source, _SOURCE)})"
+
+
+def _when(time_s: float) -> str:
+    return datetime.fromtimestamp(time_s, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def history_lines(store: Store, names: Sequence[str]) -> list[str]:
+    """Return a line for each version of curves, the newest of a name last: that one is in force."""
+    return [line(f"{name} version {each.version}, {_when(each.time_s)}"
+                 + (f", version {each.restored} once more" if each.restored else ""), each.curve)
+            for name in names for each in store.history(name)]
+
+
+def history_document(store: Store, names: Sequence[str]) -> dict[str, Any]:
+    """Return all versions of curves."""
+    return {name: [{"version": each.version, "time_s": each.time_s, "restored": each.restored, **plain(each.curve)}
+                   for each in store.history(name)] for name in names}

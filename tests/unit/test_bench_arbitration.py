@@ -1,0 +1,70 @@
+"""Two jobs under an arbiter, without them: results, their figure, and their section of the report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from mpiio_ext.bench.arbitrated import results
+from mpiio_ext.bench.arbitrated.command import command
+from mpiio_ext.delegates.arbitration.curves import Curve
+from mpiio_ext.report.arbitration import sections
+from mpiio_ext.report.errors import ReportError
+
+
+def run(policy: str, counts: tuple[int, int]) -> dict[str, Any]:
+    """As `run_policy` returns it: the first job has all I/O nodes until the second one comes."""
+
+    def job(begin: float, end: float, mb: int) -> dict[str, Any]:
+        slots = [{"time_s": begin + 0.1 * k, "data_bytes": mb * 100_000} for k in range(int((end - begin) / 0.1))]
+        return {"pattern": "shared,4KiB", "begin_s": begin, "end_s": end, "data_bytes": mb * 1_000_000,
+                "verified_bytes": 16 << 20, "bandwidth_mb_per_s": mb / (end - begin), "remapped_ranges": 3,
+                "slot_s": 0.1, "slots": slots}
+
+    steps = ((0.0, {"small": 4}), (2.0, {"small": counts[0], "<large>": counts[1]}), (4.0, {"<large>": 4}))
+    return {"policy": policy, "jobs": {"small": job(0.0, 4.0, 100), "<large>": job(2.0, 6.0, 500)},
+            "map": [{"time_s": at, "io_nodes": has} for at, has in steps]}
+
+
+def found() -> dict[str, Any]:
+    curves = {"small": Curve.of({1: 10.0}), "<large>": Curve.of({1: 20.0})}
+    return results.document([run("static", (2, 2)), run("mckp", (1, 3))], curves, {"ranks": 2, "io_nodes": 4}, {})
+
+
+def test_results_say_who_had_what(tmp_path: Path) -> None:
+    document = found()
+    assert document["policies"]["static"]["bandwidth_mb_per_s"] == pytest.approx(100)  # 600 MB in 6 s
+    assert "MCKP: small: 25 MB/s, I/O nodes 4 → 1" in results.lines(document)
+    paths = results.write(tmp_path, document)
+    assert [path.name for path in paths] == ["arbitration.svg", "arbitration.json"]
+    figure = paths[0].read_text()
+    assert figure.startswith("<svg") and "MCKP" in figure and "I/O nodes" in figure
+    assert json.loads(paths[1].read_text()) == document
+
+
+def test_the_section_of_the_report(tmp_path: Path) -> None:
+    assert sections([tmp_path / "results.json"]) == []
+    results.write(tmp_path, found())
+    (section,) = sections([tmp_path / "results.json"])
+    assert section.figure.startswith("<svg") and len(section.rows) == 4
+    assert section.rows[2][:4] == ("MCKP", "small", "shared,4KiB", "4 → 1")
+    assert section.rows[3][3] == "3 → 4"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"what": "arbitration run", "format": 1}',
+                                  '{"what": "arbitration run", "format": 2}'])
+def test_what_is_no_run_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "arbitration.json").write_text(text)
+    with pytest.raises(ReportError, match=r"arbitration\.json"):
+        sections([tmp_path / "results.json"])
+
+
+def test_nothing_to_add_to(tmp_path: Path) -> None:
+    done = CliRunner().invoke(command, ["--archive", str(tmp_path)])
+    assert done.exit_code == 2 and "no results of the bench" in done.output
+    done = CliRunner().invoke(command, ["--into", str(tmp_path / "new"), "--path", str(tmp_path / "nowhere")])
+    assert done.exit_code == 2 and "no such folder" in done.output
