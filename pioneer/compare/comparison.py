@@ -177,14 +177,14 @@ def _figures(original: Activity, synthetic: Activity, bins: int) -> Figures:
 
 def _not_judged(original: Workload, synthetic: Workload, note: str) -> dict[str, str]:
     """Return the metrics that say nothing of these two workloads, and why."""
+    others = original.activity.ranks != synthetic.activity.ranks
+    found = {"total": "the numbers of processes are not the same"} if others else {}
     if note:
-        return dict.fromkeys(sorted(TIMED), note)
-    found = {}
+        return found | dict.fromkeys(sorted(TIMED), note)
     if synthetic.kind != "path":
         found["slack"] = "no machine repeats single microseconds; of a run slack_us judges the slack times"
-    if original.activity.ranks != synthetic.activity.ranks:
-        why = "with another number of processes calls take another time"
-        found |= {"total": "the numbers of processes are not the same", "arrival": why, "makespan": why}
+    if others:
+        found |= dict.fromkeys(("arrival", "makespan"), "with another number of processes calls take another time")
     return found
 
 

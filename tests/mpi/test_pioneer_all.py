@@ -35,7 +35,7 @@ def test_from_a_trace_to_a_comparison(tmp_path: pathlib.Path) -> None:
     out = tmp_path / "out"
     document = json.loads((out / "comparison.json").read_text(encoding="utf-8"))
     assert document["failed"] == [], launch.describe()
-    assert {item["name"] for item in document["metrics"] if not item["judged"]} == TIMED
+    assert {item["name"] for item in document["metrics"] if not item["judged"]} == {*TIMED, "total"}
     assert (document["original"]["ranks"], document["synthetic"]["ranks"]) == (TRACED, RANKS)
     per_rank = (document["original"]["bytes_written"] - 4) / TRACED
     assert document["synthetic"]["bytes_written"] == 4 + RANKS * per_rank

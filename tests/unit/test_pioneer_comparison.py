@@ -151,6 +151,15 @@ def test_figures_of_the_same_and_of_another_number_of_processes(tmp_path: pathli
     assert known.min() == 0 and known.max() == 1
 
 
+@pytest.mark.parametrize("note", ["", "slack times were multiplied by 0"])
+def test_another_number_of_processes_makes_another_number_of_operations(tmp_path: pathlib.Path, note: str) -> None:
+    """That is no difference, at whatever pace; with as many processes it is one."""
+    three, six = (load_workload(saved_table(tmp_path, f"{ranks}.parquet", ranks=ranks)) for ranks in (3, 6))
+    for second, judged in ((six, False), (three, True)):
+        total = next(item for item in compare_workloads(three, second, note=note).metrics if item.name == "total")
+        assert total.judged == judged
+
+
 def test_another_pace_is_not_judged_where_that_is_said(tmp_path: pathlib.Path) -> None:
     first = load_workload(saved_table(tmp_path, "a.parquet"))
     second = load_workload(saved_table(tmp_path, "b.parquet", pause=0))
