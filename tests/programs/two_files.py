@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from mpi4py import MPI
+import mpiio_ext  # isort: skip  # noqa: F401  # before mpi4py: takes the calls over
 
-import mpiio_ext  # noqa: F401  # takes the calls over
+from mpi4py import MPI
 
 path, size = sys.argv[1], int(sys.argv[2])
 world = MPI.COMM_WORLD
