@@ -50,7 +50,7 @@ def output_options(function: Command) -> Command:
     """Add ``--json``, ``--csv``, ``--parquet``."""
     return command_options(function, [
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
-        click.option("--csv", type=_PATH, metavar="FILE", help="Write the table as CSV."),
+        click.option("--csv", type=_PATH, metavar="FILE", help="Write the table as CSV; -: on the terminal."),
         click.option("--parquet", type=_PATH, metavar="FILE", help="Write the table as Parquet."),
     ])  # fmt: skip
 
@@ -129,22 +129,36 @@ def save_text(path: Path, text: str) -> None:
     click.echo(f"{path}: {size / 1e3:,.0f} kB", err=True)
 
 
+def _say_size(path: Path) -> None:
+    """Say on stderr how large a file is that was written."""
+    click.echo(f"{path}: {path.stat().st_size / 1e3:,.0f} kB", err=True)
+
+
 def _save_table(table: pa.Table, csv: Path | None, parquet: Path | None) -> None:
     import pyarrow as pa
 
     try:
         if csv is not None:
+            import sys
+
             import pyarrow.csv
 
             lists = [field.name for field in table.schema if pa.types.is_list(field.type)]
             for name in lists:  # CSV has no lists
                 texts = [None if row is None else " ".join(map(str, row)) for row in table[name].to_pylist()]
                 table = table.set_column(table.column_names.index(name), name, pa.array(texts, pa.string()))
-            pyarrow.csv.write_csv(table, csv)
+            if str(csv) == "-":
+                sys.stdout.flush()
+                pyarrow.csv.write_csv(table, sys.stdout.buffer)
+                sys.stdout.flush()
+            else:
+                pyarrow.csv.write_csv(table, csv)
+                _say_size(csv)
         if parquet is not None:
             import pyarrow.parquet
 
             pyarrow.parquet.write_table(table, parquet)
+            _say_size(parquet)
     except (OSError, pa.ArrowException) as error:
         raise AnalyticsError(f"{csv or parquet}: cannot be written: {error}") from error
 
@@ -189,7 +203,7 @@ def _print_table(table: pa.Table, most: int) -> None:
         fitting = len(widths)
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name, number, width in list(zip(shown.columns, shown.numbers, widths, strict=True))[:fitting]:
-        drawn.add_column(name, justify="right" if number else "left", overflow="fold",
+        drawn.add_column(Text(name), justify="right" if number else "left", overflow="fold",
                          min_width=width - 3 if number else None)  # fmt: skip
     for row in shown.rows:
         drawn.add_row(*(Text(text) for text in row[:fitting]))
@@ -218,8 +232,11 @@ def show(
         return
     if csv is None and parquet is None:
         click.echo(result.title)
+        if result.caption_first:
+            click.echo(f"\n{result.caption}")
         _print_table(result.table if result.shown is None else result.shown, most)
-        click.echo(result.caption)
+        if not result.caption_first:
+            click.echo(result.caption)
         return
     _save_table(result.table, csv, parquet)
 

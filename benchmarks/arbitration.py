@@ -1,7 +1,8 @@
 """Times of the exact knapsack from Python: `python benchmarks/arbitration.py [--repeat N]`.
 
 Random concave values and random weights, all numbers of I/O nodes as options, and the worst case, values proportional
-to weights; then one job that goes and comes again, beside many that stay. Prints the best and the median of the
+to weights; then one job that goes and comes again, beside many that stay; then decisions of the policy MCKP, from jobs
+with curves to grants, as the arbiter makes them. Prints the best and the median of the
 repetitions in microseconds.
 """
 
@@ -11,10 +12,11 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
-from mpiio_ext.delegates.arbitration import Solver, solve_arrays
+from mpiio_ext.delegates.arbitration import Curve, Job, Machine, Mckp, Point, Solver, solve_arrays
 
 
 def instance(jobs: int, pool: int, options: int, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -63,6 +65,24 @@ def come_and_go(jobs: int, pool: int, options: int, kind: str) -> None:
     say("and comes again", coming)
 
 
+def decisions(jobs: int, pool: int, options: int, repeat: int) -> None:
+    """Measure the policy: alone, with its settings, and with running jobs."""
+    first, weights, values = instance(jobs, pool, options, "random")
+    asked = []
+    for job, start in enumerate(first[:-1].tolist()):
+        points = {int(w): Point(mean=v, best=v, deviation=v / 20, repetitions=3)
+                  for w, v in zip(weights[start : start + options], values[start : start + options], strict=True)}
+        asked.append(Job(name=f"job{job:04}", compute_nodes=32, processes=64, curve=Curve(points)))
+    machine = Machine(io_nodes=pool, most=pool, divisible=False)
+    given = Mckp().allocate(asked, machine).grants
+    running = [replace(job, current=given[job.name].io_nodes) for job in asked[1:]]
+    for what, mckp, those in (("", Mckp(), asked), (", confidence", Mckp(confidence=0.9), asked),
+                              (", floor", Mckp(floor=0.1), asked), (", one has left", Mckp(), running),
+                              (", one has left, hysteresis", Mckp(hysteresis=0.1), running)):
+        say(f"decision: {jobs} jobs, {pool} I/O nodes{what}",
+            times(lambda m=mckp, j=those: m.allocate(j, machine), repeat))
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -76,6 +96,7 @@ def main() -> None:
             times(lambda f=first, w=weights, v=values, p=pool: solve_arrays(f, w, v, p), repeat))
     for jobs, pool, options, kind in ((512, 256, 10, "random"), (512, 256, 257, "all"), (4096, 2048, 10, "random")):
         come_and_go(jobs, pool, options, kind)
+    decisions(512, 256, 10, repeat)
 
 
 if __name__ == "__main__":

@@ -242,7 +242,7 @@ class Hints:
     delegate_hosts : hosts for spawned delegates.
     delegate_owners : how many of the delegates own pages of the file; 0: as many as suit its servers.
     arbiter : folder of a running ``mpiio-ext arbiter``.
-    arbiter_name : what the arbiter's curves and weights call the program; "": as its executable is called.
+    arbiter_name : what the arbiter's curves and weights call the program; "": its executable, or in Python its script.
     others : hints of the MPI library that are passed on, {name: value}.
 
     Raises

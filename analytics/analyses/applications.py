@@ -13,6 +13,7 @@ Source: IOMiner, Section III-C, Figures 5 and 6.
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,8 @@ __all__ = ["NO_NAME", "applications", "labels"]
 
 #: Label of logs that do not tell their executable.
 NO_NAME = "(no name)"
+#: Label of applications without a science area; a number follows.
+_NO_AREA = "App"
 _DIRECTIONS = (("read", "bytes_read"), ("write", "bytes_written"))
 
 
@@ -40,7 +43,7 @@ def labels(names: Sequence[str], areas: Mapping[str, str]) -> dict[str, str]:
     counts: dict[str, int] = {}
     found = {}
     for name in names:
-        area = next((area for pattern, area in areas.items() if fnmatch.fnmatchcase(name, pattern)), "App")
+        area = next((area for pattern, area in areas.items() if fnmatch.fnmatchcase(name, pattern)), _NO_AREA)
         counts[area] = counts.get(area, 0) + 1
         found[name] = f"{area}{counts[area]}"
     return found
@@ -56,7 +59,18 @@ def _ranked(rows: Sequence[Mapping[str, Any]], direction: str, column: str, top:
     ]  # fmt: skip
 
 
-def _caption(ranked: Mapping[str, list[dict[str, Any]]], rows: Sequence[Mapping[str, Any]], anonymous: bool) -> str:
+def _names_words(rows: Sequence[Mapping[str, Any]], anonymous: bool, areas: Mapping[str, str]) -> list[str]:
+    """Return what stands for the names, in words."""
+    if not anonymous:
+        return []
+    if not areas:
+        return ["Names are left out."]
+    other = sum(re.fullmatch(rf"{_NO_AREA}\d+", row["app"]) is not None for row in rows)
+    without = [f"{_NO_AREA} for the {count_words(other, 'application')} that no pattern matched."] if other else []
+    return ["Names stand for science areas" + (", " + without[0] if without else ".")]
+
+
+def _caption(ranked: Mapping[str, list[dict[str, Any]]], rows: Sequence[Mapping[str, Any]], names: list[str]) -> str:
     words = [f"{count_words(len(rows), 'application')} in {count_words(sum(row['jobs'] for row in rows), 'job')}."]
     for (direction, column), past in zip(_DIRECTIONS, ("read", "written"), strict=True):
         found = ranked[direction]
@@ -67,9 +81,7 @@ def _caption(ranked: Mapping[str, list[dict[str, Any]]], rows: Sequence[Mapping[
             words.append(f"{who} {past} {part} of all bytes {past}.")
         else:
             words.append(f"No bytes were {past}.")
-    if anonymous:
-        words.append("Names stand for science areas.")
-    return " ".join(words)
+    return " ".join([*words, *names])
 
 
 def _chart(ranked: Mapping[str, list[dict[str, Any]]]) -> Chart:
@@ -124,12 +136,13 @@ def applications(
     if anonymous:
         label = labels([row["app"] for row in rows], areas or {})
         rows = [{**row, "app": label[row["app"]]} for row in rows]
+    names = _names_words(rows, anonymous, areas or {})
     ranked = {direction: _ranked(rows, direction, column, top) for direction, column in _DIRECTIONS}
     schema = pa.schema([("direction", pa.string()), ("rank", pa.int32()), ("application", pa.string()),
                         ("bytes", pa.int64()), ("percent", pa.float64()), ("jobs", pa.int64())])  # fmt: skip
     return Result(
         name="applications", title="Top applications by bytes read and written", unit="B",
-        caption=_caption(ranked, rows, anonymous), parameters={"top": top, "anonymous": anonymous, "origin": origin},
+        caption=_caption(ranked, rows, names), parameters={"top": top, "anonymous": anonymous, "origin": origin},
         table=pa.Table.from_pylist(ranked["read"] + ranked["write"], schema=schema),
         charts=[_chart(ranked)] if any(ranked.values()) else [],
     )  # fmt: skip

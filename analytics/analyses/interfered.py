@@ -68,7 +68,7 @@ def interfered(
     """
     files, lmt, chosen = _tables(miner, jobs, file_system)
     pairs = interference(files, lmt, direction)
-    counts = _counts(pairs)
+    counts, unmoved = _counts(pairs)
     rows = _named(pairs, files, top)
     if anonymous:
         rows = rows.drop_columns(["job_id", "file"])
@@ -80,7 +80,7 @@ def interfered(
     }
     return Result(
         name="interference", title=f"Others' traffic while files were {'written' if direction == 'write' else 'read'}",
-        unit="B", caption=_caption(counts), parameters=parameters, table=rows, charts=_chart(counts),
+        unit="B", caption=_caption(counts, unmoved), parameters=parameters, table=rows, charts=_chart(counts),
     )  # fmt: skip
 
 
@@ -109,10 +109,11 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _counts(pairs: Any) -> dict[int | None, int]:
-    """Return the pairs of each tenth of the share; None: those of which LMT does not tell."""
-    rows = pairs.bin("tenth", _TENTHS, "share").group("tenth", pairs="count()").rows()
-    return {row["tenth"]: row["pairs"] for row in rows}
+def _counts(pairs: Any) -> tuple[dict[int | None, int], int]:
+    """Return the pairs of each tenth of the share, None: those without one; and of these, those of OSTs at rest."""
+    rows = pairs.bin("tenth", _TENTHS, "share").group("tenth", pairs="count()", moved="count(traffic)").rows()
+    unmoved = sum(row["moved"] for row in rows if row["tenth"] is None)
+    return {row["tenth"]: row["pairs"] for row in rows}, unmoved
 
 
 def _named(pairs: Any, files: Any, top: int) -> Any:
@@ -131,7 +132,7 @@ def _named(pairs: Any, files: Any, top: int) -> Any:
     return table.cast(pa.schema(fields))
 
 
-def _caption(counts: dict[int | None, int]) -> str:
+def _caption(counts: dict[int | None, int], unmoved: int) -> str:
     known = sum(count for tenth, count in counts.items() if tenth is not None)
     words = []
     if known:
@@ -139,8 +140,10 @@ def _caption(counts: dict[int | None, int]) -> str:
         shared = share(sum(count for tenth, count in counts.items() if tenth is not None and tenth < 5), known)
         words.append(f"Of {count_words(known, 'pair')} of file and OST, {share_words(alone)} had at least 90 % of the "
                      f"OST's traffic for themselves, and {share_words(shared)} less than half.")  # fmt: skip
-    if missing := counts.get(None, 0):
-        words.append(f"{count_words(missing, 'pair')} left out: LMT has no step of the time, or nothing was moved.")
+    if missing := counts.get(None, 0) - unmoved:
+        words.append(f"{count_words(missing, 'pair')} left out: LMT has no step of the time.")
+    if unmoved:
+        words.append(f"{count_words(unmoved, 'pair')} left out: LMT tells that the OST moved nothing meanwhile.")
     return " ".join(words) or "No file on OSTs was in use in this direction."
 
 

@@ -1,7 +1,7 @@
-"""Methods of the bench compared by what was measured.
+"""Methods compared by what was measured: by the bench, or of any program by the library's own statistics.
 
-Problem. Why was ``even`` slower than ``group_cyclic`` here? The bench says which method was faster. The extension's
-statistics say what each method did; beside each other they say why.
+Problem. Why was ``even`` slower than ``group_cyclic`` here? The bench, or the time of a program's accesses, says which
+method was faster. The extension's statistics say what each method did; beside each other they say why.
 
 Algorithm. Rows of the table ``runs`` (a measurement: bandwidth, time, statistics) are grouped by pattern, interface,
 operation and phase of a kernel. Of two methods every statistic is compared: times of planning, exchange, storage and
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.analyses.source import Source, Tables, expression, fetch
+from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.units import size_words
 
@@ -55,6 +56,8 @@ _CASE = ("pattern", "interface", "operation", "phase")
 #: How many times as long a method took as another, from which on it is worth asking why.
 WORTH_ASKING = 1.1
 _NATIVE, _DEFAULT = "native", "auto"
+#: Kind of a run that the bench has not made.
+_PROGRAM = "program"
 
 
 def tables_of_results(results: Sequence[Path]) -> Tables:
@@ -97,8 +100,8 @@ def _rows(source: Source, pattern: str | None) -> list[dict[str, Any]]:
         runs = runs.filter(runs["pattern"] == pattern)
     rows = []
     for row in fetch(runs).to_pylist():
-        kept = {name: row[name] for name in (*_CASE, "method", "run_id", "ranks", "bytes", "seconds", "bandwidth",
-                                             "verified")}  # fmt: skip
+        kept = {name: row[name] for name in (*_CASE, "kind", "method", "run_id", "ranks", "bytes", "seconds",
+                                             "bandwidth", "verified")}  # fmt: skip
         rows.append(kept | _statistics(row) | {"spread": _spread(row)})
     rows.sort(key=lambda row: (*(row[name] or "" for name in _CASE), -(row["bandwidth"] or 0)))
     return rows
@@ -286,7 +289,40 @@ def explained(source: Source) -> list[Explained]:
     return sorted(found, key=lambda one: -one.ratio)
 
 
-# ---- all methods -----------------------------------------------------------------------------------------------------
+# ---- what is shown ---------------------------------------------------------------------------------------------------
+
+
+def _meanings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what the times are, in words."""
+    kinds = {row["kind"] == _PROGRAM for row in rows}
+    words = {
+        False: "Times are medians; of the extension's phases, those of the rank that spent longest in each.",
+        True: "Of programs, the whole is the time in which files are accessed, and phases are those of the mean rank.",
+    }
+    return [words[kind] for kind in sorted(kinds)]
+
+
+def _shown(rows: Sequence[Mapping[str, Any]], slower: str, faster: str) -> pa.Table:
+    """Return the quantities that one of two methods has and that are not 0 in both, in words with their units."""
+    import pyarrow as pa
+
+    timed = {"the whole", *(words for _, words, is_time in _MEASURED.values() if is_time)}
+    found = []
+    for row in rows:
+        if not (row["slower"] or row["faster"]):
+            continue
+        unit = "s" if row["quantity"] in timed else "B" if row["quantity"].endswith(" [B]") else ""
+        found.append({
+            **{name: row[name] for name in _CASE if row[name] is not None},
+            "quantity": row["quantity"].removesuffix(" [B]"),
+            **{name: "–" if row[key] is None else said(row[key], unit)
+               for name, key in ((slower, "slower"), (faster, "faster"))},
+            "ratio": None if row["ratio"] is None else said(row["ratio"], "ratio"),
+            "of the difference": None if row["share"] is None else f"{100 * row['share']:.0f} %",
+        })  # fmt: skip
+    names = [*_CASE, "quantity", slower, faster, "ratio", "of the difference"]
+    fields = [pa.field(name, pa.string(), metadata={"heading": name}) for name in names]
+    return pa.Table.from_pylist(found, schema=pa.schema(fields))
 
 
 def _with_best(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -341,23 +377,26 @@ def methods(
         raise AnalyticsError("name both methods, the slower and the faster one, or neither")
     rows = _rows(source, pattern)
     if not rows:
-        raise AnalyticsError(f"no runs of {pattern or 'the bench'} in these results")
+        raise AnalyticsError(
+            f"no runs of {pattern}" if pattern else "no runs: no results of the bench, and no statistics of the library"
+        )
     texts = [(name, pa.string()) for name in _CASE]
     if slower is not None and faster is not None:
         found, sentences = _pair(rows, slower, faster)
         numbers = [(name, pa.float64()) for name in ("slower", "faster", "difference", "ratio", "share")]
         schema = pa.schema([*texts, ("quantity", pa.string()), *numbers])
-        caption, chart = "\n".join(sentences), []
+        caption, chart = "\n".join([*sentences, *_meanings(rows)]), []
+        shown = _shown(found, slower, faster)
     else:
-        found = _with_best(rows)
+        found, shown = _with_best(rows), None
         numbers = [(name, pa.float64()) for name, _, _ in _MEASURED.values()]
         schema = pa.schema([*texts, ("method", pa.string()), ("ranks", pa.int64()), ("seconds", pa.float64()),
                             ("bandwidth", pa.float64()), ("of_best", pa.float64()), *numbers])  # fmt: skip
-        caption = "Times are medians; of the extension's phases, those of the rank that spent longest in each."
+        caption = " ".join(_meanings(rows))
         chart = _chart(rows)
     return Result(
-        name="methods", title=f"{slower} against {faster}" if slower else "Methods of the bench", unit="s",
+        name="methods", title=f"{slower} against {faster}" if slower else "Methods beside each other", unit="s",
         caption=caption, parameters={"slower": slower, "faster": faster, "pattern": pattern},
         table=pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in found], schema=schema),
-        charts=chart,
+        charts=chart, shown=shown, caption_first=shown is not None,
     )  # fmt: skip

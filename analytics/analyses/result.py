@@ -60,6 +60,8 @@ class Result:
         Its figures; none where there is nothing to draw.
     shown : pyarrow.Table, optional
         The table as people read it, where that is not `table`.
+    caption_first : bool
+        The caption is the answer, and the table its evidence.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Result:
     table: pa.Table
     charts: Sequence[Chart] = ()
     shown: pa.Table | None = None
+    caption_first: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Return the result without its charts, as JSON can hold it."""

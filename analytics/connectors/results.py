@@ -5,8 +5,7 @@ its operations is a row of ``runs``; all of them together are one row of ``darsh
 (source ``bench``). The bench records durations, not when each run began: the operations of a job are laid one after
 the other from the start of the bench. Requests are those to the file system.
 
-Statistics of the library (``MPIOX_STATS_FILE``, one JSON object a line). A job is what stands up to a line of the kind
-``run``; each line of the kind ``file`` is a row of ``darshan_file`` (source ``library``). There are no times in them.
+Statistics of the library: :mod:`mpiio_ext.analytics.connectors.statistics`.
 
 Each job is a run of its own: ``log_id`` is different for each, as it is for each log of Darshan; ``source_log`` is the
 file of results or statistics.
@@ -19,7 +18,6 @@ there, is here in the next one. What is not recorded is NULL.
 from __future__ import annotations
 
 import datetime
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,7 +26,9 @@ from typing import Any
 import pyarrow as pa
 
 from mpiio_ext.analytics.connectors.base import Converted, Outcome
-from mpiio_ext.analytics.tables.schema import SIZE_BINS, TABLES
+from mpiio_ext.analytics.connectors.jobids import bins, identity, job_id_of, sum_of
+from mpiio_ext.analytics.connectors.statistics import read_statistics
+from mpiio_ext.analytics.tables.schema import TABLES
 from mpiio_ext.report.errors import ReportError
 from mpiio_ext.report.load import ResultSet, load
 from mpiio_ext.report.rows import Measured
@@ -41,33 +41,6 @@ _Rows = dict[str, list[dict[str, Any]]]
 
 class _LogError(Exception):
     """A log that is not what it should be; the message says how."""
-
-
-def _job_id(*words: str) -> int:
-    """Return a job ID far above any scheduler's, always the same for the same words."""
-    digest = hashlib.blake2b("\0".join(words).encode("utf-8", "surrogateescape"), digest_size=8).digest()
-    return (int.from_bytes(digest, "big") >> 3) | 1 << 61
-
-
-def _identity(job: int, log: str, source_log: int) -> dict[str, int]:
-    """Return the IDs of a job: the same job in two logs is two runs."""
-    return {"job_id": job, "log_id": _job_id(log, str(job)), "source_log": source_log}
-
-
-def _bins(direction: str, powers: Sequence[int] | None) -> dict[str, int]:
-    """Return the columns of Darshan's histogram for a histogram of powers of two."""
-    if powers is None:
-        return {}
-    out = dict.fromkeys((f"{direction}_size_{name}" for name in SIZE_BINS), 0)
-    for power, count in enumerate(powers):
-        name = next(name for name, bound in SIZE_BINS.items() if bound is None or 2**power < bound)
-        out[f"{direction}_size_{name}"] += int(count)
-    return out
-
-
-def _sum(values: Sequence[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
 
 
 # ---- the bench -------------------------------------------------------------------------------------------------------
@@ -84,7 +57,7 @@ def _started(results: ResultSet) -> float | None:
         return None
 
 
-def _run(results: ResultSet, row: Measured, identity: Mapping[str, Any], start: float | None) -> dict[str, Any]:
+def _run(results: ResultSet, row: Measured, ids: Mapping[str, Any], start: float | None) -> dict[str, Any]:
     last = row.last
     statistics = {
         name: getattr(row, name)
@@ -116,7 +89,7 @@ def _run(results: ResultSet, row: Measured, identity: Mapping[str, Any], start: 
         "method": methods.get(row.key.strategy) if isinstance(methods, dict) else None,
     }
     return {
-        **identity,
+        **ids,
         "run_id": "/".join(
             [
                 results.name,
@@ -152,16 +125,16 @@ def _direction(rows: Sequence[Measured], read: bool, start: float | None) -> tup
     out: dict[str, Any] = {moved: sum(row.last.data_bytes for row in mine), noun: None}
     if not mine:
         return {**out, noun: 0}, start
-    out[noun] = _sum([row.requests for row in mine])
+    out[noun] = sum_of([row.requests for row in mine])
     out[f"{name}_start"] = start
     end = None if start is None else start + sum(_seconds(row) for row in mine)
     out[f"{name}_end"] = end
     histograms = [row.last.request_size_log2 for row in mine]
     if all(histogram is not None for histogram in histograms):
         for histogram in histograms:
-            for column, count in _bins(name, histogram).items():
+            for column, count in bins(name, histogram).items():
                 out[column] = out.get(column, 0) + count
-    out[f"mpiio_coll_{noun}"] = _sum([row.collectives for row in mine])
+    out[f"mpiio_coll_{noun}"] = sum_of([row.collectives for row in mine])
     return out, end
 
 
@@ -172,15 +145,15 @@ def _bench(results: ResultSet, log: str, log_id: int, out: _Rows) -> None:
     start = _started(results)
     environment = results.environment
     for (variant, interface, method), rows in groups.items():
-        job = _job_id(
+        job = job_id_of(
             str(environment.get("started")), str(environment.get("hosts")), results.name, variant, interface, method
         )
-        identity = _identity(job, log, log_id)
-        out["runs"] += [_run(results, row, identity, start) for row in rows]
+        ids = identity(job, log, log_id)
+        out["runs"] += [_run(results, row, ids, start) for row in rows]
         written, then = _direction(rows, False, start)
         read, _ = _direction(rows, True, then)
         known = {**written, **read} if all(row.key.operation != "both" for row in rows) else {}
-        common = {**identity, "source": "bench", "method": method, "processes": rows[0].last.ranks}
+        common = {**ids, "source": "bench", "method": method, "processes": rows[0].last.ranks}
         took = sum(sum(row.seconds.get(name, 0.0) for name in ("open", "view", "data", "close")) for row in rows)
         out["darshan_job"].append(
             {
@@ -210,7 +183,7 @@ def _bench(results: ResultSet, log: str, log_id: int, out: _Rows) -> None:
                 "mount": environment.get("file_system_mount"),
                 "fs_type": environment.get("file_system_type"),
                 "ranks": rows[0].last.ranks,
-                "rounds": _sum([row.rounds for row in rows]),
+                "rounds": sum_of([row.rounds for row in rows]),
             }
         )
 
@@ -220,127 +193,12 @@ def _of(table: str, values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name in names}
 
 
-# ---- the library -----------------------------------------------------------------------------------------------------
-
-
-def _count(record: Mapping[str, Any], name: str) -> int | None:
-    value = record.get(name)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
-        raise _LogError(f"{name} is {str(value)[:40]!r}, which is no count")
-    return value
-
-
-def _time_of(record: Mapping[str, Any], name: str) -> float | None:
-    value = record.get(name)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _LogError(f"{name} is {str(value)[:40]!r}, which is no time")
-    return float(value)
-
-
-def _activity(record: Mapping[str, Any]) -> dict[str, Any]:
-    reads, writes = _count(record, "read_requests"), _count(record, "write_requests")
-    sizes = record.get("request_size_log2")
-    out: dict[str, Any] = {
-        "bytes_read": _sum([_count(record, "bytes_read"), _count(record, "independent_bytes_read")]),
-        "bytes_written": _sum([_count(record, "bytes_written"), _count(record, "independent_bytes_written")]),
-        "reads": reads,
-        "writes": writes,
-    }
-    if isinstance(sizes, list) and len(sizes) <= 64 and all(type(item) is int for item in sizes):
-        if not writes:
-            out |= {**_bins("read", sizes), **_bins("write", ())}
-        elif not reads:
-            out |= {**_bins("write", sizes), **_bins("read", ())}
-    return out
-
-
-def _library_file(record: Mapping[str, Any], identity: Mapping[str, Any]) -> dict[str, Any]:
-    ranks = _count(record, "ranks") or 0
-    activity = _activity(record)
-    path = str(record.get("path", ""))
-    collective = {
-        f"mpiio_coll_{noun}": None if (count := _count(record, f"collective_{noun}")) is None else count * ranks
-        for noun in ("reads", "writes")
-    }
-    return {
-        **identity,
-        **activity,
-        **collective,
-        "source": "library",
-        "ranks": ranks,
-        "file": path,
-        "file_id": _job_id(path),
-        "method": record.get("partition") or None,
-        "rounds": _count(record, "rounds"),
-        "exchange_time": _time_of(record, "exchange_s"),
-        "storage_time": _time_of(record, "io_s"),
-        "mpiio_bytes_read": activity["bytes_read"],
-        "mpiio_bytes_written": activity["bytes_written"],
-        "mpiio_indep_reads": _count(record, "independent_reads"),
-        "mpiio_indep_writes": _count(record, "independent_writes"),
-    }
-
-
-def _library_job(
-    files: Sequence[dict[str, Any]], record: Mapping[str, Any], identity: Mapping[str, Any], log: str, whole: bool
-) -> dict[str, Any]:
-    names = ("bytes_read", "bytes_written", "reads", "writes")
-    return {
-        **identity,
-        "source": "library",
-        "log_file": log,
-        "partial": not whole,
-        "uses_mpiio": True,
-        "modules": [],
-        "processes": _count(record, "ranks") or max((row["ranks"] for row in files), default=0),
-        **{name: _sum([row.get(name) for row in files]) for name in names},
-        "files": len(files),
-        "files_read": sum(bool(row["bytes_read"]) for row in files),
-        "files_written": sum(bool(row["bytes_written"]) for row in files),
-        "method": next((row["method"] for row in files if row["method"]), None),
-    }
-
-
-def _library(path: Path, log: str, log_id: int, out: _Rows) -> tuple[int, list[str]]:
-    """Read a file of statistics, and return how many jobs it has and what could not be read."""
-    bad: list[str] = []
-    files: list[dict[str, Any]] = []
-    jobs = 0
-
-    def end(record: Mapping[str, Any], whole: bool) -> None:
-        nonlocal files, jobs
-        identity = _identity(_job_id(str(path.absolute()), str(jobs)), log, log_id)
-        job = _library_job(files, record, identity, log, whole)
-        out["darshan_job"].append(job)
-        out["darshan_file"] += [{**row, **identity, "processes": job["processes"]} for row in files]
-        files, jobs = [], jobs + 1
-
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                record = json.loads(line) if line.strip() else {}
-                kind = record.get("kind") if isinstance(record, dict) else None
-                if kind == "file":
-                    files.append(_library_file(record, {}))
-                elif kind == "run":
-                    end(record, True)
-                elif line.strip():
-                    raise _LogError("no statistics of the library")
-            except (ValueError, RecursionError, _LogError) as error:
-                bad.append(f"line {number}: {error}")
-    if files:
-        bad.append("the last run has no end: the program was killed, or still ran")
-        end({}, False)
-    return jobs, bad
+# ---- logs ------------------------------------------------------------------------------------------------------------
 
 
 def _statistics(path: Path, log: str, log_id: int, out: _Rows) -> Outcome:
-    jobs, bad = _library(path, log, log_id, out)
-    if not jobs:
+    runs, bad = read_statistics(path, log, log_id, out)
+    if not runs:
         raise _LogError(bad[0] if bad else "empty")
     more = f", and {len(bad) - 1:,} more" if len(bad) > 1 else ""
     return Outcome(log, "partial" if bad else "whole", f"{bad[0]}{more}" if bad else "", log_id)

@@ -36,6 +36,8 @@ __all__ = ["charts", "data_files", "document", "facts", "job_tables", "store_ost
 _MARGIN_S, _STEP_S = 60.0, 5.0
 #: Files that are drawn.
 _MOST_FILES = 16
+#: Of these, files that are drawn for comparison where there are more.
+_ORDINARY = 4
 _DIRECTIONS: tuple[Literal["read", "write"], ...] = ("read", "write")
 
 
@@ -130,10 +132,21 @@ def _sum(table: pa.Table, column: str) -> int | float | None:
     return sum(known) if known else None
 
 
-def _files_words(every: int, data: int) -> str:
-    """Return the number of files, the same one that every other part of a page counts from."""
-    streams = every - data
-    return f"{every:,}" + (f", of them {count_words(streams, 'standard stream')}" if streams else "")
+def _files_words(every: int, data: int, opened: int | None) -> str:
+    """Return the number of files, the same one that every other part of a page counts from, and what is special.
+
+    `opened` is the number in ``darshan_job``: a program may also ask about files that it does not open.
+    """
+    streams, closed = every - data, 0 if opened is None else every - opened
+    parts = [count_words(streams, "standard stream")] if streams else []
+    parts += [f"{closed:,} not opened"] if closed > 0 else []
+    return f"{every:,}" + (f", of them {' and '.join(parts)}" if parts else "")
+
+
+def _opened(jobs: pa.Table) -> int | None:
+    """Return how many files a job has opened; None where a log does not tell."""
+    counts = jobs["files"].to_pylist()
+    return None if None in counts else sum(counts)
 
 
 def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
@@ -147,7 +160,7 @@ def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
         ("processes", f"{first['processes']:,}" if first["processes"] is not None else "not known"),
         ("run time", seconds(first["run_time"]) if first["run_time"] else "not known"),
         ("read, written", ", ".join(moved)),
-        ("files", _files_words(tables["darshan_file"].num_rows, files.num_rows)),
+        ("files", _files_words(tables["darshan_file"].num_rows, files.num_rows, _opened(jobs))),
         ("modules", ", ".join(first["modules"] or ()) or "not known"),
     ]
     if "slurm" in tables and tables["slurm"].num_rows:
@@ -233,6 +246,18 @@ def _label(row: Mapping[str, Any]) -> str:
     return str(name).rsplit("/", 1)[-1] or str(name)
 
 
+def _with_ordinary(rows: Sequence[dict[str, Any]], direction: str) -> list[dict[str, Any]]:
+    """Return the most important files; of many, some that took an ordinary time stand in for the last of them.
+
+    Beside files that are all slow none looks slow: the ones drawn take the times at the quarters of all others.
+    """
+    if len(rows) <= _MOST_FILES:
+        return list(rows)
+    kept = _MOST_FILES - _ORDINARY
+    others = sorted(rows[kept:], key=lambda row: row[f"{direction}_end"] - row[f"{direction}_start"])
+    return [*rows[:kept], *(others[(2 * k + 1) * len(others) // (2 * _ORDINARY)] for k in range(_ORDINARY))]
+
+
 def _time_line(
     files: pa.Table, direction: Literal["read", "write"], critical: Sequence[Mapping[str, Any]], base: float
 ) -> Chart | None:
@@ -244,7 +269,7 @@ def _time_line(
     for part in critical:
         exclusive[part["file"]] = exclusive.get(part["file"], 0.0) + part["exclusive"]
     rows.sort(key=lambda row: (-exclusive.get(row["file"], 0.0), row[f"{direction}_start"] - row[f"{direction}_end"]))
-    shown = sorted(rows[:_MOST_FILES], key=lambda row: row[f"{direction}_start"])
+    shown = sorted(_with_ordinary(rows, direction), key=lambda row: row[f"{direction}_start"])
     place = {row["file"]: number for number, row in enumerate(shown)}
     bars = [{"row": number, "start": row[f"{direction}_start"] - base, "end": row[f"{direction}_end"] - base,
              "critical": False} for number, row in enumerate(shown)]  # fmt: skip
@@ -256,7 +281,8 @@ def _time_line(
     return Chart(kind="files", name=f"time-line-{direction}", title=title, data={
         "bars": bars, "labels": [_label(row) for row in shown],
         "x_label": "time since the start of the job [s]", "y_label": "",
-        "left_out": f"{count_words(left, 'more file')} with less time on the critical path not drawn." if left else "",
+        "left_out": f"{count_words(left, 'more file')} with less time on the critical path not drawn; "
+                    f"{_ORDINARY} of those that are stand for the others." if left else "",
     })  # fmt: skip
 
 

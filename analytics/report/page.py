@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mpiio_ext.analytics.analyses.counting import share_words
+
 __all__ = ["Figure", "Grid", "Section", "cell_words", "grid", "render"]
 
 #: Rows of a table on a page; the whole table comes from the command line.
@@ -94,7 +96,46 @@ def _forms() -> dict[str, str]:
     return times | {column.name: "plain" for column in columns if column.type.startswith("int") and not column.unit}
 
 
+#: Units of columns that analyses make; those of the tables of the store are in the schema.
+_UNITS = {
+    "bandwidth": "B/s", "seconds": "s", "of_best": "share", "plan_time": "s", "exchange_time": "s", "storage_time": "s",
+    "wait_time": "s", "open_time": "s", "close_time": "s", "independent_time": "s", "message_bytes": "B",
+    "request_mean_bytes": "B", "bytes": "B", "own": "B", "traffic": "B", "others": "B", "small": "share",
+    "non_consecutive": "share", "collective": "share", "percent": "%",
+}  # fmt: skip
+
+
+@functools.cache
+def _units() -> dict[str, str]:
+    from mpiio_ext.analytics.tables.schema import TABLES
+
+    columns = [column for table in TABLES.values() for column in table.columns]
+    return {column.name: column.unit for column in columns if column.unit in ("B", "s", "B/s")} | _UNITS
+
+
+def _heading(field: Any) -> str:
+    """Return the name of a column as it was given for people, or made of the column's own."""
+    given = (field.metadata or {}).get(b"heading")
+    return str(field.name).replace("_", " ") if given is None else given.decode()
+
+
+def _unit_of(field: Any) -> str:
+    """Return the unit of a column: its own, or that of columns of this name."""
+    own = (field.metadata or {}).get(b"unit", b"").decode()
+    return {"1": "share"}.get(own, own) or _units().get(field.name, "")
+
+
+def _unit(field: Any, form: str) -> str:
+    """Return what stands behind the name of a column of numbers; shares have their sign with each value."""
+    if form == "time":
+        return " [UTC]"
+    unit = _unit_of(field)
+    return f" [{unit}]" if unit and unit != "share" and not form else ""
+
+
 def _formed(values: list[Any], form: str) -> list[str]:
+    if form == "share":
+        return [cell_words(None) if value is None or value != value else share_words(100 * value) for value in values]
     if form == "plain":
         return [cell_words(None) if value is None else str(value) for value in values]
     if form == "time":
@@ -109,14 +150,14 @@ def grid(table: Any, *, most: int = MOST_ROWS, folded: bool = True) -> Grid:
     import pyarrow.types as types
 
     numbers = [types.is_integer(field.type) or types.is_floating(field.type) for field in table.schema]
-    forms = ["" if not number else _forms().get(name, "")
-             for name, number in zip(table.column_names, numbers, strict=True)]  # fmt: skip
+    forms = ["" if not number else _forms().get(field.name, "share" if _unit_of(field) == "share" else "")
+             for field, number in zip(table.schema, numbers, strict=True)]  # fmt: skip
     shown = table.slice(0, most)
     columns = [_formed(column.to_pylist(), form) for column, form in zip(shown.columns, forms, strict=True)]
     rows = [list(row) for row in zip(*columns, strict=True)]
     left = table.num_rows - shown.num_rows
-    names = [name.replace("_", " ") + (" [UTC]" if form == "time" else "")
-             for name, form in zip(table.column_names, forms, strict=True)]  # fmt: skip
+    names = [_heading(field) + (_unit(field, form) if number else "")
+             for field, form, number in zip(table.schema, forms, numbers, strict=True)]  # fmt: skip
     return Grid(columns=names, numbers=numbers, rows=rows,
                 note=f"{left:,} more rows are not shown." if left > 0 else "", folded=folded)  # fmt: skip
 

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 enum {
-    MPIOX_MAP_NODES = 240,     /* I/O nodes of a job at most; their indices are below it */
+    MPIOX_MAP_NODES = 576,     /* I/O nodes of a job at most; their indices are below it */
     MPIOX_MAP_BYTES = 4 << 20, /* of a map at most */
     MPIOX_MAP_NAME = 128       /* bytes of a job's name at most, with the NUL */
 };

@@ -49,7 +49,8 @@ enum {
     MPIOX_CACHE_MAX_THREADS = 16,  /* of a delegate: the service thread and its I/O threads */
     MPIOX_CACHE_SHARDS = 64,       /* of the counters that every access raises; a power of two */
     MPIOX_CACHE_ERRORS = 16,       /* deferred errors kept per file; more are only counted */
-    MPIOX_FILE_RANGES = 240        /* page ranges of a file that can change hands one by one */
+    MPIOX_FILE_RANGES = 576,       /* page ranges of a file that can change hands one by one, and owners, at most */
+    MPIOX_FILE_RANGES_USUAL = 240  /* at most where there are fewer owners: each one that moves takes its time */
 };
 
 #define MPIOX_CACHE_NO_FRAME UINT32_MAX
@@ -117,10 +118,11 @@ typedef struct mpiox_file_record {
 enum { MPIOX_FILE_READABLE = 1, MPIOX_FILE_WRITABLE = 2, MPIOX_FILE_REPLICA = 4 };
 enum { MPIOX_RANGE_MOVING = -1 };
 
-/* Number of ranges for so many owners: the largest multiple of owners up to MPIOX_FILE_RANGES; 1 <= owners <= that. */
+/* Number of ranges for so many owners, 1 to MPIOX_FILE_RANGES: the largest multiple of owners up to
+ * MPIOX_FILE_RANGES_USUAL, but one for each owner at least. */
 static inline int32_t mpiox_file_ranges(int32_t owners)
 {
-    return owners * (MPIOX_FILE_RANGES / owners);
+    return owners < MPIOX_FILE_RANGES_USUAL ? owners * (MPIOX_FILE_RANGES_USUAL / owners) : owners;
 }
 
 /* X(name, unit, meaning): totals of a delegate since it started; any thread or client may raise them. Read them by

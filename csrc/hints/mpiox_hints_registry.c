@@ -19,7 +19,7 @@
 #include "mpiox_hints_text.h"
 #include "mpiox_partition.h"
 
-enum { MAX_DELEGATES = 240 }; /* MPIOX_FILE_RANGES: each owns at least one range of a file */
+enum { MAX_DELEGATES = 576 }; /* MPIOX_FILE_RANGES: each owns at least one range of a file */
 
 typedef struct choice {
     const char *word;
@@ -362,7 +362,7 @@ static const mpiox_hint_spec specs[] = {
      parse_striping_unit, format_striping_unit},
     {"striping_factor", "integer", COUNT_VALUES, "0", "I/O servers the file is striped over; 0 asks the file system",
      parse_striping_factor, format_striping_factor},
-    {"mpiox_delegates", "text", "n | n% of the ranks, up to 100% | per_node=n; n up to 240", "0",
+    {"mpiox_delegates", "text", "n | n% of the ranks, up to 100% | per_node=n; n up to 576", "0",
      "number of I/O delegates: processes that cache and aggregate the accesses of the ranks; 0: none", parse_delegates,
      format_delegates},
     {"mpiox_delegate_mode", "choice", "spawn | split | thread | auto", "spawn",
@@ -404,15 +404,15 @@ static const mpiox_hint_spec specs[] = {
      parse_delegate_weight, format_delegate_weight},
     {"mpiox_delegate_hosts", "text", "host;host;... or host,host,...", "",
      "hosts for spawned delegates; empty: spread over the job's", parse_delegate_hosts, format_delegate_hosts},
-    {"mpiox_delegate_owners", "integer", "0 .. 240", "0",
+    {"mpiox_delegate_owners", "integer", "0 .. 576", "0",
      "how many of the delegates own pages of the file, the first ones; 0: as many as suit its servers",
      parse_delegate_owners, format_delegate_owners},
     {"mpiox_arbiter", "text", "folder", "",
      "folder of a running mpiio-ext arbiter, which says which of the job's delegates serve; empty: all", parse_arbiter,
      format_arbiter},
     {"mpiox_arbiter_name", "text", "letters, digits and ._+-", "",
-     "what the arbiter's curves and weights call the program; empty: as its executable is called", parse_arbiter_name,
-     format_arbiter_name},
+     "what the arbiter's curves and weights call the program; empty: its executable, or in Python its script",
+     parse_arbiter_name, format_arbiter_name},
 };
 
 enum { SPECS = (int)(sizeof specs / sizeof specs[0]) };

@@ -17,7 +17,7 @@ from mpiio_ext.errors import MpiioExtError
 __all__ = ["MOST_NODES", "Map", "MapError", "checksum", "read", "write"]
 
 #: Indices of I/O nodes are below this.
-MOST_NODES = 240
+MOST_NODES = 576
 
 
 class MapError(MpiioExtError, ValueError):

@@ -21,6 +21,7 @@ from mpiio_ext.pioneer.compare.touched import Accesses, Touched, accesses_of, ow
 from mpiio_ext.pioneer.engine.opens import with_opens
 from mpiio_ext.pioneer.engine.plan import make_plan
 from mpiio_ext.pioneer.path import WorkloadPath
+from mpiio_ext.pioneer.path.short import moved_in_extra
 
 __all__ = ["differences_in_path", "touched_by_plans"]
 
@@ -56,12 +57,14 @@ def touched_by_plans(path: WorkloadPath, owners: Mapping[str, str], ranks: list[
     extents: dict[tuple[str, int, bool], tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
     layers, names = whole.words("layer"), whole.words("operation")
     moves, writes = accesses_of(layers.tolist(), names.tolist())
+    moved = moved_in_extra(whole.table["extra"])  # as `touched` counts reads that end early
     for rank in ranks:
         plan = make_plan(path, rank, path.info.traced, _AsTheyAre())
         classes = [owners.get(name) for name in plan.paths]
         files = np.array([*classes, None], object)[plan.file]  # -1 is the last one
         views = {row: plan.in_force[number] for row, number in enumerate(plan.through.tolist()) if number >= 0}
-        own = Accesses(files, plan.stream, plan.size, moves[plan.ids], writes[plan.ids], views)
+        size = np.where(moved[plan.ids] >= 0, moved[plan.ids], plan.size)
+        own = Accesses(files, plan.stream, size, moves[plan.ids], writes[plan.ids], views)
         extents |= {(owner, rank, write): found for (owner, write), found in own.extents().items()}
     return Touched(tuple(ranks), extents)
 

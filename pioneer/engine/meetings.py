@@ -93,6 +93,10 @@ class _State:
             self.changed[file] = self.changed.get(file, 0) | groups
 
 
+#: Accesses that alter nothing when they are made again.
+_AGAIN = frozenset({Role.READ, Role.WRITE})
+
+
 def _reading_opens(sessions: Sessions, kinds: Sequence[Operation]) -> set[int]:
     """Return the opens of sessions in which nothing is written and something is read."""
     found = set()
@@ -115,17 +119,24 @@ def meetings(path: WorkloadPath, kinds: Sequence[Operation], sessions: Sessions)
     """
     everybody = (1 << path.group_count) - 1
     reading = _reading_opens(sessions, kinds)
-    groups, owners = path.table["groups"].to_pylist(), path.table["owner"].to_pylist()
+    groups, owners = path.table["groups"].to_pylist(), path.words("owner").tolist()
     templates = {file: Template(file) for file in set(path.words("file")) if file is not None}
     families = {template.own.text for template in templates.values() if template.refers}
+    shown = {file for file, template in templates.items() if template.own.text in families}
+    private = shown | {file for file, template in templates.items() if template.has_rank or template.refers}
     parts = rule_numbers(path)
     state, found = _State(), []
-    for row, file in enumerate(path.words("file")):
+    before: tuple[object, ...] = ()
+    for row, file in enumerate(path.words("file").tolist()):
         if file is None:
             continue
         kind, mask = kinds[row], groups[row]
-        if templates[file].has_rank or templates[file].refers or templates[file].own.text in families:
-            if templates[file].own.text in families and state.private(templates[file], kind, mask):
+        this = (file, kind.role, mask)
+        if this == before and kind.role in _AGAIN and file not in private:  # it tells nothing that the last one did not
+            continue
+        before = this
+        if file in private:
+            if file in shown and state.private(templates[file], kind, mask):
                 found.append(row)
             continue
         changes = mask != everybody and (kind.name in _CHANGES or kind.role is Role.OPEN)

@@ -51,8 +51,9 @@ def _made_up(path: WorkloadPath, row: int, name: str, groups: int, *, opens: boo
 
 def with_opens(path: WorkloadPath) -> WorkloadPath:
     """Return a path in which every session that moves data has an open."""
-    pairs = zip(path.words("layer"), path.words("operation"), strict=True)
-    kinds: list[Operation] = [operation_of(*pair) for pair in pairs]
+    pairs = list(zip(path.words("layer").tolist(), path.words("operation").tolist(), strict=True))
+    known = {pair: operation_of(*pair) for pair in set(pairs)}
+    kinds: list[Operation] = [known[pair] for pair in pairs]
     groups = path.table["groups"].to_pylist()
     rows, places = [], []
     sessions = find_sessions(path)

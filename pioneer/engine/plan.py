@@ -32,6 +32,7 @@ from mpiio_ext.pioneer.engine.meetings import meetings
 from mpiio_ext.pioneer.engine.opens import AT_OFFSETS, IMPLIED, with_opens
 from mpiio_ext.pioneer.engine.parts import Parts
 from mpiio_ext.pioneer.engine.places import Placing
+from mpiio_ext.pioneer.engine.plain import States, plain_columns, plain_rows
 from mpiio_ext.pioneer.engine.rank_views import RankViews, parsed
 from mpiio_ext.pioneer.operations import WHENCE, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
@@ -322,23 +323,24 @@ _KINDS = {"operation": np.uint8,
           }  # fmt: skip
 
 
-class _Planner:
-    """Goes along a path for one rank."""
+class Planner:
+    """Goes along a path for one rank. Accesses that nothing else depends on are left to `plain`."""
 
     def __init__(self, path: WorkloadPath, rank: int, ranks: int, places: Placing) -> None:
         table = path.table
         self.path, self.rank, self.ranks, self.places = path, rank, ranks, places
         self.group = group_of_rank(rank, ranks, path.info.members, path.info.communicators)
-        pairs = zip(table["layer"].to_pylist(), table["operation"].to_pylist(), strict=True)
-        self.kinds = [operation_of(*pair) for pair in pairs]
+        self.names = list(zip(path.words("layer").tolist(), path.words("operation").tolist(), strict=True))
+        kinds = {pair: operation_of(*pair) for pair in set(self.names)}
+        self.kinds = [kinds[pair] for pair in self.names]
         sessions = find_sessions(path)
         self.sessions, self.handles = sessions, _handles_of(sessions, self.kinds)
         self.parts = Parts(path, sessions, rank, ranks)
         self.views = RankViews(path, self.kinds, sessions, self.parts)
         self.meetings = np.array(meetings(path, self.kinds, sessions), np.int64)
         self.requests, self.mappings = _Requests(), Mappings()
-        self.files, self.extras = table["file"].to_pylist(), table["extra"].to_pylist()
-        self.owners, self.groups = table["owner"].to_pylist(), table["groups"].to_numpy()
+        self.files, self.extras = path.words("file").tolist(), path.words("extra").tolist()
+        self.owners, self.groups = path.words("owner").tolist(), table["groups"].to_numpy()
         # lists, since elements of arrays take several times as long to get
         self.everybody = (self.groups == (1 << path.group_count) - 1).tolist()
         self.numbered = table["session"].is_valid().to_pylist()
@@ -520,17 +522,23 @@ def make_plan(path: WorkloadPath, rank: int, ranks: int, places: Placing) -> Pla
         A name of the path leads out of the folder.
     """
     path = with_opens(path)
-    planner = _Planner(path, rank, ranks, places)
+    planner = Planner(path, rank, ranks, places)
     slacks = pc.fill_null(path.table[f"slack_{planner.group}"], 0).to_numpy()
-    rows: list[tuple[int, ...]] = []
-    lost_ns = 0  # slack of what is left out is the next operation's
-    for row in np.flatnonzero(planner.groups >> planner.group & 1):
-        found = planner.row(int(row))
-        lost_ns += int(slacks[row])
+    every = np.flatnonzero(planner.groups >> planner.group & 1).astype(np.int64)
+    plain = plain_rows(planner, every)
+    rows, states = [], States()
+    for row in every[~plain].tolist():
+        found = planner.row(row)
+        session = planner.handles.of[row]
+        states.note(session, row, planner.handles.slot_of.get(session, -1), planner.handles.views.get(session, -1))
         if found is not None:
-            rows.append((*found, lost_ns))
-            lost_ns = 0
-    columns = np.array(rows, np.int64).reshape(len(rows), len(_COLUMNS))
+            rows.append(found)
+    alone = np.array(rows, np.int64).reshape(len(rows), len(_COLUMNS) - 1)
+    columns = np.concatenate([alone, plain_columns(planner, every[plain], states)])
+    columns = columns[np.argsort(columns[:, 0], kind="stable")]
+    waited = np.cumsum(slacks[every])[np.searchsorted(every, columns[:, 0])]
+    slack = np.diff(waited, prepend=0)  # slack of what is left out is the next operation's
+    columns = np.concatenate([columns, slack.reshape(-1, 1).astype(np.int64)], axis=1)
     arrays: dict[str, Any] = {name: columns[:, number].astype(_KINDS.get(name, np.int64))
                               for number, name in enumerate(_COLUMNS)}  # fmt: skip
     met = np.searchsorted(planner.meetings, arrays["ids"], side="right").astype(np.int32)

@@ -44,6 +44,16 @@ def test_applications_of_areas_are_numbered_alike_in_both_directions() -> None:
     assert "secret" not in str(found) and "other" not in str(found.table.to_pylist())
 
 
+def test_a_caption_says_what_stands_for_names() -> None:
+    jobs = [{"app": name, "bytes_written": 5} for name in ("vasp_std", "other", "third")]
+    plain, hidden = (applications(source(darshan_job=jobs), anonymous=one).caption for one in (False, True))
+    assert "Names" not in plain
+    assert "Names are left out." in hidden and "science" not in hidden
+    areas = applications(source(darshan_job=jobs), areas={"vasp*": "Materials"}).caption
+    assert "Names stand for science areas, App for the 2 applications that no pattern matched." in areas
+    assert "science areas." in applications(source(darshan_job=jobs), areas={"*": "All"}).caption
+
+
 def test_labels_take_the_first_area_that_matches() -> None:
     assert labels(["vasp_std", "vasp_gam", "x"], {"vasp_gam": "A", "vasp*": "B"}) == {
         "vasp_std": "B1", "vasp_gam": "A1", "x": "App1"}  # fmt: skip

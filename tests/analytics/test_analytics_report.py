@@ -15,7 +15,7 @@ from mpiio_ext.analytics.analyses.source import Tables
 from mpiio_ext.analytics.anonymous import anonymous_tables, without_secrets
 from mpiio_ext.analytics.cli_output import show_table
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.report.job import charts, document, job_tables, store_osts
+from mpiio_ext.analytics.report.job import charts, document, facts, job_tables, store_osts
 from mpiio_ext.analytics.report.output import job_page, job_text, store_page
 from mpiio_ext.analytics.report.page import cell_words, grid
 from mpiio_ext.analytics.report.pen import Pen
@@ -98,6 +98,25 @@ def test_the_time_line_shows_each_file_and_its_part_of_the_critical_path() -> No
     dark = [(bar["row"], bar["start"], bar["end"]) for bar in line.data["bars"] if bar["critical"]]
     assert sorted(dark) == [(0, 0.0, 10.0), (2, 10.0, 12.0), (3, 16.0, 18.0)]
     assert servers.data["spans"] == [[0.0, 30.0]] and set(servers.data["series"][1]["y"]) == {4e8}
+
+
+def test_ordinary_files_stand_beside_the_slow_ones() -> None:
+    """Of 40 files 20 take 100 s and 20 a second: beside slow ones alone nothing would look slow."""
+    files = [{"log_id": 1, "job_id": 5, "file_id": k, "file": f"/f{k}", "bytes_written": 10, "bytes_read": 0,
+              "write_start": START + k % 20, "write_end": START + k % 20 + (100 if k < 20 else 1)} for k in range(40)]
+    job = {"log_id": 1, "job_id": 5, "start_time": START, "end_time": START + 200, "run_time": 200.0}
+    tables = job_tables(source(darshan_job=[job], darshan_file=files), 5)
+    [line] = charts(tables, document(tables))
+    took = [bar["end"] - bar["start"] for bar in line.data["bars"] if not bar["critical"]]
+    assert len(took) == 16
+    assert took.count(1.0) >= 2 and took.count(100.0) >= 12
+    assert "24 more files" in line.data["left_out"] and "4 of those" in line.data["left_out"]
+
+
+def test_files_that_were_not_opened_are_named() -> None:
+    files = [{"log_id": 1, "job_id": 5, "file_id": k, "file": f"/f{k}"} for k in range(3)]
+    tables = job_tables(source(darshan_job=[{"log_id": 1, "job_id": 5, "files": 2}], darshan_file=files), 5)
+    assert dict(facts(tables))["files"] == "3, of them 1 not opened"
 
 
 def test_the_job_s_share_of_the_traffic_of_its_osts() -> None:
@@ -190,9 +209,19 @@ def test_ids_are_plain_and_times_are_dates() -> None:
     table = pa.table({"job_id": [4478544, None], "start_time": [1490000342.5, None], "uid": [12345, 1],
                       "time": [float("nan"), 0.0], "opens": [12345, 1], "run_time": [5.5, 1234567.0]})  # fmt: skip
     found = grid(table)
-    assert found.columns == ["job id", "start time [UTC]", "uid", "time [UTC]", "opens", "run time"]
+    assert found.columns == ["job id", "start time [UTC]", "uid", "time [UTC]", "opens", "run time [s]"]
     assert found.rows == [["4478544", "2017-03-20 08:59:02", "12345", "–", "12,345", "5.5"],
                           ["–", "–", "1", "1970-01-01 00:00:00", "1", "1,234,567"]]  # fmt: skip
+
+
+def test_headings_name_units_and_shares_are_percent() -> None:
+    unit = pa.field("own", pa.float64(), metadata={"unit": "s"})
+    schema = pa.schema([pa.field("bandwidth", pa.float64()), pa.field("bytes_read", pa.int64()),
+                        pa.field("small", pa.float64()), unit,
+                        pa.field("x_y", pa.string(), metadata={"heading": "x_y"})])  # fmt: skip
+    found = grid(pa.table([[756011854.0], [5], [0.016], [2.5], ["a"]], schema=schema))
+    assert found.columns == ["bandwidth [B/s]", "bytes read [B]", "small", "own [s]", "x_y"]
+    assert found.rows == [["756,011,854", "5", "1.6 %", "2.5", "a"]]
 
 
 def test_all_five_factors_of_each_job_fit_into_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,8 @@ import json
 import pathlib
 from typing import Any
 
+import pytest
+
 from mpiio_ext.analytics.connectors.results import convert
 from mpiio_ext.analytics.tables.schema import TABLES
 from mpiio_ext.bench.results import rows as bench
@@ -91,6 +93,60 @@ def test_statistics_of_the_library(tmp_path: pathlib.Path) -> None:
     assert [(job["files"], job["bytes_written"], job["partial"]) for job in tables["darshan_job"]] == [
         (2, 1040, False), (1, 520, True)]
     assert len({job["job_id"] for job in tables["darshan_job"]}) == 2
+
+
+def test_lines_of_several_runs_are_told_apart(tmp_path: pathlib.Path) -> None:
+    """Two runs of one job of the scheduler that wrote at the same time, and a third without a scheduler."""
+    mine = {"scheduler_job": "4711.server", "program": "app", "command": "app in", "uid": 7, "start": 100.0,
+            "bytes_read": 0, "plan_s": 2.0, "hints": {"cb_nodes": {"value": "4", "source": "MPI_Info"}}}  # fmt: skip
+    one, two = {**mine, "run": "u1", "time": 130.0}, {**mine, "run": "u2", "partition": "group_cyclic", "time": 120.0}
+    use = {"write_start": 105.0, "write_end": 109.0}
+    lines = [statistics("/a", **one, **use), statistics("/a", **two, write_start=104.0, write_end=106.0),
+             statistics("/b", **one, write_start=107.0, write_end=113.0), statistics("", **two), statistics("", **one),
+             statistics("/c", run="u3", **use)]  # fmt: skip
+    (tmp_path / "s.jsonl").write_text("".join(lines))
+    (outcome,), tables = read(tmp_path, "s.jsonl")
+    assert (outcome.status, "a run of 3 has no end" in outcome.reason) == ("partial", True)
+    first, second, third = tables["darshan_job"]
+    known = [first[name] for name in ("job_id", "app", "exe", "uid", "run_time")]
+    assert known == [4711, "app", "app in", 7, 30.0]
+    assert (first["files"], first["write_start"], first["write_end"], first["partial"]) == (2, 105.0, 113.0, False)
+    assert (second["job_id"], second["files"], second["end_time"], second["read_start"]) == (4711, 1, 120.0, None)
+    assert third["job_id"] > 1 << 61 and third["partial"] and third["app"] is None
+    assert len({job["log_id"] for job in tables["darshan_job"]}) == 3
+    assert [row["log_id"] for row in tables["darshan_file"][:2]] == [first["log_id"]] * 2
+    row, other, _ = tables["runs"]
+    assert (row["method"], row["operation"], row["bytes"], row["seconds"]) == ("even", "write", 1040, 8.0)
+    assert (row["pattern"], row["ranks"], row["bandwidth"], other["bandwidth"]) == ("app", 4, 130.0, 260.0)
+    assert json.loads(row["hints"]) == {"all": {"cb_nodes": "4"}}
+    measured = json.loads(row["statistics"])
+    assert (measured["plan_s"], measured["exchange_s"], measured["rounds"]) == (1.0, 0.125, 6), "sums, of the mean rank"
+    (tmp_path / "moved").mkdir()
+    (tmp_path / "s.jsonl").rename(tmp_path / "moved" / "s.jsonl")
+    again = read(tmp_path / "moved", "s.jsonl")[1]["darshan_job"]
+    assert [job["job_id"] for job in again] == [job["job_id"] for job in tables["darshan_job"]]
+
+
+@pytest.mark.parametrize(("numbers", "moved"), [
+    ({"direct_bytes_written": 500}, 520), ({"direct_bytes_written": 0}, 1020), ({"direct_calls": 2}, 520),
+    ({"direct_calls": 1}, None), ({"direct_calls": 0}, 1020), ({}, 1020),
+])  # fmt: skip
+def test_bytes_of_direct_collectives_count_once(
+    tmp_path: pathlib.Path, numbers: dict[str, int], moved: int | None
+) -> None:
+    """Lines of older versions tell it only where all collectives were direct, or none."""
+    counts = {"bytes_written": 500, "independent_bytes_written": 520, "collective_reads": 0}
+    (tmp_path / "s.jsonl").write_text(statistics("/a", **counts, **numbers) + statistics(""))
+    assert read(tmp_path, "s.jsonl")[1]["darshan_file"][0]["bytes_written"] == moved
+
+
+def test_what_the_mpi_library_did_has_no_seconds(tmp_path: pathlib.Path) -> None:
+    line = {"partition": "", "native_calls": 4, "bytes_read": 0, "write_start": 1.0, "write_end": None}
+    (tmp_path / "s.jsonl").write_text(statistics("/a", **line) + statistics(""))
+    tables = read(tmp_path, "s.jsonl")[1]
+    [row] = tables["runs"]
+    assert (row["method"], row["seconds"], row["bandwidth"]) == ("native", None, None)
+    assert tables["darshan_file"][0]["write_start"] is None
 
 
 def test_other_files_are_skipped(tmp_path: pathlib.Path) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import pathlib
 import signal
+import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -53,10 +54,10 @@ def arbiter(folder: pathlib.Path) -> Iterator[subprocess.Popen[str]]:
 
 def start(
     folder: pathlib.Path, name: str, ranks: int, seconds: float, *stop: str, mode: str, least: int,
-    program: pathlib.Path = PROGRAM, **more: str
+    program: pathlib.Path = PROGRAM, delegates: int = POOL, **more: str
 ) -> subprocess.Popen[str]:
     """Start a job that follows the arbiter."""
-    hints = f"*:mpiox_delegates={POOL}:mpiox_delegate_mode={mode}:{SMALL}:mpiox_arbiter={folder}"
+    hints = f"*:mpiox_delegates={delegates}:mpiox_delegate_mode={mode}:{SMALL}:mpiox_arbiter={folder}"
     words = [str(program), str(folder.parent / name), str(seconds), str(least), *stop]
     launch = [str(starter()), "-n", str(ranks), sys.executable, *words]
     environment = {**base_environment(), "MPIOX_HINTS": hints, **more}
@@ -79,11 +80,13 @@ def finish(job: subprocess.Popen[str]) -> dict[str, object]:
 
 @pytest.mark.parametrize("mode", ["thread", "spawn"])
 def test_three_jobs_come_and_go(
-    extension: str, folder: pathlib.Path, arbiter: subprocess.Popen[str], mode: str
+    extension: str, folder: pathlib.Path, arbiter: subprocess.Popen[str], mode: str,
+    record_property: Callable[[str, object], None]
 ) -> None:
     """Jobs start and end at different times, and policy and pool change: each is re-mapped ten times or more."""
     jobs: list[subprocess.Popen[str]] = []
     applied: dict[str, set[int]] = {}
+    noticed: list[int] = []
     had: dict[str, set[tuple[int, ...]]] = {}
     stops = [folder.parent / f"stop{number}" for number in range(3)]
     begun = time.monotonic()
@@ -100,6 +103,7 @@ def test_three_jobs_come_and_go(
         for job in announcements.read_all(folder)[0]:
             applied.setdefault(job.job, set()).add(job.applied)
             had.setdefault(job.job, set()).add(content.jobs.get(job.job, ()))
+            noticed += [job.noticed_us] if job.applied and job.noticed_us is not None else []
         # When all have been given other I/O nodes often enough they end, one after the other.
         if len(applied) == 3 and all(len(applied[name] - {0}) >= 10 and len(had[name]) >= 3 for name in applied):
             next((stop_file for stop_file in stops if not stop_file.exists()), stops[0]).touch()
@@ -111,10 +115,16 @@ def test_three_jobs_come_and_go(
         delegates = job["delegates"]
         assert isinstance(delegates, list) and len(delegates) == POOL
         assert sum(d["bytes_written"] > 0 for d in delegates) >= 2, delegates  # more than one has served
+        assert job["delegates_wrote"] == job["written"], job  # each byte once, by one of them
         assert sum(d["moved_in"] for d in delegates) >= 100, delegates
         changed = sum(d["moved_in"] for d in delegates) - sum(d["moved_out"] for d in delegates)
         assert abs(changed) <= 1, delegates  # one may be between two delegates
     assert announcements.read_all(folder) == ([], [])  # they have left
+    assert noticed  # how soon: reported, since the machine may be busy
+    record_property("noticed_ms", [statistics.median(noticed) / 1e3, max(noticed) / 1e3])
+    record_property("longest_access_s", [job["longest_access_s"] for job in found])
+    print(f"maps noticed after {statistics.median(noticed) / 1e3:.1f} ms (median), {max(noticed) / 1e3:.1f} at most; "
+          f"longest accesses {', '.join(format(job['longest_access_s'], '.2f') for job in found)} s")
 
 
 def give_nodes(folder: pathlib.Path, job: subprocess.Popen[str], interval: float) -> None:
@@ -126,6 +136,23 @@ def give_nodes(folder: pathlib.Path, job: subprocess.Popen[str], interval: float
         nodes = [(0,), (0, 1, 2, 3), (3,), (1, 2), (2, 0)][generation % 5]
         mapfile.write(folder, Map(generation, dict.fromkeys(names, nodes)))
         time.sleep(interval)
+
+
+def test_a_pool_of_256(extension: str, folder: pathlib.Path) -> None:
+    """The last of 256 I/O nodes serves like the first: a job has all of them, that one alone, and the last ones."""
+    job = start(folder, "file", 1, 4, mode="thread", least=400, delegates=256)
+    deadline = time.monotonic() + 120
+    for generation in range(1, 1000):
+        if job.poll() is not None or time.monotonic() > deadline:
+            break
+        nodes = [(255,), tuple(range(256)), tuple(range(200, 256))][generation % 3]
+        names = [entry.name for entry in (folder / "jobs").iterdir() if not entry.name.startswith(".")]
+        mapfile.write(folder, Map(generation, dict.fromkeys(names, nodes)))
+        time.sleep(0.5)
+    found = finish(job)
+    assert isinstance(found["remapped_ranges"], int) and found["remapped_ranges"] >= 400
+    assert isinstance(found["delegates"], list) and len(found["delegates"]) == 256
+    assert found["delegates"][255]["moved_in"] > 0 and found["delegates_wrote"] == found["written"], found
 
 
 @pytest.mark.parametrize("ranks", [1, 3])

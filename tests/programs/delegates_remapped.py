@@ -40,25 +40,33 @@ def is_neighbour_wrong(file: MPI.File, own: np.ndarray) -> bool:
     return not np.array_equal(got, expected)
 
 
-def rounds(file: MPI.File, own: np.ndarray, seconds: float, least: int, stop: str) -> tuple[int, int]:
-    """Write and read until the time is over. Returns how many accesses were made, and how many read wrong bytes."""
+def rounds(file: MPI.File, own: np.ndarray, seconds: float, least: int, stop: str) -> tuple[int, int, int, float]:
+    """Write and read until the time is over.
+
+    Returns how many accesses were made, how many read wrong bytes, how many bytes were written, and the longest access
+    in seconds: how long one waits at most while page ranges change hands.
+    """
     world = MPI.COMM_WORLD
     rng = np.random.default_rng([1, world.rank])
     base = world.rank * len(own)
-    accesses = wrong = turn = 0
+    accesses = wrong = turn = written = 0
+    longest = 0.0
     begun, on = time.monotonic(), True
     while on:
         for _ in range(50):
             length = int(rng.integers(1, 9000))
             at = int(rng.integers(0, len(own) - length))
+            started = time.monotonic()
             if rng.random() < 0.6:
                 piece = rng.integers(1, 256, length, dtype=np.uint8)
                 file.Write_at(base + at, piece)
                 own[at : at + length] = piece
+                written += length
             else:
                 got = np.zeros(length, np.uint8)
                 file.Read_at(base + at, got)
                 wrong += not np.array_equal(got, own[at : at + length])
+            longest = max(longest, time.monotonic() - started)
             accesses += 1
         turn += 1
         wrong += turn % 8 == 0 and is_neighbour_wrong(file, own)
@@ -66,7 +74,7 @@ def rounds(file: MPI.File, own: np.ndarray, seconds: float, least: int, stop: st
         moved = mpiio_ext.stats.of(file).remapped_ranges if world.rank == 0 else 0
         done = passed >= seconds and moved >= least and (not stop or os.path.exists(stop))
         on = world.bcast(not done and passed < MOST, 0)
-    return accesses, wrong
+    return accesses, wrong, written, longest
 
 
 def main() -> None:
@@ -77,15 +85,20 @@ def main() -> None:
     own = np.zeros(BYTES, np.uint8)
     file = MPI.File.Open(world, path, MPI.MODE_CREATE | MPI.MODE_RDWR)
     file.Write_at(world.rank * BYTES, own)
-    accesses, wrong = rounds(file, own, seconds, least, stop)
+    file.Sync()
+    world.Barrier()
+    before = sum(item.counters["bytes_written"] for item in mpiio_ext.delegates.own())
+    world.Barrier()
+    accesses, wrong, written, longest = rounds(file, own, seconds, least, stop)
     remapped = mpiio_ext.stats.of(file).remapped_ranges
+    file.Sync()
     world.Barrier()
     delegates = [{name: item.counters[name] for name in COUNTERS} for item in mpiio_ext.delegates.own()]
     file.Close()
     with open(path, "rb") as plain:
         plain.seek(world.rank * BYTES)
         same = plain.read(BYTES) == own.tobytes()
-    sums = world.gather((accesses, wrong, same, remapped, zlib.crc32(own)), 0)
+    sums = world.gather((accesses, wrong, same, remapped, zlib.crc32(own), written, longest), 0)
     if world.rank == 0:
         print(
             json.dumps(
@@ -95,7 +108,10 @@ def main() -> None:
                     "same": all(row[2] for row in sums),
                     "remapped_ranges": sums[0][3],
                     "checksums": [row[4] for row in sums],
+                    "written": sum(row[5] for row in sums),
+                    "longest_access_s": max(row[6] for row in sums),
                     "delegates": delegates,
+                    "delegates_wrote": sum(item["bytes_written"] for item in delegates) - before,
                 }
             ),
             flush=True,

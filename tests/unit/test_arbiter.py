@@ -67,9 +67,9 @@ def test_the_reader_in_c(tmp_path: pathlib.Path) -> None:
     """It takes what Python writes, refuses every damage, and is clean under the sanitizers."""
     program = cbuild.program("arbiter/test_map.c", "arbiter", "common")
     path = tmp_path / "map"
-    path.write_bytes(Map(12, {"other": (), "job.1": (0, 5, 239), "job.10": (1,)}).encode())
+    path.write_bytes(Map(12, {"other": (), "job.1": (0, 5, 575), "job.10": (1,)}).encode())
     out = cbuild.check(program, str(path), "job.1", timeout=120)
-    assert out.splitlines()[0] == "12 0,5,239"
+    assert out.splitlines()[0] == "12 0,5,575"
     assert out.splitlines()[-1].endswith(" 0 failures")
 
 
@@ -280,6 +280,22 @@ def test_static_leaves_running_jobs_alone(tmp_path: pathlib.Path) -> None:
         arbiter.step()
         assert counts_of(arbiter)["d"] == 8
     assert sum("--compute-nodes" in line for line in lines) == 2  # once each time it is started so
+
+
+def test_a_pool_of_256(tmp_path: pathlib.Path) -> None:
+    """Pools are as large as in the paper's Table 1 (576 forwarding nodes), and so are jobs' numbers."""
+    curves = {"app": {count: 10.0 * count for count in (1, 2, 4, 8, 16, 32, 64, 128, 256)}}
+    with Arbiter(tmp_path, Settings(io_nodes=256, curves=curves), lambda _: None) as arbiter:
+        announce(tmp_path, "a", delegates=256)
+        arbiter.step()
+        assert arbiter.map.jobs == {"a": tuple(range(256))}
+        for number in range(127):
+            announce(tmp_path, f"b{number}", delegates=256)
+        arbiter.step()
+        given = [node for nodes in mapfile.read(tmp_path).jobs.values() for node in nodes]
+        assert len(given) == len(set(given)) == 256
+    with pytest.raises(ArgumentError, match="1 to 576"):
+        Settings(io_nodes=577)
 
 
 def test_live_jobs_of_one_kind_stay(tmp_path: pathlib.Path) -> None:

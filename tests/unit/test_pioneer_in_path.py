@@ -62,6 +62,20 @@ def test_sizes_of_single_ranks_show() -> None:
     assert differences_in_path(path_of(uneven, INFO), uneven)["shared"] == pytest.approx(1 / 5)
 
 
+def test_reads_that_end_early_are_in_the_path() -> None:
+    """They touch what they have read: lines by fgets, whose plan asks for no more, and a read at the file's end."""
+    found = tables(lambda rank, step: (step * RANKS + rank) * SIZE)
+    for rank, table in found.items():
+        rows = [{"operation": "fopen", "file": "/d/conf", "result": 0},
+                {"operation": "fgets", "file": "/d/conf", "offset": 0, "size": 99, "result": 7},
+                {"operation": "fread", "file": "/d/conf", "offset": 7, "size": 5000, "result": 20},
+                {"operation": "fclose", "file": "/d/conf"}]  # fmt: skip
+        lines = [{"timestamp": 10000 + at, "duration": 1, "rank": rank, "thread": 0, "layer": "stdio", "depth": 0,
+                  "line": 1000 + at, **row} for at, row in enumerate(rows)]  # fmt: skip
+        found[rank] = pa.concat_tables([table, pa.Table.from_pylist(lines, SCHEMA)])
+    assert differences_in_path(path_of(found, INFO), found) == {"private": 0.0, "shared": 0.0}
+
+
 def test_more_ranks_than_a_path_can_tell_apart() -> None:
     assert f"trace at most {MOST_GROUPS} ranks" in not_in_path({"shared": 0.3}, MOST_GROUPS + 1)
 
