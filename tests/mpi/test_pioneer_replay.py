@@ -377,7 +377,7 @@ def test_a_disk_that_fills_meanwhile(tmp_path: pathlib.Path) -> None:
     Open MPI's own MPI_File_write_at prints the error and returns MPI_SUCCESS; others, the extension among them, say it.
     """
     rows = [row("open", "own.{rank}", "private", extra={"flags": 66}),
-            *(row("write", "own.{rank}", "private", size=30_000) for _ in range(6)),
+            *(row("write", "own.{rank}", "private", at=30_000 * at, size=30_000) for at in range(6)),
             row("close", "own.{rank}", "private"),
             row("MPI_File_open", "mpi.{rank}", "private", "mpiio", extra={"amode": 9, "comm": "self"}),
             row("MPI_File_write_at", "mpi.{rank}", "private", "mpiio", at=0, size=1000),
