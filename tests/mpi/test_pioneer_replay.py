@@ -331,7 +331,8 @@ def test_reasons_of_calls_that_fail(tmp_path: pathlib.Path) -> None:
     launch = python_run(words, 2, timeout_s=60)
     assert "failed: 2 x open: ENOENT (in the trace, too)" in launch.stdout, launch.describe()
     alone = {"amode": "RDONLY", "comm": "self"}
-    save([*rows, row("open", "sub/other", "shared", extra={"flags": 0}),
+    save([*rows, row("unlink", "sub/other", "shared", groups=1), row("open", "sub/other", "shared", extra={"flags": 0}),
+          row("unlink", "sub/third", "shared", groups=1),
           row("MPI_File_open", "sub/third", "shared", "mpiio", extra=alone)], tmp_path / "path.parquet")  # fmt: skip
     launch = python_run(words, 2, timeout_s=60, check=False)
     assert launch.returncode == 3, launch.describe()
