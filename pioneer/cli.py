@@ -188,14 +188,27 @@ def synthesize(source: str, output: str, mode: str, seed: int, files: float, ope
     except (OSError, ValueError) as error:
         raise _fail(error) from error
     if not isinstance(known, WorkloadPath) and not fits(known):
-        click.echo(f"mpiio-ext: {source}: {'it has no shapes' if known.shapes is None else 'its classes were edited'}: "
-                   "all characteristics are drawn independently", err=True)  # fmt: skip
+        click.echo(f"mpiio-ext: {source}: {_edited_words(known)}", err=True)
     violations = find_violations(found)
     click.echo(f"{output}: {found.table.num_rows:,} operations; hard dependencies that do not hold: {len(violations)}")
     for item in violations[:3]:
         click.echo(f"  operation {item.id}, group {item.group}: {item.why}", err=True)
     before = len(find_violations(known)) if violations and isinstance(known, WorkloadPath) else 0
     raise SystemExit(1 if len(violations) > before else 0)
+
+
+def _edited_words(profile: Profile) -> str:
+    """Return what becomes of a profile that is not as it was counted."""
+    from mpiio_ext.pioneer.synthesis.edited import FOLLOWED, edited, keeps_shapes
+
+    alone = "all characteristics are drawn independently"
+    if profile.shapes is None:
+        return f"it has no shapes: {alone}"
+    names = sorted(f"{owner}/{name}" for owner, name in edited(profile) or ())
+    if keeps_shapes(profile):
+        return f"{', '.join(names)} edited; the structure is kept"
+    other = [name for name in names if name.rpartition("/")[2] not in FOLLOWED] or ["its classes"]
+    return f"{', '.join(other)} edited, which makes another structure: {alone}"
 
 
 @pioneer.command(context_settings=_HELP, short_help="How close synthetic paths come to paths.")

@@ -4,8 +4,9 @@ Content.   ``{"of": DIGEST, "representatives": [...], "members": [...], "ranks":
            "shapes": [...], "archetypes": [...], "times": [...]}``. Lists of numbers are runs [first, step, count];
            times are reduced to `MOST_TIMES` values each (`Distribution`), in slices in
            the order of the path.
-Digest.    SHA-256 of the part ``classes`` of the profile: who edits that part means the characteristics, and the shapes
-           that they were counted with do not hold any more (`fits`).
+Digest.    SHA-256 of the part ``classes`` of the profile: who edits that part means the characteristics (`fits`). Those
+           of single characteristics, in the part ``characteristics``, tell which ones, and so whether the shapes that
+           they were counted with still hold (`edited`).
 Reading.   What comes from a file is checked before anything is made of it: `ProfileError` names the place, as a JSON
            pointer.
 """
@@ -33,7 +34,7 @@ from mpiio_ext.pioneer.profile.document import ProfileError, to_json
 from mpiio_ext.pioneer.schema_check import pointer
 from mpiio_ext.pioneer.synthesis.model import Archetype, Kind, Model, Shape, Step, Times, time_slices
 
-__all__ = ["MOST_TIMES", "digest_of", "fits", "model_from_json", "model_to_json"]
+__all__ = ["MOST_TIMES", "digest_of", "digests_of", "fits", "model_from_json", "model_to_json"]
 
 MOST_TIMES = 512
 #: Operations that a file may ask for: what is read must not fill the memory.
@@ -159,11 +160,24 @@ def fits(profile: Profile) -> bool:
     return isinstance(profile.shapes, Mapping) and profile.shapes.get("of") == digest_of(profile)
 
 
-def model_to_json(model: Model, digest: str) -> dict[str, Any]:
-    """Return a structure as JSON, for a profile whose characteristics have this digest."""
+def digests_of(profile: Profile) -> dict[str, dict[str, str]]:
+    """Return a digest of each characteristic of a profile, by class and name."""
+    classes = to_json(profile, fits=False)["classes"]
+    return {owner: {name: hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+                    for name, value in item.items()} for owner, item in classes.items()}  # fmt: skip
+
+
+def model_to_json(model: Model, digest: str, digests: Mapping[str, Mapping[str, str]] | None = None) -> dict[str, Any]:
+    """Return a structure as JSON.
+
+    Parameters
+    ----------
+    model : what is written.
+    digest, digests : of the profile whose characteristics it has (`digest_of`, `digests_of`).
+    """
     rules = [rule.to_json() for rule in model.info.communicators]
     return {
-        **({"communicators": rules} if rules else {}),
+        **({"communicators": rules} if rules else {}), **({"characteristics": digests} if digests else {}),
         "of": digest, "representatives": list(model.info.representatives),
         "members": [list(group) for group in model.info.members], "ranks": model.info.ranks,
         "starts": list(model.info.starts),

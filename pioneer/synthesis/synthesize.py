@@ -16,16 +16,18 @@ Source: He, Du, Narasimhamurthy, "PIONEER", section V-D.
 from __future__ import annotations
 
 import itertools
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from mpiio_ext.pioneer.path import WorkloadPath
-from mpiio_ext.pioneer.profile import Profile
+from mpiio_ext.pioneer.profile import Profile, characterize
 from mpiio_ext.pioneer.synthesis.algorithm1 import from_profile
 from mpiio_ext.pioneer.synthesis.allocate import Work, allocate
-from mpiio_ext.pioneer.synthesis.document import digest_of, fits, model_from_json, model_to_json
+from mpiio_ext.pioneer.synthesis.document import digest_of, digests_of, fits, model_from_json, model_to_json
+from mpiio_ext.pioneer.synthesis.edited import ClassScale, class_scales, edited, keeps_shapes, with_values
 from mpiio_ext.pioneer.synthesis.fill import File, fill
 from mpiio_ext.pioneer.synthesis.model import Archetype, Model, model_of
 from mpiio_ext.pioneer.synthesis.scale import Scale
@@ -79,14 +81,28 @@ def _stretched(found: Archetype, count: int, factor: float, random: np.random.Ge
     return replace(found, first=Counter(drawn.tolist()), gaps=gaps)
 
 
-def _works(model: Model, scale: Scale, random: np.random.Generator) -> tuple[list[File], list[Work]]:
+def _counts(archetypes: Sequence[Archetype], factors: Sequence[float]) -> list[int]:
+    """Return the number of files of each archetype, 1 at least; rounded so that those of a class add up."""
+    found, wanted, given = [], defaultdict(float), defaultdict(int)  # type: ignore[var-annotated]
+    for item, factor in zip(archetypes, factors, strict=True):
+        wanted[item.owner] += len(item.names) * factor
+        count = max(1, round(wanted[item.owner]) - given[item.owner])
+        given[item.owner] += count
+        found.append(1 if item.names[0] is None else count)
+    return found
+
+
+def _works(
+    model: Model, scale: Scale, classes: Mapping[str, ClassScale], random: np.random.Generator
+) -> tuple[list[File], list[Work]]:
     """Return the files of a path, and how they are to be placed."""
-    counts = [len(item.names) if item.names[0] is None else max(1, round(len(item.names) * scale.files))
-              for item in model.archetypes]  # fmt: skip
-    longer = [_more_often(item, scale.opens) for item in model.archetypes]
+    factors = [classes.get(item.owner, (1.0, 1.0)) for item in model.archetypes]
+    counts = _counts(model.archetypes, [scale.files * files for files, _ in factors])
+    longer = [_more_often(item, scale.opens * opens)
+              for item, (_, opens) in zip(model.archetypes, factors, strict=True)]  # fmt: skip
     total = sum(count * sum(model.shapes[step.shape].kinds.size for step in item.track)
                 for count, item in zip(counts, longer, strict=True))  # fmt: skip
-    factor = 1.0 if scale.files == scale.opens == 1 else total / max(1, model.operations)
+    factor = 1.0 if scale.files == scale.opens == 1 and not classes else total / max(1, model.operations)
     files: list[File] = []
     works: list[Work] = []
     for number, (count, item) in enumerate(zip(counts, longer, strict=True)):
@@ -132,7 +148,10 @@ def _follows(model: Model) -> dict[tuple[int, ...], int]:
     return found
 
 
-def from_model(model: Model, *, seed: int, joint: bool, scale: Scale | None = None) -> WorkloadPath:
+def from_model(
+    model: Model, *, seed: int, joint: bool, scale: Scale | None = None,
+    classes: Mapping[str, ClassScale] | None = None,
+) -> WorkloadPath:  # fmt: skip
     """Return a path with the structure of a model.
 
     Parameters
@@ -141,11 +160,12 @@ def from_model(model: Model, *, seed: int, joint: bool, scale: Scale | None = No
     seed : the same gives the same path.
     joint : the times of all groups are drawn as one (mode "quota").
     scale : what is multiplied.
+    classes : what is multiplied besides of classes of files, by their names.
     """
     scale = scale or Scale()
     random = np.random.default_rng(seed)
     scaled = _scaled(model, scale)
-    files, works = _works(scaled, scale, random)
+    files, works = _works(scaled, scale, classes or {}, random)
     placed = allocate(works, scaled.shapes, _follows(scaled), random)
     return fill(scaled, files, works, placed, random, joint=joint, info=scaled.info)
 
@@ -155,13 +175,28 @@ def from_model(model: Model, *, seed: int, joint: bool, scale: Scale | None = No
 
 def with_shapes(profile: Profile, path: WorkloadPath) -> Profile:
     """Return a profile with the structure of the path that it is of, so that it can be sampled without the path."""
-    return replace(profile, shapes=model_to_json(model_of(path), digest_of(profile)))
+    return replace(profile, shapes=model_to_json(model_of(path), digest_of(profile), digests_of(profile)))
 
 
 def _of_path(path: WorkloadPath, mode: str, seed: int, scale: Scale) -> WorkloadPath:
     if mode == "faithful":
         return path
     return from_model(model_of(path), seed=seed, joint=mode == "quota", scale=scale)
+
+
+def _from_edited(profile: Profile, seed: int, scale: Scale) -> WorkloadPath:
+    """Return a path of the shapes of a profile, with the characteristics that were edited."""
+    assert profile.shapes is not None
+    model, names = model_from_json(profile.shapes), edited(profile) or set()
+    classes = {}
+    if any(name in ("files", "opened") for _, name in names):
+        classes = class_scales(characterize(from_model(model, seed=seed, joint=False)), profile, names)
+    found = from_model(model, seed=seed, joint=False, scale=replace(scale, sizes=1.0, slack=1.0), classes=classes)
+    found = with_values(found, profile, names, np.random.default_rng(seed))
+    if scale.sizes == scale.slack == 1:
+        return found
+    again = Scale(sizes=scale.sizes, slack=scale.slack)
+    return from_model(model_of(found), seed=seed, joint=False, scale=again)
 
 
 def synthesize(
@@ -173,7 +208,8 @@ def synthesize(
     ----------
     source : a path; or a profile, for the modes "sampled" and "tuned". A profile that has shapes, and whose
         characteristics have not been edited since (`document.fits`), gives what its path would give, but for times that
-        are reduced to few values. Of any other all characteristics are drawn independently (`algorithm1`).
+        are reduced to few values; so does one of which ST, SIZE, OFF, OS or OT were edited, with these (`edited`). Of
+        any other all characteristics are drawn independently (`algorithm1`).
     mode : one of `MODES`.
     seed : the same gives the same path.
     scale : what is multiplied, in mode "tuned".
@@ -195,4 +231,6 @@ def synthesize(
         raise ValueError(f"mode {mode} needs the workload path; a profile has no order of its own")
     if source.shapes is not None and fits(source):
         return from_model(model_from_json(source.shapes), seed=seed, joint=False, scale=scale or Scale())
+    if source.shapes is not None and keeps_shapes(source):
+        return _from_edited(source, seed, scale or Scale())
     return from_profile(source, seed=seed, scale=scale)
