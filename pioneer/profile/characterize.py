@@ -58,6 +58,8 @@ class ClassProfile:
     sequentiality : SEQ, thousandths, of sessions with two data operations at least.
     access_mode : AM, how many sessions read, write, do both ("read_write") or neither ("none").
     slack : ST, ns.
+    rank_step : bytes between the accesses of a rank and those of the next one to the same file, the median; None: not
+        known, or files of one rank. (The paper's engine moves offsets of shared files by rank, section V-E.)
     """
 
     files: int
@@ -74,6 +76,7 @@ class ClassProfile:
     sequentiality: Distribution
     access_mode: Mapping[str, int]
     slack: Distribution
+    rank_step: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +117,19 @@ class _Columns:
     reads: NDArray[np.bool_]
     writes: NDArray[np.bool_]
     sessions: Sessions
+    steps: NDArray[np.float64]
+
+
+def _steps(path: WorkloadPath) -> NDArray[np.float64]:
+    """Return how far the access of the first subgroup is from the root's, in bytes for each rank; NaN: not known."""
+    found = np.full(path.table.num_rows, np.nan)
+    if path.group_count < 2:
+        return found
+    first, second = (pc.fill_null(path.table[f"offset_{group}"], -1).to_numpy() for group in (0, 1))
+    ranks = path.info.representatives[1] - path.info.representatives[0]
+    known = (first >= 0) & (second >= 0)
+    found[known] = (second[known] - first[known]) / (ranks or 1)
+    return found
 
 
 def _of_lowest_group(path: WorkloadPath, name: str) -> NDArray[np.int64]:
@@ -143,6 +159,7 @@ def _columns_of(path: WorkloadPath) -> _Columns:
         size=_of_lowest_group(path, "size"), slack=_of_lowest_group(path, "slack"),
         data=flags_of(path, *DATA), structure=flags_of(path, Role.OPEN, Role.CLOSE),
         reads=_moving(path, operations, Role.READ), writes=_moving(path, operations, Role.WRITE), sessions=sessions,
+        steps=_steps(path),
     )  # fmt: skip
 
 
@@ -222,6 +239,11 @@ def _counted(names: NDArray[np.object_]) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
+def _rank_step(steps: NDArray[np.float64]) -> int | None:
+    known = np.sort(steps[~np.isnan(steps)])
+    return round(float(known[known.size // 2])) if known.size else None
+
+
 def _class_profile(
     columns: _Columns, rows: NDArray[np.int64], samples: _OfSessions, owner: str,
     of: Callable[[ArrayLike], Distribution],
@@ -250,6 +272,7 @@ def _class_profile(
         sequentiality=of(sequential[sequential >= 0]),
         access_mode=_counted(samples.mode[mine]),
         slack=of(slack[slack >= 0]),
+        rank_step=_rank_step(columns.steps[data]) if owner == "shared" else None,
     )
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.pioneer.profile.characterize import SCALE, ClassProfile, Profile
+from mpiio_ext.pioneer.profile.defaults import completed, without_sizes
 from mpiio_ext.pioneer.profile.distributions import Distribution, PlacedError
 from mpiio_ext.pioneer.profile.schema import check
 from mpiio_ext.pioneer.schema_check import pointer
@@ -32,11 +33,12 @@ VERSION = 2
 UNITS = {
     "first": "global sequence ID", "session_gap": "global sequence IDs", "request_gap": "global sequence IDs",
     "duration": "operations", "file_size": "bytes", "offset": "bytes", "size": "bytes",
-    "sequentiality": f"1/{SCALE}", "slack": "ns",
+    "sequentiality": f"1/{SCALE}", "slack": "ns", "rank_step": "bytes",
 }  # fmt: skip
 
 _TABLES = ("inside", "outside", "access_mode")
 _NUMBERS = ("files",)
+_OPTIONAL = ("rank_step",)
 _HEAD = ("operations", "span", "ranks")
 #: Smallest values of characteristics. A session gap may be negative: sessions of a file may overlap.
 _LEAST = {"opened": 1, "duration": 1,
@@ -64,6 +66,8 @@ def _class_to_json(found: ClassProfile, *, fits: bool) -> dict[str, Any]:
     document: dict[str, Any] = {}
     for item in fields(ClassProfile):
         value = getattr(found, item.name)
+        if value is None:
+            continue
         document[item.name] = value.to_json() if isinstance(value, Distribution) else value
         if isinstance(value, Distribution) and not fits:
             document[item.name].pop("fits", None)
@@ -121,6 +125,9 @@ def _class_of(place: str, found: dict[str, Any], problems: list[str]) -> ClassPr
     """Return the characteristics of a class whose form is right; what else is wrong is added to the problems."""
     values: dict[str, Any] = {}
     for item in fields(ClassProfile):
+        if item.name in _OPTIONAL:
+            values[item.name] = found.get(item.name)
+            continue
         value = found[item.name]
         if item.name in (*_TABLES, *_NUMBERS):
             values[item.name] = value
@@ -143,8 +150,12 @@ def parse(document: Any) -> Profile:
         It is none; the error has everything that is wrong, with its place.
     """
     problems = check(document)
+    if not problems:
+        problems = [f'{pointer("classes", name)}: "size" is missing, and there are data operations inside'
+                    for name in without_sizes(document)]  # fmt: skip
     if problems:
         raise ProfileError(problems)
+    document = completed(document)
     classes = {name: _class_of(pointer("classes", name), found, problems)
                for name, found in document["classes"].items()}  # fmt: skip
     if problems:

@@ -222,7 +222,20 @@ def _known(values: Sequence[int]) -> pa.Array:
     return pa.array(numbers, mask=numbers < 0)
 
 
-def _path_of(rows: Sequence[_Row], slack: NDArray[np.int64], ranks: int) -> WorkloadPath:
+def _rank_step(profile: Profile, rows: Sequence[_Row], factor: float) -> int:
+    """Return how far the accesses of a rank to a shared file are from those of the rank before, bytes.
+
+    `factor` is that of the sizes.
+
+    Where the profile does not say so each rank begins behind the last byte of the one before: none writes another's.
+    """
+    shared = profile.classes.get("shared")
+    if shared is None or shared.rank_step is not None:
+        return 0 if shared is None or shared.rank_step is None else round(shared.rank_step * factor)
+    return max((row.offset + max(0, row.size) for row in rows if row.owner == "shared" and row.offset >= 0), default=0)
+
+
+def _path_of(rows: Sequence[_Row], slack: NDArray[np.int64], ranks: int, step: int) -> WorkloadPath:
     groups = 1 if ranks == 1 else 2
     members = ((0,), tuple(range(1, max(2, ranks))))[:groups]
     everybody = (1 << groups) - 1
@@ -238,11 +251,14 @@ def _path_of(rows: Sequence[_Row], slack: NDArray[np.int64], ranks: int) -> Work
         "layer": pa.array([row.operation.layer for row in rows], pa.string()),
         "extra": pa.nulls(len(rows), pa.string()),
     }
+    shared = np.array([row.owner == "shared" and row.operation.role in DATA for row in rows], bool)
     offsets, sizes = _known([row.offset for row in rows]), _known([row.size for row in rows])
     for group in range(groups):
         absent = bits >> group & 1 == 0
         for name, column in (("offset", offsets), ("size", sizes), ("slack", pa.array(slack))):
             values = np.asarray(column.fill_null(-1))
+            if name == "offset" and group > 0:
+                values = np.where(shared & (values >= 0), np.maximum(0, values + step), values)
             columns[f"{name}_{group}"] = pa.array(values, mask=absent | (values < 0))
         columns[f"duration_{group}"] = pa.nulls(len(rows), pa.int64())
     schema = WorkloadPath.schema(groups)
@@ -279,4 +295,4 @@ def from_profile(profile: Profile, *, seed: int, scale: Scale | None = None) -> 
             else:
                 runs.append(_Run(wish, [row]))
     rows = [row for run in _spread(runs, loose, random) for row in run.rows]
-    return _path_of(rows, _slack(rows, profile, scale, random), profile.ranks)
+    return _path_of(rows, _slack(rows, profile, scale, random), profile.ranks, _rank_step(profile, rows, scale.sizes))

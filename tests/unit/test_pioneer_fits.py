@@ -183,7 +183,10 @@ def test_shapes_of_any_form(shapes: Any) -> None:
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [(lambda d: d.pop("span"), '/: "span" is missing'),
+    [(lambda d: d.pop("classes"), '/: "classes" is missing'),
+     (lambda d: d["classes"]["shared"].pop("inside"), '/classes/shared: "inside" is missing'),
+     (lambda d: (d["classes"]["shared"].update(inside={"pwrite": 1}), d["classes"]["shared"].pop("size")),
+      '/classes/shared: "size" is missing, and there are data operations'),
      (lambda d: d.update(extra=1), "/extra: there is no such name; there are pioneer_profile, units, operations, "),
      (lambda d: d.update(pioneer_profile=3), "/pioneer_profile: 3 is not one of 1, 2"),
      (lambda d: d.update(shapes=3), "/shapes: 3 is not an object or a list"),

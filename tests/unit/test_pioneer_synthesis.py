@@ -300,6 +300,25 @@ def test_holes_of_figure_4() -> None:
         assert found.table["id"].to_pylist() == list(range(15))
 
 
+def test_ranks_write_parts_of_their_own() -> None:
+    """Of shared files: as far apart as the profile says, else behind each other."""
+    path = made([op("open", "a"), *[op("pwrite", "a", offset_0=100 * at, size_0=100, offset_1=400 + 100 * at,
+                                       size_1=100) for at in range(4)], op("close", "a")])  # fmt: skip
+    profile = characterize(path)
+    assert profile.classes["shared"].rank_step == 400
+    for step, wanted in ((400, 400), (50, 50), (None, 400)):
+        shared = dataclasses.replace(profile.classes["shared"], rank_step=step)
+        found = synthesize(dataclasses.replace(profile, classes={"shared": shared}))
+        offsets = [[value for value in found.table[f"offset_{group}"].to_pylist() if value is not None]
+                   for group in (0, 1)]  # fmt: skip
+        assert len(offsets[0]) == 4
+        assert [two - one for one, two in zip(*offsets, strict=True)] == [wanted] * 4
+    twice = synthesize(dataclasses.replace(profile, shapes=None), mode="tuned", scale=Scale(sizes=2.0))
+    apart = [two - one for one, two in zip(twice.table["offset_0"].to_pylist(), twice.table["offset_1"].to_pylist(),
+                                           strict=True) if one is not None]  # fmt: skip
+    assert apart == [800] * 4
+
+
 # ---- shapes in profiles ----------------------------------------------------------------------------------------------
 
 
