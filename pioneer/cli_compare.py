@@ -48,18 +48,20 @@ def _save(comparison: Comparison, folder: Path | None, html: Path | None, docume
 @click.option("--bins", type=click.IntRange(1, 10_000), default=200, show_default=True, metavar="N",
               help="Bins of the series over time.")
 @click.option("--below", metavar="FOLDER", help="Of SYNTHETIC, a trace, only operations on files below FOLDER.")
+@click.option("--replayed", is_flag=True, help="SYNTHETIC is the trace of a replay of ORIGINAL: what the engine leaves "
+              "out, and what so many ranks cannot do, is not compared.")
 @click.option("--time-scale", type=click.FloatRange(min=0), default=1.0, metavar="X",
               help="Pace at which SYNTHETIC was carried out; other than 1 the metrics of time are not judged.")
 def compare(
     original: Path, synthetic: Path, output: Path | None, html: Path | None, document: str | None, bins: int,
-    below: str | None, time_scale: float,
+    below: str | None, replayed: bool, time_scale: float,
 ) -> None:  # fmt: skip
     """Say how close the workload SYNTHETIC comes to ORIGINAL.
 
     Each is a workload path, a sanitized table, or a trace in any format (a file, or the folder of a run).
 
     \b
-      mpiio-ext pioneer compare trace/ retraced/ -o comparison
+      mpiio-ext pioneer compare trace/ retraced/ --below DIR --replayed -o comparison
       mpiio-ext pioneer compare run.parquet synthetic.parquet --json - | jq .failed
 
     Exit status: 0 all limits hold, 1 one is passed, 2 something cannot be read or written.
@@ -68,12 +70,18 @@ def compare(
 
     from mpiio_ext.errors import MpiioExtError
     from mpiio_ext.pioneer.compare.comparison import compare_workloads, to_json
+    from mpiio_ext.pioneer.compare.replayed import against_replay
     from mpiio_ext.pioneer.compare.workload import load_workload
+    from mpiio_ext.pioneer.engine.coverage import LEFT_OUT
 
     note = "" if time_scale == 1 else f"slack times were multiplied by {time_scale:g}"
     try:
         prefix = None if below is None else f"{Path(below).absolute()}/"
-        found = compare_workloads(load_workload(original), load_workload(synthetic, below=prefix), bins=bins, note=note)
+        first = load_workload(original, without=LEFT_OUT if replayed else ())
+        second = load_workload(synthetic, below=prefix)
+        if replayed:
+            first, second = against_replay(first, second)
+        found = compare_workloads(first, second, bins=bins, note=note)
         saved = _save(found, output, html, None if document in (None, "-") else Path(str(document)))
     except (OSError, ValueError, MpiioExtError) as error:
         click.echo(f"mpiio-ext: {error}", err=True)

@@ -28,7 +28,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,9 +39,9 @@ from mpiio_ext.pioneer.compare.comparison import Comparison, compare_workloads
 from mpiio_ext.pioneer.compare.in_path import differences_in_path
 from mpiio_ext.pioneer.compare.metrics import LIMITS
 from mpiio_ext.pioneer.compare.page import save_all
+from mpiio_ext.pioneer.compare.replayed import against_replay
 from mpiio_ext.pioneer.compare.workload import load_workload
 from mpiio_ext.pioneer.engine.coverage import LEFT_OUT
-from mpiio_ext.pioneer.engine.expected import comparable_path, expected_path
 from mpiio_ext.pioneer.engine.room import CALLS_FAILED
 from mpiio_ext.pioneer.path import MOST_GROUPS, WorkloadPath
 from mpiio_ext.pioneer.profile import Profile, characterize
@@ -365,8 +365,7 @@ class Pipeline:
                                  each_rank=self.each_rank)  # fmt: skip
         same = self.each_rank and self.ranks == original.activity.ranks
         again = load_workload(self._at("run/trace"), below=files, each_rank=same)
-        again = replace(again, path=comparable_path(again.path, original.path, self.ranks))
-        original = replace(original, path=expected_path(original.path, self.ranks))
+        original, again = against_replay(original, again, self.ranks)
         found = compare_workloads(original, again, note=note, in_path=self.in_path)
         save_all(found, self._at("."))
         return found

@@ -85,7 +85,8 @@ def load_workload(
     below : of a trace or table only operations on files whose names begin so.
     reader : format of a trace; None: it is found out.
     only, skip : of a trace or table, patterns of names of files, as of `traces.selected`.
-    without : of a trace or table, names of operations that are not to be compared.
+    without : of a trace or table, names of operations that are not to be counted; they stay in the path, which tells
+        by them what is a duplicate's.
     each_rank : of a trace or table: each rank is a subgroup of its path.
 
     Raises
@@ -100,11 +101,12 @@ def load_workload(
     pattern = None if below is None else not_below(below)
     info, rows = read_sanitized([source], reader, system_files=pattern)
     chosen = {rank: selected(table, only, skip) for rank, table in tables_of(rows, below=below).items()}
-    tables, left_out = _without({rank: table for rank, table in chosen.items() if table.num_rows}, without)
+    chosen = {rank: table for rank, table in chosen.items() if table.num_rows}
+    tables, left_out = _without(chosen, without)
     if not tables:
         where = "" if below is None else f" on files below {below}"
         raise ValueError(f"{source}: the {kind} has no operations of the application{where}; "
                          f"{info.skipped:,} of its lines were not understood")  # fmt: skip
-    return Workload(name=str(source), kind=kind, format=info.format, path=path_of(tables, info, each_rank=each_rank),
+    return Workload(name=str(source), kind=kind, format=info.format, path=path_of(chosen, info, each_rank=each_rank),
                     activity=activity_of_tables(tables), skipped=info.skipped, left_out=left_out,
                     touched=touched_by_ranks(tables))  # fmt: skip

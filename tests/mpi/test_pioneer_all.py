@@ -74,3 +74,35 @@ def test_ranks_that_fail_are_the_error_of_their_step(tmp_path: pathlib.Path) -> 
     assert "step 5 of 6, replay: " in launch.stderr, launch.describe()
     assert "run.failed" in {item.name for item in (tmp_path / "out").iterdir()}
     assert not (tmp_path / "out" / "run").exists()
+
+
+def test_step_by_step_with_duplicates(tmp_path: pathlib.Path) -> None:
+    """The same by the commands of the single steps, as docs/pioneer.md has them; closes of duplicates do not count."""
+    (tmp_path / "data").mkdir()
+    program = tmp_path / "program.py"
+    program.write_text(f"""
+import os
+from mpi4py import MPI
+rank = MPI.COMM_WORLD.rank
+fd = os.open({str(tmp_path / 'data')!r} + f"/own.{{rank}}", os.O_CREAT | os.O_RDWR)
+os.write(fd, b"x" * 100)
+other = os.dup(fd)
+os.close(fd)
+os.write(other, b"y" * 50)
+os.close(other)
+""")
+    trace, again, run = tmp_path / "trace", tmp_path / "again", tmp_path / "run"
+    tool = ["-m", "mpiio_ext"]
+    python_run([*tool, "trace", "-o", trace, "--", sys.executable, program], 2, timeout_s=120)
+    path = [sys.executable, *tool, "pioneer", "path", trace, "-o", tmp_path / "run.parquet", "--only",
+            f"{tmp_path}/data/*"]  # fmt: skip
+    run_bounded([str(word) for word in path], env=base_environment(), timeout_s=60)
+    python_run([*tool, "trace", "--folders", "-o", again, "--", sys.executable, *tool, "pioneer", "replay",
+                tmp_path / "run.parquet", run], 2, timeout_s=120)  # fmt: skip
+    words = [sys.executable, *tool, "pioneer", "compare", tmp_path / "run.parquet", again, "--below", run,
+             "--time-scale", "2", "--replayed", "--json", "-"]  # fmt: skip
+    launch = run_bounded([str(word) for word in words], env=base_environment(), timeout_s=60, check=False)
+    found = json.loads(launch.stdout)
+    assert launch.returncode == 0, launch.describe()
+    assert found["failed"] == []
+    assert {item["operation"]: item["synthetic"] for item in found["operations"]} == {"open": 1, "write": 2, "close": 1}
