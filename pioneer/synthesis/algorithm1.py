@@ -123,6 +123,10 @@ class _Session:
             if step.seek:
                 rows.insert(0, self._row(BY_NAME[_SEEKS[main.layer]]))
                 rows[0].offset = offset
+        elif main.role in (Role.MAP, Role.RESIZE):  # the file as long as it is, or is to be
+            length = max(1, self._position, round(self._source.largest * self._source.scale.sizes))
+            for row in rows:
+                row.size = length
         if step.wait:
             rows.append(_Row(BY_NAME["MPI_Wait"], None, NO_FILE))
         return rows

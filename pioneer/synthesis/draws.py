@@ -92,6 +92,11 @@ class Bag:
         return int(self.take()) if self else otherwise  # type: ignore[call-overload]
 
 
+def _writes(operation: Operation) -> bool | None:
+    """Return whether an operation needs a file that is open for writing; None: for reading or writing."""
+    return True if operation.role is Role.RESIZE else operation.writes
+
+
 def _session_count(found: ClassProfile) -> int:
     return int((found.opened.values * found.opened.counts).sum())
 
@@ -138,7 +143,7 @@ class ClassDraws:
         allowed = {"read": (None, False), "write": (None, True), "read_write": (None, False, True), "none": (None,)}
         found = {}
         for mode, kinds in allowed.items():
-            some = [item for item in steps if item[0].operations[0].writes in kinds]
+            some = [item for item in steps if _writes(item[0].operations[0]) in kinds]
             need = round(sum(count for _, count in some) * share)
             found[mode] = Bag([step for step, _ in some], [count for _, count in some], self.random, need)
         return found

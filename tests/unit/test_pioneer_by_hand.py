@@ -56,6 +56,16 @@ def test_modes_follow_from_the_operations() -> None:
         assert found.classes["root"].access_mode == {mode: 1}
 
 
+def test_lengths_of_mappings_and_files() -> None:
+    """They are made for as long as the file is to be, and only where it is open for writing."""
+    item = {"inside": {"mmap": 2, "munmap": 2, "ftruncate": 2, "pread": 2}, "size": always(10),
+            "file_size": always(4096), "files": 2, "access_mode": {"read": 1, "read_write": 1}}  # fmt: skip
+    path = synthesize(parse(profile_of(private=item)), seed=1)
+    assert find_violations(path) == []
+    rows = list(zip(path.words("operation").tolist(), path.table["size_0"].to_pylist(), strict=True))
+    assert {size for operation, size in rows if operation in ("mmap", "munmap", "ftruncate")} == {4096}
+
+
 def test_the_example_of_the_docs_runs_through_the_commands(tmp_path: pathlib.Path) -> None:
     """As it is printed there: checked, synthesized, shown; nothing is violated."""
     text = DOCS.read_text(encoding="utf-8")
