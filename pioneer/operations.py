@@ -86,15 +86,16 @@ def _data(layer: str, reads: str, writes: str, *, explicit_offset: bool = False)
 
 
 def _posix() -> Iterable[Operation]:
-    yield from _plain("posix", Role.OPEN, "open openat creat")
+    yield from _plain("posix", Role.OPEN, "open openat creat mkstemp")
     yield from _plain("posix", Role.CLOSE, "close")
-    yield from _data("posix", "read readv sendfile copy_file_range", "write writev")
+    yield from _data("posix", "read readv sendfile copy_file_range", "write writev dprintf")
     yield from _data("posix", "pread preadv preadv2", "pwrite pwritev pwritev2", explicit_offset=True)
     yield from _plain("posix", Role.SEEK, "lseek")
     yield from _plain("posix", Role.SYNC, "fsync fdatasync sync_file_range msync")
     yield from _plain("posix", Role.RESIZE, "ftruncate fallocate posix_fallocate")
-    yield from _plain("posix", Role.QUERY, "fstat fstatfs readdir getdents fgetxattr")
-    yield from _plain("posix", Role.CONTROL, "fcntl flock fchmod fchown posix_fadvise ioctl")
+    yield from _plain("posix", Role.QUERY, "fstat fstatfs fstatvfs readdir getdents fgetxattr")
+    yield from _plain("posix", Role.CONTROL, "fcntl flock fchmod fchown futimens fsetxattr posix_fadvise "
+                      "readahead ioctl")
     yield from _plain("posix", Role.MAP, "mmap")
     yield from _plain("posix", Role.UNMAP, "munmap")
     yield from _plain("posix", Role.DUPLICATE, "dup dup2 dup3")
@@ -102,8 +103,8 @@ def _posix() -> Iterable[Operation]:
     yield from _plain("posix", Role.CLOSE, "closedir")
     yield from _plain(
         "posix", Role.META, "stat lstat fstatat statx access faccessat unlink unlinkat rename renameat mkdir mkdirat "
-        "rmdir truncate chmod chown link symlink readlink statfs statvfs utime utimes utimensat getxattr setxattr "
-        "umask chdir",
+        "rmdir truncate chmod chown lchown link symlink readlink readlinkat statfs statvfs utime utimes utimensat "
+        "getxattr setxattr umask chdir",
     )  # fmt: skip
 
 

@@ -61,7 +61,30 @@
     X(munmap)                                                                                                          \
     X(msync)                                                                                                           \
     X(sendfile)                                                                                                        \
-    X(copy_file_range)
+    X(copy_file_range)                                                                                                 \
+    X(chown)                                                                                                           \
+    X(lchown)                                                                                                          \
+    X(utime)                                                                                                           \
+    X(utimes)                                                                                                          \
+    X(utimensat)                                                                                                       \
+    X(readlink)                                                                                                        \
+    X(readlinkat)                                                                                                      \
+    X(statfs)                                                                                                          \
+    X(statvfs)                                                                                                         \
+    X(getxattr)                                                                                                        \
+    X(setxattr)                                                                                                        \
+    X(fchmod)                                                                                                          \
+    X(fchown)                                                                                                          \
+    X(futimens)                                                                                                        \
+    X(flock)                                                                                                           \
+    X(posix_fadvise)                                                                                                   \
+    X(readahead)                                                                                                       \
+    X(fstatfs)                                                                                                         \
+    X(fstatvfs)                                                                                                        \
+    X(fgetxattr)                                                                                                       \
+    X(fsetxattr)                                                                                                       \
+    X(dprintf)                                                                                                         \
+    X(mkstemp)
 
 #define MPIOX_TRACE_STDIO(X)                                                                                           \
     X(fopen)                                                                                                           \

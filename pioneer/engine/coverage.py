@@ -14,7 +14,7 @@ __all__ = ["BY_DESCRIPTOR", "LEFT_OUT", "OPERATIONS", "STAND_INS", "engine_name"
 
 #: What the engine makes of an operation, where that is not the operation itself.
 STAND_INS = {
-    "openat": "open", "creat": "open", "readv": "read", "writev": "write", "preadv": "pread", "pwritev": "pwrite",
+    "openat": "open", "creat": "open", "mkstemp": "open", "dprintf": "write", "readv": "read", "writev": "write", "preadv": "pread", "pwritev": "pwrite",
     "preadv2": "pread", "pwritev2": "pwrite", "fallocate": "posix_fallocate", "lstat": "stat", "fstatat": "stat",
     "statx": "stat", "faccessat": "access", "unlinkat": "unlink", "mkdirat": "mkdir", "renameat": "rename",
     "fgets": "fread", "fgetc": "fread", "fputs": "fwrite", "fputc": "fwrite", "fprintf": "fwrite",
@@ -25,6 +25,7 @@ STAND_INS = {
 }  # fmt: skip
 
 _NO_IO = "it does no I/O"
+_NO_DATA = "it moves no data, and changes no name or length"
 _DUPLICATE = "what goes through a duplicate goes through the descriptor itself"
 
 #: Operations that are not made, and why.
@@ -39,6 +40,9 @@ LEFT_OUT: Mapping[str, str] = {
     **dict.fromkeys(("dup", "dup2", "dup3", "fcntl"), _DUPLICATE),
     "MPI_Barrier": "ranks meet in the collective calls on files; their pace is in the slack times",
     **{f"MPI_Request_get_status{kind}": "it only looks at a request" for kind in ("", "_all", "_any", "_some")},
+    **dict.fromkeys(("chown", "lchown", "utime", "utimes", "utimensat", "readlink", "readlinkat", "statfs", "statvfs",
+                     "getxattr", "setxattr", "fchmod", "fchown", "futimens", "flock", "posix_fadvise", "readahead",
+                     "fstatfs", "fstatvfs", "fgetxattr", "fsetxattr"), _NO_DATA),
     "symlink": "a link could lead out of the folder",
 }  # fmt: skip
 
