@@ -14,7 +14,8 @@ __all__ = ["BY_DESCRIPTOR", "LEFT_OUT", "OPERATIONS", "STAND_INS", "engine_name"
 
 #: What the engine makes of an operation, where that is not the operation itself.
 STAND_INS = {
-    "openat": "open", "creat": "open", "mkstemp": "open", "dprintf": "write", "readv": "read", "writev": "write", "preadv": "pread", "pwritev": "pwrite",
+    "openat": "open", "creat": "open", "mkstemp": "open", "dprintf": "write",
+    "readv": "read", "writev": "write", "preadv": "pread", "pwritev": "pwrite",
     "preadv2": "pread", "pwritev2": "pwrite", "fallocate": "posix_fallocate", "lstat": "stat", "fstatat": "stat",
     "statx": "stat", "faccessat": "access", "unlinkat": "unlink", "mkdirat": "mkdir", "renameat": "rename",
     "fgets": "fread", "fgetc": "fread", "fputs": "fwrite", "fputc": "fwrite", "fprintf": "fwrite",
