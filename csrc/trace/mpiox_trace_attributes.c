@@ -1,6 +1,6 @@
 /*
- * mpiox_trace_attributes.c - calls on what is known of a file: owners, modes, times, locks, advice, extended attributes,
- * its file system; and temporary files, whose names are known when they are there.
+ * mpiox_trace_attributes.c - calls on what is known of a file: owners, modes, times, locks, advice, extended
+ * attributes, its file system; and temporary files, whose names are known when they are there.
  *
  * They move no data, but servers of metadata answer them: the paper's Table I counts fcntl and statfs.
  */
