@@ -48,7 +48,7 @@ SETTINGS = {
     "two nodes": Setting(environment={"MPIOX_RANKS_PER_NODE": "3"}),
     "short transfers": Setting(environment={"MPIOX_FAULT": "op=write,short=700;op=read,short=900"}),
     "delegates, as they come": delegated(mode="spawn"),
-    "delegates, little memory": delegated("mpiox_delegate_page=4k", "mpiox_delegate_cache=300k", mode="spawn"),
+    "delegates, little memory": delegated("mpiox_delegate_page=4k", "mpiox_delegate_cache=330k", mode="spawn"),
     "delegates, threads, bypass": delegated(SMALL, "mpiox_delegate_bypass=8k", "mpiox_delegate_prefetch=8"),
     "delegates, two nodes": delegated(SMALL, "mpiox_delegate_write_behind=16k", MPIOX_RANKS_PER_NODE="3"),
     "delegates, some opens": Setting(
