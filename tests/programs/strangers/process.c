@@ -115,9 +115,9 @@ static void beat(int microseconds)
     struct itimerval timer = {{0, microseconds}, {0, microseconds}};
 
     memset(&action, 0, sizeof action);
-    action.sa_handler = microseconds ? tick : SIG_IGN; /* without SA_RESTART: system calls end with EINTR */
+    action.sa_handler = tick;          /* without SA_RESTART: system calls end with EINTR */
+    sigaction(SIGALRM, &action, NULL); /* before the timer: its first signal would end the process */
     setitimer(ITIMER_REAL, &timer, NULL);
-    sigaction(SIGALRM, &action, NULL);
 }
 
 /* A profiler's timer, 2,000 times a second, through opens, accesses of every kind and a reservation of 64 MiB. */
