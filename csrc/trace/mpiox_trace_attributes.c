@@ -105,13 +105,18 @@ SAME(posix_fadvise64, posix_fadvise);
 
 /* ---- text to a descriptor ---------------------------------------------------------------------------------------- */
 
-WRAP(int, vdprintf, (int fd, const char *format, va_list list))
+BEHIND(int, vdprintf, (int, const char *, va_list))
+BEHIND(int, __vdprintf_chk, (int, int, const char *, va_list))
+
+/* `level`: of the check that programs built with _FORTIFY_SOURCE ask for; -1: none. */
+static int printed(int fd, int level, const char *format, va_list list)
 {
     mpiox_tracefile_record call;
+    const bool recorded = started_on(&call, OP_dprintf, fd);
+    const int result = level < 0 ? NEXT(vdprintf)(fd, format, list) : NEXT(__vdprintf_chk)(fd, level, format, list);
 
-    if (!started_on(&call, OP_dprintf, fd))
-        return NEXT(vdprintf)(fd, format, list);
-    const int result = NEXT(vdprintf)(fd, format, list);
+    if (!recorded)
+        return result;
     mpiox_trace_stop(&call);
     if (result >= 0)
         call.size = result;
@@ -119,14 +124,33 @@ WRAP(int, vdprintf, (int fd, const char *format, va_list list))
     return result;
 }
 
+FRONT(int, vdprintf, (int fd, const char *format, va_list list))
+{
+    return printed(fd, -1, format, list);
+}
+
+FRONT(int, __vdprintf_chk, (int fd, int level, const char *format, va_list list))
+{
+    return printed(fd, level, format, list);
+}
+
+#define PRINTED(fd, level, format)                                                                                     \
+    do {                                                                                                               \
+        va_list list;                                                                                                  \
+        va_start(list, format);                                                                                        \
+        const int result = printed(fd, level, format, list);                                                           \
+        va_end(list);                                                                                                  \
+        return result;                                                                                                 \
+    } while (0)
+
 FRONT(int, dprintf, (int fd, const char *format, ...))
 {
-    va_list list;
+    PRINTED(fd, -1, format);
+}
 
-    va_start(list, format);
-    const int result = vdprintf(fd, format, list);
-    va_end(list);
-    return result;
+FRONT(int, __dprintf_chk, (int fd, int level, const char *format, ...))
+{
+    PRINTED(fd, level, format);
 }
 
 /* ---- temporary files --------------------------------------------------------------------------------------------- */

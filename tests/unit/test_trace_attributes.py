@@ -76,13 +76,15 @@ int main(int argc, char **argv)
 """
 
 
-@pytest.fixture(scope="module")
-def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]], pathlib.Path, list[str]]:
+@pytest.fixture(scope="module", params=[(), ("-D_FORTIFY_SOURCE=2",)], ids=["plain", "fortified"])
+def traced(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[list[dict[str, Any]], pathlib.Path, list[str]]:
     """Return the rows of a trace of the program, its folder, and what it has printed."""
     folder = tmp_path_factory.mktemp("attributes")
     program = folder / "program"
-    subprocess.run([os.environ.get("CC", "cc"), "-O2", "-x", "c", "-", "-o", program, "-w"], input=PROGRAM, text=True,
-                   check=True)  # fmt: skip
+    compiler = [os.environ.get("CC", "cc"), "-w", "-U_FORTIFY_SOURCE", *request.param, "-O2", "-x", "c", "-", "-o"]
+    subprocess.run([*compiler, program], input=PROGRAM, text=True, check=True)
     environment = os.environ | {"LD_PRELOAD": str(get_tracer()), "MPIOX_TRACE_DIR": str(folder / "trace")}
     done = subprocess.run([program, folder / "file", folder], env=environment, check=True, capture_output=True,
                           text=True, timeout=60)  # fmt: skip
