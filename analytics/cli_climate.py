@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.analytics.cli_summaries import check_suffix, row_options, rules_of
+from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of
 from mpiio_ext.cli.one_line import one_line
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.climate.study import Study
+    from mpiio_ext.analytics.histories.table import Jobs
     from mpiio_ext.analytics.report.pen import Pen
-    from mpiio_ext.analytics.summaries.table import Summaries
 
 __all__ = ["climate"]
 
@@ -23,10 +23,10 @@ EXIT_REGRESSION = 1
 _PATH = click.Path(path_type=Path, dir_okay=False)
 
 
-def _read(paths: Sequence[Path]) -> Summaries:
+def _read(paths: Sequence[Path]) -> Jobs:
     """Return the rows of tables and of results of the bench together; what could not be read is told on stderr."""
-    from mpiio_ext.analytics.summaries import Summaries, read
-    from mpiio_ext.analytics.summaries.bench import bench_table
+    from mpiio_ext.analytics.histories import Jobs, read
+    from mpiio_ext.analytics.histories.bench import bench_table
 
     results = [path for path in paths if path.is_dir() or path.suffix.lower() == ".json"]
     tables = [read(path) for path in paths if path not in results]
@@ -35,21 +35,21 @@ def _read(paths: Sequence[Path]) -> Summaries:
         tables.append(table)
         for line in left_out:
             click.echo(f"mpiio-ext: left out: {line}", err=True)
-    return tables[0] if len(tables) == 1 else Summaries.stacked(tables, f"{paths[0]} and others")
+    return tables[0] if len(tables) == 1 else Jobs.stacked(tables, f"{paths[0]} and others")
 
 
-def _chosen(table: Summaries, motif: str | None, system: str | None) -> Summaries:
+def _chosen(table: Jobs, motif: str | None, system: str | None) -> Jobs:
     import numpy as np
 
-    from mpiio_ext.analytics.summaries.errors import SummariesError
-    from mpiio_ext.analytics.summaries.table import MOTIF, SYSTEM
+    from mpiio_ext.analytics.histories.errors import HistoryError
+    from mpiio_ext.analytics.histories.table import MOTIF, SYSTEM
 
     rows = np.ones(len(table), dtype=np.bool_)
     for wanted, column in ((motif, MOTIF), (system, SYSTEM)):
         if wanted is not None:
             rows &= np.char.find(table.texts(column), wanted) >= 0
     if not rows.any():
-        raise SummariesError(f"{table.source}: no row counts: look at the filters, --motif and --file-system")
+        raise HistoryError(f"{table.source}: no row counts: look at the filters, --motif and --file-system")
     return table.take(rows)
 
 
@@ -116,9 +116,9 @@ def climate(**options: Any) -> None:
 def _study(options: dict[str, Any], pen: Pen | None) -> Study:
     from mpiio_ext.analytics.climate.study import study
     from mpiio_ext.analytics.climate.watch import Options
+    from mpiio_ext.analytics.histories import select
+    from mpiio_ext.analytics.histories.metrics import alias
     from mpiio_ext.analytics.regimes.partition import Rules
-    from mpiio_ext.analytics.summaries import select
-    from mpiio_ext.analytics.summaries.metrics import alias
 
     options["zone"] = options["time_zone"]
     table, steps = select(_read(options["tables"]), rules_of(options))
@@ -127,7 +127,7 @@ def _study(options: dict[str, Any], pen: Pen | None) -> Study:
     target = alias(options["target"])
     table.need(target, *metrics)
     if options["save"] is not None:
-        from mpiio_ext.analytics.summaries.writing import write
+        from mpiio_ext.analytics.histories.writing import write
 
         click.echo(f"{options['save']}: {write(table, options['save']) / 1e3:,.0f} kB", err=True)
     common = {"target": target, "least": options["least"], "level": options["level"], "step": options["step"]}
@@ -140,7 +140,7 @@ def _tell(made: Study, options: dict[str, Any], pen: Pen | None) -> None:
     """Print what was found, and make the page where one was asked for."""
     from mpiio_ext.analytics.cli_output import dumps, save_text
     from mpiio_ext.analytics.climate import show
-    from mpiio_ext.analytics.summaries.filters import zone_of
+    from mpiio_ext.analytics.histories.filters import zone_of
 
     zone = zone_of(options["zone"])
     if pen is not None:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.analytics.cli_summaries import check_suffix, row_options, rules_of, save_figure
+from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of, save_figure
 from mpiio_ext.cli.one_line import one_line
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.summaries.filters import Filter
-    from mpiio_ext.analytics.summaries.table import Summaries
+    from mpiio_ext.analytics.histories.filters import Filter
+    from mpiio_ext.analytics.histories.table import Jobs
     from mpiio_ext.analytics.umami.rows import Umami
 
 __all__ = ["umami"]
@@ -26,17 +26,17 @@ _PATH = click.Path(path_type=Path, dir_okay=False)
 
 def _columns(metrics: tuple[str, ...]) -> set[str]:
     """Return the columns that the metrics are made of, and those that say what a job is."""
-    from mpiio_ext.analytics.summaries.derived import SOURCES
-    from mpiio_ext.analytics.summaries.metrics import DEFAULT_ROWS
-    from mpiio_ext.analytics.summaries.table import ID, MOTIF, PERFORMANCE, START, SYSTEM
+    from mpiio_ext.analytics.histories.derived import SOURCES
+    from mpiio_ext.analytics.histories.metrics import DEFAULT_ROWS
+    from mpiio_ext.analytics.histories.table import ID, MOTIF, PERFORMANCE, START, SYSTEM
 
     wanted = {ID, MOTIF, SYSTEM, START, PERFORMANCE, "darshan_start_time", "darshan_total_gibs_posix", "_log"}
     wanted |= {*(metrics or DEFAULT_ROWS), *SOURCES[MOTIF]}
     return wanted | {column for name in metrics or DEFAULT_ROWS for column in SOURCES.get(name, ())}
 
 
-def _table(path: Path, metrics: tuple[str, ...], rules: Filter) -> Summaries:
-    from mpiio_ext.analytics.summaries import read, select
+def _table(path: Path, metrics: tuple[str, ...], rules: Filter) -> Jobs:
+    from mpiio_ext.analytics.histories import read, select
 
     # Whether a row is complete, every column says.
     return select(read(path, None if rules.complete else _columns(metrics)), rules)[0]
@@ -57,7 +57,7 @@ def _write(found: Umami, output: Path, theme: str) -> None:
 
 @click.command("umami", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--history", required=True, type=click.Path(path_type=Path), metavar="TABLE",
-              help="Summaries, a row per job: Parquet, SQLite, CSV or CSV.gz.")
+              help="Jobs, a row per job: Parquet, SQLite, CSV or CSV.gz.")
 @click.option("--job", default="last", show_default=True, metavar="ID", help="Job ID, or last.")
 @click.option("--log", type=_PATH, metavar="FILE.darshan",
               help="The job of a Darshan log instead: the row that began when the log did.")
@@ -85,7 +85,7 @@ def umami(**options: Any) -> None:
 
     Exit status: 0 done, 2 a table, a job or a file that cannot be used.
     """  # noqa: D301  (click wants the backspace character itself)
-    from mpiio_ext.analytics.summaries.metrics import alias
+    from mpiio_ext.analytics.histories.metrics import alias
 
     output, as_json, theme = options.pop("output"), options.pop("as_json"), options.pop("theme")
     if output is not None:
@@ -105,7 +105,7 @@ def umami(**options: Any) -> None:
         click.echo(show.text(found))
 
 
-def _found(table: Summaries, options: dict[str, Any], metrics: tuple[str, ...]) -> Umami:
+def _found(table: Jobs, options: dict[str, Any], metrics: tuple[str, ...]) -> Umami:
     """Return the UMAMI of the job that the options ask for."""
     from mpiio_ext.analytics.umami.job import find, find_log, history_of
     from mpiio_ext.analytics.umami.rows import umami as rows_of

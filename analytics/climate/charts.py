@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.climate.months import month_at, month_boxes, months_of
 from mpiio_ext.analytics.climate.watch import Watched
+from mpiio_ext.analytics.histories.history import History
+from mpiio_ext.analytics.histories.metrics import metric
 from mpiio_ext.analytics.regimes.partition import LONG_LOW, NORMAL, Partition, Rules
 from mpiio_ext.analytics.statistics.correlation import Correlation
-from mpiio_ext.analytics.summaries.histories import History
-from mpiio_ext.analytics.summaries.metrics import metric
 
 __all__ = ["averages_chart", "correlation_chart", "months_chart"]
 

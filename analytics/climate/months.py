@@ -1,6 +1,6 @@
 """The climate: how a metric was distributed in each month.
 
-Months are those of a time zone, the starts of jobs those of :meth:`Summaries.times`. A month without jobs has no box.
+Months are those of a time zone, the starts of jobs those of :meth:`Jobs.times`. A month without jobs has no box.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mpiio_ext.analytics.summaries.boxes import Box, box
-from mpiio_ext.analytics.summaries.histories import History
+from mpiio_ext.analytics.histories.boxes import Box, box
+from mpiio_ext.analytics.histories.history import History
 
 __all__ = ["Month", "month_at", "month_boxes", "months_of"]
 

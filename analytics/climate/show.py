@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from mpiio_ext.analytics.climate.charts import averages_chart, correlation_chart, months_chart
 from mpiio_ext.analytics.climate.study import COVERAGE, Study, coverage
 from mpiio_ext.analytics.climate.watch import Shift, Watched
+from mpiio_ext.analytics.histories.metrics import metric
 from mpiio_ext.analytics.regimes.partition import REGIMES
 from mpiio_ext.analytics.report.page import Figure, Grid, Section, render
 from mpiio_ext.analytics.report.panels import number_words
 from mpiio_ext.analytics.statistics.correlation import Correlation
-from mpiio_ext.analytics.summaries.metrics import metric
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart

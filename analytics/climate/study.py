@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from mpiio_ext.analytics.climate.watch import Options, Watched, as_json, watch
+from mpiio_ext.analytics.histories.boxes import Box, box
+from mpiio_ext.analytics.histories.filters import Step
+from mpiio_ext.analytics.histories.history import History, histories
+from mpiio_ext.analytics.histories.table import PERFORMANCE, Jobs
 from mpiio_ext.analytics.regimes.explain import Difference, explain, named
 from mpiio_ext.analytics.regimes.partition import REGIMES, Partition, Rules, partition
 from mpiio_ext.analytics.statistics.correlation import NORMALISED, Correlation, correlation_table
-from mpiio_ext.analytics.summaries.boxes import Box, box
-from mpiio_ext.analytics.summaries.filters import Step
-from mpiio_ext.analytics.summaries.histories import History, histories
-from mpiio_ext.analytics.summaries.table import PERFORMANCE, Summaries
 
 __all__ = ["COVERAGE", "Study", "coverage", "document", "study"]
 
@@ -30,7 +30,7 @@ class Study:
 
     Attributes
     ----------
-    table : Summaries
+    table : Jobs
         Rows that count, by start.
     steps : sequence of Step
         What the filters left out.
@@ -44,7 +44,7 @@ class Study:
     rules : Rules
     """
 
-    table: Summaries
+    table: Jobs
     steps: Sequence[Step]
     every: Sequence[History]
     watched: Sequence[Watched]
@@ -62,13 +62,13 @@ class Study:
 
 
 def study(
-    table: Summaries, steps: Sequence[Step], options: Options, rules: Rules, *, whole: bool = True
+    table: Jobs, steps: Sequence[Step], options: Options, rules: Rules, *, whole: bool = True
 ) -> Study:
     """Make the study of a table.
 
     Parameters
     ----------
-    table : Summaries
+    table : Jobs
         Rows that count, by start, with the derived columns.
     steps : sequence of Step
         What the filters left out.

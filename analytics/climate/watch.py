@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mpiio_ext.analytics.histories.history import History
+from mpiio_ext.analytics.histories.metrics import metric
+from mpiio_ext.analytics.histories.table import ID, PERFORMANCE
 from mpiio_ext.analytics.statistics.changes import Change, breaks, change_points
 from mpiio_ext.analytics.statistics.correction import corrected
 from mpiio_ext.analytics.statistics.moved import LARGE_EFFECT, Moved, adjusted, compared
 from mpiio_ext.analytics.statistics.outliers import LIMIT, modified_z
-from mpiio_ext.analytics.summaries.histories import History
-from mpiio_ext.analytics.summaries.metrics import metric
-from mpiio_ext.analytics.summaries.table import ID, PERFORMANCE
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.summaries.table import Floats
+    from mpiio_ext.analytics.histories.table import Floats
 
 __all__ = ["Options", "Outlier", "Shift", "Watched", "as_json", "watch"]
 

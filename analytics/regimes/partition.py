@@ -26,17 +26,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mpiio_ext.analytics.histories.history import History
+from mpiio_ext.analytics.histories.table import PERFORMANCE
 from mpiio_ext.analytics.regimes.averages import crossings, moving_average, moving_median
 from mpiio_ext.analytics.statistics.correction import corrected
 from mpiio_ext.analytics.statistics.moved import effect_of
 from mpiio_ext.analytics.statistics.outliers import LIMIT, modified_z
-from mpiio_ext.analytics.summaries.histories import History
-from mpiio_ext.analytics.summaries.table import PERFORMANCE
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from mpiio_ext.analytics.summaries.table import Floats
+    from mpiio_ext.analytics.histories.table import Floats
 
 __all__ = ["LONG_HIGH", "LONG_LOW", "NORMAL", "REGIMES", "TRANSIENT_HIGH", "TRANSIENT_LOW", "Partition", "Region",
            "Rules", "partition"]  # fmt: skip

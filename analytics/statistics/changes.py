@@ -26,7 +26,7 @@ import numpy as np
 from mpiio_ext.analytics.errors import AnalyticsError
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.summaries.table import Floats
+    from mpiio_ext.analytics.histories.table import Floats
 
 __all__ = ["Change", "breaks", "change_points"]
 

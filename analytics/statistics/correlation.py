@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mpiio_ext.analytics.histories.metrics import EXPLAINING
+from mpiio_ext.analytics.histories.table import SYSTEM, Jobs
 from mpiio_ext.analytics.statistics.correction import corrected
-from mpiio_ext.analytics.summaries.metrics import EXPLAINING
-from mpiio_ext.analytics.summaries.table import SYSTEM, Summaries
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.summaries.table import Floats
+    from mpiio_ext.analytics.histories.table import Floats
 
 __all__ = ["NORMALISED", "Correlation", "correlate", "correlation_table"]
 
@@ -94,7 +94,7 @@ def correlate(x: Floats, y: Floats, method: str, confidence: float = 0.95) -> tu
     return r, math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half), float(found.pvalue)
 
 
-def _tested(table: Summaries, group: str, metrics: Sequence[str], target: str, confidence: float) -> list[Correlation]:
+def _tested(table: Jobs, group: str, metrics: Sequence[str], target: str, confidence: float) -> list[Correlation]:
     performance = table.numbers(target)
     out = []
     for name in metrics:
@@ -109,13 +109,13 @@ def _tested(table: Summaries, group: str, metrics: Sequence[str], target: str, c
 
 
 def correlation_table(
-    table: Summaries, metrics: Sequence[str] | None = None, *, target: str = NORMALISED, confidence: float = 0.95
+    table: Jobs, metrics: Sequence[str] | None = None, *, target: str = NORMALISED, confidence: float = 0.95
 ) -> list[Correlation]:
     """Return the correlations of metrics with performance on each file system.
 
     Parameters
     ----------
-    table : Summaries
+    table : Jobs
         With the derived columns.
     metrics : sequence of str, optional
         Columns. Default: all of `EXPLAINING` that have values.

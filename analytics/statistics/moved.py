@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mpiio_ext.analytics.histories.metrics import EXPLAINING
+from mpiio_ext.analytics.histories.table import Jobs
 from mpiio_ext.analytics.statistics.correction import corrected
-from mpiio_ext.analytics.summaries.metrics import EXPLAINING
-from mpiio_ext.analytics.summaries.table import Summaries
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.summaries.table import Floats
+    from mpiio_ext.analytics.histories.table import Floats
 
 __all__ = ["LARGE_EFFECT", "Moved", "adjusted", "compared", "effect_of"]
 
@@ -63,7 +63,7 @@ def effect_of(first: Floats, second: Floats) -> tuple[float, float]:
     return 2 * float(found.statistic) / (len(first) * len(second)) - 1, float(found.pvalue)
 
 
-def compared(first: Summaries, second: Summaries, metrics: Sequence[str] | None = None) -> list[Moved]:
+def compared(first: Jobs, second: Jobs, metrics: Sequence[str] | None = None) -> list[Moved]:
     """Return how each metric differs between two sets of jobs, the largest effect first."""
     out = []
     for name in EXPLAINING if metrics is None else metrics:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpiio_ext.analytics.summaries.errors import SummariesError
-from mpiio_ext.analytics.summaries.table import ID, MOTIF, SYSTEM, Summaries
+from mpiio_ext.analytics.histories.errors import HistoryError
+from mpiio_ext.analytics.histories.table import ID, LOG, MOTIF, SYSTEM, Jobs
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.summaries.table import Flags
+    from mpiio_ext.analytics.histories.table import Flags
 
 __all__ = ["LAST", "find", "find_log", "history_of"]
 
@@ -27,13 +27,13 @@ LAST = "last"
 _MOST_NAMES = 10
 
 
-def find(table: Summaries, job: str = LAST, *, motif: str | None = None, system: str | None = None) -> int:
+def find(table: Jobs, job: str = LAST, *, motif: str | None = None, system: str | None = None) -> int:
     """Return the place of a job's row.
 
     Parameters
     ----------
-    table : Summaries
-        By start (:func:`mpiio_ext.analytics.summaries.select`).
+    table : Jobs
+        By start (:func:`mpiio_ext.analytics.histories.select`).
     job : str
         Job ID, or ``last``.
     motif, system : str, optional
@@ -41,7 +41,7 @@ def find(table: Summaries, job: str = LAST, *, motif: str | None = None, system:
 
     Raises
     ------
-    SummariesError
+    HistoryError
         There is no such job, or it has rows of several motifs and none was chosen.
     """
     rows = np.ones(len(table), dtype=np.bool_)
@@ -52,26 +52,26 @@ def find(table: Summaries, job: str = LAST, *, motif: str | None = None, system:
     if job != LAST:
         ids = table.texts(ID) == job
         if not ids.any():
-            raise SummariesError(f"{table.source}: there is no job {job} among the {len(table):,} rows that count")
+            raise HistoryError(f"{table.source}: there is no job {job} among the {len(table):,} rows that count")
         rows &= ids
     places = np.flatnonzero(rows)
     if not len(places):
-        raise SummariesError(f"{table.source}: no row is of this job, motif and file system together")
+        raise HistoryError(f"{table.source}: no row is of this job, motif and file system together")
     if job != LAST:
         names = sorted({f"{one} on {where}" for one, where in zip(table.texts(MOTIF)[places].tolist(),
                                                                   table.texts(SYSTEM)[places].tolist(), strict=True)})
         if len(names) > 1:
-            raise SummariesError(f"{table.source}: job {job} has several rows; choose one by --motif or --file-system: "
+            raise HistoryError(f"{table.source}: job {job} has several rows; choose one by --motif or --file-system: "
                                  f"{_listed(names)}")
     return int(places[-1])
 
 
-def find_log(table: Summaries, log: Path, *, motif: str | None = None, system: str | None = None) -> int:
-    """Return the place of the row of a Darshan log: that which began when the log says that its job did.
+def find_log(table: Jobs, log: Path, *, motif: str | None = None, system: str | None = None) -> int:
+    """Return the place of the row of a Darshan log: of its name, or else that which began when the log's job did.
 
     Raises
     ------
-    SummariesError
+    HistoryError
         The log cannot be read, or no row began then; a log is put into the table by ``mpiio-ext summarize-job``.
     """
     from mpiio_ext.analytics.connectors.darshanheader import start_of
@@ -79,17 +79,19 @@ def find_log(table: Summaries, log: Path, *, motif: str | None = None, system: s
     try:
         start = start_of(log)
     except OSError as error:
-        raise SummariesError(f"{log}: cannot be read: {error.strerror}") from error
+        raise HistoryError(f"{log}: cannot be read: {error.strerror}") from error
     if start is None:
-        raise SummariesError(f"{log}: not a Darshan log, or damaged: it does not tell when its job began")
+        raise HistoryError(f"{log}: not a Darshan log, or damaged: it does not tell when its job began")
     with np.errstate(invalid="ignore"):
-        places = np.flatnonzero(np.abs(table.times() - start) < 1)
+        rows = np.abs(table.times() - start) < 1
+    named = rows & (table.texts(LOG) == log.name)
+    places = np.flatnonzero(named if named.any() else rows)
     if not len(places):
-        raise SummariesError(f"{table.source}: no row is of the job of {log}; add it by mpiio-ext summarize-job")
+        raise HistoryError(f"{table.source}: no row is of the job of {log}; add it by mpiio-ext summarize-job")
     return int(places[find(table.take(places), motif=motif, system=system)])
 
 
-def _named(table: Summaries, column: str, wanted: str, what: str) -> Flags:
+def _named(table: Jobs, column: str, wanted: str, what: str) -> Flags:
     """Return the rows of a name; those whose names hold it, where it is no whole name and only one name does."""
     texts = table.texts(column)
     known = sorted(set(texts.tolist()))
@@ -98,7 +100,7 @@ def _named(table: Summaries, column: str, wanted: str, what: str) -> Flags:
         wanted = holding[0]
     if wanted not in known:
         several = f"; {_listed(holding)} hold it" if holding else f"; there are {_listed(known)}"
-        raise SummariesError(f"{table.source}: there is no {what} '{wanted}'{several}")
+        raise HistoryError(f"{table.source}: there is no {what} '{wanted}'{several}")
     out: Flags = texts == wanted
     return out
 
@@ -109,13 +111,13 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def history_of(
-    table: Summaries, place: int, *, later: bool = False, days: float | None = None
-) -> tuple[Summaries, int]:
+    table: Jobs, place: int, *, later: bool = False, days: float | None = None
+) -> tuple[Jobs, int]:
     """Return the jobs of the same file system and motif, by start, and the place of the job among them.
 
     Parameters
     ----------
-    table : Summaries
+    table : Jobs
         By start.
     place : int
         Row of the job.

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpiio_ext.analytics.summaries.boxes import Box, box
-from mpiio_ext.analytics.summaries.errors import SummariesError
-from mpiio_ext.analytics.summaries.metrics import DEFAULT_ROWS, Metric, metric
-from mpiio_ext.analytics.summaries.table import ID, MOTIF, SYSTEM, Summaries
+from mpiio_ext.analytics.histories.boxes import Box, box
+from mpiio_ext.analytics.histories.errors import HistoryError
+from mpiio_ext.analytics.histories.metrics import DEFAULT_ROWS, Metric, metric
+from mpiio_ext.analytics.histories.table import ID, MOTIF, SYSTEM, Jobs
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.summaries.table import Floats
+    from mpiio_ext.analytics.histories.table import Floats
 
 __all__ = ["QUARTERS", "Row", "Umami", "umami"]
 
@@ -122,12 +122,12 @@ def _row(name: str, values: Floats, place: int) -> Row:
                quarter=quarter_of(own, found, one) if there and found is not None else None)  # fmt: skip
 
 
-def umami(history: Summaries, place: int, metrics: Sequence[str] | None = None) -> Umami:
+def umami(history: Jobs, place: int, metrics: Sequence[str] | None = None) -> Umami:
     """Return the rows of an UMAMI figure.
 
     Parameters
     ----------
-    history : Summaries
+    history : Jobs
         Jobs of one file system and motif by start, with the derived columns.
     place : int
         The job of interest.
@@ -136,7 +136,7 @@ def umami(history: Summaries, place: int, metrics: Sequence[str] | None = None) 
 
     Raises
     ------
-    SummariesError
+    HistoryError
         A metric is no column of the table, or nothing is known of any.
     """
     if metrics is not None:
@@ -144,7 +144,7 @@ def umami(history: Summaries, place: int, metrics: Sequence[str] | None = None) 
     every = {name: history.numbers(name) for name in (DEFAULT_ROWS if metrics is None else metrics)}
     known = {name: values for name, values in every.items() if not np.isnan(values).all()}
     if not known:
-        raise SummariesError(f"{history.source}: neither the job nor its history has a value of {', '.join(every)}")
+        raise HistoryError(f"{history.source}: neither the job nor its history has a value of {', '.join(every)}")
     return Umami(
         job=str(history.texts(ID)[place]), system=str(history.texts(SYSTEM)[place]),
         motif=str(history.texts(MOTIF)[place]), times=history.times(), place=place,

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from mpiio_ext.analytics.summaries.errors import SummariesError
-from mpiio_ext.analytics.summaries.table import ID, MOTIF, PERFORMANCE, START, SYSTEM, Summaries
+from mpiio_ext.analytics.histories.errors import HistoryError
+from mpiio_ext.analytics.histories.table import ID, MOTIF, PERFORMANCE, START, SYSTEM, Jobs
 from mpiio_ext.analytics.units import size_words
 from mpiio_ext.report.errors import ReportError
 from mpiio_ext.report.load import ResultSet, load
@@ -71,7 +71,7 @@ def _row(results: ResultSet, row: Measured, start: float | None) -> dict[str, An
     }  # fmt: skip
 
 
-def bench_table(paths: Sequence[Path]) -> tuple[Summaries, list[str]]:
+def bench_table(paths: Sequence[Path]) -> tuple[Jobs, list[str]]:
     """Return the table of results of the bench, by start, and a line for each file that was left out.
 
     Parameters
@@ -81,7 +81,7 @@ def bench_table(paths: Sequence[Path]) -> tuple[Summaries, list[str]]:
 
     Raises
     ------
-    SummariesError
+    HistoryError
         There are no results that can be read.
     """
     rows, left_out = [], []
@@ -101,7 +101,7 @@ def bench_table(paths: Sequence[Path]) -> tuple[Summaries, list[str]]:
             rows += [_row(results, row, start) for row in results.rows]
     if not rows:
         reason = left_out[0] if left_out else f"{', '.join(map(str, paths))}: there is no results.json"
-        raise SummariesError(f"no results of the bench: {reason}")
+        raise HistoryError(f"no results of the bench: {reason}")
     rows.sort(key=lambda row: row[START])
     columns = {name: np.array([row[name] for row in rows], dtype=object) for name in rows[0]}
-    return Summaries(columns, str(paths[0])), left_out
+    return Jobs(columns, str(paths[0])), left_out

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpiio_ext.analytics.summaries.errors import SummariesError
+from mpiio_ext.analytics.histories.errors import HistoryError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -25,18 +25,20 @@ if TYPE_CHECKING:
     Flags = npt.NDArray[np.bool_]
     Places = npt.NDArray[np.int64]
 
-__all__ = ["ID", "MOTIF", "PERFORMANCE", "START", "SYSTEM", "Summaries"]
+__all__ = ["ID", "LOG", "MOTIF", "PERFORMANCE", "START", "SYSTEM", "Jobs"]
 
 #: Columns that say which job a row is, when it began, where it did its I/O and what kind of I/O that was, as published.
 ID, SYSTEM, MOTIF = "_jobid", "_file_system", "_benchmark_id"
-#: Start in s since 1970 as the published filters take it; :meth:`Summaries.times` says why that is not always UTC.
+#: Name of the Darshan log that a row is of, where the table says it.
+LOG = "_log"
+#: Start in s since 1970 as the published filters take it; :meth:`Jobs.times` says why that is not always UTC.
 START = "_datetime_start"
 #: The estimate of a job's bandwidth, in MiB/s: bytes over the I/O time of the slowest process (Darshan).
 PERFORMANCE = "darshan_agg_perf_by_slowest_posix"
 _TRUE_START = "darshan_start_time"
 
 
-class Summaries:
+class Jobs:
     """A table with a row per job.
 
     Parameters
@@ -48,7 +50,7 @@ class Summaries:
 
     Raises
     ------
-    SummariesError
+    HistoryError
         Columns are not equally long.
     """
 
@@ -57,7 +59,7 @@ class Summaries:
         self._columns = {name: _array(values) for name, values in columns.items()}
         lengths = {len(values) for values in self._columns.values()}
         if len(lengths) > 1:
-            raise SummariesError(f"{source}: columns of {min(lengths)} and of {max(lengths)} rows are no table")
+            raise HistoryError(f"{source}: columns of {min(lengths)} and of {max(lengths)} rows are no table")
         self._rows = lengths.pop() if lengths else 0
         self._numbers: dict[str, Floats] = {}
 
@@ -73,17 +75,17 @@ class Summaries:
         return list(self._columns)
 
     def need(self, *names: str) -> None:
-        """Raise a SummariesError that names the columns which are not there."""
+        """Raise a HistoryError that names the columns which are not there."""
         missing = [name for name in names if name not in self._columns]
         if missing:
-            raise SummariesError(f"{self.source}: there is no column {', '.join(missing)}")
+            raise HistoryError(f"{self.source}: there is no column {', '.join(missing)}")
 
     def numbers(self, name: str) -> Floats:
         """Return a column as float64, NaN where missing; all NaN where there is no such column.
 
         Raises
         ------
-        SummariesError
+        HistoryError
             A value is a text that is no number.
         """
         if name not in self._columns:
@@ -120,13 +122,13 @@ class Summaries:
         out: Flags = np.array([value is None or value != value or value == "" for value in values], dtype=np.bool_)
         return out
 
-    def take(self, rows: Flags | Places) -> Summaries:
+    def take(self, rows: Flags | Places) -> Jobs:
         """Return the rows of a mask, or those at the places given, in their order."""
-        return Summaries({name: values[rows] for name, values in self._columns.items()}, self.source)
+        return Jobs({name: values[rows] for name, values in self._columns.items()}, self.source)
 
-    def joined(self, columns: Mapping[str, Any]) -> Summaries:
+    def joined(self, columns: Mapping[str, Any]) -> Jobs:
         """Return the table with more columns; one that is there already is replaced."""
-        return Summaries({**self._columns, **columns}, self.source)
+        return Jobs({**self._columns, **columns}, self.source)
 
     def column(self, name: str) -> Any:
         """Return a column as it was read."""
@@ -134,7 +136,7 @@ class Summaries:
         return self._columns[name]
 
     @classmethod
-    def stacked(cls, tables: Iterable[Summaries], source: str) -> Summaries:
+    def stacked(cls, tables: Iterable[Jobs], source: str) -> Jobs:
         """Return the rows of several tables; a column that one of them lacks is missing in its rows."""
         every = list(tables)
         names = list(dict.fromkeys(name for table in every for name in table.names))
@@ -146,7 +148,7 @@ class Summaries:
 def _array(values: Any) -> npt.NDArray[Any]:
     array = values if isinstance(values, np.ndarray) else np.asarray(values)
     if array.ndim != 1:  # e.g. texts of different lengths in a list of lists
-        raise SummariesError("a column is a list of values")
+        raise HistoryError("a column is a list of values")
     return array.astype(object) if array.dtype.kind in "US" else array
 
 
@@ -160,7 +162,7 @@ def _floats(values: npt.NDArray[Any], where: str) -> Floats:
         try:
             out[row] = float(value)
         except (TypeError, ValueError) as error:
-            raise SummariesError(f"{where} holds {str(value)[:40]!r} in row {row + 1}, which is no number") from error
+            raise HistoryError(f"{where} holds {str(value)[:40]!r} in row {row + 1}, which is no number") from error
     return out
 
 

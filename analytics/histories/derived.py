@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpiio_ext.analytics.summaries.table import MOTIF, PERFORMANCE, SYSTEM, Summaries
+from mpiio_ext.analytics.histories.table import MOTIF, PERFORMANCE, SYSTEM, Jobs
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.summaries.table import Floats
+    from mpiio_ext.analytics.histories.table import Floats
 
 __all__ = ["MOST_COVERAGE", "SOURCES", "derive", "groups_of"]
 
@@ -60,12 +60,12 @@ SOURCES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def derive(table: Summaries, *, processes_per_node: int | None = None) -> Summaries:
+def derive(table: Jobs, *, processes_per_node: int | None = None) -> Jobs:
     """Return the table with the derived columns that it does not have.
 
     Parameters
     ----------
-    table : Summaries
+    table : Jobs
         Columns of the published names; what is missing makes the derived values NaN.
     processes_per_node : int, optional
         For ``coverage_factor_nodehrs``, the job's share of the node hours that ran meanwhile; without it NaN.
@@ -95,7 +95,7 @@ def derive(table: Summaries, *, processes_per_node: int | None = None) -> Summar
     return table.joined(made)
 
 
-def _sum(table: Summaries, names: tuple[str, ...]) -> Floats:
+def _sum(table: Jobs, names: tuple[str, ...]) -> Floats:
     total: Floats = np.zeros(len(table)) + sum(table.numbers(name) for name in names)
     return total
 
@@ -112,7 +112,7 @@ def _per_process(files: Floats, processes: Floats) -> Any:
         return np.abs(np.fmod(files, processes) / files) < _EVENLY
 
 
-def _motifs(table: Summaries) -> Any:
+def _motifs(table: Jobs) -> Any:
     """Return application, layout and direction of each row as one name such as ``ior_fpp_write``; "" if not known."""
     processes = table.numbers("darshan_nprocs")
     read, written = (table.numbers(f"darshan_biggest_{side}_api_bytes") for side in ("read", "write"))
@@ -125,7 +125,7 @@ def _motifs(table: Summaries) -> Any:
                     dtype=object)  # fmt: skip
 
 
-def groups_of(table: Summaries) -> dict[tuple[str, str], Any]:
+def groups_of(table: Jobs) -> dict[tuple[str, str], Any]:
     """Return (file system, motif) -> places of its rows, in the order of the names."""
     keys: dict[tuple[str, str], list[int]] = {}
     for row, key in enumerate(zip(table.texts(SYSTEM).tolist(), table.texts(MOTIF).tolist(), strict=True)):
@@ -133,7 +133,7 @@ def groups_of(table: Summaries) -> dict[tuple[str, str], Any]:
     return {key: np.array(keys[key], dtype=np.int64) for key in sorted(keys)}
 
 
-def _normalised(table: Summaries) -> Floats:
+def _normalised(table: Jobs) -> Floats:
     """Return performance over the largest of its file system and motif."""
     performance = table.numbers(PERFORMANCE)
     out = np.full(len(table), np.nan)

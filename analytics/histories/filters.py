@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mpiio_ext.analytics.summaries.derived import derive
-from mpiio_ext.analytics.summaries.errors import SummariesError
-from mpiio_ext.analytics.summaries.table import MOTIF, PERFORMANCE, START, Summaries
+from mpiio_ext.analytics.histories.derived import derive
+from mpiio_ext.analytics.histories.errors import HistoryError
+from mpiio_ext.analytics.histories.table import MOTIF, PERFORMANCE, START, Jobs
 
 __all__ = ["PUBLISHED", "Filter", "Step", "published", "select", "zone_of"]
 
@@ -48,6 +48,8 @@ class Filter:
     without: Sequence[str] = ()
 
 
+#: Columns that are empty where all is well.
+_OPTIONAL = frozenset({"_notes"})
 #: The filters of the SC18 paper.
 PUBLISHED = Filter(
     complete=True, since=datetime.date(2017, 2, 14), until=datetime.date(2018, 2, 15),
@@ -65,31 +67,31 @@ class Step:
 
 
 def zone_of(name: str) -> datetime.tzinfo:
-    """Return a time zone; SummariesError where there is none of this name."""
+    """Return a time zone; HistoryError where there is none of this name."""
     import zoneinfo
 
     try:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError) as error:
-        raise SummariesError(f"'{name}' is no time zone; write for example America/Los_Angeles or UTC") from error
+        raise HistoryError(f"'{name}' is no time zone; write for example America/Los_Angeles or UTC") from error
 
 
 def _midnight(day: datetime.date, zone: str) -> float:
     return datetime.datetime(day.year, day.month, day.day, tzinfo=zone_of(zone)).timestamp()
 
 
-def select(table: Summaries, rules: Filter | None = None) -> tuple[Summaries, list[Step]]:
+def select(table: Jobs, rules: Filter | None = None) -> tuple[Jobs, list[Step]]:
     """Return the rows that count, with the derived columns, by start; and what each filter left out.
 
     Parameters
     ----------
-    table : Summaries
+    table : Jobs
     rules : Filter, optional
         Default: all rows with a performance and a start.
 
     Raises
     ------
-    SummariesError
+    HistoryError
         There is no column of performance or of starts, or no such time zone.
     """
     rules = Filter() if rules is None else rules
@@ -105,7 +107,8 @@ def select(table: Summaries, rules: Filter | None = None) -> tuple[Summaries, li
         steps.append(Step(name, before - int(keep.sum()), int(keep.sum())))
 
     if rules.complete:
-        only("no column missing", ~np.logical_or.reduce([table.missing(name) for name in table.names]))
+        names = [name for name in table.names if name not in _OPTIONAL]
+        only("no column missing", ~np.logical_or.reduce([table.missing(name) for name in names]))
     only("performance and start known", ~np.isnan(table.numbers(PERFORMANCE)) & ~np.isnan(table.times()))
     starts = table.numbers(START) if START in table else table.times()
     if rules.since is not None:
@@ -122,6 +125,6 @@ def select(table: Summaries, rules: Filter | None = None) -> tuple[Summaries, li
     return derive(taken), steps
 
 
-def published(table: Summaries) -> tuple[Summaries, list[Step]]:
+def published(table: Jobs) -> tuple[Jobs, list[Step]]:
     """Return the rows that the filters of the SC18 paper keep, and what each of them left out."""
     return select(table, PUBLISHED)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpiio_ext.analytics.summaries.errors import SummariesError
-from mpiio_ext.analytics.summaries.table import ID, MOTIF, SYSTEM, Summaries
+from mpiio_ext.analytics.histories.errors import HistoryError
+from mpiio_ext.analytics.histories.table import ID, MOTIF, SYSTEM, Jobs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,17 +26,17 @@ __all__ = ["SUFFIXES", "write"]
 SUFFIXES = {".parquet": "parquet", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".csv": "csv"}
 
 
-def write(table: Summaries, path: Path) -> int:
+def write(table: Jobs, path: Path) -> int:
     """Write a table and return the bytes of the file.
 
     Raises
     ------
-    SummariesError
+    HistoryError
         The name does not end in one of `SUFFIXES`, or the file cannot be written.
     """
     kind = SUFFIXES.get(path.suffix.lower())
     if kind is None:
-        raise SummariesError(f"{path}: name a table that ends in {', '.join(SUFFIXES)}")
+        raise HistoryError(f"{path}: name a table that ends in {', '.join(SUFFIXES)}")
     temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.tmp")
     try:
         if kind == "sqlite":
@@ -45,7 +45,7 @@ def write(table: Summaries, path: Path) -> int:
             _arrow(table, temporary, kind)
         temporary.replace(path)
     except (OSError, sqlite3.Error) as error:
-        raise SummariesError(f"{path}: cannot be written: {error}") from error
+        raise HistoryError(f"{path}: cannot be written: {error}") from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -59,13 +59,13 @@ def _plain(values: Any) -> list[Any]:
     return [value if value is None else str(value) for value in found] if kinds == {True, False} else found
 
 
-def _table(table: Summaries) -> pa.Table:
+def _table(table: Jobs) -> pa.Table:
     import pyarrow as pa
 
     return pa.table({name: pa.array(_plain(table.column(name))) for name in table.names})
 
 
-def _arrow(table: Summaries, path: Path, kind: str) -> None:
+def _arrow(table: Jobs, path: Path, kind: str) -> None:
     if kind == "csv":
         import pyarrow.csv
 
@@ -76,7 +76,7 @@ def _arrow(table: Summaries, path: Path, kind: str) -> None:
     pyarrow.parquet.write_table(_table(table), path)
 
 
-def _sqlite(table: Summaries, path: Path) -> None:
+def _sqlite(table: Jobs, path: Path) -> None:
     path.unlink(missing_ok=True)
     names = ['"' + name.replace('"', '""') + '"' for name in table.names]
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:

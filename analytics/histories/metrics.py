@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from mpiio_ext.analytics.summaries.table import PERFORMANCE
+from mpiio_ext.analytics.histories.table import PERFORMANCE
 
 __all__ = ["DEFAULT_ROWS", "EXPLAINING", "METRICS", "Metric", "alias", "metric"]
 

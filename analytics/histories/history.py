@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from mpiio_ext.analytics.summaries.derived import groups_of
-from mpiio_ext.analytics.summaries.table import Summaries
+from mpiio_ext.analytics.histories.derived import groups_of
+from mpiio_ext.analytics.histories.table import Jobs
 
 __all__ = ["History", "histories"]
 
@@ -18,13 +18,13 @@ class History:
     ----------
     system, motif : str
         File system, and kind of I/O such as ``ior_fpp_write``.
-    jobs : Summaries
+    jobs : Jobs
         A row per job, by start, with the derived columns.
     """
 
     system: str
     motif: str
-    jobs: Summaries
+    jobs: Jobs
 
     @property
     def name(self) -> str:
@@ -32,12 +32,12 @@ class History:
         return f"{self.motif} on {self.system}" if self.system else self.motif
 
 
-def histories(table: Summaries, *, least: int = 1) -> list[History]:
-    """Return the histories of a table whose rows are in order (:func:`mpiio_ext.analytics.summaries.select`).
+def histories(table: Jobs, *, least: int = 1) -> list[History]:
+    """Return the histories of a table whose rows are in order (:func:`mpiio_ext.analytics.histories.select`).
 
     Parameters
     ----------
-    table : Summaries
+    table : Jobs
         With the derived columns.
     least : int
         Jobs that a history has at least; shorter ones are left out.

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpiio_ext.analytics.summaries.errors import SummariesError
-from mpiio_ext.analytics.summaries.table import ID, Summaries
+from mpiio_ext.analytics.histories.errors import HistoryError
+from mpiio_ext.analytics.histories.table import ID, PERFORMANCE, Jobs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +35,7 @@ _SQLITE = b"SQLite format 3\0"
 _PARQUET = b"PAR1"
 
 
-def read(path: str | Path, columns: Collection[str] | None = None) -> Summaries:
+def read(path: str | Path, columns: Collection[str] | None = None) -> Jobs:
     """Read a table with a row per job.
 
     Parameters
@@ -47,7 +47,7 @@ def read(path: str | Path, columns: Collection[str] | None = None) -> Summaries:
 
     Raises
     ------
-    SummariesError
+    HistoryError
         There is no such file, it is none of these, it is damaged, or it has no column ``_jobid``.
     """
     path = Path(path)
@@ -55,20 +55,20 @@ def read(path: str | Path, columns: Collection[str] | None = None) -> Summaries:
         with path.open("rb") as stream:
             head = stream.read(16)
     except OSError as error:
-        raise SummariesError(f"{path}: cannot be read: {error.strerror}") from error
+        raise HistoryError(f"{path}: cannot be read: {error.strerror}") from error
     wanted = None if columns is None else {ID, *columns}
     try:
         if head == _SQLITE:
-            return Summaries(_sqlite(path, wanted), str(path))
+            return Jobs(_sqlite(path, wanted), str(path))
         table = _parquet(path, wanted) if head[:4] == _PARQUET else _csv(path, wanted)
     except (OSError, EOFError, ValueError, MemoryError, zlib.error, sqlite3.Error) as error:  # Arrow's are ValueErrors
-        if isinstance(error, SummariesError):
+        if isinstance(error, HistoryError):
             raise
         reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise SummariesError(f"{path}: cannot be read as a table of jobs: {reason[0][:200]}") from error
+        raise HistoryError(f"{path}: cannot be read as a table of jobs: {reason[0][:200]}") from error
     if ID not in table.column_names:
-        raise SummariesError(f"{path}: not a table of jobs: there is no column {ID}")
-    return Summaries({name: _values(table[name]) for name in table.column_names}, str(path))
+        raise HistoryError(f"{path}: not a table of jobs: there is no column {ID}")
+    return Jobs({name: _values(table[name]) for name in table.column_names}, str(path))
 
 
 def _values(column: pa.ChunkedArray) -> Any:
@@ -110,13 +110,13 @@ def _csv(path: Path, wanted: Collection[str] | None) -> pa.Table:
     lines = _lines(path)
     rows = list(csv.reader(line for line in lines if line))
     if not rows or not any(name.strip() for name in rows[0]):
-        raise SummariesError(f"{path}: not a table of jobs: it is empty")
+        raise HistoryError(f"{path}: not a table of jobs: it is empty")
     names, first = rows[0], rows[1] if len(rows) > 1 else rows[0]
     row_numbers = len(first) == len(names) + 1 or names[0] in ("", "Unnamed: 0")
     every = ["" if len(first) == len(names) + 1 else names[0], *(names if len(first) > len(names) else names[1:])]
     _distinct(path, every[1:] if row_numbers else every)
     if ID not in every:
-        raise SummariesError(f"{path}: not a table of jobs: there is no column {ID}")
+        raise HistoryError(f"{path}: not a table of jobs: there is no column {ID}")
     taken = [name for name in (every[1:] if row_numbers else every) if wanted is None or name in wanted]
     # Compressed data are inflated by the stream; PyArrow would go by the file's name.
     with pa.OSFile(str(path)) as raw:
@@ -133,7 +133,7 @@ def _csv(path: Path, wanted: Collection[str] | None) -> pa.Table:
 def _distinct(path: Path, names: list[str]) -> None:
     twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
     if twice is not None:
-        raise SummariesError(f"{path}: there are two columns {twice!r}")
+        raise HistoryError(f"{path}: there are two columns {twice!r}")
 
 
 # ---- Parquet and SQLite ----------------------------------------------------------------------------------------------
@@ -168,9 +168,11 @@ def _sqlite(path: Path, wanted: Collection[str] | None) -> dict[str, Any]:
         columns = {name: [row[1] for row in connection.execute(f"PRAGMA table_info({_quoted(name)})")]
                    for name in tables}  # fmt: skip
         found = [name for name in tables if ID in columns[name]]
+        if len(found) > 1:  # beside the table there may be notes about its rows
+            found = [name for name in found if PERFORMANCE in columns[name]] or found
         if len(found) != 1:
             count = "no table" if not found else f"{len(found)} tables ({', '.join(found)})"
-            raise SummariesError(f"{path}: {count} with a column {ID}; a table of jobs is one of them")
+            raise HistoryError(f"{path}: {count} with a column {ID}; a table of jobs is one of them")
         taken = [name for name in columns[found[0]] if wanted is None or name in wanted]
         query = f"SELECT {', '.join(map(_quoted, taken))} FROM {_quoted(found[0])} ORDER BY rowid"
         try:
