@@ -37,6 +37,8 @@ def modified_z(distances: Floats, spread: Floats | float | None = None) -> Float
     spread : float or numpy.ndarray, optional
         Median absolute distance: one, or one for each value. Default: that of all.
     """
-    scale = _NORMAL * np.asarray(np.median(np.abs(distances)) if spread is None and len(distances) else spread)
+    if not len(distances):
+        return distances
+    scale = _NORMAL * np.asarray(np.median(np.abs(distances)) if spread is None else spread)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(scale > 0, distances / scale, 0.0)
