@@ -46,22 +46,6 @@ static bool started_on(mpiox_tracefile_record *call, int operation, int fd)
 
 /* ---- one number to say at most ----------------------------------------------------------------------------------- */
 
-#define RECORDED(type, name, parameters, arguments, starts, at, bytes, key, value)                                     \
-    WRAP(type, name, parameters)                                                                                       \
-    {                                                                                                                  \
-        mpiox_tracefile_record call;                                                                                   \
-        if (!(starts))                                                                                                 \
-            return NEXT(name) arguments;                                                                               \
-        const type result = NEXT(name) arguments;                                                                      \
-        mpiox_trace_stop(&call);                                                                                       \
-        call.offset = at;                                                                                              \
-        call.size = bytes;                                                                                             \
-        if ((key) >= 0)                                                                                                \
-            mpiox_trace_extra(&call, key, value);                                                                      \
-        mpiox_trace_commit(&call, result);                                                                             \
-        return result;                                                                                                 \
-    }
-#define NO MPIOX_TRACEFILE_NONE
 #define ON_NAME(type, name, parameters, arguments, folder, key, value)                                                 \
     RECORDED(type, name, parameters, arguments, started(&call, OP_##name, folder, path), NO, NO, key, value)
 #define ON_FILE(type, name, parameters, arguments, at, bytes, key, value)                                              \
