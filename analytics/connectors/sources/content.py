@@ -12,7 +12,7 @@ Guarantees. Every line that is left out is noted with its number. No more than `
 from __future__ import annotations
 
 import contextlib
-import os
+import csv
 import sqlite3
 import tarfile
 import zlib
@@ -22,7 +22,8 @@ from typing import Any
 
 from mpiio_ext.analytics.connectors.sources.records import Problems, SourceError
 
-__all__ = ["MOST_BYTES", "database", "head_of", "lines_of", "members_of", "read_bytes", "unpack", "write_bytes"]
+__all__ = ["MOST_BYTES", "csv_values", "database", "first_lines", "head_of", "lines_of", "members_of", "read_bytes",
+           "unpack", "write_bytes"]  # fmt: skip
 
 #: Unpacked contents of one file, at most: a day of a large site is some 100 MB.
 MOST_BYTES = 4 << 30
@@ -34,7 +35,8 @@ _SHOWN_MEMBERS = 16
 
 def _unpacked(data: bytes, most: int) -> tuple[bytes, str]:
     """Return what gzip (of several members) unpacks to, up to so many bytes, and what is wrong with the rest."""
-    out, rest, size = [], memoryview(data), 0
+    out: list[bytes] = []
+    rest, size = memoryview(data), 0
     while len(rest):
         one = zlib.decompressobj(wbits=31)
         for at in range(0, len(rest), _PIECE):
@@ -240,9 +242,23 @@ def write_bytes(path: Path, data: bytes) -> None:
     try:
         path.write_bytes(gzip.compress(data, mtime=0) if packed else data)
     except OSError as error:
-        raise SourceError(str(path), 0, f"cannot be written: {error.strerror or os.strerror(error.errno or 0)}") from error
+        raise SourceError(str(path), 0, f"cannot be written: {error.strerror}") from error
 
 
 def first_lines(text: str, most: int = 20) -> Sequence[str]:
     """Return the first lines of a text that are not empty."""
     return [line for line in text.splitlines() if line.strip()][:most]
+
+
+def csv_values(text: str, separator: str = ",") -> list[str]:
+    """Return the values of a line of CSV.
+
+    Raises
+    ------
+    ValueError
+        Its quotes do not match.
+    """
+    try:
+        return next(csv.reader([text], delimiter=separator, strict=True), [])
+    except csv.Error as error:
+        raise ValueError(f"no CSV: {error}") from error

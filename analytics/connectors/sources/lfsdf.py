@@ -68,9 +68,11 @@ TABLES = (TARGETS, SUMMARIES)
 
 _HEADING = re.compile(r"UUID\s+(\S+)\s+I?Used\s+(?:Available|IFree)\s+I?Use%\s+Mounted on")
 _COUNTS = r"\s+(?P<total>[0-9]+)\s+(?P<used>[0-9]+)\s+(?P<available>[0-9]+)\s+(?P<percent>[0-9]{1,3}%|-)\s+"
-_ROW = re.compile(rf"(?P<target>\S+){_COUNTS}(?P<mount>/.*)\[(?P<kind>OST|MDT):(?P<index>[0-9]+)\](?:\s+(?P<state>\w+))?")
+_ROW = re.compile(
+    rf"(?P<target>\S+){_COUNTS}(?P<mount>/.*)\[(?P<kind>OST|MDT):(?P<index>[0-9]{{1,9}})\](?:\s+(?P<state>\w+))?"
+)
 _SUMMARY = re.compile(rf"filesystem[ _]summary:{_COUNTS}(?P<mount>/.*\S)")
-_GONE = re.compile(r"(?P<target>\S+?(?:OST|MDT)[0-9a-fA-F]{4,7}(?:_UUID)?|(?:OST|MDT)[0-9a-fA-F]{4,7})\s*: (?P<state>\D.*)")
+_GONE = re.compile(r"(?P<target>(?:\S+?-)?(?:OST|MDT)[0-9a-fA-F]{4,7}(?:_UUID)?)\s*: (?P<state>\D.*)")
 _QUANTITIES = ("1K-blocks", "Inodes")
 
 
@@ -144,7 +146,9 @@ class _Reader:
 
     def _heading(self, number: int, quantity: str) -> None:
         if quantity not in _QUANTITIES:
-            self._problems.add(number, f"a table of {quantity[:20]!r}: only those of lfs df and lfs df -i have exact numbers")
+            self._problems.add(
+                number, f"a table of {quantity[:20]!r}: only those of lfs df and lfs df -i have exact numbers"
+            )
             return
         self.found = True
         self._section = _Section(quantity, number)
@@ -160,7 +164,9 @@ class _Reader:
     def _once(self, number: int, name: str, section: _Section) -> None:
         """Take a target for one of another snapshot when it comes again: a BEGIN is missing."""
         if (name, section.quantity) in self._seen:
-            self._problems.add(number, f"{name} a second time: a line BEGIN is missing, and the rows from here have no time")
+            self._problems.add(
+                number, f"{name} a second time: a line BEGIN is missing, and the rows from here have no time", 0
+            )
             self._time = None
             self._seen = set()
         self._seen.add((name, section.quantity))
@@ -208,8 +214,8 @@ class _Reader:
         if section.quantity == "1K-blocks" and not section.damaged:
             for name, sum_ in section.sums.items():
                 if sum_ != numbers[name]:
-                    self._problems.add(number, f"{name} of {match['mount'][:60]} is {numbers[name]}, and its OSTs add up "
-                                       f"to {sum_}: a line is damaged or missing", 0)  # fmt: skip
+                    self._problems.add(number, f"{name} of {match['mount'][:60]} is {numbers[name]}, and its OSTs "
+                                       f"add up to {sum_}: a line is damaged or missing", 0)  # fmt: skip
         row = {"time": self._time, **numbers, "mount": match["mount"]}
         for name, values in self.summaries.items():
             values.append(row[name])

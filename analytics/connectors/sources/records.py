@@ -73,7 +73,7 @@ class Problem:
         From 1; 0 where it is about the whole file.
     what : str
     lost : int
-        Lines or rows that are left out because of it; 0: nothing is, but something is odd.
+        Lines or rows that are left out because of it; 0: nothing is, but something is odd, or it is not known how many.
     """
 
     file: str
@@ -155,7 +155,7 @@ class Records:
 
     @property
     def lost(self) -> int:
-        """Lines or rows that could not be read."""
+        """Lines or rows that could not be read, as far as they can be counted."""
         return sum(problem.lost for problem in self.problems)
 
     @property
@@ -164,17 +164,16 @@ class Records:
         return "partial" if self.problems else "whole"
 
     def check(self) -> Records:
-        """Return these records if nothing of the source was lost.
+        """Return these records if there is nothing wrong with the source.
 
         Raises
         ------
         SourceError
-            Something was: the first problem.
+            Something is: the first problem.
         """
         for problem in self.problems:
-            if problem.lost:
-                more = f" ({self.lost:,} lines lost in all)" if self.lost > problem.lost else ""
-                raise SourceError(problem.file, problem.line, problem.what + more)
+            more = f" ({self.lost:,} lines lost in all)" if self.lost > problem.lost else ""
+            raise SourceError(problem.file, problem.line, problem.what + more)
         return self
 
     def equals(self, other: Records) -> bool:

@@ -137,6 +137,8 @@ def _others() -> dict[str, Connector]:
             missing = [name for name in _WANTED if not hasattr(loaded, name)]
             if missing:
                 raise TypeError(f"it has no {', '.join(missing)}")
+            if entry.name != loaded.NAME:
+                raise ValueError(f"it is called {loaded.NAME!r}")
             found[entry.name] = cast("Connector", loaded)
         except Exception as error:  # whatever another package does on import
             warnings.warn(f"connector {entry.name} ({entry.value}) is left out: {error}", RuntimeWarning, stacklevel=2)

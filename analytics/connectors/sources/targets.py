@@ -15,7 +15,7 @@ _LATEST = 2**33
 
 
 def target_of(text: str, rest: str) -> tuple[str, str, str, int] | None:
-    """Return file system, target, kind (OST, MDT) and index of a name that ends in what `rest` matches; None of others."""
+    """Return file system, target, kind and index of a name that ends in what `rest` matches; None of others."""
     match = _TARGET.fullmatch(text)
     if match is None or not re.fullmatch(rest, match["rest"]):
         return None
