@@ -25,6 +25,7 @@ import json
 import os
 import sqlite3
 import uuid
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ _NO_TEXT = "\\N"
 _NOTES_KEY = b"mpiio_ext.notes"
 #: What damaged files raise in the libraries that read them.
 _DAMAGE = (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError, IndexError, RuntimeError, OverflowError,
-           pa.ArrowException, sqlite3.Error)  # fmt: skip
+           MemoryError, pa.ArrowException, sqlite3.Error, zlib.error)  # fmt: skip
 
 
 # ---- Parquet ---------------------------------------------------------------------------------------------------------
@@ -116,6 +117,7 @@ _SQL = {"int64": "INTEGER", "float64": "REAL", "string": "TEXT"}
 
 def _write_sqlite(summaries: Summaries, path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path)) as base, base:
+        base.execute("PRAGMA synchronous = OFF")  # the file is new, and gets its name when it is whole
         for form, table, key in ((SUMMARY, summaries.table, "_log_id"), (NOTES, summaries.notes, "")):
             columns = ", ".join(
                 f'"{column.name}" {_SQL[column.type]}{" PRIMARY KEY" if column.name == key else ""}' for column in form.columns
@@ -146,6 +148,17 @@ def _read_sqlite(path: Path) -> Summaries:
 # ---- HDF5 ------------------------------------------------------------------------------------------------------------
 
 
+#: Values that a dataset may have; a damaged shape asks for more than memory has.
+_MOST_VALUES = 100_000_000
+
+
+def _checked(dataset: Any) -> Any:
+    """Return a dataset whose shape can be true."""
+    if dataset.size > _MOST_VALUES:
+        raise AnalyticsError(f"{dataset.name} has a shape of {dataset.shape}, which is damaged")
+    return dataset
+
+
 def _put_table(group: Any, table: Any, form: Table) -> None:
     import h5py
 
@@ -171,7 +184,7 @@ def _get_table(group: Any, form: Table) -> Any:
     for column in form.columns:
         if column.name not in group:
             continue
-        dataset = group[column.name]
+        dataset = _checked(group[column.name])
         values = dataset.asstr()[()].tolist() if column.type == "string" else dataset[()].tolist()
         null = dataset.attrs["null"]
         columns[column.name] = [None if value == null or value != value else value for value in values]
@@ -197,7 +210,7 @@ def _get_series(data: Any) -> Series:
     return Series(
         quantity=str(data.attrs["quantity"]), unit=str(data.attrs["unit"]), level=bool(data.attrs["level"]),
         step_s=float(data.attrs["step_s"]), first=float(data.attrs["first"]), names=tuple(names),
-        values=np.asarray(data[()], dtype=np.float64),
+        values=np.asarray(_checked(data)[()], dtype=np.float64),
     )  # fmt: skip
 
 

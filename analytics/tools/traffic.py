@@ -117,22 +117,31 @@ def _lmt(records: Read, period: Period, systems: Collection[str] | None) -> Foun
         servers = cut(of(records.tables["servers"], "quantity", {"cpu"}), period, step, 0.0)
         for kind, rows in split(servers, "kind"):
             values = numbers(rows, "value")
-            yield ("cpu", kind), _Rows(numbers(rows, "time"), rows["server"], values, step, "%", level=True)
+            yield ("cpu", kind), _Rows(numbers(rows, "time"), _called(rows, kind), values, step, "%", level=True)
     if "operations" in records.tables:
         counts = cut(records.tables["operations"], period, step, 0.0)
         for name, rows in split(counts, "operation"):
             yield ("operations", name), _Rows(
-                numbers(rows, "time"), rows["server"], numbers(rows, "count"), step, "count"
+                numbers(rows, "time"), _called(rows, "mds"), numbers(rows, "count"), step, "count"
             )
 
 
+def _called(rows: Any, kind: str) -> Any:
+    """Return the names of servers; one that the source does not name is called by what it is."""
+    import pyarrow.compute as pc
+
+    return pc.fill_null(rows["server"], kind)
+
+
 def _mmperfmon(records: Read, period: Period, systems: Collection[str] | None) -> Found:  # noqa: ARG001
-    """GPFS' performance monitor: amounts of the interval that ends at a stamp, in units as printed."""
-    step = records.header.get("step_s")
+    """GPFS' performance monitor: amounts of an interval, in units as printed; its stamps end it, unless the site says not."""
+    table = records.tables["samples"]
+    step = records.header.get("step_s") or _step_of(numbers(table, "time"))
     if not step:
         return
     step = float(step)
-    table = cut(records.tables["samples"], period, 0.0, 2 * step)
+    ahead = 0.0 if records.header.get("stamps") == "begin" else step
+    table = cut(table, period, step, 2 * step)
     wanted = {
         "gpfs_nsdds_bytes_read": ("read", ""),
         "gpfs_nsdds_bytes_written": ("written", ""),
@@ -148,7 +157,7 @@ def _mmperfmon(records: Read, period: Period, systems: Collection[str] | None) -
         values = numbers(rows, "value") * (scale if key[0] != "cpu" else 1.0)
         host, part = rows["host"].to_pylist(), rows["component"].to_pylist()
         names = host if key[0] == "cpu" else [f"{a}:{b}" for a, b in zip(host, part, strict=True)]
-        found = _Rows(numbers(rows, "time") - step, names, values, step, "B" if key[0] != "cpu" else "%",
+        found = _Rows(numbers(rows, "time") - ahead, names, values, step, "B" if key[0] != "cpu" else "%",
                       level=key[0] == "cpu")  # fmt: skip
         if key[0] != "cpu":
             yield key, found

@@ -168,7 +168,8 @@ void mpiox_darshan_summary_finish(mpiox_darshan_summary *summary, int64_t log_id
     double slowest = 0.0;
 
     for (int64_t k = 0; k < summary->rank_count; k++)
-        slowest = fmax(slowest, summary->unique_times[k]);
+        if (summary->unique_times[k] > slowest)
+            slowest = summary->unique_times[k];
     if (summary->rank_count > 0)
         summary->slots[MPIOX_DARSHAN_SUMMARY_unique_time].f = slowest;
     summary->slots[MPIOX_DARSHAN_SUMMARY_log_id].i = log_id;
