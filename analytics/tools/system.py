@@ -6,7 +6,8 @@ the right file system: a job writes to ``/scratch2``, LMT calls it snx11035. Fil
 Algorithm. Files come from the site's facts by date (:mod:`mpiio_ext.analytics.site`), or are given one by one. Each is
 read by the connector that recognises it, and kept; times are corrected by the site's clocks. What a file system is
 called is known from the site, or from the mount points that ``lfs df`` prints. A source that does not say which file
-system it is about is only asked where no other has an answer.
+system it is about (mmperfmon, series) is asked where no other has an answer, and only if the site says that it is of
+this one, or somebody chose the file system by name.
 
 Guarantees. A file that cannot be read costs itself only, and is named in the notes, as is every source that has nothing
 for the period. Nothing is taken from another file system or another day.
@@ -71,10 +72,15 @@ class Note:
 
 @dataclasses.dataclass(frozen=True)
 class FileSystem:
-    """A file system: its name at the site, and its names in sources; None: not known."""
+    """A file system: its name at the site, and its names in sources; None: not known.
+
+    `chosen` says that somebody named it, rather than a mount point: then sources that do not say of which file system
+    they are, are taken for its own.
+    """
 
     name: str | None
     names: frozenset[str] | None
+    chosen: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,8 +91,8 @@ class _File:
     source: str | None
     time_zone: str
     clock: str = ""
-    file_system: str = ""
     stamps: str = ""
+    file_system: str = ""
 
 
 class System:
@@ -117,16 +123,19 @@ class System:
 
     # ---- files -------------------------------------------------------------------------------------------------------
 
-    def _files(self, start: float, end: float, file_system: FileSystem | None) -> list[_File]:
-        """Return the files that may have something of a period; of a file system, where the site says of which they are."""
-        found = list(self._given)
+    def _files(self, start: float, end: float, file_system: FileSystem | None) -> list[tuple[_File, str]]:
+        """Return the files that may have something of a period, and note those of the site that are not there."""
+        found = [(file, "") for file in self._given]
         if self.site is not None:
-            for each in self.site.files(start=start, end=end):
-                one = _File(str(each.path), each.source, each.time_zone, each.clock or "", each.file_system or "",
-                            getattr(each, "stamps", "") or "")  # fmt: skip
-                names = file_system.names if file_system is not None else None
-                if not one.file_system or names is None or one.file_system in names:
-                    found.append(one)
+            from mpiio_ext.analytics.sitefiles import find_files
+
+            name = file_system.name if file_system is not None else None
+            for source in dict.fromkeys(each.source for each in self.site.files):
+                there = find_files(self.site, source, start, max(end, start + 1.0), file_system=name)
+                found += [(_File(str(each.path), source, each.time_zone, each.clock or "", each.stamps,
+                                 each.file_system or ""), "")
+                          for each in there.found]  # fmt: skip
+                found += [(_File(path, source, ""), f"{path}: there is no such file") for path in there.missing]
         return list(dict.fromkeys(found))
 
     def _read(self, file: _File) -> tuple[Records | None, tuple[Note, ...]]:
@@ -153,8 +162,9 @@ class System:
 
     def _corrected(self, records: Records, file: _File) -> Records:
         """Return records with the times of the site's clock made true, and with what the site knows about stamps."""
-        if file.stamps:
-            records = dataclasses.replace(records, header={**records.header, "stamps": file.stamps})
+        known = {name: text for name, text in (("stamps", file.stamps), ("file_system", file.file_system)) if text}
+        if known:
+            records = dataclasses.replace(records, header={**records.header, **known})
         if self.site is None or not file.clock:
             return records
         correct = self.site.correct
@@ -174,7 +184,10 @@ class System:
     def records(self, start: float, end: float, file_system: FileSystem | None = None) -> tuple[list[Records], list[Note]]:
         """Return what the sources say that may have something of [start, end), and what is wrong with their files."""
         found, notes = [], []
-        for file in self._files(start, end, file_system):
+        for file, gone in self._files(start, end, file_system):
+            if gone:
+                notes.append(Note(file.source or "file", "missing", gone))
+                continue
             records, wrong = self._read(file)
             notes += wrong
             if records is not None:
@@ -203,7 +216,7 @@ class System:
         if self.site is not None:
             known = self.site.file_systems.get(name) or self.site.by_backend(name)
         names = (name,) if known is None else (known.name, known.backend)
-        return FileSystem(name if known is None else known.name, frozenset(filter(None, names)))
+        return FileSystem(name if known is None else known.name, frozenset(filter(None, names)), chosen=True)
 
     def _printed_mounts(self) -> dict[str, str]:
         """Return mount point -> file system as given files of ``lfs df`` print it."""
@@ -226,15 +239,20 @@ class System:
             return Traffic(period=period), [Note("servers", "missing", _unknown_system())]
         found, notes = self.records(period.start, period.end, file_system)
         told = [each for each in found if _says_which(each)]
+        mine = [each for each in found if not _says_which(each) and self._is_of(each, file_system)]
         answer = traffic(told, period, file_system.names, edges)
         if not answer.series():
-            silent = [each for each in found if not _says_which(each)]
-            answer = traffic(silent or found, period, file_system.names, edges)
+            answer = traffic(mine, period, None, edges)
         if not answer.series():
-            notes += [Note("servers", "missing", text) for text in answer.notes]
-        else:
-            notes += [Note("servers", "partial", text) for text in answer.notes]
-        return answer, notes
+            answer = traffic([*told, *mine], period, file_system.names, edges)  # says what there is instead
+        status: Literal["missing", "partial"] = "partial" if answer.series() else "missing"
+        return answer, notes + [Note("servers", status, text) for text in answer.notes]
+
+    @staticmethod
+    def _is_of(records: Records, file_system: FileSystem) -> bool:
+        """Return whether a source that does not say it itself is of a file system."""
+        of = records.header.get("file_system")
+        return file_system.chosen if of is None else of == file_system.name
 
     def fullness(self, file_system: FileSystem, when: float) -> tuple[Fullness | None, list[Note]]:
         """Return how full the OSTs of a file system were before a moment; see :func:`.health.fullness`."""

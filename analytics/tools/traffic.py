@@ -7,6 +7,8 @@ Algorithm. Each source has a small reader that turns its tables into :class:`~.s
 steps (:data:`READERS`); the period is cut out of them. A source of another package needs none when its tables are
 called like LMT's (``lmt``, ``servers``, ``operations``) or ``series``, and have their columns.
 
+Stamps begin their interval, unless the site says that they end it (``stamps`` in site.json, and in ``header``).
+
 Counters. The amount of a step is the difference of the counter at both ends; it is not known where one is missing or
 where the counter went back.
 
@@ -134,13 +136,13 @@ def _called(rows: Any, kind: str) -> Any:
 
 
 def _mmperfmon(records: Read, period: Period, systems: Collection[str] | None) -> Found:  # noqa: ARG001
-    """GPFS' performance monitor: amounts of an interval, in units as printed; its stamps end it, unless the site says not."""
+    """GPFS' performance monitor: amounts of an interval, in units as printed."""
     table = records.tables["samples"]
     step = records.header.get("step_s") or _step_of(numbers(table, "time"))
     if not step:
         return
     step = float(step)
-    ahead = 0.0 if records.header.get("stamps") == "begin" else step
+    ahead = step if records.header.get("stamps") == "end" else 0.0
     table = cut(table, period, step, 2 * step)
     wanted = {
         "gpfs_nsdds_bytes_read": ("read", ""),
@@ -212,11 +214,15 @@ def _series(records: Read, period: Period, systems: Collection[str] | None) -> F
         called = {text: next((str(each[k]) for k in _LABELS if k in each), records.path) for text, each in labels.items()}
         names = [called[text] for text in rows["labels"].to_pylist()]
         values, times = numbers(rows, "value"), numbers(rows, "time")
-        if quantity == "cpu":
-            yield ("cpu", "oss"), _Rows(times, names, values, step, "%", level=True)
-            continue
         key = ("read" if quantity == "bytes_read" else "written", "")
-        yield key, _amounts(times, names, values, step) if metric.endswith("_total") else _Rows(times, names, values, step)
+        if metric.endswith("_total"):
+            yield key, _amounts(times, names, values, step)
+            continue
+        begins = times - step if records.header.get("stamps") == "end" else times
+        if quantity == "cpu":
+            yield ("cpu", "oss"), _Rows(begins, names, values, step, "%", level=True)
+        else:
+            yield key, _Rows(begins, names, values, step)
 
 
 def _step_of(times: Any) -> float | None:

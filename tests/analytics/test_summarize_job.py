@@ -15,6 +15,7 @@ pytest.importorskip("darshan")
 from click.testing import CliRunner
 
 from mpiio_ext.analytics.connectors.darshan import read_logs
+from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.miner import IOMiner
 from mpiio_ext.analytics.summaries import files
 from mpiio_ext.analytics.summaries.joins import joined, tuples
@@ -173,28 +174,46 @@ def samples() -> list[pathlib.Path]:
 
 
 def test_every_sample_is_read_summarised_and_joined(tmp_path: pathlib.Path) -> None:
-    """All sources of the samples at once, and their logs: each says what it has, and notes say the rest."""
+    """All sources of the samples at once; logs of the samples, and made ones at the times that the sources are of."""
     pytest.importorskip("h5py")
     pytest.importorskip("duckdb")
     folder = shared_data("tokio/samples")
-    logs = sorted(folder.glob("*.darshan"))
+    logs = [*sorted(folder.glob("*.darshan"))]
+    logs.append(log_at(tmp_path / "spring.darshan", RECORDS, "/scratch2", start=1490000345, end=1490000410, job_id=4478544))
+    logs.append(log_at(tmp_path / "winter.darshan", RECORDS, "/scratch1", start=START + 100, end=START + 200, job_id=5))
     system = System(None, samples(), time_zone="America/Los_Angeles")
     found = summarize(logs, system)
     rows = {row["_log"]: row for row in found.rows()}
     assert set(rows) == {log.name for log in logs}
+
     bad = rows["sample-badost.darshan"]
-    assert bad["_file_system"] == "snx11035", "lfs df prints that /scratch2 is snx11035"
-    assert bad["fshealth_ost_count"] == 24
-    assert 0 < bad["fshealth_ost_fullness_lead_secs"] == bad["fshealth_ost_failures_lead_secs"] <= 900
-    assert bad["jobsdb_concurrent_jobs"] > 1
-    assert bad["topology_job_min_radius"] < bad["topology_job_avg_radius"] < bad["topology_job_max_radius"]
-    assert bad["fs_tot_bytes_read"] is None, "LMT's sample is of another file system and year"
-    assert "servers missing" in bad["_notes"]
+    assert (bad["_jobid"], bad["darshan_nprocs"], bad["_file_system"]) == (6265799, 2048, "snx11025")
+    assert bad["darshan_io_time"] > 100 * rows["sample-goodost.darshan"]["darshan_io_time"]
+    assert {name for name, value in bad.items() if value is not None and name.startswith(("fs", "jobsdb", "topology"))} == set()
+    for question in ("servers", "fullness", "failovers", "jobs", "topology"):
+        assert f"{question} missing" in bad["_notes"], "no sample is of its day"
+    assert rows["noposix.darshan"]["darshan_tot_bytes_read_posix"] is None
+
+    spring = rows["spring.darshan"]
+    assert spring["_file_system"] == "snx11035", "lfs df prints that this is /scratch2"
+    assert (spring["fshealth_ost_count"], spring["fshealth_ost_overloaded_oss_count"]) == (24, 0)
+    assert 0 < spring["fshealth_ost_fullness_lead_secs"] <= 905
+    assert 0 < spring["fshealth_ost_failures_lead_secs"] <= 905
+    assert spring["jobsdb_concurrent_jobs"] > 1
+    assert spring["jobsdb_nodes"] == 128
+    assert 0 < spring["topology_job_min_radius"] < spring["topology_job_avg_radius"] < spring["topology_job_max_radius"]
+    assert spring["fs_tot_bytes_read"] is None
+
+    winter = rows["winter.darshan"]
+    assert (winter["_file_system"], winter["fs_targets"], winter["fs_frac_missing"]) == ("snx11025", 24, 0.0)
+    assert 0 < winter["fshealth_ost_fullness_lead_secs"] <= 5, "LMT says how full targets were, too"
+    assert winter["fs_tot_open_ops"] > 0
+    assert winter["fs_ave_mds_cpu"] > 0
+
     files.write(found, tmp_path / "jobs.h5")
     assert files.read(tmp_path / "jobs.h5").rows() == found.rows()
-
-    setup = {"store": str(tmp_path / "store"), "inputs": {"darshan": [str(folder)], "slurm": [str(folder / "sample.slurm")]},
-             "workers": 0, "site": {"time_zone": "America/Los_Angeles"}}  # fmt: skip
+    setup = {"store": str(tmp_path / "store"), "workers": 0, "site": {"time_zone": "America/Los_Angeles"},
+             "inputs": {"darshan": [str(folder), str(tmp_path)], "slurm": [str(folder / "sample.slurm")]}}  # fmt: skip
     with IOMiner(setup) as miner:
         miner.init_stores(quiet=True)
         both = {row["_log"]: row for row in joined(found, miner).rows()}
@@ -204,7 +223,23 @@ def test_every_sample_is_read_summarised_and_joined(tmp_path: pathlib.Path) -> N
             assert row["start_time"] // 1 == row["darshan_start_time"]
         slow = tuples(found, miner.load("darshan_job")).filter("darshan_io_time > 100s").project("job_id", "_log")
         assert [row["_log"] for row in slow.rows()] == ["sample-badost.darshan"]
-        assert joined(found, miner, "slurm").project("job_id", "nodes").rows()[0]["job_id"] == bad["_jobid"]
+        (scheduled,) = joined(found, miner, "slurm").rows()
+        assert (scheduled["_log"], len(scheduled["nodes"])) == ("spring.darshan", 128)
+        assert {row["_log"] for row in joined(found, miner, "darshan_file").rows()} == set(rows)
+        with pytest.raises(AnalyticsError, match="cannot be joined to 'lmt'"):
+            joined(found, miner, "lmt")
+
+
+def test_gpfs_samples_are_taken_for_the_file_system_that_is_named(tmp_path: pathlib.Path) -> None:
+    archive = shared_data("tokio/samples") / "mmperfmon.2019-05-15-micro.tgz"
+    log = log_at(tmp_path / "x.darshan", RECORDS, "/gpfs", start=1557947700, end=1557949000)
+    system = System(None, [archive], time_zone="America/Los_Angeles")
+    (row,) = summarize([log], system).rows()
+    assert row["fs_tot_bytes_read"] is None
+    (row,) = summarize([log], system, file_system="project2").rows()
+    assert (row["fs_step_s"], row["_sources"]) == (60.0, "darshan,mmperfmon")
+    assert row["fs_tot_bytes_read"] > 0
+    assert row["fs_tot_bytes_read"] == row["fs_ave_bytes_read_per_sec"] * 60 * 22, "steps that begin in 1305 s"
 
 
 def test_damaged_sources_are_named_and_the_rest_goes_on(tmp_path: pathlib.Path) -> None:
@@ -216,7 +251,8 @@ def test_damaged_sources_are_named_and_the_rest_goes_on(tmp_path: pathlib.Path) 
     (tmp_path / "lmt.hdf5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
     (tmp_path / "noise.bin").write_bytes(bytes(range(256)) * 9)
     given = [full, tmp_path / "lmt.hdf5", tmp_path / "noise.bin", tmp_path / "none", folder / "sample_nersc_jobsdb.sqlite3"]
-    found = summarize([folder / "sample-badost.darshan"], System(None, given))
+    log = log_at(tmp_path / "spring.darshan", RECORDS, "/scratch2", start=1490000345, end=1490000410, job_id=4478544)
+    found = summarize([log], System(None, given))
     (row,) = found.rows()
     assert row["fshealth_ost_count"] is not None
     assert row["jobsdb_concurrent_jobs"] > 1

@@ -105,12 +105,13 @@ def test_load_and_operations_of_servers() -> None:
     assert set(found.series()) == {"oss_cpu", "mds_cpu", "open_ops"}
 
 
-def test_gpfs_stamps_end_their_interval_and_units_are_powers_of_1024() -> None:
-    columns = {"time": [1060, 1120] * 4, "host": ["s1"] * 8, "component": ["lun1"] * 4 + [""] * 4,
+@pytest.mark.parametrize("stamps", ["begin", "end"])
+def test_gpfs_units_are_powers_of_1024_and_stamps_as_the_site_says(stamps: str) -> None:
+    columns = {"time": [1060, 1120] * 4 if stamps == "end" else [1000, 1060] * 4, "host": ["s1"] * 8, "component": ["lun1"] * 4 + [""] * 4,
                "metric": ["gpfs_nsdds_bytes_read"] * 2 + ["gpfs_nsdds_bytes_written"] * 2 + ["cpu_user"] * 2
                + ["cpu_sys"] * 2,
                "value": [1, 2, 3, 4, 10, 20, 1, 2], "unit": ["kB", "MB", "", "", "", "", "", ""]}  # fmt: skip
-    source = records("mmperfmon", header={"step_s": 60.0, "stamps": "end"}, samples=table(columns))
+    source = records("mmperfmon", header={"step_s": 60.0, "stamps": stamps}, samples=table(columns))
     found = traffic([source], Period(1000.0, 1120.0))
     assert found.read is not None
     assert (found.read.first, found.read.step_s, found.read.names) == (1000.0, 60.0, ("s1:lun1",))
