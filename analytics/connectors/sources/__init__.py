@@ -8,11 +8,12 @@ Example
 >>> from mpiio_ext.analytics.connectors import sources
 >>> records = sources.read("ost-fullness.txt.gz", time_zone="America/Los_Angeles")    # doctest: +SKIP
 >>> records.source, records.status, records.tables["targets"].num_rows                # doctest: +SKIP
-('lfs-df', 'whole', 6090)
+('lfs-df', 'whole', 23800)
 """
 
 from mpiio_ext.analytics.connectors.sources.records import Problem, Records, SourceError, load
 from mpiio_ext.analytics.connectors.sources.registry import (
+    BUILT_IN,
     ENTRY_POINTS,
     Connector,
     Head,
@@ -24,6 +25,7 @@ from mpiio_ext.analytics.connectors.sources.registry import (
 )
 
 __all__ = [
+    "BUILT_IN",
     "ENTRY_POINTS",
     "Connector",
     "Head",
