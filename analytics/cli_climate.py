@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of
-from mpiio_ext.cli.one_line import one_line
+from mpiio_ext.cli.one_line import OneLineCommand
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.climate.study import Study
@@ -66,7 +66,7 @@ def _drawing(output: Path | None) -> Iterator[Pen | None]:
         yield pen
 
 
-@click.command("climate", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("climate", cls=OneLineCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("tables", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="TABLE...")
 @click.option("-o", "--output", type=_PATH, metavar="FILE.html", help="Make an HTML page.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -90,7 +90,6 @@ def _drawing(output: Path | None) -> Iterator[Pen | None]:
               help="Window of the long moving average.")
 @click.option("--title", default="Climate of an I/O system", show_default=True, help="Heading of the page.")
 @row_options
-@one_line
 def climate(**options: Any) -> None:
     """Watch histories of jobs: since when performance changed, and what moved with it.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of, save_figure
-from mpiio_ext.cli.one_line import one_line
+from mpiio_ext.cli.one_line import OneLineCommand
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.histories.filters import Filter
@@ -55,7 +55,7 @@ def _write(found: Umami, output: Path, theme: str) -> None:
     save_text(output, show.page(found, draw(figure)))
 
 
-@click.command("umami", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("umami", cls=OneLineCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--history", required=True, type=click.Path(path_type=Path), metavar="TABLE",
               help="Jobs, a row per job: Parquet, SQLite, CSV or CSV.gz.")
 @click.option("--job", default="last", show_default=True, metavar="ID", help="Job ID, or last.")
@@ -72,7 +72,6 @@ def _write(found: Umami, output: Path, theme: str) -> None:
 @click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True,
               help="Of a PNG; SVG and HTML follow the reader's choice.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@one_line
 def umami(**options: Any) -> None:
     """Show one job against the history of its application, file system and motif (UMAMI).
 
