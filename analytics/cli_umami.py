@@ -35,11 +35,17 @@ def _columns(metrics: tuple[str, ...]) -> set[str]:
     return wanted | {column for name in metrics or DEFAULT_ROWS for column in SOURCES.get(name, ())}
 
 
-def _table(path: Path, metrics: tuple[str, ...], rules: Filter) -> Jobs:
+def _table(options: dict[str, Any], metrics: tuple[str, ...], rules: Filter) -> Jobs:
     from mpiio_ext.analytics.histories import read, select
 
     # Whether a row is complete, every column says.
-    return select(read(path, None if rules.complete else _columns(metrics)), rules)[0]
+    table = read(options["history"], None if rules.complete else _columns(metrics))
+    if options["log"] is not None:
+        from mpiio_ext.analytics.umami.job import has_log, with_log
+
+        if not has_log(table, options["log"]):
+            table = with_log(table, options["log"], options["system"])
+    return select(table, rules)[0]
 
 
 def _write(found: Umami, output: Path, theme: str) -> None:
@@ -60,7 +66,7 @@ def _write(found: Umami, output: Path, theme: str) -> None:
               help="Jobs, a row per job: Parquet, SQLite, CSV or CSV.gz.")
 @click.option("--job", default="last", show_default=True, metavar="ID", help="Job ID, or last.")
 @click.option("--log", type=_PATH, metavar="FILE.darshan",
-              help="The job of a Darshan log instead: the row that began when the log did.")
+              help="The job of a Darshan log instead; one that is not in the table is added for the figure.")
 @click.option("--motif", metavar="NAME", help="Kind of I/O, where a job has several rows, such as ior_fpp_write.")
 @click.option("--file-system", "system", metavar="NAME", help="File system, where a job has rows on several.")
 @click.option("--metric", "metrics", multiple=True, metavar="COLUMN",
@@ -91,7 +97,7 @@ def umami(**options: Any) -> None:
         check_suffix(output)
     metrics = tuple(alias(name) for name in options["metrics"])
     rules = rules_of(options)
-    found = _found(_table(options["history"], metrics, rules), options, metrics)
+    found = _found(_table(options, metrics, rules), options, metrics)
     from mpiio_ext.analytics.umami import show
 
     if output is not None:

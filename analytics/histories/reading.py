@@ -1,10 +1,11 @@
-"""Reading a table of summaries: CSV (also compressed), Parquet, or SQLite.
+"""Reading a table of summaries: CSV (also compressed), Parquet, SQLite, or HDF5.
 
 Problem. The published summaries are CSV written by pandas, whose rows begin with the number of the row, for which the
 header has no name. Stores of one's own are Parquet or SQLite, of which a view needs a tenth of the columns.
 
 Algorithm. PyArrow reads CSV and Parquet, the standard library SQLite; each is asked for the columns that are wanted
-alone. A row number without a name is left out. In SQLite the table is the one that has a column of job IDs.
+alone. A row number without a name is left out. In SQLite the table is the one that has a column of job IDs. HDF5 is
+what ``mpiio-ext summarize-job`` writes.
 
 Guarantees. A file that is no table, is cut off, or has no job IDs is an error of one line that names it; what a value
 means is not guessed. The row order is that of the file.
@@ -27,12 +28,13 @@ from mpiio_ext.analytics.histories.table import ID, PERFORMANCE, Jobs
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["read"]
+__all__ = ["of_arrow", "read"]
 
 #: What stands for a missing value in CSV.
 _MISSING = ["", "NaN", "nan", "None", "NULL", "null", "<NA>"]
 _SQLITE = b"SQLite format 3\0"
 _PARQUET = b"PAR1"
+_HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
 def read(path: str | Path, columns: Collection[str] | None = None) -> Jobs:
@@ -41,7 +43,7 @@ def read(path: str | Path, columns: Collection[str] | None = None) -> Jobs:
     Parameters
     ----------
     path : str or Path
-        CSV, ``.csv.gz``, Parquet or SQLite; what it is, is found out from its first bytes.
+        CSV, ``.csv.gz``, Parquet, SQLite or HDF5; what it is, is found out from its first bytes.
     columns : collection of str, optional
         Columns to read; those that are not there are passed over. Default: all.
 
@@ -57,6 +59,10 @@ def read(path: str | Path, columns: Collection[str] | None = None) -> Jobs:
     except OSError as error:
         raise HistoryError(f"{path}: cannot be read: {error.strerror}") from error
     wanted = None if columns is None else {ID, *columns}
+    if head[:8] == _HDF5:
+        from mpiio_ext.analytics.summaries import files
+
+        return of_arrow(files.read(path).table, str(path))
     try:
         if head == _SQLITE:
             return Jobs(_sqlite(path, wanted), str(path))
@@ -68,7 +74,12 @@ def read(path: str | Path, columns: Collection[str] | None = None) -> Jobs:
         raise HistoryError(f"{path}: cannot be read as a table of jobs: {reason[0][:200]}") from error
     if ID not in table.column_names:
         raise HistoryError(f"{path}: not a table of jobs: there is no column {ID}")
-    return Jobs({name: _values(table[name]) for name in table.column_names}, str(path))
+    return of_arrow(table, str(path))
+
+
+def of_arrow(table: pa.Table, source: str) -> Jobs:
+    """Return an Arrow table with a row per job as `Jobs`."""
+    return Jobs({name: _values(table[name]) for name in table.column_names}, source)
 
 
 def _values(column: pa.ChunkedArray) -> Any:

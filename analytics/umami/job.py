@@ -19,7 +19,7 @@ from mpiio_ext.analytics.histories.table import ID, LOG, MOTIF, SYSTEM, Jobs
 if TYPE_CHECKING:
     from mpiio_ext.analytics.histories.table import Flags
 
-__all__ = ["LAST", "find", "find_log", "history_of"]
+__all__ = ["LAST", "find", "find_log", "has_log", "history_of", "with_log"]
 
 #: The job that began last.
 LAST = "last"
@@ -72,8 +72,16 @@ def find_log(table: Jobs, log: Path, *, motif: str | None = None, system: str | 
     Raises
     ------
     HistoryError
-        The log cannot be read, or no row began then; a log is put into the table by ``mpiio-ext summarize-job``.
+        The log cannot be read, or no row is its.
     """
+    places = np.flatnonzero(_rows_of(table, log))
+    if not len(places):
+        raise HistoryError(f"{table.source}: no row that counts is of {log}; mpiio-ext summarize-job adds it")
+    return int(places[find(table.take(places), motif=motif, system=system)])
+
+
+def _rows_of(table: Jobs, log: Path) -> Flags:
+    """Return the rows of a log's name that began when its job did; without one of this name all that began then."""
     from mpiio_ext.analytics.connectors.darshanheader import start_of
 
     try:
@@ -83,12 +91,43 @@ def find_log(table: Jobs, log: Path, *, motif: str | None = None, system: str | 
     if start is None:
         raise HistoryError(f"{log}: not a Darshan log, or damaged: it does not tell when its job began")
     with np.errstate(invalid="ignore"):
-        rows = np.abs(table.times() - start) < 1
+        rows: Flags = np.abs(table.times() - start) < 1
     named = rows & (table.texts(LOG) == log.name)
-    places = np.flatnonzero(named if named.any() else rows)
-    if not len(places):
-        raise HistoryError(f"{table.source}: no row is of the job of {log}; add it by mpiio-ext summarize-job")
-    return int(places[find(table.take(places), motif=motif, system=system)])
+    return named if named.any() else rows
+
+
+def has_log(table: Jobs, log: Path) -> bool:
+    """Return whether a row is of this Darshan log; HistoryError where the log cannot be read."""
+    return bool(_rows_of(table, log).any())
+
+
+def with_log(table: Jobs, log: Path, system: str | None = None) -> Jobs:
+    """Return the table with the row of a Darshan log behind it, which has the columns of Darshan and no others.
+
+    Parameters
+    ----------
+    table : Jobs
+    log : Path
+    system : str, optional
+        The file system by its name in the table, which the log does not know: it has mount points.
+
+    Raises
+    ------
+    HistoryError
+        The log cannot be read.
+    """
+    from mpiio_ext.analytics.histories.reading import of_arrow
+    from mpiio_ext.analytics.summaries.summarize import summarize
+
+    found = summarize([log])
+    if not found.table.num_rows:
+        what = [str(note["what"]) for note in found.notes.to_pylist()]
+        raise HistoryError(what[0] if what else f"{log}: cannot be read")
+    row = of_arrow(found.table, str(log))
+    if system is not None:
+        row = row.joined({SYSTEM: np.full(len(row), system, dtype=object)})
+    known = {name: row.column(name) for name in row.names if not row.missing(name).all()}
+    return Jobs.stacked([table, Jobs(known, str(log))], table.source)
 
 
 def _named(table: Jobs, column: str, wanted: str, what: str) -> Flags:

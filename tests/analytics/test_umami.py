@@ -23,7 +23,7 @@ from mpiio_ext.analytics.report.drawing import draw
 from mpiio_ext.analytics.report.panels import number_words, png, svg_file
 from mpiio_ext.analytics.report.theme import DARK, LIGHT, dark_style
 from mpiio_ext.analytics.umami import find, show, umami
-from mpiio_ext.analytics.umami.job import find_log, history_of
+from mpiio_ext.analytics.umami.job import find_log, has_log, history_of
 from mpiio_ext.cli import main
 from support.html_page import Page
 from support.job_histories import DAY, PERFORMANCE, START, edison, history, steps
@@ -134,13 +134,19 @@ def test_the_history_is_what_came_before_unless_more_is_asked_for() -> None:
     assert jobs.texts("_jobid").tolist() == ["8", "9"] and place == 1
 
 
-def test_the_row_of_a_darshan_log(tmp_path: Path) -> None:
+@pytest.fixture
+def sample() -> Path:
+    """Return a log of Darshan: 2,048 processes write a file each."""
+    darshan = pytest.importorskip("darshan", reason="needs PyDarshan and its sample logs")
+    path = Path(darshan.__file__).parent / "examples" / "example_logs" / "sample-badost.darshan"
+    if not path.is_file():
+        pytest.skip("this PyDarshan ships no sample-badost.darshan")
+    return path
+
+
+def test_the_row_of_a_darshan_log(tmp_path: Path, sample: Path) -> None:
     import shutil
 
-    darshan = pytest.importorskip("darshan", reason="needs PyDarshan and its sample logs")
-    sample = Path(darshan.__file__).parent / "examples" / "example_logs" / "sample-badost.darshan"
-    if not sample.is_file():
-        pytest.skip("this PyDarshan ships no sample-badost.darshan")
     from mpiio_ext.analytics.connectors.darshanheader import start_of
 
     start = start_of(sample)
@@ -148,13 +154,55 @@ def test_the_row_of_a_darshan_log(tmp_path: Path) -> None:
     table = history([1.0] * 4, {"_datetime_start": [start - 5, start, start, start + 5],
                                 "_log": ["x", "y", "z.darshan", "w"]})  # fmt: skip
     table = table.joined({"_benchmark_id": np.full(4, "m", dtype=object)})
-    assert find_log(table, sample) == 2
+    assert has_log(table, sample) and find_log(table, sample) == 2
     assert find_log(table, Path(shutil.copy(sample, tmp_path / "y"))) == 1
+    assert not has_log(history([1.0]), sample)
     with pytest.raises(HistoryError, match="summarize-job"):
         find_log(history([1.0]), sample)
     (tmp_path / "no.darshan").write_bytes(b"nothing")
     with pytest.raises(HistoryError, match="not a Darshan log"):
         find_log(table, tmp_path / "no.darshan")
+
+
+def test_a_log_that_is_not_in_the_table_is_shown_against_it(tmp_path: Path, sample: Path) -> None:
+    from mpiio_ext.analytics.summaries.summarize import summarize
+
+    row = summarize([sample]).rows()[0]
+    before = row["darshan_start_time"] - DAY * np.arange(30, 0, -1)
+    same = {name: np.full(30, row[name], dtype=object) for name in (
+        "darshan_app", "darshan_nprocs", "darshan_biggest_read_api_bytes", "darshan_biggest_write_api_bytes",
+        "darshan_biggest_read_api_files", "darshan_biggest_write_api_files")}  # fmt: skip
+    table = tmp_path / "history.parquet"
+    write(history(steps([(30, 1e5)]), {**same, "_datetime_start": before}), table)
+    done = run("--history", str(table), "--log", str(sample), "--file-system", "scratch1", "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["history_jobs"] == 30 and found["file_system"] == "scratch1" and found["job"] == str(row["_jobid"])
+    first = found["metrics"][0]
+    assert first["metric"] == PERFORMANCE and first["value"] == row[PERFORMANCE] and first["verdict"] == "worst quarter"
+    broken = tmp_path / "broken.darshan"
+    broken.write_bytes(sample.read_bytes()[:2000])
+    failed = run("--history", str(table), "--log", str(broken), "--file-system", "scratch1")
+    assert failed.exit_code == 2 and "broken.darshan" in failed.stderr, failed.output
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "sqlite", "h5"])
+def test_what_summarize_job_writes_is_read(tmp_path: Path, sample: Path, form: str) -> None:
+    if form == "h5":
+        pytest.importorskip("h5py", reason="needs h5py")
+    from mpiio_ext.analytics.summaries import files
+    from mpiio_ext.analytics.summaries.summarize import summarize
+
+    made = summarize([sample])
+    path = tmp_path / f"summaries.{form}"
+    files.write(made, path)
+    table = select(read(path))[0]
+    row = made.rows()[0]
+    assert table.texts("_jobid").tolist() == [str(row["_jobid"])] and table.texts("_log").tolist() == [sample.name]
+    assert table.numbers(PERFORMANCE).tolist() == pytest.approx([row[PERFORMANCE]])
+    assert table.times().tolist() == [row["darshan_start_time"]]
+    assert table.texts("_benchmark_id")[0].endswith("_fpp_write")
+    assert np.isnan(table.numbers("fs_tot_bytes_read")).all() and np.isnan(table.numbers("coverage_factor_bw")).all()
 
 
 # ---- figures ---------------------------------------------------------------------------------------------------------
