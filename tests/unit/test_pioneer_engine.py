@@ -539,7 +539,7 @@ def test_what_reads_move_since_ranks_are_missing() -> None:
 
     def path(owner: str, place: str = "") -> WorkloadPath:
         return path_of([{"operation": "read", "file": f"{place}all", "owner": owner, "extra": extra}
-                        for extra in ('{"moved":3}', '{"value":1,"moved":0}')])  # fmt: skip
+                        for extra in ({"moved": 3}, {"value": 1, "moved": 0})])  # fmt: skip
 
     again = path("root", "/tmp/x/below/")
     assert told(expected_path(path("shared"), 1)) == told(comparable_path(again, path("shared"), 1))
