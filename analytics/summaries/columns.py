@@ -50,7 +50,7 @@ Row = tuple[str, str, str, str]
 def _identity() -> list[Row]:
     return [
         ("_jobid", "int64", "", "ID of the job in the scheduler"),
-        ("_log_id", "int64", "", "ID of the log, the same as log_id of the store's tables; the key of a row"),
+        ("_log_id", "int64", "", "made of the log's job and file name: the key of a row"),
         ("_log", "string", "", "name of the log"),
         ("_datetime_start", "float64", "s since 1970 UTC", "begin of the period that the row is about: start of the job"),
         ("_datetime_end", "float64", "s since 1970 UTC", "its end: that of the job, and a step in which servers still write"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import pathlib
@@ -74,7 +75,6 @@ def test_scalars_of_records(tmp_path: pathlib.Path) -> None:
 
 
 def test_shared_files_count_by_their_slowest_rank(tmp_path: pathlib.Path) -> None:
-    slowest = 16  # POSIX_F_SLOWEST_RANK_TIME of version 4: found by name in the library
     from mpiio_ext.analytics.connectors.darshan import library_path
 
     names = _double_names(library_path())
@@ -196,7 +196,7 @@ def test_every_sample_is_read_summarised_and_joined(tmp_path: pathlib.Path) -> N
 
     spring = rows["spring.darshan"]
     assert spring["_file_system"] == "snx11035", "lfs df prints that this is /scratch2"
-    assert (spring["fshealth_ost_count"], spring["fshealth_ost_overloaded_oss_count"]) == (24, 0)
+    assert (spring["fshealth_ost_count"], spring["fshealth_ost_overloaded_ost_count"]) == (24, 2)
     assert 0 < spring["fshealth_ost_fullness_lead_secs"] <= 905
     assert 0 < spring["fshealth_ost_failures_lead_secs"] <= 905
     assert spring["jobsdb_concurrent_jobs"] > 1
@@ -230,6 +230,42 @@ def test_every_sample_is_read_summarised_and_joined(tmp_path: pathlib.Path) -> N
             joined(found, miner, "lmt")
 
 
+def published(job_id: int) -> list[dict[str, str]]:
+    """Return the rows of a job in the published table of Edison (its first column has no name in the header)."""
+    with gzip.open(shared_data("tokio/summaries") / "edison-summaries_2017-02-14-2018-02-15.csv.gz", "rt") as text:
+        lines = csv.reader(text)
+        names = next(lines)
+        rows = [dict(zip(names, line[1:], strict=True)) for line in lines]
+    return [row for row in rows if row["_jobid"] == str(job_id)]
+
+
+def test_state_and_place_of_a_published_job_are_what_was_published(tmp_path: pathlib.Path) -> None:
+    """The samples are of the day of job 4478544, whose eight programs have a row each in the published table.
+
+    Not compared: the time of the next sample (published: one second behind the sample), the age of the sample of fullness
+    (published: of the map of OSTs, a second later), and concurrent jobs, of which the sample has a part.
+    """
+    folder = shared_data("tokio/samples")
+    rows = published(4478544)
+    assert len(rows) == 8
+    logs = [log_at(tmp_path / f"{number}.darshan", RECORDS, "/scratch2", start=int(float(row["darshan_start_time"])),
+                   end=int(float(row["darshan_end_time"])), job_id=4478544) for number, row in enumerate(rows)]  # fmt: skip
+    names = ("ost-fullness.txt.gz", "ost-map.txt.gz", "nersc_jobsdb.sqlite3")
+    given = [*(folder / f"sample_{name}" for name in names), folder / "sample.slurm", folder / "sample.xtdb2proc.gz"]
+    found = {row["_log"]: row for row in summarize(logs, System(None, given, time_zone="America/Los_Angeles")).rows()}
+    left_out = {"fshealth_ost_next_timestamp", "fshealth_ost_actual_timestamp", "fshealth_ost_fullness_lead_secs"}
+    for number, theirs in enumerate(rows):
+        ours = found[f"{number}.darshan"]
+        compared = [name for name in theirs if name.startswith(("fshealth_", "topology_")) and name not in left_out]
+        assert len(compared) == 21
+        for name in compared:
+            wanted = theirs[name] if name.endswith("_name") else pytest.approx(float(theirs[name]), rel=1e-9)
+            assert ours[name] == wanted, name
+        assert ours["fshealth_ost_fullness_lead_secs"] - ours["fshealth_ost_failures_lead_secs"] == 1
+        assert 0 < ours["jobsdb_concurrent_jobs"] <= int(theirs["jobsdb_concurrent_jobs"])
+        assert ours["darshan_walltime"] == int(theirs["darshan_walltime"])
+
+
 def test_gpfs_samples_are_taken_for_the_file_system_that_is_named(tmp_path: pathlib.Path) -> None:
     archive = shared_data("tokio/samples") / "mmperfmon.2019-05-15-micro.tgz"
     log = log_at(tmp_path / "x.darshan", RECORDS, "/gpfs", start=1557947700, end=1557949000)
@@ -239,7 +275,7 @@ def test_gpfs_samples_are_taken_for_the_file_system_that_is_named(tmp_path: path
     (row,) = summarize([log], system, file_system="project2").rows()
     assert (row["fs_step_s"], row["_sources"]) == (60.0, "darshan,mmperfmon")
     assert row["fs_tot_bytes_read"] > 0
-    assert row["fs_tot_bytes_read"] == row["fs_ave_bytes_read_per_sec"] * 60 * 22, "steps that begin in 1305 s"
+    assert row["fs_tot_bytes_read"] == pytest.approx(row["fs_ave_bytes_read_per_sec"] * 60 * 22), "steps that begin in 1305 s"
 
 
 def test_damaged_sources_are_named_and_the_rest_goes_on(tmp_path: pathlib.Path) -> None:
