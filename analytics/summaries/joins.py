@@ -1,10 +1,10 @@
 """Summaries joined to the tables of a store: Darshan's jobs and files, the scheduler's jobs, runs of the bench.
 
-Problem. A summary is a log's, and a job of the scheduler may have several. A store has its own IDs of logs, made of where
-they lie, which a summary does not know.
+Problem. A summary is a log's, and a job of the scheduler may have several. A store has its own IDs of logs, made of
+where they lie, which a summary does not know.
 
-Algorithm. The store's row of a log is that of the same job, with the same file name and start, in whole seconds. With the
-ID found so, tables that have one are joined by it; the scheduler's jobs by the ID of the job.
+Algorithm. The store's row of a log is that of the same job, with the same file name and start, in whole seconds. With
+the ID found so, tables that have one are joined by it; the scheduler's jobs by the ID of the job.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """How full the storage targets were before a moment, and which servers had taken over targets of others.
 
-Problem. Health is sampled every 15 minutes or less often. A job is described by the last sample before it began, so that
-it does not see its own effects; how old that sample is belongs to the answer.
+Problem. Health is sampled every 15 minutes or less often. A job is described by the last sample before it began, so
+that it does not see its own effects; how old that sample is belongs to the answer.
 
 Algorithm. The last sample before the moment, of the file system asked for; never one behind it. A sample that is older
 than `most_age_s` is not taken, but named. What had failed over is seen from the map of targets to servers: usual is the
 number of OSTs that most servers have; servers with another number are overloaded, or have lost theirs.
 
 Differences to TOKIO's table, which is otherwise the same: a job before the first sample gets NULL (there: the first
-sample, which the job may have changed), the ages of both samples are kept apart, and the time of the next sample is that
-(there: one second behind the sample).
+sample, which the job may have changed), the ages of both samples are kept apart, and the time of the next sample is
+that (there: one second behind the sample).
 
 Source: TOKIO, Section "Health monitoring"; pytokio's tools.lfsstatus.
 """
@@ -159,7 +159,9 @@ def _candidates(
         if first is None:
             notes.append(f"{records.path}: {what} without a time, so that it is not known when it was so")
         elif last is None:
-            notes.append(f"{records.path}: the first sample of {what} is of {shown(first)}, {first - when:,.0f} s later")
+            notes.append(
+                f"{records.path}: the first sample of {what} is of {shown(first)}, {first - when:,.0f} s later"
+            )
         elif when - last > most_age_s:
             notes.append(f"{records.path}: the last sample of {what} is of {shown(last)}, {when - last:,.0f} s before")
         else:
@@ -182,7 +184,9 @@ def _full_tables(records: Sequence[Read], file_systems: Collection[str] | None) 
             table = each.tables["fullness"]
             table = table.filter(pc.equal(pc.utf8_upper(table["kind"]), "OST"))
             if file_systems is not None:
-                mine = [any(str(name).startswith(f"{one}-") for one in file_systems) for name in table["target"].to_pylist()]
+                mine = [
+                    any(str(name).startswith(f"{one}-") for one in file_systems) for name in table["target"].to_pylist()
+                ]
                 table = table.filter(pa.array(mine, pa.bool_()))
             yield each, table.select(["time", "target", "used_kib", "total_kib"])
 
