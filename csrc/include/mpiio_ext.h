@@ -354,6 +354,10 @@ const char *mpiio_ext_trace_file(const mpiio_ext_trace *trace, int64_t index);
 int64_t mpiio_ext_trace_records(const mpiio_ext_trace *trace);
 int64_t mpiio_ext_trace_lost(const mpiio_ext_trace *trace);
 int mpiio_ext_trace_truncated(const mpiio_ext_trace *trace);
+/* Bytes so far that are in the file and were left out, of damaged blocks; bytes that the file should have, by its
+ * header, and has not. */
+int64_t mpiio_ext_trace_unread(const mpiio_ext_trace *trace);
+int64_t mpiio_ext_trace_missing(const mpiio_ext_trace *trace);
 const char *mpiio_ext_trace_problem(const mpiio_ext_trace *trace, int index, int64_t *line);
 
 /* ---- Darshan logs as rows of the tables of mpiio_ext.analytics; libdarshan-util is opened at run time ---- */

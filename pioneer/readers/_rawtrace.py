@@ -212,13 +212,28 @@ class RawTrace:
     def _feed(self, form: str, chunks: Iterable[bytes], source: Source) -> Iterator[int]:
         """Yield how many bytes have been fed, 0 at the end, when there may be rows to take."""
         self._check(lib.mpiio_ext_rawtrace_begin(self._handle, form.encode()))
+        place = line_begin = 0
         for chunk in chunks:
             self._check(lib.mpiio_ext_rawtrace_feed(self._handle, ffi.from_buffer(chunk), len(chunk)))
             source.lines = lib.mpiio_ext_rawtrace_count(self._handle, 0)
+            if (newline := chunk.rfind(b"\n")) >= 0:
+                line_begin = place + newline + 1
+            place += len(chunk)
             yield len(chunk)
+        skipped = lib.mpiio_ext_rawtrace_count(self._handle, 1)
         self._check(lib.mpiio_ext_rawtrace_end(self._handle))
         yield 0
         self._finish(source)
+        if lib.mpiio_ext_rawtrace_count(self._handle, 4):
+            self._note_cut(source, line_begin, place, lib.mpiio_ext_rawtrace_count(self._handle, 1) > skipped)
+
+    @staticmethod
+    def _note_cut(source: Source, begin: int, end: int, lost: bool) -> None:
+        """Say where a file ends in the middle of a line; `lost`: what is there of the line was not understood."""
+        source.loss.unread_bytes += (end - begin) * lost
+        what = "were not understood" if lost else "were read as a line"
+        source.loss.add(source.lines, f"the text ends at byte {end:,}, in the middle of a line: its {end - begin:,} "
+                        f"bytes {what}; how much is missing is not known", count=0)  # fmt: skip
 
     def _finish(self, source: Source) -> None:
         source.lines = lib.mpiio_ext_rawtrace_count(self._handle, 0)

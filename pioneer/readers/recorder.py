@@ -184,7 +184,10 @@ def _pieces(path: Path, source: Source) -> Iterator[pa.RecordBatch]:
             taken += len(batch)
     except (pa.ArrowException, OSError, ValueError) as error:
         source.loss.truncated = True
-        source.loss.add(taken, f"cannot be parsed: {error}", count=max(expected - taken, 1))
+        there = path.stat().st_size
+        source.loss.unread_bytes += 0 if expected else there
+        lost = f"{expected - taken:,} of {expected:,} records" if expected else f"{there:,} bytes"
+        source.loss.add(taken, f"cannot be parsed: {error}; {lost} were not read", count=max(expected - taken, 1))
 
 
 def _table(path: Path, source: Source) -> Iterator[Records]:

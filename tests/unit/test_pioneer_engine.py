@@ -60,6 +60,14 @@ def test_each_session_has_a_handle(tmp_path: pathlib.Path) -> None:
     assert dict(plan.unknown) == {"dup": 1, "close": 1}
 
 
+def test_the_handle_of_a_duplicate_that_nobody_closes(tmp_path: pathlib.Path) -> None:
+    """As `os.scandir` of a descriptor: the C library closes the duplicate inside closedir, and no tracer sees that."""
+    rows = [{"operation": name, "file": "a", "owner": "root", "session": 0} for name in ("open", "dup", "close")]
+    plan = make_plan(path_of([*rows, {"operation": "rmdir", "file": "a", "owner": "root"}]), 0, 1, Places(tmp_path))
+    assert plan.ids.tolist() == [0, 2, 3]
+    assert dict(plan.unknown) == {"dup": 1}
+
+
 def test_a_rank_begins_when_its_group_does(tmp_path: pathlib.Path) -> None:
     """Beside the slack time of its first call, which is the path's."""
     path = path_of([{"operation": "stat", "file": "a", "owner": "shared", "g1": (None, None, 5)}] * 2)
