@@ -230,8 +230,9 @@ def site(file: Path, from_pytokio: bool, time_zone: str, output: Path | None) ->
         for system in found.file_systems.values():
             places = ", ".join([*system.mounts, *system.mount_patterns]) or "no mount point"
             click.echo(f"{system.name}: {system.kind}, {system.backend}, {places}")
-        counts = f"{len(found.file_systems)} file systems, {len(found.clocks)} clocks, {len(found.files)} kinds of files"
-        click.echo(f"{file}: {counts}, times in {found.time_zone}")
+        counts = [len(part) for part in (found.file_systems, found.clocks, found.files)]
+        said = "{} file systems, {} clocks, {} patterns of files".format(*counts)
+        click.echo(f"{file}: {said}, times in {found.time_zone}")
         return
     document, left = converted(load_document(file), time_zone)
     load_site(document, file.absolute().parent)

@@ -67,12 +67,11 @@ SAMPLES = Table(
 TABLES = (SAMPLES,)
 
 #: Printed unit -> bytes.
-UNITS = {"B": 1, "kB": 1 << 10, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+UNITS = {"B": 1, "kB": 1 << 10, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40, "PB": 1 << 50}
 
 _LEGEND = re.compile(r"^\s*([0-9]{1,6}):\s+(\S[^|]*)\|([^|]+)\|(?:(.*)\|)?([^|\s]+)\s*$")
 _HEADING = re.compile(r"^\s*Row\s+Timestamp\s+(\S.*?)\s*$")
 _ROW = re.compile(r"^\s*[0-9]+\s+([0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9]{2}:[0-9]{2}:[0-9]{2})\s+(\S.*?)\s*$")
-_UNIT = re.compile(r"[A-Za-z%/]+")
 _STAMP = "%Y-%m-%d-%H:%M:%S"
 _ARCHIVE = b"ustar"
 
@@ -123,7 +122,7 @@ def _values(text: str) -> tuple[list[float | None], list[str]]:
             values.append(None)
             units.append("")
             free = False
-        elif free and _UNIT.fullmatch(word):
+        elif free and (word in UNITS or word == "%"):
             units[-1] = word
             free = False
         else:

@@ -99,7 +99,7 @@ def _names(number: int, words: list[str], path: Path) -> list[tuple[str, str]]:
     names = [name for name, _ in found]
     if not names or "" in names or len(set(names)) < len(names):
         raise SourceError(
-            str(path), number, "the first line must name a time and each column of values, each name once"
+            str(path), number, "the first line must name a time and columns of values, each once"
         )
     return found
 
