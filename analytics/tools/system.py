@@ -1,7 +1,7 @@
 """The I/O system of a site: finds the files of its monitoring sources, reads each once, and asks them the questions.
 
-Problem. A question about a period needs the right files of the right days, in the right zone, by the right clock, and of
-the right file system: a job writes to ``/scratch2``, LMT calls it snx11035. Files are missing, damaged, or late.
+Problem. A question about a period needs the right files of the right days, in the right zone, by the right clock, and
+of the right file system: a job writes to ``/scratch2``, LMT calls it snx11035. Files are missing, damaged, or late.
 
 Algorithm. Files come from the site's facts by date (:mod:`mpiio_ext.analytics.site`), or are given one by one. Each is
 read by the connector that recognises it, and kept; times are corrected by the site's clocks. What a file system is
@@ -181,7 +181,9 @@ class System:
         }  # fmt: skip
         return dataclasses.replace(records, tables=tables)
 
-    def records(self, start: float, end: float, file_system: FileSystem | None = None) -> tuple[list[Records], list[Note]]:
+    def records(
+        self, start: float, end: float, file_system: FileSystem | None = None
+    ) -> tuple[list[Records], list[Note]]:
         """Return what the sources say that may have something of [start, end), and what is wrong with their files."""
         found, notes = [], []
         for file, gone in self._files(start, end, file_system):
@@ -315,4 +317,3 @@ def _moved(table: Any, columns: Sequence[str], correct: Callable[[Any], Any]) ->
         true = pa.array(correct(times), pa.float64(), mask=np.isnan(times))
         table = table.set_column(table.column_names.index(name), name, true)
     return table
-
