@@ -194,7 +194,7 @@ def database(path: Path) -> Iterator[sqlite3.Connection]:
         with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as base:
             base.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
             yield base
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # a message of SQLite may have damaged names in it
         raise SourceError(str(path), 0, f"a damaged database, or none: {error}") from error
 
 
