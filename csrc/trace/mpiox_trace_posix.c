@@ -383,21 +383,7 @@ WRAP(off_t, lseek, (int fd, off_t offset, int whence))
 ALIAS(lseek64, lseek);
 
 #define ON_DESCRIPTOR(name, parameters, arguments, at, bytes, key, value)                                              \
-    WRAP(int, name, parameters)                                                                                        \
-    {                                                                                                                  \
-        mpiox_tracefile_record call;                                                                                   \
-        if (!started(&call, OP_##name, fd))                                                                            \
-            return NEXT(name) arguments;                                                                               \
-        const int result = NEXT(name) arguments;                                                                       \
-        mpiox_trace_stop(&call);                                                                                       \
-        call.offset = at;                                                                                              \
-        call.size = bytes;                                                                                             \
-        if ((key) >= 0)                                                                                                \
-            mpiox_trace_extra(&call, key, value);                                                                      \
-        mpiox_trace_commit(&call, result);                                                                             \
-        return result;                                                                                                 \
-    }
-#define NO MPIOX_TRACEFILE_NONE
+    RECORDED(int, name, parameters, arguments, started(&call, OP_##name, fd), at, bytes, key, value)
 
 ON_DESCRIPTOR(fsync, (int fd), (fd), NO, NO, -1, 0)
 ON_DESCRIPTOR(fdatasync, (int fd), (fd), NO, NO, -1, 0)

@@ -23,6 +23,25 @@
     MPIOX_TRACE_EXPORT type name parameters
 #define FRONT(type, name, parameters) MPIOX_TRACE_EXPORT type name parameters
 #define NEXT(name) next_##name()
+
+/* A call with one number to say at most (key, or -1 for none), recorded where `starts` is true and has started it. */
+#define RECORDED(type, name, parameters, arguments, starts, at, bytes, key, value)                                     \
+    WRAP(type, name, parameters)                                                                                       \
+    {                                                                                                                  \
+        mpiox_tracefile_record call;                                                                                   \
+        if (!(starts))                                                                                                 \
+            return NEXT(name) arguments;                                                                               \
+        const type result = NEXT(name) arguments;                                                                      \
+        mpiox_trace_stop(&call);                                                                                       \
+        call.offset = at;                                                                                              \
+        call.size = bytes;                                                                                             \
+        if ((key) >= 0)                                                                                                \
+            mpiox_trace_extra(&call, key, value);                                                                      \
+        mpiox_trace_commit(&call, result);                                                                             \
+        return result;                                                                                                 \
+    }
+#define NO MPIOX_TRACEFILE_NONE
+
 #define ALIAS(other, name) extern __typeof__(name) other __attribute__((alias(#name), visibility("default")))
 
 #endif

@@ -6,6 +6,7 @@ on by nobody. A rank that is killed leaves ranges that are moving, for which all
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -90,15 +91,18 @@ def test_killed_delegates(extension: str, folder: pathlib.Path, ranks: int, per_
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_killed_ranks(extension: str, folder: pathlib.Path, seed: int) -> None:
+def test_killed_ranks(request: pytest.FixtureRequest, extension: str, folder: pathlib.Path, seed: int) -> None:
     """Two of four, each of which moves page ranges; the others go on, and end."""
+    goes_on = "--enable-recovery"
     if mpi_family() == "mpich":
-        pytest.skip("MPICH's mpiexec ends a job with spawned processes when a rank dies, -disable-auto-cleanup or not")
+        goes_on = "-disable-auto-cleanup"
+        why = f"MPICH's mpiexec ends a job with spawned processes when a rank dies, {goes_on} or not"
+        request.applymarker(pytest.mark.xfail(reason=why, raises=AssertionError, strict=True))
     rng = random.Random(seed)
     file = folder.parent / "file"
     program = [sys.executable, PROGRAMS / "delegates_remapped_deaths.py", file, "6"]
     victims = (0, 2)
-    command = [str(starter()), "--enable-recovery", "-n", "4", *map(str, program)]
+    command = [str(starter()), goes_on, "-n", "4", *map(str, program)]
     over = threading.Event()
     mover = threading.Thread(target=move_all_the_time, args=(folder, over))
     with job(command, folder.parent / "log", environment(folder)) as running:
@@ -111,9 +115,12 @@ def test_killed_ranks(extension: str, folder: pathlib.Path, seed: int) -> None:
             wait_until(running, lambda: all(pathlib.Path(f"{file}.{rank}").exists() for rank in range(4)), "no ranks")
             for victim in victims:
                 time.sleep(1 + rng.random())
-                os.kill(int(pathlib.Path(f"{file}.{victim}").read_text()), signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pathlib.Path(f"{file}.{victim}").read_text()), signal.SIGKILL)
             deadline_s = time.monotonic() + 120
             while len(lines()) < 4 - len(victims) and time.monotonic() < deadline_s:
+                if running.process.poll() is not None:
+                    break
                 time.sleep(0.1)
         finally:
             over.set()

@@ -28,6 +28,8 @@ HOSTS = 4
 LIMIT_S = 300.0
 GRACE_S = 60.0
 SMALL = "mpiox_delegate_cache=2m:mpiox_delegate_page=64k"
+#: The tables of a cache take some 330 KiB; this leaves one page of 64 KiB.
+ONE_PAGE = "408k"
 #: Checks of delegates_hosts.c and of delegates_crash.c.
 ALL_CHECKS, CRASH_CHECKS = 4 * 8 + 6 + 6 + 10, 2 * 8
 
@@ -102,7 +104,9 @@ def test_bad_network(cluster: hosts.Cluster, fault: str) -> None:
 @pytest.mark.slow
 def test_one_page(cluster: hosts.Cluster) -> None:
     """A cache of one page at each delegate."""
-    use_everything(cluster, 2, "mpiox_delegates=2:mpiox_delegate_cache=64k:mpiox_delegate_page=64k")
+    hints = f"mpiox_delegates=2:mpiox_delegate_cache={ONE_PAGE}:mpiox_delegate_page=64k"
+    _, delegates_at = use_everything(cluster, 2, hints)
+    assert len(delegates_at) == 2
 
 
 # ---- places ----------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 RANDOM = ("tests/differential/test_differential.py::test_bounded", "--cases=60")
 ERRORS = "tests/mpi/test_errors.py"
+SCHEDULING = ("tests/unit/test_scheduling.py",)
 SHORT_FILE = f"{ERRORS}::test_file_shorter_than_the_read"
 
 
@@ -173,5 +174,102 @@ MUTANTS = (
         old="    if (call->summary.flags & MPIOX_POST_NEW_VIEW)",
         new="    if (call->summary.flags & MPIOX_POST_NEW_VIEW && call->summary.bytes > 0)",
         tests=("tests/mpi/test_collective_limits.py",),
+    ),
+    Mutant(
+        name="schedule_overlaps",
+        what="a request overtakes an older one that overlaps it",
+        file="mpiox_schedule.c",
+        old="        schedule->counters.held++;\n    else\n        make_ready",
+        new="        schedule->counters.held++;\n    make_ready",
+        tests=SCHEDULING,
+    ),
+    Mutant(
+        name="schedule_patience",
+        what="the oldest request waits for longer than the patience",
+        file="mpiox_schedule.c",
+        old="    if (now < due)\n",
+        new="    if (now < due || due >= 0)\n",
+        tests=SCHEDULING,
+    ),
+    Mutant(
+        name="schedule_batch_bytes",
+        what="a batch has more bytes than the options allow",
+        file="mpiox_schedule.c",
+        old="bytes > schedule->options.batch_bytes ||",
+        new="bytes / 2 > schedule->options.batch_bytes ||",
+        tests=SCHEDULING,
+    ),
+    Mutant(
+        name="schedule_sjf",
+        what="the longest job is first",
+        file="mpiox_schedule_sjf.c",
+        old="lane->bytes < best->bytes ||",
+        new="lane->bytes > best->bytes ||",
+        tests=SCHEDULING,
+    ),
+    Mutant(
+        name="schedule_wfq_weight",
+        what="weights do not count",
+        file="mpiox_schedule_wfq.c",
+        old="(double)entry->what.length / entry->what.weight",
+        new="(double)entry->what.length",
+        tests=SCHEDULING,
+    ),
+    Mutant(
+        name="schedule_wfq_clock",
+        what="a flow that was idle catches up with the others",
+        file="mpiox_schedule_wfq.c",
+        old="lane->finish > schedule->virtual_time ? lane->finish : schedule->virtual_time",
+        new="lane->finish",
+        tests=SCHEDULING,
+    ),
+    Mutant(
+        name="schedule_hbrr_quantum",
+        what="a turn does not end with its quantum",
+        file="mpiox_schedule_hbrr.c",
+        old="lane->used == 0 || lane->used >= quantum ||",
+        new="lane->used == 0 ||",
+        tests=SCHEDULING,
+    ),
+    Mutant(
+        name="schedule_mlf_turns",
+        what="a file has turns for as long as it has requests",
+        file="mpiox_schedule_mlf.c",
+        old="        schedule->turn = mpiox_schedule_lane_next(schedule, schedule->turn);\n        found",
+        new="        if (schedule->lanes[schedule->turn].ready.count == 0)\n"
+        "            schedule->turn = mpiox_schedule_lane_next(schedule, schedule->turn);\n        found",
+        tests=SCHEDULING,
+    ),
+    Mutant(
+        name="schedule_twins_window",
+        what="a window without requests is passed over",
+        file="mpiox_schedule_twins.c",
+        old="    if (!hurry && window > 0) {",
+        new="    if (!hurry && window > 0 && schedule->ready.count == 0) {",
+        tests=SCHEDULING,
+    ),
+    Mutant(
+        name="schedule_aioli_ahead",
+        what="a file waits again and again for what lies before its first request",
+        file="mpiox_schedule_aioli.c",
+        old="        lane->waited_for = at->number + 1;",
+        new="",
+        tests=SCHEDULING,
+    ),
+    Mutant(
+        name="schedule_aioli_turn",
+        what="the quantum of a file does not follow its use",
+        file="mpiox_schedule_aioli.c",
+        old="    lane->quantum = within(quantum,",
+        new="    (void)within(quantum,",
+        tests=SCHEDULING,
+    ),
+    Mutant(
+        name="schedule_lane_order",
+        what="a request that was held is behind newer ones",
+        file="mpiox_schedule_lane.c",
+        old="while (previous != none && entries[previous].number > entries[entry].number)",
+        new="while (false && entries[previous].number > entries[entry].number)",
+        tests=SCHEDULING,
     ),
 )
