@@ -114,11 +114,11 @@ def _lmt(records: Read, period: Period, systems: Collection[str] | None) -> Foun
     """LMT: bytes of the step that begins at a stamp; load at its begin; counts of operations."""
     step = float(records.header.get("step_s", LMT_STEP_S))
     if "lmt" in records.tables:
-        table = cut(of(records.tables["lmt"], "file_system", systems), period, step, 0.0)
+        table = of(cut(records.tables["lmt"], period, step, 0.0), "file_system", systems)
         for key, name in (("read", "bytes_read"), ("written", "bytes_written")):
             yield (key, ""), _Rows(numbers(table, "time"), table["ost_name"], numbers(table, name), step)
     if "servers" in records.tables:
-        servers = cut(of(records.tables["servers"], "quantity", {"cpu"}), period, step, 0.0)
+        servers = of(cut(records.tables["servers"], period, step, 0.0), "quantity", {"cpu"})
         for kind, rows in split(servers, "kind"):
             values = numbers(rows, "value")
             yield ("cpu", kind), _Rows(numbers(rows, "time"), _called(rows, kind), values, step, "%", level=True)

@@ -103,13 +103,14 @@ def test_a_file_system_that_nobody_knows(tmp_path: pathlib.Path) -> None:
 def test_each_file_is_read_once(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     day_of(tmp_path, "2018-01-28", "lmt1.sqlite", ["00:00:00", "00:00:05"])
     asked: list[str] = []
-    read = sources.read
+    lmt: Any = sources.connector_of("lmt")
+    read = lmt.read
 
     def noted(path: Any, *rest: Any, **more: Any) -> Any:
-        asked.append(path)
+        asked.append(str(path))
         return read(path, *rest, **more)
 
-    monkeypatch.setattr(sources, "read", noted)
+    monkeypatch.setattr(lmt, "read", noted)
     system = System(site_of(tmp_path))
     for _ in range(3):
         system.traffic(system.named("scratch1"), Period(MIDNIGHT, MIDNIGHT + 5))
